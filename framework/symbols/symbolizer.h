@@ -1,0 +1,57 @@
+// From an address in an ELF file to source file, line, function and inlined calls, with
+// elfutils' libdw: DWARF in the file itself, in a separate debug file (by build id below
+// /usr/lib/debug/.build-id, or by .gnu_debuglink), else the symbol tables.
+//
+// Resolves whole batches, because a profile asks for every executed instruction of an object at
+// once. Nothing is thrown for missing or broken debug information: the answer is then "???" or
+// whatever the symbol table knows. Names are demangled. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::symbols {
+
+// One level of an inline chain. The views stay valid as long as the symbolizer.
+struct Frame {
+    std::string_view file;      // as the compiler recorded it, made absolute with the
+                                // compilation directory; "???" if unknown
+    std::string_view function;  // demangled; "???" if unknown
+    std::uint32_t line = 0;     // 0 if unknown
+};
+
+// Innermost first: frames[0] is the function whose source line the instruction belongs to,
+// frames.back() the function that was not inlined. Never empty.
+struct Location {
+    std::span<const Frame> frames;
+};
+
+class Symbolizer {
+  public:
+    Symbolizer();
+    ~Symbolizer();
+    Symbolizer(const Symbolizer&) = delete;
+    Symbolizer& operator=(const Symbolizer&) = delete;
+
+    // `addresses` are virtual addresses as in the file's own program headers and symbol table
+    // (link-time addresses), sorted ascending. Returns one Location for each, in order.
+    std::vector<Location> resolve(const std::string& object_path,
+                                  std::span<const std::uint64_t> addresses);
+
+    // The link-time address of a byte at `file_offset` of the object: what a mapping's start and
+    // offset translate to. 0 if no loadable segment contains it.
+    std::uint64_t address_of_offset(const std::string& object_path, std::uint64_t file_offset);
+
+    // Lower-case hexadecimal, or empty.
+    std::string build_id(const std::string& object_path);
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace assay::symbols

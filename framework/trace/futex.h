@@ -1,0 +1,24 @@
+// futex(2) between processes that share memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace assay::trace {
+
+// Sleeps while `word` is `expected`, until woken, interrupted, or `timeout` (nullptr: never) has
+// passed. The caller looks at its condition again whatever the reason.
+inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                       const timespec* timeout) {
+    syscall(SYS_futex, &word, FUTEX_WAIT, expected, timeout, nullptr, 0);
+}
+
+inline void futex_wake(std::atomic<std::uint32_t>& word) {
+    syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace assay::trace

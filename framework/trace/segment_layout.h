@@ -1,0 +1,166 @@
+// The shared memory between a driver and the collector: one sparse memory file per profiled
+// process, laid out at fixed offsets, so that neither side ever sends a pointer.
+//
+//   control | event log | block table | instruction table | site table | thread slot 0, 1, ...
+//
+// The driver appends to the tables and publishes a new length with release order; whatever a
+// record or a counter refers to has been published before it. The tables are the arrays that
+// profilers see (include/assay/trace_types.h), read in place. Everything here survives the
+// driver's death at any instruction: counters are incremented in the file itself, and each
+// thread's write position stands in its slot.
+#pragma once
+
+#include "assay/trace_types.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace assay::trace {
+
+inline constexpr std::uint64_t kMagic = 0x3130'7961'7373'61ULL;  // "assay01"
+inline constexpr std::uint32_t kLayoutVersion = 1;
+
+// What to capture: a bit set.
+enum Capture : std::uint32_t {
+    kCaptureBlockCounts = 1,
+    kCaptureReferences = 2,
+    kCaptureFetches = 4,
+    kCaptureValues = 8,  // value lists; no driver implements them yet
+};
+
+// See trace_capture_references. `sets` of 0: no filter.
+struct LineFilter {
+    std::uint32_t line_bytes;
+    std::uint32_t sets;
+};
+
+struct Spec {
+    std::uint32_t captures;  // Capture bits
+    LineFilter data;
+    LineFilter fetch;
+};
+
+// What the driver is doing; written by the driver only.
+enum class DriverState : std::uint32_t {
+    kStarting = 0,
+    kRunning = 1,
+    kFinished = 2,  // the program ended in an orderly way: exit, or a signal that it died of
+    kRefused = 3,   // the driver cannot run the program further; the event log says why
+};
+
+struct Control {
+    std::uint64_t magic;
+    std::uint32_t layout_version;
+    std::int32_t pid;  // of the profiled process
+    Spec spec;         // written by the collector before the driver starts
+    std::atomic<DriverState> state;
+    // Incremented, and woken as a futex, whenever the collector has something to do.
+    std::atomic<std::uint32_t> doorbell;
+    // 1 while the collector sleeps on the doorbell: otherwise the driver skips the wake.
+    std::atomic<std::uint32_t> collector_sleeps;
+    std::atomic<std::uint32_t> thread_count;  // slots in use
+    // Published lengths: bytes of the event log, elements of the tables.
+    std::atomic<std::uint64_t> event_log_bytes;
+    std::atomic<std::uint32_t> block_count;
+    std::atomic<std::uint32_t> instr_count;
+    std::atomic<std::uint32_t> site_count;
+    std::uint32_t reserved;
+};
+static_assert(sizeof(Control) <= 4096);
+
+// --- Event log: rare events, in order. Each is an EventHeader and its body, padded to 8 bytes.
+
+enum class EventType : std::uint32_t {
+    kMapped = 1,   // MappedEvent, then the path without a final zero byte
+    kPartial = 2,  // PartialEvent
+    kMessage = 3,  // text for the user
+    kRefused = 4,  // text: why the driver stops; its exit status is 125
+    kUnmapped = 5, // UnmappedEvent
+};
+
+struct EventHeader {
+    EventType type;
+    std::uint32_t bytes;  // of the body, without padding
+};
+
+// An executable file mapping. Blocks with an index of `first_block` or higher belong to it.
+struct MappedEvent {
+    std::uint64_t start, end, offset;
+    std::uint32_t first_block;
+    std::uint32_t reserved;
+};
+
+struct UnmappedEvent {
+    std::uint64_t start, end;
+};
+
+// One execution of a block ended early, by a fault or a signal: only `executed` of its
+// instructions ran (the faulting one included, as hardware and Cachegrind count it), although
+// the block's counter says (counted = 1) that all did, or (counted = 0) that none did.
+struct PartialEvent {
+    std::uint32_t block;
+    std::uint32_t executed;
+    std::uint32_t counted;
+    std::uint32_t reserved;
+};
+
+// --- A thread's slot: header page, block counters, ring of trace buffers.
+
+inline constexpr std::uint32_t kBufferBytes = 128 * 1024;
+inline constexpr std::uint32_t kBufferCount = 32;  // a power of two
+inline constexpr std::uint32_t kRecordsPerBuffer = kBufferBytes / sizeof(trace_record_t);
+
+struct ThreadSlot {
+    // Buffers completed by the driver and given back by the collector, both ever increasing;
+    // buffer n lives at index n % kBufferCount. The driver owns buffers `produced` up to
+    // `consumed + kBufferCount - 1`.
+    std::atomic<std::uint32_t> produced;
+    std::atomic<std::uint32_t> consumed;        // futex that a driver with a full ring waits on
+    std::atomic<std::uint32_t> producer_waits;  // 1 while it does
+    std::int32_t tid;
+    // The driver's write position in buffer `produced`, as an address in the driver, and the
+    // address at which that buffer starts: their difference is how many bytes are valid. Both
+    // lag at most by the basic block being executed.
+    std::atomic<std::uint64_t> cursor;
+    std::atomic<std::uint64_t> buffer_start;
+    // Records valid in each completed buffer: kRecordsPerBuffer, or fewer if flushed early.
+    std::atomic<std::uint32_t> filled[kBufferCount];
+};
+static_assert(sizeof(ThreadSlot) <= 4096);
+
+// --- Offsets and capacities.
+
+inline constexpr std::uint64_t kMiB = 1024 * 1024;
+inline constexpr std::uint32_t kMaxBlocks = 16 * 1024 * 1024;
+inline constexpr std::uint32_t kMaxInstrs = 64 * 1024 * 1024;
+inline constexpr std::uint32_t kMaxSites = 64 * 1024 * 1024;
+inline constexpr std::uint32_t kMaxThreads = 1;  // slots
+
+inline constexpr std::uint64_t kControlOffset = 0;
+inline constexpr std::uint64_t kEventLogOffset = 1 * kMiB;
+inline constexpr std::uint64_t kEventLogBytes = 63 * kMiB;
+inline constexpr std::uint64_t kBlocksOffset = kEventLogOffset + kEventLogBytes;
+inline constexpr std::uint64_t kInstrsOffset =
+    kBlocksOffset + std::uint64_t{kMaxBlocks} * sizeof(trace_block_t);
+inline constexpr std::uint64_t kSitesOffset =
+    kInstrsOffset + std::uint64_t{kMaxInstrs} * sizeof(trace_instr_t);
+inline constexpr std::uint64_t kThreadsOffset =
+    kSitesOffset + std::uint64_t{kMaxSites} * sizeof(trace_site_t);
+
+// Inside a slot.
+inline constexpr std::uint64_t kCountersOffset = 4096;  // uint64_t per block index
+inline constexpr std::uint64_t kCountersBytes = std::uint64_t{kMaxBlocks} * 8;
+inline constexpr std::uint64_t kRingOffset = kCountersOffset + kCountersBytes;
+inline constexpr std::uint64_t kRingBytes = std::uint64_t{kBufferBytes} * kBufferCount;
+inline constexpr std::uint64_t kThreadStride = kRingOffset + kRingBytes;
+
+inline constexpr std::uint64_t thread_offset(std::uint32_t thread) {
+    return kThreadsOffset + thread * kThreadStride;
+}
+inline constexpr std::uint64_t kSegmentBytes = thread_offset(kMaxThreads);
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+}  // namespace assay::trace

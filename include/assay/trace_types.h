@@ -1,0 +1,97 @@
+/* assay/trace_types.h - what a driver captures, as profilers see it.
+ *
+ * Part of assay's C ABI, version 1. C99, no C++ types, fixed-width integers. Every layout
+ * below is final: fields are only ever added behind the last one of a struct that starts with
+ * its size; arrays of structs without a size field never change. Enumerations only grow.
+ */
+#ifndef ASSAY_TRACE_TYPES_H
+#define ASSAY_TRACE_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One translated instruction of the profiled program. The same program counter can occur more
+ * than once, when an instruction belongs to several basic blocks; counts of all its
+ * occurrences belong together. The index in the instruction table is the instruction's
+ * identity within a run. 32 bytes. */
+typedef struct trace_instr {
+    uint64_t pc;       /* virtual address in the profiled process */
+    uint32_t block;    /* index of its basic block in the block table */
+    uint8_t length;    /* bytes, 1 to 15 */
+    uint8_t flags;     /* TRACE_INSTR_* */
+    uint16_t opcode;   /* TRACE_OPCODE(map, byte) */
+    uint8_t bytes[15]; /* the encoding, `length` bytes of it */
+    uint8_t reserved;
+} trace_instr_t;
+
+/* An opcode as the processor manual writes it: the map (0 one-byte, 1 0F, 2 0F38, 3 0F3A; the
+ * same maps plus TRACE_MAP_VECTOR for VEX and EVEX encodings) and the opcode byte. Source:
+ * Intel SDM volume 2, appendix A. */
+#define TRACE_OPCODE(map, byte) ((uint16_t)(((map) << 8) | (byte)))
+enum { TRACE_MAP_VECTOR = 0x10 };
+
+enum {
+    TRACE_INSTR_LOAD = 1,        /* reads data memory */
+    TRACE_INSTR_STORE = 2,       /* writes data memory */
+    TRACE_INSTR_CONDITIONAL = 4, /* conditional branch */
+    TRACE_INSTR_INDIRECT = 8,    /* jump or call through a register or memory */
+    TRACE_INSTR_CALL = 16,
+    TRACE_INSTR_RETURN = 32,
+    TRACE_INSTR_REPEATED = 64,  /* string instruction under a rep prefix */
+    TRACE_INSTR_VARIABLE = 128, /* its number of references is known only when it runs:
+                                   repeated, gather, scatter or masked instructions */
+};
+
+/* A basic block: instructions that are entered only at the first and left only at the last
+ * (or by a fault). 16 bytes. */
+typedef struct trace_block {
+    uint64_t pc;          /* of its first instruction */
+    uint32_t first_instr; /* index in the instruction table; the others follow */
+    uint32_t instr_count;
+} trace_block_t;
+
+/* A site is a place in the code that makes one kind of memory reference: a data operand of an
+ * instruction, or an instruction fetch. 8 bytes. */
+typedef struct trace_site {
+    uint32_t instr; /* index in the instruction table */
+    uint16_t bytes; /* size of one reference, in bytes */
+    uint8_t kind;   /* TRACE_SITE_* */
+    uint8_t operand; /* 0 for the first data operand of the instruction, 1 for the next */
+} trace_site_t;
+
+enum {
+    TRACE_SITE_FETCH = 0,  /* instruction fetch: address and size are the instruction's */
+    TRACE_SITE_READ = 1,
+    TRACE_SITE_WRITE = 2,
+    TRACE_SITE_MODIFY = 3, /* read and then written at the same address: one reference */
+    TRACE_SITE_COUNT = 4,  /* no reference: `value` is how many times a repeated or otherwise
+                              variable instruction's data operands were referenced in this
+                              execution; sent after its references. For a repeated string
+                              instruction that is its number of iterations, and both operands
+                              of a two-operand one were referenced so often. */
+};
+
+/* One captured event. A trace buffer is an array of them, in the order in which one thread
+ * executed them. 16 bytes. */
+typedef struct trace_record {
+    uint64_t value; /* a reference: its virtual address (of its first byte) */
+    uint32_t site;  /* index in the site table */
+    uint32_t aux;   /* 0 in a reference */
+} trace_record_t;
+
+/* An ELF file mapped for execution. */
+typedef struct trace_object {
+    uint64_t start;   /* first virtual address of the mapping */
+    uint64_t end;     /* first virtual address behind it */
+    uint64_t offset;  /* of the mapping in the file, bytes */
+    const char *path; /* as mapped; never NULL */
+} trace_object_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,100 @@
+/* assay/trace_vlist.h - building a trace specification: what the driver shall capture.
+ *
+ * Part of assay's C ABI, version 1. The names are those of DCPI's trace-vlist.h where DCPI has
+ * the notion; the calls that begin with trace_capture_ go beyond it.
+ *
+ * The functions below are defined by the assay executable and found when the profiler is
+ * loaded; a profiler links against nothing. They are called from vp_prof_init only, on the
+ * collector's main thread. They allocate with malloc and never fail otherwise than by ending
+ * the run with a message. Selectors run while the specification is built, never later.
+ */
+#ifndef ASSAY_TRACE_VLIST_H
+#define ASSAY_TRACE_VLIST_H
+
+#include "trace_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A value list: what to capture for one instruction. At most TRACE_VLIST_MAX values. */
+typedef struct trace_vlist trace_vlist_t;
+
+/* A trace specification: value lists by opcode, and the captures of the whole run. */
+typedef struct trace_vlist_table trace_vlist_table_t;
+
+enum { TRACE_VLIST_MAX = 7 };
+
+/* A value to capture, one 64-bit word per execution. Read after the instruction, unless the
+ * value is or-ed with TRACE_BEFORE. Floating-point and vector values are the low 64 bits of
+ * the register. */
+typedef uint32_t trace_value_t;
+enum {
+    TRACE_NONE = 0,
+    TRACE_EFFECTIVE_ADDRESS = 1, /* of the first memory operand; always that of before */
+    TRACE_LOADED = 2,            /* the memory value read, zero-extended */
+    TRACE_STORED = 3,            /* the memory value written, zero-extended */
+    TRACE_DESTINATION = 4,       /* the first destination register operand */
+    TRACE_SOURCE0 = 5,           /* the first source register operand */
+    TRACE_SOURCE1 = 6,           /* the second source register operand */
+    TRACE_BRANCH_TAKEN = 7,      /* 1 or 0 */
+    TRACE_BRANCH_TARGET = 8,     /* where control went */
+    TRACE_LATENCY = 9,           /* time-stamp counter ticks around the instruction */
+    TRACE_GPR0 = 64,             /* + 0 to 15: rax rcx rdx rbx rsp rbp rsi rdi r8 ... r15 */
+    TRACE_VECTOR0 = 96,          /* + 0 to 31: the low 64 bits of zmm0 ... zmm31 */
+    TRACE_BEFORE = 0x10000       /* read before the instruction instead of after */
+};
+
+/* Chooses opcodes. Called once for each valid combination of `opcode` (TRACE_OPCODE) and
+ * `flags` (TRACE_INSTR_* of an instruction with that opcode and those operands). */
+typedef int (*trace_selector_t)(uint16_t opcode, uint32_t flags);
+typedef trace_value_t (*trace_pick_value_t)(uint16_t opcode, uint32_t flags);
+
+/* A new, empty specification; the caller gives it to assay by returning it from vp_prof_init
+ * and frees it with free() in vp_prof_release or never. */
+trace_vlist_table_t *trace_vlist_table_alloc(void);
+/* Empties `spec`: nothing is captured. */
+void trace_vlist_table_init(trace_vlist_table_t *spec);
+
+/* A new value list, to be freed by the caller with free(). */
+trace_vlist_t *trace_vlist_alloc(void);
+/* Empties `vlist`: it then records only which instruction was executed. */
+void trace_vlist_init(trace_vlist_t *vlist);
+
+/* Appends `value`. Returns 0, or -1 if the list is full or the value unknown. */
+int trace_add_value_to_vlist(trace_vlist_t *vlist, trace_value_t value);
+/* Adds `vlist` to what is captured for `opcode`, with any operands. Copies. Returns 0, or -1
+ * if one instruction would then have more than TRACE_VLIST_MAX values. */
+int trace_add_vlist_by_opc(trace_vlist_table_t *spec, uint16_t opcode, const trace_vlist_t *vlist);
+/* The same for each opcode for which `selector` returns non-zero. */
+int trace_add_vlist_by_select(trace_vlist_table_t *spec, trace_selector_t selector,
+                              const trace_vlist_t *vlist);
+/* Captures exactly the value that `pick` returns for an opcode, nothing for TRACE_NONE. */
+int trace_set_vlist_by_pick_value(trace_vlist_table_t *spec, trace_pick_value_t pick);
+
+/* Exact execution counts of every basic block, read in vp_finish with trace_parser_count. */
+void trace_capture_block_counts(trace_vlist_table_t *spec);
+
+/* Data references, as records whose site is TRACE_SITE_READ, _WRITE or _MODIFY (and _COUNT).
+ *
+ * With `filter_sets` of 0 every reference arrives. Otherwise assay may leave out a reference
+ * when the line that it touches is also the line of the previous reference that fell into the
+ * same of `filter_sets` sets (set = address / `filter_line` modulo `filter_sets`). A simulation
+ * of a cache with that line size, at least that many sets, and a replacement to which repeating
+ * the most recent reference changes nothing, loses nothing by it. References that straddle a
+ * line boundary are always passed on. Both numbers are powers of two; `filter_line` is 16 to
+ * 4096 bytes. Where several profilers ask, each gets at least what it asked for. */
+void trace_capture_references(trace_vlist_table_t *spec, uint32_t filter_line,
+                              uint32_t filter_sets);
+
+/* Instruction fetches, as records of sites of kind TRACE_SITE_FETCH, in order with the data
+ * references: the fetch of an instruction stands before its data references. Within a basic
+ * block only the fetches that touch a line which the instruction before did not touch are
+ * recorded; the filter is as above, with lines of instruction addresses. `filter_sets` must
+ * not be 0. */
+void trace_capture_fetches(trace_vlist_table_t *spec, uint32_t filter_line, uint32_t filter_sets);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

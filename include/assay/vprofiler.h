@@ -1,0 +1,157 @@
+/* assay/vprofiler.h - the interface that a value profiler implements.
+ *
+ * assay's C ABI, version 1, modelled on the value profilers of HP's DCPI (dcpivprofiler(1)).
+ * A profiler is a shared library that exports one constant table:
+ *
+ *     const vp_dispatch_t assay_vp_dispatch = { .size = sizeof(vp_dispatch_t),
+ *         .abi_version = VP_ABI_VERSION, .vp_name = name, .vp_prof_init = ..., ... };
+ *
+ * It runs in the collector, a process of its own beside the profiled program, so it may use any
+ * library and any amount of time; the program waits only when its trace buffers are full.
+ *
+ * Order of calls, all on one thread, for one run of one program:
+ *     vp_init, vp_options, vp_prof_init, vp_prof_process any number of times,
+ *     vp_finish until it returns 0, vp_summary, vp_prof_release, vp_release.
+ * vp_name, vp_events, vp_derived and vp_option_table may be called at any time after vp_init.
+ * The tools call only vp_init, vp_preface, vp_format and vp_release.
+ *
+ * A pointer may be NULL unless its comment says "required". Strings are UTF-8, owned by the
+ * profiler, and must stay valid until vp_release. A function that fails returns a negative
+ * number; what it wrote with vp_host_t.error is the reason shown to the user. A profiler that
+ * fails or crashes in one of its functions loses its own columns; the run goes on.
+ */
+#ifndef ASSAY_VPROFILER_H
+#define ASSAY_VPROFILER_H
+
+#include "trace_parse.h"
+#include "trace_vlist.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VP_ABI_VERSION 1u
+#define VP_DISPATCH_SYMBOL "assay_vp_dispatch"
+
+#ifdef __GNUC__
+#define VP_EXPORT __attribute__((visibility("default")))
+#else
+#define VP_EXPORT
+#endif
+
+/* What a profiler returns: DCPI's (pc, context, value), with an event and a weight.
+ * With event = VP_VALUE the sample is a value seen `weight` times, kept in the hotlist of the
+ * instruction. Otherwise `event` is an index in the profiler's event table and `weight` is
+ * added to that event's count of the instruction; `value` is ignored. 48 bytes. */
+typedef struct vsample {
+    uint64_t pc;
+    uint64_t context0;
+    uint64_t context1;
+    uint64_t value;
+    uint32_t event;
+    uint32_t reserved; /* 0 */
+    uint64_t weight;
+} vsample_t;
+#define VP_VALUE UINT32_MAX
+
+/* A column of the events file. */
+typedef struct vp_event {
+    const char *name;        /* letters, digits, _ and -, unique within the profiler */
+    const char *description; /* one line, e.g. "level-1 data cache read misses" */
+    const char *unit;        /* plural noun, e.g. "misses" */
+} vp_event_t;
+
+/* A figure computed from event totals. */
+typedef struct vp_derived {
+    const char *name;    /* e.g. "D1 miss rate" */
+    const char *formula; /* event names, numbers, + - * / and parentheses */
+    const char *unit;    /* "%" shows the quotient times 100; "" as it is */
+} vp_derived_t;
+
+enum vp_option_type {
+    VP_OPTION_TEXT = 0,
+    VP_OPTION_YES_NO = 1,     /* arrives as "yes" or "no" */
+    VP_OPTION_UNSIGNED = 2,   /* arrives as decimal digits; checked to fit 64 bits */
+    VP_OPTION_OUTPUT_FILE = 3 /* %p, %n and %q{VAR} are replaced before it arrives */
+};
+
+/* A command-line option of the profiler, --name=VALUE. */
+typedef struct vp_option {
+    const char *name;          /* without dashes */
+    const char *argument;      /* shown in the help, e.g. "SIZE,WAYS,LINE" */
+    const char *default_value; /* NULL if there is none; not passed to vp_options */
+    const char *help;          /* one sentence */
+    uint32_t type;             /* enum vp_option_type */
+    uint32_t reserved;         /* 0 */
+} vp_option_t;
+
+/* What assay offers to a profiler; passed to vp_init, valid until vp_release returned. */
+typedef struct vp_host {
+    uint32_t size;          /* of this struct, as assay was built */
+    uint32_t abi_version;   /* of assay: the highest version that it supports */
+    const char *version;    /* assay's own, e.g. "0.1.0" */
+    const char *command;    /* the profiled command line; "" in the tools */
+    /* Says why a function is about to fail. One line, without the final newline; copied. */
+    void (*error)(const struct vp_host *host, const char *message);
+    /* A remark to the user, shown as one line on stderr. */
+    void (*warning)(const struct vp_host *host, const char *message);
+    /* Adds a desc: line to the events file, "name: text". From vp_prof_init on. */
+    void (*describe)(const struct vp_host *host, const char *name, const char *text);
+    void *reserved;
+} vp_host_t;
+
+/* An option that the user gave. */
+typedef struct vp_setting {
+    const char *name;  /* of the option table */
+    const char *value; /* checked against the option's type */
+} vp_setting_t;
+
+typedef struct vp_dispatch {
+    uint32_t size;        /* sizeof(vp_dispatch_t) as the profiler was built */
+    uint32_t abi_version; /* VP_ABI_VERSION as the profiler was built */
+
+    /* The profiler's name, the same at every call; letters, digits, _ and -. Required. */
+    const char *(*vp_name)(void);
+    /* One sentence: what the profiler tells about a program. */
+    const char *(*vp_description)(void);
+
+    /* After loading. Returns 0, or negative. */
+    int (*vp_init)(const vp_host_t *host);
+    /* Before unloading. */
+    void (*vp_release)(void);
+
+    /* Tables, each with its length in *count. */
+    const vp_event_t *(*vp_events)(uint32_t *count);
+    const vp_derived_t *(*vp_derived)(uint32_t *count);
+    const vp_option_t *(*vp_option_table)(uint32_t *count);
+    /* Receives the options that the user gave, once, before vp_prof_init; also when there are
+     * none. Returns 0, or negative if a value is unusable: the run does not start. */
+    int (*vp_options)(const vp_setting_t *settings, uint32_t count);
+
+    /* What to capture. NULL means failure. Required. */
+    trace_vlist_table_t *(*vp_prof_init)(void);
+    /* After the run. */
+    void (*vp_prof_release)(void);
+
+    /* Processes one trace buffer of one thread. Stores in *samples an array that stays valid
+     * until the next call into the profiler, and returns its length, or negative. Buffers of
+     * one thread arrive in order, and all at the end of the run at the latest. */
+    int (*vp_prof_process)(uint32_t pid, trace_parser_t *parser, const vsample_t **samples);
+    /* At the end of the run, when counts are exact: called again and again, with samples as
+     * above, until it returns 0 (no more samples) or negative. */
+    int (*vp_finish)(uint32_t pid, trace_parser_t *parser, const vsample_t **samples);
+    /* After vp_finish: the end-of-run summary, for people. `totals` has one element per event
+     * of the profiler. Returns the text, lines ended by newlines, or NULL for none. */
+    const char *(*vp_summary)(const uint64_t *totals, uint32_t count);
+
+    /* For tools that print value hotlists: what stands before the list of the instruction's
+     * values; NULL leaves the list out. Valid until the next call. */
+    const char *(*vp_preface)(const trace_instr_t *instr);
+    /* A value as people want to read it. Called only after vp_preface for that instruction. */
+    const char *(*vp_format)(const trace_instr_t *instr, uint64_t value);
+} vp_dispatch_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
