@@ -1,0 +1,50 @@
+// setjmp and longjmp, and contexts that a program switches by itself.
+#include <setjmp.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#include "cases.h"
+
+static jmp_buf back;
+static volatile int back_wanted = 1;
+
+static void descend(int depth) {
+    if (depth > 0) {
+        descend(depth - 1);
+    } else if (back_wanted) {
+        longjmp(back, 5);
+    }
+    puts("never");
+}
+static int long_jump(void) {
+    for (volatile int i = 0; i < 100; ++i) {
+        if (setjmp(back) == 0) descend(i);
+    }
+    puts("back a hundred times");
+    return 0;
+}
+
+static ucontext_t here, there;
+static int turns;
+static void coroutine(void) {
+    for (;;) {
+        ++turns;
+        swapcontext(&there, &here);
+    }
+}
+static int switch_context(void) {
+    getcontext(&there);
+    there.uc_stack.ss_size = 65536;
+    there.uc_stack.ss_sp = malloc(there.uc_stack.ss_size);
+    there.uc_link = &here;
+    makecontext(&there, coroutine, 0);
+    for (int i = 0; i < 1000; ++i) swapcontext(&here, &there);
+    printf("%d turns\n", turns);
+    return 0;
+}
+
+int main(int argc, char** argv) {
+    static const struct test_case cases[] = {{"long_jump", long_jump},
+                                             {"switch_context", switch_context}};
+    return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
+}

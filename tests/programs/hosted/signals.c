@@ -1,0 +1,260 @@
+// Signal handlers in every position: by raise, by timer, on a fault, nested, on another stack.
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "cases.h"
+
+static volatile sig_atomic_t seen;
+
+static void note(int number) {
+    seen = seen * 100 + number;
+}
+
+static void handle(int number, void (*handler)(int, siginfo_t*, void*), int flags) {
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags};
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, NULL);
+}
+
+static int raised(void) {
+    signal(SIGUSR1, note);
+    raise(SIGUSR1);
+    kill(getpid(), SIGUSR1);
+    printf("seen %d\n", (int)seen);
+    return 0;
+}
+
+static int interrupt(void) {
+    signal(SIGINT, note);
+    kill(getpid(), SIGINT);
+    printf("handled %d\n", (int)seen);
+    fflush(stdout);
+    signal(SIGINT, SIG_DFL);
+    kill(getpid(), SIGINT);
+    return 0;
+}
+
+static void with_value(int number, siginfo_t* info, void* context) {
+    const ucontext_t* user = context;
+    seen = number + info->si_value.sival_int;
+    if (info->si_pid != getpid() || user->uc_mcontext.gregs[REG_RSP] == 0) seen = -1;
+}
+static int siginfo(void) {
+    handle(SIGRTMIN, with_value, 0);
+    sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = 1000});
+    printf("%d\n", (int)seen == SIGRTMIN + 1000);
+    return 0;
+}
+
+static void outer(int number) {
+    note(number);
+    raise(SIGUSR2);
+    note(99);
+}
+static int nested(void) {
+    signal(SIGUSR1, outer);
+    signal(SIGUSR2, note);
+    raise(SIGUSR1);
+    printf("%d\n", (int)seen);
+    return 0;
+}
+
+static int masked(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    signal(SIGUSR1, note);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    raise(SIGUSR1);
+    printf("blocked: %d\n", (int)seen);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    printf("then: %d\n", (int)seen);
+    return 0;
+}
+
+// Every tick interrupts a computation whose result must not change.
+static int timer(void) {
+    signal(SIGALRM, note);
+    struct itimerval often = {{0, 2000}, {0, 2000}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    uint64_t state = 1;
+    double sum = 0;
+    for (int i = 0; i < 6000000; ++i) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        sum += (double)(state >> 40);
+    }
+    printf("%d %llx %.0f\n", seen != 0, (unsigned long long)state, sum);
+    return 0;
+}
+
+static int interrupted_read(void) {
+    int ends[2];
+    char byte;
+    if (pipe(ends) != 0) return 1;
+    handle(SIGALRM, with_value, 0);
+    struct itimerval once = {{0, 0}, {0, 20000}};
+    setitimer(ITIMER_REAL, &once, NULL);
+    ssize_t got = read(ends[0], &byte, 1);
+    printf("%zd %d\n", got, errno == EINTR);
+    return 0;
+}
+
+static int restart_end;
+static void write_byte(int number, siginfo_t* info, void* context) {
+    (void)number, (void)info, (void)context;
+    if (write(restart_end, "x", 1) != 1) _exit(9);
+}
+static int restarted_read(void) {
+    int ends[2];
+    char byte = 0;
+    if (pipe(ends) != 0) return 1;
+    restart_end = ends[1];
+    handle(SIGALRM, write_byte, SA_RESTART);
+    struct itimerval once = {{0, 0}, {0, 20000}};
+    setitimer(ITIMER_REAL, &once, NULL);
+    ssize_t got = read(ends[0], &byte, 1);
+    printf("%zd %c\n", got, byte);
+    return 0;
+}
+
+static int broken_pipe(void) {
+    int ends[2];
+    if (pipe(ends) != 0) return 1;
+    close(ends[0]);
+    signal(SIGPIPE, SIG_IGN);
+    ssize_t written = write(ends[1], "x", 1);
+    printf("%zd %d\n", written, errno == EPIPE);
+    fflush(stdout);
+    signal(SIGPIPE, SIG_DFL);
+    return (int)write(ends[1], "x", 1);
+}
+
+static char* guarded;
+static void unprotect(int number, siginfo_t* info, void* context) {
+    (void)context;
+    if (info->si_addr != guarded + 123 || info->si_code != SEGV_ACCERR) _exit(9);
+    note(number);
+    mprotect(guarded, 4096, PROT_READ | PROT_WRITE);
+}
+static int fault_and_retry(void) {
+    guarded = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    handle(SIGSEGV, unprotect, 0);
+    ((volatile char*)guarded)[123] = 'y';
+    printf("%d %c\n", (int)seen, guarded[123]);
+    return 0;
+}
+
+// The registers in the context must be the program's own, and changing them must work.
+static void skip_and_set(int number, siginfo_t* info, void* context) {
+    (void)number, (void)info;
+    greg_t* registers = ((ucontext_t*)context)->uc_mcontext.gregs;
+    const unsigned char* at = (const unsigned char*)registers[REG_RIP];
+    if (at[0] != 0x0f || at[1] != 0x0b || registers[REG_RBX] != 0x1122334455) _exit(9);
+    registers[REG_RIP] += 2;
+    registers[REG_RBX] = 42;
+}
+static int context(void) {
+    handle(SIGILL, skip_and_set, 0);
+    uint64_t value = 0x1122334455;
+    __asm__ volatile("ud2" : "+b"(value));
+    printf("%llu\n", (unsigned long long)value);
+    return 0;
+}
+
+static sigjmp_buf escape;
+static void jump_out(int number) {
+    siglongjmp(escape, number);
+}
+static int jump_from_handler(void) {
+    signal(SIGSEGV, jump_out);
+    signal(SIGFPE, jump_out);
+    volatile int many = 100, zero = 0, rounds = 0;
+    while (rounds < 3) {
+        int number = sigsetjmp(escape, 1);
+        if (number == 0) {
+            if (rounds % 2 == 0) *(volatile int*)8 = 1;
+            zero = many / zero;
+        }
+        printf("escaped %d\n", number);
+        ++rounds;
+    }
+    return 0;
+}
+
+static char other_stack[65536];
+static void where(int number, siginfo_t* info, void* user) {
+    (void)info, (void)user;
+    char local = 0;
+    uintptr_t here = (uintptr_t)&local, base = (uintptr_t)other_stack;
+    seen = number + (here > base && here < base + sizeof other_stack ? 1000 : 0);
+}
+static int alternate_stack(void) {
+    stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+    sigaltstack(&stack, NULL);
+    handle(SIGUSR1, where, SA_ONSTACK);
+    raise(SIGUSR1);
+    printf("%d\n", (int)seen);
+    return 0;
+}
+
+// A handler that clobbers vector and x87 state must not be felt by what it interrupts.
+static volatile double clobbered;
+static void clobber(int number) {
+    note(number);
+    volatile long double tenth = 0.1L;
+    for (int i = 0; i < 20; ++i) clobbered += (double)(tenth * i);
+}
+static int vector_state(void) {
+    signal(SIGUSR1, clobber);
+    double before[4] = {1.25, 2.5, 3.75, 5}, after[4];
+    __asm__ volatile(
+        "movupd (%1), %%xmm6\n\tmovupd 16(%1), %%xmm7\n\tfldl (%1)\n\t"
+        "mov $39, %%eax\n\tsyscall\n\tmov %%eax, %%edi\n\tmov $10, %%esi\n\tmov $62, %%eax\n\t"
+        "syscall\n\tmovupd %%xmm6, (%0)\n\tmovupd %%xmm7, 16(%0)\n\tfstpl (%0)"
+        :
+        : "r"(after), "r"(before)
+        : "rax", "rcx", "r11", "rdi", "rsi", "xmm6", "xmm7", "memory");
+    printf("%g %g %g %g, %d\n", after[0], after[1], after[2], after[3], (int)seen);
+    return 0;
+}
+
+static int waited(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    kill(getpid(), SIGUSR1);
+    int number = 0;
+    sigwait(&set, &number);
+    printf("%d\n", number);
+    return 0;
+}
+
+int main(int argc, char** argv) {
+    static const struct test_case cases[] = {
+        {"raised", raised},
+        {"interrupt", interrupt},
+        {"siginfo", siginfo},
+        {"nested", nested},
+        {"masked", masked},
+        {"timer", timer},
+        {"interrupted_read", interrupted_read},
+        {"restarted_read", restarted_read},
+        {"broken_pipe", broken_pipe},
+        {"fault_and_retry", fault_and_retry},
+        {"context", context},
+        {"jump_from_handler", jump_from_handler},
+        {"alternate_stack", alternate_stack},
+        {"vector_state", vector_state},
+        {"waited", waited},
+    };
+    return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
+}
