@@ -41,8 +41,9 @@ int main(int argc, char** argv) {
     fill_cells();
     printf("%llu %llu %ld\n", (unsigned long long)sum_cells(1), (unsigned long long)sum_cells(97),
            count_all_bits());
-    fflush(stdout);
     if (argc == 2 && strcmp(argv[1], "forever") == 0) {
+        printf("%d\n", (int)getpid());
+        fflush(stdout);
         for (;;) fill_cells();
     }
     return 0;

@@ -1,0 +1,180 @@
+"""The programs that must behave under assay as they do alone, and how to run each."""
+
+import random
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    argv: tuple[str, ...]
+    stdin: Path | None = None
+    closed: tuple[int, ...] = ()  # descriptors that the program starts without
+    status_only: bool = False  # its output tells times
+    slow: bool = False  # left out by --fast
+
+    def missing(self) -> bool:
+        return shutil.which(self.argv[0]) is None
+
+
+HOSTED = ("endings", "signals", "jumps", "processes", "surroundings")
+
+
+def own_cases(programs: Path) -> list[Case]:
+    """The test programs of tests/programs, each case of each."""
+    found = []
+    for program in HOSTED:
+        path = programs / program
+        names = subprocess.run([path], capture_output=True, text=True, check=True).stdout.split()
+        found += [Case(f"{program} {name}", (str(path), name)) for name in names]
+    found += [Case(name, (str(programs / name),)) for name in (
+        "exceptions", "threads", "work", "work_static", "unusual", "frames", "repeat", "x87",
+        "atomics", "avx", "sse", "bits", "select")]
+    return found
+
+
+def shell_cases(inputs: Path) -> list[Case]:
+    """What a shell would do around a program."""
+    cat, echo = "/bin/cat", "/bin/echo"
+    return [
+        Case("stdin closed", (cat,), closed=(0,)),
+        Case("stdout closed", (echo, "nobody", "reads"), closed=(1,)),
+        Case("stderr closed", (cat, "/nonexistent"), closed=(2,)),
+        Case("all closed", (echo, "x"), closed=(0, 1, 2)),
+        Case("script", (str(inputs / "script.sh"), "one", "two words")),
+        Case("script with an argument", (str(inputs / "script.awk"),), inputs / "text"),
+        Case("script through env", (str(inputs / "script.py"), "x")),
+        Case("program by name", ("echo", "found", "on", "the", "path")),
+        Case("empty argument", (echo, "", "a b", "*")),
+        Case("shell", ("/bin/sh", "-c", "for i in 1 2 3; do echo $i | cat; done; exit 9")),
+        Case("bash", ("/bin/bash", "-c", "x=(a b c); echo ${#x[@]} ${x[-1]}; kill -TERM $$")),
+    ]
+
+
+def system_cases(inputs: Path) -> list[Case]:
+    """Programs of an ordinary Debian."""
+    text, packed = str(inputs / "text"), inputs / "packed"
+    script = inputs / "queries.sql"
+    busybox = "/bin/busybox"
+    compiler = _tool("cc1")
+    return [
+        Case("true", ("/bin/true",)),
+        Case("false", ("/bin/false",)),
+        Case("cat", ("/bin/cat", text)),
+        Case("ls -lR", ("/bin/ls", "-lR", "--time-style=full-iso", "/usr/share/doc/bash")),
+        Case("ls of nothing", ("/bin/ls", "/nonexistent")),
+        Case("grep", ("/bin/grep", "-nE", "(an|er)[a-m]+t", text)),
+        Case("sed", ("/bin/sed", "-E", "s/([a-z])([a-z]+)/\\2\\1ay/g", text)),
+        Case("mawk", ("/usr/bin/mawk", "{n[length($1)]++} END {for (i = 0; i < 20; i++)"
+                      " printf \"%d %d %.3f\\n\", i, n[i], sin(n[i])}", text)),
+        Case("gawk", ("/usr/bin/gawk", "{s += length($0)} END {print s, NR, log(s)}", text)),
+        Case("sort", ("/usr/bin/sort", "--parallel=1", text)),
+        Case("wc", ("/usr/bin/wc", text)),
+        Case("md5sum", ("/usr/bin/md5sum", text)),
+        Case("tar", ("/bin/tar", "cf", "-", "-C", str(inputs), "text", "script.sh")),
+        Case("date", ("/bin/date", "-u", "-d", "@1700000000")),
+        Case("find", ("/usr/bin/find", "/usr/share/doc/bash", "-type", "f")),
+        Case("xargs", ("/usr/bin/xargs", "-n", "3", "echo"), inputs / "names"),
+        Case("make", ("/usr/bin/make", "-f", str(inputs / "Makefile"))),
+        Case("bzip2", ("/usr/bin/bzip2", "-9kc", text)),
+        Case("bunzip2", ("/usr/bin/bunzip2", "-kc", f"{packed}.bz2")),
+        Case("gzip", ("/usr/bin/gzip", "-9nc", text)),
+        Case("gunzip", ("/usr/bin/gzip", "-dc", f"{packed}.gz")),
+        Case("gzip of a broken file", ("/usr/bin/gzip", "-tv", text)),
+        Case("xz", ("/usr/bin/xz", "-T1", "-3", "-kc", text)),
+        Case("unxz", ("/usr/bin/xz", "-T1", "-dkc", f"{packed}.xz")),
+        Case("zstd", ("/usr/bin/zstd", "--single-thread", "-qkc", text)),
+        Case("bc", ("/usr/bin/bc", "-ql"), inputs / "sums.bc"),
+        Case("sqlite3", ("/usr/bin/sqlite3", ":memory:"), script),
+        Case("sqlite3 on a file", ("/usr/bin/sqlite3", "made.db"), script),
+        Case("perl", ("/usr/bin/perl", "-ne", "$n{lc $_}++ for /\\w+/g; END { print \"$_ $n{$_}\\n\""
+                      " for (sort { $n{$b} <=> $n{$a} || $a cmp $b } keys %n)[0..20] }", text)),
+        Case("python3", ("/usr/bin/python3", "-c", "import json, zlib, re, hashlib\n"
+                         f"text = open('{text}', 'rb').read()\n"
+                         "print(zlib.crc32(text), hashlib.sha256(text).hexdigest())\n"
+                         "print(json.dumps(sorted(set(re.findall(rb'\\\\w+', text)))[:5], default=str))\n"
+                         "raise SystemExit(5)")),
+        Case("python3 traceback", ("/usr/bin/python3", "-c", "{}['missing']")),
+        Case("python3 subprocess", ("/usr/bin/python3", "-c", "import subprocess\n"
+                                    "print(subprocess.run(['echo', 'x'], capture_output=True))")),
+        Case("busybox", (busybox, "sh", "-c", "busybox seq 5 | busybox sort -r; busybox uname")),
+        Case("busybox md5sum", (busybox, "md5sum", text)),
+        Case("openssl dgst", ("/usr/bin/openssl", "dgst", "-sha3-512", text)),
+        Case("openssl enc", ("/usr/bin/openssl", "enc", "-aes-256-cbc", "-K", "00" * 32, "-iv",
+                             "01" * 16, "-in", text)),
+        Case("openssl speed", ("/usr/bin/openssl", "speed", "-seconds", "1", "-bytes", "16384",
+                               "-evp", "aes-128-gcm"), status_only=True, slow=True),
+        Case("cc1", (compiler, "-quiet", "-O2", "-fpreprocessed", str(inputs / "unit.i"), "-o",
+                     "unit.s"), slow=True),
+        Case("cc1 error", (compiler, "-quiet", str(inputs / "broken.i"), "-o", "unit.s")),
+        Case("as", (_tool("as"), "-o", "unit.o", str(inputs / "unit.s"))),
+        Case("ld", (_tool("ld"), "-static", "-o", "linked", str(inputs / "unit.o"))),
+        Case("gcc", ("/usr/bin/gcc", "-O1", "-c", str(inputs / "unit.i"), "-o", "unit.o"),
+             slow=True),
+        Case("objdump", ("/usr/bin/objdump", "-dC", str(inputs / "unit.o"))),
+        Case("readelf", ("/usr/bin/readelf", "-aW", "/bin/true")),
+        Case("git", ("/usr/bin/git", "--no-pager", "diff", "--no-index", "--stat", text,
+                     str(inputs / "names"))),
+        Case("povray", ("/usr/bin/povray", f"+I{inputs / 'scene.pov'}", "+W32", "+H24", "-D", "-GA",
+                        "+WT1", "+FB", "+Oscene.bmp", "-V"), slow=True),
+    ]
+
+
+def _tool(name: str) -> str:
+    try:
+        found = subprocess.run(["gcc", f"-print-prog-name={name}"], capture_output=True, text=True,
+                               check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return name
+    return shutil.which(found) or found
+
+
+def make_inputs(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    rng = random.Random(11)
+    words = ["".join(rng.choices("etaoinshrdlcu", k=rng.randint(2, 9))) for _ in range(2000)]
+    lines = [" ".join(rng.choices(words, k=rng.randint(3, 12))) + ".\n" for _ in range(4000)]
+    text = folder / "text"
+    text.write_text("".join(lines))
+    (folder / "names").write_text("\n".join(words[:100]) + "\n")
+    for ending, packer in (("bz2", "bzip2"), ("gz", "gzip"), ("xz", "xz")):
+        if shutil.which(packer):
+            packed = subprocess.run([packer, "-c", text], capture_output=True, check=True).stdout
+            (folder / f"packed.{ending}").write_bytes(packed)
+    _script(folder / "script.sh", "#!/bin/sh\necho \"$# arguments: $1, $2\" >&2\nexit 3\n")
+    _script(folder / "script.awk", "#!/usr/bin/mawk -f\nEND { print NR }\n")
+    _script(folder / "script.py", "#!/usr/bin/env python3\nimport sys\nprint(len(sys.argv))\n")
+    (folder / "Makefile").write_text("all: a b\na b:\n\techo made $@ > $@.made\n")
+    (folder / "sums.bc").write_text("scale=60; 4*a(1); e(1); 2^1000; sqrt(2)\n")
+    (folder / "queries.sql").write_text(
+        "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c REAL);\nBEGIN;\n"
+        + "".join(f"INSERT INTO t VALUES({i},'{words[i % 2000]}',{rng.random():.6f});\n"
+                  for i in range(2000))
+        + "COMMIT;\nSELECT substr(b,1,1) AS x, count(*), round(avg(c),4) FROM t GROUP BY x;\n"
+          "SELECT nothing FROM nowhere;\n")
+    (folder / "scene.pov").write_text(
+        "#version 3.7;\nglobal_settings { assumed_gamma 1 }\ncamera { location <0,1,-4> look_at 0 }\n"
+        "light_source { <5,8,-9> rgb 1 }\nsphere { 0, 1 pigment { rgb <1,0.4,0.2> } "
+        "finish { phong 1 reflection 0.2 } }\nplane { y,-1 pigment { checker rgb 1 rgb 0 } }\n")
+    (folder / "broken.i").write_text("int main(void) { return undeclared }\n")
+    _compiled(folder)
+
+
+def _compiled(folder: Path) -> None:
+    """A preprocessed unit, its assembly and its object."""
+    source = folder / "unit.c"
+    source.write_text("".join(
+        f"long step_{i}(long a, long b) {{ long s = {i}; for (long k = a; k < b; ++k) "
+        f"{{ if (k % {i % 7 + 2} == 0) s += k * {i}; else s ^= k << {i % 13}; }} return s; }}\n"
+        for i in range(150)) + "long _start(void) { return step_0(1, 2); }\n")
+    if shutil.which("gcc"):
+        for flag, name in (("-E", "unit.i"), ("-S", "unit.s"), ("-c", "unit.o")):
+            subprocess.run(["gcc", "-O1", "-fno-pie", flag, source, "-o", folder / name], check=True)
+
+
+def _script(path: Path, content: str) -> None:
+    path.write_text(content)
+    path.chmod(0o755)

@@ -1,0 +1,86 @@
+"""What the end-to-end tests share: where things are, running them, reading events files."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("ASSAY_BUILD", ROOT / "build"))
+ASSAY = Path(os.environ.get("ASSAY", BUILD / "assay"))
+PROGRAMS = BUILD / "tests" / "programs"
+PLUGINS = BUILD / "tests" / "plugins"
+
+SKIPPED = 77  # the exit status that meson takes for "skipped"
+
+GEOMETRY = ["--I1=32768,8,64", "--D1=49152,12,64", "--LL=33554432,16,64"]
+
+
+def run(argv, timeout=120, **more) -> subprocess.CompletedProcess:
+    """Runs a command to its end, with its output as text."""
+    more.setdefault("stdin", subprocess.DEVNULL)
+    for stream in ("stdout", "stderr"):
+        more.setdefault(stream, subprocess.PIPE)
+    return subprocess.run([str(word) for word in argv], timeout=timeout, text=True,
+                          errors="replace", check=False, **more)
+
+
+def profile(program, *options, plugin="cache", out="/dev/null", **more):
+    """Runs a program, given as a list of words, under assay."""
+    return run([ASSAY, f"--plugin={plugin}", f"--out={out}", *options, "--", *program], **more)
+
+
+def installed(*tools) -> bool:
+    return all(shutil.which(tool) for tool in tools)
+
+
+def temporary_folder(test) -> Path:
+    """A folder that lives as long as the test case."""
+    folder = tempfile.mkdtemp(prefix="assay-test-")
+    test.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+@dataclass
+class EventsFile:
+    """A profile in Cachegrind's format; `#!` lines are kept as they are."""
+
+    descriptions: list[str] = field(default_factory=list)
+    command: str = ""
+    events: list[str] = field(default_factory=list)
+    functions: dict[str, list[int]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    summary: list[int] = field(default_factory=list)
+
+    def totals(self) -> list[int]:
+        return [sum(column) for column in zip(*self.functions.values())]
+
+
+def read_events(path) -> EventsFile:
+    found = EventsFile()
+    function = None
+    for line in Path(path).read_text(errors="replace").splitlines():
+        if line.startswith("desc:"):
+            found.descriptions.append(line[5:].strip())
+        elif line.startswith("cmd:"):
+            found.command = line[4:].strip()
+        elif line.startswith("events:"):
+            found.events = line[7:].split()
+        elif line.startswith("#"):
+            found.remarks.append(line)
+        elif line.startswith("fn="):
+            function = line[3:]
+        elif line.startswith(("fl=", "fi=", "fe=")):
+            function = None
+        elif line.startswith("summary:"):
+            found.summary = [int(word) for word in line[8:].split()]
+        elif line:
+            if function is None:
+                raise ValueError(f"{path}: counts without a function: {line}")
+            counts = [int(word) for word in line.split()[1:]]
+            counts += [0] * (len(found.events) - len(counts))  # a short line ends in zeros
+            before = found.functions.setdefault(function, [0] * len(found.events))
+            found.functions[function] = [a + b for a, b in zip(before, counts)]
+    return found

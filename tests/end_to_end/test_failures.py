@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Wrong input, full disks, crashing profilers: one line that says it, and the right status."""
+
+import os
+import re
+import struct
+import unittest
+
+import support
+from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, profile, read_events, run
+
+FAILURE, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
+WORK = [PROGRAMS / "work"]
+
+# Offsets in an ELF header (elf.h, Elf64_Ehdr).
+E_CLASS, E_MACHINE, E_PHOFF = 4, 18, 32
+EM_AARCH64 = 183
+
+
+class Failures(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.out = self.folder / "events"
+
+    def refused(self, result, status, *words):
+        """The run failed with this status and one line that contains the words."""
+        self.assertEqual(result.returncode, status, result.stderr)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertRegex(lines[0], r"^assay: ")
+        for word in words:
+            self.assertIn(str(word), lines[0])
+        self.assertEqual(list(self.folder.glob("events*")), [], "a file was left behind")
+
+    def elf(self, name, change):
+        """A copy of an executable, changed."""
+        path = self.folder / name
+        path.write_bytes(change(bytearray(WORK[0].read_bytes())))
+        path.chmod(0o755)
+        return [path]
+
+    # --- The command line
+
+    def test_no_program(self):
+        result = run([ASSAY, "--plugin=cache"])
+        self.assertEqual(result.returncode, FAILURE)
+        self.assertNotEqual(result.stderr, "")
+
+    def test_missing_plugin(self):
+        self.refused(profile(WORK, plugin="no-such-profiler", out=self.out), FAILURE,
+                     "no-such-profiler")
+        self.refused(profile(WORK, plugin="/nonexistent/mine.so", out=self.out), FAILURE,
+                     "/nonexistent/mine.so")
+
+    def test_library_that_is_no_profiler(self):
+        library = next(path for path in (
+            "/usr/lib/x86_64-linux-gnu/libz.so.1", "/lib/x86_64-linux-gnu/libc.so.6")
+            if os.path.exists(path))
+        self.refused(profile(WORK, plugin=library, out=self.out), FAILURE, library)
+
+    def test_file_that_is_no_library(self):
+        path = self.folder / "text.so"
+        path.write_text("not a library\n")
+        self.refused(profile(WORK, plugin=path, out=self.out), FAILURE, path)
+
+    def test_profiler_of_another_abi(self):
+        self.refused(profile(WORK, plugin=PLUGINS / "wrong_abi.so", out=self.out), FAILURE,
+                     "wrong_abi.so", "version")
+
+    def test_unusable_option_values(self):
+        for option in ("--D1=nonsense", "--D1=1000,3,64", "--I1=32768,8", "--LL=32768,8,63",
+                       "--D1="):
+            with self.subTest(option):
+                self.refused(profile(WORK, option, out=self.out), FAILURE, "D1"
+                             if "D1" in option else option[2:4])
+
+    def test_unknown_option(self):
+        result = profile(WORK, "--no-such-option=1", out=self.out)
+        self.assertEqual(result.returncode, FAILURE)
+        self.assertIn("no-such-option", result.stderr)
+
+    # --- The program
+
+    def test_program_that_is_not_there(self):
+        self.refused(profile(["/nonexistent/program"], out=self.out), NOT_FOUND,
+                     "/nonexistent/program")
+        self.refused(profile(["no-such-program-on-the-path"], out=self.out), NOT_FOUND,
+                     "no-such-program-on-the-path")
+
+    def test_folder(self):
+        self.refused(profile([self.folder], out=self.out), NOT_EXECUTABLE, self.folder)
+
+    def test_file_without_permission(self):
+        path = self.folder / "data"
+        path.write_bytes(WORK[0].read_bytes())
+        path.chmod(0o644)
+        self.refused(profile([path], out=self.out), NOT_EXECUTABLE, path)
+
+    def test_script_without_interpreter(self):
+        path = self.folder / "script"
+        path.write_text("#!/nonexistent/interpreter\n")
+        path.chmod(0o755)
+        result = profile([path], out=self.out)
+        self.assertIn(result.returncode, (NOT_EXECUTABLE, NOT_FOUND))
+        self.refused(result, result.returncode, "/nonexistent/interpreter")
+
+    def test_text_file(self):
+        path = self.folder / "text"
+        path.write_text("just text\n")
+        path.chmod(0o755)
+        self.refused(profile([path], out=self.out), NOT_EXECUTABLE, path)
+
+    def test_empty_file(self):
+        path = self.folder / "empty"
+        path.touch(0o755)
+        self.refused(profile([path], out=self.out), NOT_EXECUTABLE, path)
+
+    def test_32_bit_program(self):
+        def change(image):
+            image[E_CLASS] = 1
+            image[E_MACHINE:E_MACHINE + 2] = struct.pack("<H", 3)
+            return image
+        self.refused(profile(self.elf("small", change), out=self.out), NOT_EXECUTABLE, "small",
+                     "32-bit")
+
+    def test_program_of_another_processor(self):
+        def change(image):
+            image[E_MACHINE:E_MACHINE + 2] = struct.pack("<H", EM_AARCH64)
+            return image
+        self.refused(profile(self.elf("foreign", change), out=self.out), NOT_EXECUTABLE, "foreign")
+
+    def test_truncated_programs(self):
+        for size in (1, 4, 16, 63, 64, 100, 500):
+            with self.subTest(size):
+                self.refused(profile(self.elf("cut", lambda image: image[:size]), out=self.out),
+                             NOT_EXECUTABLE, "cut")
+
+    def test_program_whose_headers_lie(self):
+        def change(image):
+            image[E_PHOFF:E_PHOFF + 8] = struct.pack("<Q", 1 << 60)
+            return image
+        self.refused(profile(self.elf("lying", change), out=self.out), NOT_EXECUTABLE, "lying")
+
+    # --- The output
+
+    def test_output_in_a_folder_that_is_not_there(self):
+        self.refused(profile(WORK, out="/nonexistent/folder/events"), FAILURE,
+                     "/nonexistent/folder/events")
+
+    def check_full(self, out):
+        result = profile(WORK, out=out)
+        self.assertEqual(result.returncode, FAILURE, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        self.assertIn("No space left", result.stderr)
+        self.assertNotEqual(result.stdout, "", "the program itself has run")
+
+    def test_full_device(self):
+        self.check_full("/dev/full")
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounting needs root")
+    def test_full_disk(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        if run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", disk]).returncode != 0:
+            self.skipTest("tmpfs cannot be mounted here")
+        self.addCleanup(run, ["umount", disk])
+        self.check_full(disk / "events")
+        self.assertEqual(list(disk.iterdir()), [])
+
+    # --- Profilers that fail
+
+    def test_crashing_profiler_does_not_take_the_program_down(self):
+        crash = PLUGINS / "crash.so"
+        for function in ("vp_init", "vp_options", "vp_prof_init", "vp_prof_process", "vp_finish",
+                         "vp_summary"):
+            with self.subTest(function):
+                result = profile(WORK, plugin=crash, out=self.out,
+                                 env={**os.environ, "ASSAY_CRASH_IN": function})
+                self.assertEqual(result.stdout, run(WORK).stdout, result.stderr)
+                self.assertIn("crash", result.stderr)
+                self.out.unlink(missing_ok=True)
+
+    def test_other_profilers_keep_their_columns(self):
+        result = profile(WORK, *GEOMETRY, plugin=f"cache,{PLUGINS / 'crash.so'}", out=self.out,
+                         env={**os.environ, "ASSAY_CRASH_IN": "vp_finish"})
+        self.assertEqual(result.stdout, run(WORK).stdout, result.stderr)
+        events = read_events(self.out)
+        self.assertIn("D1mr", events.events)
+        self.assertEqual(events.totals(), events.summary)
+
+    # --- What cannot be run further
+
+    def test_threads_work_or_are_refused_by_name(self):
+        result = profile([PROGRAMS / "threads"], out=self.out)
+        if result.returncode == 0:
+            self.assertEqual(result.stdout, run([PROGRAMS / "threads"]).stdout)
+            return
+        self.assertEqual(result.returncode, FAILURE, result.stderr)
+        self.assertRegex(result.stderr, re.compile("thread|clone", re.IGNORECASE))
+        self.assertIn("incomplete", self.out.read_text())
+
+    # --- Damaged events files
+
+    def test_annotate_refuses_damaged_files(self):
+        self.assertEqual(profile(WORK, out=self.out).returncode, 0)
+        whole = self.out.read_bytes()
+        for name, content in {
+            "empty": b"", "cut": whole[:len(whole) // 2], "text": b"hello\n",
+            "no-summary": whole[:whole.rindex(b"summary:")],
+            "wrong-summary": whole[:whole.rindex(b"summary:")] + b"summary: 1 2 3 4 5 6 7 8 9\n",
+        }.items():
+            with self.subTest(name):
+                damaged = self.folder / name
+                damaged.write_bytes(content)
+                result = run([ASSAY, "annotate", damaged])
+                self.assertEqual(result.returncode, FAILURE, result.stderr)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertIn(str(damaged), result.stderr)
+        result = run([ASSAY, "annotate", self.folder / "not-there"])
+        self.assertEqual(result.returncode, FAILURE, result.stderr)
+        self.assertIn("not-there", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

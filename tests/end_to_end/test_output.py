@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""What assay writes: readable by Cachegrind's tools, the same every time, there after a crash."""
+
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+import support
+from support import ASSAY, GEOMETRY, PROGRAMS, installed, profile, read_events, run
+
+WORK = [PROGRAMS / "work"]
+PID_LINE = re.compile(r"^#! pid .*\n", re.MULTILINE)
+
+
+def numbers(line: str) -> list[int]:
+    """The counts of a table row: 1,234 (5.6%) counts once."""
+    return [int(word.replace(",", "")) for word in re.findall(r"(?<![\d.,])[\d,]+(?![\d.,%])", line)]
+
+
+class Output(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.out = self.folder / "events"
+
+    def profile_work(self, *options, out=None):
+        result = profile(WORK, *GEOMETRY, *options, out=out or self.out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def test_summary_is_the_sum_of_the_lines(self):
+        self.profile_work()
+        events = read_events(self.out)
+        self.assertEqual(events.events, "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw".split())
+        self.assertEqual(events.totals(), events.summary)
+        self.assertGreater(events.summary[0], 1_000_000)
+
+    def test_header_names_caches_and_command(self):
+        self.profile_work()
+        events = read_events(self.out)
+        self.assertIn(str(WORK[0]), events.command)
+        for cache in ("I1 cache:", "D1 cache:", "LL cache:"):
+            self.assertTrue(any(line.startswith(cache) for line in events.descriptions), cache)
+        self.assertTrue(any(line.startswith("#! version 1") for line in events.remarks))
+
+    def test_functions_of_the_program_are_found(self):
+        self.profile_work()
+        functions = read_events(self.out).functions
+        for name in ("main", "fill_cells", "sum_cells", "count_bits", "count_all_bits"):
+            self.assertIn(name, functions)
+
+    def test_two_runs_are_the_same(self):
+        self.profile_work()
+        other = self.folder / "other"
+        self.profile_work(out=other)
+        self.assertEqual(PID_LINE.sub("", self.out.read_text()),
+                         PID_LINE.sub("", other.read_text()))
+
+    def test_environment_does_not_change_user_code(self):
+        self.profile_work()
+        other = self.folder / "other"
+        result = profile(WORK, *GEOMETRY, out=other, env={**os.environ, "FILLER": "x" * 5000})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        first, second = read_events(self.out).functions, read_events(other).functions
+        for name in ("fill_cells", "sum_cells"):
+            self.assertEqual(first[name][0], second[name][0])
+
+    def test_names_of_the_file(self):
+        os.environ["ASSAY_TEST_WORD"] = "word"
+        self.addCleanup(os.environ.pop, "ASSAY_TEST_WORD")
+        self.profile_work(out=self.folder / "a.%p.%n.%q{ASSAY_TEST_WORD}")
+        names = [path.name for path in self.folder.iterdir()]
+        self.assertRegex(names[0], r"^a\.\d+\.work\.word$")
+        self.assertEqual(len(names), 1)
+
+    def test_compressed(self):
+        for ending, command in ((".gz", ["gzip", "-dc"]), (".zst", ["zstd", "-dc"])):
+            with self.subTest(ending):
+                packed = self.folder / ("events" + ending)
+                self.profile_work(out=packed)
+                plain = run([*command, packed])
+                self.assertEqual(plain.returncode, 0, plain.stderr)
+                self.assertIn("\nsummary: ", plain.stdout)
+                self.assertEqual(run([ASSAY, "annotate", packed]).returncode, 0)
+
+    def test_annotate_has_the_totals(self):
+        self.profile_work()
+        shown = run([ASSAY, "annotate", self.out])
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        self.assertIn("sum_cells", shown.stdout)
+        summary = read_events(self.out).summary
+        self.assertTrue(any(numbers(line)[:len(summary)] == summary
+                            for line in shown.stdout.splitlines()), shown.stdout[:2000])
+
+    @unittest.skipUnless(installed("cg_annotate"), "cg_annotate is not installed")
+    def test_cg_annotate_agrees(self):
+        self.profile_work()
+        shown = run(["cg_annotate", "--auto=yes", self.out])
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        self.assertNotIn("WARNING", shown.stdout.upper())
+        summary = read_events(self.out).summary
+        totals = [line for line in shown.stdout.splitlines() if "PROGRAM TOTALS" in line]
+        self.assertEqual(numbers(totals[0]), summary)
+
+    @unittest.skipUnless(installed("cg_merge", "cg_diff"), "cg_merge is not installed")
+    def test_cg_merge_and_cg_diff_read_it(self):
+        self.profile_work()
+        merged = self.folder / "merged"
+        result = run(["cg_merge", "-o", merged, self.out, self.out])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotRegex(result.stderr.lower(), "warning|error")
+        self.assertEqual(read_events(merged).totals(),
+                         [2 * count for count in read_events(self.out).totals()])
+        difference = run(["cg_diff", self.out, self.out])
+        self.assertEqual((difference.returncode, difference.stderr), (0, ""))
+        summary = re.search(r"^summary:(.*)$", difference.stdout, re.MULTILINE)
+        self.assertEqual(set(summary.group(1).split()), {"0"})
+
+    def test_killed_program_leaves_a_readable_file(self):
+        with subprocess.Popen(
+                [ASSAY, "--plugin=cache", f"--out={self.out}", "--", *WORK, "forever"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE) as assay:
+            assay.stdout.readline()  # the program has done its work once
+            os.kill(int(assay.stdout.readline()), signal.SIGKILL)
+            _, words = assay.communicate(timeout=60)
+        self.assertIn(assay.returncode, (-signal.SIGKILL, 128 + signal.SIGKILL), words)
+        events = read_events(self.out)
+        self.assertEqual(events.totals(), events.summary)
+        self.assertGreater(events.functions["sum_cells"][0], 200_000)
+        self.assertTrue(any("incomplete" in line for line in events.remarks), events.remarks[:20])
+        shown = run([ASSAY, "annotate", self.out])
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("incomplete", (shown.stdout + shown.stderr).lower())
+
+    def test_interrupted_program_leaves_a_whole_file(self):
+        result = profile([PROGRAMS / "endings", "terminated"], out=self.out)
+        self.assertEqual(result.returncode, -signal.SIGTERM, result.stderr)
+        events = read_events(self.out)
+        self.assertEqual(events.totals(), events.summary)
+
+    def test_program_that_dies_of_a_fault(self):
+        result = profile([PROGRAMS / "endings", "segv"], out=self.out)
+        self.assertEqual(result.returncode, -signal.SIGSEGV, result.stderr)
+        self.assertEqual(result.stdout, "before\n")
+        events = read_events(self.out)
+        self.assertEqual(events.totals(), events.summary)
+
+    def test_plugins_lists_cache(self):
+        listed = run([ASSAY, "plugins"])
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertIn("cache", listed.stdout)
+        described = run([ASSAY, "plugins", "cache"])
+        self.assertEqual(described.returncode, 0, described.stderr)
+        for word in ("I1", "D1", "LL", "Ir", "DLmw"):
+            self.assertIn(word, described.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
