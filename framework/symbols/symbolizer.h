@@ -32,7 +32,8 @@ struct Location {
 
 class Symbolizer {
   public:
-    Symbolizer();
+    // Separate debug files are looked for beside the object and below `debug_root`.
+    explicit Symbolizer(std::string debug_root = "/usr/lib/debug");
     ~Symbolizer();
     Symbolizer(const Symbolizer&) = delete;
     Symbolizer& operator=(const Symbolizer&) = delete;
@@ -43,7 +44,8 @@ class Symbolizer {
                                   std::span<const std::uint64_t> addresses);
 
     // The link-time address of a byte at `file_offset` of the object: what a mapping's start and
-    // offset translate to. 0 if no loadable segment contains it.
+    // offset translate to. Where segments share a page of the file, the code's is meant. 0 if no
+    // loadable segment contains it.
     std::uint64_t address_of_offset(const std::string& object_path, std::uint64_t file_offset);
 
     // Lower-case hexadecimal, or empty.

@@ -1,0 +1,158 @@
+#include "framework/symbols/dwarf_resolver.h"
+
+#include "framework/symbols/debug_file.h"
+#include "framework/symbols/dwarf_units.h"
+#include "framework/symbols/function_tree.h"
+#include "framework/symbols/line_table.h"
+
+#include <dwarf.h>
+
+#include <memory>
+#include <unordered_map>
+
+namespace assay::symbols {
+
+namespace {
+
+using DwarfHandle = std::unique_ptr<Dwarf, decltype(&dwarf_end)>;
+
+DwarfHandle open_dwarf(const ElfFile& file) {
+    return {dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr), &dwarf_end};
+}
+
+// Where the addresses of one compilation unit come from.
+class Unit {
+  public:
+    Unit(Dwarf_Die unit, std::span<const Address> addresses, Address code_start, FrameStore& frames)
+        : lines_(&unit), functions_(split_unit(unit), addresses, code_start), frames_(frames) {}
+
+    // `symbol` is the name that the symbol table has, or empty.
+    Location locate(Address address, std::string_view symbol);
+
+  private:
+    static Dwarf_Die split_unit(Dwarf_Die unit);
+    SourcePosition position(std::size_t row, std::uint32_t function) const;
+    std::size_t row_with_line(std::size_t row, std::uint32_t function) const;
+    std::string_view file_name(const char* file);
+    std::string_view function_name(std::uint32_t function);
+
+    LineTable lines_;
+    FunctionTree functions_;
+    FrameStore& frames_;
+    std::unordered_map<const char*, std::string_view> file_names_;
+    std::unordered_map<std::uint32_t, std::string_view> function_names_;
+    std::vector<Frame> chain_;
+
+    // What the last location was made from: neighbours mostly share theirs.
+    std::size_t last_row_ = 0;
+    std::uint32_t last_function_ = 0;
+    std::string_view last_symbol_;
+    Location last_;
+};
+
+// With -gsplit-dwarf the functions stand in a .dwo file.
+Dwarf_Die Unit::split_unit(Dwarf_Die unit) {
+    Dwarf_Die split{};
+    std::uint8_t type = 0;
+    bool is_split =
+        dwarf_cu_info(unit.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) == 0 &&
+        type == DW_UT_skeleton && split.addr != nullptr;
+    return is_split ? split : unit;
+}
+
+// The last row before `row` that has a line and belongs to the same call of `function`, or
+// LineTable::kNone. Compilers mark instructions that stem from no line, or from several, with
+// line 0; we count them where the function last was.
+std::size_t Unit::row_with_line(std::size_t row, std::uint32_t function) const {
+    constexpr std::size_t kMostRows = 1000;
+    for (std::size_t i = 0; i < kMostRows && i < row; ++i) {
+        std::size_t before = row - 1 - i;
+        if (functions_.innermost(lines_.address(before)) == function &&
+            lines_.position(before).line != 0) {
+            return before;
+        }
+    }
+    return LineTable::kNone;
+}
+
+SourcePosition Unit::position(std::size_t row, std::uint32_t function) const {
+    SourcePosition found;
+    if (row != LineTable::kNone) found = lines_.position(row);
+    if (found.line != 0 || function == FunctionTree::kNone) return found;
+    if (row != LineTable::kNone) {
+        std::size_t before = row_with_line(row, function);
+        if (before != LineTable::kNone) return lines_.position(before);
+    }
+    return functions_.declaration(function);
+}
+
+std::string_view Unit::file_name(const char* file) {
+    if (file == nullptr || *file == '\0') return kUnknown;
+    auto [entry, is_new] = file_names_.try_emplace(file);
+    if (is_new) entry->second = frames_.names().keep(file);
+    return entry->second;
+}
+
+std::string_view Unit::function_name(std::uint32_t function) {
+    auto [entry, is_new] = function_names_.try_emplace(function);
+    if (is_new) {
+        std::string name = functions_.name(function);
+        entry->second = name.empty() ? kUnknown : frames_.names().readable(name);
+    }
+    return entry->second;
+}
+
+Location Unit::locate(Address address, std::string_view symbol) {
+    std::size_t row = lines_.row_of(address);
+    std::uint32_t function = functions_.innermost(address);
+    bool repeated = !last_.frames.empty() && row == last_row_ && function == last_function_ &&
+                    symbol.data() == last_symbol_.data();
+    if (repeated) return last_;
+
+    chain_.clear();
+    SourcePosition at = position(row, function);
+    std::uint32_t outermost = function;
+    while (outermost != FunctionTree::kNone &&
+           functions_.caller(outermost) != FunctionTree::kNone) {
+        chain_.push_back({file_name(at.file), function_name(outermost), at.line});
+        at = functions_.call_site(outermost);
+        outermost = functions_.caller(outermost);
+    }
+    std::string_view name = symbol;
+    if (name.empty()) name = outermost != FunctionTree::kNone ? function_name(outermost) : kUnknown;
+    chain_.push_back({file_name(at.file), name, at.line});
+
+    last_row_ = row;
+    last_function_ = function;
+    last_symbol_ = symbol;
+    last_ = frames_.keep(chain_);
+    return last_;
+}
+
+}  // namespace
+
+void resolve_with_dwarf(const DebugSource& source, std::span<const Address> addresses,
+                        std::span<const std::string_view> functions, FrameStore& frames,
+                        std::vector<Location>& locations) {
+    DwarfHandle dwarf = open_dwarf(source.file);
+    if (dwarf == nullptr) return;
+    std::unique_ptr<ElfFile> alternate = find_alternate_file(source.file, source.debug_root);
+    DwarfHandle alternate_dwarf(nullptr, &dwarf_end);
+    if (alternate != nullptr) alternate_dwarf = open_dwarf(*alternate);
+    if (alternate_dwarf != nullptr) dwarf_setalt(dwarf.get(), alternate_dwarf.get());
+
+    Address code_start = source.object.code_start();
+    std::vector<Address> of_unit;
+    for (const UnitAddresses& group : group_by_unit(dwarf.get(), addresses, code_start)) {
+        Dwarf_Die die;
+        if (dwarf_offdie(dwarf.get(), group.unit, &die) == nullptr) continue;
+        of_unit.clear();
+        for (std::uint32_t index : group.indices) of_unit.push_back(addresses[index]);
+        Unit unit(die, of_unit, code_start, frames);
+        for (std::uint32_t index : group.indices) {
+            locations[index] = unit.locate(addresses[index], functions[index]);
+        }
+    }
+}
+
+}  // namespace assay::symbols

@@ -1,0 +1,92 @@
+#include "framework/symbols/dwarf_units.h"
+
+#include <dwarf.h>
+
+#include <map>
+#include <unordered_set>
+
+namespace assay::symbols {
+
+namespace {
+
+class UnitMap {
+  public:
+    UnitMap(std::span<const Address> addresses, Address code_start)
+        : addresses_(addresses), code_start_(code_start) {}
+
+    void read_aranges(Dwarf* dwarf);
+    void read_units(Dwarf* dwarf);
+    std::vector<UnitAddresses> group();
+
+  private:
+    void add(Address low, Address high, Dwarf_Off unit);
+
+    std::span<const Address> addresses_;
+    Address code_start_;
+    IntervalMap ranges_;
+    std::vector<Dwarf_Off> units_;  // values of ranges_
+    std::unordered_set<Dwarf_Off> in_aranges_;
+};
+
+void UnitMap::add(Address low, Address high, Dwarf_Off unit) {
+    if (low < code_start_ || !any_within(addresses_, low, high)) return;
+    if (units_.empty() || units_.back() != unit) units_.push_back(unit);
+    ranges_.add(low, high, static_cast<std::uint32_t>(units_.size() - 1));
+}
+
+void UnitMap::read_aranges(Dwarf* dwarf) {
+    Dwarf_Aranges* aranges = nullptr;
+    std::size_t count = 0;
+    if (dwarf_getaranges(dwarf, &aranges, &count) != 0) return;
+    for (std::size_t i = 0; i < count; ++i) {
+        Dwarf_Addr start = 0;
+        Dwarf_Word length = 0;
+        Dwarf_Off unit = 0;
+        Dwarf_Arange* arange = dwarf_onearange(aranges, i);
+        if (arange == nullptr || dwarf_getarangeinfo(arange, &start, &length, &unit) != 0) continue;
+        in_aranges_.insert(unit);
+        add(start, start + length, unit);
+    }
+}
+
+// Units that .debug_aranges does not mention: gcc lists all of its units there, clang none.
+void UnitMap::read_units(Dwarf* dwarf) {
+    Dwarf_CU* unit = nullptr;
+    Dwarf_Half version = 0;
+    std::uint8_t type = 0;
+    Dwarf_Die die;
+    while (dwarf_get_units(dwarf, unit, &unit, &version, &type, &die, nullptr) == 0) {
+        Dwarf_Off offset = dwarf_dieoffset(&die);
+        if ((type != DW_UT_compile && type != DW_UT_skeleton) || in_aranges_.contains(offset)) {
+            continue;
+        }
+        Dwarf_Addr base = 0, low = 0, high = 0;
+        for (std::ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &low, &high)) > 0;) {
+            add(low, high, offset);
+        }
+    }
+}
+
+std::vector<UnitAddresses> UnitMap::group() {
+    ranges_.seal();
+    std::map<Dwarf_Off, std::vector<std::uint32_t>> groups;
+    for (std::uint32_t i = 0; i < addresses_.size(); ++i) {
+        std::uint32_t range = ranges_.find(addresses_[i]);
+        if (range != IntervalMap::kNone) groups[units_[range]].push_back(i);
+    }
+    std::vector<UnitAddresses> result;
+    for (auto& [unit, indices] : groups) result.push_back({unit, std::move(indices)});
+    return result;
+}
+
+}  // namespace
+
+std::vector<UnitAddresses> group_by_unit(Dwarf* dwarf, std::span<const Address> addresses,
+                                         Address code_start) {
+    UnitMap map(addresses, code_start);
+    map.read_aranges(dwarf);
+    map.read_units(dwarf);
+    return map.group();
+}
+
+}  // namespace assay::symbols

@@ -1,0 +1,149 @@
+#include "framework/symbols/elf_file.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::symbols {
+
+std::string to_hexadecimal(std::string_view bytes) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string text;
+    for (char c : bytes) {
+        auto byte = static_cast<unsigned char>(c);
+        text += kDigits[byte >> 4];
+        text += kDigits[byte & 15];
+    }
+    return text;
+}
+
+std::unique_ptr<ElfFile> ElfFile::open(const std::string& path) {
+    elf_version(EV_CURRENT);
+    std::unique_ptr<ElfFile> file(new ElfFile);
+    file->path_ = path;
+    bool opened = path == kVdsoPath ? file->open_vdso() : file->open_file(path);
+    if (!opened || !file->is_supported()) return nullptr;
+    file->read_sections();
+    return file;
+}
+
+ElfFile::~ElfFile() {
+    elf_end(elf_);
+    if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool ElfFile::open_file(const std::string& path) {
+    // Not blocking: a path may name a FIFO or a device by now.
+    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor_ < 0) return false;
+    elf_ = elf_begin(descriptor_, ELF_C_READ_MMAP, nullptr);
+    return elf_ != nullptr;
+}
+
+// The image ends with its section header table (so the kernel's linker lays it out), which is
+// the only sign of its size.
+bool ElfFile::open_vdso() {
+    auto* image = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
+    if (image == nullptr) return false;
+    Elf64_Ehdr header;
+    std::memcpy(&header, image, sizeof header);
+    std::size_t size = header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize;
+    vdso_.assign(image, image + size);
+    elf_ = elf_memory(vdso_.data(), vdso_.size());
+    return elf_ != nullptr;
+}
+
+bool ElfFile::is_supported() const {
+    if (elf_kind(elf_) != ELF_K_ELF) return false;
+    const Elf64_Ehdr* header = elf64_getehdr(elf_);  // null for the 32-bit class
+    return header != nullptr && header->e_machine == EM_X86_64;
+}
+
+void ElfFile::read_sections() {
+    std::size_t names = 0;
+    if (elf_getshdrstrndx(elf_, &names) != 0) return;
+    for (Elf_Scn* scn = nullptr; (scn = elf_nextscn(elf_, scn)) != nullptr;) {
+        const Elf64_Shdr* header = elf64_getshdr(scn);
+        if (header == nullptr) return;
+        const char* name = elf_strptr(elf_, names, header->sh_name);
+        sections_.push_back({scn, *header, name != nullptr ? name : ""});
+    }
+}
+
+const Section* ElfFile::section(std::string_view name) const {
+    for (const Section& section : sections_) {
+        if (section.name == name) return &section;
+    }
+    return nullptr;
+}
+
+const Section* ElfFile::section_at(Address address) const {
+    for (const Section& section : sections_) {
+        const Elf64_Shdr& header = section.header;
+        bool loaded = (header.sh_flags & SHF_ALLOC) != 0 && (header.sh_flags & SHF_TLS) == 0;
+        if (loaded && address - header.sh_addr < header.sh_size) return &section;
+    }
+    return nullptr;
+}
+
+const Elf_Data* ElfFile::data(const Section& section) const {
+    if (section.header.sh_type == SHT_NOBITS) return nullptr;
+    const Elf_Data* data = elf_getdata(section.handle, nullptr);
+    return data != nullptr && data->d_buf != nullptr ? data : nullptr;
+}
+
+bool ElfFile::holds_code(std::size_t index) const {
+    // sections_ leaves out section 0.
+    return index != 0 && index <= sections_.size() &&
+           (sections_[index - 1].header.sh_flags & SHF_EXECINSTR) != 0;
+}
+
+std::string ElfFile::build_id() const {
+    const void* bytes = nullptr;
+    ssize_t size = dwelf_elf_gnu_build_id(elf_, &bytes);
+    if (size <= 0) return {};
+    return to_hexadecimal({static_cast<const char*>(bytes), static_cast<std::size_t>(size)});
+}
+
+std::vector<Elf64_Phdr> ElfFile::segments() const {
+    std::size_t count = 0;
+    const Elf64_Phdr* headers = elf64_getphdr(elf_);
+    if (headers == nullptr || elf_getphdrnum(elf_, &count) != 0) return {};
+    std::vector<Elf64_Phdr> loadable;
+    std::copy_if(headers, headers + count, std::back_inserter(loadable),
+                 [](const Elf64_Phdr& segment) { return segment.p_type == PT_LOAD; });
+    return loadable;
+}
+
+Address ElfFile::code_start() const {
+    Address lowest = UINT64_MAX;
+    for (const Elf64_Phdr& segment : segments()) {
+        if ((segment.p_flags & PF_X) != 0) lowest = std::min(lowest, segment.p_vaddr);
+    }
+    return lowest == UINT64_MAX ? 0 : lowest;
+}
+
+// Mappings start at page boundaries, so a segment's mapping begins up to a page before the
+// segment itself, and lld lays out segments so that they share pages of the file: the page that
+// ends the read-only segment also starts the code's mapping. Code goes first, as the mappings
+// that are asked for are those of code.
+Address ElfFile::address_of_offset(std::uint64_t file_offset) const {
+    constexpr std::uint64_t kPage = 4096;
+    std::vector<Elf64_Phdr> loadable = segments();
+    std::stable_partition(loadable.begin(), loadable.end(),
+                          [](const Elf64_Phdr& segment) { return (segment.p_flags & PF_X) != 0; });
+    for (const Elf64_Phdr& segment : loadable) {
+        std::uint64_t start = segment.p_offset & ~(kPage - 1);
+        if (file_offset >= start &&
+            file_offset - start < segment.p_offset - start + segment.p_filesz) {
+            return segment.p_vaddr - segment.p_offset + file_offset;
+        }
+    }
+    return 0;
+}
+
+}  // namespace assay::symbols

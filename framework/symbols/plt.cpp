@@ -1,0 +1,97 @@
+#include "framework/symbols/plt.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <unordered_map>
+
+namespace assay::symbols {
+
+namespace {
+
+constexpr std::uint64_t kEntryBytes = 16;  // 8 in .plt.got without endbr64, see entry_bytes()
+
+// The slot of the global offset table that the entry at `code` jumps through, or 0. Whatever the
+// flavour of the table, there is one `jmp *disp(%rip)` in an entry, after an optional endbr64
+// and with an optional bnd prefix.
+Address jump_slot(std::span<const unsigned char> code, Address address) {
+    constexpr unsigned char kEndbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    std::size_t at = 0;
+    if (code.size() >= 4 && std::memcmp(code.data(), kEndbr64, 4) == 0) at += 4;
+    if (at < code.size() && code[at] == 0xf2) ++at;
+    if (at + 6 > code.size() || code[at] != 0xff || code[at + 1] != 0x25) return 0;
+    std::int32_t displacement;
+    std::memcpy(&displacement, &code[at + 2], sizeof displacement);
+    return address + at + 6 + static_cast<Address>(std::int64_t{displacement});
+}
+
+// Names of the functions that the dynamic linker puts into slots of the global offset table.
+using Slots = std::unordered_map<Address, std::string_view>;
+
+void add_relocations(const ElfFile& object, const Section& relocations, Slots& slots) {
+    const Elf_Data* data = object.data(relocations);
+    Elf_Scn* table = elf_getscn(object.elf(), relocations.header.sh_link);
+    const Elf64_Shdr* table_header = table != nullptr ? elf64_getshdr(table) : nullptr;
+    const Elf_Data* symbols = table != nullptr ? elf_getdata(table, nullptr) : nullptr;
+    if (data == nullptr || data->d_type != ELF_T_RELA || table_header == nullptr ||
+        symbols == nullptr || symbols->d_type != ELF_T_SYM) {
+        return;
+    }
+    std::span symbol(static_cast<const Elf64_Sym*>(symbols->d_buf),
+                     symbols->d_size / sizeof(Elf64_Sym));
+    for (const Elf64_Rela& rela : std::span(static_cast<const Elf64_Rela*>(data->d_buf),
+                                            data->d_size / sizeof(Elf64_Rela))) {
+        std::size_t type = ELF64_R_TYPE(rela.r_info), index = ELF64_R_SYM(rela.r_info);
+        if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
+        if (index >= symbol.size()) continue;
+        const char* name = elf_strptr(object.elf(), table_header->sh_link, symbol[index].st_name);
+        if (name != nullptr && *name != '\0') slots[rela.r_offset] = name;
+    }
+}
+
+Slots read_slots(const ElfFile& object) {
+    Slots slots;
+    for (const Section& section : object.sections()) {
+        if (section.header.sh_type == SHT_RELA) add_relocations(object, section, slots);
+    }
+    return slots;
+}
+
+// .plt.got has no reliable entry size in its header: binutils writes 8-byte entries, or 16-byte
+// ones that start with endbr64.
+std::uint64_t entry_bytes(const Section& section) {
+    std::uint64_t recorded = section.header.sh_entsize;
+    return recorded == 8 || recorded == 16 ? recorded : kEntryBytes;
+}
+
+}  // namespace
+
+void name_plt_entries(const ElfFile& object, std::span<const Address> addresses, Names& names,
+                      std::vector<std::string_view>& result) {
+    Slots slots;
+    for (const Section& section : object.sections()) {
+        const Elf64_Shdr& header = section.header;
+        Address end = header.sh_addr + header.sh_size;
+        if (!section.name.starts_with(".plt") || !any_within(addresses, header.sh_addr, end)) {
+            continue;
+        }
+        const Elf_Data* data = object.data(section);
+        if (data == nullptr) continue;
+        if (slots.empty()) slots = read_slots(object);
+        std::span code(static_cast<const unsigned char*>(data->d_buf), data->d_size);
+        std::uint64_t step = entry_bytes(section);
+        auto first = std::lower_bound(addresses.begin(), addresses.end(), header.sh_addr);
+        for (auto address = first; address != addresses.end() && *address < end; ++address) {
+            std::uint64_t start = (*address - header.sh_addr) / step * step;
+            if (start >= code.size()) break;
+            std::span entry = code.subspan(start, std::min<std::size_t>(step, code.size() - start));
+            auto slot = slots.find(jump_slot(entry, header.sh_addr + start));
+            std::string_view& name = result[static_cast<std::size_t>(address - addresses.begin())];
+            if (name.empty() && slot != slots.end()) {
+                name = names.keep(std::string(names.readable(slot->second)) + "@plt");
+            }
+        }
+    }
+}
+
+}  // namespace assay::symbols

@@ -1,0 +1,20 @@
+// Function names from ELF symbol tables, as Cachegrind would choose them.
+#pragma once
+
+#include "framework/symbols/elf_file.h"
+#include "framework/symbols/names.h"
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace assay::symbols {
+
+// For each of the sorted `addresses` the name of the function that contains it, or an empty
+// string. The names come from the first of these that exists: `object`'s .symtab, the .symtab of
+// `debug_file` (which may be null), `object`'s .dynsym together with its .gnu_debugdata. Procedure
+// linkage table entries are named after their target, "malloc@plt".
+std::vector<std::string_view> symbol_names(const ElfFile& object, const ElfFile* debug_file,
+                                           std::span<const Address> addresses, Names& names);
+
+}  // namespace assay::symbols
