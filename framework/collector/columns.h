@@ -1,0 +1,33 @@
+// The event columns of all profilers of a run, side by side.
+#pragma once
+
+#include "framework/events/writer.h"
+
+#include <memory>
+#include <vector>
+
+namespace assay::collector {
+
+class Profiler;
+
+class Columns {
+  public:
+    // Where several profilers declare an event of the same name, the later ones' become
+    // PROFILER_NAME, also in their formulas.
+    explicit Columns(const std::vector<std::unique_ptr<Profiler>>& profilers);
+
+    std::size_t size() const { return events_.size(); }
+    // The column of a profiler's first event.
+    std::size_t first(std::size_t profiler) const { return first_[profiler]; }
+    const events::Event& event(std::size_t column) const { return events_[column]; }
+    const std::vector<events::Derived>& derived(std::size_t profiler) const {
+        return derived_[profiler];
+    }
+
+  private:
+    std::vector<std::size_t> first_;
+    std::vector<events::Event> events_;
+    std::vector<std::vector<events::Derived>> derived_;
+};
+
+}  // namespace assay::collector

@@ -1,0 +1,27 @@
+// The C ABI's view of one trace buffer (assay/trace_parse.h).
+#pragma once
+
+#include "assay/trace_parse.h"
+#include "framework/collector/address_map.h"
+
+#include <span>
+
+namespace assay::collector {
+
+// The translated code, as far as it has been checked.
+struct CodeTables {
+    std::span<const trace_block_t> blocks;
+    std::span<const trace_instr_t> instrs;
+    std::span<const trace_site_t> sites;
+};
+
+}  // namespace assay::collector
+
+struct trace_parser {
+    std::uint32_t pid;
+    std::uint32_t thread;
+    std::span<const trace_record_t> records;
+    assay::collector::CodeTables code;
+    std::span<const std::uint64_t> counts;  // by instruction; empty before the end
+    const assay::collector::AddressMap* addresses;
+};

@@ -1,0 +1,274 @@
+#include "framework/collector/profiler.h"
+
+#include "framework/collector/trace_spec.h"
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/version.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+
+namespace assay::collector {
+namespace {
+
+// Up to and including the last required function of version 1.
+constexpr std::size_t kSmallestTable = offsetof(vp_dispatch_t, vp_prof_init) + sizeof(void*);
+constexpr std::size_t kLargestTable = 64 * 1024;  // anything above is no size
+
+bool is_name(std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+        return std::isalnum(c) || c == '_' || c == '-';
+    });
+}
+
+std::string text_or_empty(const char* text) {
+    return text ? text : "";
+}
+
+std::string one_line(std::string_view text) {
+    std::string line(text.substr(0, text.find('\n')));
+    return line.empty() ? "it does not say why" : line;
+}
+
+// Reads a table of the profiler: a function that stores a length and returns an array.
+template <typename Row, typename Get, typename Take>
+void read_table(Get get, const Take& take) {
+    if (!get) return;
+    std::uint32_t count = 0;
+    const Row* rows = get(&count);
+    for (std::uint32_t i = 0; rows && i < count; ++i) take(rows[i]);
+}
+
+}  // namespace
+
+struct Profiler::Library {
+    void* handle;
+    bool unload = true;
+    explicit Library(void* opened) : handle(opened) {}
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+    ~Library() {
+        if (unload) dlclose(handle);
+    }
+};
+
+Profiler::Profiler(const std::string& path, std::string command, CrashGuard& guard)
+    : path_(path), command_(std::move(command)), guard_(guard) {
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        std::string_view reason = dlerror();
+        if (reason.starts_with(path + ": ")) reason.remove_prefix(path.size() + 2);
+        unusable(std::string(reason));
+    }
+    library_ = std::make_unique<Library>(handle);
+    name_ = std::filesystem::path(path).stem();
+    check_table(dlsym(handle, VP_DISPATCH_SYMBOL));
+
+    host_.size = sizeof host_;
+    host_.abi_version = VP_ABI_VERSION;
+    host_.version = kVersion;
+    host_.command = command_.c_str();
+    host_.error = [](const vp_host_t* host, const char* message) {
+        self(host).last_error_ = text_or_empty(message);
+    };
+    host_.warning = [](const vp_host_t* host, const char* message) {
+        log::remark(fmt::format("{}: {}", self(host).name_, one_line(text_or_empty(message))));
+    };
+    host_.describe = [](const vp_host_t* host, const char* name, const char* text) {
+        self(host).descriptions_.emplace_back(text_or_empty(name), text_or_empty(text));
+    };
+    host_.reserved = this;
+
+    int status = 0;
+    if (!call("vp_init", [&] { status = table_.vp_init ? table_.vp_init(&host_) : 0; })) return;
+    if (status < 0) failed("vp_init");
+    if (call("vp_name", [this] { read_tables(); })) check_names();
+}
+
+Profiler::~Profiler() {
+    if (!library_) return;
+    if (table_.vp_release) call("vp_release", [this] { table_.vp_release(); });
+}
+
+void Profiler::check_table(const void* table) {
+    if (!table) unusable("it does not export " VP_DISPATCH_SYMBOL ": not a profiler of assay");
+    std::uint32_t size = 0;
+    std::memcpy(&size, table, sizeof size);
+    if (size < kSmallestTable || size > kLargestTable)
+        unusable(fmt::format("its " VP_DISPATCH_SYMBOL
+                             ".size is {}, but a table of version {} has {} bytes: set it "
+                             "to sizeof(vp_dispatch_t)",
+                             size, VP_ABI_VERSION, sizeof(vp_dispatch_t)));
+    // What an older profiler does not have stays NULL.
+    std::memcpy(&table_, table, std::min<std::size_t>(size, sizeof table_));
+    if (table_.abi_version == 0 || table_.abi_version > VP_ABI_VERSION)
+        unusable(fmt::format(
+            "it was built for version {} of the profiler interface, and assay {} knows version {}: "
+            "rebuild it with the headers of this assay, or install a newer assay",
+            table_.abi_version, kVersion, VP_ABI_VERSION));
+    for (const auto& [given, name] : {std::pair{table_.vp_name != nullptr, "vp_name"},
+                                      std::pair{table_.vp_prof_init != nullptr, "vp_prof_init"}})
+        if (!given)
+            unusable(fmt::format("its " VP_DISPATCH_SYMBOL " has no {}, which is required", name));
+}
+
+void Profiler::read_tables() {
+    name_ = text_or_empty(table_.vp_name());
+    if (table_.vp_description) description_ = text_or_empty(table_.vp_description());
+    read_table<vp_event_t>(table_.vp_events, [this](const vp_event_t& row) {
+        events_.push_back(
+            {text_or_empty(row.name), text_or_empty(row.description), text_or_empty(row.unit)});
+    });
+    read_table<vp_derived_t>(table_.vp_derived, [this](const vp_derived_t& row) {
+        derived_.push_back(
+            {text_or_empty(row.name), text_or_empty(row.formula), text_or_empty(row.unit)});
+    });
+    read_table<vp_option_t>(table_.vp_option_table, [this](const vp_option_t& row) {
+        std::optional<std::string> default_value;
+        if (row.default_value) default_value = row.default_value;
+        options_.push_back({text_or_empty(row.name), text_or_empty(row.argument),
+                            text_or_empty(row.help), std::move(default_value),
+                            static_cast<vp_option_type>(row.type)});
+    });
+}
+
+void Profiler::check_names() const {
+    if (!is_name(name_))
+        unusable(fmt::format("its name is \"{}\": use letters, digits, _ and - only", name_));
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+        const std::string& name = events_[i].name;
+        if (!is_name(name))
+            unusable(fmt::format("its event {} is named \"{}\": use letters, digits, _ and - only",
+                                 i, name));
+        for (std::size_t j = 0; j < i; ++j)
+            if (events_[j].name == name)
+                unusable(fmt::format("it declares the event {} twice", name));
+    }
+    for (const ProfilerOption& option : options_)
+        if (!is_name(option.name) || option.type > VP_OPTION_OUTPUT_FILE)
+            unusable(
+                fmt::format("its option \"{}\" has no legal name, or a type ({}) that this "
+                            "assay does not know",
+                            option.name, static_cast<unsigned>(option.type)));
+}
+
+const ProfilerOption* Profiler::option(std::string_view name) const {
+    const auto found = std::find_if(options_.begin(), options_.end(),
+                                    [&](const ProfilerOption& o) { return o.name == name; });
+    return found == options_.end() ? nullptr : &*found;
+}
+
+void Profiler::lose(const std::string& why) {
+    if (lost_) return;
+    lost_ = true;
+    library_->unload = false;  // its threads or its half-done work may still need the code
+    log::problem(fmt::format("the profiler {} is lost, and its columns with it: {}", name_, why));
+}
+
+template <typename Function>
+bool Profiler::call(const char* name, Function&& function) {
+    if (lost_) return false;
+    last_error_.clear();
+    const std::string crash = guard_.run(function);
+    if (!crash.empty()) lose(fmt::format("its {} {}", name, crash));
+    return !lost_;
+}
+
+void Profiler::failed(const char* function) {
+    lose(fmt::format("its {} failed: {}", function, one_line(last_error_)));
+}
+
+void Profiler::set_options(std::span<const std::pair<std::string, std::string>> settings) {
+    if (!table_.vp_options) return;
+    std::vector<vp_setting_t> given;
+    for (const auto& [name, value] : settings) given.push_back({name.c_str(), value.c_str()});
+    int status = 0;
+    const auto count = static_cast<std::uint32_t>(given.size());
+    if (call("vp_options", [&] { status = table_.vp_options(given.data(), count); }) && status < 0)
+        throw Error(fmt::format("{}: {}", name_, one_line(last_error_)));
+}
+
+trace::Spec Profiler::start() {
+    const trace_vlist_table_t* wanted = nullptr;
+    trace::Spec spec{};
+    const bool called = call("vp_prof_init", [&] {
+        wanted = table_.vp_prof_init();
+        if (wanted) spec = wanted->spec;
+    });
+    if (!called) return {};
+    if (!wanted) {
+        failed("vp_prof_init");
+        return {};
+    }
+    try {
+        check(spec);
+    } catch (const Error& e) {
+        throw Error(fmt::format("the profiler {} cannot run: {}", name_, e.what()));
+    }
+    return spec;
+}
+
+void Profiler::process(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink) {
+    if (!table_.vp_prof_process) return;
+    const vsample_t* samples = nullptr;
+    int count = 0;
+    if (!call("vp_prof_process", [&] { count = table_.vp_prof_process(pid, &parser, &samples); }))
+        return;
+    if (count < 0) return failed("vp_prof_process");
+    take({samples, static_cast<std::size_t>(count)}, sink);
+}
+
+void Profiler::finish(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink) {
+    if (!table_.vp_finish) return;
+    for (;;) {
+        const vsample_t* samples = nullptr;
+        int count = 0;
+        if (!call("vp_finish", [&] { count = table_.vp_finish(pid, &parser, &samples); })) return;
+        if (count < 0) return failed("vp_finish");
+        if (count == 0) return;
+        take({samples, static_cast<std::size_t>(count)}, sink);
+    }
+}
+
+void Profiler::take(std::span<const vsample_t> samples, const SampleSink& sink) {
+    if (!samples.empty() && !samples.data()) return lose("it returned samples at address 0");
+    for (const vsample_t& sample : samples) {
+        if (sample.event < events_.size()) {
+            sink(sample);
+        } else if (sample.event != VP_VALUE) {
+            return lose(fmt::format("it returned a sample of event {}, but declares {}",
+                                    sample.event, events_.size()));
+        } else if (!value_samples_) {
+            value_samples_ = true;
+            log::remark(fmt::format("{}: values of instructions are not written yet", name_));
+        }
+    }
+}
+
+std::string Profiler::summary(std::span<const std::uint64_t> totals) {
+    if (!table_.vp_summary) return {};
+    std::string text;
+    call("vp_summary", [&] {
+        text = text_or_empty(
+            table_.vp_summary(totals.data(), static_cast<std::uint32_t>(totals.size())));
+    });
+    return lost_ ? std::string() : text;
+}
+
+void Profiler::stop() {
+    if (table_.vp_prof_release) call("vp_prof_release", [this] { table_.vp_prof_release(); });
+}
+
+void Profiler::unusable(const std::string& why) const {
+    throw Error(fmt::format("cannot use the profiler {}: {}", path_, why));
+}
+
+Profiler& Profiler::self(const vp_host_t* host) {
+    return *static_cast<Profiler*>(host->reserved);
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,104 @@
+// A value profiler: a shared library behind assay/vprofiler.h.
+//
+// Loading throws Error if the library is unusable. Afterwards every call is guarded: a profiler
+// that fails or crashes is lost, which is said in one line, and never called again.
+#pragma once
+
+#include "assay/vprofiler.h"
+#include "framework/collector/crash_guard.h"
+#include "framework/trace/segment_layout.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace assay::collector {
+
+struct ProfilerEvent {
+    std::string name, description, unit;
+};
+
+struct ProfilerDerived {
+    std::string name, formula, unit;
+};
+
+struct ProfilerOption {
+    std::string name, argument, help;
+    std::optional<std::string> default_value;
+    vp_option_type type;
+};
+
+class Profiler {
+  public:
+    using SampleSink = std::function<void(const vsample_t&)>;
+
+    // Loads, checks, and calls vp_init. `command` is what vp_host_t.command says.
+    Profiler(const std::string& path, std::string command, CrashGuard& guard);
+    ~Profiler();
+    Profiler(const Profiler&) = delete;
+    Profiler& operator=(const Profiler&) = delete;
+
+    const std::string& name() const { return name_; }
+    const std::string& path() const { return path_; }
+    const std::string& description() const { return description_; }
+    const std::vector<ProfilerEvent>& events() const { return events_; }
+    const std::vector<ProfilerDerived>& derived() const { return derived_; }
+    const std::vector<ProfilerOption>& options() const { return options_; }
+    const ProfilerOption* option(std::string_view name) const;
+    // desc: lines, name and text.
+    const std::vector<std::pair<std::string, std::string>>& descriptions() const {
+        return descriptions_;
+    }
+
+    bool lost() const { return lost_; }
+    // Says that this profiler is lost, and why.
+    void lose(const std::string& why);
+
+    // The steps of a run, in the order of vprofiler.h. Each does nothing once the profiler is lost.
+    // Throws Error if the profiler rejects a value.
+    void set_options(std::span<const std::pair<std::string, std::string>> settings);
+    // What to capture; throws Error if that is impossible. Captures nothing if lost.
+    trace::Spec start();
+    void process(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
+    void finish(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
+    std::string summary(std::span<const std::uint64_t> totals);
+    void stop();
+
+  private:
+    struct Library;
+
+    void check_table(const void* table);
+    void read_tables();
+    void check_names() const;
+    // Calls `function` under the guard, with the name of the interface function for messages.
+    // False if the profiler is lost now or was before.
+    template <typename Function>
+    bool call(const char* name, Function&& function);
+    // A step that returned a negative number.
+    void failed(const char* function);
+    void take(std::span<const vsample_t> samples, const SampleSink& sink);
+    [[noreturn]] void unusable(const std::string& why) const;
+
+    static Profiler& self(const vp_host_t* host);
+
+    std::string path_;
+    std::string command_;
+    CrashGuard& guard_;
+    std::unique_ptr<Library> library_;
+    vp_dispatch_t table_{};
+    vp_host_t host_{};
+    std::string name_, description_, last_error_;
+    std::vector<ProfilerEvent> events_;
+    std::vector<ProfilerDerived> derived_;
+    std::vector<ProfilerOption> options_;
+    std::vector<std::pair<std::string, std::string>> descriptions_;
+    bool lost_ = false;
+    bool value_samples_ = false;  // it has emitted some
+};
+
+}  // namespace assay::collector

@@ -1,0 +1,19 @@
+// Finds the program to profile, as execvp(3) would, and refuses early what cannot be executed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace assay::collector {
+
+struct Program {
+    std::string file;               // the ELF file to load
+    std::vector<std::string> argv;  // as it shall see it
+    std::string name;               // of what the user named, without folders
+};
+
+// `argv` is what the user wrote. A script is replaced by its interpreter. Throws Error with exit
+// status 126 or 127.
+Program find_program(const std::vector<std::string>& argv);
+
+}  // namespace assay::collector

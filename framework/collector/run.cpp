@@ -1,0 +1,340 @@
+#include "framework/collector/run.h"
+
+#include "framework/collector/columns.h"
+#include "framework/collector/parser.h"
+#include "framework/collector/plugin_search.h"
+#include "framework/collector/profile.h"
+#include "framework/collector/profiler.h"
+#include "framework/collector/program.h"
+#include "framework/collector/progress.h"
+#include "framework/collector/sample_database.h"
+#include "framework/collector/segment.h"
+#include "framework/collector/trace_reader.h"
+#include "framework/collector/trace_spec.h"
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/support/text.h"
+#include "framework/trace/futex.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+namespace assay::collector {
+namespace {
+
+std::string command_of(const std::vector<std::string>& program) {
+    std::string command = fmt::format("{}", fmt::join(program, " "));
+    std::replace_if(
+        command.begin(), command.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    return command;
+}
+
+// One run. The members stand in the order in which a run needs them.
+class Run {
+  public:
+    Run(const CoreSettings& settings, const std::vector<std::string>& program);
+    Ending execute();
+
+  private:
+    void set_up_profilers();
+    void collect();
+    bool take_buffers();
+    void wait(std::uint32_t bell);
+    void end_of_collection();
+    void finish_profilers();
+    Ending report();
+    void write();
+    std::string fall_back(const std::string& wanted, const Profile& profile);
+    void print_summaries();
+
+    // A parser's view of records, with the tables as they are now.
+    trace_parser parser(std::uint32_t thread, std::span<const trace_record_t> records);
+    // Calls `call(profiler, sink)` for each, with a sink for its samples.
+    template <typename Call>
+    void for_each_profiler(const Call& call);
+    bool any_left() const;
+    std::vector<std::uint64_t> totals(std::size_t profiler) const;
+    // Only the first reason is kept.
+    void incomplete(const std::string& why);
+
+    const CoreSettings& settings_;
+    const std::string command_;
+    const Program program_;
+    CrashGuard guard_;
+    std::vector<std::unique_ptr<Profiler>> profilers_;
+    std::vector<Given> given_;
+    Columns columns_;
+    SampleDatabase samples_;
+    Segment segment_;
+    Child child_;
+    std::string out_;
+    TraceReader reader_;
+    std::vector<std::uint64_t> counts_;  // by instruction, at the end
+    bool damaged_ = false;               // the trace cannot be read any further
+    std::string incomplete_;             // why the profile is
+    Ending ending_;
+};
+
+std::vector<std::unique_ptr<Profiler>> load(const CoreSettings& settings,
+                                            const std::string& command, CrashGuard& guard) {
+    std::vector<std::unique_ptr<Profiler>> loaded;
+    for (const std::string& name : settings.plugins) {
+        loaded.push_back(std::make_unique<Profiler>(find_plugin(name), command, guard));
+        for (std::size_t i = 0; i + 1 < loaded.size(); ++i)
+            if (loaded[i]->name() == loaded.back()->name())
+                throw Error(fmt::format("the profiler {} is named twice ({}, {})",
+                                        loaded[i]->name(), loaded[i]->path(),
+                                        loaded.back()->path()));
+    }
+    return loaded;
+}
+
+std::vector<Given> assign(const CoreSettings& settings,
+                          const std::vector<std::unique_ptr<Profiler>>& profilers) {
+    std::vector<Profiler*> pointers;
+    for (const auto& profiler : profilers) pointers.push_back(profiler.get());
+    return assign_to_profilers(settings.others, pointers);
+}
+
+Child::Settings child_settings(const CoreSettings& settings, const Program& program,
+                               const Segment& segment) {
+    std::vector<std::string> argv{settings.driver.empty() ? find_native_driver() : settings.driver,
+                                  fmt::format("--segment-fd={}", segment.fd()),
+                                  "--exe=" + program.file, "--"};
+    argv.insert(argv.end(), program.argv.begin(), program.argv.end());
+    return {std::move(argv), segment.fd(), settings.randomize_addresses,
+            &segment.control().doorbell};
+}
+
+Run::Run(const CoreSettings& settings, const std::vector<std::string>& program)
+    : settings_(settings),
+      command_(command_of(program)),
+      program_(find_program(program)),
+      profilers_(load(settings, command_, guard_)),
+      given_(assign(settings, profilers_)),
+      columns_(profilers_),
+      samples_(columns_.size()),
+      child_(child_settings(settings, program_, segment_)),
+      out_(expand_file_name(settings.out, child_.pid(), program_.name)),
+      reader_(segment_, [this](std::uint32_t thread, std::span<const trace_record_t> records) {
+          for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
+              trace_parser view = parser(thread, records);
+              profiler.process(view.pid, view, sink);
+          });
+      }) {}
+
+Ending Run::execute() {
+    set_up_profilers();
+    check_writable(out_);
+    child_.start();
+    collect();
+    end_of_collection();
+    finish_profilers();
+    return report();
+}
+
+void Run::set_up_profilers() {
+    trace::Spec& spec = segment_.control().spec;
+    for (std::size_t i = 0; i < profilers_.size(); ++i) {
+        Profiler& profiler = *profilers_[i];
+        for (auto& [name, value] : given_[i])
+            if (profiler.option(name)->type == VP_OPTION_OUTPUT_FILE)
+                value = expand_file_name(value, child_.pid(), program_.name);
+        profiler.set_options(given_[i]);
+        spec = combine(spec, profiler.start());
+    }
+}
+
+// No wake-up is lost: whoever rings the doorbell changes it first, and futex(2) does not sleep
+// on a doorbell that is no longer what it was before the last look at the buffers.
+void Run::collect() {
+    Progress progress(!settings_.quiet, [this] { return reader_.instructions(); });
+    for (;;) {
+        const std::uint32_t bell = segment_.control().doorbell.load(std::memory_order_seq_cst);
+        const bool ended = child_.ended().has_value();
+        const bool busy = take_buffers();
+        progress.update();
+        if (busy) continue;
+        if (ended) return;
+        wait(bell);
+    }
+}
+
+bool Run::take_buffers() {
+    if (!damaged_) {
+        try {
+            return reader_.consume();
+        } catch (const Error& damage) {
+            damaged_ = true;
+            incomplete(damage.what());
+            log::problem(damage.what());
+        }
+    }
+    return reader_.discard();
+}
+
+void Run::wait(std::uint32_t bell) {
+    trace::Control& control = segment_.control();
+    control.collector_sleeps.store(1, std::memory_order_seq_cst);
+    constexpr timespec kProgressInterval{1, 0};
+    if (control.doorbell.load(std::memory_order_seq_cst) == bell)
+        trace::futex_wait(control.doorbell, bell, &kProgressInterval);
+    control.collector_sleeps.store(0, std::memory_order_relaxed);
+}
+
+// The driver has ended: takes its last records and finds out how it ended.
+void Run::end_of_collection() {
+    ending_ = *child_.ended();
+    if (!damaged_) {
+        try {
+            reader_.consume_rest();
+        } catch (const Error& damage) {
+            damaged_ = true;
+            incomplete(damage.what());
+            log::problem(damage.what());
+        }
+    }
+    if (damaged_ && ending_.signal == 0) ending_.exit_status = kExitFailure;
+    const trace::DriverState state = segment_.control().state.load(std::memory_order_acquire);
+    if (!reader_.refusal().empty() || state == trace::DriverState::kRefused) {
+        const std::string why =
+            reader_.refusal().empty() ? "the driver refused to go on" : reader_.refusal();
+        incomplete(why);
+        log::problem(why);
+        ending_ = {kExitFailure, 0};
+    } else if (state != trace::DriverState::kFinished && ending_.signal != 0) {
+        incomplete(fmt::format("the program was killed by signal {}", ending_.signal));
+    } else if (state != trace::DriverState::kFinished) {
+        const std::string why =
+            fmt::format("the driver ended by itself with status {}", ending_.exit_status);
+        incomplete(why);
+        log::problem(why);
+        ending_ = {kExitFailure, 0};
+    }
+}
+
+void Run::finish_profilers() {
+    if (segment_.control().spec.captures & trace::kCaptureBlockCounts)
+        counts_ = reader_.instruction_counts();
+    for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
+        trace_parser view = parser(0, {});
+        profiler.finish(view.pid, view, sink);
+    });
+}
+
+Ending Run::report() {
+    // A driver that refused the program at once has measured nothing.
+    if (any_left() && !reader_.code().blocks.empty()) write();
+    if (any_left() && !settings_.quiet) print_summaries();
+    for (const auto& profiler : profilers_) profiler->stop();
+    if (!any_left() && ending_.signal == 0) ending_.exit_status = kExitFailure;
+    return ending_;
+}
+
+void Run::write() {
+    Profile profile{.header = {},
+                    .columns = {},
+                    .samples = &samples_,
+                    .addresses = &reader_.addresses(),
+                    .dump_instructions = settings_.dump_instructions};
+    profile.header.command = command_;
+    profile.header.pid = static_cast<std::uint32_t>(child_.pid());
+    profile.header.incomplete = incomplete_;
+    for (std::size_t i = 0; i < profilers_.size(); ++i) {
+        if (profilers_[i]->lost()) continue;
+        for (std::size_t event = 0; event < profilers_[i]->events().size(); ++event) {
+            profile.columns.push_back(columns_.first(i) + event);
+            profile.header.events.push_back(columns_.event(profile.columns.back()));
+        }
+        const auto append = [](auto& to, const auto& from) {
+            to.insert(to.end(), from.begin(), from.end());
+        };
+        append(profile.header.derived, columns_.derived(i));
+        append(profile.header.descriptions, profilers_[i]->descriptions());
+    }
+    if (profile.columns.empty()) return;  // profilers without events have their own output
+    try {
+        write_profile(out_, profile);
+    } catch (const Error& e) {
+        throw Error(fmt::format("{}; {}", e.what(), fall_back(out_, profile)));
+    }
+}
+
+// Saves the profile from a full disk.
+std::string Run::fall_back(const std::string& wanted, const Profile& profile) {
+    const char* given = std::getenv("TMPDIR");
+    const std::filesystem::path folder = given && *given ? given : "/tmp";
+    const std::string path =
+        folder / fmt::format("assay.out.{}", static_cast<unsigned>(child_.pid()));
+    if (std::filesystem::path(wanted).parent_path() == folder) return "the profile is lost";
+    try {
+        write_profile(path, profile);
+        return "the profile is in " + path;
+    } catch (const Error& e) {
+        return fmt::format("the profile is lost: {}", e.what());
+    }
+}
+
+// As Cachegrind's readers know it: each line behind the process id.
+void Run::print_summaries() {
+    for (std::size_t i = 0; i < profilers_.size(); ++i) {
+        if (profilers_[i]->lost()) continue;
+        std::string text = profilers_[i]->summary(totals(i));
+        if (text.ends_with('\n')) text.pop_back();
+        if (text.empty()) continue;
+        for (const std::string& line : split(text, '\n'))
+            fmt::print(stderr, "=={}=={}{}\n", child_.pid(), line.empty() ? "" : " ", line);
+    }
+    if (!std::filesystem::exists(out_)) return;
+    log::remark(fmt::format("wrote {}; read it with: assay annotate {}", out_, out_));
+}
+
+trace_parser Run::parser(std::uint32_t thread, std::span<const trace_record_t> records) {
+    return {.pid = static_cast<std::uint32_t>(child_.pid()),
+            .thread = thread,
+            .records = records,
+            .code = reader_.code(),
+            .counts = counts_,
+            .addresses = &reader_.addresses()};
+}
+
+template <typename Call>
+void Run::for_each_profiler(const Call& call) {
+    for (std::size_t i = 0; i < profilers_.size(); ++i) {
+        if (profilers_[i]->lost()) continue;
+        const std::size_t first = columns_.first(i);
+        call(*profilers_[i], [&, first](const vsample_t& sample) {
+            samples_.add({sample.pc, reader_.addresses().find(sample.pc)}, first + sample.event,
+                         sample.weight);
+        });
+    }
+}
+
+bool Run::any_left() const {
+    return std::any_of(profilers_.begin(), profilers_.end(),
+                       [](const auto& profiler) { return !profiler->lost(); });
+}
+
+std::vector<std::uint64_t> Run::totals(std::size_t profiler) const {
+    std::vector<std::uint64_t> sums(profilers_[profiler]->events().size());
+    for (std::size_t row = 0; row < samples_.rows(); ++row) {
+        const auto counts = samples_.counts(row).subspan(columns_.first(profiler));
+        for (std::size_t event = 0; event < sums.size(); ++event) sums[event] += counts[event];
+    }
+    return sums;
+}
+
+void Run::incomplete(const std::string& why) {
+    if (incomplete_.empty()) incomplete_ = why;
+}
+
+}  // namespace
+
+Ending run(const CoreSettings& settings, const std::vector<std::string>& program) {
+    return Run(settings, program).execute();
+}
+
+}  // namespace assay::collector

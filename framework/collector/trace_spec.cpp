@@ -1,0 +1,58 @@
+#include "framework/collector/trace_spec.h"
+
+#include "framework/support/error.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <bit>
+
+namespace assay::collector {
+namespace {
+
+void check_filter(const char* what, const trace::LineFilter& filter) {
+    if (filter.sets == 0) return;
+    if (!std::has_single_bit(filter.sets))
+        throw Error(
+            fmt::format("{} through a filter of {} sets: not a power of two", what, filter.sets));
+    if (!std::has_single_bit(filter.line_bytes) || filter.line_bytes < 16 ||
+        filter.line_bytes > 4096)
+        throw Error(fmt::format(
+            "{} through a filter with lines of {} bytes: not a power of two from 16 to 4096", what,
+            filter.line_bytes));
+}
+
+}  // namespace
+
+// A filter with lines of L bytes and S sets serves a profiler that asked for (l, s) if it drops
+// nothing that (l, s) would not drop. It drops a reference whose predecessor in its set had the
+// same L-line. With L = l and S <= s (powers of two), that predecessor is in the same s-set, and
+// whatever fell into the s-set since would have fallen into the S-set: (l, s) drops the reference
+// too. With L < l and one set, the predecessor of all had the same l-line: dropped too. With
+// L < l and more sets, references of the same s-set can be in different S-sets: not valid.
+trace::LineFilter combine(trace::LineFilter a, trace::LineFilter b) {
+    if (a.sets == 0 || b.sets == 0) return {0, 0};
+    if (a.line_bytes == b.line_bytes) return {a.line_bytes, std::min(a.sets, b.sets)};
+    return {std::min(a.line_bytes, b.line_bytes), 1};
+}
+
+trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
+    const auto filter = [&](trace::Capture capture, trace::LineFilter trace::Spec::*which) {
+        if (!(a.captures & capture)) return b.*which;
+        if (!(b.captures & capture)) return a.*which;
+        return combine(a.*which, b.*which);
+    };
+    return {.captures = a.captures | b.captures,
+            .data = filter(trace::kCaptureReferences, &trace::Spec::data),
+            .fetch = filter(trace::kCaptureFetches, &trace::Spec::fetch)};
+}
+
+void check(const trace::Spec& spec) {
+    if (spec.captures & trace::kCaptureValues)
+        throw Error("the native driver cannot capture values yet");
+    if (spec.captures & trace::kCaptureReferences) check_filter("references", spec.data);
+    if (!(spec.captures & trace::kCaptureFetches)) return;
+    if (spec.fetch.sets == 0) throw Error("fetches without a filter are not captured");
+    check_filter("fetches", spec.fetch);
+}
+
+}  // namespace assay::collector

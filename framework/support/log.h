@@ -1,0 +1,17 @@
+// assay's own words to the user: lines on stderr that begin with "assay: ".
+#pragma once
+
+#include <string_view>
+
+namespace assay::log {
+
+// Leaves out remarks.
+void set_quiet(bool quiet);
+bool quiet();
+
+// Something that the user may want to know.
+void remark(std::string_view text);
+// Something that the user must know, also with --quiet: an error or a loss.
+void problem(std::string_view text);
+
+}  // namespace assay::log

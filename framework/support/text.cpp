@@ -1,0 +1,106 @@
+#include "framework/support/text.h"
+
+#include "framework/support/error.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <system_error>
+
+namespace assay {
+namespace {
+
+char lower(char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
+
+// Levenshtein's distance without regard to case.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t replaced = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
+            diagonal = row[j];
+            row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+        }
+    }
+    return row[b.size()];
+}
+
+// The text between the braces of %q{VAR}, and where it ends.
+std::string_view variable_name(std::string_view pattern, std::size_t at) {
+    const std::size_t close = pattern.find('}', at);
+    if (at >= pattern.size() || pattern[at] != '{' || close == std::string_view::npos)
+        throw Error(fmt::format("file name {}: write %q{{VARIABLE}}", pattern));
+    return pattern.substr(at + 1, close - at - 1);
+}
+
+}  // namespace
+
+std::vector<std::string> split(std::string_view text, char separator) {
+    std::vector<std::string> parts;
+    for (;;) {
+        const std::size_t at = text.find(separator);
+        parts.emplace_back(text.substr(0, at));
+        if (at == std::string_view::npos) return parts;
+        text.remove_prefix(at + 1);
+    }
+}
+
+std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+    std::string best;
+    std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+    for (const std::string& candidate : candidates) {
+        const std::size_t d = distance(word, candidate);
+        if (d >= best_distance) continue;
+        best_distance = d;
+        best = candidate;
+    }
+    return best;
+}
+
+std::string with_thousands(unsigned long long number) {
+    std::string digits = std::to_string(number);
+    for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
+    return digits;
+}
+
+std::string expand_file_name(std::string_view pattern, int pid, std::string_view program) {
+    std::string out;
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+        if (pattern[i] != '%') {
+            out += pattern[i];
+            continue;
+        }
+        const char kind = ++i < pattern.size() ? pattern[i] : '\0';
+        if (kind == 'p') {
+            out += std::to_string(pid);
+        } else if (kind == 'n') {
+            out += program;
+        } else if (kind == '%') {
+            out += '%';
+        } else if (kind == 'q') {
+            const std::string name(variable_name(pattern, i + 1));
+            const char* value = std::getenv(name.c_str());
+            if (!value)
+                throw Error(fmt::format("file name {}: the environment variable {} is not set",
+                                        pattern, name));
+            out += value;
+            i += name.size() + 2;
+        } else {
+            throw Error(fmt::format(
+                "file name {}: behind % only p, n, q{{VARIABLE}} and % are known", pattern));
+        }
+    }
+    return out;
+}
+
+std::string system_reason(int error_number) {
+    return std::error_code(error_number, std::generic_category()).message();
+}
+
+}  // namespace assay

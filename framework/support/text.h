@@ -1,0 +1,27 @@
+// Small operations on text that several commands share.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+std::vector<std::string> split(std::string_view text, char separator);
+
+// The candidate that `word` most probably was meant to be, or "" if none is near. Upper and lower
+// case count as near.
+std::string nearest(std::string_view word, std::span<const std::string> candidates);
+
+// 1234567 as 1,234,567.
+std::string with_thousands(unsigned long long number);
+
+// Replaces %p by the process id, %n by the program's name, %q{VAR} by an environment variable
+// and %% by %. Throws Error on anything else behind a %.
+std::string expand_file_name(std::string_view pattern, int pid, std::string_view program);
+
+// The system's words for an errno value.
+std::string system_reason(int error_number);
+
+}  // namespace assay

@@ -1,0 +1,111 @@
+/* Crashes, or fails, in the interface function that an environment variable names:
+ * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, stack, fail. */
+#include "assay/vprofiler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const vp_host_t* host;
+
+/* Any depth that no stack has room for. */
+static int overflow_stack(unsigned long depth) {
+    volatile char room[4096];
+    room[0] = (char)depth;
+    return depth == 0 ? 0 : overflow_stack(depth - 1) + room[0];
+}
+
+/* Returns -1 for a failure. */
+static int perhaps_crash(const char* function) {
+    const char* where = getenv("ASSAY_CRASH_IN");
+    const char* how = getenv("ASSAY_CRASH_BY");
+    if (!where || strcmp(where, function) != 0) return 0;
+    if (!how || strcmp(how, "fault") == 0) {
+        char* volatile nowhere = NULL;
+        *nowhere = 1;
+    } else if (strcmp(how, "abort") == 0) {
+        abort();
+    } else if (strcmp(how, "divide") == 0) {
+        volatile int zero = 0;
+        return 1 / zero;
+    } else if (strcmp(how, "stack") == 0) {
+        return overflow_stack(1000000000);
+    }
+    if (host) host->error(host, "told to fail");
+    return -1;
+}
+
+static const char* name(void) {
+    perhaps_crash("vp_name");
+    return "crash";
+}
+
+static int init(const vp_host_t* given) {
+    host = given;
+    return perhaps_crash("vp_init");
+}
+
+static void release(void) {
+    perhaps_crash("vp_release");
+}
+
+static const vp_event_t* events(uint32_t* count) {
+    static const vp_event_t table[] = {{"Crashes", "records seen", "records"}};
+    perhaps_crash("vp_events");
+    *count = 1;
+    return table;
+}
+
+static int options(const vp_setting_t* settings, uint32_t count) {
+    (void)settings;
+    (void)count;
+    return perhaps_crash("vp_options");
+}
+
+static trace_vlist_table_t* prof_init(void) {
+    trace_vlist_table_t* spec;
+    if (perhaps_crash("vp_prof_init") < 0) return NULL;
+    spec = trace_vlist_table_alloc();
+    trace_capture_block_counts(spec);
+    trace_capture_references(spec, 64, 64);
+    return spec;
+}
+
+static void prof_release(void) {
+    perhaps_crash("vp_prof_release");
+}
+
+static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** samples) {
+    (void)pid;
+    (void)parser;
+    *samples = NULL;
+    return perhaps_crash("vp_prof_process");
+}
+
+static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** samples) {
+    (void)pid;
+    (void)parser;
+    *samples = NULL;
+    return perhaps_crash("vp_finish");
+}
+
+static const char* summary(const uint64_t* totals, uint32_t count) {
+    (void)totals;
+    (void)count;
+    perhaps_crash("vp_summary");
+    return NULL;
+}
+
+VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
+    .size = sizeof(vp_dispatch_t),
+    .abi_version = VP_ABI_VERSION,
+    .vp_name = name,
+    .vp_init = init,
+    .vp_release = release,
+    .vp_events = events,
+    .vp_options = options,
+    .vp_prof_init = prof_init,
+    .vp_prof_release = prof_release,
+    .vp_prof_process = process,
+    .vp_finish = finish,
+    .vp_summary = summary,
+};

@@ -1,0 +1,117 @@
+#include "tools/plugins.h"
+
+#include "framework/collector/plugin_search.h"
+#include "framework/collector/profiler.h"
+#include "framework/support/error.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+using collector::CrashGuard;
+using collector::Profiler;
+
+void list_all() {
+    const auto found = collector::find_all_plugins();
+    if (found.empty()) throw Error("no profilers found: set ASSAY_PLUGIN_PATH to their folder");
+    std::size_t width = 0;
+    for (const auto& plugin : found) width = std::max(width, plugin.name.size());
+    CrashGuard guard;
+    for (const auto& plugin : found) {
+        std::string text;
+        try {
+            text = Profiler(plugin.path, "", guard).description();
+        } catch (const Error& e) {
+            text = fmt::format("unusable: {}", e.what());
+        }
+        fmt::print("{:{}}  {}\n", plugin.name, width, text);
+    }
+    fmt::print("\nMore about one: assay plugins NAME\n");
+}
+
+void print_options(const Profiler& profiler) {
+    if (profiler.options().empty()) return;
+    fmt::print("\nOptions:\n");
+    for (const auto& option : profiler.options()) {
+        std::string argument = option.argument;
+        if (argument.empty()) {
+            switch (option.type) {
+                case VP_OPTION_YES_NO:
+                    argument = "yes|no";
+                    break;
+                case VP_OPTION_UNSIGNED:
+                    argument = "N";
+                    break;
+                case VP_OPTION_OUTPUT_FILE:
+                    argument = "FILE";
+                    break;
+                case VP_OPTION_TEXT:
+                    argument = "TEXT";
+                    break;
+            }
+        }
+        fmt::print("  --{}={}\n      {}{}\n", option.name, argument, option.help,
+                   option.default_value ? fmt::format(" [{}]", *option.default_value) : "");
+    }
+}
+
+void print_events(const Profiler& profiler) {
+    if (!profiler.events().empty()) fmt::print("\nEvents:\n");
+    std::size_t width = 0;
+    for (const auto& event : profiler.events()) width = std::max(width, event.name.size());
+    for (const auto& event : profiler.events())
+        fmt::print("  {:{}}  {}{}\n", event.name, width, event.description,
+                   event.unit.empty() ? "" : fmt::format(" ({})", event.unit));
+    if (!profiler.derived().empty()) fmt::print("\nFigures:\n");
+    for (const auto& figure : profiler.derived())
+        fmt::print("  {} = {}{}\n", figure.name, figure.formula,
+                   figure.unit.empty() ? "" : fmt::format(", in {}", figure.unit));
+}
+
+std::string filter(const trace::LineFilter& filter) {
+    if (filter.sets == 0) return "";
+    return fmt::format(", through a filter of {} sets of {}-byte lines", filter.sets,
+                       filter.line_bytes);
+}
+
+// What it captures without any options.
+void print_captures(Profiler& profiler) {
+    profiler.set_options({});
+    const trace::Spec spec = profiler.start();
+    if (spec.captures == 0) return;
+    fmt::print("\nCaptures by default:\n");
+    if (spec.captures & trace::kCaptureBlockCounts) fmt::print("  block counts\n");
+    if (spec.captures & trace::kCaptureReferences)
+        fmt::print("  data references{}\n", filter(spec.data));
+    if (spec.captures & trace::kCaptureFetches)
+        fmt::print("  instruction fetches{}\n", filter(spec.fetch));
+    profiler.stop();
+}
+
+void describe_one(const std::string& name) {
+    CrashGuard guard;
+    Profiler profiler(collector::find_plugin(name), "", guard);
+    fmt::print("{}: {}\n{}\n", profiler.name(), profiler.description(), profiler.path());
+    print_options(profiler);
+    print_events(profiler);
+    print_captures(profiler);
+}
+
+}  // namespace
+
+int plugins_main(std::span<const std::string> arguments) {
+    if (arguments.empty()) {
+        list_all();
+    } else if (arguments[0] == "--help" || arguments[0] == "-h") {
+        fmt::print(
+            "assay plugins                lists the profilers that were found\n"
+            "assay plugins NAME|PATH...   prints the options, events and captures of each\n");
+    } else {
+        for (const std::string& name : arguments) describe_one(name);
+    }
+    return 0;
+}
+
+}  // namespace assay

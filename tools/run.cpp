@@ -1,0 +1,95 @@
+#include "tools/run.h"
+
+#include "framework/collector/run.h"
+#include "framework/collector/settings.h"
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/version.h"
+
+#include <fmt/format.h>
+
+namespace assay {
+namespace {
+
+constexpr std::string_view kHead =
+    R"(Runs a program under profilers and writes what they found to an events file.
+
+  assay --plugin=NAME[,NAME...] [options] [--] PROGRAM [ARG...]
+  assay annotate FILE...       shows an events file beside the source
+  assay plugins [NAME]         lists the profilers, or one's options and events
+
+First steps:
+
+  assay --plugin=cache -- ls -l            where does ls miss the caches?
+  assay annotate assay.out.1234            with the name that the run has printed
+  assay --plugin=cache --D1=32768,8,64 --out=small.out -- ./program input.txt
+  assay plugins cache                      what --D1 means, and what is counted
+
+The program behaves as it would alone: input, output, exit status and signals pass through. Build
+it with -g to get source lines.
+
+Options, before PROGRAM:
+
+)";
+
+constexpr std::string_view kTail = R"(
+Every option of a profiler is an option of the run, written --NAME=VALUE, or
+--PROFILER.NAME=VALUE where two profilers have one of that name.
+
+Exit status: that of the program, or 125 if assay itself failed, 126 if the program cannot be
+executed, 127 if it was not found.
+)";
+
+// A column of option names and one of help, broken into lines.
+std::string option_table() {
+    constexpr std::size_t kNameWidth = 22, kLineWidth = 98;
+    std::string table;
+    for (const collector::CoreOption& option : collector::core_options()) {
+        if (option.help.empty()) continue;
+        std::string line = fmt::format("  --{}{}{}", option.name,
+                                       option.argument.empty() ? "" : "=", option.argument);
+        line.resize(std::max(line.size() + 1, kNameWidth), ' ');
+        for (std::string_view rest = option.help; !rest.empty();) {
+            const std::size_t blank = rest.find(' ');
+            const std::string_view word = rest.substr(0, blank);
+            rest.remove_prefix(blank == std::string_view::npos ? rest.size() : blank + 1);
+            if (line.size() + 1 + word.size() > kLineWidth) {
+                table += line + "\n";
+                line.assign(kNameWidth, ' ');
+            }
+            if (!line.ends_with(' ')) line += ' ';
+            line += word;
+        }
+        table += line + "\n";
+    }
+    return table;
+}
+
+}  // namespace
+
+std::string run_help() {
+    return fmt::format("{}{}{}", kHead, option_table(), kTail);
+}
+
+int run_main(std::span<const std::string> arguments) {
+    const collector::CommandLine line = collector::parse_command_line(arguments);
+    const collector::CoreSettings settings = collector::take_core_settings(line.settings);
+    if (settings.help) {
+        fmt::print("{}", run_help());
+        return 0;
+    }
+    if (settings.version) {
+        fmt::print("assay {}\n", kVersion);
+        return 0;
+    }
+    log::set_quiet(settings.quiet);
+    if (line.program.empty())
+        throw Error("no program to run: assay --plugin=NAME [options] [--] PROGRAM [ARG...]");
+    if (settings.plugins.empty())
+        throw Error("no profiler: say which with --plugin=NAME (see: assay plugins)");
+    const collector::Ending ending = collector::run(settings, line.program);
+    if (ending.signal == 0) return ending.exit_status;
+    collector::end_like(ending);
+}
+
+}  // namespace assay
