@@ -1,5 +1,6 @@
 #include "framework/symbols/dwarf_resolver.h"
 
+#include "framework/symbols/compilation_directory.h"
 #include "framework/symbols/debug_file.h"
 #include "framework/symbols/dwarf_units.h"
 #include "framework/symbols/function_tree.h"
@@ -24,7 +25,10 @@ DwarfHandle open_dwarf(const ElfFile& file) {
 class Unit {
   public:
     Unit(Dwarf_Die unit, std::span<const Address> addresses, Address code_start, FrameStore& frames)
-        : lines_(&unit), functions_(split_unit(unit), addresses, code_start), frames_(frames) {}
+        : directory_(unit),
+          lines_(&unit),
+          functions_(split_unit(unit), addresses, code_start),
+          frames_(frames) {}
 
     // `symbol` is the name that the symbol table has, or empty.
     Location locate(Address address, std::string_view symbol);
@@ -36,6 +40,7 @@ class Unit {
     std::string_view file_name(const char* file);
     std::string_view function_name(std::uint32_t function);
 
+    CompilationDirectory directory_;
     LineTable lines_;
     FunctionTree functions_;
     FrameStore& frames_;
@@ -89,7 +94,7 @@ SourcePosition Unit::position(std::size_t row, std::uint32_t function) const {
 std::string_view Unit::file_name(const char* file) {
     if (file == nullptr || *file == '\0') return kUnknown;
     auto [entry, is_new] = file_names_.try_emplace(file);
-    if (is_new) entry->second = frames_.names().keep(file);
+    if (is_new) entry->second = frames_.names().keep(directory_.path_of(file));
     return entry->second;
 }
 
