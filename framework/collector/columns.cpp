@@ -1,7 +1,9 @@
 #include "framework/collector/columns.h"
 
 #include "framework/collector/profiler.h"
+#include "framework/support/error.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -46,7 +48,7 @@ Columns::Columns(const std::vector<std::unique_ptr<Profiler>>& profilers) {
             const bool taken =
                 std::any_of(events_.begin(), events_.end(),
                             [&](const events::Event& e) { return e.name == event.name; });
-            const std::string name = taken ? profiler->name() + "_" + event.name : event.name;
+            const std::string name = taken ? profiler->name() + "." + event.name : event.name;
             renamed[event.name] = name;
             own.push_back({name, event.description, event.unit, profiler->name()});
         }
@@ -55,6 +57,10 @@ Columns::Columns(const std::vector<std::unique_ptr<Profiler>>& profilers) {
         for (const ProfilerDerived& figure : profiler->derived())
             formulas.push_back({figure.name, rename_events(figure.formula, renamed), figure.unit});
     }
+    if (events_.size() > events::kMaxEvents)
+        throw Error(
+            fmt::format("the profilers have {} events together, but a file holds at most {}",
+                        events_.size(), events::kMaxEvents));
 }
 
 }  // namespace assay::collector

@@ -1,7 +1,7 @@
 // The event columns of all profilers of a run, side by side.
 #pragma once
 
-#include "framework/events/writer.h"
+#include "framework/events/header.h"
 
 #include <memory>
 #include <vector>
@@ -13,7 +13,7 @@ class Profiler;
 class Columns {
   public:
     // Where several profilers declare an event of the same name, the later ones' become
-    // PROFILER_NAME, also in their formulas.
+    // PROFILER.NAME, also in their formulas. Throws Error if there are too many.
     explicit Columns(const std::vector<std::unique_ptr<Profiler>>& profilers);
 
     std::size_t size() const { return events_.size(); }

@@ -1,6 +1,7 @@
 #include "framework/collector/profiler.h"
 
 #include "framework/collector/trace_spec.h"
+#include "framework/events/formula.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/version.h"
@@ -23,6 +24,11 @@ bool is_name(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
         return std::isalnum(c) || c == '_' || c == '-';
     });
+}
+
+// Names that stand in the events file begin with a letter there.
+bool is_column_name(std::string_view text) {
+    return is_name(text) && std::isalpha(static_cast<unsigned char>(text[0]));
 }
 
 std::string text_or_empty(const char* text) {
@@ -137,22 +143,29 @@ void Profiler::read_tables() {
 }
 
 void Profiler::check_names() const {
-    if (!is_name(name_))
-        unusable(fmt::format("its name is \"{}\": use letters, digits, _ and - only", name_));
-    for (std::size_t i = 0; i < events_.size(); ++i) {
-        const std::string& name = events_[i].name;
-        if (!is_name(name))
-            unusable(fmt::format("its event {} is named \"{}\": use letters, digits, _ and - only",
-                                 i, name));
-        for (std::size_t j = 0; j < i; ++j)
-            if (events_[j].name == name)
-                unusable(fmt::format("it declares the event {} twice", name));
+    constexpr const char* kRule = "use letters, digits, _ and -, a letter first";
+    if (!is_column_name(name_)) unusable(fmt::format("its name is \"{}\": {}", name_, kRule));
+    std::vector<events::Event> columns;
+    for (const ProfilerEvent& event : events_) {
+        if (!is_column_name(event.name))
+            unusable(fmt::format("it declares an event named \"{}\": {}", event.name, kRule));
+        for (const events::Event& before : columns)
+            if (before.name == event.name)
+                unusable(fmt::format("it declares the event {} twice", event.name));
+        columns.push_back({event.name, {}, {}, {}});
+    }
+    for (const ProfilerDerived& figure : derived_) {
+        try {
+            events::Formula(figure.formula, columns);
+        } catch (const Error& e) {
+            unusable(fmt::format("its figure \"{}\": {}", figure.name, e.what()));
+        }
     }
     for (const ProfilerOption& option : options_)
         if (!is_name(option.name) || option.type > VP_OPTION_OUTPUT_FILE)
             unusable(
-                fmt::format("its option \"{}\" has no legal name, or a type ({}) that this "
-                            "assay does not know",
+                fmt::format("its option \"{}\" has no legal name, or a type ({}) that this assay "
+                            "does not know",
                             option.name, static_cast<unsigned>(option.type)));
 }
 
@@ -166,7 +179,8 @@ void Profiler::lose(const std::string& why) {
     if (lost_) return;
     lost_ = true;
     library_->unload = false;  // its threads or its half-done work may still need the code
-    log::problem(fmt::format("the profiler {} is lost, and its columns with it: {}", name_, why));
+    log::problem(fmt::format("the profiler {} is lost{}: {}", name_,
+                             written_ ? "" : ", and its columns with it", why));
 }
 
 template <typename Function>
@@ -250,6 +264,7 @@ void Profiler::take(std::span<const vsample_t> samples, const SampleSink& sink) 
 }
 
 std::string Profiler::summary(std::span<const std::uint64_t> totals) {
+    written_ = true;
     if (!table_.vp_summary) return {};
     std::string text;
     call("vp_summary", [&] {

@@ -66,6 +66,7 @@ class Profiler {
     trace::Spec start();
     void process(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
     void finish(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
+    // After its columns have been written.
     std::string summary(std::span<const std::uint64_t> totals);
     void stop();
 
@@ -98,6 +99,7 @@ class Profiler {
     std::vector<ProfilerOption> options_;
     std::vector<std::pair<std::string, std::string>> descriptions_;
     bool lost_ = false;
+    bool written_ = false;        // its columns are
     bool value_samples_ = false;  // it has emitted some
 };
 

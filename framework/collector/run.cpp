@@ -74,6 +74,7 @@ class Run {
     TraceReader reader_;
     std::vector<std::uint64_t> counts_;  // by instruction, at the end
     bool damaged_ = false;               // the trace cannot be read any further
+    bool written_ = false;               // the events file is
     std::string incomplete_;             // why the profile is
     Ending ending_;
 };
@@ -226,11 +227,13 @@ void Run::finish_profilers() {
 }
 
 Ending Run::report() {
-    // A driver that refused the program at once has measured nothing.
-    if (any_left() && !reader_.code().blocks.empty()) write();
-    if (any_left() && !settings_.quiet) print_summaries();
-    for (const auto& profiler : profilers_) profiler->stop();
     if (!any_left() && ending_.signal == 0) ending_.exit_status = kExitFailure;
+    // A driver that refused the program at once has measured nothing.
+    if (!reader_.code().blocks.empty()) {
+        if (any_left()) write();
+        if (!settings_.quiet) print_summaries();
+    }
+    for (const auto& profiler : profilers_) profiler->stop();
     return ending_;
 }
 
@@ -258,6 +261,7 @@ void Run::write() {
     if (profile.columns.empty()) return;  // profilers without events have their own output
     try {
         write_profile(out_, profile);
+        written_ = true;
     } catch (const Error& e) {
         throw Error(fmt::format("{}; {}", e.what(), fall_back(out_, profile)));
     }
@@ -288,8 +292,7 @@ void Run::print_summaries() {
         for (const std::string& line : split(text, '\n'))
             fmt::print(stderr, "=={}=={}{}\n", child_.pid(), line.empty() ? "" : " ", line);
     }
-    if (!std::filesystem::exists(out_)) return;
-    log::remark(fmt::format("wrote {}; read it with: assay annotate {}", out_, out_));
+    if (written_) log::remark(fmt::format("wrote {}; read it with: assay annotate {}", out_, out_));
 }
 
 trace_parser Run::parser(std::uint32_t thread, std::span<const trace_record_t> records) {

@@ -20,13 +20,13 @@ static int perhaps_crash(const char* function) {
     const char* how = getenv("ASSAY_CRASH_BY");
     if (!where || strcmp(where, function) != 0) return 0;
     if (!how || strcmp(how, "fault") == 0) {
-        char* volatile nowhere = NULL;
+        volatile char* volatile nowhere = NULL;
         *nowhere = 1;
     } else if (strcmp(how, "abort") == 0) {
         abort();
     } else if (strcmp(how, "divide") == 0) {
         volatile int zero = 0;
-        return 1 / zero;
+        return 100 / zero;
     } else if (strcmp(how, "stack") == 0) {
         return overflow_stack(1000000000);
     }

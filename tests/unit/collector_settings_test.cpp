@@ -1,0 +1,125 @@
+#include "framework/collector/profiler.h"
+#include "framework/collector/settings.h"
+#include "framework/support/error.h"
+#include "tests/unit/temporary_folder.h"
+
+#include <doctest/doctest.h>
+#include <cstdlib>
+
+using namespace assay;
+using namespace assay::collector;
+
+namespace {
+
+CommandLine parse(const std::vector<std::string>& words) {
+    return parse_command_line(words);
+}
+
+CoreSettings core(const std::vector<std::string>& words) {
+    return take_core_settings(parse(words).settings);
+}
+
+// The message of the error that `function` throws.
+template <typename Function>
+std::string message(const Function& function) {
+    try {
+        function();
+    } catch (const Error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+std::string test_plugin(const std::string& name) {
+    return std::string(std::getenv("ASSAY_TEST_PLUGINS")) + "/" + name + ".so";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("everything before the program is assay's") {
+    const CommandLine line = parse({"--plugin=cache", "--D1=1,2,3", "-q", "ls", "-l", "--out=x"});
+    CHECK(line.program == std::vector<std::string>{"ls", "-l", "--out=x"});
+    REQUIRE(line.settings.size() == 3);
+    CHECK(line.settings[1].name == "D1");
+    CHECK(line.settings[1].value == "1,2,3");
+    CHECK(line.settings[2].name == "quiet");
+
+    CHECK(parse({"--plugin", "cache", "--", "--odd-name"}).program ==
+          std::vector<std::string>{"--odd-name"});
+    CHECK(parse({"--out="}).settings[0].value.empty());
+}
+
+TEST_CASE("options need their values") {
+    CHECK(contains(message([] { parse({"--plugin"}); }), "--plugin=NAME,..."));
+    CHECK(contains(message([] { parse({"--D1", "ls"}); }), "--D1=VALUE"));
+    CHECK(contains(message([] { parse({"--quiet=yes"}); }), "takes no value"));
+    CHECK(contains(message([] { parse({"-x"}); }), "unknown option -x"));
+    CHECK(contains(message([] { core({"--aslr=maybe"}); }), "\"maybe\" is not yes or no"));
+}
+
+TEST_CASE("a configuration file has the same options, and the command line wins") {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("c.yaml",
+                                          "plugin: [cache, ./mine.so]\n"
+                                          "out: file.%p\n"
+                                          "aslr: yes\n"
+                                          "D1: [32768, 8, 64]\n"
+                                          "cache:\n"
+                                          "  LL: 1,2,3\n");
+    const CoreSettings settings = core({"--config=" + path, "--out=mine"});
+    CHECK(settings.plugins == std::vector<std::string>{"cache", "./mine.so"});
+    CHECK(settings.out == "mine");
+    CHECK(settings.randomize_addresses);
+    REQUIRE(settings.others.size() == 2);
+    CHECK(settings.others[0].value == "32768,8,64");
+    CHECK(settings.others[0].origin == path + ":4");
+    CHECK(settings.others[1].name == "cache.LL");
+}
+
+TEST_CASE("what is wrong in a configuration file is named with its line") {
+    const TemporaryFolder folder;
+    const auto error = [&](const std::string& content) {
+        const std::string path = folder.write("c.yaml", content);
+        return message([&] { core({"--config=" + path}); });
+    };
+    CHECK(contains(error("out: x\naslr: perhaps\n"), "c.yaml:2: aslr: \"perhaps\""));
+    CHECK(contains(error("out: x\n\nlist: [a, [b]]\n"), "c.yaml:3"));
+    CHECK(contains(error("just text\n"), "c.yaml:1"));
+    CHECK(contains(error("a: b: c\n"), "c.yaml:1"));
+    CHECK(contains(error("config: other.yaml\n"), "c.yaml:1"));
+    CHECK(contains(message([&] { core({"--config=" + folder.file("none")}); }), "none"));
+}
+
+TEST_CASE("options find their profiler") {
+    CrashGuard guard;
+    Profiler counts(test_plugin("counts"), "", guard);
+    Profiler crash(test_plugin("crash"), "", guard);
+    Profiler* const both[] = {&crash, &counts};
+    const auto assign = [&](const std::string& name, const std::string& value,
+                            const std::string& origin = "") {
+        const Setting setting{name, value, origin};
+        return assign_to_profilers({&setting, 1}, both);
+    };
+    CHECK(assign("references", "yes")[1] == Given{{"references", "yes"}});
+    CHECK(assign("counts.references", "yes")[1] == Given{{"references", "yes"}});
+    CHECK(assign("limit", "18446744073709551615")[1].size() == 1);
+    CHECK(message([&] { assign("Reference", "yes"); }) ==
+          "unknown option --Reference; did you mean --references (of the profiler counts)?");
+    CHECK(contains(message([&] { assign("refrences", "no", "c.yaml:7"); }),
+                   "c.yaml:7: unknown option refrences; did you mean references"));
+    CHECK(contains(message([&] { assign("crash.references", "yes"); }), "unknown option"));
+    CHECK(contains(message([&] { assign("references", "1"); }), "not yes or no"));
+    CHECK(contains(message([&] { assign("limit", "-1"); }), "not a whole number"));
+    CHECK(contains(message([&] { assign("limit", "18446744073709551616"); }), "2^64"));
+
+    Profiler* const twice[] = {&counts, &counts};
+    const Setting setting{"limit", "1", ""};
+    CHECK(contains(message([&] {
+                       assign_to_profilers({&setting, 1}, twice);
+                   }),
+                   "--limit belongs to several profilers: write counts.limit"));
+}

@@ -1,0 +1,279 @@
+// Whole runs of the collector, with a driver and profilers made for tests.
+#include "framework/collector/plugin_search.h"
+#include "framework/collector/profiler.h"
+#include "framework/collector/run.h"
+#include "framework/support/error.h"
+#include "tests/unit/temporary_folder.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdlib>
+
+using namespace assay;
+using namespace assay::collector;
+
+namespace {
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    REQUIRE_MESSAGE(value, name);
+    return value;
+}
+
+std::string test_plugin(const std::string& name) {
+    return environment("ASSAY_TEST_PLUGINS") + "/" + name + ".so";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+// Sends stderr to a file for a while.
+class CapturedStderr {
+  public:
+    explicit CapturedStderr(const std::string& path) : before_(dup(STDERR_FILENO)) {
+        const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        dup2(file, STDERR_FILENO);
+        close(file);
+    }
+    ~CapturedStderr() {
+        dup2(before_, STDERR_FILENO);
+        close(before_);
+    }
+    CapturedStderr(const CapturedStderr&) = delete;
+    CapturedStderr& operator=(const CapturedStderr&) = delete;
+
+  private:
+    int before_;
+};
+
+struct Result {
+    Ending ending;
+    std::string file;   // the events file
+    std::string words;  // on stderr
+    std::string error;  // the exception's message
+};
+
+Result profile(const std::string& scenario, const std::vector<std::string>& plugins,
+               const std::vector<Setting>& options = {}, bool quiet = true) {
+    const TemporaryFolder folder;
+    CoreSettings settings;
+    settings.driver = environment("ASSAY_TEST_DRIVER");
+    settings.quiet = quiet;
+    settings.out = folder.file("events");
+    settings.others = options;
+    for (const std::string& plugin : plugins) settings.plugins.push_back(test_plugin(plugin));
+    Result result;
+    {
+        const CapturedStderr captured(folder.file("words"));
+        try {
+            result.ending = run(settings, {"/proc/self/exe", scenario});
+        } catch (const Error& e) {
+            result.error = e.what();
+            result.ending.exit_status = e.exit_status();
+        }
+    }
+    result.file = folder.read("events");
+    result.words = folder.read("words");
+    return result;
+}
+
+const std::vector<Setting> kReferences{{"references", "yes", ""}};
+
+struct CrashIn {
+    CrashIn(const char* function, const char* how) {
+        setenv("ASSAY_CRASH_IN", function, 1);
+        setenv("ASSAY_CRASH_BY", how, 1);
+    }
+    ~CrashIn() { unsetenv("ASSAY_CRASH_IN"); }
+    CrashIn(const CrashIn&) = delete;
+    CrashIn& operator=(const CrashIn&) = delete;
+};
+
+}  // namespace
+
+TEST_CASE("a run counts what the driver says") {
+    const Result result = profile("normal", {"counts"}, kReferences);
+    CHECK(result.error == "");
+    CHECK(result.words == "");
+    CHECK(result.ending.exit_status == 0);
+    CHECK(contains(result.file, "events: Ir Refs Lines\n"));
+    CHECK(contains(result.file, "\nsummary: 29 20000 0"));
+    CHECK_FALSE(contains(result.file, "incomplete"));
+}
+
+TEST_CASE("references are all there, however many the rings have to hold") {
+    CHECK(contains(profile("long", {"counts"}, kReferences).file, "\nsummary: 29 2000000 0"));
+}
+
+TEST_CASE("summaries stand behind the process id") {
+    const Result result = profile("normal", {"counts"}, kReferences, false);
+    CHECK(contains(result.words, "== instructions: 29\n=="));
+    CHECK(contains(result.words, "assay: wrote "));
+}
+
+TEST_CASE("blocks that were left early count what was executed") {
+    // Two of the first block's instructions less, one of the second's more.
+    CHECK(contains(profile("partial", {"counts"}).file, "\nsummary: 28 "));
+}
+
+TEST_CASE("a run ends as the program does") {
+    CHECK(profile("status", {"counts"}).ending.exit_status == 42);
+    const Result interrupted = profile("interrupted", {"counts"});
+    CHECK(interrupted.ending.signal == SIGINT);
+    CHECK_FALSE(contains(interrupted.file, "incomplete"));
+}
+
+TEST_CASE("a killed program leaves all of its records") {
+    const Result result = profile("killed", {"counts"}, kReferences);
+    CHECK(result.ending.signal == SIGKILL);
+    CHECK(contains(result.file, "\nsummary: 29 20000 0"));
+    CHECK(contains(result.file, "incomplete"));
+    CHECK(contains(result.file, "killed by signal 9"));
+}
+
+TEST_CASE("what the driver refuses is said, and what was measured is kept") {
+    const Result result = profile("refuse", {"counts"}, kReferences);
+    CHECK(result.ending.exit_status == kExitFailure);
+    CHECK(result.words == "assay: cannot run clone3 at 0x401004\n");
+    CHECK(contains(result.file, "cannot run clone3"));
+    CHECK(contains(result.file, "\nsummary: 29 20000 0"));
+
+    const Result at_once = profile("refuse-at-once", {"counts"});
+    CHECK(at_once.words == "assay: cannot load this\n");
+    CHECK(at_once.file == "");
+    CHECK(profile("exit-at-once", {"counts"}).ending.exit_status == kExitFailure);
+}
+
+TEST_CASE("a damaged segment ends the profile, not the program") {
+    for (const char* scenario :
+         {"bad-site", "bad-block", "bad-length", "bad-log", "bad-cursor", "bad-producer"}) {
+        CAPTURE(scenario);
+        const Result result = profile(scenario, {"counts"}, kReferences);
+        CHECK(result.ending.exit_status == kExitFailure);
+        CHECK(contains(result.words, "damaged"));
+        CHECK(contains(result.file, "incomplete"));
+    }
+}
+
+TEST_CASE("a profiler that crashes loses its own columns only") {
+    for (const char* function : {"vp_init", "vp_name", "vp_events", "vp_options", "vp_prof_init",
+                                 "vp_prof_process", "vp_finish"}) {
+        CAPTURE(function);
+        const CrashIn crash(function, "fault");
+        const Result both = profile("normal", {"crash", "counts"}, kReferences);
+        CHECK(both.error == "");
+        CHECK(contains(both.words, "crash is lost"));
+        CHECK(contains(both.words, "signal 11"));
+        CHECK(both.ending.exit_status == 0);
+        CHECK(contains(both.file, "events: Ir Refs Lines\n"));
+        CHECK(contains(both.file, "\nsummary: 29 20000 0"));
+
+        const Result alone = profile("normal", {"crash"});
+        CHECK(alone.ending.exit_status == kExitFailure);
+        CHECK(alone.file == "");
+    }
+}
+
+TEST_CASE("crashes behind the end of the run cost nothing") {
+    for (const char* function : {"vp_summary", "vp_prof_release", "vp_release"}) {
+        CAPTURE(function);
+        const CrashIn crash(function, "fault");
+        const Result result = profile("normal", {"crash"}, {}, false);
+        CHECK(result.ending.exit_status == 0);
+        CHECK(contains(result.words, "the profiler crash is lost: "));
+        CHECK(contains(result.file, "\nsummary: 0"));
+    }
+}
+
+TEST_CASE("every kind of crash is survived") {
+    for (const char* how : {"abort", "divide", "stack", "fail"}) {
+        CAPTURE(how);
+        const CrashIn crash("vp_prof_process", how);
+        const Result result = profile("normal", {"crash", "counts"});
+        CHECK(contains(result.words, "crash is lost"));
+        CHECK(contains(result.file, "\nsummary: 29 "));
+    }
+}
+
+TEST_CASE("an exception does not leave a profiler") {
+    CrashGuard guard;
+    CHECK(guard.run([] { throw Error("words"); }) == "threw an exception: words");
+    CHECK(guard.run([] { throw 1; }) == "threw an exception");
+    CHECK(guard.run([] {}) == "");
+}
+
+TEST_CASE("unusable profilers are refused with the reason") {
+    const auto refused = [](const char* plugin, const char* reason) {
+        CAPTURE(plugin);
+        const Result result = profile("normal", {plugin});
+        CHECK(result.ending.exit_status == kExitFailure);
+        CHECK(contains(result.error, plugin));
+        CHECK_MESSAGE(contains(result.error, reason), result.error);
+        CHECK(result.file == "");
+    };
+    refused("wrong_abi", "version 1001");
+    refused("wrong_size", "size is 16");
+    refused("no_table", "does not export assay_vp_dispatch");
+    refused("no_prof_init", "has no vp_prof_init");
+    refused("values", "cannot capture values yet");
+    refused("not-there", "No such file");
+}
+
+TEST_CASE("a profiler rejects its options before the program starts") {
+    const Result result = profile("normal", {"counts"}, {{"limit", "1000", ""}});
+    CHECK(result.error == "counts: --limit: must be below 100");
+    CHECK(result.file == "");
+    const CrashIn crash("vp_options", "fail");
+    CHECK(profile("normal", {"crash"}).error == "crash: told to fail");
+}
+
+TEST_CASE("a profiler without events runs and writes nothing") {
+    const Result result = profile("normal", {"null"});
+    CHECK(result.ending.exit_status == 0);
+    CHECK(result.words == "");
+    CHECK(result.file == "");
+}
+
+TEST_CASE("profilers describe themselves in the header, with names expanded") {
+    const Result result = profile("normal", {"counts"}, {{"log", "%n.log", ""}});
+    CHECK(contains(result.file, "desc: log: exe.log\n"));
+    CHECK(contains(result.file, "cmd: /proc/self/exe normal\n"));
+}
+
+TEST_CASE("a program that cannot be run has a shell's status") {
+    CoreSettings settings;
+    settings.plugins = {test_plugin("null")};
+    const auto status = [&](const std::string& program) {
+        try {
+            run(settings, {program});
+        } catch (const Error& e) {
+            return e.exit_status();
+        }
+        return 0;
+    };
+    const TemporaryFolder folder;
+    CHECK(status("no-such-program-anywhere") == kExitNotFound);
+    CHECK(status("/nonexistent/program") == kExitNotFound);
+    CHECK(status("/tmp") == kExitNotExecutable);
+    CHECK(status("/etc/passwd") == kExitNotExecutable);
+    const std::string script = folder.write("script", "#!/nonexistent/interpreter x\n");
+    CHECK(status(script) == kExitNotExecutable);
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    CHECK(status(script) == kExitNotExecutable);
+    const std::string text = folder.write("text", "text");
+    std::filesystem::permissions(text, std::filesystem::perms::owner_all);
+    CHECK(status(text) == kExitNotExecutable);
+}
+
+TEST_CASE("an unwritable output is found before the program starts") {
+    CoreSettings settings;
+    settings.driver = environment("ASSAY_TEST_DRIVER");
+    settings.plugins = {test_plugin("counts")};
+    for (const char* out : {"/nonexistent/folder/events", "/tmp", "/etc/passwd/events"}) {
+        settings.out = out;
+        CHECK_THROWS_AS(run(settings, {"/proc/self/exe", "normal"}), Error);
+    }
+}

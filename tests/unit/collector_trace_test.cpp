@@ -1,0 +1,142 @@
+#include "framework/collector/address_map.h"
+#include "framework/collector/sample_database.h"
+#include "framework/collector/trace_spec.h"
+#include "framework/support/error.h"
+
+#include <doctest/doctest.h>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+
+using namespace assay::collector;
+using assay::trace::LineFilter;
+
+namespace {
+
+// The filter as trace_vlist.h describes it, for references that do not straddle lines.
+class Filter {
+  public:
+    explicit Filter(LineFilter filter) : filter_(filter) {}
+
+    bool drops(std::uint64_t address) {
+        if (filter_.sets == 0) return false;
+        const std::uint64_t line = address / filter_.line_bytes;
+        const auto [entry, is_new] = last_.try_emplace(line % filter_.sets, line);
+        if (!is_new && entry->second == line) return true;
+        entry->second = line;
+        return false;
+    }
+
+  private:
+    LineFilter filter_;
+    std::map<std::uint64_t, std::uint64_t> last_;
+};
+
+}  // namespace
+
+TEST_CASE("a combined filter passes on what either filter passes on") {
+    std::mt19937_64 random(1);
+    for (const LineFilter a : {LineFilter{64, 64}, {32, 8}, {64, 1}, {0, 0}, {16, 256}})
+        for (const LineFilter b : {LineFilter{64, 16}, {64, 64}, {128, 4}, {0, 0}, {32, 1}}) {
+            Filter first(a), second(b), both(combine(a, b));
+            std::uint64_t address = 0;
+            bool good = true;
+            for (int i = 0; i < 20'000; ++i) {
+                // Mostly nearby, sometimes far.
+                address = random() % 8 ? address + random() % 48 : random() % 65'536;
+                const bool wanted = !first.drops(address) | !second.drops(address);
+                good &= !(wanted && both.drops(address));
+            }
+            CHECK_MESSAGE(good, a.line_bytes, ",", a.sets, " and ", b.line_bytes, ",", b.sets);
+        }
+}
+
+TEST_CASE("captures of several profilers are put together") {
+    const assay::trace::Spec counts{assay::trace::kCaptureBlockCounts, {}, {}};
+    const assay::trace::Spec references{assay::trace::kCaptureReferences, {64, 32}, {}};
+    const assay::trace::Spec fetches{assay::trace::kCaptureFetches, {}, {32, 16}};
+    const assay::trace::Spec all = combine(combine(counts, references), fetches);
+    CHECK(all.captures == 7);
+    CHECK(all.data.sets == 32);  // who does not capture references has no say in their filter
+    CHECK(all.fetch.line_bytes == 32);
+    CHECK_NOTHROW(check(all));
+    CHECK_THROWS(check({assay::trace::kCaptureReferences, {64, 48}, {}}));
+    CHECK_THROWS(check({assay::trace::kCaptureReferences, {8, 64}, {}}));
+    CHECK_THROWS(check({assay::trace::kCaptureFetches, {}, {64, 0}}));
+    CHECK_THROWS(check({assay::trace::kCaptureValues, {}, {}}));
+}
+
+TEST_CASE("value lists") {
+    const std::unique_ptr<trace_vlist_table, void (*)(void*)> table(trace_vlist_table_alloc(),
+                                                                    std::free);
+    const std::unique_ptr<trace_vlist, void (*)(void*)> list(trace_vlist_alloc(), std::free);
+    CHECK(trace_add_value_to_vlist(list.get(), 50) == -1);
+    for (int i = 0; i < TRACE_VLIST_MAX - 1; ++i)
+        CHECK(trace_add_value_to_vlist(list.get(), TRACE_GPR0 + 3) == 0);
+    CHECK(trace_add_vlist_by_opc(table.get(), TRACE_OPCODE(1, 0xAF), list.get()) == 0);
+    CHECK(trace_add_vlist_by_opc(table.get(), TRACE_OPCODE(1, 0xAF), list.get()) == -1);
+    CHECK(trace_add_vlist_by_opc(table.get(), TRACE_OPCODE(9, 0xAF), list.get()) == -1);
+    CHECK(table->spec.captures == assay::trace::kCaptureValues);
+
+    const auto conditional = [](std::uint16_t, std::uint32_t flags) -> int {
+        return (flags & TRACE_INSTR_CONDITIONAL) != 0;
+    };
+    trace_vlist_table_init(table.get());
+    CHECK(trace_add_vlist_by_select(table.get(), conditional, list.get()) == 0);
+    CHECK(table->entries[0][0x74][0].selected);
+    CHECK(table->entries[1][0x84][0].list.count == TRACE_VLIST_MAX - 1);
+    CHECK_FALSE(table->entries[0][0x8B][0].selected);
+
+    const auto address = [](std::uint16_t, std::uint32_t flags) -> trace_value_t {
+        return flags & TRACE_INSTR_LOAD ? TRACE_EFFECTIVE_ADDRESS : TRACE_NONE;
+    };
+    CHECK(trace_set_vlist_by_pick_value(table.get(), address) == 0);
+    CHECK(table->entries[0][0x8B][TRACE_INSTR_LOAD].list.values[0] == TRACE_EFFECTIVE_ADDRESS);
+    CHECK_FALSE(table->entries[0][0x74][0].selected);
+}
+
+TEST_CASE("addresses belong to the mapping that was there last") {
+    AddressMap map;
+    map.map(0x1000, 0x5000, 0, "a");
+    map.map(0x2000, 0x3000, 0x100, "b");
+    CHECK(map.find(0xFFF) == kNoMapping);
+    CHECK(map.find(0x1FFF) == 0);
+    CHECK(map.find(0x2000) == 1);
+    CHECK(map.find(0x3000) == 0);
+    CHECK(map.find(0x5000) == kNoMapping);
+    const trace_object_t* upper = map.object(0x4000);
+    REQUIRE(upper);
+    CHECK(std::string(upper->path) == "a");
+    CHECK(upper->start == 0x3000);
+    CHECK(upper->offset == 0x2000);
+
+    map.unmap(0x2800, 0x3800);
+    CHECK(map.object(0x2800) == nullptr);
+    CHECK(map.object(0x27FF) != nullptr);
+    CHECK(map.find(0x2800) == 1);
+    CHECK(map.object(0x3800)->offset == 0x2800);
+    map.map(0x2800, 0x2900, 0, "c");
+    CHECK(map.find(0x2850) == 2);
+    CHECK(map.find(0x2900) == 1);
+}
+
+TEST_CASE("counts are kept by address and mapping") {
+    SampleDatabase database(2);
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> expected;
+    std::mt19937 random(1);
+    for (int i = 0; i < 100'000; ++i) {
+        const std::uint64_t pc = 0x400000 + random() % 20'000;
+        const std::uint32_t mapping = random() % 2 ? 0 : kNoMapping;
+        database.add({pc, mapping}, 1, i);
+        expected[{pc, mapping}] += static_cast<std::uint64_t>(i);
+    }
+    REQUIRE(database.rows() == expected.size());
+    bool good = true;
+    for (std::size_t row = 0; row < database.rows(); ++row) {
+        const auto& key = database.key(row);
+        good &= database.counts(row)[0] == 0;
+        good &= database.counts(row)[1] == expected[{key.pc, key.mapping}];
+    }
+    CHECK(good);
+}

@@ -1,0 +1,35 @@
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <doctest/doctest.h>
+#include <cstdlib>
+
+using namespace assay;
+
+TEST_CASE("split keeps empty parts") {
+    CHECK(split("a,,b", ',') == std::vector<std::string>{"a", "", "b"});
+    CHECK(split("", ',') == std::vector<std::string>{""});
+}
+
+TEST_CASE("the nearest candidate is one that was probably meant") {
+    const std::vector<std::string> names{"I1", "D1", "LL", "cache-sim"};
+    CHECK(nearest("d1", names) == "D1");
+    CHECK(nearest("cache-sum", names) == "cache-sim");
+    CHECK(nearest("L2", names) == "LL");
+    CHECK(nearest("something-else", names) == "");
+}
+
+TEST_CASE("numbers get thousands separators") {
+    CHECK(with_thousands(0) == "0");
+    CHECK(with_thousands(999) == "999");
+    CHECK(with_thousands(1000) == "1,000");
+    CHECK(with_thousands(18446744073709551615ULL) == "18,446,744,073,709,551,615");
+}
+
+TEST_CASE("file names are expanded") {
+    setenv("ASSAY_TEST_VARIABLE", "word", 1);
+    CHECK(expand_file_name("a.%p.%n.%q{ASSAY_TEST_VARIABLE}.%%", 12, "ls") == "a.12.ls.word.%");
+    CHECK(expand_file_name("plain", 12, "ls") == "plain");
+    for (const char* wrong : {"a%", "a%x", "a%q", "a%q{", "a%q{NOT_SET_ANYWHERE}"})
+        CHECK_THROWS_AS(expand_file_name(wrong, 12, "ls"), Error);
+}
