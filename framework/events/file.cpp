@@ -1,0 +1,152 @@
+#include "framework/events/file.h"
+
+#include "framework/support/error.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace assay::events {
+
+namespace {
+
+std::string reason(int error) {
+    return std::system_category().message(error);
+}
+
+// Devices and pipes are written in place. So is whatever /dev/stdout or /proc/self/fd/1 leads to,
+// even a regular file: somebody else has it open and would not see its replacement.
+bool is_written_in_place(const std::string& path) {
+    if (path.starts_with("/dev/") || path.starts_with("/proc/")) return true;
+    struct stat status;
+    return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+std::string behind_links(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::canonical(path, error);
+    return error ? path : real.string();
+}
+
+// Closes at the end of its scope; for reading, where close() has nothing to report.
+class Descriptor {
+  public:
+    explicit Descriptor(int number) : number_(number) {}
+    ~Descriptor() {
+        if (number_ >= 0) close(number_);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int number() const { return number_; }
+
+  private:
+    int number_;
+};
+
+// What a consumer throws to end reading; never leaves this file.
+struct Enough {};
+
+}  // namespace
+
+OutputFile::OutputFile(const std::string& path)
+    : path_(path), target_(path), compressor_(make_compressor(path)) {
+    if (is_written_in_place(path_)) {
+        descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    } else {
+        target_ = behind_links(path_);
+        // A file that was made read-only shall not be replaced either.
+        if (access(target_.c_str(), F_OK) == 0 && access(target_.c_str(), W_OK) != 0) fail(errno);
+        open_temporary();
+    }
+    if (descriptor_ < 0) fail(errno);
+}
+
+OutputFile::~OutputFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+    if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void OutputFile::open_temporary() {
+    const std::string stem = target_ + "." + std::to_string(getpid()) + ".";
+    for (int attempt = 0; descriptor_ < 0; ++attempt) {
+        const std::string name = stem + std::to_string(attempt) + ".tmp";
+        descriptor_ = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor_ >= 0) temporary_ = name;
+        if (descriptor_ < 0 && errno != EEXIST) return;
+    }
+}
+
+void OutputFile::write(std::string_view text) {
+    if (compressor_)
+        compressor_->transform(text, [this](std::string_view bytes) { write_bytes(bytes); });
+    else
+        write_bytes(text);
+}
+
+void OutputFile::finish() {
+    if (compressor_) compressor_->finish([this](std::string_view bytes) { write_bytes(bytes); });
+    close_file();
+    if (temporary_.empty()) return;
+    if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
+    temporary_.clear();
+}
+
+void OutputFile::write_bytes(std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) fail(errno);
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+void OutputFile::close_file() {
+    const int descriptor = descriptor_;
+    descriptor_ = -1;
+    // Network file systems and quotas report a failed write here. After EINTR Linux has closed
+    // the descriptor (close(2)).
+    if (close(descriptor) != 0 && errno != EINTR) fail(errno);
+}
+
+void OutputFile::fail(int error) const {
+    throw Error("cannot write '" + path_ + "': " + reason(error) + "; name another output file");
+}
+
+void read_file(const std::string& path, const Consumer& consumer) {
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.number() < 0) throw Error("cannot open '" + path + "': " + reason(errno));
+    std::vector<char> buffer(256 * 1024);
+    std::unique_ptr<Codec> decompressor;
+    for (bool first = true;; first = false) {
+        const ssize_t count = read(file.number(), buffer.data(), buffer.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw Error("cannot read '" + path + "': " + reason(errno));
+        if (count == 0) break;
+        const std::string_view block(buffer.data(), static_cast<std::size_t>(count));
+        if (first) decompressor = make_decompressor(block, path);
+        if (decompressor)
+            decompressor->transform(block, consumer);
+        else
+            consumer(block);
+    }
+    if (decompressor) decompressor->finish(consumer);
+}
+
+std::string beginning_of_file(const std::string& path, std::size_t size) {
+    std::string text;
+    try {
+        read_file(path, [&](std::string_view block) {
+            text += block.substr(0, size - text.size());
+            if (text.size() == size) throw Enough();
+        });
+    } catch (const Enough&) {
+    }
+    return text;
+}
+
+}  // namespace assay::events

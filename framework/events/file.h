@@ -1,0 +1,43 @@
+// Whole files in and out, with every error of the system reported and compression by name or
+// content.
+#pragma once
+
+#include "framework/events/compression.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace assay::events {
+
+// A file that appears under its name only once it is complete: see writer.h.
+class OutputFile {
+  public:
+    explicit OutputFile(const std::string& path);
+    ~OutputFile();
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+
+    void write(std::string_view text);
+    void finish();
+
+  private:
+    void open_temporary();
+    void write_bytes(std::string_view bytes);
+    void close_file();
+    [[noreturn]] void fail(int error) const;
+
+    std::string path_;       // as the user named it, for messages
+    std::string target_;     // behind symbolic links
+    std::string temporary_;  // empty if the target is written directly
+    std::unique_ptr<Codec> compressor_;
+    int descriptor_ = -1;
+};
+
+// Passes the content of a file, decompressed if it is gzip or zstd, block by block to `consumer`.
+void read_file(const std::string& path, const Consumer& consumer);
+
+// At most `size` bytes from the beginning of a file, decompressed.
+std::string beginning_of_file(const std::string& path, std::size_t size);
+
+}  // namespace assay::events

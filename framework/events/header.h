@@ -1,0 +1,44 @@
+// What an events file says about itself (docs/events-file.md), shared by its writer and readers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::events {
+
+inline constexpr unsigned kFormatVersion = 1;
+inline constexpr std::size_t kMaxEvents = 256;
+inline constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
+
+struct Event {
+    std::string name;         // letters, digits, `_`, `-` and `.`; a letter first
+    std::string description;  // may be empty
+    std::string unit;         // plural noun; may be empty
+    std::string profiler;     // which profiler declared it; may be empty
+};
+
+// A figure over event totals, e.g. {"D1 miss rate", "(D1mr + D1mw) / (Dr + Dw)", "%"}. See
+// formula.h.
+struct Derived {
+    std::string name, formula, unit;
+};
+
+struct Object {
+    std::string path;
+    std::string build_id;  // lower-case hexadecimal, or empty
+};
+
+struct Header {
+    std::vector<std::pair<std::string, std::string>> descriptions;  // desc: NAME: TEXT
+    std::string command;                                            // cmd:
+    std::vector<Event> events;                                      // 1 to kMaxEvents
+    std::vector<Derived> derived;
+    std::vector<Object> objects;
+    std::uint32_t pid = 0;   // 0 if unknown
+    std::string incomplete;  // why the counts are not those of a whole run; empty if they are
+};
+
+}  // namespace assay::events

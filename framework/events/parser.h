@@ -1,0 +1,93 @@
+// Parses an events file (docs/events-file.md), assay's or Cachegrind's, without doing any input
+// itself: it is fed with blocks of text, cut anywhere. Memory use is bounded by the header and
+// the longest line, whatever the file contains.
+#pragma once
+
+#include "framework/events/header.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::events {
+
+// Where counts belong. `file` contains the source line; `function_file` is the file that
+// `function` was introduced in, which differs only in files that name inlined code by `fi=`.
+struct Location {
+    std::string_view file, function_file, function;
+};
+
+// Receives what a parser reads, in the order of the file. What is passed is valid during the call.
+class Handler {
+  public:
+    virtual ~Handler() = default;
+    // Once, before anything else.
+    virtual void start(const Header&) {}
+    // Of the lines that follow.
+    virtual void location(const Location&) {}
+    // One count per event; lines may occur more than once and then add up.
+    virtual void line(std::uint32_t, std::span<const std::uint64_t>) {}
+    // The breakdown of lines already passed.
+    struct Instruction {
+        std::uint32_t object;
+        std::uint64_t address;  // relative to the object
+        std::uint32_t line;
+    };
+    virtual void instruction(const Instruction&, std::span<const std::uint64_t>) {}
+};
+
+class Parser {
+  public:
+    // The path is for messages: every function throws Error("PATH:LINE: reason (value)").
+    Parser(std::string path, Handler& handler);
+
+    void feed(std::string_view block);
+    // The file has ended. Throws if that is too early.
+    void finish();
+
+    const Header& header() const { return header_; }
+    // Equal to the summary once finish() has returned.
+    const std::vector<std::uint64_t>& totals() const { return totals_; }
+
+  private:
+    enum class State { kDescriptions, kEvents, kExtensions, kBody, kEnd };
+
+    void parse_line(std::string_view line);
+    void parse_header(std::string_view line);
+    void parse_description(std::string_view text);
+    void parse_events(std::string_view text);
+    void parse_body(std::string_view line);
+    void parse_place(std::string_view line);
+    void parse_counts_line(std::string_view line);
+    void parse_summary(std::string_view text);
+    void parse_extension(std::string_view text);
+    void parse_version(std::string_view text);
+    void parse_event(std::string_view text);
+    void parse_derived(std::string_view text);
+    void parse_object(std::string_view text);
+    void parse_instruction(std::string_view text);
+
+    void start_body();
+    // Fills counts_ from the words of `text`, missing ones with 0; returns how many there were.
+    std::size_t parse_counts(std::string_view text);
+    void add_counts(std::vector<std::uint64_t>& totals);
+    std::uint64_t parse_number(std::string_view text, std::uint64_t largest, int base = 10);
+    [[noreturn]] void fail(std::string_view reason) const;
+    [[noreturn]] void fail(std::string_view reason, std::string_view value) const;
+
+    std::string path_;
+    Handler& handler_;
+    std::string partial_line_;  // the beginning of a line that the last block ended in
+    std::uint64_t line_number_ = 0;
+    State state_ = State::kDescriptions;
+    unsigned version_ = 0;  // 0: Cachegrind's own format
+    Header header_;
+    std::vector<std::uint64_t> counts_, totals_, instruction_totals_;
+    std::string file_, function_file_, function_;
+    bool has_file_ = false, has_function_ = false;
+    bool location_changed_ = false;
+};
+
+}  // namespace assay::events

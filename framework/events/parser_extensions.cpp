@@ -1,0 +1,127 @@
+// The `fl=#! ` lines of an events file: what goes beyond Cachegrind's format.
+
+#include "framework/events/formula.h"
+#include "framework/events/lexical.h"
+#include "framework/events/parser.h"
+#include "framework/support/error.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace assay::events {
+
+namespace {
+
+constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
+
+// Takes `key=word` from the front of `rest`.
+std::optional<std::string> take_attribute(std::string_view& rest, std::string_view key) {
+    std::string_view behind = skip_blanks(rest);
+    if (!behind.starts_with(key) || behind.substr(key.size(), 1) != "=") return std::nullopt;
+    behind.remove_prefix(key.size() + 1);
+    std::optional<std::string> value = take_word(behind);
+    if (value) rest = behind;
+    return value;
+}
+
+}  // namespace
+
+void Parser::parse_extension(std::string_view text) {
+    const std::string keyword = take_word(text).value_or("");
+    text = skip_blanks(text);
+    if (version_ == 0) {
+        if (keyword != "version" || state_ != State::kExtensions)
+            fail("expected '#! version' first", keyword);
+        parse_version(text);
+    } else if (keyword == "at") {
+        parse_instruction(text);
+    } else if (state_ != State::kExtensions) {
+        // A keyword of a later release that stands among the counts, as `at` does.
+        has_file_ = false;
+    } else if (keyword == "pid") {
+        header_.pid = static_cast<std::uint32_t>(parse_number(text, kMax32));
+    } else if (keyword == "event") {
+        parse_event(text);
+    } else if (keyword == "derived") {
+        parse_derived(text);
+    } else if (keyword == "object") {
+        parse_object(text);
+    } else if (keyword == "incomplete") {
+        header_.incomplete = text;
+    }
+    // Other keywords belong to a later release and change nothing that this one knows: what
+    // does, raises the version.
+}
+
+void Parser::parse_version(std::string_view text) {
+    const std::uint64_t version = parse_number(text, kMax32);
+    if (version == 0) fail("versions begin with 1", text);
+    if (version > kFormatVersion)
+        fail("the file is of format version " + std::to_string(version) +
+             ", but this assay reads only up to version " + std::to_string(kFormatVersion) +
+             "; use a newer assay");
+    version_ = static_cast<unsigned>(version);
+}
+
+void Parser::parse_event(std::string_view text) {
+    const std::string name = take_word(text).value_or("");
+    const auto event = std::find_if(header_.events.begin(), header_.events.end(),
+                                    [&](const Event& e) { return e.name == name; });
+    if (event == header_.events.end()) fail("the events: line does not name this event", name);
+    event->unit = take_attribute(text, "unit").value_or("");
+    event->profiler = take_attribute(text, "profiler").value_or("");
+    text = skip_blanks(text);
+    if (text.empty()) return;
+    const std::optional<std::string> description = take_word(text);
+    if (!description) fail("malformed description of event " + excerpt(name), text);
+    event->description = *description;
+}
+
+void Parser::parse_derived(std::string_view text) {
+    const std::string_view whole = text;
+    const std::optional<std::string> name = take_word(text);
+    if (!name) fail("malformed name of a derived figure", whole);
+    const std::string unit = take_attribute(text, "unit").value_or("");
+    text = skip_blanks(text);
+    if (!text.starts_with('=')) fail("expected '= formula'", text);
+    text = skip_blanks(text.substr(1));
+    try {
+        Formula(text, header_.events);
+    } catch (const Error& error) {
+        fail(error.what());
+    }
+    header_.derived.push_back({*name, std::string(text), unit});
+}
+
+void Parser::parse_object(std::string_view text) {
+    const std::string index = take_word(text).value_or("");
+    if (parse_number(index, kMax32) != header_.objects.size())
+        fail("objects must be numbered from 0 upwards", index);
+    const std::optional<std::string> path = take_word(text);
+    if (!path) fail("malformed path of an object", text);
+    header_.objects.push_back({*path, take_attribute(text, "build-id").value_or("")});
+}
+
+void Parser::parse_instruction(std::string_view text) {
+    start_body();
+    if (!has_function_) fail("an instruction without fn= before it", text);
+    has_file_ = false;
+    const std::string place = take_word(text).value_or("");
+    const std::string source_line = take_word(text).value_or("");
+    const std::size_t colon = place.find(":0x");
+    if (colon == std::string::npos) fail("expected OBJECT:0xADDRESS", place);
+    const std::string_view digits = std::string_view(place).substr(colon + 3);
+    const Handler::Instruction instruction = {
+        static_cast<std::uint32_t>(parse_number(place.substr(0, colon), kMax32)),
+        parse_number(digits, std::numeric_limits<std::uint64_t>::max(), 16),
+        static_cast<std::uint32_t>(parse_number(source_line, kMax32))};
+    if (instruction.object >= header_.objects.size()) fail("unknown object", place);
+    parse_counts(text);
+    add_counts(instruction_totals_);
+    if (std::exchange(location_changed_, false))
+        handler_.location({file_, function_file_, function_});
+    handler_.instruction(instruction, counts_);
+}
+
+}  // namespace assay::events

@@ -1,0 +1,24 @@
+// Reads an events file, compressed or not.
+#pragma once
+
+#include "framework/events/parser.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::events {
+
+struct Profile {
+    Header header;
+    std::vector<std::uint64_t> totals;  // one per event, checked against the summary
+};
+
+// Passes the whole file to `handler`. Throws Error if it cannot be read or is malformed or cut
+// short; by then `handler` may have received the beginning of it.
+Profile read_events(const std::string& path, Handler& handler);
+
+// Whether the file can be opened and begins as an events file does.
+bool begins_as_events_file(const std::string& path);
+
+}  // namespace assay::events

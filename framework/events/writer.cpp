@@ -1,0 +1,223 @@
+#include "framework/events/writer.h"
+
+#include "framework/events/file.h"
+#include "framework/events/formula.h"
+#include "framework/events/lexical.h"
+#include "framework/support/error.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <vector>
+
+namespace assay::events {
+
+namespace {
+
+constexpr std::size_t kBlockBytes = 64 * 1024;
+constexpr std::string_view kUnknown = "???";
+
+bool is_event_name(std::string_view name) {
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    return !name.empty() && is_letter(name.front()) &&
+           std::all_of(name.begin(), name.end(), [&](char c) {
+               return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+           });
+}
+
+void check(const Header& header) {
+    if (header.events.empty() || header.events.size() > kMaxEvents)
+        throw Error("an events file has 1 to " + std::to_string(kMaxEvents) + " events, not " +
+                    std::to_string(header.events.size()) + "; load other profilers");
+    std::set<std::string_view> names;
+    for (const Event& event : header.events) {
+        if (!is_event_name(event.name))
+            throw Error("event name '" + excerpt(event.name) + "' of profiler '" +
+                        excerpt(event.profiler) +
+                        "': use a letter, then letters, digits, '_', '-' or '.'");
+        if (!names.insert(event.name).second)
+            throw Error("event name '" + event.name + "' occurs twice; load only one profiler " +
+                        "that declares it");
+    }
+    for (const Derived& derived : header.derived) Formula(derived.formula, header.events);
+}
+
+// Longer texts, which exist in generated code, would burden every reader.
+constexpr std::size_t kMaxTextBytes = 64 * 1024;
+
+// One line of at most kMaxTextBytes, not cut within a character of UTF-8.
+std::string free_text(std::string_view text) {
+    if (text.size() > kMaxTextBytes) {
+        std::size_t size = kMaxTextBytes;
+        while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
+        text = text.substr(0, size);
+    }
+    return one_line(text);
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to);
+    return text;
+}
+
+// cg_diff joins file and function by ### and splits them again.
+std::string place_name(std::string_view name) {
+    if (name.empty()) return std::string(kUnknown);
+    return replaced(free_text(name), "###", "##\\#");
+}
+
+void append_number(std::string& out, std::uint64_t number, int base = 10) {
+    char digits[20];
+    out.append(digits, std::to_chars(digits, digits + sizeof digits, number, base).ptr);
+}
+
+void append_counts(std::string& out, std::span<const std::uint64_t> counts) {
+    for (const std::uint64_t count : counts) {
+        out += ' ';
+        append_number(out, count);
+    }
+    out += '\n';
+}
+
+void append_attribute(std::string& out, std::string_view key, std::string_view value) {
+    if (value.empty()) return;
+    out.append(" ").append(key).append("=").append(word(value));
+}
+
+// What Cachegrind's files have, too. cg_merge wants at least one desc: line; cg_annotate 3.19
+// takes any first lines that contain `desc:` anywhere for one, so no command may contain it.
+std::string standard_header(const Header& header) {
+    std::string out;
+    for (const auto& [name, text] : header.descriptions)
+        out += "desc: " + free_text(name) + ": " + free_text(text) + "\n";
+    if (header.descriptions.empty()) out += "desc: Profile: written by assay\n";
+    out += "cmd: " + replaced(free_text(header.command), "desc:", "desc\\:") + "\nevents:";
+    for (const Event& event : header.events) out += " " + event.name;
+    return out += '\n';
+}
+
+std::string extended_header(const Header& header) {
+    std::string out = "fl=#! version " + std::to_string(kFormatVersion) + "\n";
+    if (header.pid != 0) out += "fl=#! pid " + std::to_string(header.pid) + "\n";
+    for (const Event& event : header.events) {
+        out += "fl=#! event " + event.name;
+        append_attribute(out, "unit", event.unit);
+        append_attribute(out, "profiler", event.profiler);
+        if (!event.description.empty()) out += " " + quoted(free_text(event.description));
+        out += '\n';
+    }
+    for (const Derived& derived : header.derived) {
+        out += "fl=#! derived " + quoted(derived.name);
+        append_attribute(out, "unit", derived.unit);
+        out += " = " + free_text(derived.formula) + "\n";
+    }
+    for (std::size_t i = 0; i < header.objects.size(); ++i) {
+        out += "fl=#! object " + std::to_string(i) + " " + word(header.objects[i].path);
+        append_attribute(out, "build-id", header.objects[i].build_id);
+        out += '\n';
+    }
+    if (!header.incomplete.empty())
+        out += "fl=#! incomplete " + free_text(header.incomplete) + "\n";
+    return out;
+}
+
+}  // namespace
+
+struct Writer::Impl {
+    Impl(const std::string& path, const Header& header)
+        : file(path),
+          event_count(header.events.size()),
+          object_count(header.objects.size()),
+          totals(header.events.size()) {
+        text = standard_header(header) + extended_header(header);
+    }
+
+    void flush_if_full() {
+        if (text.size() < kBlockBytes) return;
+        file.write(text);
+        text.clear();
+    }
+
+    // Instructions name no file for Cachegrind's tools, so fl= and fn= must follow them. They
+    // are therefore kept until the lines of their function are complete.
+    void end_location() {
+        text += instructions;
+        instructions.clear();
+        file_name.clear();
+        function_name.clear();
+    }
+
+    OutputFile file;
+    std::size_t event_count, object_count;
+    std::vector<std::uint64_t> totals;
+    std::string text;          // not yet written
+    std::string instructions;  // of the current location
+    std::string file_name, function_name;
+    std::uint32_t last_line = 0;
+};
+
+Writer::Writer(const std::string& path, const Header& header) {
+    check(header);
+    impl_ = std::make_unique<Impl>(path, header);
+}
+
+Writer::~Writer() = default;
+
+void Writer::location(std::string_view file, std::string_view function) {
+    std::string file_name = place_name(file);
+    std::string function_name = place_name(function);
+    const bool same_file = file_name == impl_->file_name;
+    if (same_file && function_name == impl_->function_name) return;
+    const bool needs_file = !same_file || !impl_->instructions.empty();
+    impl_->end_location();
+    if (needs_file) {
+        impl_->text += file_name.starts_with("#!") ? "fl=./" : "fl=";
+        impl_->text += file_name + "\n";
+    }
+    impl_->text += "fn=" + function_name + "\n";
+    impl_->file_name = std::move(file_name);
+    impl_->function_name = std::move(function_name);
+}
+
+void Writer::line(std::uint32_t line, std::span<const std::uint64_t> counts) {
+    Impl& impl = *impl_;
+    if (counts.size() != impl.event_count)
+        throw Error("a line of " + std::to_string(counts.size()) + " counts for " +
+                    std::to_string(impl.event_count) + " events; this is a defect of assay");
+    if (impl.file_name.empty()) location(kUnknown, kUnknown);
+    append_number(impl.text, line);
+    append_counts(impl.text, counts);
+    for (std::size_t i = 0; i < impl.event_count; ++i)
+        if (__builtin_add_overflow(impl.totals[i], counts[i], &impl.totals[i]))
+            throw Error("the total of an event exceeds 64 bits; profile a shorter run");
+    impl.last_line = line;
+    impl.flush_if_full();
+}
+
+void Writer::instruction(std::uint32_t object, std::uint64_t address,
+                         std::span<const std::uint64_t> counts) {
+    if (object >= impl_->object_count)
+        throw Error("instruction of object " + std::to_string(object) + ", which the header of " +
+                    "the events file does not list; this is a defect of assay");
+    std::string& out = impl_->instructions;
+    out += "fl=#! at ";
+    append_number(out, object);
+    out += ":0x";
+    append_number(out, address, 16);
+    out += ' ';
+    append_number(out, impl_->last_line);
+    while (!counts.empty() && counts.back() == 0) counts = counts.first(counts.size() - 1);
+    append_counts(out, counts);
+}
+
+void Writer::finish() {
+    impl_->end_location();
+    impl_->text += "summary:";
+    append_counts(impl_->text, impl_->totals);
+    impl_->file.write(impl_->text);
+    impl_->text.clear();
+    impl_->file.finish();
+}
+
+}  // namespace assay::events
