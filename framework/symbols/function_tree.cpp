@@ -6,6 +6,7 @@
 #include <dwarf.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::symbols {
 
@@ -98,17 +99,20 @@ void FunctionTree::visit(Dwarf_Die* die, std::uint32_t function, int depth) {
     }
 }
 
-// Returns kNone if none of the addresses lies in the function.
+// Returns kNone if the function does not matter: there is no code of it, or none of the addresses
+// lies in it and it is not inlined into one that matters.
 std::uint32_t FunctionTree::add(Dwarf_Die* die, std::uint32_t caller) {
-    auto index = static_cast<std::uint32_t>(nodes_.size());
-    bool executed = false;
+    std::vector<std::pair<Address, Address>> ranges;
+    bool matters = false;
     Dwarf_Addr base = 0, low = 0, high = 0;
     for (std::ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;) {
-        if (low < code_start_ || !any_within(addresses_, low, high)) continue;
-        map_.add(low, high, index);
-        executed = true;
+        if (low < code_start_) continue;
+        ranges.emplace_back(low, high);
+        matters = matters || caller != kNone || any_within(addresses_, low, high);
     }
-    if (!executed) return kNone;
+    if (!matters) return kNone;
+    auto index = static_cast<std::uint32_t>(nodes_.size());
+    for (auto [from, to] : ranges) map_.add(from, to, index);
     nodes_.push_back({*die, caller});
     return index;
 }
