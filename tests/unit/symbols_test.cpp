@@ -141,19 +141,24 @@ std::map<std::uint64_t, std::vector<Reference>> ask_addr2line(
 
 // The rule of agreement: wherever addr2line knows the innermost line, we give the same number of
 // frames with the same file (apart from "." and "..") and line, and the same name up to the
-// argument list. (addr2line has no names from C++ scopes for functions without linkage.)
+// argument list. Inlined functions without a mangled name are an exception: addr2line leaves out
+// their scopes, and sometimes names the function around them instead. So is the padding between
+// functions, which it counts to the function before, and we to none.
 void check_agreement(const Folder& folder, const std::string& file) {
     std::vector<std::uint64_t> addresses = instructions(folder, file);
     auto reference = ask_addr2line(folder, file, addresses);
     Symbolizer symbolizer;
     std::vector<Location> ours = symbolizer.resolve(file, addresses);
     REQUIRE(ours.size() == addresses.size());
-    std::size_t compared = 0, inlined = 0;
+    std::size_t compared = 0, inlined = 0, padding = 0;
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         const std::vector<Reference>& expected = reference[addresses[i]];
         if (expected.empty() || expected[0].line == 0) continue;
+        if (ours[i].frames.back().function == "???") {
+            ++padding;
+            continue;
+        }
         CAPTURE(addresses[i]);
-        CAPTURE(expected[0].function);
         REQUIRE(ours[i].frames.size() == expected.size());
         for (std::size_t level = 0; level < expected.size(); ++level) {
             const Frame& frame = ours[i].frames[level];
@@ -162,6 +167,8 @@ void check_agreement(const Folder& folder, const std::string& file) {
             CHECK(frame.line == expected[level].line);
             std::string name(frame.function);
             std::string plain = expected[level].function;
+            bool displaced = level + 1 < expected.size() && plain == expected.back().function;
+            if (displaced) continue;
             CAPTURE(name);
             CHECK(name.find(plain.substr(0, plain.find('('))) != name.npos);
         }
@@ -170,6 +177,7 @@ void check_agreement(const Folder& folder, const std::string& file) {
     }
     CHECK(compared > 20);
     CHECK(inlined > 5);
+    CHECK(padding < compared / 10);
 }
 
 std::string function_at(Symbolizer& symbolizer, const std::string& file, std::uint64_t address) {
@@ -202,7 +210,8 @@ TEST_CASE("interval map: the range that starts last wins") {
                                                              {70, 1},
                                                              {99, 1},
                                                              {100, IntervalMap::kNone}};
-    for (auto [address, value] : expected) {
+    for (const auto& [start, value] : expected) {
+        std::uint64_t address = start;  // a plain variable, for CAPTURE
         CAPTURE(address);
         CHECK(map.find(address) == value);
     }
