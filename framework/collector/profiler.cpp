@@ -96,8 +96,8 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
 }
 
 Profiler::~Profiler() {
-    if (!library_) return;
-    if (table_.vp_release) call("vp_release", [this] { table_.vp_release(); });
+    stop();  // where an error has ended the run early
+    if (library_ && table_.vp_release) call("vp_release", [this] { table_.vp_release(); });
 }
 
 void Profiler::check_table(const void* table) {
@@ -209,6 +209,7 @@ void Profiler::set_options(std::span<const std::pair<std::string, std::string>> 
 trace::Spec Profiler::start() {
     const trace_vlist_table_t* wanted = nullptr;
     trace::Spec spec{};
+    started_ = true;
     const bool called = call("vp_prof_init", [&] {
         wanted = table_.vp_prof_init();
         if (wanted) spec = wanted->spec;
@@ -275,7 +276,8 @@ std::string Profiler::summary(std::span<const std::uint64_t> totals) {
 }
 
 void Profiler::stop() {
-    if (table_.vp_prof_release) call("vp_prof_release", [this] { table_.vp_prof_release(); });
+    if (std::exchange(started_, false) && table_.vp_prof_release)
+        call("vp_prof_release", [this] { table_.vp_prof_release(); });
 }
 
 void Profiler::unusable(const std::string& why) const {

@@ -99,6 +99,7 @@ class Profiler {
     std::vector<ProfilerOption> options_;
     std::vector<std::pair<std::string, std::string>> descriptions_;
     bool lost_ = false;
+    bool started_ = false;
     bool written_ = false;        // its columns are
     bool value_samples_ = false;  // it has emitted some
 };

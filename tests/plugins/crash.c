@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const vp_host_t* host;
+static trace_vlist_table_t* spec;
 
 /* Any depth that no stack has room for. */
 static int overflow_stack(unsigned long depth) {
@@ -46,6 +47,8 @@ static int init(const vp_host_t* given) {
 
 static void release(void) {
     perhaps_crash("vp_release");
+    free(spec);
+    spec = NULL;
 }
 
 static const vp_event_t* events(uint32_t* count) {
@@ -62,8 +65,8 @@ static int options(const vp_setting_t* settings, uint32_t count) {
 }
 
 static trace_vlist_table_t* prof_init(void) {
-    trace_vlist_table_t* spec;
     if (perhaps_crash("vp_prof_init") < 0) return NULL;
+    free(spec); /* of a run before, in the same process, that crashed */
     spec = trace_vlist_table_alloc();
     trace_capture_block_counts(spec);
     trace_capture_references(spec, 64, 64);

@@ -154,7 +154,8 @@ TEST_CASE("a damaged segment ends the profile, not the program") {
         const Result result = profile(scenario, {"counts"}, kReferences);
         CHECK(result.ending.exit_status == kExitFailure);
         CHECK(contains(result.words, "damaged"));
-        CHECK(contains(result.file, "incomplete"));
+        // Where the damage was seen before anything else, there is nothing to keep.
+        CHECK((result.file.empty() || contains(result.file, "incomplete")));
     }
 }
 
