@@ -148,11 +148,19 @@ class Failures(unittest.TestCase):
                      "/nonexistent/folder/events")
 
     def check_full(self, out):
-        result = profile(WORK, out=out)
+        """The program has run, and its profile is saved elsewhere."""
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        result = profile(WORK, "--quiet", out=out, env={**os.environ, "TMPDIR": str(elsewhere)})
         self.assertEqual(result.returncode, FAILURE, result.stderr)
         self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
         self.assertIn("No space left", result.stderr)
-        self.assertNotEqual(result.stdout, "", "the program itself has run")
+        self.assertEqual(result.stdout, run(WORK).stdout)
+        saved = list(elsewhere.iterdir())
+        self.assertEqual(len(saved), 1)
+        self.assertIn(str(saved[0]), result.stderr)
+        events = read_events(saved[0])
+        self.assertEqual(events.totals(), events.summary)
 
     def test_full_device(self):
         self.check_full("/dev/full")
@@ -170,14 +178,18 @@ class Failures(unittest.TestCase):
     # --- Profilers that fail
 
     def test_crashing_profiler_does_not_take_the_program_down(self):
+        """Before the program starts, it is an error; later, the program runs to its end."""
         crash = PLUGINS / "crash.so"
         for function in ("vp_init", "vp_options", "vp_prof_init", "vp_prof_process", "vp_finish",
                          "vp_summary"):
             with self.subTest(function):
                 result = profile(WORK, plugin=crash, out=self.out,
                                  env={**os.environ, "ASSAY_CRASH_IN": function})
-                self.assertEqual(result.stdout, run(WORK).stdout, result.stderr)
+                self.assertEqual(result.returncode, FAILURE, "no profiler is left")
                 self.assertIn("crash", result.stderr)
+                self.assertIn(function, result.stderr)
+                if function in ("vp_prof_process", "vp_finish", "vp_summary"):
+                    self.assertEqual(result.stdout, run(WORK).stdout, result.stderr)
                 self.out.unlink(missing_ok=True)
 
     def test_other_profilers_keep_their_columns(self):
@@ -191,7 +203,7 @@ class Failures(unittest.TestCase):
     # --- What cannot be run further
 
     def test_threads_work_or_are_refused_by_name(self):
-        result = profile([PROGRAMS / "threads"], out=self.out)
+        result = profile([PROGRAMS / "threads"], "--quiet", out=self.out)
         if result.returncode == 0:
             self.assertEqual(result.stdout, run([PROGRAMS / "threads"]).stdout)
             return
