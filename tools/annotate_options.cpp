@@ -1,0 +1,120 @@
+#include "tools/annotate_options.h"
+
+#include "framework/events/reader.h"
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace assay::annotate {
+
+namespace {
+
+// A larger share than this hides functions that matter; it is more likely meant as the share of
+// all functions together, as the option was understood by Cachegrind before 3.1.
+constexpr double kLargestThreshold = 20;
+
+double parse_threshold(std::string_view option, std::string_view text) {
+    std::string_view digits = text;
+    if (digits.ends_with('%')) digits.remove_suffix(1);
+    double value = -1;
+    const char* const end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, value);
+    if (error != std::errc() || rest != end || !(value >= 0 && value <= kLargestThreshold))
+        throw Error(
+            fmt::format("{} {}: give the smallest percentage that a function must have, 0 to {}",
+                        option, text, kLargestThreshold));
+    return value;
+}
+
+std::vector<SortEvent> parse_sort(const std::vector<std::string>& words) {
+    std::vector<SortEvent> events;
+    for (const std::string& word : words) {
+        const std::size_t colon = word.find(':');
+        SortEvent event{word.substr(0, colon), std::nullopt};
+        if (colon != std::string::npos)
+            event.threshold = parse_threshold("--sort " + event.name, word.substr(colon + 1));
+        events.push_back(std::move(event));
+    }
+    return events;
+}
+
+// https://no-color.org: any value that is not empty switches colour off.
+bool terminal_has_color() {
+    const char* const no_color = std::getenv("NO_COLOR");
+    const char* const terminal = std::getenv("TERM");
+    return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0') &&
+           terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+// What the first argument is must be an events file. cg_annotate takes all others for sources.
+void sort_files(const std::vector<std::string>& files, Options& options) {
+    for (const std::string& file : files) {
+        const bool is_profile = options.profiles.empty() || events::begins_as_events_file(file);
+        (is_profile ? options.profiles : options.sources).push_back(file);
+    }
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, const char* const* argv) {
+    Options options;
+    std::vector<std::string> files, sort;
+    std::string threshold, percentages = "yes", automatic = "yes", color = "auto";
+    const CLI::IsMember yes_no({"yes", "no"});
+
+    CLI::App app("Prints totals, functions and annotated sources of events files.",
+                 "assay annotate");
+    app.add_option("FILE", files,
+                   "events files, whose counts are added up; source files to annotate")
+        ->required();
+    app.add_option("--show", options.show, "show only these events, in this order")
+        ->delimiter(',')
+        ->type_name("A,B,...");
+    app.add_option("--sort", sort,
+                   "sort by these events; with :P, show functions with at least P % of it")
+        ->delimiter(',')
+        ->type_name("A[:P],B,...");
+    app.add_option("--threshold", threshold,
+                   "show functions with at least P % of the first sort event [0.1]")
+        ->type_name("P");
+    app.add_option("--show-percs", percentages, "show percentages of the totals [yes]")
+        ->check(yes_no)
+        ->type_name("yes|no");
+    app.add_option("--auto", automatic, "annotate the sources of the functions shown [yes]")
+        ->check(yes_no)
+        ->type_name("yes|no");
+    app.add_option("--context", options.context, "lines of source around each counted one [8]")
+        ->check(CLI::Range(0U, 1'000'000U))
+        ->type_name("N");
+    app.add_option("-I,--include", options.include_dirs, "look for sources in this folder, too")
+        ->allow_extra_args(false)
+        ->type_name("DIR");
+    app.add_option("--color", color, "highlight what counts most [auto: on a terminal]")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->type_name("auto|always|never");
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        std::fputs(app.help().c_str(), stdout);
+        return std::nullopt;
+    } catch (const CLI::ParseError& error) {
+        throw Error(fmt::format("annotate: {}; see assay annotate --help", error.what()));
+    }
+    if (!threshold.empty()) options.threshold = parse_threshold("--threshold", threshold);
+    options.sort = parse_sort(sort);
+    options.percentages = percentages == "yes";
+    options.automatic = automatic == "yes";
+    options.color = color == "always" || (color == "auto" && terminal_has_color());
+    sort_files(files, options);
+    return options;
+}
+
+}  // namespace assay::annotate

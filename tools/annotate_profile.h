@@ -1,0 +1,97 @@
+// The sum of one or more events files, by function and by source line.
+#pragma once
+
+#include "framework/events/reader.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace assay::annotate {
+
+using Counts = std::span<const std::uint64_t>;
+
+// Rows of counts, found by a 64-bit key. An open hash table over one array of counts, so that
+// millions of rows cost no allocation each.
+class CountTable {
+  public:
+    static constexpr std::size_t kNone = SIZE_MAX;
+
+    void set_columns(std::size_t columns) { columns_ = columns; }
+    std::size_t size() const { return keys_.size(); }
+    std::uint64_t key(std::size_t row) const { return keys_[row]; }
+    Counts counts(std::size_t row) const { return {&counts_[row * columns_], columns_}; }
+    void add(std::uint64_t key, Counts counts);
+
+  private:
+    void grow();
+    std::size_t slot_of(std::uint64_t key) const;
+
+    std::size_t columns_ = 0;
+    std::vector<std::uint32_t> slots_;  // row + 1, or 0; a power of two of them
+    std::vector<std::uint64_t> keys_;
+    std::vector<std::uint64_t> counts_;
+};
+
+// A source line of a source file.
+struct SourceLine {
+    std::uint32_t line;
+    Counts counts;
+};
+
+class Profile final : public events::Handler {
+  public:
+    // Counts by source line take most of the memory.
+    explicit Profile(bool with_lines) : with_lines_(with_lines) {}
+
+    // Throws Error if the file is malformed, or if its events are not those of the others.
+    void add_file(const std::string& path);
+
+    // Of the first file, but with all that makes any of them incomplete.
+    const events::Header& header() const { return header_; }
+    const std::vector<std::string>& commands() const { return commands_; }
+    Counts totals() const { return totals_; }
+
+    struct Function {
+        std::string_view name;  // FILE:FUNCTION
+        std::uint32_t file;     // index in files()
+    };
+    std::span<const Function> functions() const { return functions_; }
+    Counts function_counts(std::size_t function) const {
+        return Counts(function_counts_).subspan(function * columns_, columns_);
+    }
+
+    std::span<const std::string_view> files() const { return files_; }
+    // The lines of the files wanted, each file's in ascending order; one element per file.
+    std::vector<std::vector<SourceLine>> lines(const std::vector<bool>& wanted_files) const;
+
+  private:
+    void start(const events::Header& header) override;
+    void location(const events::Location& location) override;
+    void line(std::uint32_t line, Counts counts) override;
+
+    std::uint32_t file_index(std::string_view name);
+    void add_totals(const std::string& path, Counts totals);
+
+    bool with_lines_;
+    std::string path_;  // of the file being read
+    events::Header header_;
+    std::vector<std::string> commands_;
+    std::size_t columns_ = 0;
+    std::vector<std::uint64_t> totals_;
+
+    // Nodes of the maps own the names that the vectors refer to.
+    std::unordered_map<std::string, std::uint32_t> file_indices_, function_indices_;
+    std::vector<std::string_view> files_;
+    std::vector<Function> functions_;
+    std::vector<std::uint64_t> function_counts_;
+    CountTable line_counts_;  // key: index of the file << 32 | line
+
+    std::uint32_t current_file_ = 0, current_function_ = 0;
+    std::string name_;  // scratch
+};
+
+}  // namespace assay::annotate
