@@ -55,7 +55,7 @@ std::string scope_name(Dwarf_Die* scope) {
         case DW_TAG_interface_type:
         case DW_TAG_module:
         case DW_TAG_subprogram:
-            return name != nullptr ? name : "(anonymous)";
+            return name != nullptr ? name : "{unnamed type}";
         default:  // lexical blocks and the like
             return {};
     }
