@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kFatalSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 // Enough for the handler below on processors with a large vector state (AMX: 8 KB saved).
-constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr std::size_t kStackBytes = 65'536;
 
 thread_local sigjmp_buf* jump_target = nullptr;
 

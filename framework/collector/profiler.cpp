@@ -18,7 +18,7 @@ namespace {
 
 // Up to and including the last required function of version 1.
 constexpr std::size_t kSmallestTable = offsetof(vp_dispatch_t, vp_prof_init) + sizeof(void*);
-constexpr std::size_t kLargestTable = 64 * 1024;  // anything above is no size
+constexpr std::size_t kLargestTable = 65'536;  // anything above is no size
 
 bool is_name(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {

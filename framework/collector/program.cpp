@@ -51,7 +51,7 @@ std::string search(const std::string& name) {
     const char* path = std::getenv("PATH");
     std::string forbidden;
     for (const std::string& folder : split(path ? path : kDefaultPath, ':')) {
-        const std::string file = folder.empty() ? name : folder + "/" + name;
+        std::string file = folder.empty() ? name : fmt::format("{}/{}", folder, name);
         const int error = executable_error(file);
         if (error == 0) return file;
         if (error == EACCES && forbidden.empty()) forbidden = file;

@@ -95,8 +95,9 @@ std::vector<std::unique_ptr<Profiler>> load(const CoreSettings& settings,
 
 std::vector<Given> assign(const CoreSettings& settings,
                           const std::vector<std::unique_ptr<Profiler>>& profilers) {
-    std::vector<Profiler*> pointers;
-    for (const auto& profiler : profilers) pointers.push_back(profiler.get());
+    std::vector<Profiler*> pointers(profilers.size());
+    std::transform(profilers.begin(), profilers.end(), pointers.begin(),
+                   [](const auto& profiler) { return profiler.get(); });
     return assign_to_profilers(settings.others, pointers);
 }
 

@@ -184,7 +184,8 @@ std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
         const auto [index, name] = owner(setting, profilers);
         check_type(setting, *profilers[index]->option(name));
         Given& own = given[index];
-        std::erase_if(own, [&](const auto& before) { return before.first == name; });
+        std::erase_if(own,
+                      [&own_name = name](const auto& before) { return before.first == own_name; });
         own.emplace_back(name, setting.value);
     }
     return given;
