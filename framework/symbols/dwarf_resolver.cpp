@@ -1,25 +1,17 @@
 #include "framework/symbols/dwarf_resolver.h"
 
 #include "framework/symbols/compilation_directory.h"
-#include "framework/symbols/debug_file.h"
 #include "framework/symbols/dwarf_units.h"
 #include "framework/symbols/function_tree.h"
 #include "framework/symbols/line_table.h"
 
 #include <dwarf.h>
 
-#include <memory>
 #include <unordered_map>
 
 namespace assay::symbols {
 
 namespace {
-
-using DwarfHandle = std::unique_ptr<Dwarf, decltype(&dwarf_end)>;
-
-DwarfHandle open_dwarf(const ElfFile& file) {
-    return {dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr), &dwarf_end};
-}
 
 // Where the addresses of one compilation unit come from.
 class Unit {
@@ -136,21 +128,13 @@ Location Unit::locate(Address address, std::string_view symbol) {
 
 }  // namespace
 
-void resolve_with_dwarf(const DebugSource& source, std::span<const Address> addresses,
+void resolve_with_dwarf(Dwarf* dwarf, Address code_start, std::span<const Address> addresses,
                         std::span<const std::string_view> functions, FrameStore& frames,
                         std::vector<Location>& locations) {
-    DwarfHandle dwarf = open_dwarf(source.file);
-    if (dwarf == nullptr) return;
-    std::unique_ptr<ElfFile> alternate = find_alternate_file(source.file, source.debug_root);
-    DwarfHandle alternate_dwarf(nullptr, &dwarf_end);
-    if (alternate != nullptr) alternate_dwarf = open_dwarf(*alternate);
-    if (alternate_dwarf != nullptr) dwarf_setalt(dwarf.get(), alternate_dwarf.get());
-
-    Address code_start = source.object.code_start();
     std::vector<Address> of_unit;
-    for (const UnitAddresses& group : group_by_unit(dwarf.get(), addresses, code_start)) {
+    for (const UnitAddresses& group : group_by_unit(dwarf, addresses, code_start)) {
         Dwarf_Die die;
-        if (dwarf_offdie(dwarf.get(), group.unit, &die) == nullptr) continue;
+        if (dwarf_offdie(dwarf, group.unit, &die) == nullptr) continue;
         of_unit.clear();
         for (std::uint32_t index : group.indices) of_unit.push_back(addresses[index]);
         Unit unit(die, of_unit, code_start, frames);

@@ -1,11 +1,12 @@
 #include "framework/symbols/symbolizer.h"
 
-#include "framework/symbols/debug_file.h"
+#include "framework/symbols/debug_info.h"
 #include "framework/symbols/dwarf_resolver.h"
 #include "framework/symbols/elf_file.h"
 #include "framework/symbols/frame_store.h"
 #include "framework/symbols/symbol_table.h"
 
+#include <future>
 #include <unordered_map>
 
 namespace assay::symbols {
@@ -13,9 +14,11 @@ namespace assay::symbols {
 struct Symbolizer::Impl {
     // Null if the object cannot be read.
     const ElfFile* open(const std::string& path);
+    DebugInfo debug_info(const std::string& path);
 
     std::string debug_root;
     std::unordered_map<std::string, std::unique_ptr<ElfFile>> objects;
+    std::unordered_map<std::string, std::future<DebugInfo>> prepared;
     FrameStore frames;
 };
 
@@ -25,11 +28,24 @@ const ElfFile* Symbolizer::Impl::open(const std::string& path) {
     return entry->second.get();
 }
 
+DebugInfo Symbolizer::Impl::debug_info(const std::string& path) {
+    if (auto entry = prepared.extract(path)) return entry.mapped().get();
+    return DebugInfo(path, debug_root);
+}
+
 Symbolizer::Symbolizer(std::string debug_root) : impl_(std::make_unique<Impl>()) {
     impl_->debug_root = std::move(debug_root);
 }
 
 Symbolizer::~Symbolizer() = default;
+
+void Symbolizer::prepare(const std::string& object_path) {
+    std::future<DebugInfo>& prepared = impl_->prepared[object_path];
+    if (prepared.valid()) return;
+    prepared = std::async(std::launch::async, [object_path, root = impl_->debug_root] {
+        return DebugInfo(object_path, root);
+    });
+}
 
 std::vector<Location> Symbolizer::resolve(const std::string& object_path,
                                           std::span<const std::uint64_t> addresses) {
@@ -37,19 +53,17 @@ std::vector<Location> Symbolizer::resolve(const std::string& object_path,
     const ElfFile* object = impl_->open(object_path);
     if (object == nullptr) return locations;
 
-    std::unique_ptr<ElfFile> separate;
-    if (!has_dwarf(*object)) separate = find_debug_file(*object, impl_->debug_root);
+    const DebugInfo debug = impl_->debug_info(object_path);
     std::vector<std::string_view> functions =
-        symbol_names(*object, separate.get(), addresses, impl_->frames.names());
+        symbol_names(*object, debug.separate_file(), addresses, impl_->frames.names());
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         bool repeated = i > 0 && functions[i].data() == functions[i - 1].data();
         locations[i] = repeated ? locations[i - 1] : impl_->frames.without_source(functions[i]);
     }
 
-    const ElfFile* debug_file = separate != nullptr ? separate.get() : object;
-    if (has_dwarf(*debug_file)) {
-        resolve_with_dwarf({*object, *debug_file, impl_->debug_root}, addresses, functions,
-                           impl_->frames, locations);
+    if (debug.dwarf() != nullptr) {
+        resolve_with_dwarf(debug.dwarf(), object->code_start(), addresses, functions, impl_->frames,
+                           locations);
     }
     return locations;
 }

@@ -38,6 +38,11 @@ class Symbolizer {
     Symbolizer(const Symbolizer&) = delete;
     Symbolizer& operator=(const Symbolizer&) = delete;
 
+    // Starts to open the debug information of an object that resolve() will be asked for, on a
+    // thread of its own: decompressing that of libc takes longer than the rest of resolving a
+    // small program. Optional.
+    void prepare(const std::string& object_path);
+
     // `addresses` are virtual addresses as in the file's own program headers and symbol table
     // (link-time addresses), sorted ascending. Returns one Location for each, in order.
     std::vector<Location> resolve(const std::string& object_path,

@@ -391,6 +391,26 @@ int caller(int n) { return putchar(n) + 1; }
     CHECK(function_at(symbolizer, library, entry) == "putchar@plt");
 }
 
+TEST_CASE("prepared objects give the same answers") {
+    Folder folder;
+    std::string program = folder.build("-g");
+    std::vector<std::uint64_t> addresses = instructions(folder, program);
+    Symbolizer symbolizer, plain;
+    symbolizer.prepare(program);
+    symbolizer.prepare(program);
+    symbolizer.prepare(folder / "none");
+    symbolizer.prepare("/lib/x86_64-linux-gnu/libc.so.6");  // never asked for
+    std::vector<Location> prepared = symbolizer.resolve(program, addresses);
+    std::vector<Location> expected = plain.resolve(program, addresses);
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+        auto same = [](const Frame& a, const Frame& b) {
+            return a.file == b.file && a.function == b.function && a.line == b.line;
+        };
+        CHECK(std::ranges::equal(prepared[i].frames, expected[i].frames, same));
+    }
+    CHECK(function_at(symbolizer, folder / "none", 0x1000) == "???");
+}
+
 TEST_CASE("the vDSO answers from our own copy") {
     if (getauxval(AT_SYSINFO_EHDR) == 0) return;
     std::vector<std::uint64_t> addresses;

@@ -1,0 +1,24 @@
+#include "framework/symbols/debug_info.h"
+
+#include "framework/symbols/debug_file.h"
+
+namespace assay::symbols {
+
+DebugInfo::DwarfHandle DebugInfo::open_dwarf(const ElfFile& file) {
+    return DwarfHandle(dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr));
+}
+
+DebugInfo::DebugInfo(const std::string& object_path, const std::string& debug_root)
+    : object_(ElfFile::open(object_path)) {
+    if (object_ == nullptr) return;
+    if (!has_dwarf(*object_)) separate_ = find_debug_file(*object_, debug_root);
+    const ElfFile& file = separate_ != nullptr ? *separate_ : *object_;
+    if (!has_dwarf(file)) return;
+    dwarf_ = open_dwarf(file);
+    if (dwarf_ == nullptr) return;
+    alternate_ = find_alternate_file(file, debug_root);
+    if (alternate_ != nullptr) alternate_dwarf_ = open_dwarf(*alternate_);
+    if (alternate_dwarf_ != nullptr) dwarf_setalt(dwarf_.get(), alternate_dwarf_.get());
+}
+
+}  // namespace assay::symbols
