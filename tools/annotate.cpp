@@ -117,9 +117,9 @@ void write_header(const Options& options, const Profile& profile,
     facts.add("Sources", options.automatic ? "those of the functions shown" : "only those named");
     output.section("Profile");
     facts.write(output);
-    if (!header.incomplete.empty())
-        output.write(fmt::format("INCOMPLETE: these are not the counts of a whole run: {}\n\n",
-                                 header.incomplete));
+    for (const std::string& reason : profile.incomplete())
+        output.write(fmt::format("INCOMPLETE, not the counts of a whole run: {}\n", reason));
+    if (!profile.incomplete().empty()) output.write("\n");
 }
 
 void write_legend(const Columns& columns, Output& output) {

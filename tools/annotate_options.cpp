@@ -76,10 +76,12 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
         ->required();
     app.add_option("--show", options.show, "show only these events, in this order")
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->type_name("A,B,...");
     app.add_option("--sort", sort,
                    "sort by these events; with :P, show functions with at least P % of it")
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->type_name("A[:P],B,...");
     app.add_option("--threshold", threshold,
                    "show functions with at least P % of the first sort event [0.1]")

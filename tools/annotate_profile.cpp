@@ -21,12 +21,12 @@ void CountTable::add(std::uint64_t key, Counts counts) {
     if (keys_.size() * 2 >= slots_.size()) grow();
     std::uint32_t& slot = slots_[slot_of(key)];
     if (slot == 0) {
+        if (keys_.size() % kBlockRows == 0)
+            blocks_.push_back(std::make_unique<std::uint64_t[]>(kBlockRows * columns_));
         keys_.push_back(key);
-        counts_.insert(counts_.end(), counts.begin(), counts.end());
         slot = static_cast<std::uint32_t>(keys_.size());
-        return;
     }
-    add_to(&counts_[(slot - 1) * columns_], counts);
+    add_to(row_start(slot - 1), counts);
 }
 
 void CountTable::grow() {
@@ -36,11 +36,12 @@ void CountTable::grow() {
 }
 
 std::size_t CountTable::slot_of(std::uint64_t key) const {
-    // Multiplicative hashing (Knuth, The Art of Computer Programming, section 6.4): neighbouring
-    // lines of one file spread over the table. Then linear probing.
+    // Multiplicative hashing (Knuth, The Art of Computer Programming, section 6.4) of groups of 16
+    // neighbouring lines, which files count together: a group shares a cache line. Then linear
+    // probing.
     const std::size_t mask = slots_.size() - 1;
-    const std::uint64_t product = key * 0x9E37'79B9'7F4A'7C15ULL;
-    std::size_t slot = (product ^ (product >> 32)) & mask;
+    const std::uint64_t product = (key >> 4) * 0x9E37'79B9'7F4A'7C15ULL;
+    std::size_t slot = ((product >> 28) << 4 | (key & 15)) & mask;
     while (slots_[slot] != 0 && keys_[slots_[slot] - 1] != key) slot = (slot + 1) & mask;
     return slot;
 }
@@ -56,6 +57,7 @@ void Profile::add_file(const std::string& path) {
 void Profile::start(const events::Header& header) {
     if (std::find(commands_.begin(), commands_.end(), header.command) == commands_.end())
         commands_.push_back(header.command);
+    if (!header.incomplete.empty()) incomplete_.push_back(path_ + ": " + header.incomplete);
     if (header_.events.empty()) {
         header_ = header;
         columns_ = header.events.size();
@@ -72,9 +74,6 @@ void Profile::start(const events::Header& header) {
             fmt::format("{}: its events are not those of the files before it; annotate "
                         "only files of the same profilers together",
                         path_));
-    if (header.incomplete.empty()) return;
-    if (!header_.incomplete.empty()) header_.incomplete += "; ";
-    header_.incomplete += header.incomplete;
 }
 
 void Profile::location(const events::Location& location) {

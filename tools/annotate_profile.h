@@ -4,6 +4,7 @@
 #include "framework/events/reader.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,26 +15,29 @@ namespace assay::annotate {
 
 using Counts = std::span<const std::uint64_t>;
 
-// Rows of counts, found by a 64-bit key. An open hash table over one array of counts, so that
-// millions of rows cost no allocation each.
+// Rows of counts, found by a 64-bit key: an open hash table over blocks of rows that never move,
+// so that millions of rows cost neither an allocation each nor a copy of them all.
 class CountTable {
   public:
-    static constexpr std::size_t kNone = SIZE_MAX;
-
     void set_columns(std::size_t columns) { columns_ = columns; }
     std::size_t size() const { return keys_.size(); }
     std::uint64_t key(std::size_t row) const { return keys_[row]; }
-    Counts counts(std::size_t row) const { return {&counts_[row * columns_], columns_}; }
+    Counts counts(std::size_t row) const { return {row_start(row), columns_}; }
     void add(std::uint64_t key, Counts counts);
 
   private:
+    static constexpr std::size_t kBlockRows = 4096;
+
     void grow();
     std::size_t slot_of(std::uint64_t key) const;
+    std::uint64_t* row_start(std::size_t row) const {
+        return &blocks_[row / kBlockRows][row % kBlockRows * columns_];
+    }
 
     std::size_t columns_ = 0;
     std::vector<std::uint32_t> slots_;  // row + 1, or 0; a power of two of them
     std::vector<std::uint64_t> keys_;
-    std::vector<std::uint64_t> counts_;
+    std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
 };
 
 // A source line of a source file.
@@ -50,8 +54,10 @@ class Profile final : public events::Handler {
     // Throws Error if the file is malformed, or if its events are not those of the others.
     void add_file(const std::string& path);
 
-    // Of the first file, but with all that makes any of them incomplete.
+    // Of the first file.
     const events::Header& header() const { return header_; }
+    // What makes a file incomplete, with its name.
+    const std::vector<std::string>& incomplete() const { return incomplete_; }
     const std::vector<std::string>& commands() const { return commands_; }
     Counts totals() const { return totals_; }
 
@@ -79,7 +85,7 @@ class Profile final : public events::Handler {
     bool with_lines_;
     std::string path_;  // of the file being read
     events::Header header_;
-    std::vector<std::string> commands_;
+    std::vector<std::string> commands_, incomplete_;
     std::size_t columns_ = 0;
     std::vector<std::uint64_t> totals_;
 
