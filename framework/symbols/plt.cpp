@@ -9,8 +9,6 @@ namespace assay::symbols {
 
 namespace {
 
-constexpr std::uint64_t kEntryBytes = 16;  // 8 in .plt.got without endbr64, see entry_bytes()
-
 // The slot of the global offset table that the entry at `code` jumps through, or 0. Whatever the
 // flavour of the table, there is one `jmp *disp(%rip)` in an entry, after an optional endbr64
 // and with an optional bnd prefix.
@@ -57,11 +55,10 @@ Slots read_slots(const ElfFile& object) {
     return slots;
 }
 
-// .plt.got has no reliable entry size in its header: binutils writes 8-byte entries, or 16-byte
-// ones that start with endbr64.
+// 16, or 8 in a .plt.got without endbr64; some linkers do not record it.
 std::uint64_t entry_bytes(const Section& section) {
     std::uint64_t recorded = section.header.sh_entsize;
-    return recorded == 8 || recorded == 16 ? recorded : kEntryBytes;
+    return recorded == 8 || recorded == 16 ? recorded : 16;
 }
 
 }  // namespace
