@@ -31,30 +31,27 @@ void list_all() {
     fmt::print("\nMore about one: assay plugins NAME\n");
 }
 
+std::string_view argument(const collector::ProfilerOption& option) {
+    if (!option.argument.empty()) return option.argument;
+    switch (option.type) {
+        case VP_OPTION_YES_NO:
+            return "yes|no";
+        case VP_OPTION_UNSIGNED:
+            return "N";
+        case VP_OPTION_OUTPUT_FILE:
+            return "FILE";
+        case VP_OPTION_TEXT:
+            break;
+    }
+    return "TEXT";
+}
+
 void print_options(const Profiler& profiler) {
     if (profiler.options().empty()) return;
     fmt::print("\nOptions:\n");
-    for (const auto& option : profiler.options()) {
-        std::string argument = option.argument;
-        if (argument.empty()) {
-            switch (option.type) {
-                case VP_OPTION_YES_NO:
-                    argument = "yes|no";
-                    break;
-                case VP_OPTION_UNSIGNED:
-                    argument = "N";
-                    break;
-                case VP_OPTION_OUTPUT_FILE:
-                    argument = "FILE";
-                    break;
-                case VP_OPTION_TEXT:
-                    argument = "TEXT";
-                    break;
-            }
-        }
-        fmt::print("  --{}={}\n      {}{}\n", option.name, argument, option.help,
+    for (const auto& option : profiler.options())
+        fmt::print("  --{}={}\n      {}{}\n", option.name, argument(option), option.help,
                    option.default_value ? fmt::format(" [{}]", *option.default_value) : "");
-    }
 }
 
 void print_events(const Profiler& profiler) {

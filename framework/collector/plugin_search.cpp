@@ -5,7 +5,6 @@
 #include "framework/support/text.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
@@ -67,7 +66,7 @@ std::string find_plugin(const std::string& name) {
     for (const Folder& folder : folders) places.push_back(folder.path);
     const std::string meant = nearest(name, names);
     throw Error(fmt::format(
-        "no profiler named {} in {}{}", name, fmt::join(places, ", "),
+        "no profiler named {} in {}{}", name, join(places, ", "),
         meant.empty() ? " (see: assay plugins)" : fmt::format("; did you mean {}?", meant)));
 }
 

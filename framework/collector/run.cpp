@@ -17,7 +17,6 @@
 #include "framework/trace/futex.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -26,7 +25,7 @@ namespace assay::collector {
 namespace {
 
 std::string command_of(const std::vector<std::string>& program) {
-    std::string command = fmt::format("{}", fmt::join(program, " "));
+    std::string command = join(program, " ");
     std::replace_if(
         command.begin(), command.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
     return command;

@@ -51,6 +51,15 @@ std::vector<std::string> split(std::string_view text, char separator) {
     }
 }
 
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+    std::string joined;
+    for (const std::string& part : parts) {
+        if (&part != parts.data()) joined += separator;
+        joined += part;
+    }
+    return joined;
+}
+
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
     std::string best;
     std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;

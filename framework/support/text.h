@@ -9,6 +9,7 @@
 namespace assay {
 
 std::vector<std::string> split(std::string_view text, char separator);
+std::string join(std::span<const std::string> parts, std::string_view separator);
 
 // The candidate that `word` most probably was meant to be, or "" if none is near. Upper and lower
 // case count as near.

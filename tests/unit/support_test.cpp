@@ -6,6 +6,11 @@
 
 using namespace assay;
 
+TEST_CASE("join puts separators between") {
+    CHECK(join(std::vector<std::string>{"a", "", "b"}, ", ") == "a, , b");
+    CHECK(join({}, ", ") == "");
+}
+
 TEST_CASE("split keeps empty parts") {
     CHECK(split("a,,b", ',') == std::vector<std::string>{"a", "", "b"});
     CHECK(split("", ',') == std::vector<std::string>{""});
