@@ -73,7 +73,8 @@ void Parser::parse_event(std::string_view text) {
     event->profiler = take_attribute(text, "profiler").value_or("");
     text = skip_blanks(text);
     if (text.empty()) return;
-    const std::optional<std::string> description = take_word(text);
+    std::string_view rest = text;
+    const std::optional<std::string> description = take_word(rest);
     if (!description) fail("malformed description of event " + excerpt(name), text);
     event->description = *description;
 }
@@ -98,9 +99,10 @@ void Parser::parse_object(std::string_view text) {
     const std::string index = take_word(text).value_or("");
     if (parse_number(index, kMax32) != header_.objects.size())
         fail("objects must be numbered from 0 upwards", index);
-    const std::optional<std::string> path = take_word(text);
+    std::string_view rest = text;
+    const std::optional<std::string> path = take_word(rest);
     if (!path) fail("malformed path of an object", text);
-    header_.objects.push_back({*path, take_attribute(text, "build-id").value_or("")});
+    header_.objects.push_back({*path, take_attribute(rest, "build-id").value_or("")});
 }
 
 void Parser::parse_instruction(std::string_view text) {
