@@ -227,12 +227,12 @@ void Run::finish_profilers() {
 }
 
 Ending Run::report() {
-    if (!any_left() && ending_.signal == 0) ending_.exit_status = kExitFailure;
     // A driver that refused the program at once has measured nothing.
     if (!reader_.code().blocks.empty()) {
         if (any_left()) write();
         if (!settings_.quiet) print_summaries();
     }
+    if (!any_left() && ending_.signal == 0) ending_.exit_status = kExitFailure;
     for (const auto& profiler : profilers_) profiler->stop();
     return ending_;
 }

@@ -145,6 +145,11 @@ int play(FakeDriver& driver, std::string_view scenario) {
         return 125;
     }
     if (scenario == "killed") raise(SIGKILL);
+    if (scenario == "waits") {
+        // The collector passes the signal on to this process.
+        kill(getppid(), SIGTERM);
+        pause();
+    }
     driver.finish(trace::DriverState::kFinished);
     if (scenario == "interrupted") raise(SIGINT);
     return scenario == "status" ? 42 : 0;
