@@ -1,3 +1,4 @@
+#include "framework/collector/columns.h"
 #include "framework/collector/profiler.h"
 #include "framework/collector/settings.h"
 #include "framework/support/error.h"
@@ -122,4 +123,20 @@ TEST_CASE("options find their profiler") {
                        assign_to_profilers({&setting, 1}, twice);
                    }),
                    "--limit belongs to several profilers: write counts.limit"));
+}
+
+TEST_CASE("events of the same name get their profiler's in front") {
+    CrashGuard guard;
+    std::vector<std::unique_ptr<Profiler>> profilers;
+    for (const char* plugin : {"counts", "crash", "counts"})
+        profilers.push_back(std::make_unique<Profiler>(test_plugin(plugin), "", guard));
+    const Columns columns(profilers);
+    REQUIRE(columns.size() == 7);
+    CHECK(columns.first(1) == 3);
+    CHECK(columns.first(2) == 4);
+    CHECK(columns.event(0).name == "Ir");
+    CHECK(columns.event(3).name == "Crashes");
+    CHECK(columns.event(5).name == "counts.Refs");
+    CHECK(columns.derived(0)[0].formula == "Refs / Ir");
+    CHECK(columns.derived(2)[0].formula == "counts.Refs / counts.Ir");
 }
