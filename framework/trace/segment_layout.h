@@ -131,7 +131,7 @@ static_assert(sizeof(ThreadSlot) <= 4096);
 
 // --- Offsets and capacities.
 
-inline constexpr std::uint64_t kMiB = 1024 * 1024;
+inline constexpr std::uint64_t kMiB = std::uint64_t{1024} * 1024;
 inline constexpr std::uint32_t kMaxBlocks = 16 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxInstrs = 64 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxSites = 64 * 1024 * 1024;

@@ -1,0 +1,168 @@
+// Emits the x86-64 instructions that instrumentation is made of. Code is written to `out`, and
+// will run at `address`: the two differ when a translation is repeated to recover the state of
+// a fault.
+#pragma once
+
+#include "framework/driver/native/instruction.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace assay::native {
+
+// An address expression. `fs`: the target's fs base is added by the caller.
+struct Address {
+    std::uint8_t base = kNoGpr;
+    std::uint8_t index = kNoGpr;
+    std::uint8_t scale = 1;
+    std::int32_t disp = 0;
+};
+
+class Assembler {
+  public:
+    std::uint8_t* out = nullptr;
+    std::uint64_t address = 0;
+
+    void u8(unsigned value) { *out++ = static_cast<std::uint8_t>(value), ++address; }
+    void u32(std::uint32_t value) { raw(&value, 4); }
+    void u64(std::uint64_t value) { raw(&value, 8); }
+    void raw(const void* bytes, std::size_t count) {
+        std::memcpy(out, bytes, count);
+        out += count;
+        address += count;
+    }
+
+    // op reg, [memory] and op [memory], reg with a 64-bit operand.
+    void with_memory(unsigned opcode, unsigned reg, const Address& memory, bool wide = true) {
+        const unsigned rex = 0x40 | (wide ? 8 : 0) | (reg >= 8 ? 4 : 0) |
+                             (memory.index != kNoGpr && memory.index >= 8 ? 2 : 0) |
+                             (memory.base != kNoGpr && memory.base >= 8 ? 1 : 0);
+        if (rex != 0x40) u8(rex);
+        u8(opcode);
+        modrm(reg & 7, memory);
+    }
+    // The same with gs:[offset] (+ index * 1).
+    void with_context(unsigned opcode, unsigned reg, std::size_t offset, bool wide = true,
+                      std::uint8_t base = kNoGpr) {
+        u8(0x65);
+        with_memory(opcode, reg, Address{base, kNoGpr, 1, static_cast<std::int32_t>(offset)},
+                    wide);
+    }
+    void load_context(unsigned reg, std::size_t offset) { with_context(0x8b, reg, offset); }
+    void store_context(std::size_t offset, unsigned reg) { with_context(0x89, reg, offset); }
+    void lea(unsigned reg, const Address& memory, bool wide = true) {
+        with_memory(0x8d, reg, memory, wide);
+    }
+    // lea reg, [rip + x] for an address in reach, else mov reg, imm64.
+    void load_address(unsigned reg, std::uint64_t value) {
+        const auto distance = static_cast<std::int64_t>(value - (address + 7));
+        if (value <= 0xffffffff) {
+            if (reg >= 8) u8(0x41);
+            u8(0xb8 | (reg & 7));
+            u32(static_cast<std::uint32_t>(value));
+        } else if (distance == static_cast<std::int32_t>(distance)) {
+            u8(0x48 | (reg >= 8 ? 4 : 0));
+            u8(0x8d);
+            u8(0x05 | (reg & 7) << 3);
+            u32(static_cast<std::uint32_t>(distance));
+        } else {
+            move_imm64(reg, value);
+        }
+    }
+    void move_imm64(unsigned reg, std::uint64_t value) {
+        u8(0x48 | (reg >= 8 ? 1 : 0));
+        u8(0xb8 | (reg & 7));
+        u64(value);
+    }
+    // op reg, reg (the second operand is `reg` of ModRM for 0x89-style opcodes).
+    void registers(unsigned opcode, unsigned rm, unsigned reg, bool wide = true) {
+        const unsigned rex = 0x40 | (wide ? 8 : 0) | (reg >= 8 ? 4 : 0) | (rm >= 8 ? 1 : 0);
+        if (rex != 0x40) u8(rex);
+        u8(opcode);
+        u8(0xc0 | (reg & 7) << 3 | (rm & 7));
+    }
+    // Group-1 operations with an immediate: /4 and, /7 cmp, /0 add ...
+    void group1(unsigned extension, unsigned reg, std::int32_t value, bool wide) {
+        const unsigned rex = 0x40 | (wide ? 8 : 0) | (reg >= 8 ? 1 : 0);
+        if (rex != 0x40) u8(rex);
+        const bool small = value == static_cast<std::int8_t>(value);
+        u8(small ? 0x83 : 0x81);
+        u8(0xc0 | extension << 3 | (reg & 7));
+        if (small) u8(static_cast<std::uint8_t>(value));
+        else u32(static_cast<std::uint32_t>(value));
+    }
+    // test reg, mask, on the low byte if the mask has no other bits.
+    void test_bits(unsigned reg, std::uint32_t mask) {
+        const bool low = mask <= 0xff;
+        u8(0x40 | (reg >= 8 ? 1 : 0));  // with a REX prefix 4 to 7 are spl bpl sil dil
+        u8(low ? 0xf6 : 0xf7);
+        u8(0xc0 | (reg & 7));
+        if (low) u8(mask);
+        else u32(mask);
+    }
+    void move_if(unsigned condition, unsigned reg, unsigned from) {
+        u8(0x48 | (reg >= 8 ? 4 : 0) | (from >= 8 ? 1 : 0));
+        u8(0x0f);
+        u8(0x40 | condition);
+        u8(0xc0 | (reg & 7) << 3 | (from & 7));
+    }
+    // Makes the jump whose displacement is at `site`, in what this assembler emitted, go to
+    // `target`.
+    void patch(std::uint64_t site, std::uint64_t target) {
+        const auto distance = static_cast<std::uint32_t>(target - (site + 4));
+        std::memcpy(out - (address - site), &distance, sizeof distance);
+    }
+    // Jumps with a 32-bit displacement; return the address of the displacement.
+    std::uint64_t jump(std::uint64_t target) {
+        u8(0xe9);
+        return relative(target);
+    }
+    std::uint64_t jump_if(unsigned condition, std::uint64_t target) {
+        u8(0x0f);
+        u8(0x80 | condition);
+        return relative(target);
+    }
+    void jump_context(std::size_t offset) {  // jmp *gs:offset
+        u8(0x65);
+        u8(0xff);
+        u8(0x24);
+        u8(0x25);
+        u32(static_cast<std::uint32_t>(offset));
+    }
+
+  private:
+    std::uint64_t relative(std::uint64_t target) {
+        const std::uint64_t at = address;
+        u32(static_cast<std::uint32_t>(target - (address + 4)));
+        return at;
+    }
+    void modrm(unsigned reg, const Address& memory) {
+        if (memory.base == kNoGpr) {  // absolute or index only: SIB without base
+            u8(reg << 3 | 4);
+            u8(scale_bits(memory.scale) << 6 |
+               (memory.index == kNoGpr ? 4U : memory.index & 7U) << 3 | 5);
+            u32(static_cast<std::uint32_t>(memory.disp));
+            return;
+        }
+        const unsigned base = memory.base & 7;
+        const bool none = memory.disp == 0 && base != 5;
+        const bool small = memory.disp == static_cast<std::int8_t>(memory.disp);
+        const unsigned mod = none ? 0 : small ? 1 : 2;
+        if (memory.index != kNoGpr || base == 4) {
+            u8(mod << 6 | reg << 3 | 4);
+            u8(scale_bits(memory.scale) << 6 |
+               (memory.index == kNoGpr ? 4U : memory.index & 7U) << 3 | base);
+        } else {
+            u8(mod << 6 | reg << 3 | base);
+        }
+        if (mod == 1) u8(static_cast<std::uint8_t>(memory.disp));
+        if (mod == 2) u32(static_cast<std::uint32_t>(memory.disp));
+    }
+    static unsigned scale_bits(unsigned scale) {
+        return scale == 8 ? 3 : scale == 4 ? 2 : scale == 2 ? 1 : 0;
+    }
+};
+
+enum Condition : unsigned { kBelow = 2, kEqual = 4, kNotEqual = 5, kAbove = 7, kBelowEqual = 6 };
+
+}  // namespace assay::native

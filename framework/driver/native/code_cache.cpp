@@ -1,0 +1,195 @@
+#include "framework/driver/native/code_cache.h"
+
+#include "framework/driver/native/assembler.h"
+
+#include <algorithm>
+#include <sys/mman.h>
+
+namespace assay::native {
+namespace {
+
+constexpr std::uint64_t kCacheBytes = 512 * trace::kMiB;
+constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
+
+std::size_t hash_pc(std::uint64_t pc) { return (pc * 0x9e3779b97f4a7c15ULL) >> 32; }
+
+void write_displacement(std::uint64_t site, std::uint64_t target) {
+    const auto value = static_cast<std::uint32_t>(target - (site + 4));
+    std::memcpy(reinterpret_cast<void*>(site), &value, sizeof value);
+}
+
+Assembler at(std::uint64_t address) {
+    Assembler assembler;
+    assembler.out = reinterpret_cast<std::uint8_t*>(address);
+    assembler.address = address;
+    return assembler;
+}
+
+}  // namespace
+
+void emit_indirect_jump(Assembler& code) {
+    code.u8(0x65);
+    code.with_memory(0xff, 4,
+                     Address{kNoGpr, RAX, 8, static_cast<std::int32_t>(
+                                                 offsetof(Context, indirect_table))},
+                     false);
+}
+
+bool CodeCache::initialise(Context& context, const trace::LineFilter& fetch_filter) {
+    context_ = &context;
+    fetch_filter_ = fetch_filter;
+    void* memory = mmap(nullptr, kCacheBytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    madvise(memory, kCacheBytes, MADV_HUGEPAGE);
+    base_ = reinterpret_cast<std::uint64_t>(memory);
+    size_ = kCacheBytes;
+    hot = base_;
+    cold = base_ + kCacheBytes / 2;
+    hot_end_ = cold;
+    cold_end_ = base_ + kCacheBytes;
+    emit_thunks();
+    hot_start_ = hot;
+    cold_start_ = cold;
+    table_.assign(1U << 16, kNoBlock);
+    std::fill_n(context.indirect_table, kIndirectEntries, indirect_miss_);
+    return true;
+}
+
+void CodeCache::emit_thunks() {
+    Assembler code = at(cold);
+    exit_thunk_ = code.address;
+    code.jump_context(offsetof(Context, exit_glue));
+    // An indirect branch arrives with the target in rcx, the target's rax and rcx put aside.
+    indirect_miss_ = code.address;
+    code.store_context(offsetof(Context, pc), RCX);
+    code.load_context(RCX, offsetof(Context, indirect_rcx));
+    code.load_context(RAX, offsetof(Context, indirect_rax));
+    code.with_context(0xc7, 0, offsetof(Context, exit_id), false);
+    code.u32(kIndirectMiss);
+    code.jump_context(offsetof(Context, exit_glue));
+    cold = code.address;
+}
+
+Block* CodeCache::find(std::uint64_t pc) {
+    std::size_t at_index = hash_pc(pc) & (table_.size() - 1);
+    while (table_[at_index] != kNoBlock) {
+        Block& block = blocks_[table_[at_index]];
+        if (block.pc == pc) return &block;
+        at_index = (at_index + 1) & (table_.size() - 1);
+    }
+    return nullptr;
+}
+
+void CodeCache::enter_block(std::uint32_t index) {
+    if (blocks_.size() * 2 > table_.size()) {
+        std::vector<std::uint32_t> old(table_.size() * 2, kNoBlock);
+        old.swap(table_);
+        for (const std::uint32_t entry : old)
+            if (entry != kNoBlock) enter_block(entry);
+    }
+    std::size_t at_index = hash_pc(blocks_[index].pc) & (table_.size() - 1);
+    while (table_[at_index] != kNoBlock) at_index = (at_index + 1) & (table_.size() - 1);
+    table_[at_index] = index;
+}
+
+bool CodeCache::has_fetched(std::uint64_t begin, std::uint64_t end, std::uint64_t pc,
+                            unsigned length) const {
+    if (fetch_filter_.line_bytes == 0) return true;
+    const std::uint64_t line = fetch_filter_.line_bytes;
+    return begin / line <= pc / line && (pc + length - 1) / line <= (end - 1) / line &&
+           (end - 1) / line - begin / line < fetch_filter_.sets;
+}
+
+std::uint32_t CodeCache::line_tag(std::uint64_t line) {
+    // 24 bits of the line, and 8 bits that number the part of the address space it lies in, from
+    // 1: the filter's tables are 0 in the beginning. Code in more than 255 parts of at least
+    // 256 MiB shares the last number, and may then be fetched once too often.
+    constexpr unsigned kLineBits = 24;
+    constexpr std::size_t kMostRegions = 255;
+    const std::uint64_t region = line >> kLineBits;
+    std::size_t number = 0;
+    while (number < line_regions_.size() && line_regions_[number] != region) ++number;
+    if (number == line_regions_.size() && number < kMostRegions) line_regions_.push_back(region);
+    return static_cast<std::uint32_t>((number + 1) << kLineBits |
+                                      (line & ((1U << kLineBits) - 1)));
+}
+
+void CodeCache::link(Exit& exit, Block& target) {
+    exit.linked = target.entry;
+    // The lines that the exit's own block has just fetched are the most recent of their sets.
+    const Block& from = blocks_[exit.block];
+    if (target.entry_fetched != target.entry &&
+        has_fetched(from.pc, from.end_pc, target.pc, target.first_length))
+        exit.linked = target.entry_fetched;
+    write_displacement(exit.site, exit.linked);
+}
+
+void CodeCache::add_landing(Block& block) {
+    if (block.landing != 0) return;
+    std::uint64_t& entry = context_->indirect_table[block.pc & (kIndirectEntries - 1)];
+    Assembler code = at(cold);
+    block.landing = code.address;
+    // rcx = target - pc, without touching the flags; on a mismatch rcx is made the target again
+    // and the next landing of the same table index has its turn.
+    const std::uint64_t negative = 0 - block.pc;
+    code.move_imm64(RAX, negative);
+    code.lea(RCX, Address{RCX, RAX, 1, 0});
+    code.u8(0xe3);  // jrcxz over the mismatch part
+    code.u8(10 + 4 + 5);
+    code.move_imm64(RAX, block.pc);
+    code.lea(RCX, Address{RCX, RAX, 1, 0});
+    code.jump(entry);
+    code.load_context(RCX, offsetof(Context, indirect_rcx));
+    code.load_context(RAX, offsetof(Context, indirect_rax));
+    code.jump(block.entry);
+    cold = code.address;
+    entry = block.landing;
+}
+
+Unit* CodeCache::unit_at(std::uint64_t host_pc) {
+    if (!contains(host_pc) || units_.empty()) return nullptr;
+    const bool in_hot = host_pc < hot_end_;
+    auto after = std::upper_bound(units_.begin(), units_.end(), host_pc,
+                                  [in_hot](std::uint64_t pc, const Unit& unit) {
+                                      return pc < (in_hot ? unit.hot_begin : unit.cold_begin);
+                                  });
+    if (after == units_.begin()) return nullptr;
+    return &*std::prev(after);
+}
+
+void CodeCache::divert(const Unit& unit) {
+    for (std::uint32_t i = 0; i < unit.exit_count; ++i) {
+        const Exit& exit = exits_[unit.first_exit + i];
+        if (exit.kind == ExitKind::kDirect) write_displacement(exit.site, exit.stub);
+    }
+    if (unit.indirect_jump != 0) at(unit.indirect_jump).jump(indirect_miss_);
+}
+
+void CodeCache::restore(const Unit& unit) {
+    for (std::uint32_t i = 0; i < unit.exit_count; ++i) {
+        const Exit& exit = exits_[unit.first_exit + i];
+        if (exit.kind == ExitKind::kDirect) write_displacement(exit.site, exit.linked);
+    }
+    if (unit.indirect_jump != 0) {
+        Assembler code = at(unit.indirect_jump);
+        emit_indirect_jump(code);
+    }
+}
+
+void CodeCache::flush() {
+    ++generation_;
+    hot = hot_start_;
+    cold = cold_start_;
+    blocks_.clear();
+    exits_.clear();
+    units_.clear();
+    std::fill(table_.begin(), table_.end(), kNoBlock);
+    std::fill_n(context_->indirect_table, kIndirectEntries, indirect_miss_);
+}
+
+bool CodeCache::nearly_full() const {
+    return hot + kUnitMargin > hot_end_ || cold + kUnitMargin > cold_end_;
+}
+
+}  // namespace assay::native

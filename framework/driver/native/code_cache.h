@@ -1,0 +1,118 @@
+// The code cache: translated code, what is known of it, and the jumps within it.
+//
+// Two regions of one mapping: hot code, which runs when nothing special happens, and cold code
+// (exits, filter misses). A unit is what one call of the translator made: basic blocks that
+// follow one another in hot code.
+#pragma once
+
+#include "framework/driver/native/context.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace assay::native {
+
+class Assembler;
+
+inline constexpr std::uint32_t kNoBlock = 0xffffffff;
+
+struct Block {
+    std::uint64_t pc = 0;
+    std::uint64_t end_pc = 0;          // behind its last instruction
+    std::uint64_t entry = 0;           // translated address
+    std::uint64_t entry_fetched = 0;   // the same behind the check of its first fetch
+    std::uint64_t landing = 0;         // where indirect branches arrive, 0 if none did yet
+    std::uint32_t unit = 0;
+    std::uint32_t first_instr = 0;     // in the trace's instruction table
+    std::uint32_t first_site = 0;
+    std::uint16_t instr_count = 0;
+    std::uint8_t first_length = 0;     // bytes of its first instruction
+    bool chained = false;              // runs on into the unit's next block without a jump
+    bool previous_fetched = false;     // the block before has fetched its first instruction's lines
+    std::uint32_t id = 0;              // index in the trace's block table
+};
+
+enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kUnsupported };
+
+// A place where translated code can return to the driver.
+struct Exit {
+    ExitKind kind = ExitKind::kDirect;
+    std::uint32_t block = 0;     // index in blocks()
+    std::uint64_t target = 0;    // kDirect: the target's pc; else the pc of the instruction
+    std::uint64_t site = 0;      // kDirect: address of the jump's 32-bit displacement
+    std::uint64_t stub = 0;      // kDirect: the code that leaves; kSpecial: where to go on
+    std::uint64_t linked = 0;    // kDirect: what the jump goes to, stub if nothing
+};
+
+struct Unit {
+    std::uint64_t hot_begin = 0, hot_end = 0;
+    std::uint64_t cold_begin = 0, cold_end = 0;
+    std::uint32_t first_block = 0, block_count = 0;
+    std::uint32_t first_exit = 0, exit_count = 0;
+    std::uint64_t indirect_jump = 0;  // address of its jump through the indirect table, or 0
+};
+
+// jmp *gs:indirect_table(, rax, 8): 8 bytes; at least the 5 that divert() overwrites.
+void emit_indirect_jump(Assembler& code);
+
+class CodeCache {
+  public:
+    // Reserves the memory and emits the common thunks. False if there is no memory.
+    bool initialise(Context& context, const trace::LineFilter& fetch_filter);
+
+    Block* find(std::uint64_t pc);
+    std::uint32_t index_of(const Block& block) const {
+        return static_cast<std::uint32_t>(&block - blocks_.data());
+    }
+    std::vector<Block>& blocks() { return blocks_; }
+    std::vector<Exit>& exits() { return exits_; }
+    std::vector<Unit>& units() { return units_; }
+    void enter_block(std::uint32_t index);  // makes blocks()[index] known to find()
+
+    // True if code that has just run from `begin` to `end` left the lines of the instruction at
+    // `pc` the most recent ones of their sets.
+    bool has_fetched(std::uint64_t begin, std::uint64_t end, std::uint64_t pc,
+                     unsigned length) const;
+    // A number that stands for an instruction line: equal only for equal lines.
+    std::uint32_t line_tag(std::uint64_t line);
+
+    // Makes the jump of a direct exit go to `target`.
+    void link(Exit& exit, Block& target);
+    // Prepares the indirect table for jumps to `block`.
+    void add_landing(Block& block);
+
+    // The unit whose code contains the host address, or nullptr.
+    Unit* unit_at(std::uint64_t host_pc);
+    bool contains(std::uint64_t host_pc) const { return host_pc - base_ < size_; }
+    // Makes every way out of the unit lead to the driver, and back. Async-signal-safe.
+    void divert(const Unit& unit);
+    void restore(const Unit& unit);
+
+    // Forgets all translations. Nothing of them may be executing.
+    void flush();
+    bool nearly_full() const;
+    // Changes with each flush.
+    std::uint32_t generation() const { return generation_; }
+    std::uint64_t base() const { return base_; }
+
+    std::uint64_t hot = 0, cold = 0;      // where the next unit goes
+    std::uint64_t exit_thunk() const { return exit_thunk_; }
+    std::uint64_t indirect_miss() const { return indirect_miss_; }
+
+  private:
+    void emit_thunks();
+
+    Context* context_ = nullptr;
+    trace::LineFilter fetch_filter_{};
+    std::uint64_t base_ = 0, size_ = 0, hot_end_ = 0, cold_end_ = 0;
+    std::uint64_t hot_start_ = 0, cold_start_ = 0;
+    std::uint32_t generation_ = 0;
+    std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0;
+    std::vector<Block> blocks_;
+    std::vector<Exit> exits_;
+    std::vector<Unit> units_;
+    std::vector<std::uint64_t> line_regions_;
+    std::vector<std::uint32_t> table_;  // open addressing: pc -> index in blocks_
+};
+
+}  // namespace assay::native

@@ -1,0 +1,87 @@
+// A thread's context: what translated code reaches through gs.
+//
+//   gs + 0                  Context
+//   gs + kSlotOffset        the thread's slot of the trace segment: write position, block
+//                           counters (shared with the collector)
+//
+// Offsets that glue.S uses are repeated there and checked here.
+#pragma once
+
+#include "framework/trace/segment_layout.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace assay::native {
+
+inline constexpr std::size_t kIndirectEntries = 65536;
+// A most-recent-line table: at most 4096 bytes of address space per filter, see instrument.cpp.
+inline constexpr std::uint32_t kFilterSpan = 4096;
+
+struct Context {
+    // The target's registers while the driver's C++ code runs. While translated code runs,
+    // gpr[r] holds the value of a register that instrumentation has borrowed.
+    std::uint64_t gpr[16];
+    std::uint64_t rflags;
+    std::uint64_t pc;           // where the target goes on
+    std::uint64_t entry;        // translated address to enter
+    std::uint64_t host_sp;
+    std::uint64_t driver_fs;
+    std::uint64_t target_fs;
+    std::uint64_t indirect_rax;  // of the target, during an indirect branch
+    std::uint64_t indirect_rcx;
+    std::uint64_t exit_id;       // why translated code came back: ExitReason or an exit's index
+    std::uint64_t exit_glue;     // address of assay_exit
+    std::uint64_t flags_rax;     // rax while instrumentation keeps the flags in it
+    std::uint64_t stub_scratch;  // a register that an out-of-line stub borrowed
+    std::uint64_t vector_mask;   // state components to save, XCR0 bits
+    std::uint64_t stub_cursor;   // another one, while it holds the trace cursor
+    alignas(4096) unsigned char data_filter[kFilterSpan];
+    alignas(4096) std::uint32_t fetch_filter[1024];
+    alignas(4096) unsigned char vector_state[8192];  // XSAVE area, standard format
+    alignas(4096) std::uint64_t indirect_table[kIndirectEntries];
+};
+
+inline constexpr std::size_t kSlotOffset = (sizeof(Context) + 4095) & ~std::size_t{4095};
+inline constexpr std::size_t kCursorOffset = kSlotOffset + offsetof(trace::ThreadSlot, cursor);
+inline constexpr std::size_t kCountersInContext = kSlotOffset + trace::kCountersOffset;
+inline constexpr std::size_t kContextSpan =
+    kSlotOffset + trace::kCountersOffset + trace::kCountersBytes;
+
+static_assert(offsetof(Context, gpr) == 0);
+static_assert(offsetof(Context, rflags) == 0x80);
+static_assert(offsetof(Context, entry) == 0x90);
+static_assert(offsetof(Context, host_sp) == 0x98);
+static_assert(offsetof(Context, driver_fs) == 0xa0);
+static_assert(offsetof(Context, target_fs) == 0xa8);
+static_assert(offsetof(Context, vector_mask) == 0xe0);
+static_assert(offsetof(Context, vector_state) == 0x3000);
+static_assert(kContextSpan < 0x7fffffff, "reached with 32-bit displacements");
+
+// Values of exit_id below kFirstExit.
+enum ExitReason : std::uint32_t {
+    kIndirectMiss = 0,        // ctx.pc has no entry in the indirect table
+    kFault = 1,               // a synchronous signal is pending
+    kFirstExit = 16,          // exits[exit_id - kFirstExit]
+};
+
+}  // namespace assay::native
+
+extern "C" {
+// Runs translated code at context->entry until it exits; gs must point at the context.
+void assay_enter(assay::native::Context* context);
+// Where translated code goes to leave; not called.
+void assay_exit();
+// Ends of the part of assay_enter that runs after the last check for signals.
+extern const char assay_enter_end[];
+// syscall(2) with the raw result. Returns -EINTR without entering the kernel if *pending is
+// already non-zero; a signal handler that interrupts between that test and the syscall
+// instruction must move the program counter from [assay_syscall_begin, assay_syscall_end) to
+// assay_syscall_interrupted.
+long assay_interruptible_syscall(const volatile int* pending, long number, const long* arguments);
+extern const char assay_syscall_begin[];
+extern const char assay_syscall_end[];
+extern const char assay_syscall_interrupted[];
+// Return point of the driver's own signal handlers.
+void assay_signal_return();
+}

@@ -1,0 +1,469 @@
+#include "framework/driver/native/decoder.h"
+
+#include <Zydis/Zydis.h>
+
+#include <array>
+#include <cstring>
+#include <unordered_map>
+
+namespace assay::native {
+namespace {
+
+// --- Where the form's bytes end. Source: Intel SDM volume 2, chapter 2 and appendix A.
+
+bool is_legacy_prefix(std::uint8_t byte) {
+    switch (byte) {
+        case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:
+        case 0x66: case 0x67: case 0xf0: case 0xf2: case 0xf3:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool one_byte_map_has_modrm(std::uint8_t op) {
+    if (op < 0x40) return (op & 7) < 4;
+    if (op >= 0x80 && op <= 0x8f) return true;
+    switch (op) {
+        case 0x62: case 0x63: case 0x69: case 0x6b: case 0xc0: case 0xc1: case 0xc6: case 0xc7:
+        case 0xd0: case 0xd1: case 0xd2: case 0xd3: case 0xd8: case 0xd9: case 0xda: case 0xdb:
+        case 0xdc: case 0xdd: case 0xde: case 0xdf: case 0xf6: case 0xf7: case 0xfe: case 0xff:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool two_byte_map_has_modrm(std::uint8_t op) {
+    if (op >= 0x30 && op <= 0x37) return false;
+    if (op >= 0x80 && op <= 0x8f) return false;
+    if (op >= 0xc8 && op <= 0xcf) return false;
+    switch (op) {
+        case 0x04: case 0x05: case 0x06: case 0x07: case 0x08: case 0x09: case 0x0a: case 0x0b:
+        case 0x0c: case 0x0e: case 0x77: case 0xa0: case 0xa1: case 0xa2: case 0xa8: case 0xa9:
+        case 0xaa:
+            return false;
+        default:
+            return true;
+    }
+}
+
+constexpr std::size_t kMaxKeyBytes = 14;
+
+// Number of bytes up to the SIB byte (or what comes last before it), 0 if they cannot serve as a
+// key: too many prefixes, too few bytes, 3DNow! (whose opcode is behind), or XOP.
+std::size_t form_bytes(std::span<const std::uint8_t> code) {
+    std::size_t i = 0;
+    while (i < code.size() && is_legacy_prefix(code[i])) ++i;
+    if (i < code.size() && (code[i] & 0xf0) == 0x40) ++i;
+    if (i + 6 > code.size() || i > 6) return 0;
+    bool modrm = true;
+    if (code[i] == 0x0f) {
+        const std::uint8_t op = code[++i];
+        if (op == 0x0f) return 0;
+        if (op == 0x38 || op == 0x3a) ++i;
+        else modrm = two_byte_map_has_modrm(op);
+    } else if (code[i] == 0xc5) {
+        i += 2;
+        modrm = code[i] != 0x77;
+    } else if (code[i] == 0xc4) {
+        i += 3;
+        modrm = !(code[i] == 0x77 && (code[i - 2] & 0x1f) == 1);
+    } else if (code[i] == 0x62) {
+        i += 4;
+    } else if (code[i] == 0x8f && (code[i + 1] & 0x38) != 0) {
+        return 0;
+    } else {
+        modrm = one_byte_map_has_modrm(code[i]);
+    }
+    ++i;
+    if (modrm) {
+        if (i >= code.size()) return 0;
+        const std::uint8_t byte = code[i++];
+        if ((byte & 0xc0) != 0xc0 && (byte & 7) == 4) {
+            if (i >= code.size()) return 0;
+            ++i;
+        }
+    }
+    return i <= kMaxKeyBytes ? i : 0;
+}
+
+struct Key {
+    std::uint64_t words[2] = {0, 0};
+    bool operator==(const Key& other) const {
+        return words[0] == other.words[0] && words[1] == other.words[1];
+    }
+    std::uint64_t hash() const {
+        const std::uint64_t mixed =
+            (words[0] ^ (words[1] * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
+        return mixed ^ (mixed >> 32);
+    }
+};
+
+// --- From Zydis's answer to a Form.
+
+std::uint8_t gpr_of(ZydisRegister reg) {
+    if (reg == ZYDIS_REGISTER_NONE) return kNoGpr;
+    if (reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP) return kRip;
+    const ZydisRegister full =
+        ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    if (full < ZYDIS_REGISTER_RAX || full > ZYDIS_REGISTER_R15) return kNoGpr;
+    return static_cast<std::uint8_t>(full - ZYDIS_REGISTER_RAX);
+}
+
+void note_read(Form& form, ZydisRegister reg) {
+    const std::uint8_t number = gpr_of(reg);
+    if (number < 16) form.reads |= bit(number);
+}
+
+void note_register(Form& form, const ZydisDecodedOperand& operand) {
+    const std::uint8_t number = gpr_of(operand.reg.value);
+    if (number >= 16) return;
+    const bool whole = operand.size >= 32 && operand.actions & ZYDIS_OPERAND_ACTION_WRITE &&
+                       !(operand.actions & ZYDIS_OPERAND_ACTION_CONDWRITE);
+    if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) form.writes |= bit(number);
+    if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ || !whole) form.reads |= bit(number);
+    if (whole) form.kills |= bit(number);
+}
+
+bool touches_no_data(const ZydisDecodedInstruction& zydis) {
+    switch (zydis.meta.category) {
+        case ZYDIS_CATEGORY_PREFETCH:
+        case ZYDIS_CATEGORY_WIDENOP:
+        case ZYDIS_CATEGORY_NOP:
+        case ZYDIS_CATEGORY_CLFLUSHOPT:
+        case ZYDIS_CATEGORY_CLWB:
+        case ZYDIS_CATEGORY_CLDEMOTE:
+            return true;
+        default:
+            return zydis.mnemonic == ZYDIS_MNEMONIC_CLFLUSH;
+    }
+}
+
+bool is_string_instruction(ZydisMnemonic mnemonic) {
+    switch (mnemonic) {
+        case ZYDIS_MNEMONIC_MOVSB: case ZYDIS_MNEMONIC_MOVSW:
+        case ZYDIS_MNEMONIC_MOVSD: case ZYDIS_MNEMONIC_MOVSQ:
+        case ZYDIS_MNEMONIC_STOSB: case ZYDIS_MNEMONIC_STOSW:
+        case ZYDIS_MNEMONIC_STOSD: case ZYDIS_MNEMONIC_STOSQ:
+        case ZYDIS_MNEMONIC_LODSB: case ZYDIS_MNEMONIC_LODSW:
+        case ZYDIS_MNEMONIC_LODSD: case ZYDIS_MNEMONIC_LODSQ:
+        case ZYDIS_MNEMONIC_CMPSB: case ZYDIS_MNEMONIC_CMPSW:
+        case ZYDIS_MNEMONIC_CMPSD: case ZYDIS_MNEMONIC_CMPSQ:
+        case ZYDIS_MNEMONIC_SCASB: case ZYDIS_MNEMONIC_SCASW:
+        case ZYDIS_MNEMONIC_SCASD: case ZYDIS_MNEMONIC_SCASQ:
+            return true;
+        default:
+            return false;
+    }
+}
+
+void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
+                 const ZydisDecodedOperand& operand) {
+    note_read(form, operand.mem.base);
+    if (operand.mem.type != ZYDIS_MEMOP_TYPE_VSIB) note_read(form, operand.mem.index);
+    if (operand.mem.segment == ZYDIS_REGISTER_GS) form.flow = Flow::kUnsupported;
+    if (operand.mem.type == ZYDIS_MEMOP_TYPE_VSIB) form.special = Special::kGather;
+    if (operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN || touches_no_data(zydis)) return;
+
+    MemoryReference reference;
+    const bool reads = operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ;
+    const bool writes = operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
+    reference.kind = reads && writes ? TRACE_SITE_MODIFY : writes ? TRACE_SITE_WRITE
+                                                                  : TRACE_SITE_READ;
+    reference.base = gpr_of(operand.mem.base);
+    if (operand.mem.type != ZYDIS_MEMOP_TYPE_VSIB) reference.index = gpr_of(operand.mem.index);
+    reference.scale = operand.mem.scale ? operand.mem.scale : 1;
+    reference.bytes = static_cast<std::uint16_t>(operand.size / 8);
+    if (reference.bytes == 0) reference.bytes = 1;
+    const bool hidden = operand.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
+    reference.encoded = !hidden && !is_string_instruction(zydis.mnemonic);
+    reference.fs = operand.mem.segment == ZYDIS_REGISTER_FS;
+    reference.address32 = zydis.address_width == 32 && reference.base != RSP;
+    // Zydis names the stack operand of a push by the pointer before the decrement.
+    if (hidden && writes && reference.base == RSP)
+        reference.bias = static_cast<std::int16_t>(-static_cast<int>(reference.bytes));
+    // SDM, POP: a destination addressed by rsp is computed after the increment.
+    if (zydis.mnemonic == ZYDIS_MNEMONIC_POP && !hidden && reference.base == RSP)
+        reference.bias = static_cast<std::int16_t>(reference.bytes);
+    if (form.reference_count == 2) {  // no instruction of user mode has three
+        form.flow = Flow::kUnsupported;
+        return;
+    }
+    form.references[form.reference_count++] = reference;
+}
+
+Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
+    if (zydis.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return Flow::kUnsupported;
+    const bool relative = zydis.raw.imm[0].is_relative;
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_JMP: return relative ? Flow::kJump : Flow::kJumpIndirect;
+        case ZYDIS_MNEMONIC_CALL: return relative ? Flow::kCall : Flow::kCallIndirect;
+        case ZYDIS_MNEMONIC_RET: return Flow::kReturn;
+        case ZYDIS_MNEMONIC_SYSCALL: return Flow::kSyscall;
+        case ZYDIS_MNEMONIC_LOOP: case ZYDIS_MNEMONIC_LOOPE: case ZYDIS_MNEMONIC_LOOPNE:
+        case ZYDIS_MNEMONIC_JRCXZ: case ZYDIS_MNEMONIC_JECXZ:
+            return Flow::kCounted;
+        case ZYDIS_MNEMONIC_INT3: case ZYDIS_MNEMONIC_INT1: case ZYDIS_MNEMONIC_UD0:
+        case ZYDIS_MNEMONIC_UD1: case ZYDIS_MNEMONIC_UD2: case ZYDIS_MNEMONIC_HLT:
+            return Flow::kTrap;
+        case ZYDIS_MNEMONIC_INT: case ZYDIS_MNEMONIC_SYSENTER: case ZYDIS_MNEMONIC_IRET:
+        case ZYDIS_MNEMONIC_IRETD: case ZYDIS_MNEMONIC_IRETQ: case ZYDIS_MNEMONIC_SYSRET:
+        case ZYDIS_MNEMONIC_SYSEXIT: case ZYDIS_MNEMONIC_XBEGIN: case ZYDIS_MNEMONIC_XEND:
+        case ZYDIS_MNEMONIC_RDGSBASE: case ZYDIS_MNEMONIC_WRGSBASE: case ZYDIS_MNEMONIC_SWAPGS:
+        case ZYDIS_MNEMONIC_INCSSPD: case ZYDIS_MNEMONIC_INCSSPQ:
+            return Flow::kUnsupported;
+        default: break;
+    }
+    if (zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE && zydis.operand_width != 64)
+        return Flow::kUnsupported;
+    if (zydis.meta.category == ZYDIS_CATEGORY_COND_BR) return Flow::kConditional;
+    // Loading a segment register needs no emulation for ds, es and ss; fs and gs are ours.
+    if (zydis.mnemonic == ZYDIS_MNEMONIC_MOV && zydis.operand_count > 0 &&
+        operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+        (operands[0].reg.value == ZYDIS_REGISTER_FS || operands[0].reg.value == ZYDIS_REGISTER_GS))
+        return Flow::kUnsupported;
+    return Flow::kNone;
+}
+
+bool writes_flags_conditionally(const ZydisDecodedInstruction& zydis,
+                                const ZydisDecodedOperand* operands) {
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_SHL: case ZYDIS_MNEMONIC_SHR: case ZYDIS_MNEMONIC_SAR:
+        case ZYDIS_MNEMONIC_ROL: case ZYDIS_MNEMONIC_ROR: case ZYDIS_MNEMONIC_RCL:
+        case ZYDIS_MNEMONIC_RCR:
+            return operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+        case ZYDIS_MNEMONIC_SHLD: case ZYDIS_MNEMONIC_SHRD:
+            return operands[2].type == ZYDIS_OPERAND_TYPE_REGISTER;
+        default:
+            return (zydis.attributes &
+                    (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) != 0;
+    }
+}
+
+bool shifts_by_immediate(const ZydisDecodedInstruction& zydis) {
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_SHL: case ZYDIS_MNEMONIC_SHR: case ZYDIS_MNEMONIC_SAR:
+        case ZYDIS_MNEMONIC_ROL: case ZYDIS_MNEMONIC_ROR: case ZYDIS_MNEMONIC_RCL:
+        case ZYDIS_MNEMONIC_RCR: case ZYDIS_MNEMONIC_SHLD: case ZYDIS_MNEMONIC_SHRD:
+            return zydis.raw.imm[0].size != 0;
+        default:
+            return false;
+    }
+}
+
+Special special_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
+    if (is_string_instruction(zydis.mnemonic) &&
+        (zydis.attributes &
+         (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)))
+        return Special::kString;
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_XLAT: return Special::kTranslate;
+        case ZYDIS_MNEMONIC_BT: case ZYDIS_MNEMONIC_BTS: case ZYDIS_MNEMONIC_BTR:
+        case ZYDIS_MNEMONIC_BTC:
+            return operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+                           operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER
+                       ? Special::kBitString
+                       : Special::kNone;
+        default: return Special::kNone;
+    }
+}
+
+std::uint16_t opcode_of(const ZydisDecodedInstruction& zydis) {
+    std::uint8_t map = 0;
+    switch (zydis.opcode_map) {
+        case ZYDIS_OPCODE_MAP_0F: map = 1; break;
+        case ZYDIS_OPCODE_MAP_0F38: map = 2; break;
+        case ZYDIS_OPCODE_MAP_0F3A: map = 3; break;
+        case ZYDIS_OPCODE_MAP_MAP5: map = 5; break;
+        case ZYDIS_OPCODE_MAP_MAP6: map = 6; break;
+        default: break;
+    }
+    if (zydis.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) map |= TRACE_MAP_VECTOR;
+    return TRACE_OPCODE(map, zydis.opcode);
+}
+
+void note_flags(Form& form, const ZydisDecodedInstruction& zydis,
+                const ZydisDecodedOperand* operands) {
+    if (!zydis.cpu_flags) return;
+    form.flags_read = zydis.cpu_flags->tested & kArithmeticFlags;
+    if (writes_flags_conditionally(zydis, operands)) return;
+    // Flags that the manual calls undefined are as good as overwritten: no program can rely on
+    // them.
+    form.flags_killed = (zydis.cpu_flags->modified | zydis.cpu_flags->set_0 |
+                         zydis.cpu_flags->set_1 | zydis.cpu_flags->undefined) &
+                        kArithmeticFlags;
+    form.shift_by_immediate = shifts_by_immediate(zydis);
+}
+
+std::uint8_t trace_flags_of(const Form& form) {
+    unsigned flags = 0;
+    for (unsigned i = 0; i < form.reference_count; ++i) {
+        if (form.references[i].kind != TRACE_SITE_WRITE) flags |= TRACE_INSTR_LOAD;
+        if (form.references[i].kind != TRACE_SITE_READ) flags |= TRACE_INSTR_STORE;
+    }
+    if (form.flow == Flow::kConditional || form.flow == Flow::kCounted)
+        flags |= TRACE_INSTR_CONDITIONAL;
+    if (form.flow == Flow::kJumpIndirect || form.flow == Flow::kCallIndirect)
+        flags |= TRACE_INSTR_INDIRECT;
+    if (form.flow == Flow::kCall || form.flow == Flow::kCallIndirect) flags |= TRACE_INSTR_CALL;
+    if (form.flow == Flow::kReturn) flags |= TRACE_INSTR_RETURN;
+    if (form.special == Special::kString) flags |= TRACE_INSTR_REPEATED | TRACE_INSTR_VARIABLE;
+    if (form.special == Special::kGather) flags |= TRACE_INSTR_VARIABLE;
+    return static_cast<std::uint8_t>(flags);
+}
+
+void note_encoding(Form& form, const ZydisDecodedInstruction& zydis) {
+    form.length = zydis.length;
+    form.modrm_offset = zydis.raw.modrm.offset;
+    form.disp_offset = zydis.raw.disp.offset;
+    form.disp_bytes = static_cast<std::uint8_t>(zydis.raw.disp.size / 8);
+    form.imm_offset = zydis.raw.imm[0].offset;
+    form.imm_bytes = static_cast<std::uint8_t>(zydis.raw.imm[0].size / 8);
+    form.opcode = opcode_of(zydis);
+    form.mnemonic = static_cast<std::uint16_t>(zydis.mnemonic);
+    form.rip_relative = zydis.attributes & ZYDIS_ATTRIB_IS_RELATIVE && form.disp_bytes == 4 &&
+                        form.modrm_offset && zydis.raw.modrm.mod == 0 && zydis.raw.modrm.rm == 5;
+    form.opcode_offset = form.modrm_offset ? static_cast<std::uint8_t>(form.modrm_offset - 1)
+                                           : static_cast<std::uint8_t>(zydis.raw.prefix_count);
+}
+
+void order_reads_first(Form& form) {
+    if (form.reference_count == 2 && form.references[0].kind == TRACE_SITE_WRITE)
+        std::swap(form.references[0], form.references[1]);
+}
+
+Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
+    Form form;
+    note_encoding(form, zydis);
+    form.flow = flow_of(zydis, operands);
+    form.special = special_of(zydis, operands);
+    form.sets_fs_base = zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
+    for (unsigned i = 0; i < zydis.operand_count; ++i) {
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) note_register(form, operands[i]);
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(form, zydis, operands[i]);
+    }
+    note_flags(form, zydis, operands);
+    order_reads_first(form);
+    form.trace_flags = trace_flags_of(form);
+    return form;
+}
+
+}  // namespace
+
+struct Decoder::Impl {
+    // Open addressing; an entry with form.length 0 is free.
+    struct Entry {
+        Key key;
+        Form form;
+    };
+    static constexpr std::size_t kEntries = 1U << 15;
+
+    ZydisDecoder zydis;
+    Entry* entries = new Entry[kEntries]();
+    std::size_t used = 0;
+    std::unordered_map<std::uint64_t, Form> unkeyed;  // by pc
+
+    Impl() { ZydisDecoderInit(&zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64); }
+    ~Impl() { delete[] entries; }
+
+    bool decode_form(std::span<const std::uint8_t> code, Form& form) const;
+    Entry* find(const Key& key);
+};
+
+bool Decoder::Impl::decode_form(std::span<const std::uint8_t> code, Form& form) const {
+    ZydisDecodedInstruction instruction;
+    std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&zydis, code.data(), code.size(), &instruction,
+                                             operands.data())))
+        return false;
+    form = make_form(instruction, operands.data());
+    if (form.disp_bytes != 1) return true;
+    // What an EVEX displacement byte counts in: the displacement that a byte of 1 stands for.
+    std::array<std::uint8_t, 15> probe{};
+    std::memcpy(probe.data(), code.data(), std::min(code.size(), probe.size()));
+    probe[form.disp_offset] = 1;
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&zydis, probe.data(), probe.size(), &instruction,
+                                             operands.data())))
+        return false;
+    for (unsigned i = 0; i < instruction.operand_count; ++i)
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+            operands[i].mem.disp.has_displacement)
+            form.disp_scale = static_cast<std::uint8_t>(operands[i].mem.disp.value);
+    return true;
+}
+
+Decoder::Impl::Entry* Decoder::Impl::find(const Key& key) {
+    std::size_t at = key.hash() % kEntries;
+    while (entries[at].form.length != 0 && !(entries[at].key == key)) at = (at + 1) % kEntries;
+    return &entries[at];
+}
+
+Decoder::Decoder() : impl_(new Impl) {}
+Decoder::~Decoder() { delete impl_; }
+
+bool Decoder::decode(std::span<const std::uint8_t> code, std::uint64_t pc, Instruction& out) {
+    out.pc = pc;
+    const std::size_t available = std::min<std::size_t>(code.size(), 15);
+    const std::size_t length = form_bytes(code.first(available));
+    // A table filled to three quarters takes no more forms: the rest are decoded each time.
+    if (length == 0 || impl_->used > Impl::kEntries / 4 * 3) {
+        Form form;
+        if (!impl_->decode_form(code.first(available), form)) return false;
+        out.form = &(impl_->unkeyed[pc] = form);
+    } else {
+        Key key;
+        std::memcpy(key.words, code.data(), length);
+        reinterpret_cast<std::uint8_t*>(key.words)[15] = static_cast<std::uint8_t>(length);
+        Impl::Entry* entry = impl_->find(key);
+        if (entry->form.length == 0) {
+            if (!impl_->decode_form(code.first(available), entry->form)) {
+                entry->form.length = 0;
+                return false;
+            }
+            entry->key = key;
+            ++impl_->used;
+        }
+        if (entry->form.length > available) return false;
+        out.form = &entry->form;
+    }
+    std::memcpy(out.bytes, code.data(), available);
+    return true;
+}
+
+std::int64_t Instruction::displacement() const {
+    const std::uint8_t* at = bytes + form->disp_offset;
+    if (form->disp_bytes == 1)
+        return static_cast<std::int64_t>(static_cast<std::int8_t>(*at)) * form->disp_scale;
+    if (form->disp_bytes == 4) {
+        std::int32_t value;
+        std::memcpy(&value, at, sizeof value);
+        return value;
+    }
+    if (form->disp_bytes == 8) {  // mov with an absolute 64-bit address
+        std::int64_t value;
+        std::memcpy(&value, at, sizeof value);
+        return value;
+    }
+    return 0;
+}
+
+std::int64_t Instruction::immediate() const {
+    const std::uint8_t* at = bytes + form->imm_offset;
+    std::int64_t value = 0;
+    switch (form->imm_bytes) {
+        case 1: return static_cast<std::int8_t>(*at);
+        case 2: { std::int16_t word; std::memcpy(&word, at, 2); return word; }
+        case 4: { std::int32_t word; std::memcpy(&word, at, 4); return word; }
+        case 8: std::memcpy(&value, at, 8); return value;
+        default: return 0;
+    }
+}
+
+std::uint16_t Instruction::flags_killed() const {
+    // SDM, SHL and others: a masked count of 0 leaves the flags as they are.
+    if (form->shift_by_immediate && (immediate() & 0x3f) % 32 == 0) return 0;
+    return form->flags_killed;
+}
+
+}  // namespace assay::native

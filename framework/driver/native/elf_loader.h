@@ -1,0 +1,32 @@
+// Maps the target's ELF file and its interpreter into the driver's address space, as execve(2)
+// would into an empty one. Scripts have been resolved by the collector.
+#pragma once
+
+#include "framework/driver/native/memory_map.h"
+#include "framework/driver/native/trace_writer.h"
+
+#include <string>
+
+namespace assay::native {
+
+struct LoadedProgram {
+    std::uint64_t entry = 0;           // of the program itself
+    std::uint64_t start = 0;           // where execution begins: the interpreter's entry, or `entry`
+    std::uint64_t program_headers = 0; // address of the program's headers
+    std::uint64_t header_count = 0;
+    std::uint64_t interpreter_base = 0;
+    std::uint64_t break_start = 0;     // end of the program's data
+    std::string path;
+};
+
+struct LoadError {
+    std::string reason;  // empty: no error
+    int exit_status = 0;
+};
+
+// `preferred_base`: where a position-independent program goes, in reach of the code cache's
+// 32-bit displacements.
+LoadError load_program(const std::string& path, std::uint64_t preferred_base, MemoryMap& memory,
+                       TraceWriter& trace, LoadedProgram& out);
+
+}  // namespace assay::native

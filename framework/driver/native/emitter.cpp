@@ -1,0 +1,337 @@
+#include "framework/driver/native/emitter.h"
+
+namespace assay::native {
+namespace {
+
+bool fits32(std::int64_t value) { return value == static_cast<std::int32_t>(value); }
+
+bool has_prefix(const Instruction& instruction, std::uint8_t prefix) {
+    for (unsigned i = 0; i < instruction.form->opcode_offset; ++i)
+        if (instruction.bytes[i] == prefix) return true;
+    return false;
+}
+
+// The REX prefix of a one-byte-map instruction, 0 if it has none.
+std::uint8_t rex_of(const Instruction& instruction) {
+    const unsigned at = instruction.form->opcode_offset;
+    return at > 0 && (instruction.bytes[at - 1] & 0xf0) == 0x40 ? instruction.bytes[at - 1] : 0;
+}
+
+}  // namespace
+
+void Emitter::emit(Output& output, TraceWriter* trace, const Observer& observer) {
+    output_ = &output;
+    trace_ = trace;
+    observer_ = &observer;
+    for (unsigned i = 0; i < plan_.blocks.size(); ++i) emit_block(i);
+}
+
+void Emitter::emit_block(unsigned index) {
+    const PlannedBlock& planned = plan_.blocks[index];
+    block_index_ = index;
+    counted_ = false;
+    next_item_ = planned.first_item;
+    scratch_.begin(planned);
+    if (trace_) {
+        for (unsigned i = 0; i < planned.count; ++i)
+            trace_->add_instr(plan_.instructions[planned.first + i]);
+        trace_->add_block(planned.pc);
+    }
+    Block record;
+    record.pc = planned.pc;
+    record.end_pc = planned.end_pc;
+    record.instr_count = planned.count;
+    record.first_length = plan_.instructions[planned.first].form->length;
+    record.first_instr = global_instr(planned.first);
+    record.first_site = next_site_;
+    record.chained = planned.chained;
+    record.previous_fetched = planned.previous_fetched;
+    record.id = numbers_.block + index;
+    emit_entry(planned, record);
+    output_->blocks.push_back(record);
+
+    const unsigned last = planned.first + planned.count - 1U;
+    for (unsigned i = planned.first; i <= last; ++i) {
+        emit_items(planned, i);
+        const Instruction& instruction = plan_.instructions[i];
+        const bool flow = instruction.form->flow != Flow::kNone;
+        if (i == last && flow) scratch_.give_back_all();
+        if (flow && instruction.form->flow != Flow::kTrap) break;
+        emit_instruction(instruction, i);
+    }
+    scratch_.give_back_all();
+    emit_flow(planned, plan_.instructions[last]);
+}
+
+// The check of the first instruction's fetch stands before the block, or, where the block before
+// has just fetched the line and runs on into this one, aside.
+void Emitter::emit_entry(const PlannedBlock& block, Block& record) {
+    record.entry = record.entry_fetched = hot_.address;
+    if (!(spec_.captures & trace::kCaptureFetches)) return;
+    const bool flags_live = plan_.flags_live[block.first] != 0;
+    if (!block.previous_fetched) {
+        emit_fetch_check(hot_, block.first, flags_live);
+        record.entry_fetched = hot_.address;
+        return;
+    }
+    const std::uint64_t body = hot_.address;
+    record.entry = cold_.address;
+    emit_fetch_check(cold_, block.first, flags_live);
+    cold_.jump(body);
+}
+
+void Emitter::emit_items(const PlannedBlock& block, unsigned position) {
+    while (next_item_ < block.first_item + block.item_count &&
+           plan_.items[next_item_].position == position) {
+        const Item& item = plan_.items[next_item_++];
+        switch (item.kind) {
+            case ItemKind::kCount: emit_count(item); break;
+            case ItemKind::kFetch: emit_fetch_check(hot_, item.instr, item.flags_live); break;
+            case ItemKind::kData: emit_data(item); break;
+            case ItemKind::kSpecial: emit_special(item); break;
+        }
+    }
+}
+
+void Emitter::emit_count(const Item& item) {
+    const std::size_t counter = kCountersInContext + (numbers_.block + block_index_) * 8ULL;
+    if (item.flags_live) {
+        const unsigned reg = scratch_.acquire(0, item.position);
+        hot_.load_context(reg, counter);
+        hot_.lea(reg, Address{static_cast<std::uint8_t>(reg), kNoGpr, 1, 1});
+        hot_.store_context(counter, reg);
+    } else {
+        hot_.with_context(0x83, 0, counter);  // add qword, 1
+        hot_.u8(1);
+    }
+    counted_ = true;
+}
+
+void Emitter::emit_special(const Item& item) {
+    scratch_.give_back_all();
+    Exit exit;
+    exit.kind = ExitKind::kSpecial;
+    exit.block = block_index_;
+    exit.target = plan_.instructions[item.instr].pc;
+    exit.site = next_site_;  // of its first reference
+    const Form& form = *plan_.instructions[item.instr].form;
+    const bool bit_string = form.special == Special::kBitString;
+    for (unsigned r = 0; r < form.reference_count; ++r)
+        new_site(item.instr, bit_string ? 1 : form.references[r].bytes, form.references[r].kind,
+                 r);
+    if (form.trace_flags & TRACE_INSTR_VARIABLE) new_site(item.instr, 0, TRACE_SITE_COUNT, 0);
+    const std::uint32_t id = add_exit(exit);
+    emit_exit_id(hot_, id);
+    hot_.jump(cache_.exit_thunk());
+    output_->exits.back().stub = hot_.address;
+}
+
+// --- Copying.
+
+void Emitter::emit_instruction(const Instruction& instruction, unsigned position) {
+    scratch_.make_way(instruction);
+    emit_copy(instruction, position);
+    if (instruction.form->sets_fs_base) {
+        const std::uint8_t modrm = instruction.bytes[instruction.form->modrm_offset];
+        std::uint8_t extension = 0;
+        for (unsigned i = 0; i < instruction.form->modrm_offset; ++i)
+            if ((instruction.bytes[i] & 0xf0) == 0x40) extension = instruction.bytes[i] & 1;
+        hot_.store_context(offsetof(Context, target_fs),
+                           static_cast<unsigned>((modrm & 7) | extension << 3));
+    }
+}
+
+void Emitter::emit_copy(const Instruction& instruction, unsigned position) {
+    const Form& form = *instruction.form;
+    const auto observe = [&] {
+        if (*observer_)
+            (*observer_)(hot_.address, block_index_, position, scratch_.state(), counted_);
+    };
+    if (!form.rip_relative) {
+        observe();
+        hot_.raw(instruction.bytes, form.length);
+        return;
+    }
+    const std::uint64_t target = instruction.rip_address();
+    const auto distance = static_cast<std::int64_t>(target - (hot_.address + form.length));
+    if (fits32(distance)) {
+        observe();
+        hot_.raw(instruction.bytes, form.disp_offset);
+        hot_.u32(static_cast<std::uint32_t>(distance));
+        hot_.raw(instruction.bytes + form.disp_offset + 4, form.length - form.disp_offset - 4U);
+    } else if (target < 0x80000000) {
+        observe();
+        emit_absolute_copy(instruction);
+    } else {
+        emit_based_copy(instruction, position);
+    }
+}
+
+// A target below 2 GiB: [disp32] through a SIB byte without base and index.
+void Emitter::emit_absolute_copy(const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    hot_.raw(instruction.bytes, form.modrm_offset);
+    hot_.u8((instruction.bytes[form.modrm_offset] & 0xf8) | 4);
+    hot_.u8(0x25);
+    hot_.u32(static_cast<std::uint32_t>(instruction.rip_address()));
+    hot_.raw(instruction.bytes + form.disp_offset + 4, form.length - form.disp_offset - 4U);
+}
+
+// A target out of reach: its address goes into a borrowed register. The prefixes' base bits are
+// those of a low register already: the encoding of a RIP-relative operand leaves them clear.
+void Emitter::emit_based_copy(const Instruction& instruction, unsigned position) {
+    const Form& form = *instruction.form;
+    constexpr GprMask kLow = bit(RAX) | bit(RCX) | bit(RDX) | bit(RBX) | bit(RSI) | bit(RDI);
+    const auto exclude = static_cast<GprMask>(~kLow | form.reads | form.writes);
+    const unsigned reg = scratch_.acquire(exclude, position);
+    hot_.move_imm64(reg, instruction.rip_address());
+    if (*observer_) (*observer_)(hot_.address, block_index_, position, scratch_.state(), counted_);
+    hot_.raw(instruction.bytes, form.modrm_offset);
+    hot_.u8((instruction.bytes[form.modrm_offset] & 0x38) | reg);
+    hot_.raw(instruction.bytes + form.disp_offset + 4, form.length - form.disp_offset - 4U);
+}
+
+// --- Control flow.
+
+void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
+    const unsigned position = block.first + block.count - 1U;
+    if (last.form->flow != Flow::kNone && last.form->flow != Flow::kTrap && *observer_)
+        (*observer_)(hot_.address, block_index_, position, scratch_.state(), counted_);
+    switch (last.form->flow) {
+        case Flow::kNone:
+        case Flow::kTrap:
+            emit_continuation(block, last.next_pc());
+            break;
+        case Flow::kJump:
+            emit_continuation(block, last.target());
+            break;
+        case Flow::kConditional: {
+            const std::uint64_t site = hot_.jump_if(last.form->opcode & 0xf, hot_.address);
+            direct_exit(site, last.target());
+            emit_continuation(block, last.next_pc());
+            break;
+        }
+        case Flow::kCounted:
+            emit_counted(last);
+            emit_continuation(block, last.next_pc());
+            break;
+        case Flow::kCall:
+            emit_push_return(last.next_pc());
+            emit_continuation(block, last.target());
+            break;
+        case Flow::kJumpIndirect:
+        case Flow::kCallIndirect: emit_indirect(last); break;
+        case Flow::kReturn: emit_return(last); break;
+        case Flow::kSyscall: emit_leave(ExitKind::kSyscall, last.pc); break;
+        case Flow::kUnsupported: emit_leave(ExitKind::kUnsupported, last.pc); break;
+    }
+}
+
+void Emitter::emit_continuation(const PlannedBlock& block, std::uint64_t target) {
+    if (block.chained) return;
+    direct_exit(hot_.jump(hot_.address), target);
+}
+
+// loop and jrcxz have only a short form: they jump over a jump.
+void Emitter::emit_counted(const Instruction& last) {
+    if (has_prefix(last, 0x67)) hot_.u8(0x67);
+    hot_.u8(last.bytes[last.form->opcode_offset]);
+    hot_.u8(2);
+    hot_.u8(0xeb);
+    hot_.u8(5);
+    direct_exit(hot_.jump(hot_.address), last.target());
+}
+
+void Emitter::emit_push_return(std::uint64_t return_pc) {
+    if (return_pc < 0x80000000) {
+        hot_.u8(0x68);
+        hot_.u32(static_cast<std::uint32_t>(return_pc));
+        return;
+    }
+    hot_.u8(0xff);  // push qword [rip + literal]
+    hot_.u8(0x35);
+    hot_.u32(static_cast<std::uint32_t>(cold_.address - (hot_.address + 4)));
+    cold_.u64(return_pc);
+}
+
+void Emitter::emit_indirect(const Instruction& last) {
+    hot_.store_context(offsetof(Context, indirect_rax), RAX);
+    hot_.store_context(offsetof(Context, indirect_rcx), RCX);
+    emit_branch_target(last);
+    if (last.form->flow == Flow::kCallIndirect) emit_push_return(last.next_pc());
+    hot_.u8(0x0f);  // movzx eax, cx
+    hot_.u8(0xb7);
+    hot_.u8(0xc1);
+    output_->indirect_jump = hot_.address;
+    emit_indirect_jump(hot_);
+}
+
+void Emitter::emit_return(const Instruction& last) {
+    hot_.store_context(offsetof(Context, indirect_rax), RAX);
+    hot_.store_context(offsetof(Context, indirect_rcx), RCX);
+    hot_.with_memory(0x8b, RCX, Address{RSP, kNoGpr, 1, 0});
+    const auto popped = static_cast<std::uint16_t>(last.immediate());
+    hot_.lea(RSP, Address{RSP, kNoGpr, 1, 8 + popped});
+    hot_.u8(0x0f);
+    hot_.u8(0xb7);
+    hot_.u8(0xc1);
+    output_->indirect_jump = hot_.address;
+    emit_indirect_jump(hot_);
+}
+
+// The operand of an indirect jump or call, FF /4 or FF /2, as that of mov rcx: 8B /1.
+void Emitter::emit_branch_target(const Instruction& last) {
+    const Form& form = *last.form;
+    if (form.rip_relative) {
+        const std::uint64_t target = last.rip_address();
+        const auto distance = static_cast<std::int64_t>(target - (hot_.address + 7));
+        if (fits32(distance)) {
+            hot_.u8(0x48);
+            hot_.u8(0x8b);
+            hot_.u8(0x0d);
+            hot_.u32(static_cast<std::uint32_t>(distance));
+        } else {
+            hot_.load_address(RCX, target);
+            hot_.with_memory(0x8b, RCX, Address{RCX, kNoGpr, 1, 0});
+        }
+        return;
+    }
+    if (has_prefix(last, 0x64)) hot_.u8(0x64);
+    if (has_prefix(last, 0x67)) hot_.u8(0x67);
+    hot_.u8(0x48 | (rex_of(last) & 3));
+    hot_.u8(0x8b);
+    hot_.u8((last.bytes[form.modrm_offset] & 0xc7) | RCX << 3);
+    hot_.raw(last.bytes + form.modrm_offset + 1, form.length - form.modrm_offset - 1U);
+}
+
+void Emitter::emit_leave(ExitKind kind, std::uint64_t pc) {
+    Exit exit;
+    exit.kind = kind;
+    exit.block = block_index_;
+    exit.target = pc;
+    emit_exit_id(hot_, add_exit(exit));
+    hot_.jump(cache_.exit_thunk());
+}
+
+// The jump at `site` leaves the unit: to the driver, until it is linked.
+void Emitter::direct_exit(std::uint64_t site, std::uint64_t target) {
+    Exit exit;
+    exit.block = block_index_;
+    exit.target = target;
+    exit.site = site;
+    exit.stub = exit.linked = cold_.address;
+    emit_exit_id(cold_, add_exit(exit));
+    cold_.jump(cache_.exit_thunk());
+}
+
+std::uint32_t Emitter::add_exit(const Exit& exit) {
+    output_->exits.push_back(exit);
+    return kFirstExit + numbers_.exit + static_cast<std::uint32_t>(output_->exits.size() - 1);
+}
+
+void Emitter::emit_exit_id(Assembler& code, std::uint32_t exit) {
+    code.with_context(0xc7, 0, offsetof(Context, exit_id), false);
+    code.u32(exit);
+}
+
+}  // namespace assay::native

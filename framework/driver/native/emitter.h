@@ -1,0 +1,97 @@
+// Emits one planned unit.
+//
+// Emission is a function of the plan and of the addresses at which the code will run, so that
+// doing it again into a side buffer tells which target instruction a translated address belongs
+// to, and where the target's registers are there.
+#pragma once
+
+#include "framework/driver/native/scratch.h"
+
+#include <functional>
+
+namespace assay::native {
+
+class Emitter {
+  public:
+    struct Output {
+        std::vector<Exit> exits;           // block indexes count from the unit's first
+        std::vector<Block> blocks;
+        std::uint64_t indirect_jump = 0;
+    };
+    // Called before each target instruction of the plan is emitted.
+    using Observer = std::function<void(std::uint64_t address, unsigned block, unsigned instr,
+                                        const Scratch::State& state, bool counted)>;
+    struct Numbers {  // what the next unit gets
+        std::uint32_t block, instr, site, exit;
+    };
+
+    Emitter(const UnitPlan& plan, CodeCache& cache, const trace::Spec& spec,
+            const Numbers& numbers, Assembler hot, Assembler cold)
+        : plan_(plan), cache_(cache), spec_(spec), next_site_(numbers.site), numbers_(numbers),
+          hot_(hot), cold_(cold), scratch_(hot_, plan) {}
+    Emitter(const Emitter&) = delete;
+    Emitter& operator=(const Emitter&) = delete;
+
+    void emit(Output& output, TraceWriter* trace, const Observer& observer);
+    const Assembler& hot() const { return hot_; }
+    const Assembler& cold() const { return cold_; }
+
+  private:
+    struct Operands;  // of a reference check, see emit_references.cpp
+
+    void emit_block(unsigned index);
+    void emit_entry(const PlannedBlock& block, Block& record);
+    void emit_items(const PlannedBlock& block, unsigned position);
+    void emit_instruction(const Instruction& instruction, unsigned position);
+    void emit_copy(const Instruction& instruction, unsigned position);
+    void emit_absolute_copy(const Instruction& instruction);
+    void emit_based_copy(const Instruction& instruction, unsigned position);
+    void emit_flow(const PlannedBlock& block, const Instruction& last);
+    void emit_continuation(const PlannedBlock& block, std::uint64_t target);
+    void emit_counted(const Instruction& last);
+    void emit_push_return(std::uint64_t return_pc);
+    void emit_indirect(const Instruction& last);
+    void emit_return(const Instruction& last);
+    void emit_branch_target(const Instruction& last);
+    void emit_leave(ExitKind kind, std::uint64_t pc);
+    void direct_exit(std::uint64_t site, std::uint64_t target);
+    std::uint32_t add_exit(const Exit& exit);
+    void emit_exit_id(Assembler& code, std::uint32_t exit);
+
+    void emit_count(const Item& item);
+    void emit_fetch_check(Assembler& code, unsigned instr, bool flags_live);
+    void emit_fetch_record(std::uint64_t pc, std::uint32_t site, std::uint64_t back);
+    void emit_special(const Item& item);
+    void emit_data(const Item& item);
+    void emit_constant_reference(const Item& item, const MemoryReference& reference,
+                                 std::uint64_t address);
+    void emit_stack_reference(const Operands& operands);
+    void emit_general_reference(const Operands& operands);
+    void emit_unfiltered_reference(const Operands& operands);
+    void emit_misaligned(const Operands& operands, std::uint64_t back);
+    void emit_straddling_update(Assembler& code, unsigned a, unsigned b);
+    void emit_address(Assembler& code, unsigned reg, const Operands& operands);
+    void emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site);
+    void save_flags(Assembler& code, bool rax_free);
+    void restore_flags(Assembler& code, bool rax_free);
+    std::uint32_t new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand);
+    std::int32_t line_mask() const { return -static_cast<std::int32_t>(spec_.data.line_bytes); }
+    std::int32_t set_mask() const;
+    std::uint32_t global_instr(unsigned instr) const { return numbers_.instr + instr; }
+
+    const UnitPlan& plan_;
+    CodeCache& cache_;
+    const trace::Spec& spec_;
+    std::uint32_t next_site_;
+    Numbers numbers_;
+    Assembler hot_, cold_;
+    Scratch scratch_;
+    Output* output_ = nullptr;
+    TraceWriter* trace_ = nullptr;
+    const Observer* observer_ = nullptr;
+    unsigned block_index_ = 0;
+    unsigned next_item_ = 0;
+    bool counted_ = false;
+};
+
+}  // namespace assay::native

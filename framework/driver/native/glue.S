@@ -1,0 +1,135 @@
+# The border between the driver's C++ code and translated code. Offsets: see context.h.
+        .text
+
+        .set GPR, 0x00
+        .set RFLAGS, 0x80
+        .set ENTRY, 0x90
+        .set HOST_SP, 0x98
+        .set DRIVER_FS, 0xa0
+        .set TARGET_FS, 0xa8
+        .set VECTOR_MASK, 0xe0
+        .set VECTOR_STATE, 0x3000
+
+# void assay_enter(Context *context)
+        .globl assay_enter
+        .type assay_enter, @function
+assay_enter:
+        push %rbx
+        push %rbp
+        push %r12
+        push %r13
+        push %r14
+        push %r15
+        mov %rsp, HOST_SP(%rdi)
+        mov VECTOR_MASK(%rdi), %eax
+        xor %edx, %edx
+        xrstor64 VECTOR_STATE(%rdi)
+        rdfsbase %rax
+        mov %rax, DRIVER_FS(%rdi)
+        mov TARGET_FS(%rdi), %rax
+        wrfsbase %rax
+        pushq RFLAGS(%rdi)
+        popfq
+        mov GPR+0x00(%rdi), %rax
+        mov GPR+0x08(%rdi), %rcx
+        mov GPR+0x10(%rdi), %rdx
+        mov GPR+0x18(%rdi), %rbx
+        mov GPR+0x20(%rdi), %rsp
+        mov GPR+0x28(%rdi), %rbp
+        mov GPR+0x30(%rdi), %rsi
+        mov GPR+0x40(%rdi), %r8
+        mov GPR+0x48(%rdi), %r9
+        mov GPR+0x50(%rdi), %r10
+        mov GPR+0x58(%rdi), %r11
+        mov GPR+0x60(%rdi), %r12
+        mov GPR+0x68(%rdi), %r13
+        mov GPR+0x70(%rdi), %r14
+        mov GPR+0x78(%rdi), %r15
+        mov GPR+0x38(%rdi), %rdi
+        jmp *%gs:ENTRY
+        .globl assay_enter_end
+assay_enter_end:
+        .size assay_enter, . - assay_enter
+
+# Reached by a jump; returns to the caller of assay_enter.
+        .globl assay_exit
+        .type assay_exit, @function
+assay_exit:
+        mov %rax, %gs:GPR+0x00
+        mov %rcx, %gs:GPR+0x08
+        mov %rdx, %gs:GPR+0x10
+        mov %rbx, %gs:GPR+0x18
+        mov %rsp, %gs:GPR+0x20
+        mov %rbp, %gs:GPR+0x28
+        mov %rsi, %gs:GPR+0x30
+        mov %rdi, %gs:GPR+0x38
+        mov %r8, %gs:GPR+0x40
+        mov %r9, %gs:GPR+0x48
+        mov %r10, %gs:GPR+0x50
+        mov %r11, %gs:GPR+0x58
+        mov %r12, %gs:GPR+0x60
+        mov %r13, %gs:GPR+0x68
+        mov %r14, %gs:GPR+0x70
+        mov %r15, %gs:GPR+0x78
+        mov %gs:HOST_SP, %rsp
+        pushfq
+        popq %gs:RFLAGS
+        cld
+        mov %gs:VECTOR_MASK, %eax
+        xor %edx, %edx
+        xsaveopt64 %gs:VECTOR_STATE
+        rdfsbase %rax
+        mov %rax, %gs:TARGET_FS
+        mov %gs:DRIVER_FS, %rax
+        wrfsbase %rax
+        pop %r15
+        pop %r14
+        pop %r13
+        pop %r12
+        pop %rbp
+        pop %rbx
+        ret
+        .size assay_exit, . - assay_exit
+
+# long assay_interruptible_syscall(const volatile int *pending, long number, const long *arguments)
+        .globl assay_interruptible_syscall
+        .type assay_interruptible_syscall, @function
+assay_interruptible_syscall:
+        push %rbx
+        push %rbp
+        mov %rdi, %rbx
+        mov %rsi, %rax
+        mov %rdx, %rbp
+        mov 0x00(%rbp), %rdi
+        mov 0x08(%rbp), %rsi
+        mov 0x10(%rbp), %rdx
+        mov 0x18(%rbp), %r10
+        mov 0x20(%rbp), %r8
+        mov 0x28(%rbp), %r9
+        .globl assay_syscall_begin
+assay_syscall_begin:
+        cmpl $0, (%rbx)
+        jnz assay_syscall_interrupted
+        syscall
+        .globl assay_syscall_end
+assay_syscall_end:
+        pop %rbp
+        pop %rbx
+        ret
+        .globl assay_syscall_interrupted
+assay_syscall_interrupted:
+        mov $-4, %rax
+        pop %rbp
+        pop %rbx
+        ret
+        .size assay_interruptible_syscall, . - assay_interruptible_syscall
+
+# Signal handlers return here: rt_sigreturn(2).
+        .globl assay_signal_return
+        .type assay_signal_return, @function
+assay_signal_return:
+        mov $15, %eax
+        syscall
+        .size assay_signal_return, . - assay_signal_return
+
+        .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,269 @@
+// The target's system calls: most go to the kernel as they are; those that concern what the
+// driver keeps itself (memory that is executable, the program break, signals, fs, new processes)
+// are emulated or watched.
+#include "framework/driver/native/process.h"
+
+#include <array>
+#include <asm/prctl.h>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace assay::native {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+std::uint64_t page_up(std::uint64_t value) { return (value + kPage - 1) & ~(kPage - 1); }
+
+struct Call {
+    Process& process;
+    long number;
+    std::array<long, 6> arguments;
+
+    std::uint64_t unsigned_argument(unsigned i) const {
+        return static_cast<std::uint64_t>(arguments[i]);
+    }
+    template <typename T>
+    T* pointer(unsigned i) const {
+        return reinterpret_cast<T*>(arguments[i]);
+    }
+};
+
+long pass_on(const Call& call) {
+    return assay_interruptible_syscall(call.process.signals.pending_flag(), call.number,
+                                       call.arguments.data());
+}
+
+bool is_error(long result) { return static_cast<unsigned long>(result) > -4096UL; }
+
+// --- Memory.
+
+// The kernel's break belongs to the driver; the target's follows its program.
+long do_break(const Call& call) {
+    Process& process = call.process;
+    const std::uint64_t wanted = call.unsigned_argument(0);
+    const std::uint64_t mapped = page_up(process.break_end);
+    if (wanted < process.program.break_start) return static_cast<long>(process.break_end);
+    if (page_up(wanted) > mapped) {
+        void* got = mmap(reinterpret_cast<void*>(mapped), page_up(wanted) - mapped,
+                         PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        if (got != reinterpret_cast<void*>(mapped)) {
+            if (got != MAP_FAILED) munmap(got, page_up(wanted) - mapped);
+            return static_cast<long>(process.break_end);
+        }
+    } else if (page_up(wanted) < mapped) {
+        munmap(reinterpret_cast<void*>(page_up(wanted)), mapped - page_up(wanted));
+    }
+    process.break_end = wanted;
+    return static_cast<long>(wanted);
+}
+
+void forget_executable(Process& process, std::uint64_t start, std::uint64_t end) {
+    if (!process.memory.remove(start, end)) return;
+    process.trace.unmapped(start, end);
+    process.code_changed();
+}
+
+void note_executable(const Call& call, std::uint64_t start, std::uint64_t end, int fd,
+                     std::uint64_t offset, bool writable) {
+    call.process.memory.add(start, end, writable);
+    if (fd < 0) return;
+    std::array<char, 64> link{};
+    std::array<char, 4096> path{};
+    std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
+    const ssize_t length = readlink(link.data(), path.data(), path.size() - 1);
+    if (length > 0)
+        call.process.trace.mapped(start, end, offset,
+                                  std::string_view(path.data(), static_cast<std::size_t>(length)));
+}
+
+long do_map(const Call& call) {
+    const long result = pass_on(call);
+    if (is_error(result)) return result;
+    const auto start = static_cast<std::uint64_t>(result);
+    const std::uint64_t end = start + page_up(call.unsigned_argument(1));
+    forget_executable(call.process, start, end);
+    if (call.arguments[2] & PROT_EXEC) {
+        const bool anonymous = call.arguments[3] & MAP_ANONYMOUS;
+        note_executable(call, start, end, anonymous ? -1 : static_cast<int>(call.arguments[4]),
+                        call.unsigned_argument(5), call.arguments[2] & PROT_WRITE);
+    }
+    return result;
+}
+
+long do_unmap(const Call& call) {
+    const long result = pass_on(call);
+    if (!is_error(result))
+        forget_executable(call.process, call.unsigned_argument(0),
+                          call.unsigned_argument(0) + page_up(call.unsigned_argument(1)));
+    return result;
+}
+
+long do_protect(const Call& call) {
+    const long result = pass_on(call);
+    if (is_error(result)) return result;
+    const std::uint64_t start = call.unsigned_argument(0);
+    const std::uint64_t end = start + page_up(call.unsigned_argument(1));
+    if (call.process.memory.remove(start, end)) call.process.code_changed();
+    if (call.arguments[2] & PROT_EXEC)
+        call.process.memory.add(start, end, call.arguments[2] & PROT_WRITE);
+    return result;
+}
+
+long do_remap(const Call& call) {
+    const long result = pass_on(call);
+    if (!is_error(result))
+        forget_executable(call.process, call.unsigned_argument(0),
+                          call.unsigned_argument(0) + page_up(call.unsigned_argument(1)));
+    return result;
+}
+
+// --- Processes.
+
+long do_arch_prctl(const Call& call) {
+    Context& context = *call.process.context;
+    switch (call.arguments[0]) {
+        case ARCH_SET_FS: context.target_fs = call.unsigned_argument(1); return 0;
+        case ARCH_GET_FS: *call.pointer<std::uint64_t>(1) = context.target_fs; return 0;
+        case ARCH_GET_GS: *call.pointer<std::uint64_t>(1) = 0; return 0;
+        case ARCH_SET_GS:
+            call.process.refuse("arch_prctl(ARCH_SET_GS): programs that use the gs segment "
+                                "are not supported");
+        default: return -EINVAL;
+    }
+}
+
+// A child goes on in translation, but is not profiled: it must not write into this process's
+// trace. vfork and posix_spawn share the parent's memory; a child of its own memory and a parent
+// that waits are all that they promise (vfork(2), NOTES).
+long do_clone(const Call& call, std::uint64_t flags, std::uint64_t stack, long parent_tid,
+              long child_tid, long tls) {
+    if (flags & CLONE_VM && !(flags & CLONE_VFORK))
+        call.process.refuse("clone: programs with several threads are not supported yet");
+    const std::uint64_t passed = flags & ~static_cast<std::uint64_t>(CLONE_VM | CLONE_SETTLS);
+    const long pid = syscall(SYS_clone, passed, 0, parent_tid, child_tid, 0);
+    if (pid < 0) return -errno;
+    if (pid == 0) {
+        call.process.trace.detach();
+        if (stack != 0) call.process.context->gpr[RSP] = stack;
+        if (flags & CLONE_SETTLS)
+            call.process.context->target_fs = static_cast<std::uint64_t>(tls);
+    }
+    return pid;
+}
+
+long do_execute(const Call& call) {
+    Process& process = call.process;
+    if (!process.trace.detached()) {
+        const char* path = call.pointer<const char>(call.number == SYS_execveat ? 1 : 0);
+        process.trace.message(std::string("the program replaced itself by ") +
+                              (path ? path : "?") + ", which runs without being profiled");
+        process.trace.set_state(trace::DriverState::kFinished);
+    }
+    process.signals.give_mask_to_kernel();
+    const long result = pass_on(call);
+    process.signals.restore_mask_in_kernel();
+    if (!process.trace.detached()) process.trace.set_state(trace::DriverState::kRunning);
+    return result;
+}
+
+// --- Files that show the driver instead of the target.
+
+bool is_own_executable(const char* path) {
+    std::array<char, 64> own{};
+    std::snprintf(own.data(), own.size(), "/proc/%d/exe", getpid());
+    return path && (std::strcmp(path, "/proc/self/exe") == 0 ||
+                    std::strcmp(path, "/proc/thread-self/exe") == 0 ||
+                    std::strcmp(path, own.data()) == 0);
+}
+
+long do_readlink(const Call& call, unsigned path_argument) {
+    if (!is_own_executable(call.pointer<const char>(path_argument))) return pass_on(call);
+    const std::string& path = call.process.program.path;
+    const std::size_t length =
+        std::min<std::size_t>(path.size(), call.unsigned_argument(path_argument + 2));
+    std::memcpy(call.pointer<char>(path_argument + 1), path.data(), length);
+    return static_cast<long>(length);
+}
+
+long do_open(Call call, unsigned path_argument) {
+    if (is_own_executable(call.pointer<const char>(path_argument)))
+        call.arguments[path_argument] = reinterpret_cast<long>(call.process.program.path.c_str());
+    return pass_on(call);
+}
+
+long dispatch(const Call& call) {
+    Signals& signals = call.process.signals;
+    switch (call.number) {
+        case SYS_brk: return do_break(call);
+        case SYS_mmap: return do_map(call);
+        case SYS_munmap: return do_unmap(call);
+        case SYS_mprotect: return do_protect(call);
+        case SYS_mremap: return do_remap(call);
+        case SYS_arch_prctl: return do_arch_prctl(call);
+        case SYS_rseq: return -ENOSYS;    // the driver's libc has registered its own
+        case SYS_clone3: return -ENOSYS;  // libc falls back to clone
+        case SYS_fork: return do_clone(call, SIGCHLD, 0, 0, 0, 0);
+        case SYS_vfork: return do_clone(call, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+        case SYS_clone:
+            return do_clone(call, call.unsigned_argument(0), call.unsigned_argument(1),
+                            call.arguments[2], call.arguments[3], call.arguments[4]);
+        case SYS_execve:
+        case SYS_execveat: return do_execute(call);
+        case SYS_rt_sigaction:
+            if (call.arguments[3] != 8) return -EINVAL;
+            return signals.set_action(static_cast<int>(call.arguments[0]),
+                                      call.pointer<const KernelAction>(1),
+                                      call.pointer<KernelAction>(2));
+        case SYS_rt_sigprocmask:
+            return signals.set_mask(static_cast<int>(call.arguments[0]),
+                                    call.pointer<const std::uint64_t>(1),
+                                    call.pointer<std::uint64_t>(2), call.unsigned_argument(3));
+        case SYS_sigaltstack:
+            return signals.set_stack(call.pointer<const stack_t>(0), call.pointer<stack_t>(1));
+        case SYS_rt_sigsuspend:
+            return signals.suspend(call.pointer<const std::uint64_t>(0),
+                                   call.unsigned_argument(1));
+        case SYS_readlink: return do_readlink(call, 0);
+        case SYS_readlinkat: return do_readlink(call, 1);
+        case SYS_open: return do_open(call, 0);
+        case SYS_openat: return do_open(call, 1);
+        case SYS_exit:
+        case SYS_exit_group: call.process.finish(static_cast<int>(call.arguments[0]));
+        default: return pass_on(call);
+    }
+}
+
+}  // namespace
+
+void do_syscall(Process& process, std::uint64_t syscall_pc) {
+    constexpr std::uint64_t kSyscallBytes = 2;
+    Context& context = *process.context;
+    const Call call{process,
+                    static_cast<long>(context.gpr[RAX]),
+                    {static_cast<long>(context.gpr[RDI]), static_cast<long>(context.gpr[RSI]),
+                     static_cast<long>(context.gpr[RDX]), static_cast<long>(context.gpr[R10]),
+                     static_cast<long>(context.gpr[R8]), static_cast<long>(context.gpr[R9])}};
+    context.pc = syscall_pc + kSyscallBytes;
+    if (call.number == SYS_rt_sigreturn) {
+        process.signals.return_from_handler();
+        return;
+    }
+    context.gpr[RCX] = context.pc;
+    context.gpr[R11] = context.rflags;
+    const long result = dispatch(call);
+    if (result == -EINTR && process.signals.restarts(call.number)) {
+        context.pc = syscall_pc;
+        return;
+    }
+    context.gpr[RAX] = static_cast<std::uint64_t>(result);
+}
+
+}  // namespace assay::native

@@ -1,0 +1,49 @@
+// Translates units: copies the target's instructions, rewrites what depends on their position,
+// and emits the instrumentation that the trace specification asks for.
+#pragma once
+
+#include "framework/driver/native/scratch.h"
+
+#include <string>
+
+namespace assay::native {
+
+// The target's state at a fault in translated code.
+struct FaultState {
+    bool known = false;
+    std::uint64_t pc = 0;         // of the faulting instruction
+    Scratch::State scratch;
+    std::uint32_t block = 0;      // in the trace's block table
+    std::uint32_t executed = 0;   // instructions of the block, the faulting one included
+    bool counted = false;         // whether the block's counter has been incremented
+};
+
+class Translator {
+  public:
+    Translator(const MemoryMap& memory, CodeCache& cache, TraceWriter& trace)
+        : memory_(memory), cache_(cache), trace_(trace), planner_(decoder_, memory, cache, trace) {}
+
+    // Translates the code at `pc`, which has no translation yet. Returns its block, or nullptr
+    // if there is no valid instruction.
+    Block* translate(std::uint64_t pc);
+    // What the target's state is when translated code faults at `host_pc`: the unit is
+    // translated again, aside, up to there.
+    FaultState recover(std::uint64_t host_pc);
+    // Forgets all translations.
+    void flush();
+    // The mnemonic of the instruction at `pc`.
+    std::string describe(std::uint64_t pc);
+
+    Planner& planner() { return planner_; }
+    Decoder& decoder() { return decoder_; }
+
+  private:
+    const MemoryMap& memory_;
+    CodeCache& cache_;
+    TraceWriter& trace_;
+    Decoder decoder_;
+    Planner planner_;
+    UnitPlan plan_;
+};
+
+}  // namespace assay::native
