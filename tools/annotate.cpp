@@ -8,7 +8,6 @@
 #include "tools/annotate_table.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <algorithm>
 #include <numeric>
 
@@ -16,11 +15,20 @@ namespace assay::annotate {
 
 namespace {
 
-// A sort event by its index, and the smallest count that makes a function worth showing.
+// A sort event by its index, and the percentage of its total that makes a function worth showing.
 struct SortColumn {
     std::size_t event;
     std::optional<double> percent;
 };
+
+std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
+    std::string out;
+    for (const std::string& part : parts) {
+        if (!out.empty()) out += separator;
+        out += part;
+    }
+    return out;
+}
 
 std::vector<std::string> event_names(const events::Header& header) {
     std::vector<std::string> names;
@@ -35,7 +43,7 @@ std::size_t event_index(std::string_view option, const std::string& name,
     if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
     const std::string near = nearest(name, names);
     throw Error(fmt::format("{}: the profile has no event '{}'; it has {}{}", option, name,
-                            fmt::join(names, " "),
+                            joined(names, " "),
                             near.empty() ? "" : fmt::format("; did you mean {}?", near)));
 }
 
@@ -68,7 +76,7 @@ std::string thresholds(const std::vector<SortColumn>& sort, const events::Header
         if (column.percent)
             parts.push_back(
                 fmt::format("{}% of {}", *column.percent, header.events[column.event].name));
-    return fmt::format("those with at least {}", fmt::join(parts, " or "));
+    return fmt::format("those with at least {}", joined(parts, " or "));
 }
 
 // "Name:   value" with the values of all lines of the header in one column; further values of the
@@ -81,7 +89,8 @@ class Facts {
         std::size_t width = 0;
         for (const auto& [name, value] : facts_) width = std::max(width, name.size() + 1);
         for (const auto& [name, value] : facts_)
-            output.write(fmt::format("{:{}}  {}\n", name.empty() ? "" : name + ":", width, value));
+            output.write(
+                fmt::format("{}  {}\n", padded(name.empty() ? "" : name + ":", width), value));
         output.write("\n");
     }
 
@@ -108,9 +117,9 @@ void write_header(const Options& options, const Profile& profile,
     for (const auto& [name, text] : header.descriptions) facts.add(name, text);
     add_list(facts, "Command", profile.commands());
     add_list(facts, options.profiles.size() == 1 ? "File" : "Files", options.profiles);
-    facts.add("Events recorded", fmt::format("{}", fmt::join(names, " ")));
-    facts.add("Events shown", fmt::format("{}", fmt::join(shown_names, " ")));
-    facts.add("Sorted by", fmt::format("{}", fmt::join(sort_names, " ")));
+    facts.add("Events recorded", joined(names, " "));
+    facts.add("Events shown", joined(shown_names, " "));
+    facts.add("Sorted by", joined(sort_names, " "));
     facts.add("Functions", thresholds(sort, header));
     add_list(facts, "Include", options.include_dirs);
     add_list(facts, "Sources named", options.sources);
@@ -132,7 +141,7 @@ void write_legend(const Columns& columns, Output& output) {
     for (const std::size_t index : columns.shown) {
         const events::Event& event = columns.header.events[index];
         if (event.description.empty()) continue;
-        output.write(fmt::format("{:{}}  {}\n", event.name, width, event.description));
+        output.write(fmt::format("{}  {}\n", padded(event.name, width), event.description));
     }
     output.write("\n");
 }
@@ -157,7 +166,7 @@ void write_totals(const Columns& columns, Output& output) {
         width = std::max(width, derived.name.size());
     for (const events::Derived& derived : columns.header.derived)
         output.write(
-            fmt::format("{:{}}  {}\n", derived.name, width, derived_value(derived, columns)));
+            fmt::format("{}  {}\n", padded(derived.name, width), derived_value(derived, columns)));
     output.write("\n");
 }
 

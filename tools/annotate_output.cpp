@@ -7,6 +7,12 @@
 
 namespace assay::annotate {
 
+std::string padded(std::string_view text, std::size_t width) {
+    std::string out(text);
+    if (out.size() < width) out.append(width - out.size(), ' ');
+    return out;
+}
+
 void Output::section(std::string_view title) {
     const std::string rule(80, '-');
     write(rule + "\n-- " + std::string(title) + "\n" + rule + "\n");

@@ -7,6 +7,9 @@
 
 namespace assay::annotate {
 
+// The text and blanks behind it up to that width.
+std::string padded(std::string_view text, std::size_t width);
+
 class Output {
   public:
     explicit Output(std::FILE* stream) : stream_(stream) {}

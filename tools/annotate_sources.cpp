@@ -59,6 +59,11 @@ bool is_newer(const fs::path& source, const std::string& profile) {
     return !error && source_time > profile_time;
 }
 
+// Stands where lines are left out, or at their end; the line given is the next one.
+std::string gap(std::size_t line) {
+    return fmt::format("-- line {} {}\n", line, std::string(40, '-'));
+}
+
 class SourceWriter {
   public:
     SourceWriter(const Options& options, const Columns& columns, Output& output)
@@ -126,7 +131,7 @@ void SourceWriter::write_ranges(const std::vector<std::string_view>& text,
         const std::size_t context = options_.context;
         const std::size_t first =
             std::max(next, line->line > context ? line->line - context : std::size_t{1});
-        if (first != next) output_.write(fmt::format("-- line {} {:-<40}\n", first, ""));
+        if (first != next) output_.write(gap(first));
         for (next = first; next < line->line; ++next)
             output_.write(table.empty_row(text[next - 1]));
         write_line(table, line->counts, text[next++ - 1]);
@@ -135,8 +140,7 @@ void SourceWriter::write_ranges(const std::vector<std::string_view>& text,
         const std::size_t end = std::min({line->line + context + 1, following, text.size() + 1});
         for (; next < end; ++next) output_.write(table.empty_row(text[next - 1]));
     }
-    if (!lines.empty() && next <= text.size())
-        output_.write(fmt::format("-- line {} {:-<40}\n", next, ""));
+    if (!lines.empty() && next <= text.size()) output_.write(gap(next));
 }
 
 void SourceWriter::write_line(const Table& table, Counts counts, std::string_view text) {

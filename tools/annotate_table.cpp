@@ -42,7 +42,7 @@ void Table::fit(Counts counts) {
 std::string Table::heading(std::string_view text) const {
     std::string out;
     for (std::size_t i = 0; i < widths_.size(); ++i)
-        out += fmt::format("{:>{}}{:{}}  ", columns_.header.events[columns_.shown[i]].name,
+        out += fmt::format("{:>{}}{:<{}}  ", columns_.header.events[columns_.shown[i]].name,
                            widths_[i].count, "", widths_[i].percentage);
     if (text.empty()) out.erase(out.find_last_not_of(' ') + 1);
     return out.append(text).append("\n");

@@ -5,6 +5,7 @@
 #include "framework/events/lexical.h"
 #include "framework/support/error.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -90,35 +91,37 @@ void append_attribute(std::string& out, std::string_view key, std::string_view v
 std::string standard_header(const Header& header) {
     std::string out;
     for (const auto& [name, text] : header.descriptions)
-        out += "desc: " + free_text(name) + ": " + free_text(text) + "\n";
+        out += fmt::format("desc: {}: {}\n", free_text(name), free_text(text));
     if (header.descriptions.empty()) out += "desc: Profile: written by assay\n";
-    out += "cmd: " + replaced(free_text(header.command), "desc:", "desc\\:") + "\nevents:";
-    for (const Event& event : header.events) out += " " + event.name;
+    const std::string command = replaced(free_text(header.command), "desc:", "desc\\:");
+    out += fmt::format("cmd: {}\nevents:", command);
+    for (const Event& event : header.events) out += fmt::format(" {}", event.name);
     return out += '\n';
 }
 
 std::string extended_header(const Header& header) {
-    std::string out = "fl=#! version " + std::to_string(kFormatVersion) + "\n";
-    if (header.pid != 0) out += "fl=#! pid " + std::to_string(header.pid) + "\n";
+    std::string out = fmt::format("fl=#! version {}\n", kFormatVersion);
+    if (header.pid != 0) out += fmt::format("fl=#! pid {}\n", header.pid);
     for (const Event& event : header.events) {
-        out += "fl=#! event " + event.name;
+        out += fmt::format("fl=#! event {}", event.name);
         append_attribute(out, "unit", event.unit);
         append_attribute(out, "profiler", event.profiler);
-        if (!event.description.empty()) out += " " + quoted(free_text(event.description));
+        if (!event.description.empty())
+            out += fmt::format(" {}", quoted(free_text(event.description)));
         out += '\n';
     }
     for (const Derived& derived : header.derived) {
-        out += "fl=#! derived " + quoted(derived.name);
+        out += fmt::format("fl=#! derived {}", quoted(derived.name));
         append_attribute(out, "unit", derived.unit);
-        out += " = " + free_text(derived.formula) + "\n";
+        out += fmt::format(" = {}\n", free_text(derived.formula));
     }
     for (std::size_t i = 0; i < header.objects.size(); ++i) {
-        out += "fl=#! object " + std::to_string(i) + " " + word(header.objects[i].path);
+        out += fmt::format("fl=#! object {} {}", i, word(header.objects[i].path));
         append_attribute(out, "build-id", header.objects[i].build_id);
         out += '\n';
     }
     if (!header.incomplete.empty())
-        out += "fl=#! incomplete " + free_text(header.incomplete) + "\n";
+        out += fmt::format("fl=#! incomplete {}\n", free_text(header.incomplete));
     return out;
 }
 
