@@ -9,6 +9,8 @@ namespace assay::native {
 namespace {
 
 constexpr std::uint64_t kCacheBytes = 512 * trace::kMiB;
+constexpr std::uint64_t kWindowBytes = 768 * trace::kMiB;
+constexpr std::uint64_t kLargePage = 2 * trace::kMiB;
 constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
 
 std::size_t hash_pc(std::uint64_t pc) { return (pc * 0x9e3779b97f4a7c15ULL) >> 32; }
@@ -35,12 +37,13 @@ void emit_indirect_jump(Assembler& code) {
                      false);
 }
 
-bool CodeCache::initialise(Context& context, const trace::LineFilter& fetch_filter) {
-    context_ = &context;
-    fetch_filter_ = fetch_filter;
-    void* memory = mmap(nullptr, kCacheBytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+bool CodeCache::reserve() {
+    void* window = mmap(nullptr, kWindowBytes + kCacheBytes, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
+    if (window == MAP_FAILED) return false;
+    window_ = reinterpret_cast<std::uint64_t>(window);
+    void* memory = static_cast<char*>(window) + kWindowBytes;
+    if (mprotect(memory, kCacheBytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return false;
     madvise(memory, kCacheBytes, MADV_HUGEPAGE);
     base_ = reinterpret_cast<std::uint64_t>(memory);
     size_ = kCacheBytes;
@@ -48,12 +51,22 @@ bool CodeCache::initialise(Context& context, const trace::LineFilter& fetch_filt
     cold = base_ + kCacheBytes / 2;
     hot_end_ = cold;
     cold_end_ = base_ + kCacheBytes;
+    return true;
+}
+
+std::uint64_t CodeCache::open_window() {
+    munmap(reinterpret_cast<void*>(window_), kWindowBytes);
+    return (window_ + kLargePage - 1) & ~(kLargePage - 1);
+}
+
+void CodeCache::initialise(Context& context, const trace::LineFilter& fetch_filter) {
+    context_ = &context;
+    fetch_filter_ = fetch_filter;
     emit_thunks();
     hot_start_ = hot;
     cold_start_ = cold;
     table_.assign(1U << 16, kNoBlock);
     std::fill_n(context.indirect_table, kIndirectEntries, indirect_miss_);
-    return true;
 }
 
 void CodeCache::emit_thunks() {

@@ -57,8 +57,13 @@ void emit_indirect_jump(Assembler& code);
 
 class CodeCache {
   public:
-    // Reserves the memory and emits the common thunks. False if there is no memory.
-    bool initialise(Context& context, const trace::LineFilter& fetch_filter);
+    // Reserves the memory, and a window of address space right below it for the program and its
+    // libraries: what lies there is in reach of 32-bit displacements. False if there is none.
+    bool reserve();
+    // Gives the window up to the program's mappings. Returns where it begins.
+    std::uint64_t open_window();
+    // Emits the common thunks.
+    void initialise(Context& context, const trace::LineFilter& fetch_filter);
 
     Block* find(std::uint64_t pc);
     std::uint32_t index_of(const Block& block) const {
@@ -93,7 +98,6 @@ class CodeCache {
     bool nearly_full() const;
     // Changes with each flush.
     std::uint32_t generation() const { return generation_; }
-    std::uint64_t base() const { return base_; }
 
     std::uint64_t hot = 0, cold = 0;      // where the next unit goes
     std::uint64_t exit_thunk() const { return exit_thunk_; }
@@ -104,7 +108,7 @@ class CodeCache {
 
     Context* context_ = nullptr;
     trace::LineFilter fetch_filter_{};
-    std::uint64_t base_ = 0, size_ = 0, hot_end_ = 0, cold_end_ = 0;
+    std::uint64_t window_ = 0, base_ = 0, size_ = 0, hot_end_ = 0, cold_end_ = 0;
     std::uint64_t hot_start_ = 0, cold_start_ = 0;
     std::uint32_t generation_ = 0;
     std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0;

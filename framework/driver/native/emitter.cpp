@@ -320,6 +320,7 @@ void Emitter::direct_exit(std::uint64_t site, std::uint64_t target) {
     exit.target = target;
     exit.site = site;
     exit.stub = exit.linked = cold_.address;
+    hot_.patch(site, exit.stub);
     emit_exit_id(cold_, add_exit(exit));
     cold_.jump(cache_.exit_thunk());
 }

@@ -58,12 +58,11 @@ bool Process::initialise(int segment_fd) {
                    "driver needs\n", stderr);
         return false;
     }
+    if (!cache.reserve()) return false;
     context = trace.attach(segment_fd);
-    if (context == nullptr || !cache.initialise(*context, trace.spec().captures &
-                                                                  trace::kCaptureFetches
-                                                              ? trace.spec().fetch
-                                                              : trace::LineFilter{}))
-        return false;
+    if (context == nullptr) return false;
+    const bool fetches = trace.captures(trace::kCaptureFetches);
+    cache.initialise(*context, fetches ? trace.spec().fetch : trace::LineFilter{});
     close(segment_fd);
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
     context->vector_mask = vector_components();
@@ -76,9 +75,7 @@ bool Process::initialise(int segment_fd) {
 
 void Process::load(const std::string& path, const std::vector<std::string>& argv,
                    char** environment) {
-    constexpr std::uint64_t kBelowCache = 768 * trace::kMiB;
-    const std::uint64_t base = (cache.base() - kBelowCache) & ~(2 * trace::kMiB - 1);
-    const LoadError error = load_program(path, base, memory, trace, program);
+    const LoadError error = load_program(path, cache.open_window(), memory, trace, program);
     if (error.exit_status != 0) refuse(error.reason, error.exit_status);
     note_vdso(memory, trace);
     break_end = program.break_start;

@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
+#include <cstdio>
+#include <cstdlib>
 #include <unistd.h>
 
 namespace assay::native {
@@ -389,6 +391,7 @@ bool Signals::restarts(long number) const {
 }
 
 void Signals::die_of(int number) {
+    if (getenv("ASSAY_DEBUG")) fprintf(stderr, "die %d pc %lx addr %p rsp %lx fault %d\n", number, process_.context->pc, info_.si_addr, process_.context->gpr[RSP], fault_);
     process_.trace.set_state(trace::DriverState::kFinished);
     const KernelAction standard{};
     kernel_action(number, &standard);

@@ -158,8 +158,8 @@ std::uint16_t Planner::flags_after(const Instruction& last) {
 }
 
 void Planner::analyse(UnitPlan& plan) {
-    plan.flags_live.resize(plan.instructions.size() + 1);
-    plan.gprs_live.resize(plan.instructions.size() + 1);
+    plan.flags_live.assign(plan.instructions.size(), kArithmeticFlags);
+    plan.gprs_live.assign(plan.instructions.size(), kAllGprs);
     if (trace_.spec().captures == 0) return;
     for (PlannedBlock& block : plan.blocks)
         analyse_block(plan, block, flags_after(plan.instructions[block.first + block.count - 1U]));
