@@ -75,13 +75,15 @@ class AddressesNotRandomized {
                 system_reason(errno)));
     }
     ~AddressesNotRandomized() {
-        if (before_ >= 0) personality(static_cast<unsigned long>(before_));
+        // Not in the child, which keeps it for its exec.
+        if (before_ >= 0 && getpid() == parent_) personality(static_cast<unsigned long>(before_));
     }
     AddressesNotRandomized(const AddressesNotRandomized&) = delete;
     AddressesNotRandomized& operator=(const AddressesNotRandomized&) = delete;
 
   private:
     int before_;
+    pid_t parent_ = getpid();
 };
 
 }  // namespace
