@@ -5,9 +5,9 @@
 #include "framework/events/lexical.h"
 #include "framework/support/error.h"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <set>
 #include <vector>
 
@@ -81,9 +81,13 @@ void append_counts(std::string& out, std::span<const std::uint64_t> counts) {
     out += '\n';
 }
 
+void append(std::string& out, std::initializer_list<std::string_view> parts) {
+    for (const std::string_view part : parts) out += part;
+}
+
 void append_attribute(std::string& out, std::string_view key, std::string_view value) {
     if (value.empty()) return;
-    out.append(" ").append(key).append("=").append(word(value));
+    append(out, {" ", key, "=", word(value)});
 }
 
 // What Cachegrind's files have, too. cg_merge wants at least one desc: line; cg_annotate 3.19
@@ -91,37 +95,37 @@ void append_attribute(std::string& out, std::string_view key, std::string_view v
 std::string standard_header(const Header& header) {
     std::string out;
     for (const auto& [name, text] : header.descriptions)
-        out += fmt::format("desc: {}: {}\n", free_text(name), free_text(text));
+        append(out, {"desc: ", free_text(name), ": ", free_text(text), "\n"});
     if (header.descriptions.empty()) out += "desc: Profile: written by assay\n";
     const std::string command = replaced(free_text(header.command), "desc:", "desc\\:");
-    out += fmt::format("cmd: {}\nevents:", command);
-    for (const Event& event : header.events) out += fmt::format(" {}", event.name);
+    append(out, {"cmd: ", command, "\nevents:"});
+    for (const Event& event : header.events) append(out, {" ", event.name});
     return out += '\n';
 }
 
 std::string extended_header(const Header& header) {
-    std::string out = fmt::format("fl=#! version {}\n", kFormatVersion);
-    if (header.pid != 0) out += fmt::format("fl=#! pid {}\n", header.pid);
+    std::string out;
+    append(out, {"fl=#! version ", std::to_string(kFormatVersion), "\n"});
+    if (header.pid != 0) append(out, {"fl=#! pid ", std::to_string(header.pid), "\n"});
     for (const Event& event : header.events) {
-        out += fmt::format("fl=#! event {}", event.name);
+        append(out, {"fl=#! event ", event.name});
         append_attribute(out, "unit", event.unit);
         append_attribute(out, "profiler", event.profiler);
-        if (!event.description.empty())
-            out += fmt::format(" {}", quoted(free_text(event.description)));
+        if (!event.description.empty()) append(out, {" ", quoted(free_text(event.description))});
         out += '\n';
     }
     for (const Derived& derived : header.derived) {
-        out += fmt::format("fl=#! derived {}", quoted(derived.name));
+        append(out, {"fl=#! derived ", quoted(derived.name)});
         append_attribute(out, "unit", derived.unit);
-        out += fmt::format(" = {}\n", free_text(derived.formula));
+        append(out, {" = ", free_text(derived.formula), "\n"});
     }
     for (std::size_t i = 0; i < header.objects.size(); ++i) {
-        out += fmt::format("fl=#! object {} {}", i, word(header.objects[i].path));
+        append(out, {"fl=#! object ", std::to_string(i), " ", word(header.objects[i].path)});
         append_attribute(out, "build-id", header.objects[i].build_id);
         out += '\n';
     }
     if (!header.incomplete.empty())
-        out += fmt::format("fl=#! incomplete {}\n", free_text(header.incomplete));
+        append(out, {"fl=#! incomplete ", free_text(header.incomplete), "\n"});
     return out;
 }
 

@@ -47,8 +47,8 @@ class Recorder final : public Handler {
     }
     static std::string numbers(std::span<const std::uint64_t> counts) {
         std::string out = ":";
-        for (const std::uint64_t count : counts) out += " " + std::to_string(count);
-        return out + "\n";
+        for (const std::uint64_t count : counts) out.append(" ").append(std::to_string(count));
+        return out.append("\n");
     }
 };
 
