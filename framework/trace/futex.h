@@ -1,12 +1,12 @@
 // futex(2) between processes that share memory.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <ctime>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <atomic>
+#include <cstdint>
+#include <ctime>
 
 namespace assay::trace {
 

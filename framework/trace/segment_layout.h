@@ -72,11 +72,11 @@ static_assert(sizeof(Control) <= 4096);
 // --- Event log: rare events, in order. Each is an EventHeader and its body, padded to 8 bytes.
 
 enum class EventType : std::uint32_t {
-    kMapped = 1,   // MappedEvent, then the path without a final zero byte
-    kPartial = 2,  // PartialEvent
-    kMessage = 3,  // text for the user
-    kRefused = 4,  // text: why the driver stops; its exit status is 125
-    kUnmapped = 5, // UnmappedEvent
+    kMapped = 1,    // MappedEvent, then the path without a final zero byte
+    kPartial = 2,   // PartialEvent
+    kMessage = 3,   // text for the user
+    kRefused = 4,   // text: why the driver stops; its exit status is 125
+    kUnmapped = 5,  // UnmappedEvent
 };
 
 struct EventHeader {

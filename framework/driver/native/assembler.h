@@ -45,8 +45,7 @@ class Assembler {
     void with_context(unsigned opcode, unsigned reg, std::size_t offset, bool wide = true,
                       std::uint8_t base = kNoGpr) {
         u8(0x65);
-        with_memory(opcode, reg, Address{base, kNoGpr, 1, static_cast<std::int32_t>(offset)},
-                    wide);
+        with_memory(opcode, reg, Address{base, kNoGpr, 1, static_cast<std::int32_t>(offset)}, wide);
     }
     void load_context(unsigned reg, std::size_t offset) { with_context(0x8b, reg, offset); }
     void store_context(std::size_t offset, unsigned reg) { with_context(0x89, reg, offset); }
@@ -88,8 +87,10 @@ class Assembler {
         const bool small = value == static_cast<std::int8_t>(value);
         u8(small ? 0x83 : 0x81);
         u8(0xc0 | extension << 3 | (reg & 7));
-        if (small) u8(static_cast<std::uint8_t>(value));
-        else u32(static_cast<std::uint32_t>(value));
+        if (small)
+            u8(static_cast<std::uint8_t>(value));
+        else
+            u32(static_cast<std::uint32_t>(value));
     }
     // test reg, mask, on the low byte if the mask has no other bits.
     void test_bits(unsigned reg, std::uint32_t mask) {
@@ -97,8 +98,10 @@ class Assembler {
         u8(0x40 | (reg >= 8 ? 1 : 0));  // with a REX prefix 4 to 7 are spl bpl sil dil
         u8(low ? 0xf6 : 0xf7);
         u8(0xc0 | (reg & 7));
-        if (low) u8(mask);
-        else u32(mask);
+        if (low)
+            u8(mask);
+        else
+            u32(mask);
     }
     void move_if(unsigned condition, unsigned reg, unsigned from) {
         u8(0x48 | (reg >= 8 ? 4 : 0) | (from >= 8 ? 1 : 0));

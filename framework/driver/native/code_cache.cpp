@@ -2,8 +2,8 @@
 
 #include "framework/driver/native/assembler.h"
 
-#include <algorithm>
 #include <sys/mman.h>
+#include <algorithm>
 
 namespace assay::native {
 namespace {
@@ -13,7 +13,9 @@ constexpr std::uint64_t kWindowBytes = 768 * trace::kMiB;
 constexpr std::uint64_t kLargePage = 2 * trace::kMiB;
 constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
 
-std::size_t hash_pc(std::uint64_t pc) { return (pc * 0x9e3779b97f4a7c15ULL) >> 32; }
+std::size_t hash_pc(std::uint64_t pc) {
+    return (pc * 0x9e3779b97f4a7c15ULL) >> 32;
+}
 
 void write_displacement(std::uint64_t site, std::uint64_t target) {
     const auto value = static_cast<std::uint32_t>(target - (site + 4));
@@ -31,10 +33,10 @@ Assembler at(std::uint64_t address) {
 
 void emit_indirect_jump(Assembler& code) {
     code.u8(0x65);
-    code.with_memory(0xff, 4,
-                     Address{kNoGpr, RAX, 8, static_cast<std::int32_t>(
-                                                 offsetof(Context, indirect_table))},
-                     false);
+    code.with_memory(
+        0xff, 4,
+        Address{kNoGpr, RAX, 8, static_cast<std::int32_t>(offsetof(Context, indirect_table))},
+        false);
 }
 
 bool CodeCache::reserve() {
@@ -124,8 +126,7 @@ std::uint32_t CodeCache::line_tag(std::uint64_t line) {
     std::size_t number = 0;
     while (number < line_regions_.size() && line_regions_[number] != region) ++number;
     if (number == line_regions_.size() && number < kMostRegions) line_regions_.push_back(region);
-    return static_cast<std::uint32_t>((number + 1) << kLineBits |
-                                      (line & ((1U << kLineBits) - 1)));
+    return static_cast<std::uint32_t>((number + 1) << kLineBits | (line & ((1U << kLineBits) - 1)));
 }
 
 void CodeCache::link(Exit& exit, Block& target) {

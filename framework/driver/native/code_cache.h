@@ -18,18 +18,18 @@ inline constexpr std::uint32_t kNoBlock = 0xffffffff;
 
 struct Block {
     std::uint64_t pc = 0;
-    std::uint64_t end_pc = 0;          // behind its last instruction
-    std::uint64_t entry = 0;           // translated address
-    std::uint64_t entry_fetched = 0;   // the same behind the check of its first fetch
-    std::uint64_t landing = 0;         // where indirect branches arrive, 0 if none did yet
+    std::uint64_t end_pc = 0;         // behind its last instruction
+    std::uint64_t entry = 0;          // translated address
+    std::uint64_t entry_fetched = 0;  // the same behind the check of its first fetch
+    std::uint64_t landing = 0;        // where indirect branches arrive, 0 if none did yet
     std::uint32_t unit = 0;
-    std::uint32_t first_instr = 0;     // in the trace's instruction table
+    std::uint32_t first_instr = 0;  // in the trace's instruction table
     std::uint32_t first_site = 0;
     std::uint16_t instr_count = 0;
-    std::uint8_t first_length = 0;     // bytes of its first instruction
-    bool chained = false;              // runs on into the unit's next block without a jump
-    bool previous_fetched = false;     // the block before has fetched its first instruction's lines
-    std::uint32_t id = 0;              // index in the trace's block table
+    std::uint8_t first_length = 0;  // bytes of its first instruction
+    bool chained = false;           // runs on into the unit's next block without a jump
+    bool previous_fetched = false;  // the block before has fetched its first instruction's lines
+    std::uint32_t id = 0;           // index in the trace's block table
 };
 
 enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kUnsupported };
@@ -37,11 +37,11 @@ enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kUnsupported }
 // A place where translated code can return to the driver.
 struct Exit {
     ExitKind kind = ExitKind::kDirect;
-    std::uint32_t block = 0;     // index in blocks()
-    std::uint64_t target = 0;    // kDirect: the target's pc; else the pc of the instruction
-    std::uint64_t site = 0;      // kDirect: address of the jump's 32-bit displacement
-    std::uint64_t stub = 0;      // kDirect: the code that leaves; kSpecial: where to go on
-    std::uint64_t linked = 0;    // kDirect: what the jump goes to, stub if nothing
+    std::uint32_t block = 0;   // index in blocks()
+    std::uint64_t target = 0;  // kDirect: the target's pc; else the pc of the instruction
+    std::uint64_t site = 0;    // kDirect: address of the jump's 32-bit displacement
+    std::uint64_t stub = 0;    // kDirect: the code that leaves; kSpecial: where to go on
+    std::uint64_t linked = 0;  // kDirect: what the jump goes to, stub if nothing
 };
 
 struct Unit {
@@ -99,7 +99,7 @@ class CodeCache {
     // Changes with each flush.
     std::uint32_t generation() const { return generation_; }
 
-    std::uint64_t hot = 0, cold = 0;      // where the next unit goes
+    std::uint64_t hot = 0, cold = 0;  // where the next unit goes
     std::uint64_t exit_thunk() const { return exit_thunk_; }
     std::uint64_t indirect_miss() const { return indirect_miss_; }
 

@@ -23,8 +23,8 @@ struct Context {
     // gpr[r] holds the value of a register that instrumentation has borrowed.
     std::uint64_t gpr[16];
     std::uint64_t rflags;
-    std::uint64_t pc;           // where the target goes on
-    std::uint64_t entry;        // translated address to enter
+    std::uint64_t pc;     // where the target goes on
+    std::uint64_t entry;  // translated address to enter
     std::uint64_t host_sp;
     std::uint64_t driver_fs;
     std::uint64_t target_fs;
@@ -60,9 +60,9 @@ static_assert(kContextSpan < 0x7fffffff, "reached with 32-bit displacements");
 
 // Values of exit_id below kFirstExit.
 enum ExitReason : std::uint32_t {
-    kIndirectMiss = 0,        // ctx.pc has no entry in the indirect table
-    kFault = 1,               // a synchronous signal is pending
-    kFirstExit = 16,          // exits[exit_id - kFirstExit]
+    kIndirectMiss = 0,  // ctx.pc has no entry in the indirect table
+    kFault = 1,         // a synchronous signal is pending
+    kFirstExit = 16,    // exits[exit_id - kFirstExit]
 };
 
 }  // namespace assay::native

@@ -13,8 +13,17 @@ namespace {
 
 bool is_legacy_prefix(std::uint8_t byte) {
     switch (byte) {
-        case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:
-        case 0x66: case 0x67: case 0xf0: case 0xf2: case 0xf3:
+        case 0x26:
+        case 0x2e:
+        case 0x36:
+        case 0x3e:
+        case 0x64:
+        case 0x65:
+        case 0x66:
+        case 0x67:
+        case 0xf0:
+        case 0xf2:
+        case 0xf3:
             return true;
         default:
             return false;
@@ -25,9 +34,30 @@ bool one_byte_map_has_modrm(std::uint8_t op) {
     if (op < 0x40) return (op & 7) < 4;
     if (op >= 0x80 && op <= 0x8f) return true;
     switch (op) {
-        case 0x62: case 0x63: case 0x69: case 0x6b: case 0xc0: case 0xc1: case 0xc6: case 0xc7:
-        case 0xd0: case 0xd1: case 0xd2: case 0xd3: case 0xd8: case 0xd9: case 0xda: case 0xdb:
-        case 0xdc: case 0xdd: case 0xde: case 0xdf: case 0xf6: case 0xf7: case 0xfe: case 0xff:
+        case 0x62:
+        case 0x63:
+        case 0x69:
+        case 0x6b:
+        case 0xc0:
+        case 0xc1:
+        case 0xc6:
+        case 0xc7:
+        case 0xd0:
+        case 0xd1:
+        case 0xd2:
+        case 0xd3:
+        case 0xd8:
+        case 0xd9:
+        case 0xda:
+        case 0xdb:
+        case 0xdc:
+        case 0xdd:
+        case 0xde:
+        case 0xdf:
+        case 0xf6:
+        case 0xf7:
+        case 0xfe:
+        case 0xff:
             return true;
         default:
             return false;
@@ -39,8 +69,22 @@ bool two_byte_map_has_modrm(std::uint8_t op) {
     if (op >= 0x80 && op <= 0x8f) return false;
     if (op >= 0xc8 && op <= 0xcf) return false;
     switch (op) {
-        case 0x04: case 0x05: case 0x06: case 0x07: case 0x08: case 0x09: case 0x0a: case 0x0b:
-        case 0x0c: case 0x0e: case 0x77: case 0xa0: case 0xa1: case 0xa2: case 0xa8: case 0xa9:
+        case 0x04:
+        case 0x05:
+        case 0x06:
+        case 0x07:
+        case 0x08:
+        case 0x09:
+        case 0x0a:
+        case 0x0b:
+        case 0x0c:
+        case 0x0e:
+        case 0x77:
+        case 0xa0:
+        case 0xa1:
+        case 0xa2:
+        case 0xa8:
+        case 0xa9:
         case 0xaa:
             return false;
         default:
@@ -61,8 +105,10 @@ std::size_t form_bytes(std::span<const std::uint8_t> code) {
     if (code[i] == 0x0f) {
         const std::uint8_t op = code[++i];
         if (op == 0x0f) return 0;
-        if (op == 0x38 || op == 0x3a) ++i;
-        else modrm = two_byte_map_has_modrm(op);
+        if (op == 0x38 || op == 0x3a)
+            ++i;
+        else
+            modrm = two_byte_map_has_modrm(op);
     } else if (code[i] == 0xc5) {
         i += 2;
         modrm = code[i] != 0x77;
@@ -105,8 +151,7 @@ struct Key {
 std::uint8_t gpr_of(ZydisRegister reg) {
     if (reg == ZYDIS_REGISTER_NONE) return kNoGpr;
     if (reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP) return kRip;
-    const ZydisRegister full =
-        ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    const ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
     if (full < ZYDIS_REGISTER_RAX || full > ZYDIS_REGISTER_R15) return kNoGpr;
     return static_cast<std::uint8_t>(full - ZYDIS_REGISTER_RAX);
 }
@@ -142,16 +187,26 @@ bool touches_no_data(const ZydisDecodedInstruction& zydis) {
 
 bool is_string_instruction(ZydisMnemonic mnemonic) {
     switch (mnemonic) {
-        case ZYDIS_MNEMONIC_MOVSB: case ZYDIS_MNEMONIC_MOVSW:
-        case ZYDIS_MNEMONIC_MOVSD: case ZYDIS_MNEMONIC_MOVSQ:
-        case ZYDIS_MNEMONIC_STOSB: case ZYDIS_MNEMONIC_STOSW:
-        case ZYDIS_MNEMONIC_STOSD: case ZYDIS_MNEMONIC_STOSQ:
-        case ZYDIS_MNEMONIC_LODSB: case ZYDIS_MNEMONIC_LODSW:
-        case ZYDIS_MNEMONIC_LODSD: case ZYDIS_MNEMONIC_LODSQ:
-        case ZYDIS_MNEMONIC_CMPSB: case ZYDIS_MNEMONIC_CMPSW:
-        case ZYDIS_MNEMONIC_CMPSD: case ZYDIS_MNEMONIC_CMPSQ:
-        case ZYDIS_MNEMONIC_SCASB: case ZYDIS_MNEMONIC_SCASW:
-        case ZYDIS_MNEMONIC_SCASD: case ZYDIS_MNEMONIC_SCASQ:
+        case ZYDIS_MNEMONIC_MOVSB:
+        case ZYDIS_MNEMONIC_MOVSW:
+        case ZYDIS_MNEMONIC_MOVSD:
+        case ZYDIS_MNEMONIC_MOVSQ:
+        case ZYDIS_MNEMONIC_STOSB:
+        case ZYDIS_MNEMONIC_STOSW:
+        case ZYDIS_MNEMONIC_STOSD:
+        case ZYDIS_MNEMONIC_STOSQ:
+        case ZYDIS_MNEMONIC_LODSB:
+        case ZYDIS_MNEMONIC_LODSW:
+        case ZYDIS_MNEMONIC_LODSD:
+        case ZYDIS_MNEMONIC_LODSQ:
+        case ZYDIS_MNEMONIC_CMPSB:
+        case ZYDIS_MNEMONIC_CMPSW:
+        case ZYDIS_MNEMONIC_CMPSD:
+        case ZYDIS_MNEMONIC_CMPSQ:
+        case ZYDIS_MNEMONIC_SCASB:
+        case ZYDIS_MNEMONIC_SCASW:
+        case ZYDIS_MNEMONIC_SCASD:
+        case ZYDIS_MNEMONIC_SCASQ:
             return true;
         default:
             return false;
@@ -169,8 +224,9 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
     MemoryReference reference;
     const bool reads = operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ;
     const bool writes = operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
-    reference.kind = reads && writes ? TRACE_SITE_MODIFY : writes ? TRACE_SITE_WRITE
-                                                                  : TRACE_SITE_READ;
+    reference.kind = reads && writes ? TRACE_SITE_MODIFY
+                     : writes        ? TRACE_SITE_WRITE
+                                     : TRACE_SITE_READ;
     reference.base = gpr_of(operand.mem.base);
     if (operand.mem.type != ZYDIS_MEMOP_TYPE_VSIB) reference.index = gpr_of(operand.mem.index);
     reference.scale = operand.mem.scale ? operand.mem.scale : 1;
@@ -197,23 +253,44 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
     if (zydis.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return Flow::kUnsupported;
     const bool relative = zydis.raw.imm[0].is_relative;
     switch (zydis.mnemonic) {
-        case ZYDIS_MNEMONIC_JMP: return relative ? Flow::kJump : Flow::kJumpIndirect;
-        case ZYDIS_MNEMONIC_CALL: return relative ? Flow::kCall : Flow::kCallIndirect;
-        case ZYDIS_MNEMONIC_RET: return Flow::kReturn;
-        case ZYDIS_MNEMONIC_SYSCALL: return Flow::kSyscall;
-        case ZYDIS_MNEMONIC_LOOP: case ZYDIS_MNEMONIC_LOOPE: case ZYDIS_MNEMONIC_LOOPNE:
-        case ZYDIS_MNEMONIC_JRCXZ: case ZYDIS_MNEMONIC_JECXZ:
+        case ZYDIS_MNEMONIC_JMP:
+            return relative ? Flow::kJump : Flow::kJumpIndirect;
+        case ZYDIS_MNEMONIC_CALL:
+            return relative ? Flow::kCall : Flow::kCallIndirect;
+        case ZYDIS_MNEMONIC_RET:
+            return Flow::kReturn;
+        case ZYDIS_MNEMONIC_SYSCALL:
+            return Flow::kSyscall;
+        case ZYDIS_MNEMONIC_LOOP:
+        case ZYDIS_MNEMONIC_LOOPE:
+        case ZYDIS_MNEMONIC_LOOPNE:
+        case ZYDIS_MNEMONIC_JRCXZ:
+        case ZYDIS_MNEMONIC_JECXZ:
             return Flow::kCounted;
-        case ZYDIS_MNEMONIC_INT3: case ZYDIS_MNEMONIC_INT1: case ZYDIS_MNEMONIC_UD0:
-        case ZYDIS_MNEMONIC_UD1: case ZYDIS_MNEMONIC_UD2: case ZYDIS_MNEMONIC_HLT:
+        case ZYDIS_MNEMONIC_INT3:
+        case ZYDIS_MNEMONIC_INT1:
+        case ZYDIS_MNEMONIC_UD0:
+        case ZYDIS_MNEMONIC_UD1:
+        case ZYDIS_MNEMONIC_UD2:
+        case ZYDIS_MNEMONIC_HLT:
             return Flow::kTrap;
-        case ZYDIS_MNEMONIC_INT: case ZYDIS_MNEMONIC_SYSENTER: case ZYDIS_MNEMONIC_IRET:
-        case ZYDIS_MNEMONIC_IRETD: case ZYDIS_MNEMONIC_IRETQ: case ZYDIS_MNEMONIC_SYSRET:
-        case ZYDIS_MNEMONIC_SYSEXIT: case ZYDIS_MNEMONIC_XBEGIN: case ZYDIS_MNEMONIC_XEND:
-        case ZYDIS_MNEMONIC_RDGSBASE: case ZYDIS_MNEMONIC_WRGSBASE: case ZYDIS_MNEMONIC_SWAPGS:
-        case ZYDIS_MNEMONIC_INCSSPD: case ZYDIS_MNEMONIC_INCSSPQ:
+        case ZYDIS_MNEMONIC_INT:
+        case ZYDIS_MNEMONIC_SYSENTER:
+        case ZYDIS_MNEMONIC_IRET:
+        case ZYDIS_MNEMONIC_IRETD:
+        case ZYDIS_MNEMONIC_IRETQ:
+        case ZYDIS_MNEMONIC_SYSRET:
+        case ZYDIS_MNEMONIC_SYSEXIT:
+        case ZYDIS_MNEMONIC_XBEGIN:
+        case ZYDIS_MNEMONIC_XEND:
+        case ZYDIS_MNEMONIC_RDGSBASE:
+        case ZYDIS_MNEMONIC_WRGSBASE:
+        case ZYDIS_MNEMONIC_SWAPGS:
+        case ZYDIS_MNEMONIC_INCSSPD:
+        case ZYDIS_MNEMONIC_INCSSPQ:
             return Flow::kUnsupported;
-        default: break;
+        default:
+            break;
     }
     if (zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE && zydis.operand_width != 64)
         return Flow::kUnsupported;
@@ -229,11 +306,16 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
 bool writes_flags_conditionally(const ZydisDecodedInstruction& zydis,
                                 const ZydisDecodedOperand* operands) {
     switch (zydis.mnemonic) {
-        case ZYDIS_MNEMONIC_SHL: case ZYDIS_MNEMONIC_SHR: case ZYDIS_MNEMONIC_SAR:
-        case ZYDIS_MNEMONIC_ROL: case ZYDIS_MNEMONIC_ROR: case ZYDIS_MNEMONIC_RCL:
+        case ZYDIS_MNEMONIC_SHL:
+        case ZYDIS_MNEMONIC_SHR:
+        case ZYDIS_MNEMONIC_SAR:
+        case ZYDIS_MNEMONIC_ROL:
+        case ZYDIS_MNEMONIC_ROR:
+        case ZYDIS_MNEMONIC_RCL:
         case ZYDIS_MNEMONIC_RCR:
             return operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
-        case ZYDIS_MNEMONIC_SHLD: case ZYDIS_MNEMONIC_SHRD:
+        case ZYDIS_MNEMONIC_SHLD:
+        case ZYDIS_MNEMONIC_SHRD:
             return operands[2].type == ZYDIS_OPERAND_TYPE_REGISTER;
         default:
             return (zydis.attributes &
@@ -243,9 +325,15 @@ bool writes_flags_conditionally(const ZydisDecodedInstruction& zydis,
 
 bool shifts_by_immediate(const ZydisDecodedInstruction& zydis) {
     switch (zydis.mnemonic) {
-        case ZYDIS_MNEMONIC_SHL: case ZYDIS_MNEMONIC_SHR: case ZYDIS_MNEMONIC_SAR:
-        case ZYDIS_MNEMONIC_ROL: case ZYDIS_MNEMONIC_ROR: case ZYDIS_MNEMONIC_RCL:
-        case ZYDIS_MNEMONIC_RCR: case ZYDIS_MNEMONIC_SHLD: case ZYDIS_MNEMONIC_SHRD:
+        case ZYDIS_MNEMONIC_SHL:
+        case ZYDIS_MNEMONIC_SHR:
+        case ZYDIS_MNEMONIC_SAR:
+        case ZYDIS_MNEMONIC_ROL:
+        case ZYDIS_MNEMONIC_ROR:
+        case ZYDIS_MNEMONIC_RCL:
+        case ZYDIS_MNEMONIC_RCR:
+        case ZYDIS_MNEMONIC_SHLD:
+        case ZYDIS_MNEMONIC_SHRD:
             return zydis.raw.imm[0].size != 0;
         default:
             return false;
@@ -258,26 +346,41 @@ Special special_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOpera
          (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)))
         return Special::kString;
     switch (zydis.mnemonic) {
-        case ZYDIS_MNEMONIC_XLAT: return Special::kTranslate;
-        case ZYDIS_MNEMONIC_BT: case ZYDIS_MNEMONIC_BTS: case ZYDIS_MNEMONIC_BTR:
+        case ZYDIS_MNEMONIC_XLAT:
+            return Special::kTranslate;
+        case ZYDIS_MNEMONIC_BT:
+        case ZYDIS_MNEMONIC_BTS:
+        case ZYDIS_MNEMONIC_BTR:
         case ZYDIS_MNEMONIC_BTC:
             return operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
                            operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER
                        ? Special::kBitString
                        : Special::kNone;
-        default: return Special::kNone;
+        default:
+            return Special::kNone;
     }
 }
 
 std::uint16_t opcode_of(const ZydisDecodedInstruction& zydis) {
     std::uint8_t map = 0;
     switch (zydis.opcode_map) {
-        case ZYDIS_OPCODE_MAP_0F: map = 1; break;
-        case ZYDIS_OPCODE_MAP_0F38: map = 2; break;
-        case ZYDIS_OPCODE_MAP_0F3A: map = 3; break;
-        case ZYDIS_OPCODE_MAP_MAP5: map = 5; break;
-        case ZYDIS_OPCODE_MAP_MAP6: map = 6; break;
-        default: break;
+        case ZYDIS_OPCODE_MAP_0F:
+            map = 1;
+            break;
+        case ZYDIS_OPCODE_MAP_0F38:
+            map = 2;
+            break;
+        case ZYDIS_OPCODE_MAP_0F3A:
+            map = 3;
+            break;
+        case ZYDIS_OPCODE_MAP_MAP5:
+            map = 5;
+            break;
+        case ZYDIS_OPCODE_MAP_MAP6:
+            map = 6;
+            break;
+        default:
+            break;
     }
     if (zydis.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) map |= TRACE_MAP_VECTOR;
     return TRACE_OPCODE(map, zydis.opcode);
@@ -387,8 +490,7 @@ bool Decoder::Impl::decode_form(std::span<const std::uint8_t> code, Form& form) 
                                              operands.data())))
         return false;
     for (unsigned i = 0; i < instruction.operand_count; ++i)
-        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-            operands[i].mem.disp.has_displacement)
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && operands[i].mem.disp.has_displacement)
             form.disp_scale = static_cast<std::uint8_t>(operands[i].mem.disp.value);
     return true;
 }
@@ -400,7 +502,9 @@ Decoder::Impl::Entry* Decoder::Impl::find(const Key& key) {
 }
 
 Decoder::Decoder() : impl_(new Impl) {}
-Decoder::~Decoder() { delete impl_; }
+Decoder::~Decoder() {
+    delete impl_;
+}
 
 bool Decoder::decode(std::span<const std::uint8_t> code, std::uint64_t pc, Instruction& out) {
     out.pc = pc;
@@ -452,11 +556,23 @@ std::int64_t Instruction::immediate() const {
     const std::uint8_t* at = bytes + form->imm_offset;
     std::int64_t value = 0;
     switch (form->imm_bytes) {
-        case 1: return static_cast<std::int8_t>(*at);
-        case 2: { std::int16_t word; std::memcpy(&word, at, 2); return word; }
-        case 4: { std::int32_t word; std::memcpy(&word, at, 4); return word; }
-        case 8: std::memcpy(&value, at, 8); return value;
-        default: return 0;
+        case 1:
+            return static_cast<std::int8_t>(*at);
+        case 2: {
+            std::int16_t word;
+            std::memcpy(&word, at, 2);
+            return word;
+        }
+        case 4: {
+            std::int32_t word;
+            std::memcpy(&word, at, 4);
+            return word;
+        }
+        case 8:
+            std::memcpy(&value, at, 8);
+            return value;
+        default:
+            return 0;
     }
 }
 

@@ -1,14 +1,14 @@
 #include "framework/driver/native/elf_loader.h"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
 
 namespace assay::native {
 namespace {
@@ -16,8 +16,12 @@ namespace {
 constexpr int kFailure = 125, kNotExecutable = 126, kNotFound = 127;
 constexpr std::uint64_t kPage = 4096;
 
-std::uint64_t page_down(std::uint64_t value) { return value & ~(kPage - 1); }
-std::uint64_t page_up(std::uint64_t value) { return (value + kPage - 1) & ~(kPage - 1); }
+std::uint64_t page_down(std::uint64_t value) {
+    return value & ~(kPage - 1);
+}
+std::uint64_t page_up(std::uint64_t value) {
+    return (value + kPage - 1) & ~(kPage - 1);
+}
 
 class File {
   public:
@@ -33,8 +37,7 @@ class File {
         return fstat(fd_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
     }
     bool read_at(std::uint64_t offset, void* out, std::size_t bytes) const {
-        return pread(fd_, out, bytes, static_cast<off_t>(offset)) ==
-               static_cast<ssize_t>(bytes);
+        return pread(fd_, out, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
     }
 
   private:
@@ -53,16 +56,14 @@ LoadError read_headers(const File& file, const std::string& path, Image& image) 
         std::memcmp(image.header.e_ident, ELFMAG, SELFMAG) != 0)
         return {path + ": not an ELF file", kNotExecutable};
     if (image.header.e_ident[EI_CLASS] != ELFCLASS64)
-        return {path + ": a 32-bit program; the native driver runs x86-64 programs only",
-                kFailure};
+        return {path + ": a 32-bit program; the native driver runs x86-64 programs only", kFailure};
     if (image.header.e_machine != EM_X86_64)
         return {path + ": a program for another machine (ELF machine " +
                     std::to_string(image.header.e_machine) +
                     "); the native driver runs x86-64 programs only",
                 kFailure};
     if (image.header.e_type != ET_EXEC && image.header.e_type != ET_DYN)
-        return {path + ": not an executable (ELF type " + std::to_string(image.header.e_type) +
-                    ")",
+        return {path + ": not an executable (ELF type " + std::to_string(image.header.e_type) + ")",
                 kNotExecutable};
     if (image.header.e_phentsize != sizeof(Elf64_Phdr) || image.header.e_phnum == 0 ||
         image.header.e_phnum > 512)
@@ -86,8 +87,7 @@ LoadError check_segments(const File& file, const std::string& path, const Image&
                         std::to_string(file.size()),
                     kNotExecutable};
         if (segment.p_memsz < segment.p_filesz || segment.p_vaddr > 1ULL << 47 ||
-            segment.p_memsz > 1ULL << 46 ||
-            (segment.p_vaddr - segment.p_offset) % kPage != 0)
+            segment.p_memsz > 1ULL << 46 || (segment.p_vaddr - segment.p_offset) % kPage != 0)
             return {path + ": damaged ELF file: impossible segment", kNotExecutable};
     }
     if (!loadable) return {path + ": damaged ELF file: nothing to load", kNotExecutable};
@@ -115,8 +115,7 @@ bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias
             page_up(file_end) > file_end)
             std::memset(reinterpret_cast<void*>(file_end), 0, page_up(file_end) - file_end);
     }
-    const std::uint64_t zero_start =
-        segment.p_filesz != 0 ? page_up(file_end) : page_down(start);
+    const std::uint64_t zero_start = segment.p_filesz != 0 ? page_up(file_end) : page_down(start);
     if (memory_end <= zero_start) return true;
     return mmap(reinterpret_cast<void*>(zero_start), memory_end - zero_start, protection,
                 MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
@@ -132,10 +131,9 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
     }
     const bool fixed = image.header.e_type == ET_EXEC;
     void* where = reinterpret_cast<void*>(fixed ? low : preferred);
-    void* base = mmap(where, high - low, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
-                          (where ? MAP_FIXED_NOREPLACE : 0),
-                      -1, 0);
+    void* base = mmap(
+        where, high - low, PROT_NONE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (where ? MAP_FIXED_NOREPLACE : 0), -1, 0);
     if (base == MAP_FAILED || (fixed && base != where))
         return {path + ": cannot be loaded at its address: " + std::strerror(errno), kFailure};
     image.bias = fixed ? 0 : reinterpret_cast<std::uint64_t>(base) - low;
@@ -162,8 +160,7 @@ LoadError load_program(const std::string& path, std::uint64_t preferred_base, Me
     out.path = path;
     const File file(out.path);
     if (file.fd() < 0)
-        return {path + ": " + std::strerror(errno),
-                errno == ENOENT ? kNotFound : kNotExecutable};
+        return {path + ": " + std::strerror(errno), errno == ENOENT ? kNotFound : kNotExecutable};
     Image image;
     if (LoadError error = read_headers(file, out.path, image); error.exit_status) return error;
     if (LoadError error = check_segments(file, out.path, image); error.exit_status) return error;

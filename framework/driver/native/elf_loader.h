@@ -10,12 +10,12 @@
 namespace assay::native {
 
 struct LoadedProgram {
-    std::uint64_t entry = 0;           // of the program itself
-    std::uint64_t start = 0;           // where execution begins: the interpreter's entry, or `entry`
-    std::uint64_t program_headers = 0; // address of the program's headers
+    std::uint64_t entry = 0;  // of the program itself
+    std::uint64_t start = 0;  // where execution begins: the interpreter's entry, or `entry`
+    std::uint64_t program_headers = 0;  // address of the program's headers
     std::uint64_t header_count = 0;
     std::uint64_t interpreter_base = 0;
-    std::uint64_t break_start = 0;     // end of the program's data
+    std::uint64_t break_start = 0;  // end of the program's data
     std::string path;
 };
 

@@ -46,15 +46,13 @@ struct Emitter::Operands {
     }
 };
 
-std::uint32_t Emitter::new_site(unsigned instr, unsigned bytes, unsigned kind,
-                                unsigned operand) {
+std::uint32_t Emitter::new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand) {
     if (trace_) trace_->add_site(global_instr(instr), bytes, kind, operand);
     return next_site_++;
 }
 
 std::int32_t Emitter::set_mask() const {
-    const std::uint32_t span =
-        std::min(kFilterSpan, spec_.data.sets * spec_.data.line_bytes);
+    const std::uint32_t span = std::min(kFilterSpan, spec_.data.sets * spec_.data.line_bytes);
     return static_cast<std::int32_t>(span - std::min(span, spec_.data.line_bytes));
 }
 
@@ -74,8 +72,7 @@ void Emitter::restore_flags(Assembler& code, bool rax_free) {
     if (!rax_free) code.load_context(RAX, offsetof(Context, flags_rax));
 }
 
-void Emitter::emit_append(Assembler& code, unsigned cursor, unsigned value,
-                          std::uint32_t site) {
+void Emitter::emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site) {
     const auto base = static_cast<std::uint8_t>(cursor);
     code.with_memory(kStore, value, Address{base, kNoGpr, 1, 0});
     code.with_memory(0xc7, 0, Address{base, kNoGpr, 1, 8});
@@ -91,8 +88,7 @@ void Emitter::emit_fetch_check(Assembler& code, unsigned instr, bool flags_live)
     const std::uint64_t last = (instruction.next_pc() - 1) / line_bytes;
     const bool first_in_block = instr == plan_.blocks[block_index_].first;
     const std::uint64_t first = first_in_block ? instruction.pc / line_bytes : last;
-    const std::uint32_t site =
-        new_site(instr, instruction.form->length, TRACE_SITE_FETCH, 0);
+    const std::uint32_t site = new_site(instr, instruction.form->length, TRACE_SITE_FETCH, 0);
 
     // In a cold entry nothing is borrowed yet; in hot code rax may be.
     const bool rax_free = scratch_.is_free(RAX);
@@ -147,8 +143,7 @@ void Emitter::emit_fetch_record(std::uint64_t pc, std::uint32_t site, std::uint6
 void Emitter::emit_data(const Item& item) {
     const Instruction& instruction = plan_.instructions[item.instr];
     const MemoryReference& reference = instruction.form->references[item.reference];
-    const std::int64_t disp =
-        (reference.encoded ? instruction.displacement() : 0) + reference.bias;
+    const std::int64_t disp = (reference.encoded ? instruction.displacement() : 0) + reference.bias;
     if (reference.base == kRip)
         return emit_constant_reference(item, reference,
                                        instruction.next_pc() + static_cast<std::uint64_t>(disp));
@@ -158,11 +153,13 @@ void Emitter::emit_data(const Item& item) {
     const std::uint32_t bytes =
         spec_.data.line_bytes ? std::min<std::uint32_t>(reference.bytes, spec_.data.line_bytes)
                               : reference.bytes;
-    Operands operands{item, reference,
-                      Address{reference.base, reference.index, reference.scale,
-                              static_cast<std::int32_t>(disp)},
-                      0, bytes,
-                      new_site(item.instr, bytes, reference.kind, item.reference)};
+    Operands operands{
+        item,
+        reference,
+        Address{reference.base, reference.index, reference.scale, static_cast<std::int32_t>(disp)},
+        0,
+        bytes,
+        new_site(item.instr, bytes, reference.kind, item.reference)};
     if (reference.base < 16) operands.address_gprs |= bit(reference.base);
     if (reference.index < 16) operands.address_gprs |= bit(reference.index);
 
@@ -172,9 +169,12 @@ void Emitter::emit_data(const Item& item) {
     if (!stack || spec_.data.sets == 0) operands.cursor = scratch_.cursor(exclude, item.position);
     operands.a = scratch_.acquire(exclude, item.position);
     operands.b = scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
-    if (spec_.data.sets == 0) emit_unfiltered_reference(operands);
-    else if (stack) emit_stack_reference(operands);
-    else emit_general_reference(operands);
+    if (spec_.data.sets == 0)
+        emit_unfiltered_reference(operands);
+    else if (stack)
+        emit_stack_reference(operands);
+    else
+        emit_general_reference(operands);
 }
 
 void Emitter::emit_address(Assembler& code, unsigned reg, const Operands& operands) {
@@ -182,8 +182,8 @@ void Emitter::emit_address(Assembler& code, unsigned reg, const Operands& operan
     // Not add: the flags may be live here.
     if (operands.reference.fs) {
         code.load_context(operands.b, offsetof(Context, target_fs));
-        code.lea(reg, Address{static_cast<std::uint8_t>(reg),
-                              static_cast<std::uint8_t>(operands.b), 1, 0});
+        code.lea(reg, Address{static_cast<std::uint8_t>(reg), static_cast<std::uint8_t>(operands.b),
+                              1, 0});
     }
 }
 

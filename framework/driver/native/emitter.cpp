@@ -3,7 +3,9 @@
 namespace assay::native {
 namespace {
 
-bool fits32(std::int64_t value) { return value == static_cast<std::int32_t>(value); }
+bool fits32(std::int64_t value) {
+    return value == static_cast<std::int32_t>(value);
+}
 
 bool has_prefix(const Instruction& instruction, std::uint8_t prefix) {
     for (unsigned i = 0; i < instruction.form->opcode_offset; ++i)
@@ -85,10 +87,18 @@ void Emitter::emit_items(const PlannedBlock& block, unsigned position) {
            plan_.items[next_item_].position == position) {
         const Item& item = plan_.items[next_item_++];
         switch (item.kind) {
-            case ItemKind::kCount: emit_count(item); break;
-            case ItemKind::kFetch: emit_fetch_check(hot_, item.instr, item.flags_live); break;
-            case ItemKind::kData: emit_data(item); break;
-            case ItemKind::kSpecial: emit_special(item); break;
+            case ItemKind::kCount:
+                emit_count(item);
+                break;
+            case ItemKind::kFetch:
+                emit_fetch_check(hot_, item.instr, item.flags_live);
+                break;
+            case ItemKind::kData:
+                emit_data(item);
+                break;
+            case ItemKind::kSpecial:
+                emit_special(item);
+                break;
         }
     }
 }
@@ -117,8 +127,7 @@ void Emitter::emit_special(const Item& item) {
     const Form& form = *plan_.instructions[item.instr].form;
     const bool bit_string = form.special == Special::kBitString;
     for (unsigned r = 0; r < form.reference_count; ++r)
-        new_site(item.instr, bit_string ? 1 : form.references[r].bytes, form.references[r].kind,
-                 r);
+        new_site(item.instr, bit_string ? 1 : form.references[r].bytes, form.references[r].kind, r);
     if (form.trace_flags & TRACE_INSTR_VARIABLE) new_site(item.instr, 0, TRACE_SITE_COUNT, 0);
     const std::uint32_t id = add_exit(exit);
     emit_exit_id(hot_, id);
@@ -220,10 +229,18 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             emit_continuation(block, last.target());
             break;
         case Flow::kJumpIndirect:
-        case Flow::kCallIndirect: emit_indirect(last); break;
-        case Flow::kReturn: emit_return(last); break;
-        case Flow::kSyscall: emit_leave(ExitKind::kSyscall, last.pc); break;
-        case Flow::kUnsupported: emit_leave(ExitKind::kUnsupported, last.pc); break;
+        case Flow::kCallIndirect:
+            emit_indirect(last);
+            break;
+        case Flow::kReturn:
+            emit_return(last);
+            break;
+        case Flow::kSyscall:
+            emit_leave(ExitKind::kSyscall, last.pc);
+            break;
+        case Flow::kUnsupported:
+            emit_leave(ExitKind::kUnsupported, last.pc);
+            break;
     }
 }
 

@@ -14,7 +14,7 @@ namespace assay::native {
 class Emitter {
   public:
     struct Output {
-        std::vector<Exit> exits;           // block indexes count from the unit's first
+        std::vector<Exit> exits;  // block indexes count from the unit's first
         std::vector<Block> blocks;
         std::uint64_t indirect_jump = 0;
     };
@@ -25,10 +25,16 @@ class Emitter {
         std::uint32_t block, instr, site, exit;
     };
 
-    Emitter(const UnitPlan& plan, CodeCache& cache, const trace::Spec& spec,
-            const Numbers& numbers, Assembler hot, Assembler cold)
-        : plan_(plan), cache_(cache), spec_(spec), next_site_(numbers.site), numbers_(numbers),
-          hot_(hot), cold_(cold), scratch_(hot_, plan) {}
+    Emitter(const UnitPlan& plan, CodeCache& cache, const trace::Spec& spec, const Numbers& numbers,
+            Assembler hot, Assembler cold)
+        : plan_(plan),
+          cache_(cache),
+          spec_(spec),
+          next_site_(numbers.site),
+          numbers_(numbers),
+          hot_(hot),
+          cold_(cold),
+          scratch_(hot_, plan) {}
     Emitter(const Emitter&) = delete;
     Emitter& operator=(const Emitter&) = delete;
 

@@ -1,13 +1,13 @@
 // The initial stack: strings, auxiliary vector, environment, arguments (psABI, figure 3.9).
 #include "framework/driver/native/process.h"
 
-#include <cstring>
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
+#include <cstring>
 
 namespace assay::native {
 namespace {
@@ -43,8 +43,10 @@ class StackBuilder {
 void random_bytes(unsigned char* out) {
     const auto* ours = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
     const int persona = personality(0xffffffff);
-    if (persona >= 0 && persona & ADDR_NO_RANDOMIZE) std::memset(out, 0x5a, 16);
-    else if (ours) std::memcpy(out, ours, 16);
+    if (persona >= 0 && persona & ADDR_NO_RANDOMIZE)
+        std::memset(out, 0x5a, 16);
+    else if (ours)
+        std::memcpy(out, ours, 16);
 }
 
 std::vector<Elf64_auxv_t> host_vector() {
@@ -64,17 +66,35 @@ std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, std::u
     for (const Elf64_auxv_t& entry : host_vector()) {
         std::uint64_t value = entry.a_un.a_val;
         switch (entry.a_type) {
-            case AT_PHDR: value = program.program_headers; break;
-            case AT_PHNUM: value = program.header_count; break;
-            case AT_PHENT: value = sizeof(Elf64_Phdr); break;
-            case AT_ENTRY: value = program.entry; break;
-            case AT_BASE: value = program.interpreter_base; break;
-            case AT_EXECFN: value = execfn; break;
-            case AT_RANDOM: value = random; break;
-            case AT_PLATFORM: value = platform; break;
+            case AT_PHDR:
+                value = program.program_headers;
+                break;
+            case AT_PHNUM:
+                value = program.header_count;
+                break;
+            case AT_PHENT:
+                value = sizeof(Elf64_Phdr);
+                break;
+            case AT_ENTRY:
+                value = program.entry;
+                break;
+            case AT_BASE:
+                value = program.interpreter_base;
+                break;
+            case AT_EXECFN:
+                value = execfn;
+                break;
+            case AT_RANDOM:
+                value = random;
+                break;
+            case AT_PLATFORM:
+                value = platform;
+                break;
             case kAtRseqFeatureSize:
-            case kAtRseqAlign: continue;  // rseq is refused
-            default: break;
+            case kAtRseqAlign:
+                continue;  // rseq is refused
+            default:
+                break;
         }
         words.push_back(entry.a_type);
         words.push_back(value);

@@ -10,11 +10,30 @@
 namespace assay::native {
 
 // General-purpose registers by their number in encodings; masks have bit 1 << number.
-enum Gpr : std::uint8_t { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
+enum Gpr : std::uint8_t {
+    RAX,
+    RCX,
+    RDX,
+    RBX,
+    RSP,
+    RBP,
+    RSI,
+    RDI,
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15
+};
 inline constexpr std::uint8_t kNoGpr = 0xff;
 inline constexpr std::uint8_t kRip = 16;
 using GprMask = std::uint16_t;
-inline constexpr GprMask bit(unsigned reg) { return static_cast<GprMask>(1U << reg); }
+inline constexpr GprMask bit(unsigned reg) {
+    return static_cast<GprMask>(1U << reg);
+}
 inline constexpr GprMask kAllGprs = 0xffff;
 
 // The arithmetic flags, in their EFLAGS positions: CF PF AF ZF SF OF. Instrumentation changes
@@ -23,22 +42,22 @@ inline constexpr std::uint16_t kArithmeticFlags = 0x8d5;
 
 enum class Flow : std::uint8_t {
     kNone,
-    kJump,           // direct
-    kConditional,    // jcc rel
-    kCounted,        // loop, loope, loopne, jrcxz, jecxz
-    kCall,           // direct
+    kJump,         // direct
+    kConditional,  // jcc rel
+    kCounted,      // loop, loope, loopne, jrcxz, jecxz
+    kCall,         // direct
     kJumpIndirect,
     kCallIndirect,
     kReturn,
     kSyscall,
-    kTrap,           // int3, ud2 and the like: executed in place, they fault
+    kTrap,  // int3, ud2 and the like: executed in place, they fault
     kUnsupported,
 };
 
 // One data reference. The address is base + index * scale + displacement (+ fs base), truncated
 // to 32 bits with an address-size prefix.
 struct MemoryReference {
-    std::uint8_t kind = 0;  // TRACE_SITE_READ, _WRITE or _MODIFY
+    std::uint8_t kind = 0;       // TRACE_SITE_READ, _WRITE or _MODIFY
     std::uint8_t base = kNoGpr;  // Gpr, kRip or kNoGpr
     std::uint8_t index = kNoGpr;
     std::uint8_t scale = 1;
@@ -52,10 +71,10 @@ struct MemoryReference {
 // References that are computed at run time by the driver's own code, see references.cpp.
 enum class Special : std::uint8_t {
     kNone,
-    kString,      // movs stos lods cmps scas, repeated
-    kGather,      // gathers and scatters
-    kBitString,   // bt bts btr btc with a memory and a register operand
-    kTranslate,   // xlat
+    kString,     // movs stos lods cmps scas, repeated
+    kGather,     // gathers and scatters
+    kBitString,  // bt bts btr btc with a memory and a register operand
+    kTranslate,  // xlat
 };
 
 struct Form {
@@ -64,23 +83,23 @@ struct Form {
     std::uint8_t modrm_offset = 0;  // 0 if there is none
     std::uint8_t disp_offset = 0;   // 0 if there is none
     std::uint8_t disp_bytes = 0;
-    std::uint8_t disp_scale = 1;    // EVEX compressed displacement
+    std::uint8_t disp_scale = 1;  // EVEX compressed displacement
     std::uint8_t imm_offset = 0;
     std::uint8_t imm_bytes = 0;
     Flow flow = Flow::kNone;
     Special special = Special::kNone;
     std::uint8_t trace_flags = 0;  // TRACE_INSTR_*
     std::uint8_t reference_count = 0;
-    std::uint16_t opcode = 0;      // TRACE_OPCODE
+    std::uint16_t opcode = 0;  // TRACE_OPCODE
     bool rip_relative = false;
     bool shift_by_immediate = false;  // leaves the flags alone if the count is 0
     bool sets_fs_base = false;        // wrfsbase
-    GprMask reads = 0;   // read, or written in part
-    GprMask writes = 0;  // written in any way
-    GprMask kills = 0;   // surely overwritten as a whole
+    GprMask reads = 0;                // read, or written in part
+    GprMask writes = 0;               // written in any way
+    GprMask kills = 0;                // surely overwritten as a whole
     std::uint16_t flags_read = 0;
     std::uint16_t flags_killed = 0;  // surely overwritten
-    std::uint16_t mnemonic = 0;  // ZydisMnemonic
+    std::uint16_t mnemonic = 0;      // ZydisMnemonic
     MemoryReference references[2];
 };
 

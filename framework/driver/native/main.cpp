@@ -4,10 +4,10 @@
 // translation, and writes what the trace specification in the segment asks for.
 #include "framework/driver/native/process.h"
 
+#include <unistd.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <unistd.h>
 
 int main(int argc, char** argv) {
     int segment_fd = -1;
@@ -15,8 +15,10 @@ int main(int argc, char** argv) {
     int i = 1;
     for (; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
         const std::string_view word = argv[i];
-        if (word.starts_with("--segment-fd=")) segment_fd = std::atoi(argv[i] + 13);
-        else if (word.starts_with("--exe=")) path = word.substr(6);
+        if (word.starts_with("--segment-fd="))
+            segment_fd = std::atoi(argv[i] + 13);
+        else if (word.starts_with("--exe="))
+            path = word.substr(6);
     }
     if (segment_fd < 0 || path.empty() || i + 1 >= argc) {
         std::fputs("assay: assay-driver-native is started by assay run\n", stderr);

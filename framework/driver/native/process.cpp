@@ -2,14 +2,14 @@
 
 #include <asm/prctl.h>
 #include <cpuid.h>
-#include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <elf.h>
 #include <immintrin.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
 
 namespace assay::native {
 namespace {
@@ -54,8 +54,10 @@ void note_vdso(MemoryMap& memory, TraceWriter& trace) {
 
 bool Process::initialise(int segment_fd) {
     if (!has_xsave_and_fsgsbase()) {
-        std::fputs("assay: this processor or kernel lacks xsave or fsgsbase, which the native "
-                   "driver needs\n", stderr);
+        std::fputs(
+            "assay: this processor or kernel lacks xsave or fsgsbase, which the native "
+            "driver needs\n",
+            stderr);
         return false;
     }
     if (!cache.reserve()) return false;
@@ -144,7 +146,8 @@ void Process::handle_exit() {
         if (id == kIndirectMiss) return indirect_miss();
         Exit exit = cache.exits()[id - kFirstExit];
         switch (exit.kind) {
-            case ExitKind::kSyscall: return do_syscall(*this, exit.target);
+            case ExitKind::kSyscall:
+                return do_syscall(*this, exit.target);
             case ExitKind::kUnsupported: {
                 context->pc = exit.target;
                 refuse("unsupported instruction at " + hexadecimal(exit.target) + ": " +

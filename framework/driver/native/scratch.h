@@ -15,7 +15,7 @@ namespace assay::native {
 class Scratch {
   public:
     struct State {
-        GprMask saved = 0;          // target value in Context::gpr
+        GprMask saved = 0;  // target value in Context::gpr
         std::uint8_t cursor = kNoGpr;
     };
 
@@ -97,7 +97,7 @@ class Scratch {
     Assembler& code_;
     const UnitPlan& plan_;
     unsigned end_ = 0;
-    GprMask free_ = 0;   // borrowed, worthless
+    GprMask free_ = 0;  // borrowed, worthless
     GprMask saved_ = 0;
     std::uint8_t cursor_ = kNoGpr;
 };

@@ -2,30 +2,31 @@
 
 #include "framework/driver/native/process.h"
 
-#include <algorithm>
 #include <asm/prctl.h>
-#include <cerrno>
 #include <cpuid.h>
-#include <cstring>
 #include <immintrin.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <unistd.h>
+#include <cstring>
 
 namespace assay::native {
 namespace {
 
 Process* the_process = nullptr;
 
-constexpr std::uint64_t kSaOnStack = 0x08000000, kSaRestart = 0x10000000,
-                        kSaNoDefer = 0x40000000, kSaResetHand = 0x80000000,
-                        kSaSigInfo = 4, kSaRestorer = 0x04000000;
+constexpr std::uint64_t kSaOnStack = 0x08000000, kSaRestart = 0x10000000, kSaNoDefer = 0x40000000,
+                        kSaResetHand = 0x80000000, kSaSigInfo = 4, kSaRestorer = 0x04000000;
 constexpr int kSynchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 
-constexpr std::uint64_t mask_of(int number) { return 1ULL << (number - 1); }
+constexpr std::uint64_t mask_of(int number) {
+    return 1ULL << (number - 1);
+}
 
 std::uint64_t synchronous_mask() {
     std::uint64_t mask = 0;
@@ -33,7 +34,9 @@ std::uint64_t synchronous_mask() {
     return mask;
 }
 
-bool is_synchronous(int number) { return synchronous_mask() & mask_of(number); }
+bool is_synchronous(int number) {
+    return synchronous_mask() & mask_of(number);
+}
 
 long kernel_action(int number, const KernelAction* action) {
     return syscall(SYS_rt_sigaction, number, action, nullptr, 8);
@@ -85,10 +88,21 @@ std::uint32_t vector_bytes(std::uint64_t components) {
 // System calls that a signal handler always interrupts, SA_RESTART or not: signal(7).
 bool never_restarts(long number) {
     switch (number) {
-        case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_poll: case SYS_ppoll:
-        case SYS_select: case SYS_pselect6: case SYS_epoll_wait: case SYS_epoll_pwait:
-        case SYS_pause: case SYS_rt_sigsuspend: case SYS_rt_sigtimedwait: case SYS_semop:
-        case SYS_semtimedop: case SYS_msgrcv: case SYS_msgsnd:
+        case SYS_nanosleep:
+        case SYS_clock_nanosleep:
+        case SYS_poll:
+        case SYS_ppoll:
+        case SYS_select:
+        case SYS_pselect6:
+        case SYS_epoll_wait:
+        case SYS_epoll_pwait:
+        case SYS_pause:
+        case SYS_rt_sigsuspend:
+        case SYS_rt_sigtimedwait:
+        case SYS_semop:
+        case SYS_semtimedop:
+        case SYS_msgrcv:
+        case SYS_msgsnd:
             return true;
         default:
             return false;
@@ -101,8 +115,8 @@ void Signals::initialise() {
     the_process = &process_;
     constexpr std::size_t kStackBytes = 256 * 1024;
     stack_t stack{};
-    stack.ss_sp = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stack.ss_sp =
+        mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     stack.ss_size = kStackBytes;
     sigaltstack(&stack, nullptr);
     stack_.ss_flags = SS_DISABLE;
@@ -256,8 +270,8 @@ void Signals::push_frame(const KernelAction& action, int number) {
     constexpr std::uint64_t kRedZone = 128;
     std::uint64_t sp = context.gpr[RSP] - kRedZone;
     const auto stack_begin = reinterpret_cast<std::uint64_t>(stack_.ss_sp);
-    const bool on_stack = !(stack_.ss_flags & SS_DISABLE) &&
-                          context.gpr[RSP] - stack_begin < stack_.ss_size;
+    const bool on_stack =
+        !(stack_.ss_flags & SS_DISABLE) && context.gpr[RSP] - stack_begin < stack_.ss_size;
     if (action.flags & kSaOnStack && !(stack_.ss_flags & SS_DISABLE) && !on_stack)
         sp = stack_begin + stack_.ss_size;
     const std::uint32_t bytes = vector_bytes(context.vector_mask);
@@ -312,8 +326,8 @@ bool Signals::return_from_handler() {
     mask_ = frame.uc_sigmask & ~(mask_of(SIGKILL) | mask_of(SIGSTOP));
     if (frame.registers.fpstate != 0) {
         const std::uint32_t bytes = vector_bytes(context.vector_mask);
-        std::memcpy(context.vector_state,
-                    reinterpret_cast<const void*>(frame.registers.fpstate), bytes);
+        std::memcpy(context.vector_state, reinterpret_cast<const void*>(frame.registers.fpstate),
+                    bytes);
         std::memset(context.vector_state + kSoftwareBytes, 0, 48);
         std::uint64_t header[8];
         std::memcpy(header, context.vector_state + 512, sizeof header);
@@ -345,15 +359,18 @@ long Signals::set_action(int number, const KernelAction* action, KernelAction* o
     return 0;
 }
 
-long Signals::set_mask(int how, const std::uint64_t* set, std::uint64_t* old,
-                       std::uint64_t size) {
+long Signals::set_mask(int how, const std::uint64_t* set, std::uint64_t* old, std::uint64_t size) {
     if (size != 8) return -EINVAL;
     const std::uint64_t before = mask_;
     if (set) {
-        if (how == SIG_BLOCK) mask_ |= *set;
-        else if (how == SIG_UNBLOCK) mask_ &= ~*set;
-        else if (how == SIG_SETMASK) mask_ = *set;
-        else return -EINVAL;
+        if (how == SIG_BLOCK)
+            mask_ |= *set;
+        else if (how == SIG_UNBLOCK)
+            mask_ &= ~*set;
+        else if (how == SIG_SETMASK)
+            mask_ = *set;
+        else
+            return -EINVAL;
         mask_ &= ~(mask_of(SIGKILL) | mask_of(SIGSTOP));
         if (!pending_) apply_mask();
     }
@@ -363,10 +380,9 @@ long Signals::set_mask(int how, const std::uint64_t* set, std::uint64_t* old,
 
 long Signals::set_stack(const stack_t* stack, stack_t* old) {
     const stack_t before = stack_;
-    const bool on_stack = !(stack_.ss_flags & SS_DISABLE) &&
-                          process_.context->gpr[RSP] -
-                                  reinterpret_cast<std::uint64_t>(stack_.ss_sp) <
-                              stack_.ss_size;
+    const bool on_stack =
+        !(stack_.ss_flags & SS_DISABLE) &&
+        process_.context->gpr[RSP] - reinterpret_cast<std::uint64_t>(stack_.ss_sp) < stack_.ss_size;
     if (stack) {
         if (on_stack) return -EPERM;
         if (!(stack->ss_flags & SS_DISABLE) && stack->ss_size < 2048) return -ENOMEM;
@@ -391,7 +407,9 @@ bool Signals::restarts(long number) const {
 }
 
 void Signals::die_of(int number) {
-    if (getenv("ASSAY_DEBUG")) fprintf(stderr, "die %d pc %lx addr %p rsp %lx fault %d\n", number, process_.context->pc, info_.si_addr, process_.context->gpr[RSP], fault_);
+    if (getenv("ASSAY_DEBUG"))
+        fprintf(stderr, "die %d pc %lx addr %p rsp %lx fault %d\n", number, process_.context->pc,
+                info_.si_addr, process_.context->gpr[RSP], fault_);
     process_.trace.set_state(trace::DriverState::kFinished);
     const KernelAction standard{};
     kernel_action(number, &standard);

@@ -14,7 +14,8 @@ namespace {
 class Recorder {
   public:
     Recorder(Process& process)
-        : process_(process), line_(process.trace.spec().data.line_bytes),
+        : process_(process),
+          line_(process.trace.spec().data.line_bytes),
           sets_(process.trace.spec().data.sets),
           span_(std::min(kFilterSpan, line_ * sets_)) {}
 
@@ -43,8 +44,10 @@ std::uint64_t address_of(const Context& context, const Instruction& instruction,
                          const MemoryReference& reference) {
     std::uint64_t address = static_cast<std::uint64_t>(
         (reference.encoded ? instruction.displacement() : 0) + reference.bias);
-    if (reference.base == kRip) address += instruction.next_pc();
-    else if (reference.base != kNoGpr) address += context.gpr[reference.base];
+    if (reference.base == kRip)
+        address += instruction.next_pc();
+    else if (reference.base != kNoGpr)
+        address += context.gpr[reference.base];
     if (reference.index != kNoGpr) address += context.gpr[reference.index] * reference.scale;
     if (reference.address32) address = static_cast<std::uint32_t>(address);
     if (reference.fs) address += context.target_fs;
@@ -60,9 +63,8 @@ bool is_compare(std::uint16_t opcode) {
 std::uint64_t compared_iterations(const Context& context, const Instruction& instruction,
                                   std::uint64_t most, std::int64_t step) {
     const Form& form = *instruction.form;
-    const bool until_equal =
-        std::find(instruction.bytes, instruction.bytes + form.opcode_offset, 0xf2) !=
-        instruction.bytes + form.opcode_offset;
+    const bool until_equal = std::find(instruction.bytes, instruction.bytes + form.opcode_offset,
+                                       0xf2) != instruction.bytes + form.opcode_offset;
     const bool scan = form.reference_count == 1;
     const unsigned bytes = form.references[0].bytes;
     for (std::uint64_t i = 0; i < most; ++i) {
@@ -110,9 +112,8 @@ void record_bit_string(Process& process, const Instruction& instruction, std::ui
     std::int64_t offset = static_cast<std::int64_t>(value);
     if (form.references[0].bytes == 4) offset = static_cast<std::int32_t>(value);
     if (form.references[0].bytes == 2) offset = static_cast<std::int16_t>(value);
-    const std::uint64_t address =
-        address_of(*process.context, instruction, form.references[0]) +
-        static_cast<std::uint64_t>(offset >> 3);
+    const std::uint64_t address = address_of(*process.context, instruction, form.references[0]) +
+                                  static_cast<std::uint64_t>(offset >> 3);
     Recorder(process).reference(address, 1, site);
 }
 
@@ -178,13 +179,19 @@ bool describe_gather(const Context& context, const Instruction& instruction, Gat
         }
     }
     switch (zydis.mnemonic) {
-        case ZYDIS_MNEMONIC_VGATHERQPS: case ZYDIS_MNEMONIC_VGATHERQPD:
-        case ZYDIS_MNEMONIC_VPGATHERQD: case ZYDIS_MNEMONIC_VPGATHERQQ:
-        case ZYDIS_MNEMONIC_VSCATTERQPS: case ZYDIS_MNEMONIC_VSCATTERQPD:
-        case ZYDIS_MNEMONIC_VPSCATTERQD: case ZYDIS_MNEMONIC_VPSCATTERQQ:
+        case ZYDIS_MNEMONIC_VGATHERQPS:
+        case ZYDIS_MNEMONIC_VGATHERQPD:
+        case ZYDIS_MNEMONIC_VPGATHERQD:
+        case ZYDIS_MNEMONIC_VPGATHERQQ:
+        case ZYDIS_MNEMONIC_VSCATTERQPS:
+        case ZYDIS_MNEMONIC_VSCATTERQPD:
+        case ZYDIS_MNEMONIC_VPSCATTERQD:
+        case ZYDIS_MNEMONIC_VPSCATTERQQ:
             out.index_bytes = 8;
             break;
-        default: out.index_bytes = 4; break;
+        default:
+            out.index_bytes = 4;
+            break;
     }
     if (out.element_bytes == 0) out.element_bytes = 4;
     out.elements = std::min(index_width / out.index_bytes, data_width / out.element_bytes);
@@ -202,9 +209,9 @@ void record_gather(Process& process, const Instruction& instruction, std::uint32
     Recorder recorder(process);
     std::uint64_t accessed = 0;
     for (unsigned i = 0; i < gather.elements; ++i) {
-        const bool wanted =
-            gather.by_opmask ? gather.opmask >> i & 1
-                             : gather.mask[(i + 1) * gather.element_bytes - 1] & 0x80;
+        const bool wanted = gather.by_opmask
+                                ? gather.opmask >> i & 1
+                                : gather.mask[(i + 1) * gather.element_bytes - 1] & 0x80;
         if (!wanted) continue;
         std::int64_t index = 0;
         if (gather.index_bytes == 8) {
@@ -225,11 +232,16 @@ void record_gather(Process& process, const Instruction& instruction, std::uint32
 
 void record_special(Process& process, const Instruction& instruction, std::uint32_t first_site) {
     switch (instruction.form->special) {
-        case Special::kString: return record_string(process, instruction, first_site);
-        case Special::kGather: return record_gather(process, instruction, first_site);
-        case Special::kBitString: return record_bit_string(process, instruction, first_site);
-        case Special::kTranslate: return record_translate(process, first_site);
-        case Special::kNone: return;
+        case Special::kString:
+            return record_string(process, instruction, first_site);
+        case Special::kGather:
+            return record_gather(process, instruction, first_site);
+        case Special::kBitString:
+            return record_bit_string(process, instruction, first_site);
+        case Special::kTranslate:
+            return record_translate(process, first_site);
+        case Special::kNone:
+            return;
     }
 }
 

@@ -3,23 +3,25 @@
 // are emulated or watched.
 #include "framework/driver/native/process.h"
 
-#include <array>
 #include <asm/prctl.h>
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
 
 namespace assay::native {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-std::uint64_t page_up(std::uint64_t value) { return (value + kPage - 1) & ~(kPage - 1); }
+std::uint64_t page_up(std::uint64_t value) {
+    return (value + kPage - 1) & ~(kPage - 1);
+}
 
 struct Call {
     Process& process;
@@ -40,7 +42,9 @@ long pass_on(const Call& call) {
                                        call.arguments.data());
 }
 
-bool is_error(long result) { return static_cast<unsigned long>(result) > -4096UL; }
+bool is_error(long result) {
+    return static_cast<unsigned long>(result) > -4096UL;
+}
 
 // --- Memory.
 
@@ -51,9 +55,9 @@ long do_break(const Call& call) {
     const std::uint64_t mapped = page_up(process.break_end);
     if (wanted < process.program.break_start) return static_cast<long>(process.break_end);
     if (page_up(wanted) > mapped) {
-        void* got = mmap(reinterpret_cast<void*>(mapped), page_up(wanted) - mapped,
-                         PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        void* got =
+            mmap(reinterpret_cast<void*>(mapped), page_up(wanted) - mapped, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (got != reinterpret_cast<void*>(mapped)) {
             if (got != MAP_FAILED) munmap(got, page_up(wanted) - mapped);
             return static_cast<long>(process.break_end);
@@ -130,13 +134,21 @@ long do_remap(const Call& call) {
 long do_arch_prctl(const Call& call) {
     Context& context = *call.process.context;
     switch (call.arguments[0]) {
-        case ARCH_SET_FS: context.target_fs = call.unsigned_argument(1); return 0;
-        case ARCH_GET_FS: *call.pointer<std::uint64_t>(1) = context.target_fs; return 0;
-        case ARCH_GET_GS: *call.pointer<std::uint64_t>(1) = 0; return 0;
+        case ARCH_SET_FS:
+            context.target_fs = call.unsigned_argument(1);
+            return 0;
+        case ARCH_GET_FS:
+            *call.pointer<std::uint64_t>(1) = context.target_fs;
+            return 0;
+        case ARCH_GET_GS:
+            *call.pointer<std::uint64_t>(1) = 0;
+            return 0;
         case ARCH_SET_GS:
-            call.process.refuse("arch_prctl(ARCH_SET_GS): programs that use the gs segment "
-                                "are not supported");
-        default: return -EINVAL;
+            call.process.refuse(
+                "arch_prctl(ARCH_SET_GS): programs that use the gs segment "
+                "are not supported");
+        default:
+            return -EINVAL;
     }
 }
 
@@ -153,8 +165,7 @@ long do_clone(const Call& call, std::uint64_t flags, std::uint64_t stack, long p
     if (pid == 0) {
         call.process.trace.detach();
         if (stack != 0) call.process.context->gpr[RSP] = stack;
-        if (flags & CLONE_SETTLS)
-            call.process.context->target_fs = static_cast<std::uint64_t>(tls);
+        if (flags & CLONE_SETTLS) call.process.context->target_fs = static_cast<std::uint64_t>(tls);
     }
     return pid;
 }
@@ -163,8 +174,8 @@ long do_execute(const Call& call) {
     Process& process = call.process;
     if (!process.trace.detached()) {
         const char* path = call.pointer<const char>(call.number == SYS_execveat ? 1 : 0);
-        process.trace.message(std::string("the program replaced itself by ") +
-                              (path ? path : "?") + ", which runs without being profiled");
+        process.trace.message(std::string("the program replaced itself by ") + (path ? path : "?") +
+                              ", which runs without being profiled");
         process.trace.set_state(trace::DriverState::kFinished);
     }
     process.signals.give_mask_to_kernel();
@@ -179,9 +190,9 @@ long do_execute(const Call& call) {
 bool is_own_executable(const char* path) {
     std::array<char, 64> own{};
     std::snprintf(own.data(), own.size(), "/proc/%d/exe", getpid());
-    return path && (std::strcmp(path, "/proc/self/exe") == 0 ||
-                    std::strcmp(path, "/proc/thread-self/exe") == 0 ||
-                    std::strcmp(path, own.data()) == 0);
+    return path &&
+           (std::strcmp(path, "/proc/self/exe") == 0 ||
+            std::strcmp(path, "/proc/thread-self/exe") == 0 || std::strcmp(path, own.data()) == 0);
 }
 
 long do_readlink(const Call& call, unsigned path_argument) {
@@ -202,21 +213,32 @@ long do_open(Call call, unsigned path_argument) {
 long dispatch(const Call& call) {
     Signals& signals = call.process.signals;
     switch (call.number) {
-        case SYS_brk: return do_break(call);
-        case SYS_mmap: return do_map(call);
-        case SYS_munmap: return do_unmap(call);
-        case SYS_mprotect: return do_protect(call);
-        case SYS_mremap: return do_remap(call);
-        case SYS_arch_prctl: return do_arch_prctl(call);
-        case SYS_rseq: return -ENOSYS;    // the driver's libc has registered its own
-        case SYS_clone3: return -ENOSYS;  // libc falls back to clone
-        case SYS_fork: return do_clone(call, SIGCHLD, 0, 0, 0, 0);
-        case SYS_vfork: return do_clone(call, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+        case SYS_brk:
+            return do_break(call);
+        case SYS_mmap:
+            return do_map(call);
+        case SYS_munmap:
+            return do_unmap(call);
+        case SYS_mprotect:
+            return do_protect(call);
+        case SYS_mremap:
+            return do_remap(call);
+        case SYS_arch_prctl:
+            return do_arch_prctl(call);
+        case SYS_rseq:
+            return -ENOSYS;  // the driver's libc has registered its own
+        case SYS_clone3:
+            return -ENOSYS;  // libc falls back to clone
+        case SYS_fork:
+            return do_clone(call, SIGCHLD, 0, 0, 0, 0);
+        case SYS_vfork:
+            return do_clone(call, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
         case SYS_clone:
             return do_clone(call, call.unsigned_argument(0), call.unsigned_argument(1),
                             call.arguments[2], call.arguments[3], call.arguments[4]);
         case SYS_execve:
-        case SYS_execveat: return do_execute(call);
+        case SYS_execveat:
+            return do_execute(call);
         case SYS_rt_sigaction:
             if (call.arguments[3] != 8) return -EINVAL;
             return signals.set_action(static_cast<int>(call.arguments[0]),
@@ -229,15 +251,20 @@ long dispatch(const Call& call) {
         case SYS_sigaltstack:
             return signals.set_stack(call.pointer<const stack_t>(0), call.pointer<stack_t>(1));
         case SYS_rt_sigsuspend:
-            return signals.suspend(call.pointer<const std::uint64_t>(0),
-                                   call.unsigned_argument(1));
-        case SYS_readlink: return do_readlink(call, 0);
-        case SYS_readlinkat: return do_readlink(call, 1);
-        case SYS_open: return do_open(call, 0);
-        case SYS_openat: return do_open(call, 1);
+            return signals.suspend(call.pointer<const std::uint64_t>(0), call.unsigned_argument(1));
+        case SYS_readlink:
+            return do_readlink(call, 0);
+        case SYS_readlinkat:
+            return do_readlink(call, 1);
+        case SYS_open:
+            return do_open(call, 0);
+        case SYS_openat:
+            return do_open(call, 1);
         case SYS_exit:
-        case SYS_exit_group: call.process.finish(static_cast<int>(call.arguments[0]));
-        default: return pass_on(call);
+        case SYS_exit_group:
+            call.process.finish(static_cast<int>(call.arguments[0]));
+        default:
+            return pass_on(call);
     }
 }
 

@@ -2,8 +2,8 @@
 
 #include "framework/trace/futex.h"
 
-#include <cstring>
 #include <sys/mman.h>
+#include <cstring>
 
 namespace assay::native {
 namespace {
@@ -12,15 +12,15 @@ constexpr std::uint64_t kGuardBytes = 4096;
 constexpr std::uint64_t kBufferStride = trace::kBufferBytes + kGuardBytes;
 
 void* map_part(int fd, std::uint64_t offset, std::uint64_t bytes, void* where = nullptr) {
-    void* memory = mmap(where, bytes, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_NORESERVE | (where ? MAP_FIXED : 0), fd,
-                        static_cast<off_t>(offset));
+    void* memory =
+        mmap(where, bytes, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_NORESERVE | (where ? MAP_FIXED : 0), fd, static_cast<off_t>(offset));
     return memory == MAP_FAILED ? nullptr : memory;
 }
 
 unsigned char* reserve(std::uint64_t bytes) {
-    void* memory = mmap(nullptr, bytes, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory =
+        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? nullptr : static_cast<unsigned char*>(memory);
 }
 
@@ -71,8 +71,7 @@ void TraceWriter::add_instr(const Instruction& instruction) {
     std::memcpy(row.bytes, instruction.bytes, sizeof row.bytes);
 }
 
-void TraceWriter::add_site(std::uint32_t instr, unsigned bytes, unsigned kind,
-                           unsigned operand) {
+void TraceWriter::add_site(std::uint32_t instr, unsigned bytes, unsigned kind, unsigned operand) {
     sites_[sites_used_++] =
         trace_site_t{instr, static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(kind),
                      static_cast<std::uint8_t>(operand)};
@@ -141,7 +140,9 @@ void TraceWriter::set_state(trace::DriverState state) {
     ring_doorbell();
 }
 
-void TraceWriter::set_pid(std::int32_t pid) { control_->pid = pid; }
+void TraceWriter::set_pid(std::int32_t pid) {
+    control_->pid = pid;
+}
 
 void TraceWriter::ring_doorbell() {
     control_->doorbell.fetch_add(1, std::memory_order_seq_cst);
@@ -158,8 +159,7 @@ void TraceWriter::append(std::uint64_t value, std::uint32_t site) {
 }
 
 bool TraceWriter::is_buffer_end(std::uint64_t address) const {
-    return address ==
-           slot_->buffer_start.load(std::memory_order_relaxed) + trace::kBufferBytes;
+    return address == slot_->buffer_start.load(std::memory_order_relaxed) + trace::kBufferBytes;
 }
 
 std::uint64_t TraceWriter::next_buffer() {

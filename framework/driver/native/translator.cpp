@@ -16,7 +16,9 @@ Assembler assembler_at(std::uint64_t address, std::uint8_t* out) {
     return assembler;
 }
 
-std::uint8_t* memory_at(std::uint64_t address) { return reinterpret_cast<std::uint8_t*>(address); }
+std::uint8_t* memory_at(std::uint64_t address) {
+    return reinterpret_cast<std::uint8_t*>(address);
+}
 
 }  // namespace
 
@@ -78,11 +80,9 @@ FaultState Translator::recover(std::uint64_t host_pc) {
     const Block& first = cache_.blocks()[unit->first_block];
     std::vector<std::uint8_t> hot(unit->hot_end - unit->hot_begin + 64);
     std::vector<std::uint8_t> cold(unit->cold_end - unit->cold_begin + 64);
-    const Emitter::Numbers numbers{first.id, first.first_instr, first.first_site,
-                                   unit->first_exit};
+    const Emitter::Numbers numbers{first.id, first.first_instr, first.first_site, unit->first_exit};
     Emitter::Output output;
-    Emitter emitter(plan, cache_, trace_.spec(), numbers,
-                    assembler_at(unit->hot_begin, hot.data()),
+    Emitter emitter(plan, cache_, trace_.spec(), numbers, assembler_at(unit->hot_begin, hot.data()),
                     assembler_at(unit->cold_begin, cold.data()));
     emitter.emit(output, nullptr,
                  [&](std::uint64_t address, unsigned block, unsigned instr,

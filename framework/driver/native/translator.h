@@ -11,11 +11,11 @@ namespace assay::native {
 // The target's state at a fault in translated code.
 struct FaultState {
     bool known = false;
-    std::uint64_t pc = 0;         // of the faulting instruction
+    std::uint64_t pc = 0;  // of the faulting instruction
     Scratch::State scratch;
-    std::uint32_t block = 0;      // in the trace's block table
-    std::uint32_t executed = 0;   // instructions of the block, the faulting one included
-    bool counted = false;         // whether the block's counter has been incremented
+    std::uint32_t block = 0;     // in the trace's block table
+    std::uint32_t executed = 0;  // instructions of the block, the faulting one included
+    bool counted = false;        // whether the block's counter has been incremented
 };
 
 class Translator {

@@ -9,7 +9,9 @@ constexpr unsigned kMaxBlockInstrs = 64;
 constexpr unsigned kMaxUnitInstrs = 128;
 constexpr unsigned kMaxUnitBlocks = 16;
 
-bool ends_block(Flow flow) { return flow != Flow::kNone; }
+bool ends_block(Flow flow) {
+    return flow != Flow::kNone;
+}
 
 // Where control can go on in the same unit: the not-taken side of a conditional branch, the
 // target of a jump or call. A branch over code that rarely runs costs nothing that way.
@@ -84,9 +86,8 @@ bool Planner::plan(std::uint64_t pc, UnitPlan& out) {
         if (!decode_block(next, out, kMaxBlockInstrs)) break;
         out.blocks[from].chained = true;
         const PlannedBlock& before = out.blocks[from];
-        out.blocks.back().previous_fetched =
-            cache_.has_fetched(before.pc, before.end_pc, next,
-                               out.instructions[out.blocks.back().first].form->length);
+        out.blocks.back().previous_fetched = cache_.has_fetched(
+            before.pc, before.end_pc, next, out.instructions[out.blocks.back().first].form->length);
     }
     analyse(out);
     return true;
@@ -122,9 +123,12 @@ bool Planner::reads_flags(std::uint64_t pc, unsigned limit) {
             answer = pending != 0 && flags_cross_calls_;
             break;
         }
-        if (flow == Flow::kJump) pc = instruction.target();
-        else if (flow == Flow::kNone || flow == Flow::kSyscall) pc = instruction.next_pc();
-        else break;
+        if (flow == Flow::kJump)
+            pc = instruction.target();
+        else if (flow == Flow::kNone || flow == Flow::kSyscall)
+            pc = instruction.next_pc();
+        else
+            break;
     }
     reads_flags_[start] = answer;
     return answer;
@@ -137,22 +141,30 @@ std::uint16_t Planner::flags_after(const Instruction& last) {
     constexpr unsigned kLookAheadOfReturn = 128;
     const Flow flow = last.form->flow;
     if ((flow == Flow::kCall || flow == Flow::kCallIndirect) && !flags_cross_calls_ &&
-        memory_.find(last.next_pc()) != nullptr &&
-        reads_flags(last.next_pc(), kLookAheadOfReturn))
+        memory_.find(last.next_pc()) != nullptr && reads_flags(last.next_pc(), kLookAheadOfReturn))
         flags_cross_calls_ = true;
     bool live = true;
     switch (flow) {
-        case Flow::kJump: live = reads_flags(last.target(), kLookAhead); break;
-        case Flow::kConditional:
-            live = reads_flags(last.target(), kLookAhead) ||
-                   reads_flags(last.next_pc(), kLookAhead);
+        case Flow::kJump:
+            live = reads_flags(last.target(), kLookAhead);
             break;
-        case Flow::kNone: live = reads_flags(last.next_pc(), kLookAhead); break;
+        case Flow::kConditional:
+            live =
+                reads_flags(last.target(), kLookAhead) || reads_flags(last.next_pc(), kLookAhead);
+            break;
+        case Flow::kNone:
+            live = reads_flags(last.next_pc(), kLookAhead);
+            break;
         case Flow::kCall:
         case Flow::kCallIndirect:
-        case Flow::kReturn: live = flags_cross_calls_; break;
-        case Flow::kJumpIndirect: live = flags_cross_calls_ || !last.form->rip_relative; break;
-        default: break;
+        case Flow::kReturn:
+            live = flags_cross_calls_;
+            break;
+        case Flow::kJumpIndirect:
+            live = flags_cross_calls_ || !last.form->rip_relative;
+            break;
+        default:
+            break;
     }
     return live ? kArithmeticFlags : 0;
 }
@@ -179,8 +191,7 @@ void Planner::analyse_block(UnitPlan& plan, PlannedBlock& block, std::uint16_t f
     }
 }
 
-bool Planner::crosses_line(const UnitPlan& plan, const PlannedBlock& block,
-                           unsigned instr) const {
+bool Planner::crosses_line(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) const {
     if (instr == block.first) return true;
     const std::uint64_t line = trace_.spec().fetch.line_bytes;
     const Instruction& instruction = plan.instructions[instr];
@@ -245,9 +256,9 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
             item.position = static_cast<std::uint16_t>(i);
             item.flags_live = false;
         }
-        const auto before = std::find_if(
-            plan.items.begin() + block.first_item, plan.items.end(),
-            [&item](const Item& other) { return other.position > item.position; });
+        const auto before =
+            std::find_if(plan.items.begin() + block.first_item, plan.items.end(),
+                         [&item](const Item& other) { return other.position > item.position; });
         plan.items.insert(before, item);
     }
     block.item_count = static_cast<std::uint32_t>(plan.items.size()) - block.first_item;

@@ -17,10 +17,10 @@ enum class ItemKind : std::uint8_t { kCount, kFetch, kData, kSpecial };
 // A piece of instrumentation.
 struct Item {
     ItemKind kind = ItemKind::kCount;
-    std::uint8_t reference = 0;    // kData: which of the form's references
-    bool flags_live = false;       // at `position`
-    std::uint16_t instr = 0;       // the instruction that it is about, index in the unit
-    std::uint16_t position = 0;    // emitted before this instruction of the unit
+    std::uint8_t reference = 0;  // kData: which of the form's references
+    bool flags_live = false;     // at `position`
+    std::uint16_t instr = 0;     // the instruction that it is about, index in the unit
+    std::uint16_t position = 0;  // emitted before this instruction of the unit
 };
 
 struct PlannedBlock {
@@ -44,8 +44,7 @@ struct UnitPlan {
 
 class Planner {
   public:
-    Planner(Decoder& decoder, const MemoryMap& memory, CodeCache& cache,
-            const TraceWriter& trace)
+    Planner(Decoder& decoder, const MemoryMap& memory, CodeCache& cache, const TraceWriter& trace)
         : decoder_(decoder), memory_(memory), cache_(cache), trace_(trace) {}
 
     // Plans a new unit that begins at `pc`. False if there is no instruction.
