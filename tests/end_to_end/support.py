@@ -45,7 +45,7 @@ def temporary_folder(test) -> Path:
 
 @dataclass
 class EventsFile:
-    """A profile in Cachegrind's format; `#!` lines are kept as they are."""
+    """A profile in Cachegrind's format. `remarks` are the lines beyond it, from `#!` on."""
 
     descriptions: list[str] = field(default_factory=list)
     command: str = ""
@@ -68,8 +68,10 @@ def read_events(path) -> EventsFile:
             found.command = line[4:].strip()
         elif line.startswith("events:"):
             found.events = line[7:].split()
+        elif line.startswith("fl=#!"):
+            found.remarks.append(line[3:])
         elif line.startswith("#"):
-            found.remarks.append(line)
+            pass
         elif line.startswith("fn="):
             function = line[3:]
         elif line.startswith(("fl=", "fi=", "fe=")):

@@ -11,7 +11,7 @@ import support
 from support import ASSAY, GEOMETRY, PROGRAMS, installed, profile, read_events, run
 
 WORK = [PROGRAMS / "work"]
-PID_LINE = re.compile(r"^#! pid .*\n", re.MULTILINE)
+PID_LINE = re.compile(r"^fl=#! pid .*\n", re.MULTILINE)
 
 
 def numbers(line: str) -> list[int]:
