@@ -1,0 +1,212 @@
+// The cache profiler: Cachegrind's I1, D1 and LL behind assay's profiler interface.
+#include "plugins/cache/settings.h"
+#include "plugins/cache/simulator.h"
+#include "plugins/cache/summary.h"
+
+#include "assay/vprofiler.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+
+namespace cache {
+namespace {
+
+struct Profiler {
+    const vp_host_t* host = nullptr;
+    Settings settings;
+    std::unique_ptr<Simulator> simulator;
+    std::size_t next_site = 0;  // of vp_finish: sites first, then instructions
+    std::size_t next_instr = 0;
+    std::vector<vsample_t> samples;
+    std::string summary;
+};
+Profiler profiler;
+
+constexpr std::array<vp_event_t, kEvents> kEventTable{{
+    {"Ir", "instructions executed", "instructions"},
+    {"I1mr", "level-1 instruction cache read misses", "misses"},
+    {"ILmr", "last-level cache instruction read misses", "misses"},
+    {"Dr", "data reads", "reads"},
+    {"D1mr", "level-1 data cache read misses", "misses"},
+    {"DLmr", "last-level cache data read misses", "misses"},
+    {"Dw", "data writes", "writes"},
+    {"D1mw", "level-1 data cache write misses", "misses"},
+    {"DLmw", "last-level cache data write misses", "misses"},
+}};
+
+constexpr std::array<vp_derived_t, 6> kDerivedTable{{
+    {"I1 miss rate", "I1mr / Ir", "%"},
+    {"LLi miss rate", "ILmr / Ir", "%"},
+    {"D1 miss rate", "(D1mr + D1mw) / (Dr + Dw)", "%"},
+    {"LLd miss rate", "(DLmr + DLmw) / (Dr + Dw)", "%"},
+    {"LL refs", "I1mr + D1mr + D1mw", ""},
+    {"LL miss rate", "(ILmr + DLmr + DLmw) / (Ir + Dr + Dw)", "%"},
+}};
+
+const char* name() {
+    return "cache";
+}
+const char* description() {
+    return "simulates I1, D1 and LL caches and counts each instruction's references and misses";
+}
+
+int initialise(const vp_host_t* host) {
+    profiler = Profiler{};
+    profiler.host = host;
+    return 0;
+}
+
+void release() {
+    profiler = Profiler{};
+}
+
+const vp_event_t* events(uint32_t* count) {
+    *count = kEventTable.size();
+    return kEventTable.data();
+}
+
+const vp_derived_t* derived(uint32_t* count) {
+    *count = kDerivedTable.size();
+    return kDerivedTable.data();
+}
+
+const vp_option_t* option_table(uint32_t* count) {
+    *count = kOptionTable.size();
+    return kOptionTable.data();
+}
+
+int receive_options(const vp_setting_t* settings, uint32_t count) {
+    std::string why;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (apply(profiler.settings, settings[i].name, settings[i].value, why)) continue;
+        profiler.host->error(profiler.host, why.c_str());
+        return -1;
+    }
+    return 0;
+}
+
+trace_vlist_table_t* begin() {
+    trace_vlist_table_t* spec = trace_vlist_table_alloc();
+    trace_vlist_table_init(spec);
+    trace_capture_block_counts(spec);
+    if (!profiler.settings.simulate) return spec;
+    std::string warning;
+    const Geometries shapes = geometries(profiler.settings, warning);
+    if (!warning.empty()) profiler.host->warning(profiler.host, warning.c_str());
+    profiler.host->describe(profiler.host, "I1 cache", describe(shapes.i1).c_str());
+    profiler.host->describe(profiler.host, "D1 cache", describe(shapes.d1).c_str());
+    profiler.host->describe(profiler.host, "LL cache", describe(shapes.ll).c_str());
+    profiler.simulator = std::make_unique<Simulator>(shapes);
+    trace_capture_references(spec, shapes.d1.line, static_cast<uint32_t>(shapes.d1.sets()));
+    trace_capture_fetches(spec, shapes.i1.line, static_cast<uint32_t>(shapes.i1.sets()));
+    return spec;
+}
+
+void end() {
+    profiler.simulator.reset();
+}
+
+int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
+    *samples = nullptr;
+    if (!profiler.simulator) return 0;
+    std::size_t site_count = 0, count = 0;
+    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
+    const trace_record_t* records = trace_parser_records(parser, &count);
+    profiler.simulator->learn(sites, site_count);
+    profiler.simulator->process(records, count);
+    return 0;
+}
+
+void add(uint64_t pc, uint32_t event, uint64_t weight) {
+    if (weight == 0) return;
+    vsample_t sample{};
+    sample.pc = pc;
+    sample.event = event;
+    sample.weight = weight;
+    profiler.samples.push_back(sample);
+}
+
+// How often the operands of an instruction were referenced, if it says so itself.
+uint64_t counted_references(const trace_site_t* sites, std::size_t count, std::size_t at) {
+    const uint32_t instr = sites[at].instr;
+    for (; at < count && sites[at].instr == instr; ++at)
+        if (sites[at].kind == TRACE_SITE_COUNT) return profiler.simulator->counts(at).references;
+    return 0;
+}
+
+void finish_site(trace_parser_t* parser, const trace_site_t* sites, std::size_t count,
+                 const trace_instr_t* instrs, std::size_t at) {
+    const trace_site_t& site = sites[at];
+    const trace_instr_t& instr = instrs[site.instr];
+    const SiteCounts counts = profiler.simulator->counts(at);
+    if (site.kind == TRACE_SITE_COUNT) {
+        // Cachegrind counts each iteration, and the check that ends them, as an instruction.
+        if (profiler.settings.count_iterations && instr.flags & TRACE_INSTR_REPEATED)
+            add(instr.pc, kIr, counts.references);
+        return;
+    }
+    if (site.kind == TRACE_SITE_FETCH) {
+        add(instr.pc, kI1mr, counts.l1_misses);
+        add(instr.pc, kILmr, counts.ll_misses);
+        return;
+    }
+    const uint64_t references = instr.flags & TRACE_INSTR_VARIABLE
+                                    ? counted_references(sites, count, at)
+                                    : trace_parser_count(parser, site.instr);
+    const bool write = site.kind == TRACE_SITE_WRITE;
+    add(instr.pc, write ? kDw : kDr, references);
+    add(instr.pc, write ? kD1mw : kD1mr, counts.l1_misses);
+    add(instr.pc, write ? kDLmw : kDLmr, counts.ll_misses);
+}
+
+int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
+    constexpr std::size_t kChunk = 8192;
+    profiler.samples.clear();
+    std::size_t site_count = 0, instr_count = 0;
+    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
+    const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
+    if (profiler.simulator) {
+        profiler.simulator->learn(sites, site_count);
+        for (; profiler.next_site < site_count && profiler.samples.size() < kChunk;
+             ++profiler.next_site)
+            finish_site(parser, sites, site_count, instrs, profiler.next_site);
+    }
+    for (; profiler.next_instr < instr_count && profiler.samples.size() < kChunk;
+         ++profiler.next_instr)
+        add(instrs[profiler.next_instr].pc, kIr,
+            trace_parser_count(parser, static_cast<uint32_t>(profiler.next_instr)));
+    *samples = profiler.samples.data();
+    return static_cast<int>(profiler.samples.size());
+}
+
+const char* summary(const uint64_t* totals, uint32_t count) {
+    if (count != kEvents) return nullptr;
+    profiler.summary = summarise(totals, profiler.settings.simulate);
+    return profiler.summary.c_str();
+}
+
+}  // namespace
+}  // namespace cache
+
+extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch;
+const vp_dispatch_t assay_vp_dispatch = {
+    .size = sizeof(vp_dispatch_t),
+    .abi_version = VP_ABI_VERSION,
+    .vp_name = cache::name,
+    .vp_description = cache::description,
+    .vp_init = cache::initialise,
+    .vp_release = cache::release,
+    .vp_events = cache::events,
+    .vp_derived = cache::derived,
+    .vp_option_table = cache::option_table,
+    .vp_options = cache::receive_options,
+    .vp_prof_init = cache::begin,
+    .vp_prof_release = cache::end,
+    .vp_prof_process = cache::process,
+    .vp_finish = cache::finish,
+    .vp_summary = cache::summary,
+    .vp_preface = nullptr,
+    .vp_format = nullptr,
+};

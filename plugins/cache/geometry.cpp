@@ -1,0 +1,108 @@
+#include "plugins/cache/geometry.h"
+
+#include <cpuid.h>
+#include <bit>
+#include <charconv>
+
+namespace cache {
+namespace {
+
+// Leaves that list caches one per subleaf, in the same layout.
+// Sources: Intel SDM volume 2, CPUID leaf 4; AMD APM volume 3, CPUID Fn8000_001D.
+constexpr std::uint32_t kIntelCaches = 4;
+constexpr std::uint32_t kAmdCaches = 0x8000001D;
+
+enum Kind : std::uint32_t { kNone = 0, kData = 1, kInstruction = 2 };
+
+struct Registers {
+    std::uint32_t a, b, c, d;
+};
+
+std::optional<Registers> cpuid(std::uint32_t leaf, std::uint32_t subleaf) {
+    Registers r{};
+    if (!__get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d)) return std::nullopt;
+    return r;
+}
+
+Geometry decode(const Registers& r) {
+    const std::uint32_t ways = (r.b >> 22) + 1;
+    const std::uint32_t partitions = ((r.b >> 12) & 0x3FF) + 1;
+    const std::uint32_t line = (r.b & 0xFFF) + 1;
+    const std::uint64_t sets = std::uint64_t{r.c} + 1;
+    return {std::uint64_t{ways} * partitions * line * sets, ways, line};
+}
+
+bool describes_caches(std::uint32_t leaf) {
+    const auto first = cpuid(leaf, 0);
+    return first && (first->a & 0x1F) != kNone;
+}
+
+template <class Number>
+bool parse_number(std::string_view text, Number& number) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+std::string complaint(const Geometry& g) {
+    if (g.size == 0 || g.ways == 0) return "size and associativity must be above 0";
+    if (!std::has_single_bit(g.line) || g.line < kSmallestLine || g.line > kLargestLine)
+        return "the line size must be a power of two from 16 to 4096";
+    const std::uint64_t way = std::uint64_t{g.ways} * g.line;
+    if (g.size < way || g.size % way != 0)
+        return "the size must be a multiple of associativity times line size, which is " +
+               std::to_string(way);
+    return {};
+}
+
+std::optional<Geometry> parse_geometry(std::string_view text, std::string& why) {
+    const std::size_t comma = text.find(',');
+    const std::size_t second = comma == text.npos ? text.npos : text.find(',', comma + 1);
+    Geometry g;
+    if (second == text.npos || !parse_number(text.substr(0, comma), g.size) ||
+        !parse_number(text.substr(comma + 1, second - comma - 1), g.ways) ||
+        !parse_number(text.substr(second + 1), g.line)) {
+        why = "give three numbers, SIZE,WAYS,LINE, such as 32768,8,64";
+        return std::nullopt;
+    }
+    why = complaint(g);
+    if (!why.empty()) return std::nullopt;
+    return g;
+}
+
+Geometry with_power_of_two_sets(const Geometry& g) {
+    if (std::has_single_bit(g.sets())) return g;
+    const std::uint64_t sets = std::bit_floor(g.sets());
+    const double factor = static_cast<double>(g.sets()) / static_cast<double>(sets);
+    const auto ways = static_cast<std::uint32_t>(g.ways * factor + 0.5);
+    return {sets * ways * g.line, ways, g.line};
+}
+
+Geometries processor_caches(const Geometries& otherwise) {
+    Geometries found = otherwise;
+    const std::uint32_t leaf = describes_caches(kIntelCaches) ? kIntelCaches : kAmdCaches;
+    std::uint32_t highest = 1;
+    for (std::uint32_t i = 0;; ++i) {
+        const auto r = cpuid(leaf, i);
+        const std::uint32_t kind = r ? r->a & 0x1F : kNone;
+        if (kind == kNone) return found;
+        const std::uint32_t level = (r->a >> 5) & 7;
+        const Geometry geometry = decode(*r);
+        if (!complaint(geometry).empty()) continue;
+        if (level == 1 && kind == kInstruction) found.i1 = geometry;
+        if (level == 1 && kind == kData) found.d1 = geometry;
+        if (level > highest) {
+            highest = level;
+            found.ll = geometry;
+        }
+    }
+}
+
+std::string describe(const Geometry& g) {
+    return std::to_string(g.size) + " B, " + std::to_string(g.line) + " B, " +
+           (g.ways == 1 ? std::string("direct-mapped")
+                        : std::to_string(g.ways) + "-way associative");
+}
+
+}  // namespace cache

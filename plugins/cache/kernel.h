@@ -1,0 +1,57 @@
+// The inner loop of the simulation, for one instruction set.
+//
+// Included only by the files kernel_*.cpp, each compiled for its instruction set with a `Ways`
+// of its own in an unnamed namespace: so no code for a newer processor leaks into functions
+// that are shared at link time.
+#pragma once
+
+#include "plugins/cache/tables.h"
+
+#include <algorithm>
+
+namespace cache {
+
+// True if any of the (at most two) lines of the reference is missing; both become the most
+// recent of their sets, the lower one first.
+template <class Ways>
+inline bool missing(const Level& level, std::uint64_t address, std::uint64_t last_byte) {
+    const std::uint64_t first = address >> level.line_shift;
+    const std::uint64_t last = (address + last_byte) >> level.line_shift;
+    bool missed = !Ways::touch(level.set(first), level.ways, first);
+    if (first != last) [[unlikely]]
+        missed |= !Ways::touch(level.set(last), level.ways, last);
+    return missed;
+}
+
+// All lookups of level 1 of a batch come first, then all of LL in the same order: neither sees
+// a difference, and the tags of LL, which is large, arrive meanwhile.
+template <class Ways>
+void simulate(const Tables& tables, const trace_record_t* records, std::size_t count) {
+    constexpr std::size_t kBatch = 64;
+    const trace_record_t* missed[kBatch];
+    for (const trace_record_t* const end = records + count; records != end;) {
+        const trace_record_t* const stop =
+            records + std::min<std::size_t>(kBatch, static_cast<std::size_t>(end - records));
+        std::size_t misses = 0;
+        for (; records != stop; ++records) {
+            const SiteCode code = tables.codes[records->site];
+            if (code.target() == SiteCode::kCount) {
+                tables.counts[records->site].references += records->value;
+                continue;
+            }
+            missed[misses] = records;
+            if (missing<Ways>(tables.level1[code.target()], records->value, code.last_byte())) {
+                tables.ll.prefetch(records->value);
+                ++misses;
+            }
+        }
+        for (std::size_t i = 0; i < misses; ++i) {
+            SiteCounts& counts = tables.counts[missed[i]->site];
+            ++counts.l1_misses;
+            counts.ll_misses += missing<Ways>(tables.ll, missed[i]->value,
+                                              tables.codes[missed[i]->site].last_byte());
+        }
+    }
+}
+
+}  // namespace cache

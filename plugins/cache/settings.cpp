@@ -1,0 +1,55 @@
+#include "plugins/cache/settings.h"
+
+namespace cache {
+namespace {
+
+// For a processor that describes no caches: Cachegrind's choice as well, an Athlon's.
+constexpr Geometries kFallback{{65536, 2, 64}, {65536, 2, 64}, {262144, 8, 64}};
+
+std::optional<Geometry>* geometry_option(Settings& settings, std::string_view name) {
+    if (name == "I1") return &settings.i1;
+    if (name == "D1") return &settings.d1;
+    if (name == "LL") return &settings.ll;
+    return nullptr;
+}
+
+Geometry choose(const std::optional<Geometry>& wanted, const Geometry& own, const char* name,
+                std::string& warning) {
+    if (wanted) return *wanted;
+    const Geometry simulated = with_power_of_two_sets(own);
+    if (!(simulated == own)) {
+        if (!warning.empty()) warning += "; ";
+        warning += std::string("the number of sets of this processor's ") + name + " cache (" +
+                   describe(own) + ") is no power of two; simulating " + describe(simulated);
+    }
+    return simulated;
+}
+
+}  // namespace
+
+bool apply(Settings& settings, std::string_view name, std::string_view value, std::string& why) {
+    if (auto* geometry = geometry_option(settings, name)) {
+        *geometry = parse_geometry(value, why);
+        if (*geometry) return true;
+        why = "--" + std::string(name) + "=" + std::string(value) + ": " + why;
+        return false;
+    }
+    if (name == "cache-sim") {
+        settings.simulate = value == "yes";
+        return true;
+    }
+    if (name == "rep" && (value == "once" || value == "iterations")) {
+        settings.count_iterations = value == "iterations";
+        return true;
+    }
+    why = "--" + std::string(name) + "=" + std::string(value) + ": use once or iterations";
+    return false;
+}
+
+Geometries geometries(const Settings& settings, std::string& warning) {
+    const Geometries own = processor_caches(kFallback);
+    return {choose(settings.i1, own.i1, "I1", warning), choose(settings.d1, own.d1, "D1", warning),
+            choose(settings.ll, own.ll, "LL", warning)};
+}
+
+}  // namespace cache

@@ -1,0 +1,39 @@
+// The profiler's options, spelled as Cachegrind's where it has them.
+#pragma once
+
+#include "plugins/cache/geometry.h"
+
+#include "assay/vprofiler.h"
+
+#include <array>
+
+namespace cache {
+
+struct Settings {
+    std::optional<Geometry> i1, d1, ll;
+    bool simulate = true;
+    bool count_iterations = false;
+};
+
+inline constexpr std::array<vp_option_t, 5> kOptionTable{{
+    {"I1", "SIZE,WAYS,LINE", nullptr,
+     "Level-1 instruction cache: bytes, associativity, bytes of a line; default: the processor's.",
+     VP_OPTION_TEXT, 0},
+    {"D1", "SIZE,WAYS,LINE", nullptr, "Level-1 data cache.", VP_OPTION_TEXT, 0},
+    {"LL", "SIZE,WAYS,LINE", nullptr, "Last-level cache, behind both.", VP_OPTION_TEXT, 0},
+    {"cache-sim", "yes|no", "yes", "Simulates the caches; otherwise only Ir is counted.",
+     VP_OPTION_YES_NO, 0},
+    {"rep", "once|iterations", "once",
+     "Counts a repeated string instruction once, as hardware does, or once per iteration, as "
+     "Cachegrind does.",
+     VP_OPTION_TEXT, 0},
+}};
+
+// Takes one option over. False, with the reason in `why`, if its value is unusable.
+bool apply(Settings& settings, std::string_view name, std::string_view value, std::string& why);
+
+// What is simulated: the options, else the processor's caches, with a power of two of sets.
+// `warning` says if that is not what the processor has.
+Geometries geometries(const Settings& settings, std::string& warning);
+
+}  // namespace cache

@@ -1,0 +1,113 @@
+#include "plugins/cache/simulator.h"
+
+#include <sys/mman.h>
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace cache {
+namespace {
+
+std::uint32_t stride(std::uint32_t ways) {
+    return (ways + kTagsPerBlock - 1) / kTagsPerBlock * kTagsPerBlock;
+}
+
+std::size_t bytes(const Level& level) {
+    return (level.set_mask + 1) * level.stride * sizeof(std::uint64_t);
+}
+
+// Fresh pages are zero, which is how tags start, and cost nothing until touched: a simulated LL
+// can be as large as a server's.
+Level allocate(const Geometry& geometry) {
+    Level level{.tags = nullptr,
+                .set_mask = geometry.sets() - 1,
+                .line_shift = static_cast<std::uint32_t>(std::countr_zero(geometry.line)),
+                .ways = geometry.ways,
+                .stride = stride(geometry.ways)};
+    void* const memory = mmap(nullptr, bytes(level), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    level.tags = static_cast<std::uint64_t*>(memory);
+    return level;
+}
+
+void release(const Level& level) {
+    if (level.tags) munmap(level.tags, bytes(level));
+}
+
+SiteCode::Target target(const trace_site_t& site) {
+    switch (site.kind) {
+        case TRACE_SITE_FETCH:
+            return SiteCode::kInstruction;
+        case TRACE_SITE_READ:
+        case TRACE_SITE_WRITE:
+        case TRACE_SITE_MODIFY:
+            return SiteCode::kData;
+        default:
+            return SiteCode::kCount;
+    }
+}
+
+Kernel kernel(InstructionSet set) {
+    switch (set) {
+        case InstructionSet::kAvx512:
+            return simulate_avx512;
+        case InstructionSet::kAvx2:
+            return simulate_avx2;
+        default:
+            return simulate_baseline;
+    }
+}
+
+}  // namespace
+
+bool supported(InstructionSet set) {
+    switch (set) {
+        case InstructionSet::kAvx512:
+            return __builtin_cpu_supports("avx512f");
+        case InstructionSet::kAvx2:
+            return __builtin_cpu_supports("avx2");
+        default:
+            return true;
+    }
+}
+
+InstructionSet best_instruction_set() {
+    for (const InstructionSet set : {InstructionSet::kAvx512, InstructionSet::kAvx2})
+        if (supported(set)) return set;
+    return InstructionSet::kBaseline;
+}
+
+Simulator::Simulator(const Geometries& geometries, InstructionSet set)
+    : kernel_(kernel(set)),
+      largest_reference_(static_cast<std::uint16_t>(
+          std::min({geometries.i1.line, geometries.d1.line, geometries.ll.line}))) {
+    try {
+        tables_.level1[SiteCode::kInstruction] = allocate(geometries.i1);
+        tables_.level1[SiteCode::kData] = allocate(geometries.d1);
+        tables_.ll = allocate(geometries.ll);
+    } catch (...) {
+        for (const Level& level : tables_.level1) release(level);
+        throw;
+    }
+}
+
+Simulator::~Simulator() {
+    for (const Level& level : tables_.level1) release(level);
+    release(tables_.ll);
+}
+
+void Simulator::learn(const trace_site_t* sites, std::size_t count) {
+    for (std::size_t i = codes_.size(); i < count; ++i)
+        codes_.emplace_back(target(sites[i]),
+                            std::clamp<std::uint16_t>(sites[i].bytes, 1, largest_reference_));
+    counts_.resize(codes_.size());
+    tables_.codes = codes_.data();
+    tables_.counts = counts_.data();
+}
+
+void Simulator::process(const trace_record_t* records, std::size_t count) {
+    kernel_(tables_, records, count);
+}
+
+}  // namespace cache

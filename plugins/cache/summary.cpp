@@ -1,0 +1,72 @@
+#include "plugins/cache/summary.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace cache {
+namespace {
+
+std::string with_commas(std::uint64_t number) {
+    std::string digits = std::to_string(number);
+    for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+    return digits;
+}
+
+std::string padded(std::uint64_t number, std::size_t width) {
+    const std::string text = with_commas(number);
+    return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole, int decimals) {
+    const double value =
+        whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+    char text[32];
+    std::snprintf(text, sizeof text, "%.*f%%", decimals, value);
+    return text;
+}
+
+struct Widths {
+    std::size_t all, reads, writes;
+};
+
+std::string counts(const char* label, std::uint64_t reads, std::uint64_t writes,
+                   const Widths& widths) {
+    return std::string(label) + padded(reads + writes, widths.all) + "  (" +
+           padded(reads, widths.reads) + " rd   + " + padded(writes, widths.writes) + " wr)\n";
+}
+
+std::string right(const std::string& text, std::size_t width) {
+    return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+std::string rates(const char* label, std::uint64_t reads, std::uint64_t read_whole,
+                  std::uint64_t writes, std::uint64_t write_whole, const Widths& widths) {
+    return std::string(label) +
+           right(percent(reads + writes, read_whole + write_whole, 1), widths.all) + " (" +
+           right(percent(reads, read_whole, 1), widths.reads) + "     + " +
+           right(percent(writes, write_whole, 1), widths.writes) + "  )\n";
+}
+
+}  // namespace
+
+std::string summarise(const std::uint64_t* t, bool simulated) {
+    const Widths widths{std::max(with_commas(t[kIr]).size(), with_commas(t[kDr] + t[kDw]).size()),
+                        with_commas(t[kDr]).size(), with_commas(t[kDw]).size()};
+    std::string out = "I   refs:      " + padded(t[kIr], widths.all) + "\n";
+    if (!simulated) return out;
+    out += "I1  misses:    " + padded(t[kI1mr], widths.all) + "\n";
+    out += "LLi misses:    " + padded(t[kILmr], widths.all) + "\n";
+    out += "I1  miss rate: " + right(percent(t[kI1mr], t[kIr], 2), widths.all) + "\n";
+    out += "LLi miss rate: " + right(percent(t[kILmr], t[kIr], 2), widths.all) + "\n\n";
+    out += counts("D   refs:      ", t[kDr], t[kDw], widths);
+    out += counts("D1  misses:    ", t[kD1mr], t[kD1mw], widths);
+    out += counts("LLd misses:    ", t[kDLmr], t[kDLmw], widths);
+    out += rates("D1  miss rate: ", t[kD1mr], t[kDr], t[kD1mw], t[kDw], widths);
+    out += rates("LLd miss rate: ", t[kDLmr], t[kDr], t[kDLmw], t[kDw], widths) + "\n";
+    out += counts("LL refs:       ", t[kI1mr] + t[kD1mr], t[kD1mw], widths);
+    out += counts("LL misses:     ", t[kILmr] + t[kDLmr], t[kDLmw], widths);
+    out += rates("LL miss rate:  ", t[kILmr] + t[kDLmr], t[kIr] + t[kDr], t[kDLmw], t[kDw], widths);
+    return out;
+}
+
+}  // namespace cache

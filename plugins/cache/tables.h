@@ -1,0 +1,65 @@
+// What the simulation's inner loop works on: plain memory, laid out for it.
+#pragma once
+
+#include "assay/trace_types.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cache {
+
+// Sets of tags start at multiples of this many tags: one line of the processor's own cache.
+inline constexpr std::uint32_t kTagsPerBlock = 8;
+
+// One cache. The tag of a line is its whole number, address / line size; the tags of a set are
+// contiguous, the most recent first, followed by unused ones up to a whole block.
+struct Level {
+    std::uint64_t* tags = nullptr;
+    std::uint64_t set_mask = 0;
+    std::uint32_t line_shift = 0;
+    std::uint32_t ways = 0;
+    std::uint32_t stride = 0;  // tags from one set to the next
+
+    std::uint64_t* set(std::uint64_t line) const { return tags + (line & set_mask) * stride; }
+
+    void prefetch(std::uint64_t address) const {
+        const std::uint64_t* const first = set(address >> line_shift);
+        for (std::uint32_t i = 0; i < stride; i += kTagsPerBlock) __builtin_prefetch(first + i, 1);
+    }
+};
+
+// What the simulation needs to know of a site, in two bytes so that many fit.
+class SiteCode {
+  public:
+    enum Target : std::uint16_t { kInstruction = 0, kData = 1, kCount = 2 };
+
+    SiteCode(Target target, std::uint16_t bytes)
+        : code_(static_cast<std::uint16_t>(target << kShift | (bytes - 1))) {}
+
+    std::uint32_t target() const { return code_ >> kShift; }
+    std::uint32_t last_byte() const { return code_ & ((1u << kShift) - 1); }
+
+  private:
+    static constexpr int kShift = 14;
+    std::uint16_t code_;
+};
+
+struct SiteCounts {
+    std::uint64_t l1_misses = 0;
+    std::uint64_t ll_misses = 0;
+    std::uint64_t references = 0;  // the sum of the values of a TRACE_SITE_COUNT
+};
+
+struct Tables {
+    Level level1[2];  // by SiteCode::Target
+    Level ll;
+    const SiteCode* codes = nullptr;
+    SiteCounts* counts = nullptr;
+};
+
+using Kernel = void (*)(const Tables& tables, const trace_record_t* records, std::size_t count);
+void simulate_baseline(const Tables& tables, const trace_record_t* records, std::size_t count);
+void simulate_avx2(const Tables& tables, const trace_record_t* records, std::size_t count);
+void simulate_avx512(const Tables& tables, const trace_record_t* records, std::size_t count);
+
+}  // namespace cache
