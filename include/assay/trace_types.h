@@ -80,7 +80,8 @@ enum {
 typedef struct trace_record {
     uint64_t value; /* a reference: its virtual address (of its first byte) */
     uint32_t site;  /* index in the site table */
-    uint32_t aux;   /* 0 in a reference */
+    uint32_t aux;   /* 0 in a reference; in a count of a repeated comparison 1 if its result
+                       ended it, 0 if rcx did */
 } trace_record_t;
 
 /* An ELF file mapped for execution. */

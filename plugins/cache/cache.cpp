@@ -136,15 +136,29 @@ uint64_t counted_references(const trace_site_t* sites, std::size_t count, std::s
     return 0;
 }
 
+// Valgrind takes a locked instruction apart into a load and a compare-and-swap: two references.
+// Intel SDM volume 2: LOCK; XCHG with a memory operand locks by itself.
+bool is_locked(const trace_instr_t& instr) {
+    if (instr.opcode == TRACE_OPCODE(0, 0x86) || instr.opcode == TRACE_OPCODE(0, 0x87)) return true;
+    const auto* end = instr.bytes + std::min<unsigned>(instr.length, 4);
+    for (const uint8_t* byte = instr.bytes; byte != end; ++byte) {
+        if (*byte == 0xf0) return true;
+        if (*byte != 0x66 && *byte != 0x67 && *byte != 0x64 && *byte != 0xf2 && *byte != 0xf3)
+            return false;
+    }
+    return false;
+}
+
 void finish_site(trace_parser_t* parser, const trace_site_t* sites, std::size_t count,
                  const trace_instr_t* instrs, std::size_t at) {
     const trace_site_t& site = sites[at];
     const trace_instr_t& instr = instrs[site.instr];
     const SiteCounts counts = profiler.simulator->counts(at);
     if (site.kind == TRACE_SITE_COUNT) {
-        // Cachegrind counts each iteration, and the check that ends them, as an instruction.
+        // Cachegrind counts each iteration as an instruction, and so the check that finds rcx 0,
+        // which is the one that Ir has already.
         if (profiler.settings.count_iterations && instr.flags & TRACE_INSTR_REPEATED)
-            add(instr.pc, kIr, counts.references);
+            add(instr.pc, kIr, counts.references - counts.ended_early);
         return;
     }
     if (site.kind == TRACE_SITE_FETCH) {
@@ -152,9 +166,10 @@ void finish_site(trace_parser_t* parser, const trace_site_t* sites, std::size_t 
         add(instr.pc, kILmr, counts.ll_misses);
         return;
     }
-    const uint64_t references = instr.flags & TRACE_INSTR_VARIABLE
-                                    ? counted_references(sites, count, at)
-                                    : trace_parser_count(parser, site.instr);
+    uint64_t references = instr.flags & TRACE_INSTR_VARIABLE
+                              ? counted_references(sites, count, at)
+                              : trace_parser_count(parser, site.instr);
+    if (site.kind == TRACE_SITE_MODIFY && is_locked(instr)) references *= 2;
     const bool write = site.kind == TRACE_SITE_WRITE;
     add(instr.pc, write ? kDw : kDr, references);
     add(instr.pc, write ? kD1mw : kD1mr, counts.l1_misses);

@@ -37,6 +37,7 @@ void simulate(const Tables& tables, const trace_record_t* records, std::size_t c
             const SiteCode code = tables.codes[records->site];
             if (code.target() == SiteCode::kCount) {
                 tables.counts[records->site].references += records->value;
+                tables.counts[records->site].ended_early += records->aux;
                 continue;
             }
             missed[misses] = records;

@@ -47,7 +47,8 @@ class SiteCode {
 struct SiteCounts {
     std::uint64_t l1_misses = 0;
     std::uint64_t ll_misses = 0;
-    std::uint64_t references = 0;  // the sum of the values of a TRACE_SITE_COUNT
+    std::uint64_t references = 0;   // the sum of the values of a TRACE_SITE_COUNT
+    std::uint64_t ended_early = 0;  // repeated comparisons that their result ended
 };
 
 struct Tables {

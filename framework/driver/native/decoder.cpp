@@ -185,32 +185,9 @@ bool touches_no_data(const ZydisDecodedInstruction& zydis) {
     }
 }
 
-bool is_string_instruction(ZydisMnemonic mnemonic) {
-    switch (mnemonic) {
-        case ZYDIS_MNEMONIC_MOVSB:
-        case ZYDIS_MNEMONIC_MOVSW:
-        case ZYDIS_MNEMONIC_MOVSD:
-        case ZYDIS_MNEMONIC_MOVSQ:
-        case ZYDIS_MNEMONIC_STOSB:
-        case ZYDIS_MNEMONIC_STOSW:
-        case ZYDIS_MNEMONIC_STOSD:
-        case ZYDIS_MNEMONIC_STOSQ:
-        case ZYDIS_MNEMONIC_LODSB:
-        case ZYDIS_MNEMONIC_LODSW:
-        case ZYDIS_MNEMONIC_LODSD:
-        case ZYDIS_MNEMONIC_LODSQ:
-        case ZYDIS_MNEMONIC_CMPSB:
-        case ZYDIS_MNEMONIC_CMPSW:
-        case ZYDIS_MNEMONIC_CMPSD:
-        case ZYDIS_MNEMONIC_CMPSQ:
-        case ZYDIS_MNEMONIC_SCASB:
-        case ZYDIS_MNEMONIC_SCASW:
-        case ZYDIS_MNEMONIC_SCASD:
-        case ZYDIS_MNEMONIC_SCASQ:
-            return true;
-        default:
-            return false;
-    }
+// By category: movsd and cmpsd are names of SSE instructions, too.
+bool is_string_instruction(const ZydisDecodedInstruction& zydis) {
+    return zydis.meta.category == ZYDIS_CATEGORY_STRINGOP;
 }
 
 void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
@@ -233,7 +210,7 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
     reference.bytes = static_cast<std::uint16_t>(operand.size / 8);
     if (reference.bytes == 0) reference.bytes = 1;
     const bool hidden = operand.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
-    reference.encoded = !hidden && !is_string_instruction(zydis.mnemonic);
+    reference.encoded = !hidden && !is_string_instruction(zydis);
     reference.fs = operand.mem.segment == ZYDIS_REGISTER_FS;
     reference.address32 = zydis.address_width == 32 && reference.base != RSP;
     // Zydis names the stack operand of a push by the pointer before the decrement.
@@ -341,7 +318,7 @@ bool shifts_by_immediate(const ZydisDecodedInstruction& zydis) {
 }
 
 Special special_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
-    if (is_string_instruction(zydis.mnemonic) &&
+    if (is_string_instruction(zydis) &&
         (zydis.attributes &
          (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)))
         return Special::kString;
@@ -431,8 +408,12 @@ void note_encoding(Form& form, const ZydisDecodedInstruction& zydis) {
                                            : static_cast<std::uint8_t>(zydis.raw.prefix_count);
 }
 
-void order_reads_first(Form& form) {
-    if (form.reference_count == 2 && form.references[0].kind == TRACE_SITE_WRITE)
+// Reads come before writes; cmps reads [rdi] first, as Valgrind has it (the manual leaves the
+// order open).
+void order_references(Form& form, const ZydisDecodedInstruction& zydis) {
+    if (form.reference_count != 2) return;
+    const bool compares = is_string_instruction(zydis) && (zydis.opcode & 0xfe) == 0xa6;
+    if (compares || form.references[0].kind == TRACE_SITE_WRITE)
         std::swap(form.references[0], form.references[1]);
 }
 
@@ -447,7 +428,7 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
         if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(form, zydis, operands[i]);
     }
     note_flags(form, zydis, operands);
-    order_reads_first(form);
+    order_references(form, zydis);
     form.trace_flags = trace_flags_of(form);
     return form;
 }

@@ -29,7 +29,9 @@ class Recorder {
         if (straddles) entry(last) = last;
         process_.trace.append(address, site);
     }
-    void count(std::uint64_t times, std::uint32_t site) { process_.trace.append(times, site); }
+    void count(std::uint64_t times, std::uint32_t site, bool by_comparison = false) {
+        process_.trace.append(times, site, by_comparison ? 1 : 0);
+    }
 
   private:
     std::uint64_t& entry(std::uint64_t line) {
@@ -61,7 +63,7 @@ bool is_compare(std::uint16_t opcode) {
 
 // Iterations of a rep prefix whose end depends on a comparison (SDM, REP/REPE/REPNE).
 std::uint64_t compared_iterations(const Context& context, const Instruction& instruction,
-                                  std::uint64_t most, std::int64_t step) {
+                                  std::uint64_t most, std::int64_t step, bool& ended) {
     const Form& form = *instruction.form;
     const bool until_equal = std::find(instruction.bytes, instruction.bytes + form.opcode_offset,
                                        0xf2) != instruction.bytes + form.opcode_offset;
@@ -73,7 +75,8 @@ std::uint64_t compared_iterations(const Context& context, const Instruction& ins
         const void* left = scan ? static_cast<const void*>(&context.gpr[RAX])
                                 : reinterpret_cast<const void*>(context.gpr[RSI] + offset);
         const bool equal = std::memcmp(left, right, bytes) == 0;
-        if (equal == until_equal) return i + 1;
+        ended = equal == until_equal;
+        if (ended) return i + 1;
     }
     return most;
 }
@@ -87,8 +90,9 @@ void record_string(Process& process, const Instruction& instruction, std::uint32
                                                           : static_cast<std::int64_t>(bytes);
     std::uint64_t iterations = context.gpr[RCX];
     if (form.references[0].address32) iterations = static_cast<std::uint32_t>(iterations);
+    bool by_comparison = false;
     if (is_compare(form.opcode))
-        iterations = compared_iterations(context, instruction, iterations, step);
+        iterations = compared_iterations(context, instruction, iterations, step, by_comparison);
     Recorder recorder(process);
     const std::uint64_t first = address_of(context, instruction, form.references[0]);
     const std::uint64_t second =
@@ -98,7 +102,7 @@ void record_string(Process& process, const Instruction& instruction, std::uint32
         recorder.reference(first + offset, bytes, site);
         if (form.reference_count == 2) recorder.reference(second + offset, bytes, site + 1);
     }
-    recorder.count(iterations, site + form.reference_count);
+    recorder.count(iterations, site + form.reference_count, by_comparison);
 }
 
 // Byte addressed by a bit offset in a register (SDM, BT): signed, in units of the operand size.

@@ -150,10 +150,10 @@ void TraceWriter::ring_doorbell() {
         trace::futex_wake(control_->doorbell);
 }
 
-void TraceWriter::append(std::uint64_t value, std::uint32_t site) {
+void TraceWriter::append(std::uint64_t value, std::uint32_t site, std::uint32_t aux) {
     std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
     if (is_buffer_end(cursor)) cursor = next_buffer();
-    const trace_record_t record{value, site, 0};
+    const trace_record_t record{value, site, aux};
     std::memcpy(reinterpret_cast<void*>(cursor), &record, sizeof record);
     slot_->cursor.store(cursor + sizeof record, std::memory_order_relaxed);
 }

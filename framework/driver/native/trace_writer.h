@@ -42,7 +42,7 @@ class TraceWriter {
     void set_pid(std::int32_t pid);
 
     // Appends one record (the cursor must be in memory, not in a register).
-    void append(std::uint64_t value, std::uint32_t site);
+    void append(std::uint64_t value, std::uint32_t site, std::uint32_t aux = 0);
     // Hands the current buffer, filled to its end, to the collector and waits for a free one.
     // Returns the start of the next. Async-signal-safe.
     std::uint64_t next_buffer();
