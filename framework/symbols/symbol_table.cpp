@@ -110,6 +110,15 @@ void SymbolTable::add_mini_debug_info(const ElfFile& file, Names& names) {
 void SymbolTable::extend_unsized() {
     auto unsized = [](const Symbol& symbol) { return symbol.low == symbol.high; };
     if (std::none_of(symbols_.begin(), symbols_.end(), unsized)) return;
+    // A label within a function is part of it, as Valgrind has it too.
+    std::sort(symbols_.begin(), symbols_.end(),
+              [](const Symbol& a, const Symbol& b) { return a.low < b.low; });
+    Address covered = 0;
+    std::erase_if(symbols_, [&](const Symbol& symbol) {
+        if (unsized(symbol)) return symbol.low < covered;
+        covered = std::max(covered, symbol.high);
+        return false;
+    });
     std::sort(starts_.begin(), starts_.end());
     for (Symbol& symbol : symbols_) {
         if (!unsized(symbol)) continue;

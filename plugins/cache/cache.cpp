@@ -136,9 +136,14 @@ uint64_t counted_references(const trace_site_t* sites, std::size_t count, std::s
     return 0;
 }
 
-// Valgrind takes a locked instruction apart into a load and a compare-and-swap: two references.
+// Valgrind takes a locked instruction apart into a load and a compare-and-swap, two references;
+// only the compare-and-exchange instructions themselves need no load.
 // Intel SDM volume 2: LOCK; XCHG with a memory operand locks by itself.
 bool is_locked(const trace_instr_t& instr) {
+    const bool exchanges = instr.opcode == TRACE_OPCODE(1, 0xb0) ||
+                           instr.opcode == TRACE_OPCODE(1, 0xb1) ||
+                           instr.opcode == TRACE_OPCODE(1, 0xc7);
+    if (exchanges) return false;
     if (instr.opcode == TRACE_OPCODE(0, 0x86) || instr.opcode == TRACE_OPCODE(0, 0x87)) return true;
     const auto* end = instr.bytes + std::min<unsigned>(instr.length, 4);
     for (const uint8_t* byte = instr.bytes; byte != end; ++byte) {

@@ -156,6 +156,8 @@ std::uint16_t Planner::flags_after(const Instruction& last) {
             live = reads_flags(last.next_pc(), kLookAhead);
             break;
         case Flow::kCall:
+            live = flags_cross_calls_ || reads_flags(last.target(), kLookAhead);
+            break;
         case Flow::kCallIndirect:
         case Flow::kReturn:
             live = flags_cross_calls_;
