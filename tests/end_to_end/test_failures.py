@@ -144,8 +144,25 @@ class Failures(unittest.TestCase):
     # --- The output
 
     def test_output_in_a_folder_that_is_not_there(self):
-        self.refused(profile(WORK, out="/nonexistent/folder/events"), FAILURE,
-                     "/nonexistent/folder/events")
+        # With a geometry of its own, so that no remark on the processor's is due.
+        self.refused(profile(WORK, "--LL=33554432,16,64", out="/nonexistent/folder/events"),
+                     FAILURE, "/nonexistent/folder/events")
+
+    # --- What the driver does not run yet: the profile so far is kept
+
+    def check_unsupported(self, program, reason):
+        result = profile(program, "-q", out=self.out)
+        self.assertEqual(result.returncode, FAILURE, result.stderr)
+        self.assertEqual([reason in line for line in result.stderr.splitlines()].count(True), 1,
+                         result.stderr)
+        self.assertIn("incomplete", self.out.read_text())
+
+    def test_threads(self):
+        self.check_unsupported([PROGRAMS / "threads"], "several threads are not supported yet")
+
+    def test_generated_code(self):
+        self.check_unsupported([PROGRAMS / "surroundings", "generated_code"],
+                               "generated code is not supported yet")
 
     def check_full(self, out):
         """The program has run, and its profile is saved elsewhere."""

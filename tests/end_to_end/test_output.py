@@ -16,7 +16,7 @@ PID_LINE = re.compile(r"^fl=#! pid .*\n", re.MULTILINE)
 
 def numbers(line: str) -> list[int]:
     """The counts of a table row: 1,234 (5.6%) counts once."""
-    return [int(word.replace(",", "")) for word in re.findall(r"(?<![\d.,])[\d,]+(?![\d.,%])", line)]
+    return [int(word.replace(",", "")) for word in re.findall(r"(?<![\d.,])\d[\d,]*(?![\d.,%])", line)]
 
 
 class Output(unittest.TestCase):

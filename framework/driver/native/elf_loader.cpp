@@ -158,6 +158,8 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
 LoadError load_program(const std::string& path, std::uint64_t preferred_base, MemoryMap& memory,
                        TraceWriter& trace, LoadedProgram& out) {
     out.path = path;
+    std::array<char, 4096> resolved{};
+    out.executable = realpath(path.c_str(), resolved.data()) ? resolved.data() : path;
     const File file(out.path);
     if (file.fd() < 0)
         return {path + ": " + std::strerror(errno), errno == ENOENT ? kNotFound : kNotExecutable};

@@ -17,6 +17,7 @@ struct LoadedProgram {
     std::uint64_t interpreter_base = 0;
     std::uint64_t break_start = 0;  // end of the program's data
     std::string path;
+    std::string executable;  // the same, absolute and without symbolic links
 };
 
 struct LoadError {

@@ -129,6 +129,23 @@ long do_remap(const Call& call) {
     return result;
 }
 
+// --- Files that show the driver instead of the target.
+
+bool is_own_executable(const char* path) {
+    std::array<char, 64> own{};
+    std::snprintf(own.data(), own.size(), "/proc/%d/exe", getpid());
+    return path &&
+           (std::strcmp(path, "/proc/self/exe") == 0 ||
+            std::strcmp(path, "/proc/thread-self/exe") == 0 || std::strcmp(path, own.data()) == 0);
+}
+
+// Where the target names its own executable, the driver's stands in its place.
+void show_own_executable(Call& call, unsigned path_argument) {
+    if (is_own_executable(call.pointer<const char>(path_argument)))
+        call.arguments[path_argument] =
+            reinterpret_cast<long>(call.process.program.executable.c_str());
+}
+
 // --- Processes.
 
 long do_arch_prctl(const Call& call) {
@@ -170,10 +187,12 @@ long do_clone(const Call& call, std::uint64_t flags, std::uint64_t stack, long p
     return pid;
 }
 
-long do_execute(const Call& call) {
+long do_execute(Call call) {
     Process& process = call.process;
+    const unsigned path_argument = call.number == SYS_execveat ? 1 : 0;
+    show_own_executable(call, path_argument);
     if (!process.trace.detached()) {
-        const char* path = call.pointer<const char>(call.number == SYS_execveat ? 1 : 0);
+        const char* path = call.pointer<const char>(path_argument);
         process.trace.message(std::string("the program replaced itself by ") + (path ? path : "?") +
                               ", which runs without being profiled");
         process.trace.set_state(trace::DriverState::kFinished);
@@ -185,19 +204,9 @@ long do_execute(const Call& call) {
     return result;
 }
 
-// --- Files that show the driver instead of the target.
-
-bool is_own_executable(const char* path) {
-    std::array<char, 64> own{};
-    std::snprintf(own.data(), own.size(), "/proc/%d/exe", getpid());
-    return path &&
-           (std::strcmp(path, "/proc/self/exe") == 0 ||
-            std::strcmp(path, "/proc/thread-self/exe") == 0 || std::strcmp(path, own.data()) == 0);
-}
-
 long do_readlink(const Call& call, unsigned path_argument) {
     if (!is_own_executable(call.pointer<const char>(path_argument))) return pass_on(call);
-    const std::string& path = call.process.program.path;
+    const std::string& path = call.process.program.executable;
     const std::size_t length =
         std::min<std::size_t>(path.size(), call.unsigned_argument(path_argument + 2));
     std::memcpy(call.pointer<char>(path_argument + 1), path.data(), length);
@@ -205,8 +214,7 @@ long do_readlink(const Call& call, unsigned path_argument) {
 }
 
 long do_open(Call call, unsigned path_argument) {
-    if (is_own_executable(call.pointer<const char>(path_argument)))
-        call.arguments[path_argument] = reinterpret_cast<long>(call.process.program.path.c_str());
+    show_own_executable(call, path_argument);
     return pass_on(call);
 }
 
