@@ -17,37 +17,37 @@ extern "C" {
 typedef struct trace_parser trace_parser_t;
 
 /* The process that was profiled. */
-uint32_t trace_parser_get_pid(const trace_parser_t *parser);
+uint32_t trace_parser_get_pid(const trace_parser_t* parser);
 /* The thread whose buffer this is: 0 for the first of the process, then in order of creation.
  * In vp_finish: 0. */
-uint32_t trace_parser_get_thread(const trace_parser_t *parser);
+uint32_t trace_parser_get_thread(const trace_parser_t* parser);
 /* Non-zero if entries carry context values. */
-int trace_parser_has_context(const trace_parser_t *parser);
+int trace_parser_has_context(const trace_parser_t* parser);
 
 /* The next instruction execution that was selected with a value list. Stores its index in the
  * instruction table, its pc, two context values (0 without context) and at most `max` values.
  * Any of the pointers but `values` may be NULL. Returns the number of values stored, or -1 at
  * the end of the buffer. Records of other captures are skipped. */
-int trace_parser_next(trace_parser_t *parser, uint32_t *instr, uint64_t *pc, uint64_t *context0,
-                      uint64_t *context1, int max, uint64_t *values);
+int trace_parser_next(trace_parser_t* parser, uint32_t* instr, uint64_t* pc, uint64_t* context0,
+                      uint64_t* context1, int max, uint64_t* values);
 
 /* The records of the buffer, `*count` of them, read in place. 0 of them in vp_finish. */
-const trace_record_t *trace_parser_records(const trace_parser_t *parser, size_t *count);
+const trace_record_t* trace_parser_records(const trace_parser_t* parser, size_t* count);
 
 /* The tables of everything that has been translated so far. They only grow; the address of a
  * table can change from one call of the profiler to the next, an index stays valid for the
  * whole run. */
-const trace_site_t *trace_parser_sites(const trace_parser_t *parser, size_t *count);
-const trace_instr_t *trace_parser_instrs(const trace_parser_t *parser, size_t *count);
-const trace_block_t *trace_parser_blocks(const trace_parser_t *parser, size_t *count);
+const trace_site_t* trace_parser_sites(const trace_parser_t* parser, size_t* count);
+const trace_instr_t* trace_parser_instrs(const trace_parser_t* parser, size_t* count);
+const trace_block_t* trace_parser_blocks(const trace_parser_t* parser, size_t* count);
 
 /* How often the instruction with index `instr` has been executed; a repeated string instruction
  * counts once, however many iterations it makes. Exact in vp_finish, 0 before, and 0 if no
  * profiler captures block counts. */
-uint64_t trace_parser_count(const trace_parser_t *parser, uint32_t instr);
+uint64_t trace_parser_count(const trace_parser_t* parser, uint32_t instr);
 
 /* The object that contains address `pc` now, or NULL. */
-const trace_object_t *trace_parser_object(const trace_parser_t *parser, uint64_t pc);
+const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc);
 
 #ifdef __cplusplus
 }

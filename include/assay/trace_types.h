@@ -57,14 +57,14 @@ typedef struct trace_block {
 /* A site is a place in the code that makes one kind of memory reference: a data operand of an
  * instruction, or an instruction fetch. 8 bytes. */
 typedef struct trace_site {
-    uint32_t instr; /* index in the instruction table */
-    uint16_t bytes; /* size of one reference, in bytes */
-    uint8_t kind;   /* TRACE_SITE_* */
+    uint32_t instr;  /* index in the instruction table */
+    uint16_t bytes;  /* size of one reference, in bytes */
+    uint8_t kind;    /* TRACE_SITE_* */
     uint8_t operand; /* 0 for the first data operand of the instruction, 1 for the next */
 } trace_site_t;
 
 enum {
-    TRACE_SITE_FETCH = 0,  /* instruction fetch: address and size are the instruction's */
+    TRACE_SITE_FETCH = 0, /* instruction fetch: address and size are the instruction's */
     TRACE_SITE_READ = 1,
     TRACE_SITE_WRITE = 2,
     TRACE_SITE_MODIFY = 3, /* read and then written at the same address: one reference */
@@ -89,7 +89,7 @@ typedef struct trace_object {
     uint64_t start;   /* first virtual address of the mapping */
     uint64_t end;     /* first virtual address behind it */
     uint64_t offset;  /* of the mapping in the file, bytes */
-    const char *path; /* as mapped; never NULL */
+    const char* path; /* as mapped; never NULL */
 } trace_object_t;
 
 #ifdef __cplusplus

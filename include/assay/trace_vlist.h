@@ -52,28 +52,28 @@ typedef trace_value_t (*trace_pick_value_t)(uint16_t opcode, uint32_t flags);
 
 /* A new, empty specification; the caller gives it to assay by returning it from vp_prof_init
  * and frees it with free() in vp_prof_release or never. */
-trace_vlist_table_t *trace_vlist_table_alloc(void);
+trace_vlist_table_t* trace_vlist_table_alloc(void);
 /* Empties `spec`: nothing is captured. */
-void trace_vlist_table_init(trace_vlist_table_t *spec);
+void trace_vlist_table_init(trace_vlist_table_t* spec);
 
 /* A new value list, to be freed by the caller with free(). */
-trace_vlist_t *trace_vlist_alloc(void);
+trace_vlist_t* trace_vlist_alloc(void);
 /* Empties `vlist`: it then records only which instruction was executed. */
-void trace_vlist_init(trace_vlist_t *vlist);
+void trace_vlist_init(trace_vlist_t* vlist);
 
 /* Appends `value`. Returns 0, or -1 if the list is full or the value unknown. */
-int trace_add_value_to_vlist(trace_vlist_t *vlist, trace_value_t value);
+int trace_add_value_to_vlist(trace_vlist_t* vlist, trace_value_t value);
 /* Adds `vlist` to what is captured for `opcode`, with any operands. Copies. Returns 0, or -1
  * if one instruction would then have more than TRACE_VLIST_MAX values. */
-int trace_add_vlist_by_opc(trace_vlist_table_t *spec, uint16_t opcode, const trace_vlist_t *vlist);
+int trace_add_vlist_by_opc(trace_vlist_table_t* spec, uint16_t opcode, const trace_vlist_t* vlist);
 /* The same for each opcode for which `selector` returns non-zero. */
-int trace_add_vlist_by_select(trace_vlist_table_t *spec, trace_selector_t selector,
-                              const trace_vlist_t *vlist);
+int trace_add_vlist_by_select(trace_vlist_table_t* spec, trace_selector_t selector,
+                              const trace_vlist_t* vlist);
 /* Captures exactly the value that `pick` returns for an opcode, nothing for TRACE_NONE. */
-int trace_set_vlist_by_pick_value(trace_vlist_table_t *spec, trace_pick_value_t pick);
+int trace_set_vlist_by_pick_value(trace_vlist_table_t* spec, trace_pick_value_t pick);
 
 /* Exact execution counts of every basic block, read in vp_finish with trace_parser_count. */
-void trace_capture_block_counts(trace_vlist_table_t *spec);
+void trace_capture_block_counts(trace_vlist_table_t* spec);
 
 /* Data references, as records whose site is TRACE_SITE_READ, _WRITE or _MODIFY (and _COUNT).
  *
@@ -84,7 +84,7 @@ void trace_capture_block_counts(trace_vlist_table_t *spec);
  * the most recent reference changes nothing, loses nothing by it. References that straddle a
  * line boundary are always passed on. Both numbers are powers of two; `filter_line` is 16 to
  * 4096 bytes. Where several profilers ask, each gets at least what it asked for. */
-void trace_capture_references(trace_vlist_table_t *spec, uint32_t filter_line,
+void trace_capture_references(trace_vlist_table_t* spec, uint32_t filter_line,
                               uint32_t filter_sets);
 
 /* Instruction fetches, as records of sites of kind TRACE_SITE_FETCH, in order with the data
@@ -92,7 +92,7 @@ void trace_capture_references(trace_vlist_table_t *spec, uint32_t filter_line,
  * block only the fetches that touch a line which the instruction before did not touch are
  * recorded; the filter is as above, with lines of instruction addresses. `filter_sets` must
  * not be 0. */
-void trace_capture_fetches(trace_vlist_table_t *spec, uint32_t filter_line, uint32_t filter_sets);
+void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint32_t filter_sets);
 
 #ifdef __cplusplus
 }

@@ -56,16 +56,16 @@ typedef struct vsample {
 
 /* A column of the events file. */
 typedef struct vp_event {
-    const char *name;        /* letters, digits, _ and -, unique within the profiler */
-    const char *description; /* one line, e.g. "level-1 data cache read misses" */
-    const char *unit;        /* plural noun, e.g. "misses" */
+    const char* name;        /* letters, digits, _ and -, unique within the profiler */
+    const char* description; /* one line, e.g. "level-1 data cache read misses" */
+    const char* unit;        /* plural noun, e.g. "misses" */
 } vp_event_t;
 
 /* A figure computed from event totals. */
 typedef struct vp_derived {
-    const char *name;    /* e.g. "D1 miss rate" */
-    const char *formula; /* event names, numbers, + - * / and parentheses */
-    const char *unit;    /* "%" shows the quotient times 100; "" as it is */
+    const char* name;    /* e.g. "D1 miss rate" */
+    const char* formula; /* event names, numbers, + - * / and parentheses */
+    const char* unit;    /* "%" shows the quotient times 100; "" as it is */
 } vp_derived_t;
 
 enum vp_option_type {
@@ -77,33 +77,33 @@ enum vp_option_type {
 
 /* A command-line option of the profiler, --name=VALUE. */
 typedef struct vp_option {
-    const char *name;          /* without dashes */
-    const char *argument;      /* shown in the help, e.g. "SIZE,WAYS,LINE" */
-    const char *default_value; /* NULL if there is none; not passed to vp_options */
-    const char *help;          /* one sentence */
+    const char* name;          /* without dashes */
+    const char* argument;      /* shown in the help, e.g. "SIZE,WAYS,LINE" */
+    const char* default_value; /* NULL if there is none; not passed to vp_options */
+    const char* help;          /* one sentence */
     uint32_t type;             /* enum vp_option_type */
     uint32_t reserved;         /* 0 */
 } vp_option_t;
 
 /* What assay offers to a profiler; passed to vp_init, valid until vp_release returned. */
 typedef struct vp_host {
-    uint32_t size;          /* of this struct, as assay was built */
-    uint32_t abi_version;   /* of assay: the highest version that it supports */
-    const char *version;    /* assay's own, e.g. "0.1.0" */
-    const char *command;    /* the profiled command line; "" in the tools */
+    uint32_t size;        /* of this struct, as assay was built */
+    uint32_t abi_version; /* of assay: the highest version that it supports */
+    const char* version;  /* assay's own, e.g. "0.1.0" */
+    const char* command;  /* the profiled command line; "" in the tools */
     /* Says why a function is about to fail. One line, without the final newline; copied. */
-    void (*error)(const struct vp_host *host, const char *message);
+    void (*error)(const struct vp_host* host, const char* message);
     /* A remark to the user, shown as one line on stderr. */
-    void (*warning)(const struct vp_host *host, const char *message);
+    void (*warning)(const struct vp_host* host, const char* message);
     /* Adds a desc: line to the events file, "name: text". From vp_prof_init on. */
-    void (*describe)(const struct vp_host *host, const char *name, const char *text);
-    void *reserved;
+    void (*describe)(const struct vp_host* host, const char* name, const char* text);
+    void* reserved;
 } vp_host_t;
 
 /* An option that the user gave. */
 typedef struct vp_setting {
-    const char *name;  /* of the option table */
-    const char *value; /* checked against the option's type */
+    const char* name;  /* of the option table */
+    const char* value; /* checked against the option's type */
 } vp_setting_t;
 
 typedef struct vp_dispatch {
@@ -111,44 +111,44 @@ typedef struct vp_dispatch {
     uint32_t abi_version; /* VP_ABI_VERSION as the profiler was built */
 
     /* The profiler's name, the same at every call; letters, digits, _ and -. Required. */
-    const char *(*vp_name)(void);
+    const char* (*vp_name)(void);
     /* One sentence: what the profiler tells about a program. */
-    const char *(*vp_description)(void);
+    const char* (*vp_description)(void);
 
     /* After loading. Returns 0, or negative. */
-    int (*vp_init)(const vp_host_t *host);
+    int (*vp_init)(const vp_host_t* host);
     /* Before unloading. */
     void (*vp_release)(void);
 
     /* Tables, each with its length in *count. */
-    const vp_event_t *(*vp_events)(uint32_t *count);
-    const vp_derived_t *(*vp_derived)(uint32_t *count);
-    const vp_option_t *(*vp_option_table)(uint32_t *count);
+    const vp_event_t* (*vp_events)(uint32_t* count);
+    const vp_derived_t* (*vp_derived)(uint32_t* count);
+    const vp_option_t* (*vp_option_table)(uint32_t* count);
     /* Receives the options that the user gave, once, before vp_prof_init; also when there are
      * none. Returns 0, or negative if a value is unusable: the run does not start. */
-    int (*vp_options)(const vp_setting_t *settings, uint32_t count);
+    int (*vp_options)(const vp_setting_t* settings, uint32_t count);
 
     /* What to capture. NULL means failure. Required. */
-    trace_vlist_table_t *(*vp_prof_init)(void);
+    trace_vlist_table_t* (*vp_prof_init)(void);
     /* After the run. */
     void (*vp_prof_release)(void);
 
     /* Processes one trace buffer of one thread. Stores in *samples an array that stays valid
      * until the next call into the profiler, and returns its length, or negative. Buffers of
      * one thread arrive in order, and all at the end of the run at the latest. */
-    int (*vp_prof_process)(uint32_t pid, trace_parser_t *parser, const vsample_t **samples);
+    int (*vp_prof_process)(uint32_t pid, trace_parser_t* parser, const vsample_t** samples);
     /* At the end of the run, when counts are exact: called again and again, with samples as
      * above, until it returns 0 (no more samples) or negative. */
-    int (*vp_finish)(uint32_t pid, trace_parser_t *parser, const vsample_t **samples);
+    int (*vp_finish)(uint32_t pid, trace_parser_t* parser, const vsample_t** samples);
     /* After vp_finish: the end-of-run summary, for people. `totals` has one element per event
      * of the profiler. Returns the text, lines ended by newlines, or NULL for none. */
-    const char *(*vp_summary)(const uint64_t *totals, uint32_t count);
+    const char* (*vp_summary)(const uint64_t* totals, uint32_t count);
 
     /* For tools that print value hotlists: what stands before the list of the instruction's
      * values; NULL leaves the list out. Valid until the next call. */
-    const char *(*vp_preface)(const trace_instr_t *instr);
+    const char* (*vp_preface)(const trace_instr_t* instr);
     /* A value as people want to read it. Called only after vp_preface for that instruction. */
-    const char *(*vp_format)(const trace_instr_t *instr, uint64_t value);
+    const char* (*vp_format)(const trace_instr_t* instr, uint64_t value);
 } vp_dispatch_t;
 
 #ifdef __cplusplus

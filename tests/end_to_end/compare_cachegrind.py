@@ -25,6 +25,8 @@ GEOMETRIES = {
     "narrow": ("256,2,32", "512,4,64", "1024,2,32"),
 }
 REFERENCES = {"Ir", "Dr", "Dw"}
+# How many differences to print for one geometry.
+MOST = 20
 # Cachegrind's name for whatever calls main, and for what stands in its place.
 ENTRY = "(below main)"
 
@@ -58,12 +60,12 @@ def compare(program, geometry, functions, options) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         theirs, ours = Path(folder) / "cachegrind.out", Path(folder) / "assay.out"
         peer = cachegrind(program, caches, theirs)
-        mine = profile(program, *caches, *options, out=ours)
+        mine = profile(program, "--quiet", *caches, *options, out=ours)
         if peer.returncode == SKIPPED:
             sys.exit(SKIPPED)
         if (peer.returncode, peer.stdout) != (mine.returncode, mine.stdout):
-            return [f"the program ended with {mine.returncode} instead of {peer.returncode},"
-                    f" or wrote something else: {mine.stderr.strip()}"]
+            return [f"the program ended with {mine.returncode} and wrote {mine.stdout!r},",
+                    f"not {peer.returncode} and {peer.stdout!r}: {mine.stderr.strip()}"]
         return differences(read_events(theirs), read_events(ours), functions)
 
 
@@ -85,8 +87,10 @@ def main() -> None:
         print(f"{' '.join(GEOMETRIES[name])}: " + ("differs" if found else "equal"))
         if found:
             print(f"  {'function':24} event   cachegrind        assay")
-        for line in found:
+        for line in found[:MOST]:
             print("  " + line)
+        if len(found) > MOST:
+            print(f"  and {len(found) - MOST} more")
     sys.exit(1 if failed else 0)
 
 
