@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <string>
 
 namespace cache {
@@ -84,7 +86,21 @@ int receive_options(const vp_setting_t* settings, uint32_t count) {
         profiler.host->error(profiler.host, why.c_str());
         return -1;
     }
+    // Iterations arrive with the references, which are captured for the simulation only.
+    if (profiler.settings.count_iterations && !profiler.settings.simulate) {
+        profiler.host->error(profiler.host,
+                             "--rep=iterations cannot be combined with --cache-sim=no; leave one "
+                             "of them out");
+        return -1;
+    }
     return 0;
+}
+
+// References are cut to the smallest line. Where D1's is larger, a filter by D1's lines would
+// take the second line of a reference for touched that the simulation, having cut it, never saw.
+uint32_t data_filter_sets(const Geometries& shapes) {
+    const bool cut = std::min(shapes.i1.line, shapes.ll.line) < shapes.d1.line;
+    return cut ? 0 : static_cast<uint32_t>(shapes.d1.sets());
 }
 
 trace_vlist_table_t* begin() {
@@ -98,8 +114,16 @@ trace_vlist_table_t* begin() {
     profiler.host->describe(profiler.host, "I1 cache", describe(shapes.i1).c_str());
     profiler.host->describe(profiler.host, "D1 cache", describe(shapes.d1).c_str());
     profiler.host->describe(profiler.host, "LL cache", describe(shapes.ll).c_str());
-    profiler.simulator = std::make_unique<Simulator>(shapes);
-    trace_capture_references(spec, shapes.d1.line, static_cast<uint32_t>(shapes.d1.sets()));
+    try {
+        profiler.simulator = std::make_unique<Simulator>(shapes);
+    } catch (const std::bad_alloc&) {
+        profiler.host->error(profiler.host,
+                             "no memory for the tables of the simulated caches; make them smaller "
+                             "with --I1, --D1 or --LL");
+        std::free(spec);
+        return nullptr;
+    }
+    trace_capture_references(spec, shapes.d1.line, data_filter_sets(shapes));
     trace_capture_fetches(spec, shapes.i1.line, static_cast<uint32_t>(shapes.i1.sets()));
     return spec;
 }
@@ -148,8 +172,9 @@ bool is_locked(const trace_instr_t& instr) {
     const auto* end = instr.bytes + std::min<unsigned>(instr.length, 4);
     for (const uint8_t* byte = instr.bytes; byte != end; ++byte) {
         if (*byte == 0xf0) return true;
-        if (*byte != 0x66 && *byte != 0x67 && *byte != 0x64 && *byte != 0xf2 && *byte != 0xf3)
-            return false;
+        const bool is_prefix = *byte == 0x66 || *byte == 0x67 || *byte == 0xf2 || *byte == 0xf3 ||
+                               *byte == 0x64 || *byte == 0x65;
+        if (!is_prefix) return false;
     }
     return false;
 }

@@ -47,6 +47,7 @@ bool parse_number(std::string_view text, Number& number) {
 
 std::string complaint(const Geometry& g) {
     if (g.size == 0 || g.ways == 0) return "size and associativity must be above 0";
+    if (g.ways > kMostWays) return "the associativity must be at most " + std::to_string(kMostWays);
     if (!std::has_single_bit(g.line) || g.line < kSmallestLine || g.line > kLargestLine)
         return "the line size must be a power of two from 16 to 4096";
     const std::uint64_t way = std::uint64_t{g.ways} * g.line;
@@ -67,6 +68,9 @@ std::optional<Geometry> parse_geometry(std::string_view text, std::string& why) 
         return std::nullopt;
     }
     why = complaint(g);
+    if (why.empty() && !std::has_single_bit(g.sets()))
+        why = "size / associativity / line size is the number of sets, " +
+              std::to_string(g.sets()) + ", and must be a power of two";
     if (!why.empty()) return std::nullopt;
     return g;
 }
