@@ -1,0 +1,242 @@
+// The cache simulator against a model that follows Cachegrind's rules word by word.
+#include "plugins/cache/simulator.h"
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using cache::Geometries;
+using cache::Geometry;
+using cache::InstructionSet;
+using cache::Simulator;
+using Records = std::vector<trace_record_t>;
+using Sites = std::vector<trace_site_t>;
+
+// A cache as plainly as possible: each set a list of lines, the most recent first.
+class NaiveCache {
+  public:
+    explicit NaiveCache(const Geometry& geometry)
+        : line_(geometry.line),
+          sets_(geometry.sets(), std::vector<std::uint64_t>(geometry.ways, 0)) {}
+
+    bool misses(std::uint64_t address, std::uint64_t bytes) {
+        bool missed = false;
+        for (std::uint64_t line = address / line_; line <= (address + bytes - 1) / line_; ++line)
+            missed |= !touch(line);
+        return missed;
+    }
+
+  private:
+    bool touch(std::uint64_t line) {
+        auto& set = sets_[line % sets_.size()];
+        const auto found = std::find(set.begin(), set.end(), line);
+        const bool present = found != set.end();
+        set.erase(present ? found : set.end() - 1);
+        set.insert(set.begin(), line);
+        return present;
+    }
+
+    std::uint64_t line_;
+    std::vector<std::vector<std::uint64_t>> sets_;
+};
+
+struct Misses {
+    std::uint64_t l1 = 0, ll = 0;
+    bool operator==(const Misses&) const = default;
+};
+
+std::vector<Misses> naive_misses(const Geometries& g, const Sites& sites, const Records& records) {
+    NaiveCache i1(g.i1), d1(g.d1), ll(g.ll);
+    const std::uint64_t largest = std::min({g.i1.line, g.d1.line, g.ll.line});
+    std::vector<Misses> misses(sites.size());
+    for (const trace_record_t& record : records) {
+        const trace_site_t& site = sites[record.site];
+        if (site.kind == TRACE_SITE_COUNT) continue;
+        const std::uint64_t bytes = std::clamp<std::uint64_t>(site.bytes, 1, largest);
+        NaiveCache& first = site.kind == TRACE_SITE_FETCH ? i1 : d1;
+        if (!first.misses(record.value, bytes)) continue;
+        ++misses[record.site].l1;
+        misses[record.site].ll += ll.misses(record.value, bytes);
+    }
+    return misses;
+}
+
+// Hands the records over in buffers of uneven lengths, as threads fill them.
+std::vector<Misses> simulated_misses(const Geometries& g, InstructionSet set, const Sites& sites,
+                                     const Records& records) {
+    Simulator simulator(g, set);
+    std::size_t at = 0;
+    for (std::size_t length = 1; at < records.size(); length = length * 3 % 1009) {
+        const std::size_t count = std::min(length, records.size() - at);
+        simulator.learn(sites.data(), sites.size());
+        simulator.process(records.data() + at, count);
+        at += count;
+    }
+    std::vector<Misses> misses;
+    for (std::size_t i = 0; i < sites.size(); ++i)
+        misses.push_back({simulator.counts(i).l1_misses, simulator.counts(i).ll_misses});
+    return misses;
+}
+
+// One site of every kind and size that matters: aligned, of a line, above a line, absurd.
+Sites every_site() {
+    Sites sites;
+    for (const std::uint16_t bytes : {1, 15})
+        sites.push_back({.instr = 0, .bytes = bytes, .kind = TRACE_SITE_FETCH});
+    for (const std::uint8_t kind : {TRACE_SITE_READ, TRACE_SITE_WRITE, TRACE_SITE_MODIFY})
+        for (const std::uint16_t bytes : {0, 1, 8, 16, 32, 64, 512, 65535})
+            sites.push_back({.instr = 1, .bytes = bytes, .kind = kind});
+    sites.push_back({.instr = 1, .bytes = 0, .kind = TRACE_SITE_COUNT});
+    return sites;
+}
+
+// Some addresses near each other, some one set apart, few far away, and line 0.
+Records random_records(const Sites& sites, std::size_t count, unsigned seed) {
+    std::mt19937_64 random(seed);
+    Records records;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t base[] = {0, 0x400000, 0x7ffffffe0000, random() & 0xffffffffff};
+        const std::uint64_t near = random() % 8192;
+        const std::uint64_t address = base[random() % 64 == 0 ? 3 : random() % 3] + near;
+        const auto site = static_cast<std::uint32_t>(random() % sites.size());
+        records.push_back({.value = address, .site = site, .aux = 0});
+    }
+    return records;
+}
+
+Geometry shape(std::uint64_t sets, std::uint32_t ways, std::uint32_t line) {
+    return {sets * ways * line, ways, line};
+}
+
+std::vector<InstructionSet> instruction_sets() {
+    std::vector<InstructionSet> sets{InstructionSet::kBaseline};
+    for (const InstructionSet set : {InstructionSet::kAvx2, InstructionSet::kAvx512})
+        if (cache::supported(set)) sets.push_back(set);
+    return sets;
+}
+
+// What trace_capture_references lets a driver leave out, for references of at most a line.
+Records filtered(const Records& records, const Sites& sites, bool fetches, const Geometry& g) {
+    std::vector<std::uint64_t> recent(g.sets(), UINT64_MAX);
+    Records kept;
+    for (const trace_record_t& record : records) {
+        const trace_site_t& site = sites[record.site];
+        if (site.kind == TRACE_SITE_COUNT || (site.kind == TRACE_SITE_FETCH) != fetches) {
+            kept.push_back(record);
+            continue;
+        }
+        const std::uint64_t first = record.value / g.line;
+        const std::uint64_t last = (record.value + site.bytes - 1) / g.line;
+        if (first != last || recent[first % g.sets()] != first) kept.push_back(record);
+        recent[first % g.sets()] = first;
+        recent[last % g.sets()] = last;
+    }
+    return kept;
+}
+
+// Two references, one after the other.
+Records pair(std::uint64_t first, std::uint64_t second) {
+    return {{.value = first, .site = 0, .aux = 0}, {.value = second, .site = 0, .aux = 0}};
+}
+
+}  // namespace
+
+TEST_CASE("every kernel agrees with the naive model in every shape") {
+    const Sites sites = every_site();
+    unsigned seed = 1;
+    for (const std::uint32_t ways : {1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 20, 33}) {
+        for (const std::uint64_t sets : {1, 2, 16}) {
+            const Geometries shapes[] = {
+                {shape(sets, ways, 64), shape(sets, ways, 64), shape(sets * 4, ways, 64)},
+                {shape(2, 2, 16), shape(sets, ways, 32), shape(sets, ways + 1, 128)},
+                {shape(sets, ways, 128), shape(4, 1, 64), shape(1, ways, 16)},
+            };
+            for (const Geometries& g : shapes) {
+                const Records records = random_records(sites, 6000, seed++);
+                const auto expected = naive_misses(g, sites, records);
+                for (const InstructionSet set : instruction_sets()) {
+                    CAPTURE(ways);
+                    CAPTURE(sets);
+                    CAPTURE(static_cast<int>(set));
+                    CHECK(simulated_misses(g, set, sites, records) == expected);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a reference across two lines counts one miss and leaves both lines present") {
+    const Sites sites{{.instr = 0, .bytes = 8, .kind = TRACE_SITE_READ}};
+    const Geometry g = shape(4, 2, 64);
+    for (const InstructionSet set : instruction_sets()) {
+        const auto misses = [&](std::uint64_t first, std::uint64_t second) {
+            return simulated_misses({g, g, shape(16, 4, 64)}, set, sites, pair(first, second))[0];
+        };
+        CHECK(misses(0x1000 - 4, 0x1000) == Misses{1, 1});
+        CHECK(misses(0x1000 - 4, 0x1000 - 8) == Misses{1, 1});
+        CHECK(misses(0x1000 - 8, 0x1000) == Misses{2, 2});
+    }
+}
+
+TEST_CASE("line 0 is present in the beginning, as in Cachegrind") {
+    const Sites sites{{.instr = 0, .bytes = 8, .kind = TRACE_SITE_WRITE}};
+    const Geometry g = shape(4, 2, 64);
+    for (const InstructionSet set : instruction_sets())
+        CHECK(simulated_misses({g, g, g}, set, sites, pair(0, 32))[0] == Misses{0, 0});
+}
+
+TEST_CASE("what the filter leaves out changes no count") {
+    Sites sites = every_site();
+    std::erase_if(sites, [](const trace_site_t& site) {
+        return site.kind != TRACE_SITE_COUNT && (site.bytes == 0 || site.bytes > 64);
+    });
+    const Geometries g{shape(4, 2, 64), shape(8, 3, 64), shape(16, 5, 64)};
+    const Records all = random_records(sites, 200000, 4711);
+    const Records kept = filtered(filtered(all, sites, true, g.i1), sites, false, g.d1);
+    CHECK(kept.size() < all.size());
+    const auto expected = naive_misses(g, sites, all);
+    for (const InstructionSet set : instruction_sets())
+        CHECK(simulated_misses(g, set, sites, kept) == expected);
+}
+
+TEST_CASE("counts of repeated instructions are summed and disturb no cache") {
+    const Sites sites{{.instr = 0, .bytes = 0, .kind = TRACE_SITE_COUNT}};
+    const Records records{{.value = 1000, .site = 0, .aux = 1}, {.value = 5, .site = 0, .aux = 0}};
+    const Geometry g = shape(1, 1, 64);
+    Simulator simulator({g, g, g});
+    simulator.learn(sites.data(), sites.size());
+    simulator.process(records.data(), records.size());
+    CHECK(simulator.counts(0).references == 1005);
+    CHECK(simulator.counts(0).ended_early == 1);
+    CHECK(simulator.counts(0).l1_misses == 0);
+}
+
+TEST_CASE("geometries are read, refused and described") {
+    std::string why;
+    CHECK(cache::parse_geometry("32768,8,64", why) == Geometry{32768, 8, 64});
+    CHECK(cache::parse_geometry("64,1,64", why) == Geometry{64, 1, 64});
+    for (const char* text :
+         {"", "32768", "32768,8", "32768,8,64,1", "32768,8,48", "32768,8,8", "32768,8,8192",
+          "0,8,64", "32768,0,64", "-32768,8,64", "32768, 8,64", "32769,8,64", "3072,1,64",
+          "99999999999999999999,8,64", "274877906880,4294967295,64"}) {
+        CAPTURE(std::string(text));
+        why.clear();
+        CHECK_FALSE(cache::parse_geometry(text, why));
+        CHECK_FALSE(why.empty());
+    }
+    CHECK(cache::describe({32768, 8, 64}) == "32768 B, 64 B, 8-way associative");
+    CHECK(cache::describe({4096, 1, 32}) == "4096 B, 32 B, direct-mapped");
+}
+
+TEST_CASE("associativity is raised until the number of sets is a power of two") {
+    const Geometry kept = shape(64, 12, 64);
+    CHECK(cache::with_power_of_two_sets(kept) == kept);
+    CHECK(cache::with_power_of_two_sets(shape(49152, 12, 64)) == shape(32768, 18, 64));
+    CHECK(cache::with_power_of_two_sets(shape(36864, 11, 64)).sets() == 32768);
+}
