@@ -167,12 +167,12 @@ bool describe_gather(const Context& context, const Instruction& instruction, Gat
     for (unsigned i = 0; i < zydis.operand_count; ++i) {
         if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) {
             const ZydisRegister index = operands[i].mem.index;
-            out.index_reg = static_cast<unsigned>(ZydisRegisterGetId(index));
+            out.index_reg = static_cast<std::uint8_t>(ZydisRegisterGetId(index));
             index_width = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, index) / 8;
             out.element_bytes = operands[i].element_size / 8;
         } else if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) {
             const ZydisRegister reg = operands[i].reg.value;
-            const unsigned id = static_cast<unsigned>(ZydisRegisterGetId(reg));
+            const unsigned id = static_cast<std::uint8_t>(ZydisRegisterGetId(reg));
             if (ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_MASK) {
                 out.by_opmask = true;
                 out.opmask = read_opmask(context, id);

@@ -186,10 +186,12 @@ std::uint64_t TraceWriter::next_buffer() {
 }
 
 void TraceWriter::detach() {
+    constexpr int kFailedChild = 125;
     detached_ = true;
-    auto privately = [](void* where, std::uint64_t bytes) {
-        mmap(where, bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    auto privately = [=](void* where, std::uint64_t bytes) {
+        if (mmap(where, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+            _exit(kFailedChild);
     };
     const std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
     const std::uint64_t start = slot_->buffer_start.load(std::memory_order_relaxed);
