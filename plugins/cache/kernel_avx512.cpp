@@ -1,8 +1,5 @@
 #include "plugins/cache/kernel.h"
 
-// g++ 12 warns that the intrinsics' own deliberately undefined registers are uninitialized.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 
 namespace cache {

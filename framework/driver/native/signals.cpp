@@ -11,8 +11,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace assay::native {
@@ -407,9 +405,6 @@ bool Signals::restarts(long number) const {
 }
 
 void Signals::die_of(int number) {
-    if (getenv("ASSAY_DEBUG"))
-        fprintf(stderr, "die %d pc %lx addr %p rsp %lx fault %d\n", number, process_.context->pc,
-                info_.si_addr, process_.context->gpr[RSP], fault_);
     process_.trace.set_state(trace::DriverState::kFinished);
     const KernelAction standard{};
     kernel_action(number, &standard);
