@@ -224,6 +224,7 @@ void annotate(const Options& options, Output& output) {
     write_functions(profile, columns, functions, output);
 
     std::vector<std::uint32_t> files;
+    files.reserve(functions.size());
     for (const std::size_t function : functions)
         files.push_back(profile.functions()[function].file);
     write_sources(options, profile, columns, files, output);

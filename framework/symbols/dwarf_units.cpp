@@ -75,6 +75,7 @@ std::vector<UnitAddresses> UnitMap::group() {
         if (range != IntervalMap::kNone) groups[units_[range]].push_back(i);
     }
     std::vector<UnitAddresses> result;
+    result.reserve(groups.size());
     for (auto& [unit, indices] : groups) result.push_back({unit, std::move(indices)});
     return result;
 }

@@ -3,6 +3,7 @@
 #include <cpuid.h>
 #include <bit>
 #include <charconv>
+#include <cmath>
 
 namespace cache {
 namespace {
@@ -79,7 +80,7 @@ Geometry with_power_of_two_sets(const Geometry& g) {
     if (std::has_single_bit(g.sets())) return g;
     const std::uint64_t sets = std::bit_floor(g.sets());
     const double factor = static_cast<double>(g.sets()) / static_cast<double>(sets);
-    const auto ways = static_cast<std::uint32_t>(g.ways * factor + 0.5);
+    const auto ways = static_cast<std::uint32_t>(std::lround(g.ways * factor));
     return {sets * ways * g.line, ways, g.line};
 }
 
