@@ -13,7 +13,11 @@ struct Geometry {
     std::uint32_t ways = 0;
     std::uint32_t line = 0;  // bytes
 
-    std::uint64_t sets() const { return size / (std::uint64_t{ways} * line); }
+    // 0 if the shape says nothing.
+    std::uint64_t sets() const {
+        const std::uint64_t way = std::uint64_t{ways} * line;
+        return way == 0 ? 0 : size / way;
+    }
     bool operator==(const Geometry&) const = default;
 };
 
