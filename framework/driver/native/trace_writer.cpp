@@ -163,6 +163,8 @@ bool TraceWriter::is_buffer_end(std::uint64_t address) const {
 }
 
 std::uint64_t TraceWriter::next_buffer() {
+    constexpr std::uint32_t kBuffersPerBell = trace::kBufferCount / 4;
+    static_assert(kBuffersPerBell != 0);
     std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
     if (!detached_) {
         slot_->filled[produced % trace::kBufferCount].store(trace::kRecordsPerBuffer,
@@ -172,8 +174,9 @@ std::uint64_t TraceWriter::next_buffer() {
         // belongs to: the cursor first goes to the next buffer, and the start follows it.
         slot_->cursor.store(start, std::memory_order_relaxed);
         slot_->buffer_start.store(start, std::memory_order_release);
-        slot_->produced.store(++produced, std::memory_order_release);
-        ring_doorbell();
+        slot_->produced.store(++produced, std::memory_order_seq_cst);
+        // Waking the collector costs more than filling a buffer: only when there is some work.
+        if (produced % kBuffersPerBell == 0) ring_doorbell();
         while (produced - slot_->consumed.load(std::memory_order_seq_cst) >= trace::kBufferCount) {
             slot_->producer_waits.store(1, std::memory_order_seq_cst);
             const std::uint32_t consumed = slot_->consumed.load(std::memory_order_seq_cst);
