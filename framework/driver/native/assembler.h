@@ -125,6 +125,23 @@ class Assembler {
         u8(0x80 | condition);
         return relative(target);
     }
+    void call(std::uint64_t target) {
+        u8(0xe8);
+        relative(target);
+    }
+    void push(unsigned reg) {
+        if (reg >= 8) u8(0x41);
+        u8(0x50 | (reg & 7));
+    }
+    void push_literal(std::uint64_t where) {  // push qword [rip + x]
+        u8(0xff);
+        u8(0x35);
+        relative(where);
+    }
+    void push_constant(std::uint32_t value) {  // sign-extended
+        u8(0x68);
+        u32(value);
+    }
     void jump_context(std::size_t offset) {  // jmp *gs:offset
         u8(0x65);
         u8(0xff);
@@ -166,6 +183,14 @@ class Assembler {
     }
 };
 
+// Opcodes for with_memory(), and /n of group 1.
+enum Opcode : unsigned {
+    kLoad = 0x8b,
+    kStore = 0x89,
+    kCompareMemory = 0x3b,
+    kAddMemory = 0x03,
+};
+enum Group1 : unsigned { kAdd = 0, kAnd = 4, kCompare = 7 };
 enum Condition : unsigned { kBelow = 2, kEqual = 4, kNotEqual = 5, kAbove = 7, kBelowEqual = 6 };
 
 }  // namespace assay::native

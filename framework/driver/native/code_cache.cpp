@@ -1,6 +1,7 @@
 #include "framework/driver/native/code_cache.h"
 
 #include "framework/driver/native/assembler.h"
+#include "framework/driver/native/record_stubs.h"
 
 #include <sys/mman.h>
 #include <algorithm>
@@ -61,17 +62,17 @@ std::uint64_t CodeCache::open_window() {
     return (window_ + kLargePage - 1) & ~(kLargePage - 1);
 }
 
-void CodeCache::initialise(Context& context, const trace::LineFilter& fetch_filter) {
+void CodeCache::initialise(Context& context, const trace::Spec& spec) {
     context_ = &context;
-    fetch_filter_ = fetch_filter;
-    emit_thunks();
+    if (spec.captures & trace::kCaptureFetches) fetch_filter_ = spec.fetch;
+    emit_thunks(spec);
     hot_start_ = hot;
     cold_start_ = cold;
     table_.assign(1U << 16, kNoBlock);
     std::fill_n(context.indirect_table, kIndirectEntries, indirect_miss_);
 }
 
-void CodeCache::emit_thunks() {
+void CodeCache::emit_thunks(const trace::Spec& spec) {
     Assembler code = at(cold);
     exit_thunk_ = code.address;
     code.jump_context(offsetof(Context, exit_glue));
@@ -83,6 +84,10 @@ void CodeCache::emit_thunks() {
     code.with_context(0xc7, 0, offsetof(Context, exit_id), false);
     code.u32(kIndirectMiss);
     code.jump_context(offsetof(Context, exit_glue));
+    fetch_stub_ = code.address;
+    emit_fetch_stub(code);
+    reference_stub_ = code.address;
+    emit_reference_stub(code, spec.data);
     cold = code.address;
 }
 

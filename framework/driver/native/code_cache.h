@@ -63,7 +63,7 @@ class CodeCache {
     // Gives the window up to the program's mappings. Returns where it begins.
     std::uint64_t open_window();
     // Emits the common thunks.
-    void initialise(Context& context, const trace::LineFilter& fetch_filter);
+    void initialise(Context& context, const trace::Spec& spec);
 
     Block* find(std::uint64_t pc);
     std::uint32_t index_of(const Block& block) const {
@@ -101,10 +101,16 @@ class CodeCache {
 
     std::uint64_t hot = 0, cold = 0;  // where the next unit goes
     std::uint64_t exit_thunk() const { return exit_thunk_; }
+    // Subroutines that record a reference, or a fetch without looking at the filter. On the
+    // stack, first pushed first: for a reference its bytes; site; address. They return with these
+    // popped and all registers but the flags as they were. The trace cursor must be in the
+    // context.
+    std::uint64_t reference_stub() const { return reference_stub_; }
+    std::uint64_t fetch_stub() const { return fetch_stub_; }
     std::uint64_t indirect_miss() const { return indirect_miss_; }
 
   private:
-    void emit_thunks();
+    void emit_thunks(const trace::Spec& spec);
 
     Context* context_ = nullptr;
     trace::LineFilter fetch_filter_{};
@@ -112,6 +118,7 @@ class CodeCache {
     std::uint64_t hot_start_ = 0, cold_start_ = 0;
     std::uint32_t generation_ = 0;
     std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0;
+    std::uint64_t reference_stub_ = 0, fetch_stub_ = 0;
     std::vector<Block> blocks_;
     std::vector<Exit> exits_;
     std::vector<Unit> units_;

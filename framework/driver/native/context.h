@@ -19,6 +19,8 @@ inline constexpr std::size_t kIndirectEntries = 65536;
 inline constexpr std::uint32_t kFilterSpan = 4096;
 
 struct Context {
+    // First, because instructions that reach it through gs with an index alone are the shortest.
+    alignas(4096) unsigned char data_filter[kFilterSpan];
     // The target's registers while the driver's C++ code runs. While translated code runs,
     // gpr[r] holds the value of a register that instrumentation has borrowed.
     std::uint64_t gpr[16];
@@ -30,13 +32,11 @@ struct Context {
     std::uint64_t target_fs;
     std::uint64_t indirect_rax;  // of the target, during an indirect branch
     std::uint64_t indirect_rcx;
-    std::uint64_t exit_id;       // why translated code came back: ExitReason or an exit's index
-    std::uint64_t exit_glue;     // address of assay_exit
-    std::uint64_t flags_rax;     // rax while instrumentation keeps the flags in it
-    std::uint64_t stub_scratch;  // a register that an out-of-line stub borrowed
-    std::uint64_t vector_mask;   // state components to save, XCR0 bits
-    std::uint64_t stub_cursor;   // another one, while it holds the trace cursor
-    alignas(4096) unsigned char data_filter[kFilterSpan];
+    std::uint64_t exit_id;      // why translated code came back: ExitReason or an exit's index
+    std::uint64_t exit_glue;    // address of assay_exit
+    std::uint64_t flags_rax;    // rax while instrumentation keeps the flags in it
+    std::uint64_t vector_mask;  // state components to save, XCR0 bits
+    std::uint64_t stub_gpr[3];  // rax, rcx and rdx while a stub of CodeCache uses them
     alignas(4096) std::uint32_t fetch_filter[1024];
     alignas(4096) unsigned char vector_state[8192];  // XSAVE area, standard format
     alignas(4096) std::uint64_t indirect_table[kIndirectEntries];
@@ -48,13 +48,13 @@ inline constexpr std::size_t kCountersInContext = kSlotOffset + trace::kCounters
 inline constexpr std::size_t kContextSpan =
     kSlotOffset + trace::kCountersOffset + trace::kCountersBytes;
 
-static_assert(offsetof(Context, gpr) == 0);
-static_assert(offsetof(Context, rflags) == 0x80);
-static_assert(offsetof(Context, entry) == 0x90);
-static_assert(offsetof(Context, host_sp) == 0x98);
-static_assert(offsetof(Context, driver_fs) == 0xa0);
-static_assert(offsetof(Context, target_fs) == 0xa8);
-static_assert(offsetof(Context, vector_mask) == 0xe0);
+static_assert(offsetof(Context, gpr) == 0x1000);
+static_assert(offsetof(Context, rflags) == 0x1080);
+static_assert(offsetof(Context, entry) == 0x1090);
+static_assert(offsetof(Context, host_sp) == 0x1098);
+static_assert(offsetof(Context, driver_fs) == 0x10a0);
+static_assert(offsetof(Context, target_fs) == 0x10a8);
+static_assert(offsetof(Context, vector_mask) == 0x10d8);
 static_assert(offsetof(Context, vector_state) == 0x3000);
 static_assert(kContextSpan < 0x7fffffff, "reached with 32-bit displacements");
 

@@ -563,4 +563,35 @@ std::uint16_t Instruction::flags_killed() const {
     return form->flags_killed;
 }
 
+std::optional<std::int64_t> Instruction::stack_change() const {
+    if (!(form->writes & bit(RSP))) return 0;
+    const std::uint8_t rex =
+        form->opcode_offset > 0 && (bytes[form->opcode_offset - 1] & 0xf0) == 0x40
+            ? bytes[form->opcode_offset - 1]
+            : 0;
+    const std::uint8_t modrm = bytes[form->modrm_offset];
+    const unsigned extension = modrm >> 3 & 7;
+    const bool on_rsp = (modrm & 0xc7) == (0xc0 | RSP) && (rex & 9) == 8;
+    switch (form->opcode) {
+        case 0x81:
+        case 0x83:  // add and sub rsp, constant
+            if (!on_rsp || (extension != 0 && extension != 5)) return std::nullopt;
+            return extension == 0 ? immediate() : -immediate();
+        case 0x8d:  // lea rsp, [rsp + constant]
+            if (form->opcode_offset != 1 || rex != 0x48 || (modrm & 0x3f) != 0x24 ||
+                bytes[form->modrm_offset + 1] != 0x24)
+                return std::nullopt;
+            return displacement();
+        default:
+            break;
+    }
+    const bool push = form->opcode >= 0x50 && form->opcode <= 0x57;
+    const bool push_constant = form->opcode == 0x68 || form->opcode == 0x6a;
+    const bool pop = form->opcode >= 0x58 && form->opcode <= 0x5f;
+    const bool pop_rsp = form->opcode == 0x5c && !(rex & 1);
+    if (push || push_constant) return -std::int64_t{form->references[0].bytes};
+    if (pop && !pop_rsp) return form->references[0].bytes;
+    return std::nullopt;
+}
+
 }  // namespace assay::native

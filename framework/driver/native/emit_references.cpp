@@ -16,6 +16,7 @@
 // The end of the buffer is a page that cannot be written: the store that begins a record faults
 // there, and the handler puts the start of the next buffer into the register it used.
 #include "framework/driver/native/emitter.h"
+#include "framework/driver/native/record_stubs.h"
 
 #include <algorithm>
 
@@ -24,26 +25,18 @@ namespace {
 
 constexpr std::uint32_t kMostFetchSets = 1024;
 constexpr std::size_t kTag = offsetof(Context, data_filter);
-
-enum Group1 : unsigned { kAdd = 0, kAnd = 4, kCompare = 7 };
-constexpr unsigned kLoad = 0x8b, kStore = 0x89, kCompareMemory = 0x3b;
+constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
+// Below rsp, for the target's own use: psABI 3.2.2.
+constexpr std::int32_t kRedZone = 128;
 
 }  // namespace
 
+// A group of references, and the registers that check it.
 struct Emitter::Operands {
     const Item& item;
-    const MemoryReference& reference;
-    Address address;
-    GprMask address_gprs;
-    std::uint32_t bytes;  // at most a line
-    std::uint32_t site;
+    const MemoryReference& form;  // of the first reference
+    std::uint32_t site;           // of the first; the others follow
     unsigned a = 0, b = 0, cursor = kNoGpr;
-
-    // The low address bits that are clear if the reference is aligned to its size, and so does
-    // not straddle; all bits within a line if its size is no power of two.
-    std::uint32_t alignment(std::uint32_t line) const {
-        return (bytes & (bytes - 1)) == 0 ? bytes - 1 : line - 1;
-    }
 };
 
 std::uint32_t Emitter::new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand) {
@@ -51,9 +44,15 @@ std::uint32_t Emitter::new_site(unsigned instr, unsigned bytes, unsigned kind, u
     return next_site_++;
 }
 
-std::int32_t Emitter::set_mask() const {
-    const std::uint32_t span = std::min(kFilterSpan, spec_.data.sets * spec_.data.line_bytes);
-    return static_cast<std::int32_t>(span - std::min(span, spec_.data.line_bytes));
+std::uint32_t Emitter::new_sites(const Item& item) {
+    const std::uint32_t first = next_site_;
+    for (unsigned i = 0; i < item.reference_count; ++i) {
+        const PlannedReference& reference = plan_.references[item.first_reference + i];
+        const Form& form = *plan_.instructions[reference.instr].form;
+        new_site(reference.instr, reference.bytes, form.references[reference.number].kind,
+                 reference.number);
+    }
+    return first;
 }
 
 // lahf and seto keep CF PF AF ZF SF OF in ah and al.
@@ -77,6 +76,40 @@ void Emitter::emit_append(Assembler& code, unsigned cursor, unsigned value, std:
     code.with_memory(kStore, value, Address{base, kNoGpr, 1, 0});
     code.with_memory(0xc7, 0, Address{base, kNoGpr, 1, 8});
     code.u32(site);
+}
+
+// --- Calls of the record stubs, from cold code.
+
+// Keeps off the red zone. Only moves: the flags stay as they are.
+void Emitter::begin_cold_calls() {
+    if (scratch_.cached_cursor() != kNoGpr)
+        cold_.store_context(kCursorOffset, scratch_.cached_cursor());
+    cold_.lea(RSP, Address{RSP, kNoGpr, 1, -kRedZone});
+}
+
+void Emitter::end_cold_calls(std::uint64_t back) {
+    cold_.lea(RSP, Address{RSP, kNoGpr, 1, kRedZone});
+    if (scratch_.cached_cursor() != kNoGpr)
+        cold_.load_context(scratch_.cached_cursor(), kCursorOffset);
+    cold_.jump(back);
+}
+
+// Each of the group's first `count` references by itself.
+void Emitter::emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back) {
+    begin_cold_calls();
+    for (unsigned i = 0; i < count; ++i) {
+        const PlannedReference& reference = plan_.references[operands.item.first_reference + i];
+        cold_.push_constant(reference.bytes);
+        cold_.push_constant(operands.site + i);
+        if (is_constant(operands.form)) {
+            cold_.load_address(operands.a, static_cast<std::uint64_t>(reference.offset));
+        } else {
+            emit_address(cold_, operands, reference, kRedZone + 16);
+        }
+        cold_.push(operands.a);
+        cold_.call(cache_.reference_stub());
+    }
+    end_cold_calls(back);
 }
 
 // --- Fetches.
@@ -107,65 +140,37 @@ void Emitter::emit_fetch_check(Assembler& code, unsigned instr, bool flags_live)
     // Out of line, but not within the code that jumps there: the cold entry goes on first.
     Assembler& cold = cold_;
     const std::uint64_t skip = &code == &cold ? cold.jump(cold.address) : 0;
+    const std::uint64_t literal = cold.address;
+    const bool is_small = instruction.pc < 0x80000000;
+    if (!is_small) cold.u64(instruction.pc);
     for (unsigned i = 0; i < miss_count; ++i) code.patch(misses[i], cold.address);
     for (std::uint64_t line = first; line <= last; ++line) {
         const std::size_t entry = offsetof(Context, fetch_filter) + (line & (sets - 1)) * 4;
         cold.with_context(0xc7, 0, entry, false);
         cold.u32(cache_.line_tag(line));
     }
-    emit_fetch_record(instruction.pc, site, back);
+    begin_cold_calls();
+    cold.push_constant(site);
+    if (is_small)
+        cold.push_constant(static_cast<std::uint32_t>(instruction.pc));
+    else
+        cold.push_literal(literal);
+    cold.call(cache_.fetch_stub());
+    end_cold_calls(back);
     if (skip != 0) cold.patch(skip, cold.address);
-}
-
-// Only moves: the flags stay as they are.
-void Emitter::emit_fetch_record(std::uint64_t pc, std::uint32_t site, std::uint64_t back) {
-    const bool cached = scratch_.cached_cursor() != kNoGpr;
-    const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()} : unsigned{RDX};
-    const unsigned value = cursor == RCX ? unsigned{RDX} : unsigned{RCX};
-    cold_.store_context(offsetof(Context, stub_scratch), value);
-    if (!cached) {
-        cold_.store_context(offsetof(Context, stub_cursor), cursor);
-        cold_.load_context(cursor, kCursorOffset);
-    }
-    cold_.load_address(value, pc);
-    emit_append(cold_, cursor, value, site);
-    cold_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, 16});
-    if (!cached) {
-        cold_.store_context(kCursorOffset, cursor);
-        cold_.load_context(cursor, offsetof(Context, stub_cursor));
-    }
-    cold_.load_context(value, offsetof(Context, stub_scratch));
-    cold_.jump(back);
 }
 
 // --- Data references.
 
 void Emitter::emit_data(const Item& item) {
-    const Instruction& instruction = plan_.instructions[item.instr];
-    const MemoryReference& reference = instruction.form->references[item.reference];
-    const std::int64_t disp = (reference.encoded ? instruction.displacement() : 0) + reference.bias;
-    if (reference.base == kRip)
-        return emit_constant_reference(item, reference,
-                                       instruction.next_pc() + static_cast<std::uint64_t>(disp));
-    if (reference.base == kNoGpr && reference.index == kNoGpr && !reference.fs)
-        return emit_constant_reference(item, reference, static_cast<std::uint64_t>(disp));
+    const PlannedReference& first = plan_.references[item.first_reference];
+    const MemoryReference& form = plan_.instructions[first.instr].form->references[first.number];
+    Operands operands{item, form, new_sites(item)};
+    if (is_constant(form)) return emit_constant_reference(operands);
 
-    const std::uint32_t bytes =
-        spec_.data.line_bytes ? std::min<std::uint32_t>(reference.bytes, spec_.data.line_bytes)
-                              : reference.bytes;
-    Operands operands{
-        item,
-        reference,
-        Address{reference.base, reference.index, reference.scale, static_cast<std::int32_t>(disp)},
-        0,
-        bytes,
-        new_site(item.instr, bytes, reference.kind, item.reference)};
-    if (reference.base < 16) operands.address_gprs |= bit(reference.base);
-    if (reference.index < 16) operands.address_gprs |= bit(reference.index);
-
-    auto exclude = operands.address_gprs;
+    GprMask exclude = address_registers(form);
     if (item.flags_live) exclude |= bit(RAX);
-    const bool stack = reference.base == RSP && reference.index == kNoGpr;
+    const bool stack = form.base == RSP && form.index == kNoGpr;
     if (!stack || spec_.data.sets == 0) operands.cursor = scratch_.cursor(exclude, item.position);
     operands.a = scratch_.acquire(exclude, item.position);
     operands.b = scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
@@ -177,188 +182,157 @@ void Emitter::emit_data(const Item& item) {
         emit_general_reference(operands);
 }
 
-void Emitter::emit_address(Assembler& code, unsigned reg, const Operands& operands) {
-    code.lea(reg, operands.address, !operands.reference.address32);
+// `lowered`: by how much rsp is less than it was.
+void Emitter::emit_address(Assembler& code, const Operands& operands,
+                           const PlannedReference& reference, std::int32_t lowered) {
+    const MemoryReference& form = operands.form;
+    const std::int64_t offset = reference.offset + (form.base == RSP ? lowered : 0);
+    code.lea(operands.a,
+             Address{form.base, form.index, form.scale, static_cast<std::int32_t>(offset)},
+             !form.address32);
     // Not add: the flags may be live here.
-    if (operands.reference.fs) {
+    if (form.fs) {
         code.load_context(operands.b, offsetof(Context, target_fs));
-        code.lea(reg, Address{static_cast<std::uint8_t>(reg), static_cast<std::uint8_t>(operands.b),
-                              1, 0});
+        code.lea(operands.a, Address{static_cast<std::uint8_t>(operands.a),
+                                     static_cast<std::uint8_t>(operands.b), 1, 0});
     }
 }
 
 void Emitter::emit_unfiltered_reference(const Operands& operands) {
-    emit_address(hot_, operands.a, operands);
+    emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0);
     emit_append(hot_, operands.cursor, operands.a, operands.site);
-    hot_.lea(operands.cursor, Address{static_cast<std::uint8_t>(operands.cursor), kNoGpr, 1, 16});
+    hot_.lea(operands.cursor,
+             Address{static_cast<std::uint8_t>(operands.cursor), kNoGpr, 1, kRecordBytes});
+}
+
+// Jumps if the group may be in two lines. Leaves the address in `a` with those bits cleared that
+// do not matter to the filter, and its set in `b`. Returns where the jump is, 0 if none is needed.
+std::uint64_t Emitter::emit_line(const Operands& operands, bool compares_alignment) {
+    const unsigned a = operands.a, b = operands.b;
+    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
+    const Item& item = operands.item;
+    const std::int64_t below = plan_.references[item.first_reference].offset - item.low;
+    const auto span = static_cast<std::int32_t>(item.high - item.low);
+    // An address that is a multiple of the size does not straddle.
+    const bool aligned =
+        below == 0 && (span & (span - 1)) == 0 && (item.reference_count == 1 || span == 1);
+    std::uint64_t straddles = 0;
+    if (!aligned) {
+        hot_.lea(
+            b, Address{static_cast<std::uint8_t>(a), kNoGpr, 1, static_cast<std::int32_t>(-below)},
+            false);
+        hot_.group1(kAnd, b, line - 1, false);
+        hot_.group1(kCompare, b, line - span, false);
+        straddles = hot_.jump_if(kAbove, hot_.address);
+    }
+    hot_.registers(0x89, b, a, false);
+    hot_.group1(kAnd, a, aligned ? -line | (span - 1) : -line, true);
+    hot_.group1(kAnd, b, data_set_mask(spec_.data), false);
+    if (aligned && span != 1 && !compares_alignment) {
+        hot_.test_bits(a, static_cast<std::uint32_t>(span - 1));
+        straddles = hot_.jump_if(kNotEqual, hot_.address);
+    }
+    return straddles;
 }
 
 void Emitter::emit_general_reference(const Operands& operands) {
-    const unsigned a = operands.a, b = operands.b;
-    const auto index = static_cast<std::uint8_t>(b);
-    const std::uint32_t alignment = operands.alignment(spec_.data.line_bytes);
+    const unsigned a = operands.a;
+    const auto index = static_cast<std::uint8_t>(operands.b);
     const bool rax_free = scratch_.is_free(RAX);
 
-    emit_address(hot_, a, operands);
+    emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0);
     emit_append(hot_, operands.cursor, a, operands.site);
     if (operands.item.flags_live) save_flags(hot_, rax_free);
-    hot_.registers(0x89, b, a, false);
-    if (alignment != spec_.data.line_bytes - 1)
-        hot_.group1(kAnd, a, line_mask() | static_cast<std::int32_t>(alignment), true);
-    hot_.group1(kAnd, b, set_mask(), false);
-    std::uint64_t misaligned = 0;
-    if (alignment != 0) {
-        hot_.test_bits(a, alignment);
-        misaligned = hot_.jump_if(kNotEqual, hot_.address);
-    }
+    const std::uint64_t straddles = emit_line(operands, false);
     hot_.with_context(kCompareMemory, a, kTag, true, index);
     hot_.with_context(kStore, a, kTag, true, index);
-    hot_.lea(a, Address{static_cast<std::uint8_t>(operands.cursor), kNoGpr, 1, 16});
+    hot_.lea(a, Address{static_cast<std::uint8_t>(operands.cursor), kNoGpr, 1, kRecordBytes});
     hot_.move_if(kNotEqual, operands.cursor, a);
     const std::uint64_t back = hot_.address;
     if (operands.item.flags_live) restore_flags(hot_, rax_free);
-    if (misaligned != 0) {
-        hot_.patch(misaligned, cold_.address);
-        emit_misaligned(operands, back);
-    }
-}
-
-// A reference that is not aligned to its size: within one line, as above; else both lines become
-// the most recent ones of their sets.
-void Emitter::emit_misaligned(const Operands& operands, std::uint64_t back) {
-    const unsigned a = operands.a, b = operands.b;
-    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
-    const auto cursor = static_cast<std::uint8_t>(operands.cursor);
-    cold_.with_memory(kLoad, a, Address{cursor, kNoGpr, 1, 0});
-    cold_.group1(kAnd, a, line - 1, false);
-    cold_.group1(kCompare, a, line - static_cast<std::int32_t>(operands.bytes), false);
-    const std::uint64_t straddles = cold_.jump_if(kAbove, cold_.address);
-    cold_.with_memory(kLoad, a, Address{cursor, kNoGpr, 1, 0});
-    cold_.group1(kAnd, a, line_mask(), true);
-    cold_.with_context(kCompareMemory, a, kTag, true, static_cast<std::uint8_t>(b));
-    cold_.with_context(kStore, a, kTag, true, static_cast<std::uint8_t>(b));
-    cold_.lea(a, Address{cursor, kNoGpr, 1, 16});
-    cold_.move_if(kNotEqual, operands.cursor, a);
-    cold_.jump(back);
-    cold_.patch(straddles, cold_.address);
-    cold_.with_memory(kLoad, a, Address{cursor, kNoGpr, 1, 0});
-    emit_straddling_update(cold_, a, b);
-    cold_.lea(operands.cursor, Address{cursor, kNoGpr, 1, 16});
-    cold_.jump(back);
-}
-
-// a: an address in the first line. Destroys both registers.
-void Emitter::emit_straddling_update(Assembler& code, unsigned a, unsigned b) {
-    code.group1(kAnd, a, line_mask(), true);
-    for (unsigned i = 0; i < 2; ++i) {
-        if (i == 1) code.group1(kAdd, a, static_cast<std::int32_t>(spec_.data.line_bytes), true);
-        code.registers(0x89, b, a, false);
-        code.group1(kAnd, b, set_mask(), false);
-        code.with_context(kStore, a, kTag, true, static_cast<std::uint8_t>(b));
-    }
+    if (straddles == 0) return;
+    hot_.patch(straddles, cold_.address);
+    emit_cold_references(operands, operands.item.reference_count, back);
 }
 
 void Emitter::emit_stack_reference(const Operands& operands) {
-    const unsigned a = operands.a, b = operands.b;
-    const auto index = static_cast<std::uint8_t>(b);
-    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
-    const std::uint32_t alignment = operands.alignment(spec_.data.line_bytes);
     const bool rax_free = scratch_.is_free(RAX);
-
-    emit_address(hot_, a, operands);
+    emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0);
     if (operands.item.flags_live) save_flags(hot_, rax_free);
-    hot_.registers(0x89, b, a, false);
-    if (alignment != spec_.data.line_bytes - 1)
-        hot_.group1(kAnd, a, line_mask() | static_cast<std::int32_t>(alignment), true);
-    hot_.group1(kAnd, b, set_mask(), false);
-    hot_.with_context(kCompareMemory, a, kTag, true, index);
+    const std::uint64_t straddles = emit_line(operands, true);
+    hot_.with_context(kCompareMemory, operands.a, kTag, true,
+                      static_cast<std::uint8_t>(operands.b));
     const std::uint64_t differs = hot_.jump_if(kNotEqual, hot_.address);
     const std::uint64_t back = hot_.address;
     if (operands.item.flags_live) restore_flags(hot_, rax_free);
 
-    // The line is a new one, or the reference is not aligned. rsp has not changed.
     hot_.patch(differs, cold_.address);
-    cold_.lea(a, operands.address);
-    std::uint64_t straddles = 0;
-    if (alignment != 0) {
-        cold_.registers(0x89, b, a, false);
-        cold_.group1(kAnd, b, line - 1, false);
-        cold_.group1(kCompare, b, line - static_cast<std::int32_t>(operands.bytes), false);
-        straddles = cold_.jump_if(kAbove, cold_.address);
-        cold_.registers(0x89, b, a, false);
-        cold_.group1(kAnd, b, set_mask(), false);
-    }
-    cold_.group1(kAnd, a, line_mask(), true);
-    cold_.with_context(kCompareMemory, a, kTag, true, index);
-    cold_.patch(cold_.jump_if(kEqual, cold_.address), back);
-    cold_.with_context(kStore, a, kTag, true, index);
-    const std::uint64_t append = alignment != 0 ? cold_.jump(cold_.address) : 0;
-    if (straddles != 0) {
-        cold_.patch(straddles, cold_.address);
-        emit_straddling_update(cold_, a, b);
-        cold_.patch(append, cold_.address);
-    }
-    const bool cached = scratch_.cached_cursor() != kNoGpr;
-    const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()} : b;
-    if (!cached) cold_.load_context(cursor, kCursorOffset);
-    cold_.lea(a, operands.address);
-    emit_append(cold_, cursor, a, operands.site);
-    cold_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, 16});
-    if (!cached) cold_.store_context(kCursorOffset, cursor);
-    cold_.jump(back);
+    emit_stack_miss(operands, straddles == 0, back);
+    if (straddles == 0) return;
+    hot_.patch(straddles, cold_.address);
+    emit_cold_references(operands, operands.item.reference_count, back);
 }
 
-// An address known now: so are its set and whether it straddles.
-void Emitter::emit_constant_reference(const Item& item, const MemoryReference& reference,
-                                      std::uint64_t address) {
+// `a` holds a line that is not the most recent, or, if that `may_be_misaligned`, an address in it
+// whose reference may lie in two.
+void Emitter::emit_stack_miss(const Operands& operands, bool may_be_misaligned,
+                              std::uint64_t back) {
+    const unsigned a = operands.a;
+    const PlannedReference& first = plan_.references[operands.item.first_reference];
+    std::uint64_t misaligned = 0;
+    if (may_be_misaligned && first.bytes != 1) {
+        cold_.test_bits(a, first.bytes - 1);
+        misaligned = cold_.jump_if(kNotEqual, cold_.address);
+    }
+    cold_.with_context(kStore, a, kTag, true, static_cast<std::uint8_t>(operands.b));
+    const bool cached = scratch_.cached_cursor() != kNoGpr;
+    const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()} : operands.b;
+    if (!cached) cold_.load_context(cursor, kCursorOffset);
+    emit_address(cold_, operands, first, 0);
+    emit_append(cold_, cursor, a, operands.site);
+    cold_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
+    if (!cached) cold_.store_context(kCursorOffset, cursor);
+    cold_.jump(back);
+    if (misaligned == 0) return;
+    cold_.patch(misaligned, cold_.address);
+    emit_cold_references(operands, 1, back);
+}
+
+// Addresses known now: so is their set, and whether they straddle. Those of a group do not,
+// unless it is of one.
+void Emitter::emit_constant_reference(Operands& operands) {
+    const Item& item = operands.item;
     const std::uint32_t line = spec_.data.line_bytes;
-    const std::uint32_t bytes =
-        line ? std::min<std::uint32_t>(reference.bytes, line) : reference.bytes;
-    const std::uint32_t site = new_site(item.instr, bytes, reference.kind, item.reference);
+    const auto address = static_cast<std::uint64_t>(plan_.references[item.first_reference].offset);
     const GprMask exclude = item.flags_live ? bit(RAX) : GprMask{0};
-    const unsigned a = scratch_.acquire(exclude, item.position);
-    const std::uint64_t first = line ? address & ~std::uint64_t{line - 1} : 0;
-    const bool straddles = line != 0 && ((address + bytes - 1) & ~std::uint64_t{line - 1}) != first;
-    const auto entry = [this](std::uint64_t where) {
-        return kTag + (where & static_cast<std::uint64_t>(set_mask()));
-    };
-    if (spec_.data.sets == 0 || straddles) {
+    operands.a = scratch_.acquire(exclude, item.position);
+    if (spec_.data.sets == 0) {
         const unsigned cursor =
-            scratch_.cursor(static_cast<GprMask>(exclude | bit(a)), item.position);
-        for (unsigned i = 0; straddles && i < 2; ++i) {
-            hot_.load_address(a, first + i * line);
-            hot_.store_context(entry(first + i * line), a);
-        }
-        hot_.load_address(a, address);
-        emit_append(hot_, cursor, a, site);
-        hot_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, 16});
+            scratch_.cursor(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
+        hot_.load_address(operands.a, address);
+        emit_append(hot_, cursor, operands.a, operands.site);
+        hot_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
         return;
     }
-    const bool rax_free = scratch_.is_free(RAX) && a != RAX;
-    hot_.load_address(a, first);
+    const std::uint64_t first = address & ~std::uint64_t{line - 1};
+    const std::size_t entry =
+        kTag + (first & static_cast<std::uint64_t>(data_set_mask(spec_.data)));
+    const bool straddles =
+        ((static_cast<std::uint64_t>(item.high) - 1) & ~std::uint64_t{line - 1}) != first;
+    const bool rax_free = scratch_.is_free(RAX) && operands.a != RAX;
     if (item.flags_live) save_flags(hot_, rax_free);
-    hot_.with_context(kCompareMemory, a, entry(first));
-    const std::uint64_t differs = hot_.jump_if(kNotEqual, hot_.address);
+    std::uint64_t differs = 0;
+    if (straddles) {
+        differs = hot_.jump(hot_.address);
+    } else {
+        hot_.load_address(operands.a, first);
+        hot_.with_context(kCompareMemory, operands.a, entry);
+        differs = hot_.jump_if(kNotEqual, hot_.address);
+    }
     const std::uint64_t back = hot_.address;
     if (item.flags_live) restore_flags(hot_, rax_free);
-
     hot_.patch(differs, cold_.address);
-    cold_.store_context(entry(first), a);
-    const bool cached = scratch_.cached_cursor() != kNoGpr;
-    const unsigned spare = a == RDX ? unsigned{RCX} : unsigned{RDX};
-    const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()} : spare;
-    if (!cached) {
-        cold_.store_context(offsetof(Context, stub_cursor), cursor);
-        cold_.load_context(cursor, kCursorOffset);
-    }
-    cold_.load_address(a, address);
-    emit_append(cold_, cursor, a, site);
-    cold_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, 16});
-    if (!cached) {
-        cold_.store_context(kCursorOffset, cursor);
-        cold_.load_context(cursor, offsetof(Context, stub_cursor));
-    }
-    cold_.jump(back);
+    emit_cold_references(operands, 1, back);
 }
 
 }  // namespace assay::native

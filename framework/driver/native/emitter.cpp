@@ -260,14 +260,8 @@ void Emitter::emit_counted(const Instruction& last) {
 }
 
 void Emitter::emit_push_return(std::uint64_t return_pc) {
-    if (return_pc < 0x80000000) {
-        hot_.u8(0x68);
-        hot_.u32(static_cast<std::uint32_t>(return_pc));
-        return;
-    }
-    hot_.u8(0xff);  // push qword [rip + literal]
-    hot_.u8(0x35);
-    hot_.u32(static_cast<std::uint32_t>(cold_.address - (hot_.address + 4)));
+    if (return_pc < 0x80000000) return hot_.push_constant(static_cast<std::uint32_t>(return_pc));
+    hot_.push_literal(cold_.address);
     cold_.u64(return_pc);
 }
 

@@ -66,23 +66,24 @@ class Emitter {
 
     void emit_count(const Item& item);
     void emit_fetch_check(Assembler& code, unsigned instr, bool flags_live);
-    void emit_fetch_record(std::uint64_t pc, std::uint32_t site, std::uint64_t back);
+    void begin_cold_calls();
+    void end_cold_calls(std::uint64_t back);
+    void emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_special(const Item& item);
     void emit_data(const Item& item);
-    void emit_constant_reference(const Item& item, const MemoryReference& reference,
-                                 std::uint64_t address);
+    void emit_constant_reference(Operands& operands);
     void emit_stack_reference(const Operands& operands);
+    void emit_stack_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
     void emit_general_reference(const Operands& operands);
     void emit_unfiltered_reference(const Operands& operands);
-    void emit_misaligned(const Operands& operands, std::uint64_t back);
-    void emit_straddling_update(Assembler& code, unsigned a, unsigned b);
-    void emit_address(Assembler& code, unsigned reg, const Operands& operands);
+    std::uint64_t emit_line(const Operands& operands, bool compares_alignment);
+    void emit_address(Assembler& code, const Operands& operands, const PlannedReference& reference,
+                      std::int32_t lowered);
     void emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site);
     void save_flags(Assembler& code, bool rax_free);
     void restore_flags(Assembler& code, bool rax_free);
+    std::uint32_t new_sites(const Item& item);
     std::uint32_t new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand);
-    std::int32_t line_mask() const { return -static_cast<std::int32_t>(spec_.data.line_bytes); }
-    std::int32_t set_mask() const;
     std::uint32_t global_instr(unsigned instr) const { return numbers_.instr + instr; }
 
     const UnitPlan& plan_;

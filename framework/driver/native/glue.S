@@ -1,13 +1,13 @@
 # The border between the driver's C++ code and translated code. Offsets: see context.h.
         .text
 
-        .set GPR, 0x00
-        .set RFLAGS, 0x80
-        .set ENTRY, 0x90
-        .set HOST_SP, 0x98
-        .set DRIVER_FS, 0xa0
-        .set TARGET_FS, 0xa8
-        .set VECTOR_MASK, 0xe0
+        .set GPR, 0x1000
+        .set RFLAGS, 0x1080
+        .set ENTRY, 0x1090
+        .set HOST_SP, 0x1098
+        .set DRIVER_FS, 0x10a0
+        .set TARGET_FS, 0x10a8
+        .set VECTOR_MASK, 0x10d8
         .set VECTOR_STATE, 0x3000
 
 # void assay_enter(Context *context)

@@ -6,6 +6,7 @@
 #include "assay/trace_types.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace assay::native {
 
@@ -68,6 +69,19 @@ struct MemoryReference {
     bool address32 = false;
 };
 
+inline GprMask address_registers(const MemoryReference& reference) {
+    GprMask mask = 0;
+    if (reference.base < 16) mask |= bit(reference.base);
+    if (reference.index < 16) mask |= bit(reference.index);
+    return mask;
+}
+
+// True if the address depends on nothing but the code.
+inline bool is_constant(const MemoryReference& reference) {
+    return reference.base == kRip ||
+           (reference.base == kNoGpr && reference.index == kNoGpr && !reference.fs);
+}
+
 // References that are computed at run time by the driver's own code, see references.cpp.
 enum class Special : std::uint8_t {
     kNone,
@@ -118,6 +132,9 @@ struct Instruction {
         return next_pc() + static_cast<std::uint64_t>(displacement());
     }
     std::uint16_t flags_killed() const;
+    // What the instruction adds to rsp; nothing if that is not a constant. Branches, which end a
+    // block, are not looked at.
+    std::optional<std::int64_t> stack_change() const;
 };
 
 }  // namespace assay::native

@@ -63,8 +63,7 @@ bool Process::initialise(int segment_fd) {
     if (!cache.reserve()) return false;
     context = trace.attach(segment_fd);
     if (context == nullptr) return false;
-    const bool fetches = trace.captures(trace::kCaptureFetches);
-    cache.initialise(*context, fetches ? trace.spec().fetch : trace::LineFilter{});
+    cache.initialise(*context, trace.spec());
     close(segment_fd);
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
     context->vector_mask = vector_components();

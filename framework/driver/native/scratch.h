@@ -79,9 +79,10 @@ class Scratch {
         // the flags are kept.
         return 31U - static_cast<unsigned>(__builtin_clz(candidates));
     }
+    static std::size_t slot(unsigned reg) { return offsetof(Context, gpr) + reg * 8U; }
     void borrow(unsigned reg, unsigned position) {
         if ((plan_.gprs_live[position] & bit(reg)) == 0) return;
-        code_.store_context(reg * 8U, reg);
+        code_.store_context(slot(reg), reg);
         saved_ |= bit(reg);
     }
     void give_back(unsigned reg, bool value_needed) {
@@ -90,7 +91,7 @@ class Scratch {
             cursor_ = kNoGpr;
         }
         free_ &= static_cast<GprMask>(~bit(reg));
-        if ((saved_ & bit(reg)) && value_needed) code_.load_context(reg, reg * 8U);
+        if ((saved_ & bit(reg)) && value_needed) code_.load_context(reg, slot(reg));
         saved_ &= static_cast<GprMask>(~bit(reg));
     }
 

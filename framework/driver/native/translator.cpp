@@ -23,13 +23,12 @@ std::uint8_t* memory_at(std::uint64_t address) {
 }  // namespace
 
 Block* Translator::translate(std::uint64_t pc) {
-    const bool crossed = planner_.flags_cross_calls();
+    if (planner_.must_keep_flags(pc)) {
+        planner_.set_flags_cross_calls();
+        flush();
+    }
     if (cache_.nearly_full()) flush();
     if (!planner_.plan(pc, plan_)) return nullptr;
-    if (planner_.flags_cross_calls() != crossed) {
-        flush();
-        if (!planner_.plan(pc, plan_)) return nullptr;
-    }
 
     Unit unit;
     unit.hot_begin = cache_.hot;

@@ -8,6 +8,8 @@ namespace {
 constexpr unsigned kMaxBlockInstrs = 64;
 constexpr unsigned kMaxUnitInstrs = 128;
 constexpr unsigned kMaxUnitBlocks = 16;
+// Larger groups too often lie in two lines.
+constexpr std::int64_t kMostBytesOfGroup = 16;
 
 bool ends_block(Flow flow) {
     return flow != Flow::kNone;
@@ -28,19 +30,13 @@ bool has_continuation(Flow flow) {
     }
 }
 
-GprMask address_registers(const MemoryReference& reference) {
-    GprMask mask = 0;
-    if (reference.base < 16) mask |= bit(reference.base);
-    if (reference.index < 16) mask |= bit(reference.index);
-    return mask;
-}
-
 }  // namespace
 
 void UnitPlan::clear() {
     instructions.clear();
     blocks.clear();
     items.clear();
+    references.clear();
     flags_live.clear();
     gprs_live.clear();
 }
@@ -53,6 +49,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
         if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
+        if (returns_flags(instruction)) break;
         out.instructions.push_back(instruction);
         ++block.count;
         pc = instruction.next_pc();
@@ -134,62 +131,103 @@ bool Planner::reads_flags(std::uint64_t pc, unsigned limit) {
     return answer;
 }
 
-std::uint16_t Planner::flags_after(const Instruction& last) {
-    constexpr unsigned kLookAhead = 16;
-    // The return address is looked at when the call is translated: before the function that
-    // will return there has run.
-    constexpr unsigned kLookAheadOfReturn = 128;
-    const Flow flow = last.form->flow;
-    if ((flow == Flow::kCall || flow == Flow::kCallIndirect) && !flags_cross_calls_ &&
-        memory_.find(last.next_pc()) != nullptr && reads_flags(last.next_pc(), kLookAheadOfReturn))
-        flags_cross_calls_ = true;
-    bool live = true;
-    switch (flow) {
-        case Flow::kJump:
-            live = reads_flags(last.target(), kLookAhead);
-            break;
-        case Flow::kConditional:
-            live =
-                reads_flags(last.target(), kLookAhead) || reads_flags(last.next_pc(), kLookAhead);
-            break;
+// True for a call whose continuation reads flags, as long as calls are taken to change them. Such
+// calls are mostly of functions that never return, followed by other code, and hardly ever run.
+bool Planner::returns_flags(const Instruction& instruction) {
+    constexpr unsigned kLookAhead = 128;
+    const Flow flow = instruction.form->flow;
+    return !flags_cross_calls_ && trace_.spec().captures != 0 &&
+           (flow == Flow::kCall || flow == Flow::kCallIndirect) &&
+           memory_.find(instruction.next_pc()) != nullptr &&
+           reads_flags(instruction.next_pc(), kLookAhead);
+}
+
+bool Planner::must_keep_flags(std::uint64_t pc) {
+    Instruction instruction;
+    const auto code = memory_.code_at(pc);
+    return !code.empty() && decoder_.decode(code, pc, instruction) && returns_flags(instruction);
+}
+
+// What is live where control goes after `last`.
+Live Planner::live_after(const Instruction& last, unsigned branches) {
+    const Live all{kArithmeticFlags, kAllGprs};
+    const Live all_but_flags{flags_across_calls(), kAllGprs};
+    switch (last.form->flow) {
         case Flow::kNone:
-            live = reads_flags(last.next_pc(), kLookAhead);
-            break;
-        case Flow::kCall:
-            live = flags_cross_calls_ || reads_flags(last.target(), kLookAhead);
-            break;
+            return live_at(last.next_pc(), branches);
+        case Flow::kJump:
+            return live_at(last.target(), branches);
+        case Flow::kConditional:
+            return live_at(last.target(), branches) | live_at(last.next_pc(), branches);
+        case Flow::kCall: {
+            const Live callee = live_at(last.target(), branches);
+            return {static_cast<std::uint16_t>(callee.flags | flags_across_calls()), callee.gprs};
+        }
         case Flow::kCallIndirect:
         case Flow::kReturn:
-            live = flags_cross_calls_;
-            break;
+            return all_but_flags;
         case Flow::kJumpIndirect:
-            live = flags_cross_calls_ || !last.form->rip_relative;
-            break;
+            return last.form->rip_relative ? all_but_flags : all;
         default:
-            break;
+            return all;
     }
-    return live ? kArithmeticFlags : 0;
+}
+
+// What the code at `pc` may read before writing it, as far as a look at the next instructions
+// tells; it follows up to `branches` branches, conditional ones to both sides. The answer for one
+// address stays the same until the code is forgotten, which recovery relies on.
+Live Planner::live_at(std::uint64_t pc, unsigned branches) {
+    const auto known = live_.find(pc);
+    if (known != live_.end()) return known->second;
+    const std::uint64_t start = pc;
+    constexpr unsigned kLookAhead = 16;
+    Live pending{kArithmeticFlags, kAllGprs};
+    Live live{0, 0};
+    for (unsigned i = 0; i < kLookAhead; ++i) {
+        Instruction instruction;
+        const auto code = memory_.code_at(pc);
+        if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
+        const Form& form = *instruction.form;
+        live = live | (pending & Live{form.flags_read, form.reads});
+        pending.flags &= static_cast<std::uint16_t>(~instruction.flags_killed());
+        pending.gprs &= static_cast<GprMask>(~form.kills);
+        if (form.flow == Flow::kNone) {
+            pc = instruction.next_pc();
+            continue;
+        }
+        if (form.flow == Flow::kJump) {
+            pc = instruction.target();
+            continue;
+        }
+        if (branches > 0) pending = pending & live_after(instruction, branches - 1);
+        break;
+    }
+    live = live | pending;
+    live_.emplace(start, live);
+    return live;
 }
 
 void Planner::analyse(UnitPlan& plan) {
     plan.flags_live.assign(plan.instructions.size(), kArithmeticFlags);
     plan.gprs_live.assign(plan.instructions.size(), kAllGprs);
     if (trace_.spec().captures == 0) return;
-    for (PlannedBlock& block : plan.blocks)
-        analyse_block(plan, block, flags_after(plan.instructions[block.first + block.count - 1U]));
+    constexpr unsigned kBranches = 2;
+    for (PlannedBlock& block : plan.blocks) {
+        const Instruction& last = plan.instructions[block.first + block.count - 1U];
+        analyse_block(plan, block, live_after(last, kBranches));
+    }
     for (PlannedBlock& block : plan.blocks) place_items(plan, block);
 }
 
-void Planner::analyse_block(UnitPlan& plan, PlannedBlock& block, std::uint16_t flags_out) {
-    std::uint16_t flags = flags_out;
-    GprMask gprs = kAllGprs;
+void Planner::analyse_block(UnitPlan& plan, PlannedBlock& block, Live live) {
     for (unsigned i = block.first + block.count; i-- > block.first;) {
         const Instruction& instruction = plan.instructions[i];
-        flags = static_cast<std::uint16_t>((flags & ~instruction.flags_killed()) |
-                                           instruction.form->flags_read);
-        gprs = static_cast<GprMask>((gprs & ~instruction.form->kills) | instruction.form->reads);
-        plan.flags_live[i] = flags;
-        plan.gprs_live[i] = gprs;
+        const Form& form = *instruction.form;
+        live.flags &= static_cast<std::uint16_t>(~instruction.flags_killed());
+        live.gprs &= static_cast<GprMask>(~form.kills);
+        live = live | Live{form.flags_read, form.reads};
+        plan.flags_live[i] = live.flags;
+        plan.gprs_live[i] = live.gprs;
     }
 }
 
@@ -221,49 +259,110 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
     const bool fetches = trace_.captures(trace::kCaptureFetches);
     const bool references = trace_.captures(trace::kCaptureReferences);
     unsigned earliest = block.first;
-    const unsigned end = block.first + block.count;
-    for (unsigned i = block.first; i < end; ++i) {
-        const Form& form = *plan.instructions[i].form;
-        Item item;
-        item.instr = static_cast<std::uint16_t>(i);
-        // A flags-setting point of its own: the translator adds the first instruction's fetch,
-        // because some ways into the block skip it.
-        if (fetches && i != block.first && crosses_line(plan, block, i)) {
-            item.kind = ItemKind::kFetch;
-            place(plan, item, earliest, 0);
-            earliest = plan.items.back().position;
-        }
+    Group group;
+    for (unsigned i = block.first; i < block.first + block.count; ++i) {
+        // The check of the first instruction's fetch stands before the block: some ways into it
+        // skip that.
+        if (fetches && i != block.first && crosses_line(plan, block, i))
+            place_fetch(plan, i, earliest);
         if (!references) continue;
+        const Form& form = *plan.instructions[i].form;
         if (form.special != Special::kNone) {
+            Item item;
             item.kind = ItemKind::kSpecial;
-            item.position = static_cast<std::uint16_t>(i);
+            item.instr = item.position = static_cast<std::uint16_t>(i);
             plan.items.push_back(item);
             earliest = i;
+            group.open = false;
             continue;
         }
-        item.kind = ItemKind::kData;
-        for (std::uint8_t r = 0; r < form.reference_count; ++r) {
-            item.reference = r;
-            place(plan, item, earliest, address_registers(form.references[r]));
-            earliest = plan.items.back().position;
-        }
+        for (unsigned r = 0; r < form.reference_count; ++r)
+            place_reference(plan, i, r, group, earliest);
+        const auto change = plan.instructions[i].stack_change();
+        group.stack_change += change.value_or(0);
+        const auto moved = static_cast<GprMask>(change ? form.writes & ~bit(RSP) : form.writes);
+        if (moved & address_registers(group.first)) group.open = false;
     }
-    if (trace_.captures(trace::kCaptureBlockCounts)) {
-        Item item;
-        item.kind = ItemKind::kCount;
-        item.position = block.first;
-        item.flags_live = true;
-        for (unsigned i = block.first; i < end && item.flags_live; ++i) {
-            if (plan.flags_live[i] != 0) continue;
-            item.position = static_cast<std::uint16_t>(i);
-            item.flags_live = false;
-        }
-        const auto before =
-            std::find_if(plan.items.begin() + block.first_item, plan.items.end(),
-                         [&item](const Item& other) { return other.position > item.position; });
-        plan.items.insert(before, item);
-    }
+    if (trace_.captures(trace::kCaptureBlockCounts)) place_count(plan, block);
     block.item_count = static_cast<std::uint32_t>(plan.items.size()) - block.first_item;
+}
+
+void Planner::place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest) {
+    Item item;
+    item.kind = ItemKind::kFetch;
+    item.instr = static_cast<std::uint16_t>(instr);
+    place(plan, item, earliest, 0);
+    earliest = plan.items.back().position;
+}
+
+void Planner::place_reference(UnitPlan& plan, unsigned instr, unsigned number, Group& group,
+                              unsigned& earliest) {
+    const Instruction& instruction = plan.instructions[instr];
+    const MemoryReference& form = instruction.form->references[number];
+    const std::uint32_t line = trace_.spec().data.line_bytes;
+    PlannedReference reference;
+    reference.instr = static_cast<std::uint16_t>(instr);
+    reference.number = static_cast<std::uint8_t>(number);
+    reference.bytes = line ? std::min<std::uint32_t>(form.bytes, line) : form.bytes;
+    reference.offset = (form.encoded ? instruction.displacement() : 0) + form.bias;
+    if (form.base == kRip) reference.offset += static_cast<std::int64_t>(instruction.next_pc());
+    if (join(plan, reference, form, group)) return;
+
+    Item item;
+    item.kind = ItemKind::kData;
+    item.instr = reference.instr;
+    item.first_reference = static_cast<std::uint32_t>(plan.references.size());
+    item.reference_count = 1;
+    item.low = reference.offset;
+    item.high = reference.offset + reference.bytes;
+    plan.references.push_back(reference);
+    place(plan, item, earliest, address_registers(form));
+    earliest = plan.items.back().position;
+    group.item = plan.items.size() - 1;
+    group.first = form;
+    group.constant = is_constant(form);
+    group.stack_change = 0;
+    group.open = trace_.spec().data.sets != 0 && !form.address32;
+}
+
+// Makes the reference a part of the group, if it can be.
+bool Planner::join(UnitPlan& plan, const PlannedReference& reference, const MemoryReference& form,
+                   Group& group) const {
+    if (!group.open || group.constant != is_constant(form) || form.address32 ||
+        form.fs != group.first.fs)
+        return false;
+    if (!group.constant && (form.base != group.first.base || form.index != group.first.index ||
+                            form.scale != group.first.scale))
+        return false;
+    PlannedReference member = reference;
+    if (form.base == RSP) member.offset += group.stack_change;
+    Item& item = plan.items[group.item];
+    const std::int64_t line = trace_.spec().data.line_bytes;
+    const std::int64_t low = std::min(item.low, member.offset);
+    const std::int64_t high = std::max(item.high, member.offset + member.bytes);
+    if (high - low > std::min(line, kMostBytesOfGroup)) return false;
+    if (group.constant && (low & -line) != ((high - 1) & -line)) return false;
+    item.low = low;
+    item.high = high;
+    ++item.reference_count;
+    plan.references.push_back(member);
+    return true;
+}
+
+void Planner::place_count(UnitPlan& plan, const PlannedBlock& block) {
+    Item item;
+    item.kind = ItemKind::kCount;
+    item.position = block.first;
+    item.flags_live = true;
+    for (unsigned i = block.first; i < block.first + block.count && item.flags_live; ++i) {
+        if (plan.flags_live[i] != 0) continue;
+        item.position = static_cast<std::uint16_t>(i);
+        item.flags_live = false;
+    }
+    const auto before =
+        std::find_if(plan.items.begin() + block.first_item, plan.items.end(),
+                     [&item](const Item& other) { return other.position > item.position; });
+    plan.items.insert(before, item);
 }
 
 }  // namespace assay::native

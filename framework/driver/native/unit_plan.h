@@ -14,13 +14,40 @@ namespace assay::native {
 
 enum class ItemKind : std::uint8_t { kCount, kFetch, kData, kSpecial };
 
-// A piece of instrumentation.
+// A data reference of a unit. Those of one group have addresses a constant apart.
+struct PlannedReference {
+    std::uint16_t instr = 0;  // index in the unit
+    std::uint8_t number = 0;  // which of the form's references
+    std::int64_t offset = 0;  // of the address, from the group's registers at its position
+    std::uint32_t bytes = 0;  // at most a line
+};
+
+// A piece of instrumentation. One of kind kData is about a group of references that follow one
+// another: if all lie in one line, the first is the only one that can find another line the most
+// recent of its set.
 struct Item {
     ItemKind kind = ItemKind::kCount;
-    std::uint8_t reference = 0;  // kData: which of the form's references
     bool flags_live = false;     // at `position`
     std::uint16_t instr = 0;     // the instruction that it is about, index in the unit
     std::uint16_t position = 0;  // emitted before this instruction of the unit
+    std::uint16_t reference_count = 0;
+    std::uint32_t first_reference = 0;  // in UnitPlan::references
+    std::int64_t low = 0, high = 0;     // what they refer to, by offsets as theirs
+};
+
+// Registers and arithmetic flags whose values may still be read.
+struct Live {
+    std::uint16_t flags = 0;
+    GprMask gprs = 0;
+
+    friend Live operator|(Live a, Live b) {
+        return {static_cast<std::uint16_t>(a.flags | b.flags),
+                static_cast<GprMask>(a.gprs | b.gprs)};
+    }
+    friend Live operator&(Live a, Live b) {
+        return {static_cast<std::uint16_t>(a.flags & b.flags),
+                static_cast<GprMask>(a.gprs & b.gprs)};
+    }
 };
 
 struct PlannedBlock {
@@ -35,6 +62,7 @@ struct UnitPlan {
     std::vector<Instruction> instructions;
     std::vector<PlannedBlock> blocks;
     std::vector<Item> items;
+    std::vector<PlannedReference> references;
     // Before each instruction.
     std::vector<std::uint16_t> flags_live;
     std::vector<GprMask> gprs_live;
@@ -56,19 +84,43 @@ class Planner {
     // told.
     bool reads_flags(std::uint64_t pc, unsigned limit);
     // By the psABI flags carry nothing from callers to functions or back, and instrumentation
-    // relies on that until a call is seen whose continuation reads a flag; then for good.
+    // relies on that until a call is about to run whose continuation reads a flag; then it keeps
+    // them across all calls. Such a call is the first of its block, and must_keep_flags() says
+    // so before the block is translated.
+    bool must_keep_flags(std::uint64_t pc);
     bool flags_cross_calls() const { return flags_cross_calls_; }
     void set_flags_cross_calls() { flags_cross_calls_ = true; }
-    void forget_code() { reads_flags_.clear(); }
+    void forget_code() {
+        reads_flags_.clear();
+        live_.clear();
+    }
 
   private:
+    // The group that references may still join.
+    struct Group {
+        std::size_t item = 0;  // in UnitPlan::items
+        bool open = false;
+        bool constant = false;  // an address known now
+        MemoryReference first;
+        std::int64_t stack_change = 0;  // since its first reference
+    };
+
     bool decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit);
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
-    std::uint16_t flags_after(const Instruction& last);
+    bool returns_flags(const Instruction& instruction);
+    std::uint16_t flags_across_calls() const { return flags_cross_calls_ ? kArithmeticFlags : 0; }
+    Live live_after(const Instruction& last, unsigned branches);
+    Live live_at(std::uint64_t pc, unsigned branches);
     void analyse(UnitPlan& plan);
-    void analyse_block(UnitPlan& plan, PlannedBlock& block, std::uint16_t flags_out);
+    void analyse_block(UnitPlan& plan, PlannedBlock& block, Live live);
     void place_items(UnitPlan& plan, PlannedBlock& block);
     void place(UnitPlan& plan, Item item, unsigned earliest, GprMask address);
+    void place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest);
+    void place_reference(UnitPlan& plan, unsigned instr, unsigned number, Group& group,
+                         unsigned& earliest);
+    void place_count(UnitPlan& plan, const PlannedBlock& block);
+    bool join(UnitPlan& plan, const PlannedReference& reference, const MemoryReference& form,
+              Group& group) const;
     bool crosses_line(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) const;
 
     Decoder& decoder_;
@@ -76,6 +128,7 @@ class Planner {
     CodeCache& cache_;
     const TraceWriter& trace_;
     std::unordered_map<std::uint64_t, bool> reads_flags_;
+    std::unordered_map<std::uint64_t, Live> live_;
     bool flags_cross_calls_ = false;
 };
 

@@ -1,0 +1,88 @@
+#include "framework/driver/native/record_stubs.h"
+
+#include "framework/driver/native/context.h"
+
+#include <algorithm>
+
+namespace assay::native {
+namespace {
+
+constexpr std::size_t kTag = offsetof(Context, data_filter);
+constexpr std::size_t kSaved = offsetof(Context, stub_gpr);
+constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
+
+// The arguments, above the return address.
+constexpr Address kAddressArgument{RSP, kNoGpr, 1, 8};
+constexpr Address kSiteArgument{RSP, kNoGpr, 1, 16};
+constexpr Address kBytesArgument{RSP, kNoGpr, 1, 24};
+
+void begin(Assembler& code) {
+    code.store_context(kSaved, RAX);
+    code.store_context(kSaved + 8, RCX);
+    code.store_context(kSaved + 16, RDX);
+    code.load_context(RDX, kCursorOffset);
+    code.with_memory(kLoad, RAX, kAddressArgument);
+    // Faults at the end of the buffer; the handler then changes rdx.
+    code.with_memory(kStore, RAX, Address{RDX, kNoGpr, 1, 0});
+    code.with_memory(kLoad, RCX, kSiteArgument);
+    code.with_memory(kStore, RCX, Address{RDX, kNoGpr, 1, 8});
+}
+
+void end(Assembler& code, unsigned argument_bytes) {
+    code.store_context(kCursorOffset, RDX);
+    code.load_context(RAX, kSaved);
+    code.load_context(RCX, kSaved + 8);
+    code.load_context(RDX, kSaved + 16);
+    code.u8(0xc2);  // ret imm16
+    code.u8(argument_bytes);
+    code.u8(0);
+}
+
+// Makes the line in rax the most recent of its set, whose offset goes to rcx.
+void touch(Assembler& code, std::int32_t set_mask, bool compare) {
+    code.registers(0x89, RCX, RAX, false);
+    code.group1(kAnd, RCX, set_mask, false);
+    if (compare) code.with_context(kCompareMemory, RAX, kTag, true, RCX);
+    code.with_context(kStore, RAX, kTag, true, RCX);
+}
+
+}  // namespace
+
+std::int32_t data_set_mask(const trace::LineFilter& filter) {
+    const std::uint32_t span = std::min(kFilterSpan, filter.sets * filter.line_bytes);
+    return static_cast<std::int32_t>(span - std::min(span, filter.line_bytes));
+}
+
+void emit_fetch_stub(Assembler& code) {
+    begin(code);
+    code.lea(RDX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    end(code, 16);
+}
+
+void emit_reference_stub(Assembler& code, const trace::LineFilter& filter) {
+    if (filter.sets == 0) return;
+    const auto line = static_cast<std::int32_t>(filter.line_bytes);
+    const std::int32_t set_mask = data_set_mask(filter);
+    begin(code);
+    code.registers(0x89, RCX, RAX, false);
+    code.group1(kAnd, RCX, line - 1, false);
+    code.with_memory(kAddMemory, RCX, kBytesArgument, false);
+    code.group1(kCompare, RCX, line, false);
+    const std::uint64_t straddles = code.jump_if(kAbove, code.address);
+    code.group1(kAnd, RAX, -line, true);
+    touch(code, set_mask, true);
+    code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    code.move_if(kNotEqual, RDX, RAX);
+    end(code, 24);
+
+    // Both lines become the most recent of their sets.
+    code.patch(straddles, code.address);
+    code.group1(kAnd, RAX, -line, true);
+    touch(code, set_mask, false);
+    code.group1(kAdd, RAX, line, true);
+    touch(code, set_mask, false);
+    code.lea(RDX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    end(code, 24);
+}
+
+}  // namespace assay::native
