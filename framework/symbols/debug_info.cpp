@@ -4,8 +4,11 @@
 
 namespace assay::symbols {
 
-DebugInfo::DwarfHandle DebugInfo::open_dwarf(const ElfFile& file) {
-    return DwarfHandle(dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr));
+DebugInfo::DwarfHandle DebugInfo::open_dwarf(const ElfFile& file,
+                                             std::unique_ptr<DebugImage>& image) {
+    image = DebugImage::make(file);
+    Elf* elf = image != nullptr ? image->elf() : file.elf();
+    return DwarfHandle(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
 }
 
 DebugInfo::DebugInfo(const std::string& object_path, const std::string& debug_root)
@@ -14,10 +17,10 @@ DebugInfo::DebugInfo(const std::string& object_path, const std::string& debug_ro
     if (!has_dwarf(*object_)) separate_ = find_debug_file(*object_, debug_root);
     const ElfFile& file = separate_ != nullptr ? *separate_ : *object_;
     if (!has_dwarf(file)) return;
-    dwarf_ = open_dwarf(file);
+    dwarf_ = open_dwarf(file, image_);
     if (dwarf_ == nullptr) return;
     alternate_ = find_alternate_file(file, debug_root);
-    if (alternate_ != nullptr) alternate_dwarf_ = open_dwarf(*alternate_);
+    if (alternate_ != nullptr) alternate_dwarf_ = open_dwarf(*alternate_, alternate_image_);
     if (alternate_dwarf_ != nullptr) dwarf_setalt(dwarf_.get(), alternate_dwarf_.get());
 }
 

@@ -1,6 +1,7 @@
 // The opened debug information of an object: its separate debug file, if it has one, and DWARF.
 #pragma once
 
+#include "framework/symbols/debug_image.h"
 #include "framework/symbols/elf_file.h"
 
 #include <elfutils/libdw.h>
@@ -26,10 +27,11 @@ class DebugInfo {
         void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
     };
     using DwarfHandle = std::unique_ptr<Dwarf, EndDwarf>;
-    static DwarfHandle open_dwarf(const ElfFile& file);
+    static DwarfHandle open_dwarf(const ElfFile& file, std::unique_ptr<DebugImage>& image);
 
     // In this order: a handle refers to the ones before it.
     std::unique_ptr<ElfFile> object_, separate_, alternate_;
+    std::unique_ptr<DebugImage> image_, alternate_image_;
     DwarfHandle alternate_dwarf_, dwarf_;
 };
 

@@ -1,6 +1,8 @@
 // Symbolizer: against addr2line on programs compiled here, and on broken files.
 #include "framework/symbols/symbolizer.h"
 
+#include "framework/symbols/debug_image.h"
+#include "framework/symbols/elf_file.h"
 #include "framework/symbols/interval_map.h"
 #include "framework/symbols/names.h"
 
@@ -13,9 +15,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <random>
 #include <sstream>
 #include <string>
@@ -24,6 +28,8 @@
 namespace {
 
 namespace fs = std::filesystem;
+using assay::symbols::DebugImage;
+using assay::symbols::ElfFile;
 using assay::symbols::Frame;
 using assay::symbols::IntervalMap;
 using assay::symbols::Location;
@@ -178,6 +184,37 @@ void check_agreement(const Folder& folder, const std::string& file) {
     CHECK(compared > 20);
     CHECK(inlined > 5);
     CHECK(padding < compared / 10);
+}
+
+// Sections by name; empty ones and those without contents left out.
+std::map<std::string, std::string> contents(Elf* elf) {
+    std::map<std::string, std::string> result;
+    std::size_t names = 0;
+    REQUIRE(elf_getshdrstrndx(elf, &names) == 0);
+    for (Elf_Scn* scn = nullptr; (scn = elf_nextscn(elf, scn)) != nullptr;) {
+        const Elf64_Shdr* header = elf64_getshdr(scn);
+        const Elf_Data* data = elf_rawdata(scn, nullptr);
+        if (header->sh_type == SHT_NOBITS || data == nullptr || data->d_size == 0) continue;
+        result[elf_strptr(elf, names, header->sh_name)] =
+            std::string(static_cast<const char*>(data->d_buf), data->d_size);
+    }
+    return result;
+}
+
+bool has_image(const std::string& path) {
+    std::unique_ptr<ElfFile> file = ElfFile::open(path);
+    REQUIRE(file != nullptr);
+    return DebugImage::make(*file) != nullptr;
+}
+
+std::string read_bytes(const std::string& path) {
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+void write_bytes(const std::string& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 std::string function_at(Symbolizer& symbolizer, const std::string& file, std::uint64_t address) {
@@ -391,6 +428,63 @@ int caller(int n) { return putchar(n) + 1; }
     CHECK(function_at(symbolizer, library, entry) == "putchar@plt");
 }
 
+TEST_CASE("compressed debug sections are decompressed to what they were") {
+    Folder folder;
+    for (std::string flags : {"-gdwarf-5", "-gdwarf-4"}) {
+        CAPTURE(flags);
+        std::string program = folder.build(flags + " -gz=zlib");
+        folder.run("objcopy --decompress-debug-sections program plain");
+        std::unique_ptr<ElfFile> compressed = ElfFile::open(program);
+        std::unique_ptr<ElfFile> plain = ElfFile::open(folder / "plain");
+        std::unique_ptr<DebugImage> image = DebugImage::make(*compressed);
+        REQUIRE(image != nullptr);
+        std::map<std::string, std::string> expected = contents(plain->elf());
+        std::map<std::string, std::string> found = contents(image->elf());
+        CHECK(found.erase(".shstrtab") == 1);
+        for (const auto& [name, bytes] : found) {
+            CAPTURE(name);
+            CHECK(bytes == expected[name]);
+        }
+        for (std::string name : {".debug_info", ".debug_abbrev", ".debug_line", ".debug_str"}) {
+            CHECK(found.contains(name));
+        }
+    }
+}
+
+TEST_CASE("there is no image of debug sections that libdw has to deal with") {
+    Folder folder;
+    CHECK_FALSE(has_image(folder.build("-g")));
+    CHECK_FALSE(has_image(folder.build("")));
+    CHECK_FALSE(has_image(folder.build("-g -gz=zlib -gsplit-dwarf")));
+    CHECK_FALSE(has_image(folder.build("-g -gz=zlib-gnu")));
+}
+
+TEST_CASE("there is no image of damaged debug sections") {
+    Folder folder;
+    std::string program = folder.build("-g -gz=zlib");
+    CHECK(has_image(program));
+    const Elf64_Shdr section = ElfFile::open(program)->section(".debug_info")->header;
+    const std::string bytes = read_bytes(program);
+    const auto damage = [&](std::size_t offset, std::uint64_t value) {
+        std::string damaged = bytes;
+        std::memcpy(damaged.data() + section.sh_offset + offset, &value, sizeof value);
+        write_bytes(program, damaged);
+        return has_image(program);
+    };
+    std::uint64_t size = 0;
+    std::memcpy(&size, bytes.data() + section.sh_offset + offsetof(Elf64_Chdr, ch_size),
+                sizeof size);
+    CHECK(damage(offsetof(Elf64_Chdr, ch_size), size));
+    for (std::uint64_t wrong : {std::uint64_t{0}, size - 1, size + 1, section.sh_size * 1032,
+                                std::uint64_t{1} << 40, UINT64_MAX}) {
+        CAPTURE(wrong);
+        CHECK_FALSE(damage(offsetof(Elf64_Chdr, ch_size), wrong));
+    }
+    CHECK_FALSE(damage(section.sh_size / 2, 0));
+    CHECK_FALSE(damage(section.sh_size - sizeof(std::uint64_t), 0));
+    for (std::uint64_t type : {0, 2, 99}) CHECK_FALSE(damage(offsetof(Elf64_Chdr, ch_type), type));
+}
+
 TEST_CASE("prepared objects give the same answers") {
     Folder folder;
     std::string program = folder.build("-g");
@@ -449,13 +543,18 @@ TEST_CASE("objects that cannot be read are unknown") {
 
 TEST_CASE("cut and corrupted files never do harm") {
     Folder folder;
-    std::string program = folder.build("-g");
+    std::string flags;
+    SUBCASE("plain") {
+        flags = "-g";
+    }
+    SUBCASE("compressed") {
+        flags = "-g -gz";
+    }
+    std::string program = folder.build(flags);
     std::vector<std::uint64_t> addresses = instructions(folder, program);
-    std::ifstream stream(program, std::ios::binary);
-    const std::string content((std::istreambuf_iterator<char>(stream)), {});
+    const std::string content = read_bytes(program);
     auto resolve = [&](const std::string& bytes) {
-        std::ofstream(folder / "broken", std::ios::binary)
-            .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+        write_bytes(folder / "broken", bytes);
         std::vector<Location> locations =
             Symbolizer("/nonexistent").resolve(folder / "broken", addresses);
         REQUIRE(locations.size() == addresses.size());

@@ -1,0 +1,165 @@
+#include "framework/symbols/debug_image.h"
+
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::symbols {
+
+namespace {
+
+// Variables and call frames are not asked for: .debug_loclists alone is a sixth of libc's.
+constexpr std::string_view kNeeded[] = {
+    ".debug_abbrev", ".debug_aranges",  ".debug_info", ".debug_line",        ".debug_line_str",
+    ".debug_ranges", ".debug_rnglists", ".debug_str",  ".debug_str_offsets", ".debug_types"};
+
+// One section of the file, and its place in the image.
+struct Part {
+    std::string_view name;
+    std::span<const unsigned char> content;  // in the file
+    bool compressed;
+    std::size_t size;  // decompressed
+    std::size_t offset = 0;
+};
+
+std::size_t aligned(std::size_t offset) {
+    constexpr std::size_t kAlignment = 16;
+    return (offset + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::optional<Part> read_part(const Section& section) {
+    const Elf_Data* raw = elf_rawdata(section.handle, nullptr);
+    if (raw == nullptr || raw->d_buf == nullptr) return std::nullopt;
+    std::span content(static_cast<const unsigned char*>(raw->d_buf), raw->d_size);
+    if ((section.header.sh_flags & SHF_COMPRESSED) == 0) {
+        return Part{section.name, content, false, content.size()};
+    }
+    const Elf64_Chdr* header = elf64_getchdr(section.handle);
+    if (header == nullptr || header->ch_type != ELFCOMPRESS_ZLIB) return std::nullopt;
+    content = content.subspan(sizeof *header);
+    // Whatever a damaged header claims, DEFLATE makes at most 258 bytes out of two bits.
+    constexpr std::size_t kMostExpansion = 258 * 4;
+    if (header->ch_size / kMostExpansion > content.size()) return std::nullopt;
+    return Part{section.name, content, true, header->ch_size};
+}
+
+// Empty if the file is none for an image.
+std::vector<Part> read_parts(const ElfFile& file) {
+    // Units whose functions stand in .dwo files keep their addresses here. libdw finds such files
+    // by the path of the descriptor that it reads from, and an image has none.
+    if (file.section(".debug_addr") != nullptr) return {};
+    std::vector<Part> parts;
+    bool any_compressed = false;
+    for (std::string_view name : kNeeded) {
+        const Section* section = file.section(name);
+        if (section == nullptr || section->header.sh_type == SHT_NOBITS) continue;
+        std::optional<Part> part = read_part(*section);
+        if (!part) return {};
+        parts.push_back(*part);
+        any_compressed = any_compressed || part->compressed;
+    }
+    if (!any_compressed) parts.clear();
+    return parts;
+}
+
+// libdeflate checks the checksum, too.
+bool write_part(const Part& part, char* image) {
+    if (!part.compressed) {
+        std::memcpy(image + part.offset, part.content.data(), part.size);
+        return true;
+    }
+    const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)>
+        decompressor(libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
+    return decompressor != nullptr &&
+           libdeflate_zlib_decompress(decompressor.get(), part.content.data(), part.content.size(),
+                                      image + part.offset, part.size,
+                                      nullptr) == LIBDEFLATE_SUCCESS;
+}
+
+// The largest one, .debug_info, takes longer than all others together.
+bool write_parts(std::span<const Part> parts, char* image) {
+    const auto largest = std::max_element(
+        parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.size < b.size; });
+    std::future<bool> written = std::async([&] { return write_part(*largest, image); });
+    bool others_written = true;
+    for (auto part = parts.begin(); part != parts.end(); ++part) {
+        if (part != largest) others_written = others_written && write_part(*part, image);
+    }
+    return written.get() && others_written;
+}
+
+// The headers of the image: the file's, then those of the sections; and the names of these, which
+// are the last section.
+class Headers {
+  public:
+    // Gives the parts their places.
+    Headers(const Elf64_Ehdr& original, std::span<Part> parts);
+
+    std::size_t image_size() const { return sections_.back().sh_offset + names_.size(); }
+    void write(char* image) const;
+
+  private:
+    void add(std::string_view name, Elf64_Word type, std::size_t offset, std::size_t size);
+
+    Elf64_Ehdr file_;
+    std::vector<Elf64_Shdr> sections_{{}};  // number 0 is none
+    std::string names_{'\0'};
+};
+
+Headers::Headers(const Elf64_Ehdr& original, std::span<Part> parts) : file_(original) {
+    std::size_t offset = aligned(sizeof file_ + (parts.size() + 2) * sizeof(Elf64_Shdr));
+    for (Part& part : parts) {
+        part.offset = offset;
+        add(part.name, SHT_PROGBITS, offset, part.size);
+        offset = aligned(offset + part.size);
+    }
+    add(".shstrtab", SHT_STRTAB, offset, 0);
+    sections_.back().sh_size = names_.size();
+    file_.e_phoff = file_.e_phnum = 0;
+    file_.e_shoff = sizeof file_;
+    file_.e_shnum = static_cast<Elf64_Half>(sections_.size());
+    file_.e_shstrndx = static_cast<Elf64_Half>(sections_.size() - 1);
+}
+
+void Headers::add(std::string_view name, Elf64_Word type, std::size_t offset, std::size_t size) {
+    sections_.push_back({.sh_name = static_cast<Elf64_Word>(names_.size()),
+                         .sh_type = type,
+                         .sh_offset = offset,
+                         .sh_size = size,
+                         .sh_addralign = 1});
+    names_.append(name).push_back('\0');
+}
+
+void Headers::write(char* image) const {
+    std::memcpy(image, &file_, sizeof file_);
+    std::memcpy(image + sizeof file_, sections_.data(), sections_.size() * sizeof(Elf64_Shdr));
+    std::memcpy(image + sections_.back().sh_offset, names_.data(), names_.size());
+}
+
+}  // namespace
+
+std::unique_ptr<DebugImage> DebugImage::make(const ElfFile& file) {
+    std::vector<Part> parts = read_parts(file);
+    if (parts.empty()) return nullptr;
+    const Headers headers(*elf64_getehdr(file.elf()), parts);
+    std::unique_ptr<DebugImage> image(new DebugImage);
+    image->bytes_.reset(new (std::nothrow) char[headers.image_size()]);
+    if (image->bytes_ == nullptr) return nullptr;
+    headers.write(image->bytes_.get());
+    if (!write_parts(parts, image->bytes_.get())) return nullptr;
+    image->elf_ = elf_memory(image->bytes_.get(), headers.image_size());
+    return image->elf_ != nullptr ? std::move(image) : nullptr;
+}
+
+DebugImage::~DebugImage() {
+    elf_end(elf_);
+}
+
+}  // namespace assay::symbols

@@ -1,0 +1,31 @@
+// The debug sections of a file in which these are compressed, decompressed as a small ELF file in
+// memory. libdw could do so itself, but takes four times as long: it uses zlib, one section after
+// the other, and does not leave out those that are never read here.
+#pragma once
+
+#include "framework/symbols/elf_file.h"
+
+#include <cstddef>
+#include <memory>
+
+namespace assay::symbols {
+
+class DebugImage {
+  public:
+    // Null if nothing is compressed, or if libdw has to deal with it: other compression than
+    // zlib's, damaged sections, functions in .dwo files.
+    static std::unique_ptr<DebugImage> make(const ElfFile& file);
+    ~DebugImage();
+    DebugImage(const DebugImage&) = delete;
+    DebugImage& operator=(const DebugImage&) = delete;
+
+    Elf* elf() const { return elf_; }
+
+  private:
+    DebugImage() = default;
+
+    std::unique_ptr<char[]> bytes_;
+    Elf* elf_ = nullptr;
+};
+
+}  // namespace assay::symbols
