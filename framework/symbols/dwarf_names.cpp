@@ -1,9 +1,9 @@
 #include "framework/symbols/dwarf_names.h"
 
-#include "framework/symbols/dwarf_walk.h"
-
 #include <dwarf.h>
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 namespace assay::symbols {
@@ -30,15 +30,18 @@ Dwarf_Die declaration_of(Dwarf_Die die) {
 // The entries that enclose `die`, outermost first. Entries have no link to their parent, but
 // stand in the order of a walk through the tree, so each level's last entry that does not start
 // behind `die` encloses it.
-std::vector<Dwarf_Die> enclosing(Dwarf_Die* die) {
+std::vector<Dwarf_Die> enclosing(Dwarf_Die die, Children& children) {
     std::vector<Dwarf_Die> path;
-    Dwarf_Off offset = dwarf_dieoffset(die);
-    Dwarf_Die unit, child;
-    if (dwarf_diecu(die, &unit, nullptr, nullptr) == nullptr) return path;
-    for (Dwarf_Die at = unit; path.size() < kMaxDepth && first_child(&at, &child);) {
-        at = child;
-        while (next_sibling(&child) && dwarf_dieoffset(&child) <= offset) at = child;
-        if (dwarf_dieoffset(&at) >= offset) break;
+    Dwarf_Die at;
+    if (dwarf_diecu(&die, &at, nullptr, nullptr) == nullptr) return path;
+    while (path.size() < kMaxDepth) {
+        const std::span level = children.of(at);
+        auto next = std::upper_bound(
+            level.begin(), level.end(), die,
+            [](const Dwarf_Die& a, const Dwarf_Die& b) { return a.addr < b.addr; });
+        if (next == level.begin()) break;
+        at = *std::prev(next);
+        if (at.addr == die.addr) break;
         path.push_back(at);
     }
     return path;
@@ -63,7 +66,7 @@ std::string scope_name(Dwarf_Die* scope) {
 
 }  // namespace
 
-std::string function_name(Dwarf_Die* function) {
+std::string function_name(Dwarf_Die* function, Children& children) {
     Dwarf_Attribute attribute;
     for (unsigned kind : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
         const char* name = dwarf_formstring(dwarf_attr_integrate(function, kind, &attribute));
@@ -72,8 +75,7 @@ std::string function_name(Dwarf_Die* function) {
     const char* name = dwarf_diename(function);
     if (name == nullptr) return {};
     std::string qualified;
-    Dwarf_Die declaration = declaration_of(*function);
-    for (Dwarf_Die& scope : enclosing(&declaration)) {
+    for (Dwarf_Die& scope : enclosing(declaration_of(*function), children)) {
         std::string part = scope_name(&scope);
         if (!part.empty()) qualified += part + "::";
     }

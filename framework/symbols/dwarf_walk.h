@@ -3,19 +3,33 @@
 
 #include <elfutils/libdw.h>
 
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
 namespace assay::symbols {
 
 // Real programs nest a few dozen levels deep.
 inline constexpr int kMaxDepth = 256;
 
-inline bool first_child(Dwarf_Die* parent, Dwarf_Die* child) {
-    return dwarf_child(parent, child) == 0;
-}
+// An upper bound of how many entries the unit of `die` holds: its size in bytes.
+std::uint64_t unit_bytes(Dwarf_Die die);
 
-// Moves `die` to its next sibling. A broken DW_AT_sibling might point backwards.
-inline bool next_sibling(Dwarf_Die* die) {
-    Dwarf_Off offset = dwarf_dieoffset(die);
-    return dwarf_siblingof(die, die) == 0 && dwarf_dieoffset(die) > offset;
-}
+// The children of entries. They are read once and kept: a walk through a unit reads them, and so
+// does the search for what encloses a function, for each function again.
+class Children {
+  public:
+    // In ascending order. Valid as long as this object.
+    std::span<const Dwarf_Die> of(Dwarf_Die parent);
+
+  private:
+    void read(Dwarf_Die parent, std::vector<Dwarf_Die>& children);
+
+    std::unordered_map<const void*, std::vector<Dwarf_Die>> known_;  // by address of the parent
+    // How many more entries to read of a unit: broken ones could be linked so that the children
+    // of many are the same.
+    std::unordered_map<const Dwarf_CU*, std::uint64_t> left_;
+};
 
 }  // namespace assay::symbols

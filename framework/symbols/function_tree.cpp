@@ -1,7 +1,6 @@
 #include "framework/symbols/function_tree.h"
 
 #include "framework/symbols/dwarf_names.h"
-#include "framework/symbols/dwarf_walk.h"
 
 #include <dwarf.h>
 
@@ -11,16 +10,6 @@
 namespace assay::symbols {
 
 namespace {
-
-// An upper bound of how many entries the unit holds: its size in bytes. Broken entries could be
-// linked so that a walk meets them again and again.
-std::uint64_t unit_bytes(Dwarf_Die* unit) {
-    Dwarf_Off start = dwarf_dieoffset(unit) - dwarf_cuoffset(unit), next = 0;
-    std::size_t header_bytes = 0;
-    int status = dwarf_nextcu(dwarf_cu_getdwarf(unit->cu), start, &next, &header_bytes, nullptr,
-                              nullptr, nullptr);
-    return status == 0 && next > start ? next - start : 0;
-}
 
 std::uint32_t unsigned_attribute(Dwarf_Die* die, unsigned name) {
     Dwarf_Attribute attribute;
@@ -46,8 +35,9 @@ FunctionTree::FunctionTree(Dwarf_Die unit, std::span<const Address> addresses, A
 void FunctionTree::walk() {
     nodes_.clear();
     map_ = {};
-    visits_left_ = unit_bytes(&unit_);
-    visit_children(&unit_, kNone, 0);
+    // Broken entries could be linked so that a walk meets them again and again.
+    visits_left_ = unit_bytes(unit_);
+    visit_children(unit_, kNone, 0);
     map_.seal();
 }
 
@@ -56,25 +46,24 @@ bool FunctionTree::covers_all_addresses() const {
                        [&](Address address) { return map_.find(address) != kNone; });
 }
 
-void FunctionTree::visit_children(Dwarf_Die* parent, std::uint32_t function, int depth) {
-    Dwarf_Die die;
-    if (depth > kMaxDepth || !first_child(parent, &die)) return;
-    do {
+void FunctionTree::visit_children(Dwarf_Die parent, std::uint32_t function, int depth) {
+    if (depth > kMaxDepth) return;
+    for (const Dwarf_Die& die : children_.of(parent)) {
         if (visits_left_ == 0) return;
         --visits_left_;
-        visit(&die, function, depth);
-    } while (next_sibling(&die));
+        visit(die, function, depth);
+    }
 }
 
-void FunctionTree::visit(Dwarf_Die* die, std::uint32_t function, int depth) {
-    switch (dwarf_tag(die)) {
+void FunctionTree::visit(Dwarf_Die die, std::uint32_t function, int depth) {
+    switch (dwarf_tag(&die)) {
         case DW_TAG_subprogram: {
-            std::uint32_t added = add(die, kNone);
+            std::uint32_t added = add(&die, kNone);
             if (added != kNone || everywhere_) visit_children(die, added, depth + 1);
             break;
         }
         case DW_TAG_inlined_subroutine: {
-            std::uint32_t added = function != kNone ? add(die, function) : kNone;
+            std::uint32_t added = function != kNone ? add(&die, function) : kNone;
             if (added != kNone) visit_children(die, added, depth + 1);
             break;
         }
@@ -131,9 +120,8 @@ SourcePosition FunctionTree::declaration(std::uint32_t function) const {
     return {dwarf_decl_file(&die), static_cast<std::uint32_t>(line)};
 }
 
-std::string FunctionTree::name(std::uint32_t function) const {
-    Dwarf_Die die = nodes_[function].die;
-    return function_name(&die);
+std::string FunctionTree::name(std::uint32_t function) {
+    return function_name(&nodes_[function].die, children_);
 }
 
 }  // namespace assay::symbols

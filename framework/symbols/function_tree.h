@@ -1,6 +1,7 @@
 // The functions of one compilation unit that were executed, and the calls inlined into them.
 #pragma once
 
+#include "framework/symbols/dwarf_walk.h"
 #include "framework/symbols/interval_map.h"
 #include "framework/symbols/line_table.h"
 
@@ -30,7 +31,7 @@ class FunctionTree {
     // Where it is declared.
     SourcePosition declaration(std::uint32_t function) const;
     // See dwarf_names.h.
-    std::string name(std::uint32_t function) const;
+    std::string name(std::uint32_t function);
 
   private:
     struct Node {
@@ -40,11 +41,12 @@ class FunctionTree {
 
     void walk();
     bool covers_all_addresses() const;
-    void visit_children(Dwarf_Die* parent, std::uint32_t function, int depth);
-    void visit(Dwarf_Die* die, std::uint32_t function, int depth);
+    void visit_children(Dwarf_Die parent, std::uint32_t function, int depth);
+    void visit(Dwarf_Die die, std::uint32_t function, int depth);
     std::uint32_t add(Dwarf_Die* die, std::uint32_t caller);
 
     Dwarf_Die unit_;
+    Children children_;
     std::span<const Address> addresses_;
     Address code_start_;
     bool everywhere_ = false;  // walk through functions and types that seem not to matter, too
