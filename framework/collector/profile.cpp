@@ -2,7 +2,6 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "framework/symbols/symbolizer.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -23,8 +22,8 @@ constexpr std::string_view kAnonymous = "[anonymous]";  // code that no file hol
 
 // One row of the database, with its place in the program.
 struct Entry {
-    std::uint32_t object;   // index in the header
-    std::uint64_t address;  // link-time address in the object
+    std::uint32_t object;   // index in the header; at first the mapping's
+    std::uint64_t address;  // link-time address in the object; at first in the process
     std::uint32_t row;
     std::string_view file = kUnknown, function = kUnknown;
     std::uint32_t line = 0;
@@ -38,10 +37,7 @@ class ProfileBuilder {
     void write(const std::string& path) {
         collect();
         find_source_positions();
-        std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-            return std::tie(a.file, a.function, a.line, a.object, a.address) <
-                   std::tie(b.file, b.function, b.line, b.object, b.address);
-        });
+        sort_by_position();
         events::Writer writer(path, header_);
         for (auto begin = entries_.cbegin(); begin != entries_.cend();) {
             const auto end = std::find_if(begin, entries_.cend(), [&](const Entry& entry) {
@@ -57,6 +53,37 @@ class ProfileBuilder {
   private:
     using Counts = std::vector<std::uint64_t>;
 
+    void sort_by_address() {
+        const auto before = [](const Entry& a, const Entry& b) {
+            return std::tie(a.object, a.address) < std::tie(b.object, b.address);
+        };
+        // They mostly are from the time when they were sorted by mapping.
+        if (!std::is_sorted(entries_.begin(), entries_.end(), before))
+            std::sort(entries_.begin(), entries_.end(), before);
+    }
+
+    // By file, function and line, then by address as they are. Neighbours mostly share their
+    // line, and are moved together: names take long to compare.
+    void sort_by_position() {
+        const auto position = [](const std::span<const Entry> entries) {
+            return std::tie(entries[0].file, entries[0].function, entries[0].line);
+        };
+        std::vector<std::span<const Entry>> parts;
+        for (const Entry& entry : entries_) {
+            const std::span only(&entry, 1);
+            if (!parts.empty() && position(parts.back()) == position(only))
+                parts.back() = {parts.back().data(), parts.back().size() + 1};
+            else
+                parts.push_back(only);
+        }
+        std::stable_sort(parts.begin(), parts.end(),
+                         [&](const auto& a, const auto& b) { return position(a) < position(b); });
+        std::vector<Entry> sorted;
+        sorted.reserve(entries_.size());
+        for (const auto& part : parts) sorted.insert(sorted.end(), part.begin(), part.end());
+        entries_ = std::move(sorted);
+    }
+
     // The entries with counts, and the objects that have any, in the order of mapping.
     void collect() {
         const SampleDatabase& samples = *profile_.samples;
@@ -64,13 +91,10 @@ class ProfileBuilder {
             const auto counts = samples.counts(row);
             const bool any = std::any_of(profile_.columns.begin(), profile_.columns.end(),
                                          [&](std::size_t column) { return counts[column] != 0; });
-            if (any) entries_.push_back({samples.key(row).mapping, 0, row});
+            if (any) entries_.push_back({samples.key(row).mapping, samples.key(row).pc, row});
         }
         // Mappings first, objects then: several mappings can be of one file.
-        std::sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
-            return std::pair(a.object, samples.key(a.row).pc) <
-                   std::pair(b.object, samples.key(b.row).pc);
-        });
+        sort_by_address();
         std::uint32_t mapping = kNoMapping;
         std::uint64_t link_address_of_0 = 0;
         std::optional<std::uint32_t> object;
@@ -81,14 +105,15 @@ class ProfileBuilder {
                 object = object_index(mapping);
             }
             entry.object = *object;
-            entry.address = samples.key(entry.row).pc + link_address_of_0;
+            entry.address += link_address_of_0;
         }
     }
 
     // What is added to an address of the process to get the object's link-time address.
     std::uint64_t bias(std::uint32_t index) {
         const Mapping& mapping = profile_.addresses->mappings()[index];
-        return symbolizer_.address_of_offset(*mapping.path, mapping.offset) - mapping.start;
+        return profile_.symbolizer->address_of_offset(*mapping.path, mapping.offset) -
+               mapping.start;
     }
 
     std::uint32_t object_index(std::uint32_t mapping) {
@@ -100,33 +125,32 @@ class ProfileBuilder {
                                         [&](const events::Object& o) { return o.path == path; });
         const auto index = static_cast<std::uint32_t>(known - objects.begin());
         if (known == objects.end())
-            objects.push_back({path, anonymous ? std::string() : symbolizer_.build_id(path)});
+            objects.push_back(
+                {path, anonymous ? std::string() : profile_.symbolizer->build_id(path)});
         return index;
     }
 
     void find_source_positions() {
-        std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-            return std::tie(a.object, a.address) < std::tie(b.object, b.address);
-        });
-        std::vector<std::uint64_t> addresses;
-        for (auto begin = entries_.begin(); begin != entries_.end();) {
-            const auto end = std::find_if(begin, entries_.end(), [&](const Entry& entry) {
-                return entry.object != begin->object;
-            });
-            const std::string& path = header_.objects[begin->object].path;
-            if (path != kAnonymous) {
-                addresses.clear();
-                std::transform(begin, end, std::back_inserter(addresses),
-                               [](const Entry& entry) { return entry.address; });
-                const auto locations = symbolizer_.resolve(path, addresses);
-                for (std::size_t i = 0; i < locations.size(); ++i) {
-                    const symbols::Frame& frame = locations[i].frames[0];
-                    Entry& entry = begin[static_cast<std::ptrdiff_t>(i)];
-                    std::tie(entry.file, entry.function, entry.line) =
-                        std::tie(frame.file, frame.function, frame.line);
-                }
+        sort_by_address();
+        std::vector<symbols::Request> requests;
+        std::vector<Entry*> firsts;  // of the requests' entries
+        for (Entry& entry : entries_) {
+            const std::string& path = header_.objects[entry.object].path;
+            if (path == kAnonymous) continue;
+            if (requests.empty() || requests.back().object_path != path) {
+                requests.push_back({path, {}});
+                firsts.push_back(&entry);
             }
-            begin = end;
+            requests.back().addresses.push_back(entry.address);
+        }
+        const auto locations = profile_.symbolizer->resolve(requests);
+        for (std::size_t object = 0; object < requests.size(); ++object) {
+            for (std::size_t i = 0; i < locations[object].size(); ++i) {
+                const symbols::Frame& frame = locations[object][i].frames[0];
+                Entry& entry = firsts[object][i];
+                std::tie(entry.file, entry.function, entry.line) =
+                    std::tie(frame.file, frame.function, frame.line);
+            }
         }
     }
 
@@ -157,7 +181,6 @@ class ProfileBuilder {
 
     const Profile& profile_;
     events::Header header_;
-    symbols::Symbolizer symbolizer_;
     std::vector<Entry> entries_;
     Counts counts_;
 };

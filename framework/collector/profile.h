@@ -4,6 +4,7 @@
 #include "framework/collector/address_map.h"
 #include "framework/collector/sample_database.h"
 #include "framework/events/writer.h"
+#include "framework/symbols/symbolizer.h"
 
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ struct Profile {
     std::vector<std::size_t> columns;  // of the database, one per event of the header
     const SampleDatabase* samples;
     const AddressMap* addresses;
+    symbols::Symbolizer* symbolizer;
     bool dump_instructions;
 };
 

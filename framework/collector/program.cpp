@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -98,8 +99,15 @@ std::vector<std::string> interpreter(std::string_view line) {
     return words;
 }
 
+std::string text_of(const File& file, const Elf64_Phdr& segment) {
+    std::string text(std::min<std::uint64_t>(segment.p_filesz, PATH_MAX), '\0');
+    text.resize(file.read(text.data(), text.size(), segment.p_offset));
+    return text.substr(0, text.find('\0'));
+}
+
 // The checks of the kernel's ELF loader (fs/binfmt_elf.c, load_elf_binary) that need no mapping.
-void check_elf(const std::string& path, const File& file) {
+// Returns the dynamic linker's name.
+std::string check_elf(const std::string& path, const File& file) {
     Elf64_Ehdr header{};
     const std::size_t got = file.read(&header, sizeof header);
     if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
@@ -121,27 +129,30 @@ void check_elf(const std::string& path, const File& file) {
         header.e_phoff > file.size() || table > file.size() - header.e_phoff)
         cannot_run(path, "its ELF program headers lie outside of the file");
     bool loads = false;
+    std::string dynamic_linker;
     for (unsigned i = 0; i < header.e_phnum; ++i) {
         Elf64_Phdr segment;
         file.read(&segment, sizeof segment, header.e_phoff + i * sizeof segment);
+        if (segment.p_type == PT_INTERP) dynamic_linker = text_of(file, segment);
         if (segment.p_type != PT_LOAD) continue;
         loads = true;
         if (segment.p_offset > file.size() || segment.p_filesz > file.size() - segment.p_offset)
             cannot_run(path, "the file is cut off: a segment ends behind its end");
     }
     if (!loads) cannot_run(path, "an ELF file without a loadable segment");
+    return dynamic_linker;
 }
 
 }  // namespace
 
 Program find_program(const std::vector<std::string>& argv) {
-    Program program{search(argv[0]), argv, std::filesystem::path(argv[0]).filename()};
+    Program program{search(argv[0]), argv, std::filesystem::path(argv[0]).filename(), {}};
     for (int depth = 0; depth <= kMaxInterpreters; ++depth) {
         const File file(program.file);
         std::string line(kFirstLineBytes, '\0');
         line.resize(file.read(line.data(), line.size()));
         if (!line.starts_with("#!")) {
-            check_elf(program.file, file);
+            program.dynamic_linker = check_elf(program.file, file);
             return program;
         }
         std::vector<std::string> words = interpreter(line);

@@ -10,6 +10,7 @@ struct Program {
     std::string file;               // the ELF file to load
     std::vector<std::string> argv;  // as it shall see it
     std::string name;               // of what the user named, without folders
+    std::string dynamic_linker;     // as the file names it; empty if it names none
 };
 
 // `argv` is what the user wrote. A script is replaced by its interpreter. Throws Error with exit

@@ -14,10 +14,12 @@
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
+#include "framework/symbols/symbolizer.h"
 #include "framework/trace/futex.h"
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
@@ -41,7 +43,9 @@ class Run {
     void set_up_profilers();
     void collect();
     bool take_buffers();
-    void wait(std::uint32_t bell);
+    void prepare_c_library();
+    void prepare_mappings();
+    void wait(std::uint32_t bell, std::chrono::milliseconds at_most);
     void end_of_collection();
     void finish_profilers();
     Ending report();
@@ -71,6 +75,8 @@ class Run {
     Child child_;
     std::string out_;
     TraceReader reader_;
+    symbols::Symbolizer symbolizer_;
+    std::size_t prepared_ = 0;           // mappings
     std::vector<std::uint64_t> counts_;  // by instruction, at the end
     bool damaged_ = false;               // the trace cannot be read any further
     bool written_ = false;               // the events file is
@@ -131,6 +137,7 @@ Ending Run::execute() {
     set_up_profilers();
     check_writable(out_);
     child_.start();
+    prepare_c_library();
     collect();
     end_of_collection();
     finish_profilers();
@@ -150,24 +157,34 @@ void Run::set_up_profilers() {
 }
 
 // No wake-up is lost: whoever rings the doorbell changes it first, and futex(2) does not sleep
-// on a doorbell that is no longer what it was before the last look at the buffers.
+// on a doorbell that is no longer what it was before the last look at the buffers. Nobody rings
+// for a mapping, but most libraries are mapped soon after the program's start, for which the
+// driver rings: the first sleeps are short.
 void Run::collect() {
+    constexpr std::chrono::milliseconds kFirstSleep{1}, kLongestSleep{1000};  // for the progress
+    std::chrono::milliseconds sleep = kFirstSleep;
+    std::uint32_t last_bell = 0;
     Progress progress(!settings_.quiet, [this] { return reader_.instructions(); });
     for (;;) {
         const std::uint32_t bell = segment_.control().doorbell.load(std::memory_order_seq_cst);
         const bool ended = child_.ended().has_value();
         const bool busy = take_buffers();
+        prepare_mappings();
         progress.update();
         if (busy) continue;
         if (ended) return;
-        wait(bell);
+        sleep = bell == last_bell ? std::min(sleep * 2, kLongestSleep) : kFirstSleep;
+        last_bell = bell;
+        wait(bell, sleep);
     }
 }
 
 bool Run::take_buffers() {
     if (!damaged_) {
         try {
-            return reader_.consume();
+            const bool any = reader_.consume();
+            if (!any) reader_.refresh();
+            return any;
         } catch (const Error& damage) {
             damaged_ = true;
             incomplete(damage.what());
@@ -177,12 +194,30 @@ bool Run::take_buffers() {
     return reader_.discard();
 }
 
-void Run::wait(std::uint32_t bell) {
+// The debug information of the C library takes longer to open than a small program to run. Most
+// programs will map it, and glibc installs it beside its dynamic linker.
+void Run::prepare_c_library() {
+    namespace fs = std::filesystem;
+    if (columns_.size() == 0 || program_.dynamic_linker.empty()) return;
+    std::error_code error;
+    const fs::path folder = fs::canonical(program_.dynamic_linker, error).parent_path();
+    const fs::path library = fs::canonical(folder / "libc.so.6", error);
+    if (!error) symbolizer_.prepare(library);
+}
+
+// The debug information of what has been mapped is opened while the program runs.
+void Run::prepare_mappings() {
+    const std::vector<Mapping>& mappings = reader_.addresses().mappings();
+    for (; columns_.size() > 0 && prepared_ < mappings.size(); ++prepared_)
+        symbolizer_.prepare(*mappings[prepared_].path);
+}
+
+void Run::wait(std::uint32_t bell, std::chrono::milliseconds at_most) {
     trace::Control& control = segment_.control();
     control.collector_sleeps.store(1, std::memory_order_seq_cst);
-    constexpr timespec kProgressInterval{1, 0};
+    const timespec timeout{at_most.count() / 1000, at_most.count() % 1000 * 1'000'000};
     if (control.doorbell.load(std::memory_order_seq_cst) == bell)
-        trace::futex_wait(control.doorbell, bell, &kProgressInterval);
+        trace::futex_wait(control.doorbell, bell, &timeout);
     control.collector_sleeps.store(0, std::memory_order_relaxed);
 }
 
@@ -242,6 +277,7 @@ void Run::write() {
                     .columns = {},
                     .samples = &samples_,
                     .addresses = &reader_.addresses(),
+                    .symbolizer = &symbolizer_,
                     .dump_instructions = settings_.dump_instructions};
     profile.header.command = command_;
     profile.header.pid = static_cast<std::uint32_t>(child_.pid());

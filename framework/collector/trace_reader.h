@@ -28,6 +28,9 @@ class TraceReader {
     // After the driver's end: passes on what consume() left, and each thread's last, partial
     // buffer.
     void consume_rest();
+    // Looks at what has been added to the tables and to the event log. consume() does so itself if
+    // there are buffers.
+    void refresh();
     // Gives completed buffers back unread. Returns whether there were any.
     bool discard();
 
@@ -44,8 +47,6 @@ class TraceReader {
     std::uint64_t instructions() const;
 
   private:
-    // Checks what has been added to the tables and to the event log.
-    void refresh();
     void refresh_tables();
     void check_block(std::size_t index, std::uint32_t instrs) const;
     void refresh_events();

@@ -1,11 +1,12 @@
 #include "framework/symbols/debug_image.h"
 
 #include <libdeflate.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <future>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -85,9 +86,12 @@ bool write_part(const Part& part, char* image) {
 
 // The largest one, .debug_info, takes longer than all others together.
 bool write_parts(std::span<const Part> parts, char* image) {
+    constexpr std::size_t kWorthAThread = std::size_t{1} << 20;
     const auto largest = std::max_element(
         parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.size < b.size; });
-    std::future<bool> written = std::async([&] { return write_part(*largest, image); });
+    const auto policy = largest->size < kWorthAThread ? std::launch::deferred : std::launch::async;
+    std::future<bool> written =
+        std::async(policy | std::launch::deferred, [&] { return write_part(*largest, image); });
     bool others_written = true;
     for (auto part = parts.begin(); part != parts.end(); ++part) {
         if (part != largest) others_written = others_written && write_part(*part, image);
@@ -143,6 +147,16 @@ void Headers::write(char* image) const {
     std::memcpy(image + sections_.back().sh_offset, names_.data(), names_.size());
 }
 
+// In large pages where the system has some: taking libc's 10 MB page by page would cost a tenth of
+// the time. Null if there is not so much memory.
+std::unique_ptr<char, decltype(&std::free)> allocate(std::size_t size) {
+    constexpr std::size_t kLargePage = std::size_t{2} << 20;
+    const std::size_t rounded = (size + kLargePage - 1) / kLargePage * kLargePage;
+    auto* memory = static_cast<char*>(std::aligned_alloc(kLargePage, rounded));
+    if (memory != nullptr) madvise(memory, rounded, MADV_HUGEPAGE);
+    return {memory, &std::free};
+}
+
 }  // namespace
 
 std::unique_ptr<DebugImage> DebugImage::make(const ElfFile& file) {
@@ -150,11 +164,12 @@ std::unique_ptr<DebugImage> DebugImage::make(const ElfFile& file) {
     if (parts.empty()) return nullptr;
     const Headers headers(*elf64_getehdr(file.elf()), parts);
     std::unique_ptr<DebugImage> image(new DebugImage);
-    image->bytes_.reset(new (std::nothrow) char[headers.image_size()]);
+    image->size_ = headers.image_size();
+    image->bytes_ = allocate(image->size_);
     if (image->bytes_ == nullptr) return nullptr;
     headers.write(image->bytes_.get());
     if (!write_parts(parts, image->bytes_.get())) return nullptr;
-    image->elf_ = elf_memory(image->bytes_.get(), headers.image_size());
+    image->elf_ = elf_memory(image->bytes_.get(), image->size_);
     return image->elf_ != nullptr ? std::move(image) : nullptr;
 }
 

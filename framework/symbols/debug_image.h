@@ -6,6 +6,7 @@
 #include "framework/symbols/elf_file.h"
 
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 
 namespace assay::symbols {
@@ -20,11 +21,13 @@ class DebugImage {
     DebugImage& operator=(const DebugImage&) = delete;
 
     Elf* elf() const { return elf_; }
+    std::size_t size() const { return size_; }
 
   private:
     DebugImage() = default;
 
-    std::unique_ptr<char[]> bytes_;
+    std::unique_ptr<char, decltype(&std::free)> bytes_{nullptr, &std::free};
+    std::size_t size_ = 0;
     Elf* elf_ = nullptr;
 };
 

@@ -24,4 +24,12 @@ DebugInfo::DebugInfo(const std::string& object_path, const std::string& debug_ro
     if (alternate_dwarf_ != nullptr) dwarf_setalt(dwarf_.get(), alternate_dwarf_.get());
 }
 
+std::size_t DebugInfo::decompressed_bytes() const {
+    std::size_t bytes = 0;
+    for (const DebugImage* image : {image_.get(), alternate_image_.get()}) {
+        if (image != nullptr) bytes += image->size();
+    }
+    return bytes;
+}
+
 }  // namespace assay::symbols

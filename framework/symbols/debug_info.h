@@ -21,6 +21,8 @@ class DebugInfo {
     const ElfFile* separate_file() const { return separate_.get(); }
     // Null if there is none.
     Dwarf* dwarf() const { return dwarf_.get(); }
+    // What it takes in memory, beside files that are mapped.
+    std::size_t decompressed_bytes() const;
 
   private:
     struct EndDwarf {

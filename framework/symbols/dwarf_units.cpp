@@ -19,6 +19,7 @@ class UnitMap {
     std::vector<UnitAddresses> group();
 
   private:
+    void add_ranges(Dwarf_Die* unit);
     void add(Address low, Address high, Dwarf_Off unit);
 
     std::span<const Address> addresses_;
@@ -49,21 +50,30 @@ void UnitMap::read_aranges(Dwarf* dwarf) {
     }
 }
 
-// Units that .debug_aranges does not mention: gcc lists all of its units there, clang none.
+// Units that .debug_aranges does not mention: gcc lists all of its units there, clang none. Only
+// the headers of the others are read.
 void UnitMap::read_units(Dwarf* dwarf) {
-    Dwarf_CU* unit = nullptr;
-    Dwarf_Half version = 0;
-    std::uint8_t type = 0;
-    Dwarf_Die die;
-    while (dwarf_get_units(dwarf, unit, &unit, &version, &type, &die, nullptr) == 0) {
-        Dwarf_Off offset = dwarf_dieoffset(&die);
-        if ((type != DW_UT_compile && type != DW_UT_skeleton) || in_aranges_.contains(offset)) {
+    Dwarf_Off next = 0;
+    std::size_t header_bytes = 0;
+    for (Dwarf_Off at = 0;
+         dwarf_nextcu(dwarf, at, &next, &header_bytes, nullptr, nullptr, nullptr) == 0 && next > at;
+         at = next) {
+        Dwarf_Die die;
+        if (in_aranges_.contains(at + header_bytes) ||
+            dwarf_offdie(dwarf, at + header_bytes, &die) == nullptr) {
             continue;
         }
-        Dwarf_Addr base = 0, low = 0, high = 0;
-        for (std::ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &low, &high)) > 0;) {
-            add(low, high, offset);
-        }
+        std::uint8_t type = 0;
+        dwarf_cu_info(die.cu, nullptr, &type, nullptr, nullptr, nullptr, nullptr, nullptr);
+        if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
+        add_ranges(&die);
+    }
+}
+
+void UnitMap::add_ranges(Dwarf_Die* unit) {
+    Dwarf_Addr base = 0, low = 0, high = 0;
+    for (std::ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &low, &high)) > 0;) {
+        add(low, high, dwarf_dieoffset(unit));
     }
 }
 

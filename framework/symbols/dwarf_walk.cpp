@@ -25,6 +25,7 @@ void Children::read(Dwarf_Die parent, std::vector<Dwarf_Die>& children) {
     for (; status == 0 && left > 0; --left) {
         // A broken DW_AT_sibling might point backwards.
         if (!children.empty() && die.addr <= children.back().addr) return;
+        dwarf_tag(&die);  // Finds the abbreviation, for the next call and for the readers of `die`.
         children.push_back(die);
         status = dwarf_siblingof(&die, &die);
     }

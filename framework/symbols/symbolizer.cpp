@@ -1,82 +1,117 @@
 #include "framework/symbols/symbolizer.h"
 
-#include "framework/symbols/debug_info.h"
 #include "framework/symbols/dwarf_resolver.h"
+#include "framework/symbols/early_opener.h"
 #include "framework/symbols/elf_file.h"
 #include "framework/symbols/frame_store.h"
 #include "framework/symbols/symbol_table.h"
 
+#include <algorithm>
+#include <atomic>
 #include <future>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 
 namespace assay::symbols {
 
-struct Symbolizer::Impl {
-    // Null if the object cannot be read.
-    const ElfFile* open(const std::string& path);
-    DebugInfo debug_info(const std::string& path);
+namespace {
 
-    std::string debug_root;
-    std::unordered_map<std::string, std::unique_ptr<ElfFile>> objects;
-    std::unordered_map<std::string, std::future<DebugInfo>> prepared;
+// Resolving keeps an object's debug information in memory: no more than that many at once.
+constexpr std::size_t kMostThreads = 4;
+
+struct Object {
+    explicit Object(const std::string& path) : file(ElfFile::open(path)) {}
+
+    std::unique_ptr<ElfFile> file;  // null if it cannot be read
     FrameStore frames;
 };
 
-const ElfFile* Symbolizer::Impl::open(const std::string& path) {
-    auto [entry, is_new] = objects.try_emplace(path);
-    if (is_new) entry->second = ElfFile::open(path);
-    return entry->second.get();
-}
-
-DebugInfo Symbolizer::Impl::debug_info(const std::string& path) {
-    if (auto entry = prepared.extract(path)) return entry.mapped().get();
-    return DebugInfo(path, debug_root);
-}
-
-Symbolizer::Symbolizer(std::string debug_root) : impl_(std::make_unique<Impl>()) {
-    impl_->debug_root = std::move(debug_root);
-}
-
-Symbolizer::~Symbolizer() = default;
-
-void Symbolizer::prepare(const std::string& object_path) {
-    std::future<DebugInfo>& prepared = impl_->prepared[object_path];
-    if (prepared.valid()) return;
-    prepared = std::async(std::launch::async, [object_path, root = impl_->debug_root] {
-        return DebugInfo(object_path, root);
-    });
-}
-
-std::vector<Location> Symbolizer::resolve(const std::string& object_path,
-                                          std::span<const std::uint64_t> addresses) {
-    std::vector<Location> locations(addresses.size(), impl_->frames.unknown());
-    const ElfFile* object = impl_->open(object_path);
-    if (object == nullptr) return locations;
-
-    const DebugInfo debug = impl_->debug_info(object_path);
+std::vector<Location> locate(Object& object, const DebugInfo& debug,
+                             std::span<const std::uint64_t> addresses) {
+    FrameStore& frames = object.frames;
+    std::vector<Location> locations(addresses.size(), frames.unknown());
     std::vector<std::string_view> functions =
-        symbol_names(*object, debug.separate_file(), addresses, impl_->frames.names());
+        symbol_names(*object.file, debug.separate_file(), addresses, frames.names());
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         bool repeated = i > 0 && functions[i].data() == functions[i - 1].data();
-        locations[i] = repeated ? locations[i - 1] : impl_->frames.without_source(functions[i]);
+        locations[i] = repeated ? locations[i - 1] : frames.without_source(functions[i]);
     }
-
     if (debug.dwarf() != nullptr) {
-        resolve_with_dwarf(debug.dwarf(), object->code_start(), addresses, functions, impl_->frames,
+        resolve_with_dwarf(debug.dwarf(), object.file->code_start(), addresses, functions, frames,
                            locations);
     }
     return locations;
 }
 
+}  // namespace
+
+struct Symbolizer::Impl {
+    explicit Impl(std::string debug_root) : opener(std::move(debug_root)) {}
+    Object& object(const std::string& path) {
+        return objects.try_emplace(path, path).first->second;
+    }
+    // On any thread.
+    std::vector<Location> resolve(const std::string& path, Object& object,
+                                  std::span<const std::uint64_t> addresses);
+
+    std::unordered_map<std::string, Object> objects;
+    EarlyOpener opener;
+};
+
+std::vector<Location> Symbolizer::Impl::resolve(const std::string& path, Object& object,
+                                                std::span<const std::uint64_t> addresses) {
+    if (object.file == nullptr) {
+        return std::vector<Location>(addresses.size(), object.frames.unknown());
+    }
+    return locate(object, *opener.take(path), addresses);
+}
+
+Symbolizer::Symbolizer(std::string debug_root)
+    : impl_(std::make_unique<Impl>(std::move(debug_root))) {}
+
+Symbolizer::~Symbolizer() = default;
+
+void Symbolizer::prepare(const std::string& object_path) {
+    impl_->opener.want(object_path);
+}
+
+std::vector<Location> Symbolizer::resolve(const std::string& object_path,
+                                          std::span<const std::uint64_t> addresses) {
+    return impl_->resolve(object_path, impl_->object(object_path), addresses);
+}
+
+std::vector<std::vector<Location>> Symbolizer::resolve(std::span<const Request> requests) {
+    std::vector<Object*> objects;
+    for (const Request& request : requests) {
+        objects.push_back(&impl_->object(request.object_path));
+    }
+    std::vector<std::vector<Location>> locations(requests.size());
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+        for (std::size_t i = 0; (i = next++) < requests.size();) {
+            locations[i] =
+                impl_->resolve(requests[i].object_path, *objects[i], requests[i].addresses);
+        }
+    };
+    const std::size_t threads =
+        std::min<std::size_t>({requests.size(), std::thread::hardware_concurrency(), kMostThreads});
+    std::vector<std::future<void>> others;
+    for (std::size_t i = 1; i < threads; ++i) others.push_back(std::async(work));
+    work();
+    for (std::future<void>& other : others) other.get();
+    return locations;
+}
+
 std::uint64_t Symbolizer::address_of_offset(const std::string& object_path,
                                             std::uint64_t file_offset) {
-    const ElfFile* object = impl_->open(object_path);
-    return object != nullptr ? object->address_of_offset(file_offset) : 0;
+    const ElfFile* file = impl_->object(object_path).file.get();
+    return file != nullptr ? file->address_of_offset(file_offset) : 0;
 }
 
 std::string Symbolizer::build_id(const std::string& object_path) {
-    const ElfFile* object = impl_->open(object_path);
-    return object != nullptr ? object->build_id() : std::string();
+    const ElfFile* file = impl_->object(object_path).file.get();
+    return file != nullptr ? file->build_id() : std::string();
 }
 
 }  // namespace assay::symbols

@@ -30,6 +30,14 @@ struct Location {
     std::span<const Frame> frames;
 };
 
+// For one object.
+struct Request {
+    std::string object_path;
+    // Virtual addresses as in the file's own program headers and symbol table (link-time
+    // addresses), sorted ascending.
+    std::vector<std::uint64_t> addresses;
+};
+
 class Symbolizer {
   public:
     // Separate debug files are looked for beside the object and below `debug_root`.
@@ -38,15 +46,16 @@ class Symbolizer {
     Symbolizer(const Symbolizer&) = delete;
     Symbolizer& operator=(const Symbolizer&) = delete;
 
-    // Starts to open the debug information of an object that resolve() will be asked for, on a
-    // thread of its own: decompressing that of libc takes longer than the rest of resolving a
-    // small program. Optional.
+    // Lets the debug information of an object that resolve() may be asked for be opened on
+    // another thread: decompressing that of libc takes longer than the rest of resolving a small
+    // program. Returns at once. Optional; an object that is not resolved then costs little more.
     void prepare(const std::string& object_path);
 
-    // `addresses` are virtual addresses as in the file's own program headers and symbol table
-    // (link-time addresses), sorted ascending. Returns one Location for each, in order.
+    // One Location for each of a request's addresses, in order.
     std::vector<Location> resolve(const std::string& object_path,
                                   std::span<const std::uint64_t> addresses);
+    // The same for several objects, no two of them equal, on several threads.
+    std::vector<std::vector<Location>> resolve(std::span<const Request> requests);
 
     // The link-time address of a byte at `file_offset` of the object: what a mapping's start and
     // offset translate to. Where segments share a page of the file, the code's is meant. 0 if no

@@ -34,6 +34,7 @@ using assay::symbols::Frame;
 using assay::symbols::IntervalMap;
 using assay::symbols::Location;
 using assay::symbols::Names;
+using assay::symbols::Request;
 using assay::symbols::Symbolizer;
 
 constexpr const char* kProgram = R"(
@@ -441,9 +442,9 @@ TEST_CASE("compressed debug sections are decompressed to what they were") {
         std::map<std::string, std::string> expected = contents(plain->elf());
         std::map<std::string, std::string> found = contents(image->elf());
         CHECK(found.erase(".shstrtab") == 1);
-        for (const auto& [name, bytes] : found) {
-            CAPTURE(name);
-            CHECK(bytes == expected[name]);
+        for (const auto& section : found) {
+            CAPTURE(section.first);
+            CHECK(section.second == expected[section.first]);
         }
         for (std::string name : {".debug_info", ".debug_abbrev", ".debug_line", ".debug_str"}) {
             CHECK(found.contains(name));
@@ -485,24 +486,47 @@ TEST_CASE("there is no image of damaged debug sections") {
     for (std::uint64_t type : {0, 2, 99}) CHECK_FALSE(damage(offsetof(Elf64_Chdr, ch_type), type));
 }
 
-TEST_CASE("prepared objects give the same answers") {
+TEST_CASE("prepared objects, and several at once, give the same answers") {
     Folder folder;
-    std::string program = folder.build("-g");
-    std::vector<std::uint64_t> addresses = instructions(folder, program);
-    Symbolizer symbolizer, plain;
-    symbolizer.prepare(program);
-    symbolizer.prepare(program);
-    symbolizer.prepare(folder / "none");
-    symbolizer.prepare("/lib/x86_64-linux-gnu/libc.so.6");  // never asked for
-    std::vector<Location> prepared = symbolizer.resolve(program, addresses);
-    std::vector<Location> expected = plain.resolve(program, addresses);
-    for (std::size_t i = 0; i < addresses.size(); ++i) {
-        auto same = [](const Frame& a, const Frame& b) {
-            return a.file == b.file && a.function == b.function && a.line == b.line;
-        };
-        CHECK(std::ranges::equal(prepared[i].frames, expected[i].frames, same));
+    std::vector<Request> requests;
+    for (std::string flags : {"-g", "-g -gz=zlib", "-O0 -g", "", "-gdwarf-4 -gz=zlib"}) {
+        std::string name = "program" + std::to_string(requests.size());
+        fs::rename(folder.build(flags), folder / name);
+        requests.push_back({folder / name, instructions(folder, folder / name)});
     }
-    CHECK(function_at(symbolizer, folder / "none", 0x1000) == "???");
+    requests.push_back({folder / "none", {0x1000}});
+    Symbolizer prepared, plain;
+    for (const Request& request : requests) {
+        prepared.prepare(request.object_path);
+        prepared.prepare(request.object_path);
+    }
+    prepared.prepare("/lib/x86_64-linux-gnu/libc.so.6");  // never asked for
+    std::vector<std::vector<Location>> found = prepared.resolve(requests);
+    REQUIRE(found.size() == requests.size());
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        std::vector<Location> expected =
+            plain.resolve(requests[i].object_path, requests[i].addresses);
+        REQUIRE(found[i].size() == expected.size());
+        for (std::size_t k = 0; k < expected.size(); ++k) {
+            auto same = [](const Frame& a, const Frame& b) {
+                return a.file == b.file && a.function == b.function && a.line == b.line;
+            };
+            CHECK(std::ranges::equal(found[i][k].frames, expected[k].frames, same));
+        }
+    }
+    CHECK(found.back()[0].frames[0].function == "???");
+    CHECK(prepared.resolve(std::span<const Request>()).empty());
+}
+
+TEST_CASE("what is prepared and never asked for does no harm") {
+    Folder folder;
+    std::string program = folder.build("-g -gz=zlib");
+    for (int round = 0; round < 20; ++round) {
+        Symbolizer symbolizer;
+        symbolizer.prepare("/lib/x86_64-linux-gnu/libc.so.6");
+        symbolizer.prepare(program);
+        symbolizer.prepare(folder / "");
+    }
 }
 
 TEST_CASE("the vDSO answers from our own copy") {
