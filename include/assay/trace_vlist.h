@@ -81,9 +81,10 @@ void trace_capture_block_counts(trace_vlist_table_t* spec);
  * when the line that it touches is also the line of the previous reference that fell into the
  * same of `filter_sets` sets (set = address / `filter_line` modulo `filter_sets`). A simulation
  * of a cache with that line size, at least that many sets, and a replacement to which repeating
- * the most recent reference changes nothing, loses nothing by it. References that straddle a
- * line boundary are always passed on. Both numbers are powers of two; `filter_line` is 16 to
- * 4096 bytes. Where several profilers ask, each gets at least what it asked for. */
+ * the most recent reference changes nothing, loses nothing by it. A reference that straddles a
+ * line boundary is left out only if that is so of both lines. Both numbers are powers of two;
+ * `filter_line` is 16 to 4096 bytes. Where several profilers ask, each gets at least what it
+ * asked for. */
 void trace_capture_references(trace_vlist_table_t* spec, uint32_t filter_line,
                               uint32_t filter_sets);
 

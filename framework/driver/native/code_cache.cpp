@@ -134,7 +134,14 @@ std::uint32_t CodeCache::line_tag(std::uint64_t line) {
     return static_cast<std::uint32_t>((number + 1) << kLineBits | (line & ((1U << kLineBits) - 1)));
 }
 
-void CodeCache::link(Exit& exit, Block& target) {
+void CodeCache::link(std::uint32_t exit, Block& target) {
+    if (exits_[exit].linked != exits_[exit].stub) return;
+    exits_[exit].next_linked = target.linked_from;
+    target.linked_from = exit;
+    direct(exits_[exit], target);
+}
+
+void CodeCache::direct(Exit& exit, const Block& target) {
     exit.linked = target.entry;
     // The lines that the exit's own block has just fetched are the most recent of their sets.
     const Block& from = blocks_[exit.block];
@@ -142,6 +149,29 @@ void CodeCache::link(Exit& exit, Block& target) {
         has_fetched(from.pc, from.end_pc, target.pc, target.first_length))
         exit.linked = target.entry_fetched;
     write_displacement(exit.site, exit.linked);
+}
+
+void CodeCache::replace(const Unit& unit, std::span<const Block> blocks,
+                        std::span<const Exit> exits) {
+    const auto index = static_cast<std::uint32_t>(units_.size());
+    units_.push_back(unit);
+    for (std::uint32_t i = 0; i < unit.exit_count; ++i) {
+        Exit& exit = exits_[unit.first_exit + i];
+        const bool linked = exit.linked != exit.stub;
+        exit.site = exits[i].site;
+        exit.stub = exit.linked = exits[i].stub;
+        if (exit.kind == ExitKind::kDirect && linked) direct(exit, *find(exit.target));
+    }
+    for (std::uint32_t i = 0; i < unit.block_count; ++i) {
+        Block& block = blocks_[unit.first_block + i];
+        block.unit = index;
+        block.entry = blocks[i].entry;
+        block.entry_fetched = blocks[i].entry_fetched;
+        if (block.landing != 0) write_displacement(block.landing_jump, block.entry);
+        for (std::uint32_t from = block.linked_from; from != kNoExit;
+             from = exits_[from].next_linked)
+            direct(exits_[from], block);
+    }
 }
 
 void CodeCache::add_landing(Block& block) {
@@ -161,7 +191,7 @@ void CodeCache::add_landing(Block& block) {
     code.jump(entry);
     code.load_context(RCX, offsetof(Context, indirect_rcx));
     code.load_context(RAX, offsetof(Context, indirect_rax));
-    code.jump(block.entry);
+    block.landing_jump = code.jump(block.entry);
     cold = code.address;
     entry = block.landing;
 }
@@ -203,6 +233,7 @@ void CodeCache::flush() {
     blocks_.clear();
     exits_.clear();
     units_.clear();
+    often_missed_.clear();
     std::fill(table_.begin(), table_.end(), kNoBlock);
     std::fill_n(context_->indirect_table, kIndirectEntries, indirect_miss_);
 }

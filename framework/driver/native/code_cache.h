@@ -8,13 +8,15 @@
 #include "framework/driver/native/context.h"
 
 #include <cstdint>
+#include <deque>
+#include <span>
 #include <vector>
 
 namespace assay::native {
 
 class Assembler;
 
-inline constexpr std::uint32_t kNoBlock = 0xffffffff;
+inline constexpr std::uint32_t kNoBlock = 0xffffffff, kNoExit = 0xffffffff;
 
 struct Block {
     std::uint64_t pc = 0;
@@ -22,6 +24,7 @@ struct Block {
     std::uint64_t entry = 0;          // translated address
     std::uint64_t entry_fetched = 0;  // the same behind the check of its first fetch
     std::uint64_t landing = 0;        // where indirect branches arrive, 0 if none did yet
+    std::uint64_t landing_jump = 0;   // displacement of its jump to `entry`
     std::uint32_t unit = 0;
     std::uint32_t first_instr = 0;  // in the trace's instruction table
     std::uint32_t first_site = 0;
@@ -30,6 +33,7 @@ struct Block {
     bool chained = false;           // runs on into the unit's next block without a jump
     bool previous_fetched = false;  // the block before has fetched its first instruction's lines
     std::uint32_t id = 0;           // index in the trace's block table
+    std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
 };
 
 enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kUnsupported };
@@ -42,6 +46,7 @@ struct Exit {
     std::uint64_t site = 0;    // kDirect: address of the jump's 32-bit displacement
     std::uint64_t stub = 0;    // kDirect: the code that leaves; kSpecial: where to go on
     std::uint64_t linked = 0;  // kDirect: what the jump goes to, stub if nothing
+    std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
 };
 
 struct Unit {
@@ -49,7 +54,10 @@ struct Unit {
     std::uint64_t cold_begin = 0, cold_end = 0;
     std::uint32_t first_block = 0, block_count = 0;
     std::uint32_t first_exit = 0, exit_count = 0;
+    std::uint32_t end_site = 0;       // behind its last in the trace's site table
     std::uint64_t indirect_jump = 0;  // address of its jump through the indirect table, or 0
+    // In CodeCache::often_missed(): the sites whose checks have no branch.
+    std::uint32_t first_missed = 0, missed_count = 0;
 };
 
 // jmp *gs:indirect_table(, rax, 8): 8 bytes; at least the 5 that divert() overwrites.
@@ -71,7 +79,12 @@ class CodeCache {
     }
     std::vector<Block>& blocks() { return blocks_; }
     std::vector<Exit>& exits() { return exits_; }
-    std::vector<Unit>& units() { return units_; }
+    // References to units stay valid until flush().
+    std::deque<Unit>& units() { return units_; }
+    std::vector<std::uint32_t>& often_missed() { return often_missed_; }
+    std::span<const std::uint32_t> often_missed(const Unit& unit) const {
+        return {often_missed_.data() + unit.first_missed, unit.missed_count};
+    }
     void enter_block(std::uint32_t index);  // makes blocks()[index] known to find()
 
     // True if code that has just run from `begin` to `end` left the lines of the instruction at
@@ -81,8 +94,12 @@ class CodeCache {
     // A number that stands for an instruction line: equal only for equal lines.
     std::uint32_t line_tag(std::uint64_t line);
 
-    // Makes the jump of a direct exit go to `target`.
-    void link(Exit& exit, Block& target);
+    // Makes the jump of exits()[exit] go to `target`. It may do so already: the exit may have
+    // been taken in code that replace() has replaced.
+    void link(std::uint32_t exit, Block& target);
+    // Makes `unit`, with these exits and blocks, take the place of another that was made of the
+    // same target code. That one's code can still be executed to its end.
+    void replace(const Unit& unit, std::span<const Block> blocks, std::span<const Exit> exits);
     // Prepares the indirect table for jumps to `block`.
     void add_landing(Block& block);
 
@@ -111,6 +128,7 @@ class CodeCache {
 
   private:
     void emit_thunks(const trace::Spec& spec);
+    void direct(Exit& exit, const Block& target);
 
     Context* context_ = nullptr;
     trace::LineFilter fetch_filter_{};
@@ -121,7 +139,8 @@ class CodeCache {
     std::uint64_t reference_stub_ = 0, fetch_stub_ = 0;
     std::vector<Block> blocks_;
     std::vector<Exit> exits_;
-    std::vector<Unit> units_;
+    std::deque<Unit> units_;
+    std::vector<std::uint32_t> often_missed_;
     std::vector<std::uint64_t> line_regions_;
     std::vector<std::uint32_t> table_;  // open addressing: pc -> index in blocks_
 };

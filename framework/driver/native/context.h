@@ -1,6 +1,6 @@
 // A thread's context: what translated code reaches through gs.
 //
-//   gs + 0                  Context
+//   gs + 0                  Context, at kContextInPage from the start of a page
 //   gs + kSlotOffset        the thread's slot of the trace segment: write position, block
 //                           counters (shared with the collector)
 //
@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kFilterSpan = 4096;
 
 struct Context {
     // First, because instructions that reach it through gs with an index alone are the shortest.
-    alignas(4096) unsigned char data_filter[kFilterSpan];
+    alignas(64) unsigned char data_filter[kFilterSpan];
     // The target's registers while the driver's C++ code runs. While translated code runs,
     // gpr[r] holds the value of a register that instrumentation has borrowed.
     std::uint64_t gpr[16];
@@ -37,12 +37,18 @@ struct Context {
     std::uint64_t flags_rax;    // rax while instrumentation keeps the flags in it
     std::uint64_t vector_mask;  // state components to save, XCR0 bits
     std::uint64_t stub_gpr[3];  // rax, rcx and rdx while a stub of CodeCache uses them
-    alignas(4096) std::uint32_t fetch_filter[1024];
-    alignas(4096) unsigned char vector_state[8192];  // XSAVE area, standard format
-    alignas(4096) std::uint64_t indirect_table[kIndirectEntries];
+    alignas(64) std::uint32_t fetch_filter[1024];
+    alignas(64) unsigned char vector_state[8192];  // XSAVE area, standard format
+    alignas(64) std::uint64_t indirect_table[kIndirectEntries];
 };
 
-inline constexpr std::size_t kSlotOffset = (sizeof(Context) + 4095) & ~std::size_t{4095};
+// An entry of the data filter lies as far in its page as the line that it is for, plus this. With
+// 0 there, processors that compare only the low 12 bits of a load's address with those of earlier
+// stores would take a load from the line for one of what was just stored to the entry
+// (Intel 64 and IA-32 Optimization Reference Manual, "4-KByte aliasing").
+inline constexpr std::size_t kContextInPage = 2048;
+inline constexpr std::size_t kSlotOffset =
+    ((kContextInPage + sizeof(Context) + 4095) & ~std::size_t{4095}) - kContextInPage;
 inline constexpr std::size_t kCursorOffset = kSlotOffset + offsetof(trace::ThreadSlot, cursor);
 inline constexpr std::size_t kCountersInContext = kSlotOffset + trace::kCountersOffset;
 inline constexpr std::size_t kContextSpan =
@@ -55,7 +61,7 @@ static_assert(offsetof(Context, host_sp) == 0x1098);
 static_assert(offsetof(Context, driver_fs) == 0x10a0);
 static_assert(offsetof(Context, target_fs) == 0x10a8);
 static_assert(offsetof(Context, vector_mask) == 0x10d8);
-static_assert(offsetof(Context, vector_state) == 0x3000);
+static_assert(offsetof(Context, vector_state) == 0x2100);
 static_assert(kContextSpan < 0x7fffffff, "reached with 32-bit displacements");
 
 // Values of exit_id below kFirstExit.

@@ -7,11 +7,11 @@
 //   data_filter[address & set_mask]   address of the line, or anything that no line's address is
 //   fetch_filter[line % sets]         a tag of the line
 //
-// Three ways to check a data reference, by what is known of it:
-//   constant address   compare and branch; nearly always the most recent line
-//   stack pointer      compute, compare and branch
-//   anything else      no branch, which would often be mispredicted: the record is always
-//                      written, and the cursor moves on only if the line is a new one
+// Two ways to check a data reference:
+//   branch        compare and branch to cold code, which appends the record
+//   no branch     the record is always written, and the cursor moves on only if the line is a
+//                 new one; for references that miss so often that the branch would be mispredicted
+// All begin with the branch; MissSampler finds those that had better have none.
 //
 // The end of the buffer is a page that cannot be written: the store that begins a record faults
 // there, and the handler puts the start of the next buffer into the register it used.
@@ -28,6 +28,7 @@ constexpr std::size_t kTag = offsetof(Context, data_filter);
 constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 // Below rsp, for the target's own use: psABI 3.2.2.
 constexpr std::int32_t kRedZone = 128;
+constexpr std::int32_t kMostAlignedBytes = 8;
 
 }  // namespace
 
@@ -36,7 +37,7 @@ struct Emitter::Operands {
     const Item& item;
     const MemoryReference& form;  // of the first reference
     std::uint32_t site;           // of the first; the others follow
-    unsigned a = 0, b = 0, cursor = kNoGpr;
+    unsigned a = 0, b = 0, next = kNoGpr, cursor = kNoGpr;
 };
 
 std::uint32_t Emitter::new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand) {
@@ -170,16 +171,21 @@ void Emitter::emit_data(const Item& item) {
 
     GprMask exclude = address_registers(form);
     if (item.flags_live) exclude |= bit(RAX);
-    const bool stack = form.base == RSP && form.index == kNoGpr;
-    if (!stack || spec_.data.sets == 0) operands.cursor = scratch_.cursor(exclude, item.position);
+    const bool appends =
+        spec_.data.sets == 0 ||
+        std::find(often_missed_.begin(), often_missed_.end(), operands.site) != often_missed_.end();
+    if (appends) operands.cursor = scratch_.cursor(exclude, item.position);
     operands.a = scratch_.acquire(exclude, item.position);
     operands.b = scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
+    if (appends && item.reference_count == 1 && first.bytes > kMostAlignedBytes)
+        operands.next = scratch_.acquire(
+            static_cast<GprMask>(exclude | bit(operands.a) | bit(operands.b)), item.position);
     if (spec_.data.sets == 0)
         emit_unfiltered_reference(operands);
-    else if (stack)
-        emit_stack_reference(operands);
+    else if (appends)
+        emit_append_if_new(operands);
     else
-        emit_general_reference(operands);
+        emit_branch_if_new(operands);
 }
 
 // `lowered`: by how much rsp is less than it was.
@@ -213,9 +219,9 @@ std::uint64_t Emitter::emit_line(const Operands& operands, bool compares_alignme
     const Item& item = operands.item;
     const std::int64_t below = plan_.references[item.first_reference].offset - item.low;
     const auto span = static_cast<std::int32_t>(item.high - item.low);
-    // An address that is a multiple of the size does not straddle.
-    const bool aligned =
-        below == 0 && (span & (span - 1)) == 0 && (item.reference_count == 1 || span == 1);
+    // An address that is a multiple of the size does not straddle. Vectors often are not.
+    const bool aligned = below == 0 && (span & (span - 1)) == 0 && span <= kMostAlignedBytes &&
+                         (item.reference_count == 1 || span == 1);
     std::uint64_t straddles = 0;
     if (!aligned) {
         hot_.lea(
@@ -235,12 +241,15 @@ std::uint64_t Emitter::emit_line(const Operands& operands, bool compares_alignme
     return straddles;
 }
 
-void Emitter::emit_general_reference(const Operands& operands) {
+void Emitter::emit_append_if_new(const Operands& operands) {
     const unsigned a = operands.a;
     const auto index = static_cast<std::uint8_t>(operands.b);
     const bool rax_free = scratch_.is_free(RAX);
 
-    emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0);
+    const PlannedReference& first = plan_.references[operands.item.first_reference];
+    if (operands.item.reference_count == 1 && first.bytes > kMostAlignedBytes)
+        return emit_append_if_either_new(operands);
+    emit_address(hot_, operands, first, 0);
     emit_append(hot_, operands.cursor, a, operands.site);
     if (operands.item.flags_live) save_flags(hot_, rax_free);
     const std::uint64_t straddles = emit_line(operands, false);
@@ -255,7 +264,33 @@ void Emitter::emit_general_reference(const Operands& operands) {
     emit_cold_references(operands, operands.item.reference_count, back);
 }
 
-void Emitter::emit_stack_reference(const Operands& operands) {
+// A large reference, which often is in two lines, without a branch on that either.
+void Emitter::emit_append_if_either_new(const Operands& operands) {
+    const unsigned a = operands.a, cursor = operands.cursor;
+    const auto index = static_cast<std::uint8_t>(operands.b);
+    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
+    const bool rax_free = scratch_.is_free(RAX);
+    const PlannedReference& first = plan_.references[operands.item.first_reference];
+    PlannedReference last = first;
+    last.offset += first.bytes - 1;
+
+    emit_address(hot_, operands, first, 0);
+    emit_append(hot_, cursor, a, operands.site);
+    hot_.lea(operands.next, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
+    if (operands.item.flags_live) save_flags(hot_, rax_free);
+    for (const bool at_last : {false, true}) {
+        if (at_last) emit_address(hot_, operands, last, 0);
+        hot_.registers(0x89, index, a, false);
+        hot_.group1(kAnd, a, -line, true);
+        hot_.group1(kAnd, index, data_set_mask(spec_.data), false);
+        hot_.with_context(kCompareMemory, a, kTag, true, index);
+        hot_.with_context(kStore, a, kTag, true, index);
+        hot_.move_if(kNotEqual, cursor, operands.next);
+    }
+    if (operands.item.flags_live) restore_flags(hot_, rax_free);
+}
+
+void Emitter::emit_branch_if_new(const Operands& operands) {
     const bool rax_free = scratch_.is_free(RAX);
     emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0);
     if (operands.item.flags_live) save_flags(hot_, rax_free);
@@ -267,7 +302,7 @@ void Emitter::emit_stack_reference(const Operands& operands) {
     if (operands.item.flags_live) restore_flags(hot_, rax_free);
 
     hot_.patch(differs, cold_.address);
-    emit_stack_miss(operands, straddles == 0, back);
+    emit_miss(operands, straddles == 0, back);
     if (straddles == 0) return;
     hot_.patch(straddles, cold_.address);
     emit_cold_references(operands, operands.item.reference_count, back);
@@ -275,8 +310,7 @@ void Emitter::emit_stack_reference(const Operands& operands) {
 
 // `a` holds a line that is not the most recent, or, if that `may_be_misaligned`, an address in it
 // whose reference may lie in two.
-void Emitter::emit_stack_miss(const Operands& operands, bool may_be_misaligned,
-                              std::uint64_t back) {
+void Emitter::emit_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back) {
     const unsigned a = operands.a;
     const PlannedReference& first = plan_.references[operands.item.first_reference];
     std::uint64_t misaligned = 0;
@@ -287,8 +321,8 @@ void Emitter::emit_stack_miss(const Operands& operands, bool may_be_misaligned,
     cold_.with_context(kStore, a, kTag, true, static_cast<std::uint8_t>(operands.b));
     const bool cached = scratch_.cached_cursor() != kNoGpr;
     const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()} : operands.b;
-    if (!cached) cold_.load_context(cursor, kCursorOffset);
     emit_address(cold_, operands, first, 0);
+    if (!cached) cold_.load_context(cursor, kCursorOffset);
     emit_append(cold_, cursor, a, operands.site);
     cold_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
     if (!cached) cold_.store_context(kCursorOffset, cursor);

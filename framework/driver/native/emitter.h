@@ -8,6 +8,7 @@
 #include "framework/driver/native/scratch.h"
 
 #include <functional>
+#include <span>
 
 namespace assay::native {
 
@@ -25,11 +26,13 @@ class Emitter {
         std::uint32_t block, instr, site, exit;
     };
 
+    // `often_missed`: sites whose checks shall have no branch.
     Emitter(const UnitPlan& plan, CodeCache& cache, const trace::Spec& spec, const Numbers& numbers,
-            Assembler hot, Assembler cold)
+            std::span<const std::uint32_t> often_missed, Assembler hot, Assembler cold)
         : plan_(plan),
           cache_(cache),
           spec_(spec),
+          often_missed_(often_missed),
           next_site_(numbers.site),
           numbers_(numbers),
           hot_(hot),
@@ -72,9 +75,10 @@ class Emitter {
     void emit_special(const Item& item);
     void emit_data(const Item& item);
     void emit_constant_reference(Operands& operands);
-    void emit_stack_reference(const Operands& operands);
-    void emit_stack_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
-    void emit_general_reference(const Operands& operands);
+    void emit_branch_if_new(const Operands& operands);
+    void emit_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
+    void emit_append_if_new(const Operands& operands);
+    void emit_append_if_either_new(const Operands& operands);
     void emit_unfiltered_reference(const Operands& operands);
     std::uint64_t emit_line(const Operands& operands, bool compares_alignment);
     void emit_address(Assembler& code, const Operands& operands, const PlannedReference& reference,
@@ -89,6 +93,7 @@ class Emitter {
     const UnitPlan& plan_;
     CodeCache& cache_;
     const trace::Spec& spec_;
+    std::span<const std::uint32_t> often_missed_;
     std::uint32_t next_site_;
     Numbers numbers_;
     Assembler hot_, cold_;

@@ -8,7 +8,7 @@
         .set DRIVER_FS, 0x10a0
         .set TARGET_FS, 0x10a8
         .set VECTOR_MASK, 0x10d8
-        .set VECTOR_STATE, 0x3000
+        .set VECTOR_STATE, 0x2100
 
 # void assay_enter(Context *context)
         .globl assay_enter

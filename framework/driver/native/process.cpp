@@ -160,8 +160,7 @@ void Process::handle_exit() {
                 context->pc = exit.target;
                 const std::uint32_t generation = cache.generation();
                 next_ = block_for(exit.target);
-                if (next_ && generation == cache.generation())
-                    cache.link(cache.exits()[id - kFirstExit], *next_);
+                if (next_ && generation == cache.generation()) cache.link(id - kFirstExit, *next_);
                 return;
             }
         }

@@ -38,7 +38,8 @@ void end(Assembler& code, unsigned argument_bytes) {
     code.u8(0);
 }
 
-// Makes the line in rax the most recent of its set, whose offset goes to rcx.
+// Makes the line in rax the most recent of its set, whose offset goes to rcx. If it was that
+// before, a comparison says equal.
 void touch(Assembler& code, std::int32_t set_mask, bool compare) {
     code.registers(0x89, RCX, RAX, false);
     code.group1(kAnd, RCX, set_mask, false);
@@ -78,7 +79,15 @@ void emit_reference_stub(Assembler& code, const trace::LineFilter& filter) {
     // Both lines become the most recent of their sets.
     code.patch(straddles, code.address);
     code.group1(kAnd, RAX, -line, true);
-    touch(code, set_mask, false);
+    touch(code, set_mask, true);
+    const std::uint64_t first_is_new = code.jump_if(kNotEqual, code.address);
+    code.group1(kAdd, RAX, line, true);
+    touch(code, set_mask, true);
+    code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    code.move_if(kNotEqual, RDX, RAX);
+    end(code, 24);
+
+    code.patch(first_is_new, code.address);
     code.group1(kAdd, RAX, line, true);
     touch(code, set_mask, false);
     code.lea(RDX, Address{RDX, kNoGpr, 1, kRecordBytes});

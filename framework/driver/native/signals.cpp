@@ -171,6 +171,7 @@ bool Signals::continue_in_next_buffer(const siginfo_t* info, ucontext_t* interru
     if ((code[0] & 0xf8) != 0x48 || code[1] != 0x89) return false;
     interrupted->uc_mcontext.gregs[kGregs[base]] =
         static_cast<greg_t>(process_.trace.next_buffer());
+    if (!pending_) process_.translator.adapt();
     return true;
 }
 

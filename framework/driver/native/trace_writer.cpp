@@ -29,9 +29,10 @@ unsigned char* reserve(std::uint64_t bytes) {
 Context* TraceWriter::attach(int fd) {
     fd_ = fd;
     auto* base = static_cast<unsigned char*>(map_part(fd, 0, trace::kThreadsOffset));
-    unsigned char* context = reserve(kContextSpan);
+    unsigned char* page = reserve(kContextInPage + kContextSpan);
     unsigned char* ring = reserve(kBufferStride * trace::kBufferCount);
-    if (!base || !context || !ring) return nullptr;
+    if (!base || !page || !ring) return nullptr;
+    unsigned char* context = page + kContextInPage;
     control_ = reinterpret_cast<trace::Control*>(base);
     if (control_->magic != trace::kMagic || control_->layout_version != trace::kLayoutVersion)
         return nullptr;
@@ -41,7 +42,7 @@ Context* TraceWriter::attach(int fd) {
     sites_ = reinterpret_cast<trace_site_t*>(base + trace::kSitesOffset);
 
     const std::uint64_t slot = trace::thread_offset(0);
-    if (mprotect(context, kSlotOffset, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    if (mprotect(page, kContextInPage + kSlotOffset, PROT_READ | PROT_WRITE) != 0) return nullptr;
     if (!map_part(fd, slot, trace::kCountersOffset + trace::kCountersBytes, context + kSlotOffset))
         return nullptr;
     for (std::uint32_t i = 0; i < trace::kBufferCount; ++i)
@@ -160,6 +161,19 @@ void TraceWriter::append(std::uint64_t value, std::uint32_t site, std::uint32_t 
 
 bool TraceWriter::is_buffer_end(std::uint64_t address) const {
     return address == slot_->buffer_start.load(std::memory_order_relaxed) + trace::kBufferBytes;
+}
+
+std::uint64_t TraceWriter::executions(std::uint32_t site) const {
+    const auto* counters = reinterpret_cast<const std::uint64_t*>(
+        reinterpret_cast<const unsigned char*>(slot_) + trace::kCountersOffset);
+    return counters[block_of(site)];
+}
+
+std::span<const trace_record_t> TraceWriter::last_buffer() const {
+    const std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
+    if (produced == 0 || detached_) return {};
+    return {reinterpret_cast<const trace_record_t*>(buffer_address(produced - 1)),
+            trace::kRecordsPerBuffer};
 }
 
 std::uint64_t TraceWriter::next_buffer() {

@@ -31,6 +31,12 @@ class TraceWriter {
     void publish();
     bool tables_full() const;
     const trace_block_t& block(std::uint32_t index) const { return blocks_[index]; }
+    std::uint32_t block_of(std::uint32_t site) const { return instrs_[sites_[site].instr].block; }
+    bool is_fetch(std::uint32_t site) const { return sites_[site].kind == TRACE_SITE_FETCH; }
+    // How often the site's block was executed, if block counts are captured.
+    std::uint64_t executions(std::uint32_t site) const;
+    // The buffer before the one that the cursor is in: full, and not used again soon.
+    std::span<const trace_record_t> last_buffer() const;
 
     void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                 std::string_view path);

@@ -1,7 +1,5 @@
 #include "framework/driver/native/translator.h"
 
-#include "framework/driver/native/emitter.h"
-
 #include <Zydis/Zydis.h>
 
 #include <algorithm>
@@ -31,24 +29,15 @@ Block* Translator::translate(std::uint64_t pc) {
     if (!planner_.plan(pc, plan_)) return nullptr;
 
     Unit unit;
-    unit.hot_begin = cache_.hot;
-    unit.cold_begin = cache_.cold;
     unit.first_block = static_cast<std::uint32_t>(cache_.blocks().size());
     unit.first_exit = static_cast<std::uint32_t>(cache_.exits().size());
     unit.block_count = static_cast<std::uint32_t>(plan_.blocks.size());
     const Emitter::Numbers numbers{trace_.next_block(), trace_.next_instr(), trace_.next_site(),
                                    unit.first_exit};
     Emitter::Output output;
-    Emitter emitter(plan_, cache_, trace_.spec(), numbers,
-                    assembler_at(cache_.hot, memory_at(cache_.hot)),
-                    assembler_at(cache_.cold, memory_at(cache_.cold)));
-    emitter.emit(output, &trace_, {});
+    emit(unit, numbers, &trace_, output);
+    unit.end_site = trace_.next_site();
     trace_.publish();
-
-    cache_.hot = unit.hot_end = emitter.hot().address;
-    cache_.cold = unit.cold_end = emitter.cold().address;
-    unit.indirect_jump = output.indirect_jump;
-    unit.exit_count = static_cast<std::uint32_t>(output.exits.size());
     const auto unit_index = static_cast<std::uint32_t>(cache_.units().size());
     for (Block& block : output.blocks) {
         block.unit = unit_index;
@@ -60,12 +49,58 @@ Block* Translator::translate(std::uint64_t pc) {
         cache_.exits().push_back(exit);
     }
     cache_.units().push_back(unit);
-    for (std::uint32_t i = 0; i < unit.exit_count; ++i) {
-        Exit& exit = cache_.exits()[unit.first_exit + i];
-        if (exit.kind != ExitKind::kDirect) continue;
-        if (Block* target = cache_.find(exit.target)) cache_.link(exit, *target);
+    for (std::uint32_t i = unit.first_exit; i < unit.first_exit + unit.exit_count; ++i) {
+        if (cache_.exits()[i].kind != ExitKind::kDirect) continue;
+        if (Block* target = cache_.find(cache_.exits()[i].target)) cache_.link(i, *target);
     }
     return &cache_.blocks()[unit.first_block];
+}
+
+// Emits plan_ where the code cache goes on.
+void Translator::emit(Unit& unit, const Emitter::Numbers& numbers, TraceWriter* trace,
+                      Emitter::Output& output) {
+    unit.hot_begin = cache_.hot;
+    unit.cold_begin = cache_.cold;
+    Emitter emitter(plan_, cache_, trace_.spec(), numbers, cache_.often_missed(unit),
+                    assembler_at(cache_.hot, memory_at(cache_.hot)),
+                    assembler_at(cache_.cold, memory_at(cache_.cold)));
+    emitter.emit(output, trace, {});
+    cache_.hot = unit.hot_end = emitter.hot().address;
+    cache_.cold = unit.cold_end = emitter.cold().address;
+    unit.indirect_jump = output.indirect_jump;
+    unit.exit_count = static_cast<std::uint32_t>(output.exits.size());
+}
+
+void Translator::adapt() {
+    if (!trace_.captures(trace::kCaptureBlockCounts) || cache_.blocks().empty()) return;
+    const std::uint32_t first_block = cache_.blocks().front().id;
+    for (const std::uint32_t site : misses_.sample(trace_.last_buffer())) {
+        const std::uint32_t block = trace_.block_of(site);
+        if (block < first_block || trace_.is_fetch(site)) continue;
+        const std::uint32_t unit = cache_.blocks()[block - first_block].unit;
+        const auto known = cache_.often_missed(cache_.units()[unit]);
+        if (std::find(known.begin(), known.end(), site) == known.end()) translate_again(unit);
+    }
+}
+
+void Translator::translate_again(std::uint32_t unit_index) {
+    if (cache_.nearly_full()) return;
+    Unit unit = cache_.units()[unit_index];
+    planner_.replan(unit, plan_);
+    if (plan_.blocks.size() != unit.block_count) return;
+    const Block& first = cache_.blocks()[unit.first_block];
+    const Emitter::Numbers numbers{first.id, first.first_instr, first.first_site, unit.first_exit};
+    unit.first_missed = static_cast<std::uint32_t>(cache_.often_missed().size());
+    for (std::uint32_t site = first.first_site; site < unit.end_site; ++site)
+        if (!trace_.is_fetch(site) && misses_.misses_often(site))
+            cache_.often_missed().push_back(site);
+    unit.missed_count =
+        static_cast<std::uint32_t>(cache_.often_missed().size()) - unit.first_missed;
+    // Whoever executes the code of before leaves it at its next way out.
+    cache_.divert(cache_.units()[unit_index]);
+    Emitter::Output output;
+    emit(unit, numbers, nullptr, output);
+    cache_.replace(unit, output.blocks, output.exits);
 }
 
 FaultState Translator::recover(std::uint64_t host_pc) {
@@ -81,7 +116,8 @@ FaultState Translator::recover(std::uint64_t host_pc) {
     std::vector<std::uint8_t> cold(unit->cold_end - unit->cold_begin + 64);
     const Emitter::Numbers numbers{first.id, first.first_instr, first.first_site, unit->first_exit};
     Emitter::Output output;
-    Emitter emitter(plan, cache_, trace_.spec(), numbers, assembler_at(unit->hot_begin, hot.data()),
+    Emitter emitter(plan, cache_, trace_.spec(), numbers, cache_.often_missed(*unit),
+                    assembler_at(unit->hot_begin, hot.data()),
                     assembler_at(unit->cold_begin, cold.data()));
     emitter.emit(output, nullptr,
                  [&](std::uint64_t address, unsigned block, unsigned instr,

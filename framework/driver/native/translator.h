@@ -2,7 +2,8 @@
 // and emits the instrumentation that the trace specification asks for.
 #pragma once
 
-#include "framework/driver/native/scratch.h"
+#include "framework/driver/native/emitter.h"
+#include "framework/driver/native/miss_sampler.h"
 
 #include <string>
 
@@ -21,7 +22,11 @@ struct FaultState {
 class Translator {
   public:
     Translator(const MemoryMap& memory, CodeCache& cache, TraceWriter& trace)
-        : memory_(memory), cache_(cache), trace_(trace), planner_(decoder_, memory, cache, trace) {}
+        : memory_(memory),
+          cache_(cache),
+          trace_(trace),
+          planner_(decoder_, memory, cache, trace),
+          misses_(trace) {}
 
     // Translates the code at `pc`, which has no translation yet. Returns its block, or nullptr
     // if there is no valid instruction.
@@ -29,6 +34,10 @@ class Translator {
     // What the target's state is when translated code faults at `host_pc`: the unit is
     // translated again, aside, up to there.
     FaultState recover(std::uint64_t host_pc);
+    // After a buffer has become full: translates units again in which the checks of some
+    // references fail so often that they had better have no branch. Translated code may be
+    // executing, C++ code may not.
+    void adapt();
     // Forgets all translations.
     void flush();
     // The mnemonic of the instruction at `pc`.
@@ -38,12 +47,17 @@ class Translator {
     Decoder& decoder() { return decoder_; }
 
   private:
+    void emit(Unit& unit, const Emitter::Numbers& numbers, TraceWriter* trace,
+              Emitter::Output& output);
+    void translate_again(std::uint32_t unit_index);
+
     const MemoryMap& memory_;
     CodeCache& cache_;
     TraceWriter& trace_;
     Decoder decoder_;
     Planner planner_;
     UnitPlan plan_;
+    MissSampler misses_;
 };
 
 }  // namespace assay::native

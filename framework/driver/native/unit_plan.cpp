@@ -104,31 +104,36 @@ void Planner::replan(const Unit& unit, UnitPlan& out) {
 bool Planner::reads_flags(std::uint64_t pc, unsigned limit) {
     const auto known = reads_flags_.find(pc);
     if (known != reads_flags_.end()) return known->second;
-    const std::uint64_t start = pc;
-    std::uint16_t pending = kArithmeticFlags;
-    bool answer = true;
+    const bool answer = reads(kArithmeticFlags, pc, limit);
+    reads_flags_[pc] = answer;
+    return answer;
+}
+
+bool Planner::reads(std::uint16_t pending, std::uint64_t pc, unsigned limit) {
+    constexpr unsigned kBranchShare = 4;  // what a branch leaves of the limit to each side
     for (unsigned i = 0; i < limit; ++i) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
-        if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
-        if (instruction.form->flags_read & pending) break;
+        if (code.empty() || !decoder_.decode(code, pc, instruction)) return false;
+        if (instruction.form->flags_read & pending) return true;
         pending &= static_cast<std::uint16_t>(~instruction.flags_killed());
-        const Flow flow = instruction.form->flow;
-        if (pending == 0 || flow == Flow::kReturn || flow == Flow::kCall ||
-            flow == Flow::kCallIndirect ||
-            (flow == Flow::kJumpIndirect && instruction.form->rip_relative)) {
-            answer = pending != 0 && flags_cross_calls_;
-            break;
+        if (pending == 0) return false;
+        switch (instruction.form->flow) {
+            case Flow::kNone:
+            case Flow::kSyscall:
+                pc = instruction.next_pc();
+                break;
+            case Flow::kJump:
+                pc = instruction.target();
+                break;
+            case Flow::kConditional:
+                return reads(pending, instruction.target(), limit / kBranchShare) ||
+                       reads(pending, instruction.next_pc(), limit / kBranchShare);
+            default:  // calls and returns among them
+                return flags_cross_calls_;
         }
-        if (flow == Flow::kJump)
-            pc = instruction.target();
-        else if (flow == Flow::kNone || flow == Flow::kSyscall)
-            pc = instruction.next_pc();
-        else
-            break;
     }
-    reads_flags_[start] = answer;
-    return answer;
+    return false;
 }
 
 // True for a call whose continuation reads flags, as long as calls are taken to change them. Such

@@ -80,8 +80,8 @@ class Planner {
     // Plans an existing unit again, with the same blocks.
     void replan(const Unit& unit, UnitPlan& out);
 
-    // True if the code at `pc` reads an arithmetic flag before writing it, or if that cannot be
-    // told.
+    // True if the code at `pc` may read an arithmetic flag before writing it, as far as a look at
+    // the next `limit` instructions, fewer behind branches, tells.
     bool reads_flags(std::uint64_t pc, unsigned limit);
     // By the psABI flags carry nothing from callers to functions or back, and instrumentation
     // relies on that until a call is about to run whose continuation reads a flag; then it keeps
@@ -107,6 +107,7 @@ class Planner {
 
     bool decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit);
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
+    bool reads(std::uint16_t pending, std::uint64_t pc, unsigned limit);
     bool returns_flags(const Instruction& instruction);
     std::uint16_t flags_across_calls() const { return flags_cross_calls_ ? kArithmeticFlags : 0; }
     Live live_after(const Instruction& last, unsigned branches);
