@@ -161,10 +161,25 @@ void note_read(Form& form, ZydisRegister reg) {
     if (number < 16) form.reads |= bit(number);
 }
 
-void note_register(Form& form, const ZydisDecodedOperand& operand) {
+// Instructions that leave their destination as it was: rdssp without shadow stacks (SDM volume 2),
+// bit scans of 0 on all processors so far.
+bool may_not_write(const ZydisDecodedInstruction& zydis) {
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_RDSSPD:
+        case ZYDIS_MNEMONIC_RDSSPQ:
+        case ZYDIS_MNEMONIC_BSF:
+        case ZYDIS_MNEMONIC_BSR:
+            return true;
+        default:
+            return false;
+    }
+}
+
+void note_register(Form& form, const ZydisDecodedInstruction& zydis,
+                   const ZydisDecodedOperand& operand) {
     const std::uint8_t number = gpr_of(operand.reg.value);
     if (number >= 16) return;
-    const bool whole = operand.size >= 32 && operand.actions & ZYDIS_OPERAND_ACTION_WRITE &&
+    const bool whole = operand.size >= 32 && !may_not_write(zydis) && operand.actions & ZYDIS_OPERAND_ACTION_WRITE &&
                        !(operand.actions & ZYDIS_OPERAND_ACTION_CONDWRITE);
     if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) form.writes |= bit(number);
     if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ || !whole) form.reads |= bit(number);
@@ -424,7 +439,7 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     form.special = special_of(zydis, operands);
     form.sets_fs_base = zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
     for (unsigned i = 0; i < zydis.operand_count; ++i) {
-        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) note_register(form, operands[i]);
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) note_register(form, zydis, operands[i]);
         if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(form, zydis, operands[i]);
     }
     note_flags(form, zydis, operands);
