@@ -167,7 +167,7 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> blocks,
         block.unit = index;
         block.entry = blocks[i].entry;
         block.entry_fetched = blocks[i].entry_fetched;
-        if (block.landing != 0) write_displacement(block.landing_jump, block.entry);
+        if (block.landing != 0) move_landing(block, blocks[i]);
         for (std::uint32_t from = block.linked_from; from != kNoExit;
              from = exits_[from].next_linked)
             direct(exits_[from], block);
@@ -175,25 +175,43 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> blocks,
 }
 
 void CodeCache::add_landing(Block& block) {
-    if (block.landing != 0) return;
+    if (block.landed) return;
+    if (block.landing == 0) emit_landing(block);
     std::uint64_t& entry = context_->indirect_table[block.pc & (kIndirectEntries - 1)];
+    write_displacement(block.landing_next, entry);
+    entry = block.landing;
+    block.landed = true;
+}
+
+// rcx = target - pc, without touching the flags; on a mismatch rcx is made the target again and
+// the next landing of the same table index has its turn.
+void CodeCache::emit_landing(Block& block) {
     Assembler code = at(cold);
     block.landing = code.address;
-    // rcx = target - pc, without touching the flags; on a mismatch rcx is made the target again
-    // and the next landing of the same table index has its turn.
-    const std::uint64_t negative = 0 - block.pc;
-    code.move_imm64(RAX, negative);
+    code.move_imm64(RAX, 0 - block.pc);
     code.lea(RCX, Address{RCX, RAX, 1, 0});
     code.u8(0xe3);  // jrcxz over the mismatch part
     code.u8(10 + 4 + 5);
     code.move_imm64(RAX, block.pc);
     code.lea(RCX, Address{RCX, RAX, 1, 0});
-    code.jump(entry);
+    block.landing_next = code.jump(indirect_miss_);
     code.load_context(RCX, offsetof(Context, indirect_rcx));
     code.load_context(RAX, offsetof(Context, indirect_rax));
     block.landing_jump = code.jump(block.entry);
     cold = code.address;
-    entry = block.landing;
+}
+
+// The landing of `block` goes on where `to` is.
+void CodeCache::move_landing(Block& block, const Block& to) {
+    if (block.landing_jump != 0) return write_displacement(block.landing_jump, to.entry);
+    std::uint64_t& entry = context_->indirect_table[block.pc & (kIndirectEntries - 1)];
+    std::int32_t distance = 0;
+    std::memcpy(&distance, reinterpret_cast<void*>(block.landing_next), sizeof distance);
+    write_displacement(to.landing_next, block.landing_next + 4 + static_cast<std::uint64_t>(distance));
+    at(block.landing).jump(to.landing);
+    if (entry == block.landing) entry = to.landing;
+    block.landing = to.landing;
+    block.landing_next = to.landing_next;
 }
 
 Unit* CodeCache::unit_at(std::uint64_t host_pc) {

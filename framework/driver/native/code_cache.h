@@ -23,8 +23,11 @@ struct Block {
     std::uint64_t end_pc = 0;         // behind its last instruction
     std::uint64_t entry = 0;          // translated address
     std::uint64_t entry_fetched = 0;  // the same behind the check of its first fetch
-    std::uint64_t landing = 0;        // where indirect branches arrive, 0 if none did yet
-    std::uint64_t landing_jump = 0;   // displacement of its jump to `entry`
+    // Where indirect branches arrive: code that makes sure that they go to `pc`. 0 if there is none.
+    std::uint64_t landing = 0;
+    std::uint64_t landing_jump = 0;   // displacement of its jump to `entry`; 0: it runs on into it
+    std::uint64_t landing_next = 0;   // displacement of its jump to the next of the same index
+    bool landed = false;              // the indirect table knows `landing`
     std::uint32_t unit = 0;
     std::uint32_t first_instr = 0;  // in the trace's instruction table
     std::uint32_t first_site = 0;
@@ -52,6 +55,7 @@ struct Exit {
 struct Unit {
     std::uint64_t hot_begin = 0, hot_end = 0;
     std::uint64_t cold_begin = 0, cold_end = 0;
+    bool landing = false;  // right before the first block
     std::uint32_t first_block = 0, block_count = 0;
     std::uint32_t first_exit = 0, exit_count = 0;
     std::uint32_t end_site = 0;       // behind its last in the trace's site table
@@ -129,6 +133,8 @@ class CodeCache {
   private:
     void emit_thunks(const trace::Spec& spec);
     void direct(Exit& exit, const Block& target);
+    void emit_landing(Block& block);
+    void move_landing(Block& block, const Block& to);
 
     Context* context_ = nullptr;
     trace::LineFilter fetch_filter_{};

@@ -49,6 +49,7 @@ void Emitter::emit_block(unsigned index) {
     record.chained = planned.chained;
     record.previous_fetched = planned.previous_fetched;
     record.id = numbers_.block + index;
+    if (index == 0 && plan_.landing) emit_landing(planned, record);
     emit_entry(planned, record);
     output_->blocks.push_back(record);
 
@@ -63,6 +64,32 @@ void Emitter::emit_block(unsigned index) {
     }
     scratch_.give_back_all();
     emit_flow(planned, plan_.instructions[last]);
+}
+
+// As CodeCache's landings, but it may change flags that are dead.
+void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
+    record.landing = hot_.address;
+    hot_.load_address(RAX, block.pc);
+    if (plan_.flags_live[block.first] == 0) {
+        hot_.registers(0x39, RCX, RAX);  // cmp rcx, rax
+        record.landing_next = hot_.jump_if(kNotEqual, cache_.indirect_miss());
+    } else {
+        // rcx -= pc, by its complement: rcx + ~pc + 1
+        hot_.u8(0x48);  // not rax
+        hot_.u8(0xf7);
+        hot_.u8(0xd0);
+        hot_.lea(RCX, Address{RCX, RAX, 1, 1});
+        hot_.u8(0xe3);  // jrcxz over the mismatch part, which makes rcx the target again
+        hot_.u8(3 + 4 + 5);
+        hot_.u8(0x48);  // not rax
+        hot_.u8(0xf7);
+        hot_.u8(0xd0);
+        hot_.lea(RCX, Address{RCX, RAX, 1, 0});
+        record.landing_next = hot_.jump(cache_.indirect_miss());
+    }
+    const GprMask live = plan_.gprs_live[block.first];
+    if (live & bit(RCX)) hot_.load_context(RCX, offsetof(Context, indirect_rcx));
+    if (live & bit(RAX)) hot_.load_context(RAX, offsetof(Context, indirect_rax));
 }
 
 // The check of the first instruction's fetch stands before the block, or, where the block before

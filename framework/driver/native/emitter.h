@@ -49,6 +49,7 @@ class Emitter {
     struct Operands;  // of a reference check, see emit_references.cpp
 
     void emit_block(unsigned index);
+    void emit_landing(const PlannedBlock& block, Block& record);
     void emit_entry(const PlannedBlock& block, Block& record);
     void emit_items(const PlannedBlock& block, unsigned position);
     void emit_instruction(const Instruction& instruction, unsigned position);

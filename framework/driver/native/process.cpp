@@ -101,7 +101,7 @@ void Process::finish(int exit_status) {
     _exit(exit_status);
 }
 
-Block* Process::block_for(std::uint64_t pc) {
+Block* Process::block_for(std::uint64_t pc, bool by_indirect_branch) {
     if (Block* block = cache.find(pc)) return block;
     if (trace.tables_full()) refuse("the program has more code than the trace segment can hold");
     const Region* region = memory.find(pc);
@@ -112,7 +112,7 @@ Block* Process::block_for(std::uint64_t pc) {
     if (region->writable)
         refuse("code in writable memory at " + hexadecimal(pc) +
                ": generated code is not supported yet");
-    Block* block = translator.translate(pc);
+    Block* block = translator.translate(pc, by_indirect_branch);
     if (block == nullptr) signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
     return block;
 }
@@ -175,7 +175,7 @@ void Process::indirect_miss() {
         translator.planner().set_flags_cross_calls();
         translator.flush();
     }
-    next_ = block_for(target);
+    next_ = block_for(target, true);
     if (next_) cache.add_landing(*next_);
 }
 

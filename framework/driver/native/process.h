@@ -40,7 +40,7 @@ class Process {
   private:
     void handle_exit();
     void enter(std::uint64_t host_address, const Block& block);
-    Block* block_for(std::uint64_t pc);
+    Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
     void indirect_miss();
     void run_special(const Exit& exit);
 

@@ -20,15 +20,16 @@ std::uint8_t* memory_at(std::uint64_t address) {
 
 }  // namespace
 
-Block* Translator::translate(std::uint64_t pc) {
+Block* Translator::translate(std::uint64_t pc, bool landing) {
     if (planner_.must_keep_flags(pc)) {
         planner_.set_flags_cross_calls();
         flush();
     }
     if (cache_.nearly_full()) flush();
-    if (!planner_.plan(pc, plan_)) return nullptr;
+    if (!planner_.plan(pc, landing, plan_)) return nullptr;
 
     Unit unit;
+    unit.landing = landing;
     unit.first_block = static_cast<std::uint32_t>(cache_.blocks().size());
     unit.first_exit = static_cast<std::uint32_t>(cache_.exits().size());
     unit.block_count = static_cast<std::uint32_t>(plan_.blocks.size());

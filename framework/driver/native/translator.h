@@ -29,8 +29,8 @@ class Translator {
           misses_(trace) {}
 
     // Translates the code at `pc`, which has no translation yet. Returns its block, or nullptr
-    // if there is no valid instruction.
-    Block* translate(std::uint64_t pc);
+    // if there is no valid instruction. `landing`: because an indirect branch went there.
+    Block* translate(std::uint64_t pc, bool landing);
     // What the target's state is when translated code faults at `host_pc`: the unit is
     // translated again, aside, up to there.
     FaultState recover(std::uint64_t host_pc);

@@ -33,6 +33,7 @@ bool has_continuation(Flow flow) {
 }  // namespace
 
 void UnitPlan::clear() {
+    landing = false;
     instructions.clear();
     blocks.clear();
     items.clear();
@@ -67,8 +68,9 @@ std::uint64_t Planner::continuation(const UnitPlan& plan, const PlannedBlock& bl
     return block.end_pc;
 }
 
-bool Planner::plan(std::uint64_t pc, UnitPlan& out) {
+bool Planner::plan(std::uint64_t pc, bool landing, UnitPlan& out) {
     out.clear();
+    out.landing = landing;
     if (!decode_block(pc, out, kMaxBlockInstrs)) return false;
     while (out.blocks.size() < kMaxUnitBlocks &&
            out.instructions.size() + kMaxBlockInstrs <= kMaxUnitInstrs) {
@@ -92,6 +94,7 @@ bool Planner::plan(std::uint64_t pc, UnitPlan& out) {
 
 void Planner::replan(const Unit& unit, UnitPlan& out) {
     out.clear();
+    out.landing = unit.landing;
     for (std::uint32_t i = 0; i < unit.block_count; ++i) {
         const Block& block = cache_.blocks()[unit.first_block + i];
         if (!decode_block(block.pc, out, block.instr_count)) return;

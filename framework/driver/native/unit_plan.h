@@ -59,6 +59,7 @@ struct PlannedBlock {
 };
 
 struct UnitPlan {
+    bool landing = false;  // indirect branches arrive at the first block: check them there
     std::vector<Instruction> instructions;
     std::vector<PlannedBlock> blocks;
     std::vector<Item> items;
@@ -75,8 +76,9 @@ class Planner {
     Planner(Decoder& decoder, const MemoryMap& memory, CodeCache& cache, const TraceWriter& trace)
         : decoder_(decoder), memory_(memory), cache_(cache), trace_(trace) {}
 
-    // Plans a new unit that begins at `pc`. False if there is no instruction.
-    bool plan(std::uint64_t pc, UnitPlan& out);
+    // Plans a new unit that begins at `pc`. False if there is no instruction. `landing`: see
+    // UnitPlan.
+    bool plan(std::uint64_t pc, bool landing, UnitPlan& out);
     // Plans an existing unit again, with the same blocks.
     void replan(const Unit& unit, UnitPlan& out);
 
