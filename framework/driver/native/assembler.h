@@ -187,6 +187,7 @@ class Assembler {
 enum Opcode : unsigned {
     kLoad = 0x8b,
     kStore = 0x89,
+    kStoreConstant = 0xc7,  // 32 bits, sign-extended to 64
     kCompareMemory = 0x3b,
     kAddMemory = 0x03,
 };

@@ -84,8 +84,6 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
     code.with_context(0xc7, 0, offsetof(Context, exit_id), false);
     code.u32(kIndirectMiss);
     code.jump_context(offsetof(Context, exit_glue));
-    fetch_stub_ = code.address;
-    emit_fetch_stub(code);
     reference_stub_ = code.address;
     emit_reference_stub(code, spec.data);
     cold = code.address;

@@ -122,12 +122,10 @@ class CodeCache {
 
     std::uint64_t hot = 0, cold = 0;  // where the next unit goes
     std::uint64_t exit_thunk() const { return exit_thunk_; }
-    // Subroutines that record a reference, or a fetch without looking at the filter. On the
-    // stack, first pushed first: for a reference its bytes; site; address. They return with these
-    // popped and all registers but the flags as they were. The trace cursor must be in the
-    // context.
+    // A subroutine that checks and records a reference. On the stack, first pushed first: its
+    // bytes; site; address. It returns with these popped and all registers but the flags as they
+    // were. The trace cursor must be in the context.
     std::uint64_t reference_stub() const { return reference_stub_; }
-    std::uint64_t fetch_stub() const { return fetch_stub_; }
     std::uint64_t indirect_miss() const { return indirect_miss_; }
 
   private:
@@ -142,7 +140,7 @@ class CodeCache {
     std::uint64_t hot_start_ = 0, cold_start_ = 0;
     std::uint32_t generation_ = 0;
     std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0;
-    std::uint64_t reference_stub_ = 0, fetch_stub_ = 0;
+    std::uint64_t reference_stub_ = 0;
     std::vector<Block> blocks_;
     std::vector<Exit> exits_;
     std::deque<Unit> units_;

@@ -75,7 +75,7 @@ void Emitter::restore_flags(Assembler& code, bool rax_free) {
 void Emitter::emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site) {
     const auto base = static_cast<std::uint8_t>(cursor);
     code.with_memory(kStore, value, Address{base, kNoGpr, 1, 0});
-    code.with_memory(0xc7, 0, Address{base, kNoGpr, 1, 8});
+    code.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 8});
     code.u32(site);
 }
 
@@ -115,7 +115,8 @@ void Emitter::emit_cold_references(const Operands& operands, unsigned count, std
 
 // --- Fetches.
 
-void Emitter::emit_fetch_check(Assembler& code, unsigned instr, bool flags_live) {
+void Emitter::emit_fetch_check(Assembler& code, unsigned instr, unsigned position,
+                               bool flags_live) {
     const Instruction& instruction = plan_.instructions[instr];
     const std::uint32_t line_bytes = spec_.fetch.line_bytes;
     const std::uint32_t sets = std::min(spec_.fetch.sets, kMostFetchSets);
@@ -139,26 +140,39 @@ void Emitter::emit_fetch_check(Assembler& code, unsigned instr, bool flags_live)
     if (flags_live) restore_flags(code, rax_free);
 
     // Out of line, but not within the code that jumps there: the cold entry goes on first.
-    Assembler& cold = cold_;
-    const std::uint64_t skip = &code == &cold ? cold.jump(cold.address) : 0;
-    const std::uint64_t literal = cold.address;
-    const bool is_small = instruction.pc < 0x80000000;
-    if (!is_small) cold.u64(instruction.pc);
-    for (unsigned i = 0; i < miss_count; ++i) code.patch(misses[i], cold.address);
+    const std::uint64_t skip = &code == &cold_ ? cold_.jump(cold_.address) : 0;
+    for (unsigned i = 0; i < miss_count; ++i) code.patch(misses[i], cold_.address);
     for (std::uint64_t line = first; line <= last; ++line) {
         const std::size_t entry = offsetof(Context, fetch_filter) + (line & (sets - 1)) * 4;
-        cold.with_context(0xc7, 0, entry, false);
-        cold.u32(cache_.line_tag(line));
+        cold_.with_context(0xc7, 0, entry, false);
+        cold_.u32(cache_.line_tag(line));
     }
-    begin_cold_calls();
-    cold.push_constant(site);
-    if (is_small)
-        cold.push_constant(static_cast<std::uint32_t>(instruction.pc));
-    else
-        cold.push_literal(literal);
-    cold.call(cache_.fetch_stub());
-    end_cold_calls(back);
-    if (skip != 0) cold.patch(skip, cold.address);
+    emit_fetch_record(instruction.pc, site, position);
+    cold_.jump(back);
+    if (skip != 0) cold_.patch(skip, cold_.address);
+}
+
+// In cold code; only moves.
+void Emitter::emit_fetch_record(std::uint64_t pc, std::uint32_t site, unsigned position) {
+    const bool cached = scratch_.cached_cursor() != kNoGpr;
+    const unsigned idle = scratch_.idle(position);
+    const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()}
+                            : idle != kNoGpr ? idle
+                                             : unsigned{RCX};
+    const bool saves = !cached && idle == kNoGpr;
+    const auto base = static_cast<std::uint8_t>(cursor);
+    if (saves) cold_.store_context(offsetof(Context, stub_gpr), cursor);
+    if (!cached) cold_.load_context(cursor, kCursorOffset);
+    // In two halves: there is no move of a 64-bit constant to memory.
+    cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 0}, false);
+    cold_.u32(static_cast<std::uint32_t>(pc));
+    cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 4}, false);
+    cold_.u32(static_cast<std::uint32_t>(pc >> 32));
+    cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 8});
+    cold_.u32(site);
+    cold_.lea(cursor, Address{base, kNoGpr, 1, kRecordBytes});
+    if (!cached) cold_.store_context(kCursorOffset, cursor);
+    if (saves) cold_.load_context(cursor, offsetof(Context, stub_gpr));
 }
 
 // --- Data references.

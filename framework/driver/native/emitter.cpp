@@ -99,13 +99,13 @@ void Emitter::emit_entry(const PlannedBlock& block, Block& record) {
     if (!(spec_.captures & trace::kCaptureFetches)) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     if (!block.previous_fetched) {
-        emit_fetch_check(hot_, block.first, flags_live);
+        emit_fetch_check(hot_, block.first, block.first, flags_live);
         record.entry_fetched = hot_.address;
         return;
     }
     const std::uint64_t body = hot_.address;
     record.entry = cold_.address;
-    emit_fetch_check(cold_, block.first, flags_live);
+    emit_fetch_check(cold_, block.first, block.first, flags_live);
     cold_.jump(body);
 }
 
@@ -118,7 +118,7 @@ void Emitter::emit_items(const PlannedBlock& block, unsigned position) {
                 emit_count(item);
                 break;
             case ItemKind::kFetch:
-                emit_fetch_check(hot_, item.instr, item.flags_live);
+                emit_fetch_check(hot_, item.instr, item.position, item.flags_live);
                 break;
             case ItemKind::kData:
                 emit_data(item);

@@ -69,7 +69,8 @@ class Emitter {
     void emit_exit_id(Assembler& code, std::uint32_t exit);
 
     void emit_count(const Item& item);
-    void emit_fetch_check(Assembler& code, unsigned instr, bool flags_live);
+    void emit_fetch_check(Assembler& code, unsigned instr, unsigned position, bool flags_live);
+    void emit_fetch_record(std::uint64_t pc, std::uint32_t site, unsigned position);
     void begin_cold_calls();
     void end_cold_calls(std::uint64_t back);
     void emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back);

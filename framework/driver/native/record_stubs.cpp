@@ -15,6 +15,7 @@ constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 constexpr Address kAddressArgument{RSP, kNoGpr, 1, 8};
 constexpr Address kSiteArgument{RSP, kNoGpr, 1, 16};
 constexpr Address kBytesArgument{RSP, kNoGpr, 1, 24};
+constexpr unsigned kArgumentBytes = 24;
 
 void begin(Assembler& code) {
     code.store_context(kSaved, RAX);
@@ -28,13 +29,13 @@ void begin(Assembler& code) {
     code.with_memory(kStore, RCX, Address{RDX, kNoGpr, 1, 8});
 }
 
-void end(Assembler& code, unsigned argument_bytes) {
+void end(Assembler& code) {
     code.store_context(kCursorOffset, RDX);
     code.load_context(RAX, kSaved);
     code.load_context(RCX, kSaved + 8);
     code.load_context(RDX, kSaved + 16);
     code.u8(0xc2);  // ret imm16
-    code.u8(argument_bytes);
+    code.u8(kArgumentBytes);
     code.u8(0);
 }
 
@@ -54,12 +55,6 @@ std::int32_t data_set_mask(const trace::LineFilter& filter) {
     return static_cast<std::int32_t>(span - std::min(span, filter.line_bytes));
 }
 
-void emit_fetch_stub(Assembler& code) {
-    begin(code);
-    code.lea(RDX, Address{RDX, kNoGpr, 1, kRecordBytes});
-    end(code, 16);
-}
-
 void emit_reference_stub(Assembler& code, const trace::LineFilter& filter) {
     if (filter.sets == 0) return;
     const auto line = static_cast<std::int32_t>(filter.line_bytes);
@@ -74,7 +69,7 @@ void emit_reference_stub(Assembler& code, const trace::LineFilter& filter) {
     touch(code, set_mask, true);
     code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
     code.move_if(kNotEqual, RDX, RAX);
-    end(code, 24);
+    end(code);
 
     // Both lines become the most recent of their sets.
     code.patch(straddles, code.address);
@@ -85,13 +80,13 @@ void emit_reference_stub(Assembler& code, const trace::LineFilter& filter) {
     touch(code, set_mask, true);
     code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
     code.move_if(kNotEqual, RDX, RAX);
-    end(code, 24);
+    end(code);
 
     code.patch(first_is_new, code.address);
     code.group1(kAdd, RAX, line, true);
     touch(code, set_mask, false);
     code.lea(RDX, Address{RDX, kNoGpr, 1, kRecordBytes});
-    end(code, 24);
+    end(code);
 }
 
 }  // namespace assay::native

@@ -1,4 +1,4 @@
-// Subroutines that translated code calls to append a record to the trace; see
+// The subroutine that translated code calls to record a reference; see
 // CodeCache::reference_stub().
 #pragma once
 
@@ -7,7 +7,6 @@
 
 namespace assay::native {
 
-void emit_fetch_stub(Assembler& code);
 void emit_reference_stub(Assembler& code, const trace::LineFilter& filter);
 
 // The part of an address that selects an entry of Context::data_filter. There may be fewer sets

@@ -46,6 +46,14 @@ class Scratch {
     // True if the register's present value is worthless to the target.
     bool is_free(unsigned reg) const { return free_ & bit(reg); }
 
+    // A register, not rax, whose value nobody needs at `position`, without borrowing any; kNoGpr
+    // if there is none.
+    unsigned idle(unsigned position) const {
+        const auto dead = static_cast<GprMask>(~(plan_.gprs_live[position] | taken() | bit(RSP)));
+        const auto found = static_cast<GprMask>((free_ | dead) & ~bit(RAX));
+        return found == 0 ? kNoGpr : static_cast<unsigned>(__builtin_ctz(found));
+    }
+
     // Gives back what the instruction uses.
     void make_way(const Instruction& instruction) {
         const Form& form = *instruction.form;

@@ -1,5 +1,6 @@
 #include "framework/driver/native/signals.h"
 
+#include "framework/driver/native/assembler.h"
 #include "framework/driver/native/process.h"
 
 #include <asm/prctl.h>
@@ -161,14 +162,16 @@ void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
         pc = reinterpret_cast<greg_t>(assay_syscall_interrupted);
 }
 
-// The store that began a record ran into the end of the buffer: mov [register], reg.
+// The store that began a record ran into the end of the buffer: mov [register], reg or constant.
 bool Signals::continue_in_next_buffer(const siginfo_t* info, ucontext_t* interrupted) {
     const auto address = reinterpret_cast<std::uint64_t>(info->si_addr);
     if (!process_.trace.is_buffer_end(address)) return false;
     const auto* code =
         reinterpret_cast<const std::uint8_t*>(interrupted->uc_mcontext.gregs[REG_RIP]);
-    const unsigned base = (code[2] & 7U) | (code[0] & 1U) << 3;
-    if ((code[0] & 0xf8) != 0x48 || code[1] != 0x89) return false;
+    unsigned rex = 0;
+    if ((*code & 0xf0) == 0x40) rex = *code++;
+    if (code[0] != kStore && code[0] != kStoreConstant) return false;
+    const unsigned base = (code[1] & 7U) | (rex & 1U) << 3;
     interrupted->uc_mcontext.gregs[kGregs[base]] =
         static_cast<greg_t>(process_.trace.next_buffer());
     if (!pending_) process_.translator.adapt();
