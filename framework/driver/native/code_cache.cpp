@@ -205,7 +205,8 @@ void CodeCache::move_landing(Block& block, const Block& to) {
     std::uint64_t& entry = context_->indirect_table[block.pc & (kIndirectEntries - 1)];
     std::int32_t distance = 0;
     std::memcpy(&distance, reinterpret_cast<void*>(block.landing_next), sizeof distance);
-    write_displacement(to.landing_next, block.landing_next + 4 + static_cast<std::uint64_t>(distance));
+    write_displacement(to.landing_next,
+                       block.landing_next + 4 + static_cast<std::uint64_t>(distance));
     at(block.landing).jump(to.landing);
     if (entry == block.landing) entry = to.landing;
     block.landing = to.landing;

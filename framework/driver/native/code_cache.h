@@ -23,11 +23,12 @@ struct Block {
     std::uint64_t end_pc = 0;         // behind its last instruction
     std::uint64_t entry = 0;          // translated address
     std::uint64_t entry_fetched = 0;  // the same behind the check of its first fetch
-    // Where indirect branches arrive: code that makes sure that they go to `pc`. 0 if there is none.
+    // Where indirect branches arrive: code that makes sure that they go to `pc`. 0 if there is
+    // none.
     std::uint64_t landing = 0;
-    std::uint64_t landing_jump = 0;   // displacement of its jump to `entry`; 0: it runs on into it
-    std::uint64_t landing_next = 0;   // displacement of its jump to the next of the same index
-    bool landed = false;              // the indirect table knows `landing`
+    std::uint64_t landing_jump = 0;  // displacement of its jump to `entry`; 0: it runs on into it
+    std::uint64_t landing_next = 0;  // displacement of its jump to the next of the same index
+    bool landed = false;             // the indirect table knows `landing`
     std::uint32_t unit = 0;
     std::uint32_t first_instr = 0;  // in the trace's instruction table
     std::uint32_t first_site = 0;

@@ -179,7 +179,8 @@ void note_register(Form& form, const ZydisDecodedInstruction& zydis,
                    const ZydisDecodedOperand& operand) {
     const std::uint8_t number = gpr_of(operand.reg.value);
     if (number >= 16) return;
-    const bool whole = operand.size >= 32 && !may_not_write(zydis) && operand.actions & ZYDIS_OPERAND_ACTION_WRITE &&
+    const bool whole = operand.size >= 32 && !may_not_write(zydis) &&
+                       operand.actions & ZYDIS_OPERAND_ACTION_WRITE &&
                        !(operand.actions & ZYDIS_OPERAND_ACTION_CONDWRITE);
     if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) form.writes |= bit(number);
     if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ || !whole) form.reads |= bit(number);
@@ -439,7 +440,8 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     form.special = special_of(zydis, operands);
     form.sets_fs_base = zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
     for (unsigned i = 0; i < zydis.operand_count; ++i) {
-        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) note_register(form, zydis, operands[i]);
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
+            note_register(form, zydis, operands[i]);
         if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(form, zydis, operands[i]);
     }
     note_flags(form, zydis, operands);

@@ -156,7 +156,7 @@ void Emitter::emit_fetch_check(Assembler& code, unsigned instr, unsigned positio
 void Emitter::emit_fetch_record(std::uint64_t pc, std::uint32_t site, unsigned position) {
     const bool cached = scratch_.cached_cursor() != kNoGpr;
     const unsigned idle = scratch_.idle(position);
-    const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()}
+    const unsigned cursor = cached           ? unsigned{scratch_.cached_cursor()}
                             : idle != kNoGpr ? idle
                                              : unsigned{RCX};
     const bool saves = !cached && idle == kNoGpr;
