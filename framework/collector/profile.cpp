@@ -20,14 +20,24 @@ namespace {
 constexpr std::string_view kUnknown = "???";
 constexpr std::string_view kAnonymous = "[anonymous]";  // code that no file holds
 
-// One row of the database, with its place in the program.
+// One row of the database.
 struct Entry {
-    std::uint32_t object;   // index in the header; at first the mapping's
-    std::uint64_t address;  // link-time address in the object; at first in the process
+    std::uint64_t address;  // link-time address in the object
+    std::uint32_t object;   // index in the header
     std::uint32_t row;
+};
+
+// Entries that follow one another by address and stem from one source line.
+struct Part {
     std::string_view file = kUnknown, function = kUnknown;
     std::uint32_t line = 0;
+    std::span<const Entry> entries;
 };
+
+template <typename Place>  // a part or a symbolizer's frame
+auto position(const Place& place) {
+    return std::tie(place.file, place.function, place.line);
+}
 
 class ProfileBuilder {
   public:
@@ -37,12 +47,13 @@ class ProfileBuilder {
     void write(const std::string& path) {
         collect();
         find_source_positions();
-        sort_by_position();
+        // Those of one line stay in the order of their addresses.
+        std::stable_sort(parts_.begin(), parts_.end(),
+                         [](const Part& a, const Part& b) { return position(a) < position(b); });
         events::Writer writer(path, header_);
-        for (auto begin = entries_.cbegin(); begin != entries_.cend();) {
-            const auto end = std::find_if(begin, entries_.cend(), [&](const Entry& entry) {
-                return std::tie(entry.file, entry.function, entry.line) !=
-                       std::tie(begin->file, begin->function, begin->line);
+        for (auto begin = parts_.cbegin(); begin != parts_.cend();) {
+            const auto end = std::find_if(begin, parts_.cend(), [&](const Part& part) {
+                return position(part) != position(*begin);
             });
             write_line(writer, {begin, end});
             begin = end;
@@ -53,60 +64,34 @@ class ProfileBuilder {
   private:
     using Counts = std::vector<std::uint64_t>;
 
-    void sort_by_address() {
+    // The entries with counts, and the objects that have any, in the order of mapping.
+    void collect() {
+        const std::vector<SampleDatabase::Row> rows = profile_.samples->sorted_rows();
+        entries_.reserve(rows.size());
+        std::uint32_t mapping = kNoMapping;
+        std::uint64_t link_address_of_0 = 0;
+        std::optional<std::uint32_t> object;
+        for (const SampleDatabase::Row& row : rows) {
+            if (!has_counts(row.number)) continue;
+            if (!object || row.key.mapping != mapping) {
+                mapping = row.key.mapping;
+                link_address_of_0 = mapping == kNoMapping ? 0 : bias(mapping);
+                object = object_index(mapping);
+            }
+            entries_.push_back({row.key.pc + link_address_of_0, *object, row.number});
+        }
+        // By mapping so far: several can be of one file.
         const auto before = [](const Entry& a, const Entry& b) {
             return std::tie(a.object, a.address) < std::tie(b.object, b.address);
         };
-        // They mostly are from the time when they were sorted by mapping.
         if (!std::is_sorted(entries_.begin(), entries_.end(), before))
             std::sort(entries_.begin(), entries_.end(), before);
     }
 
-    // By file, function and line, then by address as they are. Neighbours mostly share their
-    // line, and are moved together: names take long to compare.
-    void sort_by_position() {
-        const auto position = [](const std::span<const Entry> entries) {
-            return std::tie(entries[0].file, entries[0].function, entries[0].line);
-        };
-        std::vector<std::span<const Entry>> parts;
-        for (const Entry& entry : entries_) {
-            const std::span only(&entry, 1);
-            if (!parts.empty() && position(parts.back()) == position(only))
-                parts.back() = {parts.back().data(), parts.back().size() + 1};
-            else
-                parts.push_back(only);
-        }
-        std::stable_sort(parts.begin(), parts.end(),
-                         [&](const auto& a, const auto& b) { return position(a) < position(b); });
-        std::vector<Entry> sorted;
-        sorted.reserve(entries_.size());
-        for (const auto& part : parts) sorted.insert(sorted.end(), part.begin(), part.end());
-        entries_ = std::move(sorted);
-    }
-
-    // The entries with counts, and the objects that have any, in the order of mapping.
-    void collect() {
-        const SampleDatabase& samples = *profile_.samples;
-        for (std::uint32_t row = 0; row < samples.rows(); ++row) {
-            const auto counts = samples.counts(row);
-            const bool any = std::any_of(profile_.columns.begin(), profile_.columns.end(),
-                                         [&](std::size_t column) { return counts[column] != 0; });
-            if (any) entries_.push_back({samples.key(row).mapping, samples.key(row).pc, row});
-        }
-        // Mappings first, objects then: several mappings can be of one file.
-        sort_by_address();
-        std::uint32_t mapping = kNoMapping;
-        std::uint64_t link_address_of_0 = 0;
-        std::optional<std::uint32_t> object;
-        for (Entry& entry : entries_) {
-            if (!object || entry.object != mapping) {
-                mapping = entry.object;
-                link_address_of_0 = mapping == kNoMapping ? 0 : bias(mapping);
-                object = object_index(mapping);
-            }
-            entry.object = *object;
-            entry.address += link_address_of_0;
-        }
+    bool has_counts(std::uint32_t row) const {
+        const auto counts = profile_.samples->counts(row);
+        return std::any_of(profile_.columns.begin(), profile_.columns.end(),
+                           [&](std::size_t column) { return counts[column] != 0; });
     }
 
     // What is added to an address of the process to get the object's link-time address.
@@ -131,46 +116,67 @@ class ProfileBuilder {
     }
 
     void find_source_positions() {
-        sort_by_address();
         std::vector<symbols::Request> requests;
-        std::vector<Entry*> firsts;  // of the requests' entries
-        for (Entry& entry : entries_) {
-            const std::string& path = header_.objects[entry.object].path;
-            if (path == kAnonymous) continue;
-            if (requests.empty() || requests.back().object_path != path) {
+        std::vector<std::span<const Entry>> asked;  // of the requests
+        for (auto begin = entries_.cbegin(); begin != entries_.cend();) {
+            const auto end = std::find_if(begin, entries_.cend(), [&](const Entry& entry) {
+                return entry.object != begin->object;
+            });
+            const std::string& path = header_.objects[begin->object].path;
+            if (path == kAnonymous) {
+                parts_.push_back({.entries = {begin, end}});
+            } else {
+                asked.emplace_back(begin, end);
                 requests.push_back({path, {}});
-                firsts.push_back(&entry);
+                requests.back().addresses.reserve(asked.back().size());
+                for (const Entry& entry : asked.back())
+                    requests.back().addresses.push_back(entry.address);
             }
-            requests.back().addresses.push_back(entry.address);
+            begin = end;
         }
         const auto locations = profile_.symbolizer->resolve(requests);
-        for (std::size_t object = 0; object < requests.size(); ++object) {
-            for (std::size_t i = 0; i < locations[object].size(); ++i) {
-                const symbols::Frame& frame = locations[object][i].frames[0];
-                Entry& entry = firsts[object][i];
-                std::tie(entry.file, entry.function, entry.line) =
-                    std::tie(frame.file, frame.function, frame.line);
+        for (std::size_t object = 0; object < requests.size(); ++object)
+            divide(asked[object], locations[object]);
+    }
+
+    void divide(std::span<const Entry> entries, std::span<const symbols::Location> locations) {
+        const symbols::Frame* last = nullptr;
+        for (std::size_t i = 0; i < entries.size(); ++i) {
+            const symbols::Frame* frame = locations[i].frames.data();
+            const bool goes_on = last && (frame == last || position(*frame) == position(*last));
+            last = frame;
+            if (goes_on) {
+                Part& part = parts_.back();
+                part.entries = {part.entries.data(), part.entries.size() + 1};
+            } else {
+                parts_.push_back(
+                    {frame->file, frame->function, frame->line, entries.subspan(i, 1)});
             }
         }
     }
 
     // The counts of all entries of one line, then those of each instruction.
-    void write_line(events::Writer& writer, std::span<const Entry> entries) {
+    void write_line(events::Writer& writer, std::span<const Part> parts) {
         std::fill(counts_.begin(), counts_.end(), 0);
-        for (const Entry& entry : entries) add_counts(entry);
-        writer.location(entries[0].file, entries[0].function);
-        writer.line(entries[0].line, counts_);
+        for (const Part& part : parts)
+            for (const Entry& entry : part.entries) add_counts(entry);
+        writer.location(parts[0].file, parts[0].function);
+        writer.line(parts[0].line, counts_);
         if (!profile_.dump_instructions) return;
+        for (const Part& part : parts) write_instructions(writer, part.entries);
+    }
+
+    void write_instructions(events::Writer& writer, std::span<const Entry> entries) {
         for (std::size_t i = 0; i < entries.size(); ++i) {
             // The same instruction can have been mapped more than once.
-            const bool first = i == 0 || entries[i].address != entries[i - 1].address ||
-                               entries[i].object != entries[i - 1].object;
-            if (first) std::fill(counts_.begin(), counts_.end(), 0);
+            const auto same = [&](std::size_t other) {
+                return entries[i].address == entries[other].address &&
+                       entries[i].object == entries[other].object;
+            };
+            if (i == 0 || !same(i - 1)) std::fill(counts_.begin(), counts_.end(), 0);
             add_counts(entries[i]);
-            const bool last = i + 1 == entries.size() ||
-                              entries[i].address != entries[i + 1].address ||
-                              entries[i].object != entries[i + 1].object;
-            if (last) writer.instruction(entries[i].object, entries[i].address, counts_);
+            if (i + 1 == entries.size() || !same(i + 1))
+                writer.instruction(entries[i].object, entries[i].address, counts_);
         }
     }
 
@@ -181,7 +187,8 @@ class ProfileBuilder {
 
     const Profile& profile_;
     events::Header header_;
-    std::vector<Entry> entries_;
+    std::vector<Entry> entries_;  // by object, then by address
+    std::vector<Part> parts_;
     Counts counts_;
 };
 

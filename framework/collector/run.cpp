@@ -345,9 +345,11 @@ void Run::for_each_profiler(const Call& call) {
     for (std::size_t i = 0; i < profilers_.size(); ++i) {
         if (profilers_[i]->lost()) continue;
         const std::size_t first = columns_.first(i);
-        call(*profilers_[i], [&, first](const vsample_t& sample) {
-            samples_.add({sample.pc, reader_.addresses().find(sample.pc)}, first + sample.event,
-                         sample.weight);
+        // Of the last sample: profilers emit those of one instruction one after the other.
+        SampleDatabase::Key key{0, reader_.addresses().find(0)};
+        call(*profilers_[i], [&, first, key](const vsample_t& sample) mutable {
+            if (sample.pc != key.pc) key = {sample.pc, reader_.addresses().find(sample.pc)};
+            samples_.add(key, first + sample.event, sample.weight);
         });
     }
 }

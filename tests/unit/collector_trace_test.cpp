@@ -4,6 +4,7 @@
 #include "framework/support/error.h"
 
 #include <doctest/doctest.h>
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -134,9 +135,14 @@ TEST_CASE("counts are kept by address and mapping") {
         expected[{pc, mapping}] += static_cast<std::uint64_t>(i);
     }
     REQUIRE(database.rows() == expected.size());
+    const std::vector<SampleDatabase::Row> rows = database.sorted_rows();
+    REQUIRE(rows.size() == expected.size());
+    const auto by_mapping = [](const auto& a, const auto& b) {
+        return std::pair(a.key.mapping, a.key.pc) < std::pair(b.key.mapping, b.key.pc);
+    };
+    CHECK(std::is_sorted(rows.begin(), rows.end(), by_mapping));
     bool good = true;
-    for (std::size_t row = 0; row < database.rows(); ++row) {
-        const auto& key = database.key(row);
+    for (const auto& [key, row] : rows) {
         good &= database.counts(row)[0] == 0;
         good &= database.counts(row)[1] == expected[{key.pc, key.mapping}];
     }
