@@ -271,8 +271,10 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
     for (unsigned i = block.first; i < block.first + block.count; ++i) {
         // The check of the first instruction's fetch stands before the block: some ways into it
         // skip that.
-        if (fetches && i != block.first && crosses_line(plan, block, i))
+        if (fetches && i != block.first && crosses_line(plan, block, i)) {
             place_fetch(plan, i, earliest);
+            group.open = false;
+        }
         if (!references) continue;
         const Form& form = *plan.instructions[i].form;
         if (form.special != Special::kNone) {
