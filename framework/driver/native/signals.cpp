@@ -150,8 +150,14 @@ void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
         process_.refuse("internal error: signal " + std::to_string(number) +
                         " in the driver itself, target pc " + std::to_string(process_.context->pc));
     }
+    const std::uint64_t waiting = ~synchronous_mask() | (pending_ ? mask_of(number) : 0);
+    std::memcpy(&interrupted->uc_sigmask, &waiting, sizeof waiting);
+    if (pending_) {
+        // One that was sent, not a fault: the kernel keeps it until there is a place for it.
+        syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), number, info);
+        return;
+    }
     note(number, info);
-    std::memset(&interrupted->uc_sigmask, 0xff, 8);
     const Unit* unit = translated ? process_.cache.unit_at(host_pc) : entering_;
     if (unit != nullptr) {
         process_.cache.divert(*unit);
@@ -194,15 +200,20 @@ bool Signals::note_fault(int number, const siginfo_t* info, ucontext_t* interrup
         } else if (reg == state.scratch.cursor) {
             process_.trace.set_cursor(static_cast<std::uint64_t>(gregs[kGregs[reg]]));
         }
+    // Behind a signal that waits, the instruction will be executed again.
+    const bool again = pending_ != 0;
+    const std::uint32_t executed = state.executed - (again ? 1 : 0);
     const trace_block_t block = process_.trace.block(state.block);
-    if (state.executed != block.instr_count || !state.counted)
-        process_.trace.partial(state.block, state.executed, state.counted);
-    context.pc = state.pc + behind;
+    if (executed != block.instr_count || !state.counted)
+        process_.trace.partial(state.block, executed, state.counted);
+    context.pc = state.pc + (again ? 0 : behind);
     context.exit_id = kFault;
-    note(number, info);
-    fault_ = true;
-    fault_error_ = static_cast<std::uint64_t>(gregs[REG_ERR]);
-    fault_trap_ = static_cast<std::uint64_t>(gregs[REG_TRAPNO]);
+    if (!again) {
+        note(number, info);
+        fault_ = true;
+        fault_error_ = static_cast<std::uint64_t>(gregs[REG_ERR]);
+        fault_trap_ = static_cast<std::uint64_t>(gregs[REG_TRAPNO]);
+    }
     // The way out that translated code itself takes: it puts the registers into the context.
     gregs[REG_RIP] = static_cast<greg_t>(context.exit_glue);
     std::memset(&interrupted->uc_sigmask, 0xff, 8);

@@ -2,7 +2,9 @@
 //
 // The driver's handlers only note a signal and make translated code come back soon; it is
 // delivered between two basic blocks, when all target state is in the context. From its arrival
-// until then every signal is blocked, so one place to note it is enough.
+// until then every signal is blocked, so one place to note it is enough; but for faults, by which
+// translated code asks for the next buffer. A fault of the target while another signal waits makes
+// way for that one, and happens again behind it.
 #pragma once
 
 #include "framework/driver/native/context.h"
