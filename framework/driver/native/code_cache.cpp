@@ -176,6 +176,7 @@ void CodeCache::add_landing(Block& block) {
     if (block.landed) return;
     if (block.landing == 0) emit_landing(block);
     std::uint64_t& entry = context_->indirect_table[block.pc & (kIndirectEntries - 1)];
+    block.landing_after = entry;
     write_displacement(block.landing_next, entry);
     entry = block.landing;
     block.landed = true;
@@ -192,6 +193,7 @@ void CodeCache::emit_landing(Block& block) {
     code.u8(10 + 4 + 5);
     code.move_imm64(RAX, block.pc);
     code.lea(RCX, Address{RCX, RAX, 1, 0});
+    block.landing_after = indirect_miss_;
     block.landing_next = code.jump(indirect_miss_);
     code.load_context(RCX, offsetof(Context, indirect_rcx));
     code.load_context(RAX, offsetof(Context, indirect_rax));
@@ -201,12 +203,13 @@ void CodeCache::emit_landing(Block& block) {
 
 // The landing of `block` goes on where `to` is.
 void CodeCache::move_landing(Block& block, const Block& to) {
-    if (block.landing_jump != 0) return write_displacement(block.landing_jump, to.entry);
+    if (block.landing_jump != 0) {
+        write_displacement(block.landing_jump, to.entry);
+        write_displacement(block.landing_next, block.landing_after);
+        return;
+    }
     std::uint64_t& entry = context_->indirect_table[block.pc & (kIndirectEntries - 1)];
-    std::int32_t distance = 0;
-    std::memcpy(&distance, reinterpret_cast<void*>(block.landing_next), sizeof distance);
-    write_displacement(to.landing_next,
-                       block.landing_next + 4 + static_cast<std::uint64_t>(distance));
+    write_displacement(to.landing_next, block.landing_after);
     at(block.landing).jump(to.landing);
     if (entry == block.landing) entry = to.landing;
     block.landing = to.landing;
@@ -224,7 +227,29 @@ Unit* CodeCache::unit_at(std::uint64_t host_pc) {
     return &*std::prev(after);
 }
 
+Unit* CodeCache::unit_behind(std::uint64_t host_pc, std::uint64_t sp) {
+    // The stub leaves the stack as its call did: the return address is on top.
+    if (host_pc >= reference_stub_ && host_pc < cold_start_)
+        std::memcpy(&host_pc, reinterpret_cast<const void*>(sp), sizeof host_pc);
+    Unit* unit = unit_at(host_pc);
+    const bool inside = unit != nullptr &&
+                        (host_pc < unit->hot_end || host_pc >= unit->cold_begin) &&
+                        host_pc < unit->cold_end;
+    if (inside) return unit;
+    // In a landing of its own, behind whichever unit was the last then.
+    const auto block = std::find_if(blocks_.begin(), blocks_.end(), [=](const Block& candidate) {
+        return candidate.landing_jump != 0 && host_pc >= candidate.landing &&
+               host_pc < candidate.landing_jump + 4;
+    });
+    return block == blocks_.end() ? unit : &units_[block->unit];
+}
+
 void CodeCache::divert(const Unit& unit) {
+    // A landing leads to other units, too.
+    for (std::uint32_t i = 0; i < unit.block_count; ++i) {
+        const Block& block = blocks_[unit.first_block + i];
+        if (block.landing != 0) write_displacement(block.landing_next, indirect_miss_);
+    }
     for (std::uint32_t i = 0; i < unit.exit_count; ++i) {
         const Exit& exit = exits_[unit.first_exit + i];
         if (exit.kind == ExitKind::kDirect) write_displacement(exit.site, exit.stub);
@@ -233,6 +258,10 @@ void CodeCache::divert(const Unit& unit) {
 }
 
 void CodeCache::restore(const Unit& unit) {
+    for (std::uint32_t i = 0; i < unit.block_count; ++i) {
+        const Block& block = blocks_[unit.first_block + i];
+        if (block.landing != 0) write_displacement(block.landing_next, block.landing_after);
+    }
     for (std::uint32_t i = 0; i < unit.exit_count; ++i) {
         const Exit& exit = exits_[unit.first_exit + i];
         if (exit.kind == ExitKind::kDirect) write_displacement(exit.site, exit.linked);

@@ -26,9 +26,10 @@ struct Block {
     // Where indirect branches arrive: code that makes sure that they go to `pc`. 0 if there is
     // none.
     std::uint64_t landing = 0;
-    std::uint64_t landing_jump = 0;  // displacement of its jump to `entry`; 0: it runs on into it
-    std::uint64_t landing_next = 0;  // displacement of its jump to the next of the same index
-    bool landed = false;             // the indirect table knows `landing`
+    std::uint64_t landing_jump = 0;   // displacement of its jump to `entry`; 0: it runs on into it
+    std::uint64_t landing_next = 0;   // displacement of its jump to the next of the same index
+    std::uint64_t landing_after = 0;  // where that jump goes, unless the unit is diverted
+    bool landed = false;              // the indirect table knows `landing`
     std::uint32_t unit = 0;
     std::uint32_t first_instr = 0;  // in the trace's instruction table
     std::uint32_t first_site = 0;
@@ -110,6 +111,9 @@ class CodeCache {
 
     // The unit whose code contains the host address, or nullptr.
     Unit* unit_at(std::uint64_t host_pc);
+    // The unit that is executing, or about to, when the program is at the host address with this
+    // stack pointer; nullptr if that is on its way to the driver.
+    Unit* unit_behind(std::uint64_t host_pc, std::uint64_t sp);
     bool contains(std::uint64_t host_pc) const { return host_pc - base_ < size_; }
     // Makes every way out of the unit lead to the driver, and back. Async-signal-safe.
     void divert(const Unit& unit);

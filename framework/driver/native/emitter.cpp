@@ -69,6 +69,7 @@ void Emitter::emit_block(unsigned index) {
 // As CodeCache's landings, but it may change flags that are dead.
 void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
     record.landing = hot_.address;
+    record.landing_after = cache_.indirect_miss();
     hot_.load_address(RAX, block.pc);
     if (plan_.flags_live[block.first] == 0) {
         hot_.registers(0x39, RCX, RAX);  // cmp rcx, rax

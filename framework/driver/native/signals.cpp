@@ -158,7 +158,8 @@ void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
         return;
     }
     note(number, info);
-    const Unit* unit = translated ? process_.cache.unit_at(host_pc) : entering_;
+    const auto sp = static_cast<std::uint64_t>(interrupted->uc_mcontext.gregs[REG_RSP]);
+    const Unit* unit = translated ? process_.cache.unit_behind(host_pc, sp) : entering_;
     if (unit != nullptr) {
         process_.cache.divert(*unit);
         diverted_ = unit;
