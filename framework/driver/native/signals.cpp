@@ -201,6 +201,8 @@ bool Signals::note_fault(int number, const siginfo_t* info, ucontext_t* interrup
         } else if (reg == state.scratch.cursor) {
             process_.trace.set_cursor(static_cast<std::uint64_t>(gregs[kGregs[reg]]));
         }
+    // The push of the return address found no stack.
+    if (state.rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
     // Behind a signal that waits, the instruction will be executed again.
     const bool again = pending_ != 0;
     const std::uint32_t executed = state.executed - (again ? 1 : 0);

@@ -130,6 +130,8 @@ FaultState Translator::recover(std::uint64_t host_pc) {
                      state.block = first.id + block;
                      state.executed = instr - plan.blocks[block].first + 1U;
                      state.counted = counted;
+                     state.rcx_is_target =
+                         plan.instructions[instr].form->flow == Flow::kCallIndirect;
                  });
     return state;
 }

@@ -17,6 +17,7 @@ struct FaultState {
     std::uint32_t block = 0;     // in the trace's block table
     std::uint32_t executed = 0;  // instructions of the block, the faulting one included
     bool counted = false;        // whether the block's counter has been incremented
+    bool rcx_is_target = false;  // the target's rcx is in Context::indirect_rcx
 };
 
 class Translator {
