@@ -30,6 +30,10 @@ bool is_legacy_prefix(std::uint8_t byte) {
     }
 }
 
+bool is_rex(std::uint8_t byte) {
+    return (byte & 0xf0) == 0x40;
+}
+
 bool one_byte_map_has_modrm(std::uint8_t op) {
     if (op < 0x40) return (op & 7) < 4;
     if (op >= 0x80 && op <= 0x8f) return true;
@@ -95,12 +99,14 @@ bool two_byte_map_has_modrm(std::uint8_t op) {
 constexpr std::size_t kMaxKeyBytes = 14;
 
 // Number of bytes up to the SIB byte (or what comes last before it), 0 if they cannot serve as a
-// key: too many prefixes, too few bytes, 3DNow! (whose opcode is behind), or XOP.
+// key: too many prefixes, one behind REX (which makes REX void), too few bytes, 3DNow! (whose
+// opcode is behind), or XOP.
 std::size_t form_bytes(std::span<const std::uint8_t> code) {
     std::size_t i = 0;
     while (i < code.size() && is_legacy_prefix(code[i])) ++i;
-    if (i < code.size() && (code[i] & 0xf0) == 0x40) ++i;
+    if (i < code.size() && is_rex(code[i])) ++i;
     if (i + 6 > code.size() || i > 6) return 0;
+    if (is_rex(code[i]) || is_legacy_prefix(code[i])) return 0;
     bool modrm = true;
     if (code[i] == 0x0f) {
         const std::uint8_t op = code[++i];
@@ -162,13 +168,16 @@ void note_read(Form& form, ZydisRegister reg) {
 }
 
 // Instructions that leave their destination as it was: rdssp without shadow stacks (SDM volume 2),
-// bit scans of 0 on all processors so far.
+// bit scans of 0 on all processors so far, and what processors without BMI1 and LZCNT take for bit
+// scans.
 bool may_not_write(const ZydisDecodedInstruction& zydis) {
     switch (zydis.mnemonic) {
         case ZYDIS_MNEMONIC_RDSSPD:
         case ZYDIS_MNEMONIC_RDSSPQ:
         case ZYDIS_MNEMONIC_BSF:
         case ZYDIS_MNEMONIC_BSR:
+        case ZYDIS_MNEMONIC_TZCNT:
+        case ZYDIS_MNEMONIC_LZCNT:
             return true;
         default:
             return false;
