@@ -1,0 +1,337 @@
+// Translated code as data: which jump goes where, and what of it changes when.
+#include "framework/driver/native/code_cache.h"
+
+#include "tests/unit/driver_parts.h"
+
+#include <algorithm>
+#include <random>
+
+using namespace assay;
+using namespace assay::native;
+
+namespace {
+
+// Where the jump with this displacement goes.
+std::uint64_t target_of(std::uint64_t site) {
+    std::int32_t distance;
+    std::memcpy(&distance, reinterpret_cast<const void*>(site), sizeof distance);
+    return site + 4 + static_cast<std::uint64_t>(std::int64_t{distance});
+}
+
+std::uint64_t& indirect_entry(const DriverParts& parts, std::uint64_t pc) {
+    return parts.context->indirect_table[pc % kIndirectEntries];
+}
+
+// The unit's exit to `pc`.
+std::uint32_t exit_to(DriverParts& parts, const Unit& unit, std::uint64_t pc) {
+    for (std::uint32_t i = unit.first_exit; i < unit.first_exit + unit.exit_count; ++i)
+        if (parts.cache.exits()[i].kind == ExitKind::kDirect && parts.cache.exits()[i].target == pc)
+            return i;
+    FAIL("no exit goes there");
+    return kNoExit;
+}
+
+Unit& unit_of(DriverParts& parts, std::uint64_t pc) {
+    Block* block = parts.cache.find(pc);
+    REQUIRE(block != nullptr);
+    return parts.cache.units()[block->unit];
+}
+
+// A loop with a load that may miss, and what comes behind it:
+//      0x00  mov rax, [rdi + rcx * 8]
+//      0x04  add rcx, rax
+//      0x07  dec rsi
+//      0x0a  jnz 0x00
+//      0x0c  jmp 0x200
+std::uint64_t loop(DriverParts& parts) {
+    return parts.code(0, {{"mov rax, [rdi + rcx * 8]", {0x48, 0x8b, 0x04, 0xcf}},
+                          {"add rcx, rax", {0x48, 0x01, 0xc1}},
+                          {"dec rsi", {0x48, 0xff, 0xce}},
+                          {"jnz to the loop", {0x75, 0xf4}},
+                          {"jmp 0x200", {0xe9, 0xef, 1, 0, 0}}});
+}
+
+// Fills one buffer with misses of the site, as the program would, and gives it away.
+void fill_buffer(DriverParts& parts, std::uint32_t site) {
+    for (std::uint32_t i = 0; i < trace::kRecordsPerBuffer; ++i)
+        parts.trace.append(0x1000 + i * 64ULL, site);
+    parts.trace.next_buffer();
+}
+
+}  // namespace
+
+TEST_CASE("blocks are found, however many there are") {
+    DriverParts parts;
+    std::mt19937_64 generator(5);
+    std::vector<std::uint64_t> pcs;
+    for (unsigned i = 0; i < 100000; ++i) {
+        Block block;
+        block.pc = generator() | 1;
+        pcs.push_back(block.pc);
+        parts.cache.blocks().push_back(block);
+        parts.cache.enter_block(i);
+    }
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < pcs.size(); ++i) {
+        const Block* block = parts.cache.find(pcs[i]);
+        if (block == nullptr || block->pc != pcs[i]) ++wrong;
+        if (parts.cache.find(pcs[i] - 1) != nullptr) ++wrong;
+    }
+    CHECK(wrong == 0);
+    parts.cache.flush();
+    CHECK(parts.cache.find(pcs[0]) == nullptr);
+    CHECK(parts.cache.generation() == 1);
+}
+
+TEST_CASE("tags of lines are equal only for equal lines") {
+    DriverParts parts;
+    const std::uint64_t region = std::uint64_t{1} << 24;
+    const std::uint64_t lines[] = {0, 1, region, region + 1, 77 * region, (1ULL << 40) - 1};
+    for (const std::uint64_t a : lines)
+        for (const std::uint64_t b : lines)
+            CHECK((parts.cache.line_tag(a) == parts.cache.line_tag(b)) == (a == b));
+    // The filter's tables are 0 in the beginning.
+    for (const std::uint64_t line : lines) CHECK(parts.cache.line_tag(line) != 0);
+}
+
+TEST_CASE("code fetches the lines that it lies in") {
+    const DriverParts parts;  // lines of 64 bytes, 64 sets
+    const CodeCache& cache = parts.cache;
+    CHECK(cache.has_fetched(0x1000, 0x1010, 0x1030, 4));
+    CHECK_FALSE(cache.has_fetched(0x1000, 0x1010, 0x103e, 4));
+    CHECK(cache.has_fetched(0x1000, 0x1041, 0x103e, 4));
+    CHECK_FALSE(cache.has_fetched(0x1000, 0x1040, 0x1040, 1));
+    CHECK_FALSE(cache.has_fetched(0x1040, 0x1080, 0x1000, 1));
+    // So long that its last lines took the place of its first.
+    CHECK(cache.has_fetched(0x1000, 0x2000, 0x1000, 1));
+    CHECK_FALSE(cache.has_fetched(0x1000, 0x2001, 0x1000, 1));
+}
+
+// --- Links.
+
+TEST_CASE("a jump goes to the driver until its target is translated and linked") {
+    DriverParts parts;
+    const std::uint64_t pc = loop(parts), next = parts.code(0x200, {{"invalid", {0x06}}});
+    REQUIRE(parts.translator.translate(pc, false) != nullptr);
+    const std::uint32_t exit = exit_to(parts, unit_of(parts, pc), next);
+    CHECK(target_of(parts.cache.exits()[exit].site) == parts.cache.exits()[exit].stub);
+
+    parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+    Block* target = parts.translator.translate(next, false);
+    REQUIRE(target != nullptr);
+    CHECK(target->linked_from == kNoExit);
+    parts.cache.link(exit, *target);
+    // That line has not been fetched: the check before the block is not passed over.
+    CHECK(target_of(parts.cache.exits()[exit].site) == target->entry);
+    CHECK(target->linked_from == exit);
+    parts.cache.link(exit, *target);
+    CHECK(parts.cache.exits()[exit].next_linked == kNoExit);
+}
+
+TEST_CASE("a jump to known code is linked at once, behind the fetch of a line just fetched") {
+    DriverParts parts;
+    const std::uint64_t pc = loop(parts);
+    parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+    Block* block = parts.translator.translate(pc, false);
+    REQUIRE(block != nullptr);
+    const std::uint32_t back = exit_to(parts, unit_of(parts, pc), pc);
+    CHECK(block->entry_fetched != block->entry);
+    CHECK(target_of(parts.cache.exits()[back].site) == block->entry_fetched);
+}
+
+TEST_CASE("a diverted unit leads to the driver, a restored one where it did") {
+    DriverParts parts;
+    const std::uint64_t pc = loop(parts);
+    const std::uint64_t next = parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+    REQUIRE(parts.translator.translate(pc, false) != nullptr);
+    const Unit& unit = unit_of(parts, pc);
+    REQUIRE(unit.indirect_jump != 0);
+    parts.cache.add_landing(*parts.cache.find(next));
+    const std::vector<std::uint8_t> before(reinterpret_cast<std::uint8_t*>(unit.hot_begin),
+                                           reinterpret_cast<std::uint8_t*>(unit.hot_end));
+    parts.cache.divert(unit);
+    for (std::uint32_t i = unit.first_exit; i < unit.first_exit + unit.exit_count; ++i) {
+        const Exit& exit = parts.cache.exits()[i];
+        CHECK(target_of(exit.site) == exit.stub);
+    }
+    CHECK(*reinterpret_cast<const std::uint8_t*>(unit.indirect_jump) == 0xe9);
+    CHECK(target_of(unit.indirect_jump + 1) == parts.cache.indirect_miss());
+    parts.cache.restore(unit);
+    CHECK(std::equal(before.begin(), before.end(),
+                     reinterpret_cast<const std::uint8_t*>(unit.hot_begin)));
+}
+
+// --- Landings.
+
+TEST_CASE("branches of one table index find their landings one behind the other") {
+    DriverParts parts;
+    // Known before an indirect branch goes there, and translated because one does.
+    for (const bool by_branch : {false, true}) {
+        CAPTURE(by_branch);
+        parts.translator.flush();
+        std::uint64_t landing = parts.cache.indirect_miss();
+        for (std::uint64_t i = 0; i < 3; ++i) {
+            const std::uint64_t pc =
+                parts.code(i * kIndirectEntries, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+            Block* block = parts.translator.translate(pc, by_branch);
+            REQUIRE(block != nullptr);
+            CHECK((block->landing != 0) == by_branch);
+            parts.cache.add_landing(*block);
+            parts.cache.add_landing(*block);
+            CHECK(indirect_entry(parts, pc) == block->landing);
+            CHECK(target_of(block->landing_next) == landing);
+            landing = block->landing;
+        }
+        CHECK(indirect_entry(parts, parts.start + 1) == parts.cache.indirect_miss());
+    }
+}
+
+TEST_CASE("a landing of a diverted unit leads to no other unit") {
+    DriverParts parts;
+    for (const bool by_branch : {false, true}) {
+        CAPTURE(by_branch);
+        parts.translator.flush();
+        const std::uint64_t first = parts.code(0, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+        const std::uint64_t second =
+            parts.code(kIndirectEntries, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+        for (const std::uint64_t pc : {first, second})
+            parts.cache.add_landing(*parts.translator.translate(pc, by_branch));
+        const Block& block = *parts.cache.find(second);
+        parts.cache.divert(unit_of(parts, second));
+        CHECK(target_of(block.landing_next) == parts.cache.indirect_miss());
+        parts.cache.restore(unit_of(parts, second));
+        CHECK(target_of(block.landing_next) == parts.cache.find(first)->landing);
+    }
+}
+
+TEST_CASE("the unit that runs is found from every place in translated code") {
+    DriverParts parts;
+    const std::uint64_t pc = loop(parts);
+    const std::uint64_t next = parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+    const std::uint64_t other = parts.code(0x300, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+    parts.translator.translate(next, false);
+    parts.translator.translate(pc, false);
+    parts.cache.add_landing(*parts.cache.find(next));  // behind the loop's unit
+    parts.translator.translate(other, true);
+    for (const std::uint64_t which : {pc, next, other}) {
+        Unit& unit = unit_of(parts, which);
+        for (const std::uint64_t host :
+             {unit.hot_begin, unit.hot_end - 1, unit.cold_begin, unit.cold_end - 1}) {
+            CHECK(parts.cache.unit_behind(host, 0) == &unit);
+            // In the subroutine, by its return address.
+            const std::uint64_t stack[1] = {host};
+            CHECK(parts.cache.unit_behind(parts.cache.reference_stub(),
+                                          reinterpret_cast<std::uint64_t>(stack)) == &unit);
+        }
+    }
+    const Block& landed = *parts.cache.find(next);
+    for (const std::uint64_t host : {landed.landing, landed.landing_jump - 1})
+        CHECK(parts.cache.unit_behind(host, 0) == &unit_of(parts, next));
+    CHECK(parts.cache.unit_behind(parts.cache.indirect_miss(), 0) == nullptr);
+    CHECK(parts.cache.unit_behind(pc, 0) == nullptr);
+}
+
+// --- Translating again.
+
+TEST_CASE("a unit whose loads miss often is replaced, and everything leads to the new one") {
+    DriverParts parts;
+    const std::uint64_t pc = loop(parts);
+    const std::uint64_t next = parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+    for (const bool by_branch : {false, true}) {
+        CAPTURE(by_branch);
+        parts.translator.flush();
+        Block* block = parts.translator.translate(pc, by_branch);
+        REQUIRE(block != nullptr);
+        parts.cache.add_landing(*block);
+        const std::uint64_t from =
+            parts.code(0x400, {{"jmp to the loop", {0xe9, 0xfb, 0xfb, 0xff, 0xff}}});
+        parts.translator.translate(from, false);
+        block = parts.cache.find(pc);
+        const Unit old = unit_of(parts, pc);
+        const Block before = *block;
+        const std::uint32_t back = exit_to(parts, old, pc);
+        const Exit exit_before = parts.cache.exits()[back];
+
+        std::uint32_t site = block->first_site;
+        while (parts.trace.is_fetch(site)) ++site;
+        fill_buffer(parts, site);
+        const std::size_t units = parts.cache.units().size();
+        parts.translator.adapt();
+        REQUIRE(parts.cache.units().size() == units + 1);
+        const Unit& unit = unit_of(parts, pc);
+        REQUIRE(parts.cache.often_missed(unit).size() == 1);
+        CHECK(parts.cache.often_missed(unit)[0] == site);
+        CHECK(&unit == &parts.cache.units().back());
+        CHECK(block->entry >= unit.hot_begin);
+        CHECK(block->entry < unit.hot_end);
+        CHECK(parts.cache.unit_at(block->entry) == &unit);
+        // Its own jump back, another unit's jump, and indirect branches.
+        CHECK(target_of(parts.cache.exits()[back].site) == block->entry_fetched);
+        CHECK(parts.cache.exits()[back].site != exit_before.site);
+        const std::uint32_t into = exit_to(parts, unit_of(parts, from), pc);
+        CHECK(target_of(parts.cache.exits()[into].site) == block->entry);
+        if (by_branch) {
+            CHECK(indirect_entry(parts, pc) == block->landing);
+            CHECK(block->landing == unit.hot_begin);
+            // The old landing may still be behind another one.
+            CHECK(target_of(before.landing + 1) == block->landing);
+        } else {
+            CHECK(indirect_entry(parts, pc) == before.landing);
+            CHECK(target_of(block->landing_jump) == block->entry);
+        }
+        // Whoever executes the old code leaves it at its next jump.
+        CHECK(target_of(exit_before.site) == exit_before.stub);
+        CHECK(parts.cache.find(next) != nullptr);
+        // What is known already changes nothing.
+        fill_buffer(parts, site);
+        parts.translator.adapt();
+        CHECK(parts.cache.units().size() == units + 1);
+    }
+}
+
+TEST_CASE("every translated instruction is recognised, before and after translating again") {
+    DriverParts parts;
+    const std::uint64_t pc = loop(parts);
+    parts.code(0x200, {{"push rax", {0x50}}, {"call [rax]", {0xff, 0x10}}});
+    Block* block = parts.translator.translate(pc, true);
+    REQUIRE(block != nullptr);
+    std::uint32_t site = block->first_site;
+    while (parts.trace.is_fetch(site)) ++site;
+    const Unit old = unit_of(parts, pc);
+    fill_buffer(parts, site);
+    parts.translator.adapt();
+    const Unit replaced = unit_of(parts, pc);
+    REQUIRE(replaced.hot_begin != old.hot_begin);
+    const std::vector<std::uint64_t> expected = {
+        pc, pc + 4, pc + 7, pc + 10, pc + 12, parts.start + 0x200, parts.start + 0x201};
+    for (const Unit& unit : {old, replaced}) {
+        std::vector<std::uint64_t> found;
+        for (std::uint64_t host = unit.hot_begin; host < unit.hot_end; ++host) {
+            const FaultState state = parts.translator.recover(host);
+            if (!state.known || (!found.empty() && found.back() == state.pc)) continue;
+            found.push_back(state.pc);
+            CHECK(state.rcx_is_target == (state.pc == parts.start + 0x201));
+        }
+        CHECK(found == expected);
+        CHECK_FALSE(parts.translator.recover(unit.cold_begin).known);
+    }
+    CHECK_FALSE(parts.translator.recover(pc).known);
+}
+
+TEST_CASE("a flush forgets everything") {
+    DriverParts parts;
+    const std::uint64_t pc = loop(parts);
+    const std::uint64_t hot = parts.cache.hot, cold = parts.cache.cold;
+    parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+    Block* block = parts.translator.translate(pc, true);
+    REQUIRE(block != nullptr);
+    parts.cache.add_landing(*block);
+    CHECK(parts.cache.hot > hot);
+    parts.translator.flush();
+    CHECK(parts.cache.find(pc) == nullptr);
+    CHECK(parts.cache.unit_at(hot) == nullptr);
+    CHECK(indirect_entry(parts, pc) == parts.cache.indirect_miss());
+    CHECK(parts.cache.hot == hot);
+    CHECK(parts.cache.cold == cold);
+    CHECK_FALSE(parts.cache.nearly_full());
+}
