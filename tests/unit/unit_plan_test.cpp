@@ -229,6 +229,16 @@ TEST_CASE("no group extends over a special instruction") {
     CHECK(items(unit, ItemKind::kSpecial).size() == 1);
 }
 
+TEST_CASE("no group extends over a fetch") {
+    DriverParts parts;
+    const std::uint64_t pc =
+        parts.code(0x38, {{"mov rax, [rdi]", {0x48, 0x8b, 0x07}},
+                          {"mov rcx, 0x12345", {0x48, 0xc7, 0xc1, 0x45, 0x23, 0x01, 0x00}},
+                          {"mov rcx, [rdi + 8]", {0x48, 0x8b, 0x4f, 0x08}},
+                          {"jmp rax", {0xff, 0xe0}}});
+    CHECK(groups(plan(parts, pc)) == Sizes{1, 1});
+}
+
 TEST_CASE("without a filter every reference stands for itself") {
     DriverParts parts({trace::kCaptureReferences, {64, 0}, {0, 0}});
     CHECK(groups(plan(parts, {{"mov rax, [rdi]", {0x48, 0x8b, 0x07}},
