@@ -92,7 +92,7 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
     int status = 0;
     if (!call("vp_init", [&] { status = table_.vp_init ? table_.vp_init(&host_) : 0; })) return;
     if (status < 0) failed("vp_init");
-    if (call("vp_name", [this] { read_tables(); })) check_names();
+    if (read_tables()) check_names();
 }
 
 Profiler::~Profiler() {
@@ -122,17 +122,33 @@ void Profiler::check_table(const void* table) {
             unusable(fmt::format("its " VP_DISPATCH_SYMBOL " has no {}, which is required", name));
 }
 
-void Profiler::read_tables() {
-    name_ = text_or_empty(table_.vp_name());
-    if (table_.vp_description) description_ = text_or_empty(table_.vp_description());
+bool Profiler::read_tables() {
+    return call("vp_name", [this] { name_ = text_or_empty(table_.vp_name()); }) &&
+           call("vp_description",
+                [this] {
+                    if (table_.vp_description)
+                        description_ = text_or_empty(table_.vp_description());
+                }) &&
+           call("vp_events", [this] { read_events(); }) &&
+           call("vp_derived", [this] { read_derived(); }) &&
+           call("vp_option_table", [this] { read_options(); });
+}
+
+void Profiler::read_events() {
     read_table<vp_event_t>(table_.vp_events, [this](const vp_event_t& row) {
         events_.push_back(
             {text_or_empty(row.name), text_or_empty(row.description), text_or_empty(row.unit)});
     });
+}
+
+void Profiler::read_derived() {
     read_table<vp_derived_t>(table_.vp_derived, [this](const vp_derived_t& row) {
         derived_.push_back(
             {text_or_empty(row.name), text_or_empty(row.formula), text_or_empty(row.unit)});
     });
+}
+
+void Profiler::read_options() {
     read_table<vp_option_t>(table_.vp_option_table, [this](const vp_option_t& row) {
         std::optional<std::string> default_value;
         if (row.default_value) default_value = row.default_value;

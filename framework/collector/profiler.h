@@ -74,7 +74,10 @@ class Profiler {
     struct Library;
 
     void check_table(const void* table);
-    void read_tables();
+    bool read_tables();  // false if that crashed
+    void read_events();
+    void read_derived();
+    void read_options();
     void check_names() const;
     // Calls `function` under the guard, with the name of the interface function for messages.
     // False if the profiler is lost now or was before.
