@@ -240,7 +240,10 @@ void Run::end_of_collection() {
             reader_.refusal().empty() ? "the driver refused to go on" : reader_.refusal();
         incomplete(why);
         log::problem(why);
-        ending_ = {kExitFailure, 0};
+        // A program that cannot be started has the status that a shell would give it.
+        if (ending_.exit_status != kExitNotExecutable && ending_.exit_status != kExitNotFound)
+            ending_.exit_status = kExitFailure;
+        ending_.signal = 0;
     } else if (state != trace::DriverState::kFinished && ending_.signal != 0) {
         incomplete(fmt::format("the program was killed by signal {}", ending_.signal));
     } else if (state != trace::DriverState::kFinished) {
