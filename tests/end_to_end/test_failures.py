@@ -104,6 +104,14 @@ class Failures(unittest.TestCase):
         self.assertIn(result.returncode, (NOT_EXECUTABLE, NOT_FOUND))
         self.refused(result, result.returncode, "/nonexistent/interpreter")
 
+    def test_scripts_that_lead_nowhere(self):
+        for name, interpreter in (("circle", self.folder / "circle"), ("folder", self.folder)):
+            with self.subTest(name):
+                path = self.folder / name
+                path.write_text(f"#!{interpreter}\n")
+                path.chmod(0o755)
+                self.refused(profile([path], out=self.out), NOT_EXECUTABLE, path)
+
     def test_text_file(self):
         path = self.folder / "text"
         path.write_text("just text\n")
@@ -135,6 +143,21 @@ class Failures(unittest.TestCase):
                 self.refused(profile(self.elf("cut", lambda image: image[:size]), out=self.out),
                              NOT_EXECUTABLE, "cut")
 
+    def test_program_cut_within_a_segment(self):
+        whole = len(WORK[0].read_bytes())
+        for size in (1000, 4096, whole // 2):
+            with self.subTest(size):
+                self.refused(profile(self.elf("cut", lambda image: image[:size]), out=self.out),
+                             NOT_EXECUTABLE, "cut", "segment")
+
+    def test_program_without_its_loader(self):
+        name = b"/lib64/ld-linux"
+
+        def change(image):
+            return image.replace(name, b"/no" + name[3:], 1)
+        self.refused(profile(self.elf("homeless", change), "--LL=33554432,16,64", out=self.out),
+                     NOT_FOUND, "homeless", "/nob64/ld-linux")
+
     def test_program_whose_headers_lie(self):
         def change(image):
             image[E_PHOFF:E_PHOFF + 8] = struct.pack("<Q", 1 << 60)
@@ -147,6 +170,15 @@ class Failures(unittest.TestCase):
         # With a geometry of its own, so that no remark on the processor's is due.
         self.refused(profile(WORK, "--LL=33554432,16,64", out="/nonexistent/folder/events"),
                      FAILURE, "/nonexistent/folder/events")
+
+    def test_output_that_is_a_folder(self):
+        self.refused(profile(WORK, "--LL=33554432,16,64", out=self.folder), FAILURE, self.folder)
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write anywhere")
+    def test_output_without_permission(self):
+        self.folder.chmod(0o555)
+        self.addCleanup(self.folder.chmod, 0o755)
+        self.refused(profile(WORK, "--LL=33554432,16,64", out=self.out), FAILURE, self.out)
 
     # --- What the driver does not run yet: the profile so far is kept
 
@@ -197,8 +229,9 @@ class Failures(unittest.TestCase):
     def test_crashing_profiler_does_not_take_the_program_down(self):
         """Before the program starts, it is an error; later, the program runs to its end."""
         crash = PLUGINS / "crash.so"
-        for function in ("vp_init", "vp_options", "vp_prof_init", "vp_prof_process", "vp_finish",
-                         "vp_summary"):
+        for function in ("vp_name", "vp_description", "vp_init", "vp_events", "vp_derived",
+                         "vp_option_table", "vp_options", "vp_prof_init", "vp_prof_process",
+                         "vp_finish", "vp_summary"):
             with self.subTest(function):
                 result = profile(WORK, plugin=crash, out=self.out,
                                  env={**os.environ, "ASSAY_CRASH_IN": function})
@@ -208,6 +241,15 @@ class Failures(unittest.TestCase):
                 if function in ("vp_prof_process", "vp_finish", "vp_summary"):
                     self.assertEqual(result.stdout, run(WORK).stdout, result.stderr)
                 self.out.unlink(missing_ok=True)
+
+    def test_crash_behind_the_end_leaves_the_file(self):
+        for function in ("vp_prof_release", "vp_release"):
+            with self.subTest(function):
+                result = profile(WORK, plugin=PLUGINS / "crash.so", out=self.out,
+                                 env={**os.environ, "ASSAY_CRASH_IN": function})
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn(function, result.stderr)
+                self.assertEqual(read_events(self.out).summary, [0])
 
     def test_other_profilers_keep_their_columns(self):
         result = profile(WORK, *GEOMETRY, plugin=f"cache,{PLUGINS / 'crash.so'}", out=self.out,

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import unittest
+from pathlib import Path
 
 import support
 from support import ASSAY, GEOMETRY, PROGRAMS, installed, profile, read_events, run
@@ -17,6 +18,14 @@ PID_LINE = re.compile(r"^fl=#! pid .*\n", re.MULTILINE)
 def numbers(line: str) -> list[int]:
     """The counts of a table row: 1,234 (5.6%) counts once."""
     return [int(word.replace(",", "")) for word in re.findall(r"(?<![\d.,])\d[\d,]*(?![\d.,%])", line)]
+
+
+def is_running(pid: int) -> bool:
+    """False for a zombie, too: whoever inherits it may not wait for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 class Output(unittest.TestCase):
@@ -56,6 +65,17 @@ class Output(unittest.TestCase):
         self.profile_work(out=other)
         self.assertEqual(PID_LINE.sub("", self.out.read_text()),
                          PID_LINE.sub("", other.read_text()))
+
+    def test_two_runs_are_the_same_whatever_interrupts_them(self):
+        """With checks that are translated again, and with faults that the program handles."""
+        other = self.folder / "other"
+        for program in (["scattered"], ["interrupted", "faults_in_loop"]):
+            with self.subTest(program[0]):
+                for out in (self.out, other):
+                    result = profile([PROGRAMS / program[0], *program[1:]], *GEOMETRY, out=out)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(PID_LINE.sub("", self.out.read_text()),
+                                 PID_LINE.sub("", other.read_text()))
 
     def test_environment_does_not_change_user_code(self):
         self.profile_work()
@@ -132,6 +152,18 @@ class Output(unittest.TestCase):
         shown = run([ASSAY, "annotate", self.out])
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("incomplete", (shown.stdout + shown.stderr).lower())
+
+    def test_killed_assay_takes_the_program_along(self):
+        """Nobody would take its buffers any more. Nothing is left of the file."""
+        with subprocess.Popen(
+                [ASSAY, "--plugin=cache", f"--out={self.out}", "--", *WORK, "forever"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE) as assay:
+            assay.stdout.readline()
+            program = int(assay.stdout.readline())
+            assay.kill()
+            assay.communicate(timeout=60)  # until the program, too, has closed its output
+        self.assertFalse(is_running(program))
+        self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_interrupted_program_leaves_a_whole_file(self):
         result = profile([PROGRAMS / "endings", "terminated"], out=self.out)

@@ -58,6 +58,23 @@ static const vp_event_t* events(uint32_t* count) {
     return table;
 }
 
+static const char* description(void) {
+    perhaps_crash("vp_description");
+    return "crashes";
+}
+
+static const vp_derived_t* derived(uint32_t* count) {
+    perhaps_crash("vp_derived");
+    *count = 0;
+    return NULL;
+}
+
+static const vp_option_t* option_table(uint32_t* count) {
+    perhaps_crash("vp_option_table");
+    *count = 0;
+    return NULL;
+}
+
 static int options(const vp_setting_t* settings, uint32_t count) {
     (void)settings;
     (void)count;
@@ -102,9 +119,12 @@ VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
     .size = sizeof(vp_dispatch_t),
     .abi_version = VP_ABI_VERSION,
     .vp_name = name,
+    .vp_description = description,
     .vp_init = init,
     .vp_release = release,
     .vp_events = events,
+    .vp_derived = derived,
+    .vp_option_table = option_table,
     .vp_options = options,
     .vp_prof_init = prof_init,
     .vp_prof_release = prof_release,
