@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -162,6 +163,9 @@ class Output(unittest.TestCase):
             program = int(assay.stdout.readline())
             assay.kill()
             assay.communicate(timeout=60)  # until the program, too, has closed its output
+        deadline = time.monotonic() + 60  # it does that a moment before its end
+        while is_running(program) and time.monotonic() < deadline:
+            time.sleep(0.01)
         self.assertFalse(is_running(program))
         self.assertEqual(list(self.folder.iterdir()), [])
 
