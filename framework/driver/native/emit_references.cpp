@@ -113,6 +113,28 @@ void Emitter::emit_cold_references(const Operands& operands, unsigned count, std
     end_cold_calls(back);
 }
 
+// The group's first `count` references, which may lie in two lines: often both are the most recent
+// of their sets, and none is recorded.
+void Emitter::emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back) {
+    const unsigned a = operands.a;
+    const auto index = static_cast<std::uint8_t>(operands.b);
+    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
+    PlannedReference end = plan_.references[operands.item.first_reference];
+    std::uint64_t differs[2];
+    for (const bool last : {false, true}) {
+        end.offset = last ? operands.item.high - 1 : operands.item.low;
+        emit_address(cold_, operands, end, 0);
+        cold_.registers(0x89, index, a, false);
+        cold_.group1(kAnd, a, -line, true);
+        cold_.group1(kAnd, index, data_set_mask(spec_.data), false);
+        cold_.with_context(kCompareMemory, a, kTag, true, index);
+        differs[last] = cold_.jump_if(kNotEqual, cold_.address);
+    }
+    cold_.jump(back);
+    for (const std::uint64_t jump : differs) cold_.patch(jump, cold_.address);
+    emit_cold_references(operands, count, back);
+}
+
 // --- Fetches.
 
 void Emitter::emit_fetch_check(Assembler& code, unsigned instr, unsigned position,
@@ -275,7 +297,7 @@ void Emitter::emit_append_if_new(const Operands& operands) {
     if (operands.item.flags_live) restore_flags(hot_, rax_free);
     if (straddles == 0) return;
     hot_.patch(straddles, cold_.address);
-    emit_cold_references(operands, operands.item.reference_count, back);
+    emit_two_lines(operands, operands.item.reference_count, back);
 }
 
 // A large reference, which often is in two lines, without a branch on that either.
@@ -319,7 +341,7 @@ void Emitter::emit_branch_if_new(const Operands& operands) {
     emit_miss(operands, straddles == 0, back);
     if (straddles == 0) return;
     hot_.patch(straddles, cold_.address);
-    emit_cold_references(operands, operands.item.reference_count, back);
+    emit_two_lines(operands, operands.item.reference_count, back);
 }
 
 // `a` holds a line that is not the most recent, or, if that `may_be_misaligned`, an address in it
@@ -343,7 +365,7 @@ void Emitter::emit_miss(const Operands& operands, bool may_be_misaligned, std::u
     cold_.jump(back);
     if (misaligned == 0) return;
     cold_.patch(misaligned, cold_.address);
-    emit_cold_references(operands, 1, back);
+    emit_two_lines(operands, 1, back);
 }
 
 // Addresses known now: so is their set, and whether they straddle. Those of a group do not,

@@ -74,6 +74,7 @@ class Emitter {
     void begin_cold_calls();
     void end_cold_calls(std::uint64_t back);
     void emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back);
+    void emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_special(const Item& item);
     void emit_data(const Item& item);
     void emit_constant_reference(Operands& operands);
