@@ -14,10 +14,6 @@ constexpr std::uint64_t kWindowBytes = 768 * trace::kMiB;
 constexpr std::uint64_t kLargePage = 2 * trace::kMiB;
 constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
 
-std::size_t hash_pc(std::uint64_t pc) {
-    return (pc * 0x9e3779b97f4a7c15ULL) >> 32;
-}
-
 void write_displacement(std::uint64_t site, std::uint64_t target) {
     const auto value = static_cast<std::uint32_t>(target - (site + 4));
     std::memcpy(reinterpret_cast<void*>(site), &value, sizeof value);
@@ -68,7 +64,6 @@ void CodeCache::initialise(Context& context, const trace::Spec& spec) {
     emit_thunks(spec);
     hot_start_ = hot;
     cold_start_ = cold;
-    table_.assign(1U << 16, kNoBlock);
     std::fill_n(context.indirect_table, kIndirectEntries, indirect_miss_);
 }
 
@@ -90,25 +85,8 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
 }
 
 Block* CodeCache::find(std::uint64_t pc) {
-    std::size_t at_index = hash_pc(pc) & (table_.size() - 1);
-    while (table_[at_index] != kNoBlock) {
-        Block& block = blocks_[table_[at_index]];
-        if (block.pc == pc) return &block;
-        at_index = (at_index + 1) & (table_.size() - 1);
-    }
-    return nullptr;
-}
-
-void CodeCache::enter_block(std::uint32_t index) {
-    if (blocks_.size() * 2 > table_.size()) {
-        std::vector<std::uint32_t> old(table_.size() * 2, kNoBlock);
-        old.swap(table_);
-        for (const std::uint32_t entry : old)
-            if (entry != kNoBlock) enter_block(entry);
-    }
-    std::size_t at_index = hash_pc(blocks_[index].pc) & (table_.size() - 1);
-    while (table_[at_index] != kNoBlock) at_index = (at_index + 1) & (table_.size() - 1);
-    table_[at_index] = index;
+    const std::uint32_t* index = table_.find(pc);
+    return index == nullptr ? nullptr : &blocks_[*index];
 }
 
 bool CodeCache::has_fetched(std::uint64_t begin, std::uint64_t end, std::uint64_t pc,
@@ -280,7 +258,7 @@ void CodeCache::flush() {
     exits_.clear();
     units_.clear();
     often_missed_.clear();
-    std::fill(table_.begin(), table_.end(), kNoBlock);
+    table_.clear();
     std::fill_n(context_->indirect_table, kIndirectEntries, indirect_miss_);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "framework/driver/native/context.h"
+#include "framework/driver/native/pc_map.h"
 
 #include <cstdint>
 #include <deque>
@@ -91,7 +92,8 @@ class CodeCache {
     std::span<const std::uint32_t> often_missed(const Unit& unit) const {
         return {often_missed_.data() + unit.first_missed, unit.missed_count};
     }
-    void enter_block(std::uint32_t index);  // makes blocks()[index] known to find()
+    // Makes blocks()[index] known to find().
+    void enter_block(std::uint32_t index) { table_.set(blocks_[index].pc, index); }
 
     // True if code that has just run from `begin` to `end` left the lines of the instruction at
     // `pc` the most recent ones of their sets.
@@ -151,7 +153,7 @@ class CodeCache {
     std::deque<Unit> units_;
     std::vector<std::uint32_t> often_missed_;
     std::vector<std::uint64_t> line_regions_;
-    std::vector<std::uint32_t> table_;  // open addressing: pc -> index in blocks_
+    PcMap<std::uint32_t> table_;  // indexes in blocks_
 };
 
 }  // namespace assay::native

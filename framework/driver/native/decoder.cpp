@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <unordered_map>
+#include <vector>
 
 namespace assay::native {
 namespace {
@@ -462,23 +463,29 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
 }  // namespace
 
 struct Decoder::Impl {
-    // Open addressing; an entry with form.length 0 is free.
     struct Entry {
         Key key;
         Form form;
     };
-    static constexpr std::size_t kEntries = 1U << 15;
+    static constexpr std::size_t kSlots = 1U << 15;
+    static constexpr std::size_t kMostForms = kSlots / 4 * 3;
 
     ZydisDecoder zydis;
-    Entry* entries = new Entry[kEntries]();
-    std::size_t used = 0;
-    std::unordered_map<std::uint64_t, Form> unkeyed;  // by pc
+    // Open addressing: 1 + indexes in `entries`, which lie together and stay where they are.
+    std::vector<std::uint16_t> slots = std::vector<std::uint16_t>(kSlots);
+    std::vector<Entry> entries;
+    std::unordered_map<std::uint64_t, Form> unkeyed;  // by pc: what has no key, or no place
 
-    Impl() { ZydisDecoderInit(&zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64); }
-    ~Impl() { delete[] entries; }
+    Impl() {
+        ZydisDecoderInit(&zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+        entries.reserve(kMostForms);
+    }
 
     bool decode_form(std::span<const std::uint8_t> code, Form& form) const;
-    Entry* find(const Key& key);
+    // The slot of the key, or the free one where it belongs.
+    std::uint16_t& slot_of(const Key& key);
+    // Of the instruction at `code`, which is the one at `pc`; null if it is none.
+    const Form* form_of(std::span<const std::uint8_t> code, std::uint64_t pc);
 };
 
 bool Decoder::Impl::decode_form(std::span<const std::uint8_t> code, Form& form) const {
@@ -502,10 +509,10 @@ bool Decoder::Impl::decode_form(std::span<const std::uint8_t> code, Form& form) 
     return true;
 }
 
-Decoder::Impl::Entry* Decoder::Impl::find(const Key& key) {
-    std::size_t at = key.hash() % kEntries;
-    while (entries[at].form.length != 0 && !(entries[at].key == key)) at = (at + 1) % kEntries;
-    return &entries[at];
+std::uint16_t& Decoder::Impl::slot_of(const Key& key) {
+    std::size_t at = key.hash() % kSlots;
+    while (slots[at] != 0 && !(entries[slots[at] - 1U].key == key)) at = (at + 1) % kSlots;
+    return slots[at];
 }
 
 Decoder::Decoder() : impl_(new Impl) {}
@@ -513,31 +520,26 @@ Decoder::~Decoder() {
     delete impl_;
 }
 
+const Form* Decoder::Impl::form_of(std::span<const std::uint8_t> code, std::uint64_t pc) {
+    const std::size_t length = form_bytes(code);
+    Key key;
+    std::memcpy(key.words, code.data(), length);
+    reinterpret_cast<std::uint8_t*>(key.words)[15] = static_cast<std::uint8_t>(length);
+    std::uint16_t& slot = slot_of(key);
+    if (slot != 0 && length != 0) return &entries[slot - 1U].form;
+    Entry entry{key, {}};
+    if (!decode_form(code, entry.form)) return nullptr;
+    if (length == 0 || entries.size() == kMostForms) return &(unkeyed[pc] = entry.form);
+    entries.push_back(entry);
+    slot = static_cast<std::uint16_t>(entries.size());
+    return &entries.back().form;
+}
+
 bool Decoder::decode(std::span<const std::uint8_t> code, std::uint64_t pc, Instruction& out) {
-    out.pc = pc;
     const std::size_t available = std::min<std::size_t>(code.size(), 15);
-    const std::size_t length = form_bytes(code.first(available));
-    // A table filled to three quarters takes no more forms: the rest are decoded each time.
-    if (length == 0 || impl_->used > Impl::kEntries / 4 * 3) {
-        Form form;
-        if (!impl_->decode_form(code.first(available), form)) return false;
-        out.form = &(impl_->unkeyed[pc] = form);
-    } else {
-        Key key;
-        std::memcpy(key.words, code.data(), length);
-        reinterpret_cast<std::uint8_t*>(key.words)[15] = static_cast<std::uint8_t>(length);
-        Impl::Entry* entry = impl_->find(key);
-        if (entry->form.length == 0) {
-            if (!impl_->decode_form(code.first(available), entry->form)) {
-                entry->form.length = 0;
-                return false;
-            }
-            entry->key = key;
-            ++impl_->used;
-        }
-        if (entry->form.length > available) return false;
-        out.form = &entry->form;
-    }
+    out.pc = pc;
+    out.form = impl_->form_of(code.first(available), pc);
+    if (out.form == nullptr || out.form->length > available) return false;
     std::memcpy(out.bytes, code.data(), available);
     return true;
 }

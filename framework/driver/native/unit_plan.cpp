@@ -105,10 +105,9 @@ void Planner::replan(const Unit& unit, UnitPlan& out) {
 }
 
 bool Planner::reads_flags(std::uint64_t pc, unsigned limit) {
-    const auto known = reads_flags_.find(pc);
-    if (known != reads_flags_.end()) return known->second;
+    if (const bool* known = reads_flags_.find(pc)) return *known;
     const bool answer = reads(kArithmeticFlags, pc, limit);
-    reads_flags_[pc] = answer;
+    reads_flags_.set(pc, answer);
     return answer;
 }
 
@@ -156,19 +155,24 @@ bool Planner::must_keep_flags(std::uint64_t pc) {
     return !code.empty() && decoder_.decode(code, pc, instruction) && returns_flags(instruction);
 }
 
-// What is live where control goes after `last`.
-Live Planner::live_after(const Instruction& last, unsigned branches) {
+// What is live where control goes after `last`: to `continuation`, if that is known, where no
+// branch is taken.
+Live Planner::live_after(const Instruction& last, unsigned branches,
+                         const std::optional<Live>& continuation) {
     const Live all{kArithmeticFlags, kAllGprs};
     const Live all_but_flags{flags_across_calls(), kAllGprs};
+    const auto going_on_at = [&](std::uint64_t pc) {
+        return continuation ? *continuation : live_at(pc, branches);
+    };
     switch (last.form->flow) {
         case Flow::kNone:
-            return live_at(last.next_pc(), branches);
+            return going_on_at(last.next_pc());
         case Flow::kJump:
-            return live_at(last.target(), branches);
+            return going_on_at(last.target());
         case Flow::kConditional:
-            return live_at(last.target(), branches) | live_at(last.next_pc(), branches);
+            return live_at(last.target(), branches) | going_on_at(last.next_pc());
         case Flow::kCall: {
-            const Live callee = live_at(last.target(), branches);
+            const Live callee = going_on_at(last.target());
             return {static_cast<std::uint16_t>(callee.flags | flags_across_calls()), callee.gprs};
         }
         case Flow::kCallIndirect:
@@ -185,8 +189,7 @@ Live Planner::live_after(const Instruction& last, unsigned branches) {
 // tells; it follows up to `branches` branches, conditional ones to both sides. The answer for one
 // address stays the same until the code is forgotten, which recovery relies on.
 Live Planner::live_at(std::uint64_t pc, unsigned branches) {
-    const auto known = live_.find(pc);
-    if (known != live_.end()) return known->second;
+    if (const Live* known = live_.find(pc)) return *known;
     const std::uint64_t start = pc;
     constexpr unsigned kLookAhead = 16;
     Live pending{kArithmeticFlags, kAllGprs};
@@ -207,11 +210,11 @@ Live Planner::live_at(std::uint64_t pc, unsigned branches) {
             pc = instruction.target();
             continue;
         }
-        if (branches > 0) pending = pending & live_after(instruction, branches - 1);
+        if (branches > 0) pending = pending & live_after(instruction, branches - 1, std::nullopt);
         break;
     }
     live = live | pending;
-    live_.emplace(start, live);
+    live_.set(start, live);
     return live;
 }
 
@@ -219,15 +222,20 @@ void Planner::analyse(UnitPlan& plan) {
     plan.flags_live.assign(plan.instructions.size(), kArithmeticFlags);
     plan.gprs_live.assign(plan.instructions.size(), kAllGprs);
     if (trace_.spec().captures == 0) return;
-    constexpr unsigned kBranches = 2;
-    for (PlannedBlock& block : plan.blocks) {
-        const Instruction& last = plan.instructions[block.first + block.count - 1U];
-        analyse_block(plan, block, live_after(last, kBranches));
-    }
+    for (std::size_t i = plan.blocks.size(); i-- > 0;) analyse_block(plan, i);
     for (PlannedBlock& block : plan.blocks) place_items(plan, block);
 }
 
-void Planner::analyse_block(UnitPlan& plan, PlannedBlock& block, Live live) {
+void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
+    constexpr unsigned kBranches = 2;
+    const PlannedBlock& block = plan.blocks[index];
+    std::optional<Live> continuation;
+    if (block.chained) {
+        const unsigned next = plan.blocks[index + 1].first;
+        continuation = Live{plan.flags_live[next], plan.gprs_live[next]};
+    }
+    const Instruction& last = plan.instructions[block.first + block.count - 1U];
+    Live live = live_after(last, kBranches, continuation);
     for (unsigned i = block.first + block.count; i-- > block.first;) {
         const Instruction& instruction = plan.instructions[i];
         const Form& form = *instruction.form;

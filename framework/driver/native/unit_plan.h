@@ -7,7 +7,7 @@
 #include "framework/driver/native/memory_map.h"
 #include "framework/driver/native/trace_writer.h"
 
-#include <unordered_map>
+#include <optional>
 #include <vector>
 
 namespace assay::native {
@@ -112,10 +112,11 @@ class Planner {
     bool reads(std::uint16_t pending, std::uint64_t pc, unsigned limit);
     bool returns_flags(const Instruction& instruction);
     std::uint16_t flags_across_calls() const { return flags_cross_calls_ ? kArithmeticFlags : 0; }
-    Live live_after(const Instruction& last, unsigned branches);
+    Live live_after(const Instruction& last, unsigned branches,
+                    const std::optional<Live>& continuation);
     Live live_at(std::uint64_t pc, unsigned branches);
     void analyse(UnitPlan& plan);
-    void analyse_block(UnitPlan& plan, PlannedBlock& block, Live live);
+    void analyse_block(UnitPlan& plan, std::size_t index);
     void place_items(UnitPlan& plan, PlannedBlock& block);
     void place(UnitPlan& plan, Item item, unsigned earliest, GprMask address);
     void place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest);
@@ -130,8 +131,8 @@ class Planner {
     const MemoryMap& memory_;
     CodeCache& cache_;
     const TraceWriter& trace_;
-    std::unordered_map<std::uint64_t, bool> reads_flags_;
-    std::unordered_map<std::uint64_t, Live> live_;
+    PcMap<bool> reads_flags_;
+    PcMap<Live> live_;
     bool flags_cross_calls_ = false;
 };
 
