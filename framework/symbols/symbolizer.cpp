@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <numeric>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -86,10 +87,17 @@ std::vector<std::vector<Location>> Symbolizer::resolve(std::span<const Request> 
     for (const Request& request : requests) {
         objects.push_back(&impl_->object(request.object_path));
     }
+    // What takes long comes first, so that no thread is left alone with it at the end.
+    std::vector<std::size_t> order(requests.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return requests[a].addresses.size() > requests[b].addresses.size();
+    });
     std::vector<std::vector<Location>> locations(requests.size());
     std::atomic<std::size_t> next = 0;
     const auto work = [&] {
-        for (std::size_t i = 0; (i = next++) < requests.size();) {
+        for (std::size_t turn = 0; (turn = next++) < order.size();) {
+            const std::size_t i = order[turn];
             locations[i] =
                 impl_->resolve(requests[i].object_path, *objects[i], requests[i].addresses);
         }
