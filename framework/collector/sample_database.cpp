@@ -15,24 +15,30 @@ std::size_t hash(const SampleDatabase::Key& key) {
 
 }  // namespace
 
-SampleDatabase::Place::Place(const Key& first_byte) : key(first_byte) {
-    std::fill(std::begin(rows), std::end(rows), kEmpty);
-}
-
 SampleDatabase::SampleDatabase(std::size_t columns) : columns_(columns), slots_(1024, kEmpty) {}
 
 void SampleDatabase::add(const Key& key, std::size_t column, std::uint64_t weight) {
-    const std::uint64_t byte = key.pc % kPlaceBytes;
+    const auto byte = static_cast<std::uint32_t>(key.pc % kPlaceBytes);
     const Key first_byte{key.pc - byte, key.mapping};
-    // Profilers emit the events of one instruction, and those of neighbours, together.
-    if (last_ == kEmpty || places_[last_].key != first_byte) last_ = place_of(first_byte);
-    std::uint32_t& row = places_[last_].rows[byte];
-    if (row == kEmpty) {
-        row = static_cast<std::uint32_t>(rows_++);
-        if (row % kRowsPerChunk == 0)
-            chunks_.push_back(std::make_unique<std::uint64_t[]>(kRowsPerChunk * columns_));
+    if (last_place_ == kEmpty || places_[last_place_].key != first_byte) {
+        last_place_ = place_of(first_byte);
+        last_row_ = kEmpty;
     }
-    cell(row)[column] += weight;
+    last_row_ = row_of(places_[last_place_], byte);
+    cell(last_row_)[column] += weight;
+}
+
+std::uint32_t SampleDatabase::row_of(Place& place, std::uint32_t byte) {
+    std::uint32_t before = kEmpty, row = place.row;
+    if (last_row_ != kEmpty && links_[last_row_].byte <= byte) row = last_row_;
+    for (; row != kEmpty && links_[row].byte < byte; row = links_[row].next) before = row;
+    if (row != kEmpty && links_[row].byte == byte) return row;
+    const auto added = static_cast<std::uint32_t>(links_.size());
+    links_.push_back({row, byte});
+    (before == kEmpty ? place.row : links_[before].next) = added;
+    if (added % kRowsPerChunk == 0)
+        chunks_.push_back(std::make_unique<std::uint64_t[]>(kRowsPerChunk * columns_));
+    return added;
 }
 
 std::vector<SampleDatabase::Row> SampleDatabase::sorted_rows() const {
@@ -44,12 +50,11 @@ std::vector<SampleDatabase::Row> SampleDatabase::sorted_rows() const {
     std::sort(order.begin(), order.end(),
               [&](std::uint32_t a, std::uint32_t b) { return position(a) < position(b); });
     std::vector<Row> sorted;
-    sorted.reserve(rows_);
+    sorted.reserve(rows());
     for (const std::uint32_t index : order) {
         const Place& place = places_[index];
-        for (std::uint64_t byte = 0; byte < kPlaceBytes; ++byte)
-            if (place.rows[byte] != kEmpty)
-                sorted.push_back({{place.key.pc + byte, place.key.mapping}, place.rows[byte]});
+        for (std::uint32_t row = place.row; row != kEmpty; row = links_[row].next)
+            sorted.push_back({{place.key.pc + links_[row].byte, place.key.mapping}, row});
     }
     return sorted;
 }
@@ -62,7 +67,7 @@ std::uint32_t SampleDatabase::place_of(const Key& first_byte) {
         slot = slot_of(first_byte);
     }
     slots_[slot] = static_cast<std::uint32_t>(places_.size());
-    places_.emplace_back(first_byte);
+    places_.push_back({first_byte, kEmpty});
     return slots_[slot];
 }
 

@@ -25,7 +25,7 @@ class SampleDatabase {
 
     void add(const Key& key, std::size_t column, std::uint64_t weight);
 
-    std::size_t rows() const { return rows_; }
+    std::size_t rows() const { return links_.size(); }
     std::span<const std::uint64_t> counts(std::size_t row) const { return {cell(row), columns_}; }
     // All of them, by mapping, then by address.
     std::vector<Row> sorted_rows() const;
@@ -38,26 +38,31 @@ class SampleDatabase {
     // A stretch of code: its instructions are found together, so that hashing and sorting deal
     // with a small part of as many things as there are rows.
     struct Place {
-        explicit Place(const Key& first_byte);
-        Key key;                          // of its first byte
-        std::uint32_t rows[kPlaceBytes];  // by byte; or kEmpty
+        Key key;            // of its first byte
+        std::uint32_t row;  // the first; each leads to the next, by address
+    };
+    struct Link {
+        std::uint32_t next;  // row of the same place, or kEmpty
+        std::uint32_t byte;  // in the place
     };
 
     std::uint64_t* cell(std::size_t row) const {
         return chunks_[row / kRowsPerChunk].get() + row % kRowsPerChunk * columns_;
     }
     std::uint32_t place_of(const Key& first_byte);
+    std::uint32_t row_of(Place& place, std::uint32_t byte);
     // The slot where the place is, or belongs.
     std::size_t slot_of(const Key& first_byte) const;
     void grow();
 
     std::size_t columns_;
-    std::size_t rows_ = 0;
     // Chunks instead of one vector: growing never copies counts nor doubles their memory.
     std::vector<std::unique_ptr<std::uint64_t[]>> chunks_;
     std::vector<Place> places_;
+    std::vector<Link> links_;           // by row
     std::vector<std::uint32_t> slots_;  // places by hash: open addressing, a power of two
-    std::uint32_t last_ = kEmpty;       // the place of the last call
+    // Of the last call: the next one mostly is about the same instruction or its neighbour.
+    std::uint32_t last_place_ = kEmpty, last_row_ = kEmpty;
 };
 
 }  // namespace assay::collector
