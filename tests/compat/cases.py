@@ -37,6 +37,8 @@ def own_cases(programs: Path) -> list[Case]:
         names = subprocess.run([path], capture_output=True, text=True, check=True).stdout.split()
         found += [Case(f"{program} {name}", (str(path), name)) for name in names
                   if f"{program} {name}" not in NOT_YET]
+    # Its other cases are refused (end_to_end/test_failures.py).
+    found.append(Case("segments others", (str(programs / "segments"), "others")))
     found += [Case(name, (str(programs / name),)) for name in (
         "exceptions", "work", "work_static", "unusual", "frames", "repeat", "x87",
         "atomics", "avx", "sse", "bits", "select")]

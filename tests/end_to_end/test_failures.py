@@ -196,6 +196,12 @@ class Failures(unittest.TestCase):
         self.check_unsupported([PROGRAMS / "surroundings", "generated_code"],
                                "generated code is not supported yet")
 
+    def test_segments_of_the_driver(self):
+        for case in ("mov_fs", "pop_fs", "lfs", "mov_gs", "pop_gs", "lgs"):
+            with self.subTest(case):
+                self.check_unsupported([PROGRAMS / "segments", case],
+                                       f": {case.partition('_')[0]}")
+
     def check_full(self, out):
         """The program has run, and its profile is saved elsewhere."""
         elsewhere = self.folder / "elsewhere"

@@ -2,6 +2,7 @@
 
 #include <Zydis/Zydis.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <unordered_map>
@@ -252,6 +253,16 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
     form.references[form.reference_count++] = reference;
 }
 
+// mov, pop, lfs or lgs to fs or gs, whose bases are the driver's to know. Those of ds, es and ss
+// are 0 whatever they hold (SDM volume 3, 3.4.4).
+bool loads_own_segment(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
+    return std::any_of(operands, operands + zydis.operand_count, [](const auto& operand) {
+        return operand.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+               operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+               (operand.reg.value == ZYDIS_REGISTER_FS || operand.reg.value == ZYDIS_REGISTER_GS);
+    });
+}
+
 Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
     if (zydis.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return Flow::kUnsupported;
     const bool relative = zydis.raw.imm[0].is_relative;
@@ -298,12 +309,7 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
     if (zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE && zydis.operand_width != 64)
         return Flow::kUnsupported;
     if (zydis.meta.category == ZYDIS_CATEGORY_COND_BR) return Flow::kConditional;
-    // Loading a segment register needs no emulation for ds, es and ss; fs and gs are ours.
-    if (zydis.mnemonic == ZYDIS_MNEMONIC_MOV && zydis.operand_count > 0 &&
-        operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-        (operands[0].reg.value == ZYDIS_REGISTER_FS || operands[0].reg.value == ZYDIS_REGISTER_GS))
-        return Flow::kUnsupported;
-    return Flow::kNone;
+    return loads_own_segment(zydis, operands) ? Flow::kUnsupported : Flow::kNone;
 }
 
 bool writes_flags_conditionally(const ZydisDecodedInstruction& zydis,
