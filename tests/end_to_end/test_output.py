@@ -87,6 +87,17 @@ class Output(unittest.TestCase):
         for name in ("fill_cells", "sum_cells"):
             self.assertEqual(first[name][0], second[name][0])
 
+    def test_signals_and_faults_do_not_change_counts(self):
+        """Also where a signal is delivered instead of a fault, which then happens again."""
+        def counts():
+            result = profile([PROGRAMS / "signals", "timer_and_faults"], *GEOMETRY, out=self.out)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            found = read_events(self.out)
+            columns = [found.events.index(name) for name in ("Ir", "Dr", "Dw")]
+            return {name: [found.functions[name][column] for column in columns]
+                    for name in ("timer_and_faults", "divide_by_one")}
+        self.assertEqual(counts(), counts())
+
     def test_names_of_the_file(self):
         os.environ["ASSAY_TEST_WORD"] = "word"
         self.addCleanup(os.environ.pop, "ASSAY_TEST_WORD")

@@ -95,6 +95,88 @@ static int timer(void) {
     return 0;
 }
 
+static void tick_often(void) {
+    signal(SIGALRM, note);
+    struct itimerval often = {{0, 100}, {0, 100}};
+    setitimer(ITIMER_REAL, &often, NULL);
+}
+
+// Each read is of another line, so that trace buffers become full at any time, also while a tick
+// waits for the end of its unit.
+static int timer_and_reads(void) {
+    static volatile unsigned char lines[64 * 65536];
+    tick_often();
+    unsigned sum = 0;
+    for (int round = 0; round < 500; ++round) {
+        for (volatile unsigned char* at = lines; at != lines + sizeof lines; at += 64 * 64) {
+#define READ(n) sum += at[64 * (n)]
+#define READ_4(n) READ(n), READ(n + 1), READ(n + 2), READ(n + 3)
+#define READ_16(n) READ_4(n), READ_4(n + 4), READ_4(n + 8), READ_4(n + 12)
+            READ_16(0), READ_16(16), READ_16(32), READ_16(48);
+        }
+    }
+    printf("%d %u\n", seen != 0, sum);
+    return 0;
+}
+
+// So do faults, which have handlers of their own.
+static volatile int divisor, faults;
+static void divide_by_one(int number, siginfo_t* info, void* context) {
+    (void)number, (void)info, (void)context;
+    divisor = 1;
+    ++faults;
+}
+static int timer_and_faults(void) {
+    handle(SIGFPE, divide_by_one, 0);
+    tick_often();
+    unsigned sum = 0;
+    for (int round = 1; round <= 30000; ++round) {
+        divisor = 0;
+        unsigned state = (unsigned)round;
+#define STEP state = (state ^ state >> 7) * 1664525
+#define STEP_8 STEP, STEP, STEP, STEP, STEP, STEP, STEP, STEP
+        STEP_8, STEP_8, STEP_8, STEP_8, STEP_8, STEP_8;
+        __asm__ volatile("xor %%edx, %%edx\n\tdivl %1" : "+a"(state) : "m"(divisor) : "edx");
+        sum += state;
+    }
+    printf("%d %d %u\n", seen != 0, faults, sum);
+    return 0;
+}
+
+// Signals that another process sends right after one another, two of them numbered as faults are:
+// each must arrive.
+static volatile sig_atomic_t arrived[65];
+static void arrive(int number) {
+    ++arrived[number];
+}
+static int sent_together(void) {
+    enum { ROUNDS = 2000 };
+    int ends[2];
+    if (pipe(ends) != 0) return 1;
+    signal(SIGUSR1, arrive);
+    signal(SIGFPE, arrive);
+    signal(SIGSEGV, arrive);
+    pid_t parent = getpid();
+    if (fork() == 0) {
+        char byte;
+        for (int round = 0; round < ROUNDS; ++round) {
+            kill(parent, SIGUSR1);
+            kill(parent, SIGFPE);
+            kill(parent, SIGSEGV);
+            if (read(ends[0], &byte, 1) != 1) _exit(1);
+        }
+        _exit(0);
+    }
+    for (int round = 1; round <= ROUNDS; ++round) {
+        while (arrived[SIGUSR1] < round || arrived[SIGFPE] < round || arrived[SIGSEGV] < round) {
+        }
+        while (write(ends[1], "x", 1) != 1) {
+        }
+    }
+    printf("%d %d %d\n", (int)arrived[SIGUSR1], (int)arrived[SIGFPE], (int)arrived[SIGSEGV]);
+    return 0;
+}
+
 static int interrupted_read(void) {
     int ends[2];
     char byte;
@@ -246,6 +328,9 @@ int main(int argc, char** argv) {
         {"nested", nested},
         {"masked", masked},
         {"timer", timer},
+        {"timer_and_reads", timer_and_reads},
+        {"timer_and_faults", timer_and_faults},
+        {"sent_together", sent_together},
         {"interrupted_read", interrupted_read},
         {"restarted_read", restarted_read},
         {"broken_pipe", broken_pipe},
