@@ -42,8 +42,11 @@ enum {
     TRACE_INSTR_CALL = 16,
     TRACE_INSTR_RETURN = 32,
     TRACE_INSTR_REPEATED = 64,  /* string instruction under a rep prefix */
-    TRACE_INSTR_VARIABLE = 128, /* its number of references is known only when it runs:
-                                   repeated, gather, scatter or masked instructions */
+    TRACE_INSTR_VARIABLE = 128, /* its number of references is known only when it runs, and
+                                   told by a TRACE_SITE_COUNT: repeated string instructions,
+                                   gathers and scatters. Not other masked instructions: each
+                                   execution is one reference of the whole operand, whatever
+                                   the mask says */
 };
 
 /* A basic block: instructions that are entered only at the first and left only at the last
