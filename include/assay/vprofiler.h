@@ -12,8 +12,13 @@
  * Order of calls, all on one thread, for one run of one program:
  *     vp_init, vp_options, vp_prof_init, vp_prof_process any number of times,
  *     vp_finish until it returns 0, vp_summary, vp_prof_release, vp_release.
- * vp_name, vp_events, vp_derived and vp_option_table may be called at any time after vp_init.
- * The tools call only vp_init, vp_preface, vp_format and vp_release.
+ * vp_name, vp_description, vp_events, vp_derived and vp_option_table may be called at any time
+ * after vp_init.
+ *
+ * Tools call a part of that, without a program: vp_init, the functions for names and tables, and
+ * vp_release; to show what a profiler captures also vp_options without options, vp_prof_init and
+ * vp_prof_release; to print values vp_preface and vp_format. Hence create no files before
+ * vp_prof_process or vp_finish.
  *
  * A pointer may be NULL unless its comment says "required". Strings are UTF-8, owned by the
  * profiler, and must stay valid until vp_release. A function that fails returns a negative
@@ -56,7 +61,8 @@ typedef struct vsample {
 
 /* A column of the events file. */
 typedef struct vp_event {
-    const char* name;        /* letters, digits, _ and -, unique within the profiler */
+    const char* name;        /* letters, digits, _ and -, a letter first; unique within the
+                                profiler */
     const char* description; /* one line, e.g. "level-1 data cache read misses" */
     const char* unit;        /* plural noun, e.g. "misses" */
 } vp_event_t;
@@ -110,7 +116,8 @@ typedef struct vp_dispatch {
     uint32_t size;        /* sizeof(vp_dispatch_t) as the profiler was built */
     uint32_t abi_version; /* VP_ABI_VERSION as the profiler was built */
 
-    /* The profiler's name, the same at every call; letters, digits, _ and -. Required. */
+    /* The profiler's name, the same at every call; letters, digits, _ and -, a letter first.
+     * Required. */
     const char* (*vp_name)(void);
     /* One sentence: what the profiler tells about a program. */
     const char* (*vp_description)(void);
