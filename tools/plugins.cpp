@@ -26,7 +26,10 @@ void list_all() {
         } catch (const Error& e) {
             text = fmt::format("unusable: {}", e.what());
         }
-        fmt::print("{:{}}  {}\n", plugin.name, width, text);
+        if (text.empty())
+            fmt::print("{}\n", plugin.name);
+        else
+            fmt::print("{:{}}  {}\n", plugin.name, width, text);
     }
     fmt::print("\nMore about one: assay plugins NAME\n");
 }
@@ -90,7 +93,8 @@ void print_captures(Profiler& profiler) {
 void describe_one(const std::string& name) {
     CrashGuard guard;
     Profiler profiler(collector::find_plugin(name), "", guard);
-    fmt::print("{}: {}\n{}\n", profiler.name(), profiler.description(), profiler.path());
+    fmt::print("{}{}{}\n{}\n", profiler.name(), profiler.description().empty() ? "" : ": ",
+               profiler.description(), profiler.path());
     print_options(profiler);
     print_events(profiler);
     print_captures(profiler);

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 import support
-from support import ASSAY, GEOMETRY, PROGRAMS, installed, profile, read_events, run
+from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, installed, profile, read_events, run
 
 WORK = [PROGRAMS / "work"]
 PID_LINE = re.compile(r"^fl=#! pid .*\n", re.MULTILINE)
@@ -201,6 +201,13 @@ class Output(unittest.TestCase):
         self.assertEqual(described.returncode, 0, described.stderr)
         for word in ("I1", "D1", "LL", "Ir", "DLmw"):
             self.assertIn(word, described.stdout)
+
+    def test_plugins_without_a_description(self):
+        null = PLUGINS / "null.so"
+        described = run([ASSAY, "plugins", null])
+        self.assertEqual(described.stdout, f"null\n{null}\n", described.stderr)
+        listed = run([ASSAY, "plugins"], env={**os.environ, "ASSAY_PLUGIN_PATH": str(PLUGINS)})
+        self.assertIn("\nnull\n", "\n" + listed.stdout)
 
 
 if __name__ == "__main__":
