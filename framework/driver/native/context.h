@@ -15,7 +15,7 @@
 namespace assay::native {
 
 inline constexpr std::size_t kIndirectEntries = 65536;
-// A most-recent-line table: at most 4096 bytes of address space per filter, see instrument.cpp.
+// A most-recent-line table: at most 4096 bytes of address space per filter, see record_stubs.cpp.
 inline constexpr std::uint32_t kFilterSpan = 4096;
 
 struct Context {

@@ -82,7 +82,8 @@ inline bool is_constant(const MemoryReference& reference) {
            (reference.base == kNoGpr && reference.index == kNoGpr && !reference.fs);
 }
 
-// References that are computed at run time by the driver's own code, see references.cpp.
+// References that are computed at run time by the driver's own code, see
+// special_references.cpp.
 enum class Special : std::uint8_t {
     kNone,
     kString,     // movs stos lods cmps scas, repeated

@@ -20,7 +20,7 @@ class TraceWriter {
     const trace::Spec& spec() const { return control_->spec; }
     bool captures(trace::Capture capture) const { return control_->spec.captures & capture; }
 
-    // Appends to the tables; what a block needs is published by publish_block.
+    // Appends to the tables; what a block needs is published by publish.
     std::uint32_t next_block() const { return blocks_used_; }
     std::uint32_t next_instr() const { return instrs_used_; }
     std::uint32_t next_site() const { return sites_used_; }
