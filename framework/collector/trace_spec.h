@@ -14,9 +14,9 @@ struct trace_vlist {
 
 // The C ABI's handle. Profilers free it with free(), so it is one block without constructors.
 struct trace_vlist_table {
-    // Lists by opcode map (0 to 3 and the same for vector encodings), opcode byte, and whether
-    // the instruction loads and stores.
-    static constexpr unsigned kMaps = 8, kOpcodes = 256, kAccesses = 4;
+    // Lists by opcode map (one that trace_types.h names), opcode byte, and whether the instruction
+    // loads and stores.
+    static constexpr unsigned kMaps = 12, kOpcodes = 256, kAccesses = 4;
     struct Entry {
         bool selected;
         trace_vlist list;

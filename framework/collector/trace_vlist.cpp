@@ -11,7 +11,21 @@ namespace {
 
 using Table = trace_vlist_table;
 
-constexpr unsigned kMapMask = 3;  // of the legacy maps 0 to 3
+// The maps of TRACE_OPCODE, in the order of Table::entries.
+constexpr unsigned kMaps[Table::kMaps] = {
+    0,
+    1,
+    2,
+    3,
+    TRACE_MAP_VECTOR + 1,
+    TRACE_MAP_VECTOR + 2,
+    TRACE_MAP_VECTOR + 3,
+    TRACE_MAP_VECTOR + 5,
+    TRACE_MAP_VECTOR + 6,
+    TRACE_MAP_VECTOR + 8,
+    TRACE_MAP_VECTOR + 9,
+    TRACE_MAP_VECTOR + 10,
+};
 constexpr std::uint32_t kAccessMask = TRACE_INSTR_LOAD | TRACE_INSTR_STORE;
 
 template <typename T>
@@ -22,14 +36,8 @@ T* allocate() {
 
 // Index in Table::entries of an opcode's map, or kMaps if there is no such map.
 unsigned map_index(std::uint16_t opcode) {
-    const unsigned map = opcode >> 8;
-    if (map & ~(kMapMask | TRACE_MAP_VECTOR)) return Table::kMaps;
-    return (map & kMapMask) + (map & TRACE_MAP_VECTOR ? kMapMask + 1 : 0);
-}
-
-std::uint16_t opcode_at(unsigned map, unsigned byte) {
-    const unsigned vector = map > kMapMask ? TRACE_MAP_VECTOR : 0;
-    return TRACE_OPCODE((map & kMapMask) | vector, byte);
+    const auto* found = std::find(std::begin(kMaps), std::end(kMaps), unsigned{opcode} >> 8);
+    return static_cast<unsigned>(found - std::begin(kMaps));
 }
 
 // The flags that follow from the opcode alone. Intel SDM volume 2, tables; FF is
@@ -69,7 +77,7 @@ int for_each_entry(Table& table, Visit&& visit) {
     for (unsigned map = 0; map < Table::kMaps; ++map)
         for (unsigned byte = 0; byte < Table::kOpcodes; ++byte)
             for (unsigned access = 0; access < Table::kAccesses; ++access) {
-                const std::uint16_t opcode = opcode_at(map, byte);
+                const std::uint16_t opcode = TRACE_OPCODE(kMaps[map], byte);
                 const std::uint32_t flags = (access & kAccessMask) | control_flow(opcode);
                 good &= visit(table.entries[map][byte][access], opcode, flags);
             }

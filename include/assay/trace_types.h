@@ -28,9 +28,10 @@ typedef struct trace_instr {
     uint8_t reserved;
 } trace_instr_t;
 
-/* An opcode as the processor manual writes it: the map (0 one-byte, 1 0F, 2 0F38, 3 0F3A; the
- * same maps plus TRACE_MAP_VECTOR for VEX and EVEX encodings) and the opcode byte. Source:
- * Intel SDM volume 2, appendix A. */
+/* An opcode as the processor manual writes it: the map and the opcode byte. Maps are 0 one-byte,
+ * 1 0F, 2 0F38 and 3 0F3A (Intel SDM volume 2, appendix A); plus TRACE_MAP_VECTOR, as VEX and EVEX
+ * prefixes number them, 1 to 3, 5 and 6, and as XOP does, 8 to 10 (AMD APM volume 3). All of
+ * 3DNow! is 0F 0F. More maps may come. */
 #define TRACE_OPCODE(map, byte) ((uint16_t)(((map) << 8) | (byte)))
 enum { TRACE_MAP_VECTOR = 0x10 };
 

@@ -64,7 +64,8 @@ void trace_vlist_init(trace_vlist_t* vlist);
 /* Appends `value`. Returns 0, or -1 if the list is full or the value unknown. */
 int trace_add_value_to_vlist(trace_vlist_t* vlist, trace_value_t value);
 /* Adds `vlist` to what is captured for `opcode`, with any operands. Copies. Returns 0, or -1
- * if one instruction would then have more than TRACE_VLIST_MAX values. */
+ * if one instruction would then have more than TRACE_VLIST_MAX values, or if `opcode` is of no map
+ * that this assay knows. */
 int trace_add_vlist_by_opc(trace_vlist_table_t* spec, uint16_t opcode, const trace_vlist_t* vlist);
 /* The same for each opcode for which `selector` returns non-zero. */
 int trace_add_vlist_by_select(trace_vlist_table_t* spec, trace_selector_t selector,

@@ -370,29 +370,35 @@ Special special_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOpera
     }
 }
 
-std::uint16_t opcode_of(const ZydisDecodedInstruction& zydis) {
-    std::uint8_t map = 0;
+// The map as TRACE_OPCODE numbers it.
+unsigned map_of(const ZydisDecodedInstruction& zydis) {
     switch (zydis.opcode_map) {
         case ZYDIS_OPCODE_MAP_0F:
-            map = 1;
-            break;
+            return 1;
         case ZYDIS_OPCODE_MAP_0F38:
-            map = 2;
-            break;
+            return 2;
         case ZYDIS_OPCODE_MAP_0F3A:
-            map = 3;
-            break;
+            return 3;
         case ZYDIS_OPCODE_MAP_MAP5:
-            map = 5;
-            break;
+            return 5;
         case ZYDIS_OPCODE_MAP_MAP6:
-            map = 6;
-            break;
+            return 6;
+        case ZYDIS_OPCODE_MAP_XOP8:
+            return 8;
+        case ZYDIS_OPCODE_MAP_XOP9:
+            return 9;
+        case ZYDIS_OPCODE_MAP_XOPA:
+            return 10;
         default:
-            break;
+            return 0;
     }
-    if (zydis.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) map |= TRACE_MAP_VECTOR;
-    return TRACE_OPCODE(map, zydis.opcode);
+}
+
+std::uint16_t opcode_of(const ZydisDecodedInstruction& zydis) {
+    // What Zydis takes for the opcode of 3DNow! is the byte behind the operands.
+    if (zydis.opcode_map == ZYDIS_OPCODE_MAP_0F0F) return TRACE_OPCODE(1, 0x0f);
+    const bool vector = zydis.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY;
+    return TRACE_OPCODE(map_of(zydis) | (vector ? TRACE_MAP_VECTOR : 0), zydis.opcode);
 }
 
 void note_flags(Form& form, const ZydisDecodedInstruction& zydis,
