@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace assay::annotate {
@@ -146,12 +147,22 @@ void write_legend(const Columns& columns, Output& output) {
     output.write("\n");
 }
 
+// A figure that is whole, such as a sum of counts, looks like a count.
+std::string plain_number(double value) {
+    constexpr double kLargestExact = 0x1p53;
+    if (value != std::trunc(value) || std::abs(value) > kLargestExact)
+        return fmt::format("{:.3f}", value);
+    const auto magnitude = static_cast<unsigned long long>(std::abs(value));
+    return (value < 0 ? "-" : "") + with_thousands(magnitude);
+}
+
 std::string derived_value(const events::Derived& derived, const Columns& columns) {
     const std::optional<double> value =
         events::Formula(derived.formula, columns.header.events).value(columns.totals);
     if (!value) return "none";
     if (derived.unit == "%") return fmt::format("{:.2f}%", *value * 100);
-    return fmt::format("{:.3f}{}{}", *value, derived.unit.empty() ? "" : " ", derived.unit);
+    return fmt::format("{}{}{}", plain_number(*value), derived.unit.empty() ? "" : " ",
+                       derived.unit);
 }
 
 void write_totals(const Columns& columns, Output& output) {

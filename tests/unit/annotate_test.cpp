@@ -97,6 +97,23 @@ TEST_CASE("annotate: percentages, derived figures, descriptions, incompleteness"
                               ": ended by SIGKILL\n"));
 }
 
+TEST_CASE("annotate: derived figures that are whole look like counts") {
+    const TemporaryFolder folder;
+    const auto figure = [&](const std::string& formula) {
+        const std::string shown = annotate_with(
+            {"--auto=no",
+             folder.write("out", kEvents + "fl=#! derived \"figure\" = " + formula +
+                                     "\nfl=x\nfn=f\n1 1127896 1000\nsummary: 1127896 1000\n")});
+        const std::size_t at = shown.find("\nfigure") + 1;
+        return shown.substr(at, shown.find('\n', at) - at);
+    };
+    CHECK(figure("Ir + Dr") == "figure                1,128,896");
+    CHECK(figure("Dr - Ir") == "figure                -1,126,896");
+    CHECK(figure("Dr - 1000") == "figure                0");
+    CHECK(figure("Dr / 3") == "figure                333.333");
+    CHECK(figure("Ir * Ir * Ir").ends_with(".000"));  // not exact
+}
+
 TEST_CASE("annotate: a source with context, gaps, unknown lines and lines past its end") {
     const Example example("0 2 0\n1 40 4\n20 50 6\n22 6 0\n99 1 1\n", "100 11");
     const std::string shown = annotate_with({"--context=2", example.profile});
