@@ -115,7 +115,7 @@ void write_header(const Options& options, const Profile& profile,
     for (const SortColumn& column : sort) sort_names.push_back(names[column.event]);
 
     Facts facts;
-    for (const auto& [name, text] : header.descriptions) facts.add(name, text);
+    for (const auto& [name, text] : profile.descriptions()) facts.add(name, text);
     add_list(facts, "Command", profile.commands());
     add_list(facts, options.profiles.size() == 1 ? "File" : "Files", options.profiles);
     facts.add("Events recorded", joined(names, " "));
@@ -127,6 +127,10 @@ void write_header(const Options& options, const Profile& profile,
     facts.add("Sources", options.automatic ? "those of the functions shown" : "only those named");
     output.section("Profile");
     facts.write(output);
+    for (const std::string& difference : profile.differences())
+        output.write(fmt::format("Warning: counts are added up that were made differently: {}\n",
+                                 difference));
+    if (!profile.differences().empty()) output.write("\n");
     for (const std::string& reason : profile.incomplete())
         output.write(fmt::format("INCOMPLETE, not the counts of a whole run: {}\n", reason));
     if (!profile.incomplete().empty()) output.write("\n");

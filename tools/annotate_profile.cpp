@@ -13,6 +13,14 @@ void add_to(std::uint64_t* sum, Counts counts) {
     for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
 }
 
+// All that is said under a name.
+std::string texts_of(const Descriptions& descriptions, std::string_view name) {
+    std::string out;
+    for (const auto& [other, text] : descriptions)
+        if (other == name) out += (out.empty() ? "\"" : "; ") + text;
+    return out.empty() ? "not given" : out + "\"";
+}
+
 }  // namespace
 
 // --- CountTable
@@ -60,6 +68,8 @@ void Profile::start(const events::Header& header) {
     if (!header.incomplete.empty()) incomplete_.push_back(path_ + ": " + header.incomplete);
     if (header_.events.empty()) {
         header_ = header;
+        first_path_ = path_;
+        descriptions_ = header.descriptions;
         columns_ = header.events.size();
         totals_.resize(columns_);
         line_counts_.set_columns(columns_);
@@ -74,6 +84,24 @@ void Profile::start(const events::Header& header) {
             fmt::format("{}: its events are not those of the files before it; annotate "
                         "only files of the same profilers together",
                         path_));
+    compare_descriptions(header.descriptions);
+}
+
+void Profile::compare_descriptions(const Descriptions& other) {
+    Descriptions either = header_.descriptions;
+    either.insert(either.end(), other.begin(), other.end());
+    std::vector<std::string_view> names;
+    for (const auto& description : either) {
+        const std::string& name = description.first;
+        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+        names.push_back(name);
+        const std::string first = texts_of(header_.descriptions, name),
+                          here = texts_of(other, name);
+        if (first == here) continue;
+        differences_.push_back(
+            fmt::format("{}: {} in {}, {} in {}", name, first, first_path_, here, path_));
+        std::erase_if(descriptions_, [&](const auto& entry) { return entry.first == name; });
+    }
 }
 
 void Profile::location(const events::Location& location) {

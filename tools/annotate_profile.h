@@ -14,6 +14,7 @@
 namespace assay::annotate {
 
 using Counts = std::span<const std::uint64_t>;
+using Descriptions = decltype(events::Header::descriptions);
 
 // Rows of counts, found by a 64-bit key: an open hash table over blocks of rows that never move,
 // so that millions of rows cost neither an allocation each nor a copy of them all.
@@ -56,6 +57,10 @@ class Profile final : public events::Handler {
 
     // Of the first file.
     const events::Header& header() const { return header_; }
+    // What all files say of how they were made, such as the shapes of the caches.
+    const Descriptions& descriptions() const { return descriptions_; }
+    // What one of the files says otherwise than the first, or does not say, in a clause.
+    const std::vector<std::string>& differences() const { return differences_; }
     // What makes a file incomplete, with its name.
     const std::vector<std::string>& incomplete() const { return incomplete_; }
     const std::vector<std::string>& commands() const { return commands_; }
@@ -80,12 +85,14 @@ class Profile final : public events::Handler {
     void line(std::uint32_t line, Counts counts) override;
 
     std::uint32_t file_index(std::string_view name);
+    void compare_descriptions(const Descriptions& other);
     void add_totals(const std::string& path, Counts totals);
 
     bool with_lines_;
-    std::string path_;  // of the file being read
+    std::string path_, first_path_;  // of the file being read, and of the first
     events::Header header_;
-    std::vector<std::string> commands_, incomplete_;
+    Descriptions descriptions_;
+    std::vector<std::string> commands_, differences_, incomplete_;
     std::size_t columns_ = 0;
     std::vector<std::uint64_t> totals_;
 

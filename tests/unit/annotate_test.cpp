@@ -193,6 +193,35 @@ TEST_CASE("annotate: several files are added up if their events agree") {
                          doctest::Contains("its events are not those"), Error);
 }
 
+TEST_CASE("annotate: several files made differently are added up with a warning") {
+    const TemporaryFolder folder;
+    const auto file = [&](const char* name, const std::string& descriptions) {
+        return folder.write(
+            name, descriptions + "cmd: ./prog\nevents: Ir\nfl=x\nfn=f\n1 5\n" + "summary: 5\n");
+    };
+    const std::string first = file("first", "desc: I1 cache: small\ndesc: D1 cache: small\n");
+    const std::string same = file("same", "desc: I1 cache: small\ndesc: D1 cache: small\n");
+    const std::string other = file("other", "desc: I1 cache: small\ndesc: D1 cache: large\n");
+    const std::string none = file("none", "desc: LL cache: huge\n");
+    const std::string warning = "Warning: counts are added up that were made differently: ";
+
+    const std::string equal = annotate_with({"--auto=no", first, same});
+    CHECK(!contains(equal, "Warning"));
+    CHECK(contains(equal, "D1 cache:         small\n"));
+
+    const std::string shown = annotate_with({"--auto=no", first, same, other});
+    CHECK(contains(shown,
+                   warning + "D1 cache: \"small\" in " + first + ", \"large\" in " + other + "\n"));
+    CHECK(contains(shown, "I1 cache:         small\n"));
+    CHECK(!contains(shown, "D1 cache:         "));
+    CHECK(contains(shown, "15 (100.0%)  PROGRAM TOTALS\n"));
+
+    const std::string missing = annotate_with({"--auto=no", first, none});
+    CHECK(contains(missing, "D1 cache: \"small\" in " + first + ", not given in " + none + "\n"));
+    CHECK(contains(missing, "LL cache: not given in " + first + ", \"huge\" in " + none + "\n"));
+    CHECK(!contains(missing, "cache:         "));
+}
+
 TEST_CASE("annotate: colours only on demand when there is no terminal") {
     const Example example("1 95 0\n2 4 0\n", "100 0");
     CHECK(!contains(annotate_with({example.profile}), "\033"));
