@@ -35,10 +35,14 @@ trace::LineFilter combine(trace::LineFilter a, trace::LineFilter b) {
     return {std::min(a.line_bytes, b.line_bytes), 1};
 }
 
+// Data references, unlike fetches, can be larger than a line, and are then taken for their first
+// line's bytes. A filter with smaller lines would thus overlook the other lines that they touch.
 trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
     const auto filter = [&](trace::Capture capture, trace::LineFilter trace::Spec::*which) {
         if (!(a.captures & capture)) return b.*which;
         if (!(b.captures & capture)) return a.*which;
+        const bool same_lines = (a.*which).line_bytes == (b.*which).line_bytes;
+        if (capture == trace::kCaptureReferences && !same_lines) return trace::LineFilter{0, 0};
         return combine(a.*which, b.*which);
     };
     return {.captures = a.captures | b.captures,

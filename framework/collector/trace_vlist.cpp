@@ -89,7 +89,7 @@ void capture(Table& table, assay::trace::Capture what,
              std::uint32_t sets) {
     assay::trace::Spec request{};
     request.captures = what;
-    request.*which = {line, sets};
+    if (sets != 0) request.*which = {line, sets};
     table.spec = assay::collector::combine(table.spec, request);
 }
 

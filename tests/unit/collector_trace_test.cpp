@@ -64,6 +64,31 @@ TEST_CASE("captures of several profilers are put together") {
     CHECK(all.data.sets == 32);  // who does not capture references has no say in their filter
     CHECK(all.fetch.line_bytes == 32);
     CHECK_NOTHROW(check(all));
+
+    const assay::trace::Spec fewer{assay::trace::kCaptureReferences, {64, 8}, {}};
+    const assay::trace::Spec shorter{assay::trace::kCaptureReferences, {16, 64}, {}};
+    CHECK(combine(references, fewer).data.sets == 8);
+    CHECK(combine(references, fewer).data.line_bytes == 64);
+    // Filtered by 16 bytes, a reference to 64 would be dropped for the first 16 of them.
+    CHECK(combine(references, shorter).data.sets == 0);
+    CHECK(combine(shorter, references).data.line_bytes == 0);
+    const assay::trace::Spec longer_fetches{assay::trace::kCaptureFetches, {}, {64, 16}};
+    CHECK(combine(fetches, longer_fetches).fetch.sets == 1);
+}
+
+TEST_CASE("without a filter sizes are not cut to its line") {
+    const std::unique_ptr<trace_vlist_table, void (*)(void*)> table(trace_vlist_table_alloc(),
+                                                                    std::free);
+    trace_capture_references(table.get(), 64, 0);
+    CHECK(table->spec.data.line_bytes == 0);
+    trace_vlist_table_init(table.get());
+    trace_capture_references(table.get(), 64, 32);
+    CHECK(table->spec.data.line_bytes == 64);
+    trace_capture_references(table.get(), 64, 0);
+    CHECK(table->spec.data.sets == 0);
+}
+
+TEST_CASE("specifications that cannot be captured") {
     CHECK_THROWS(check({assay::trace::kCaptureReferences, {64, 48}, {}}));
     CHECK_THROWS(check({assay::trace::kCaptureReferences, {8, 64}, {}}));
     CHECK_THROWS(check({assay::trace::kCaptureFetches, {}, {64, 0}}));
