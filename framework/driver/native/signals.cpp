@@ -234,8 +234,7 @@ void Signals::raise_fault(int number, int code, std::uint64_t address) {
     info.si_signo = number;
     info.si_code = code;
     info.si_addr = reinterpret_cast<void*>(address);
-    const std::uint64_t all = ~0ULL;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
+    block_all();
     if (pending_) return;  // the other one first: the fault happens again
     note(number, &info);
     fault_ = true;
@@ -257,6 +256,11 @@ void Signals::left() {
     diverted_ = nullptr;
 }
 
+void Signals::block_all() const {
+    const std::uint64_t all = ~0ULL;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
+}
+
 void Signals::apply_mask() const {
     const std::uint64_t mask = mask_ & ~synchronous_mask();
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, 8);
@@ -267,6 +271,9 @@ void Signals::give_mask_to_kernel() const {
 }
 
 void Signals::deliver() {
+    // A frame that cannot be written ends the process, as it does natively; nor may what is sent
+    // meanwhile overwrite the note.
+    block_all();
     const int number = pending_;
     pending_ = 0;
     const KernelAction action = actions_[number];

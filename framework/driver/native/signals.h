@@ -61,6 +61,7 @@ class Signals {
     bool continue_in_next_buffer(const siginfo_t* info, ucontext_t* interrupted);
     bool note_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
     void note(int number, const siginfo_t* info);
+    void block_all() const;
     void apply_mask() const;
     void push_frame(const KernelAction& action, int number);
     [[noreturn]] void die_of(int number);

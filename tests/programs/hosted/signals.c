@@ -177,6 +177,13 @@ static int sent_together(void) {
     return 0;
 }
 
+// The kernel cannot write the handler's frame.
+static int no_stack(void) {
+    tick_often();
+    __asm__ volatile("mov $4096, %%esp\n1:\tjmp 1b" : : : "memory");
+    return 0;
+}
+
 static int interrupted_read(void) {
     int ends[2];
     char byte;
@@ -331,6 +338,7 @@ int main(int argc, char** argv) {
         {"timer_and_reads", timer_and_reads},
         {"timer_and_faults", timer_and_faults},
         {"sent_together", sent_together},
+        {"no_stack", no_stack},
         {"interrupted_read", interrupted_read},
         {"restarted_read", restarted_read},
         {"broken_pipe", broken_pipe},
