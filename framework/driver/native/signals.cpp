@@ -150,7 +150,13 @@ void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
         process_.refuse("internal error: signal " + std::to_string(number) +
                         " in the driver itself, target pc " + std::to_string(process_.context->pc));
     }
-    const std::uint64_t waiting = ~synchronous_mask() | (pending_ ? mask_of(number) : 0);
+    std::uint64_t waiting = ~synchronous_mask();
+    if (pending_) {
+        // What is back in the kernel stays there: two of them would take turns forever.
+        std::uint64_t before = 0;
+        std::memcpy(&before, &interrupted->uc_sigmask, sizeof before);
+        waiting |= before | mask_of(number);
+    }
     std::memcpy(&interrupted->uc_sigmask, &waiting, sizeof waiting);
     if (pending_) {
         // One that was sent, not a fault: the kernel keeps it until there is a place for it.
