@@ -62,8 +62,7 @@ typedef struct trace_block {
  * instruction, or an instruction fetch. 8 bytes. */
 typedef struct trace_site {
     uint32_t instr;  /* index in the instruction table */
-    uint16_t bytes;  /* size of one reference, in bytes; see trace_capture_references for those
-                        that are larger than a line */
+    uint16_t bytes;  /* size of one reference, in bytes */
     uint8_t kind;    /* TRACE_SITE_* */
     uint8_t operand; /* 0 for the first data operand of the instruction, 1 for the next */
 } trace_site_t;

@@ -87,12 +87,11 @@ void trace_capture_block_counts(trace_vlist_table_t* spec);
  * `filter_line` is 16 to 4096 bytes.
  *
  * A filter takes a reference that is larger than `filter_line` for one to its first `filter_line`
- * bytes, so that none touches three lines, and that is what its site says as well. Without a
- * filter sites have the whole sizes.
+ * bytes, so that none touches three lines; a simulation must do the same. Sites have the whole
+ * sizes.
  *
  * Where several profilers ask, each gets at least what it asked for, and may get more: if one asks
- * for 0 sets, or if their lines differ, there is no filter for any. A profiler whose results
- * depend on sizes, and must not depend on the others, cuts them to `filter_line` itself. */
+ * for 0 sets, or if their lines differ, there is no filter for any. */
 void trace_capture_references(trace_vlist_table_t* spec, uint32_t filter_line,
                               uint32_t filter_sets);
 

@@ -49,9 +49,9 @@ std::uint32_t Emitter::new_sites(const Item& item) {
     const std::uint32_t first = next_site_;
     for (unsigned i = 0; i < item.reference_count; ++i) {
         const PlannedReference& reference = plan_.references[item.first_reference + i];
-        const Form& form = *plan_.instructions[reference.instr].form;
-        new_site(reference.instr, reference.bytes, form.references[reference.number].kind,
-                 reference.number);
+        const MemoryReference& whole =
+            plan_.instructions[reference.instr].form->references[reference.number];
+        new_site(reference.instr, whole.bytes, whole.kind, reference.number);
     }
     return first;
 }
