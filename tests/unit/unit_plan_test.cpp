@@ -131,26 +131,34 @@ TEST_CASE("calls carry no flags until one is found that does") {
 
 TEST_CASE("neighbours are checked at once") {
     DriverParts parts;
-    const UnitPlan unit = plan(parts, {{"mov rax, [rdi + 8]", {0x48, 0x8b, 0x47, 0x08}},
-                                       {"mov ecx, [rdi]", {0x8b, 0x0f}},
-                                       {"add [rdi + 8], rdx", {0x48, 0x01, 0x57, 0x08}},
+    const UnitPlan unit = plan(parts, {{"mov eax, [rdi + 4]", {0x8b, 0x47, 0x04}},
+                                       {"mov cx, [rdi]", {0x66, 0x8b, 0x0f}},
+                                       {"add [rdi + 4], edx", {0x01, 0x57, 0x04}},
                                        {"ret", {0xc3}}});
     CHECK(groups(unit) == Sizes{3, 1});
     const Item item = items(unit, ItemKind::kData)[0];
     CHECK(item.low == 0);
-    CHECK(item.high == 16);
+    CHECK(item.high == 8);
     CHECK(item.instr == 0);
     const PlannedReference* members = &unit.references[item.first_reference];
-    CHECK(members[0].offset == 8);
+    CHECK(members[0].offset == 4);
     CHECK(members[1].offset == 0);
-    CHECK(members[1].bytes == 4);
+    CHECK(members[1].bytes == 2);
     CHECK(members[2].instr == 2);
+}
+
+TEST_CASE("what lies within a large reference is checked with it") {
+    DriverParts parts;
+    CHECK(groups(plan(parts, {{"movups xmm0, [rdi]", {0x0f, 0x10, 0x07}},
+                              {"mov rcx, [rdi + 8]", {0x48, 0x8b, 0x4f, 0x08}},
+                              {"mov rcx, [rdi + 16]", {0x48, 0x8b, 0x4f, 0x10}},
+                              {"ret", {0xc3}}})) == Sizes{2, 1, 1});
 }
 
 TEST_CASE("what is too far away, or at an address not known to be near, is checked by itself") {
     DriverParts parts;
     CHECK(groups(plan(parts, {{"mov rax, [rdi]", {0x48, 0x8b, 0x07}},
-                              {"mov rcx, [rdi + 16]", {0x48, 0x8b, 0x4f, 0x10}},
+                              {"mov rcx, [rdi + 8]", {0x48, 0x8b, 0x4f, 0x08}},
                               {"ret", {0xc3}}})) == Sizes{1, 1, 1});
     parts.translator.flush();
     CHECK(groups(plan(parts, {{"mov rax, [rdi]", {0x48, 0x8b, 0x07}},
@@ -181,22 +189,22 @@ TEST_CASE("pushes and pops are neighbours on the stack") {
     DriverParts parts;
     const UnitPlan unit =
         plan(parts, {{"push rax", {0x50}},
-                     {"push rcx", {0x51}},
-                     {"mov rdx, [rsp + 8]", {0x48, 0x8b, 0x54, 0x24, 0x08}},
+                     {"sub rsp, 8", {0x48, 0x83, 0xec, 0x08}},
+                     {"mov edx, [rsp + 12]", {0x8b, 0x54, 0x24, 0x0c}},
+                     {"add rsp, 8", {0x48, 0x83, 0xc4, 0x08}},
                      {"pop rcx", {0x59}},
                      {"sub rsp, 0x100", {0x48, 0x81, 0xec, 0x00, 0x01, 0x00, 0x00}},
                      {"mov rdx, [rsp]", {0x48, 0x8b, 0x14, 0x24}},
                      {"add rsp, 0x100", {0x48, 0x81, 0xc4, 0x00, 0x01, 0x00, 0x00}},
                      {"jmp rcx", {0xff, 0xe1}}});
-    CHECK(groups(unit) == Sizes{4, 1});
+    CHECK(groups(unit) == Sizes{3, 1});
     const Item item = items(unit, ItemKind::kData)[0];
-    CHECK(item.low == -16);
+    CHECK(item.low == -8);
     CHECK(item.high == 0);
     const PlannedReference* members = &unit.references[item.first_reference];
     CHECK(members[0].offset == -8);
-    CHECK(members[1].offset == -16);
+    CHECK(members[1].offset == -4);
     CHECK(members[2].offset == -8);
-    CHECK(members[3].offset == -16);
 }
 
 TEST_CASE("a stack pointer that is not known any more ends the group") {
