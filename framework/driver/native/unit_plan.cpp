@@ -143,8 +143,7 @@ bool Planner::reads(std::uint16_t pending, std::uint64_t pc, unsigned limit) {
 bool Planner::returns_flags(const Instruction& instruction) {
     constexpr unsigned kLookAhead = 128;
     const Flow flow = instruction.form->flow;
-    return !flags_cross_calls_ && trace_.spec().captures != 0 &&
-           (flow == Flow::kCall || flow == Flow::kCallIndirect) &&
+    return !flags_cross_calls() && (flow == Flow::kCall || flow == Flow::kCallIndirect) &&
            memory_.find(instruction.next_pc()) != nullptr &&
            reads_flags(instruction.next_pc(), kLookAhead);
 }

@@ -90,7 +90,8 @@ class Planner {
     // them across all calls. Such a call is the first of its block, and must_keep_flags() says
     // so before the block is translated.
     bool must_keep_flags(std::uint64_t pc);
-    bool flags_cross_calls() const { return flags_cross_calls_; }
+    // Where nothing is captured, nothing changes them.
+    bool flags_cross_calls() const { return flags_cross_calls_ || trace_.spec().captures == 0; }
     void set_flags_cross_calls() { flags_cross_calls_ = true; }
     void forget_code() {
         reads_flags_.clear();
@@ -111,7 +112,7 @@ class Planner {
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
     bool reads(std::uint16_t pending, std::uint64_t pc, unsigned limit);
     bool returns_flags(const Instruction& instruction);
-    std::uint16_t flags_across_calls() const { return flags_cross_calls_ ? kArithmeticFlags : 0; }
+    std::uint16_t flags_across_calls() const { return flags_cross_calls() ? kArithmeticFlags : 0; }
     Live live_after(const Instruction& last, unsigned branches,
                     const std::optional<Live>& continuation);
     Live live_at(std::uint64_t pc, unsigned branches);
