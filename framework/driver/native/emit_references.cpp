@@ -118,7 +118,7 @@ void Emitter::emit_two_lines(const Operands& operands, unsigned count, std::uint
     const auto index = static_cast<std::uint8_t>(operands.b);
     const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
     PlannedReference end = plan_.references[operands.item.first_reference];
-    std::uint64_t differs[2];
+    std::uint64_t differs[2] = {};
     for (const bool last : {false, true}) {
         end.offset = last ? operands.item.high - 1 : operands.item.low;
         emit_address(cold_, operands, end, 0);
