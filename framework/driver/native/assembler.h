@@ -92,6 +92,13 @@ class Assembler {
         else
             u32(static_cast<std::uint32_t>(value));
     }
+    // Intel SDM volume 2, PREFETCHW: never faults, and does nothing on processors without it.
+    void prefetch_for_write(const Address& memory) {
+        if (memory.base != kNoGpr && memory.base >= 8) u8(0x41);
+        u8(0x0f);
+        u8(0x0d);
+        modrm(1, memory);
+    }
     // test reg, mask, on the low byte if the mask has no other bits.
     void test_bits(unsigned reg, std::uint32_t mask) {
         const bool low = mask <= 0xff;
