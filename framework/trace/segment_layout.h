@@ -108,24 +108,34 @@ struct PartialEvent {
 // --- A thread's slot: header page, block counters, ring of trace buffers.
 
 inline constexpr std::uint32_t kBufferBytes = 128 * 1024;
-inline constexpr std::uint32_t kBufferCount = 32;  // a power of two
+inline constexpr std::uint32_t kBufferCount = 32;  // at most, of one ring; a power of two
 inline constexpr std::uint32_t kRecordsPerBuffer = kBufferBytes / sizeof(trace_record_t);
 
+// Threads that do not run at the same time may use one slot after the other. A thread that ends
+// completes its last buffer early, so that no buffer has records of two.
 struct ThreadSlot {
     // Buffers completed by the driver and given back by the collector, both ever increasing;
-    // buffer n lives at index n % kBufferCount. The driver owns buffers `produced` up to
-    // `consumed + kBufferCount - 1`.
+    // buffer n lives at index n % buffer_count. The driver owns buffers `produced` up to
+    // `consumed + buffer_count - 1`.
     std::atomic<std::uint32_t> produced;
     std::atomic<std::uint32_t> consumed;        // futex that a driver with a full ring waits on
     std::atomic<std::uint32_t> producer_waits;  // 1 while it does
-    std::int32_t tid;
+    // Of the ring: a power of two, at most kBufferCount. Written before the slot is published by
+    // Control::thread_count, and never again.
+    std::uint32_t buffer_count;
+    // The number of the thread that uses the slot: 0 for the first of the process, then in the
+    // order of creation.
+    std::atomic<std::uint32_t> thread;
+    std::uint32_t reserved;
     // The driver's write position in buffer `produced`, as an address in the driver, and the
     // address at which that buffer starts: their difference is how many bytes are valid. Both
     // lag at most by the basic block being executed.
     std::atomic<std::uint64_t> cursor;
     std::atomic<std::uint64_t> buffer_start;
-    // Records valid in each completed buffer: kRecordsPerBuffer, or fewer if flushed early.
+    // Records valid in each completed buffer: kRecordsPerBuffer, or fewer if completed early.
     std::atomic<std::uint32_t> filled[kBufferCount];
+    // The thread whose records each completed buffer has.
+    std::atomic<std::uint32_t> owner[kBufferCount];
 };
 static_assert(sizeof(ThreadSlot) <= 4096);
 
@@ -135,7 +145,7 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1024} * 1024;
 inline constexpr std::uint32_t kMaxBlocks = 16 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxInstrs = 64 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxSites = 64 * 1024 * 1024;
-inline constexpr std::uint32_t kMaxThreads = 1;  // slots
+inline constexpr std::uint32_t kMaxThreads = 1024;  // slots: threads at the same time
 
 inline constexpr std::uint64_t kControlOffset = 0;
 inline constexpr std::uint64_t kEventLogOffset = 1 * kMiB;

@@ -51,7 +51,7 @@ Context* TraceWriter::attach(int fd) {
             return nullptr;
     ring_ = reinterpret_cast<std::uint64_t>(ring);
     slot_ = reinterpret_cast<trace::ThreadSlot*>(context + kSlotOffset);
-    slot_->tid = static_cast<std::int32_t>(getpid());
+    slot_->buffer_count = trace::kBufferCount;
     slot_->buffer_start.store(buffer_address(0), std::memory_order_relaxed);
     slot_->cursor.store(buffer_address(0), std::memory_order_relaxed);
     control_->thread_count.store(1, std::memory_order_release);
