@@ -1,6 +1,7 @@
 // The collector's mapping of the trace segment (framework/trace/segment_layout.h).
 #pragma once
 
+#include "framework/trace/command_event.h"
 #include "framework/trace/segment_layout.h"
 
 #include <cstddef>
@@ -9,14 +10,20 @@ namespace assay::collector {
 
 class Segment {
   public:
-    // A new segment, zeroed but for the magic number and the version. Throws Error.
-    Segment();
+    // A new segment for the first image of a process, zeroed but for what its driver has to know.
+    // Throws Error.
+    explicit Segment(const trace::Command& command);
+    // The one that a driver has made; takes the descriptor. Throws Error.
+    explicit Segment(int fd);
     ~Segment();
     Segment(const Segment&) = delete;
     Segment& operator=(const Segment&) = delete;
 
     // Closed on exec.
     int fd() const { return fd_; }
+
+    // The first event of the log. Throws Error if it is another.
+    trace::Command command() const;
 
     trace::Control& control() const { return at<trace::Control>(trace::kControlOffset); }
     const std::byte* event_log() const { return base_ + trace::kEventLogOffset; }
@@ -37,6 +44,8 @@ class Segment {
     }
 
   private:
+    void map();
+
     template <typename T>
     T& at(std::uint64_t offset) const {
         return *reinterpret_cast<T*>(base_ + offset);

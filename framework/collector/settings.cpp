@@ -20,6 +20,9 @@ constexpr std::array kCoreOptions{
     CoreOption{"dump-instr", "yes|no", "write counts of single instructions too; default: no"},
     CoreOption{"aslr", "yes|no",
                "randomise addresses as the kernel does; runs differ then; default: no"},
+    CoreOption{"trace-children", "yes|no",
+               "profile the processes that the program starts too, each with a file of its own; "
+               "default: yes"},
     CoreOption{"config", "FILE", "YAML with the same options as keys; the command line wins"},
     CoreOption{"quiet", "", "say nothing but errors (-q)"},
     CoreOption{"help", "", "show this (-h)"},
@@ -106,6 +109,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.dump_instructions = yes_or_no(setting);
     } else if (setting.name == "aslr") {
         core.randomize_addresses = yes_or_no(setting);
+    } else if (setting.name == "trace-children") {
+        core.trace_children = yes_or_no(setting);
     } else if (setting.name == "driver") {
         core.driver = setting.value;
     } else if (setting.name == "quiet") {

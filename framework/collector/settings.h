@@ -46,6 +46,7 @@ struct CoreSettings {
     std::string driver;  // "" for the one that was installed
     bool dump_instructions = false;
     bool randomize_addresses = false;
+    bool trace_children = true;
     bool quiet = false;
     bool help = false;
     bool version = false;

@@ -40,6 +40,9 @@ class TraceReader {
     // Why the driver refused to go on; "" if it did not.
     const std::string& refusal() const { return refusal_; }
 
+    // What the process is about to run without its driver; "" if nothing.
+    const std::string& leaves_for() const { return leaves_for_; }
+
     // Executions by instruction, from the block counters and the blocks left early. Exact once the
     // driver has ended; block counts must have been captured.
     std::vector<std::uint64_t> instruction_counts() const;
@@ -63,7 +66,7 @@ class TraceReader {
     AddressMap addresses_;
     std::uint64_t event_bytes_ = 0;  // of the event log, taken
     std::vector<trace::PartialEvent> partials_;
-    std::string refusal_;
+    std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;
     std::array<std::uint32_t, trace::kMaxThreads> consumed_{};  // buffers given back
 };

@@ -48,6 +48,15 @@ void EarlyOpener::want(const std::string& object_path) {
     }
 }
 
+void EarlyOpener::open(const std::string& object_path) {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ >= kMostBytes || !wanted_.insert(object_path).second) return;
+    if (std::unique_ptr<DebugInfo> info = try_to_open(object_path, debug_root_)) {
+        bytes_ += info->decompressed_bytes();
+        opened_[object_path] = std::move(info);
+    }
+}
+
 std::unique_ptr<DebugInfo> EarlyOpener::take(const std::string& object_path) {
     {
         std::unique_lock lock(mutex_);

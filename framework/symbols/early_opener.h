@@ -24,6 +24,8 @@ class EarlyOpener {
 
     // Objects are opened one after the other. Those that were wanted before are not again.
     void want(const std::string& object_path);
+    // Opens the object here and now, unless it was wanted before.
+    void open(const std::string& object_path);
     // Opens the object here if it was not its turn yet.
     std::unique_ptr<DebugInfo> take(const std::string& object_path);
 

@@ -77,6 +77,10 @@ void Symbolizer::prepare(const std::string& object_path) {
     impl_->opener.want(object_path);
 }
 
+void Symbolizer::prepare_now(const std::string& object_path) {
+    impl_->opener.open(object_path);
+}
+
 std::vector<Location> Symbolizer::resolve(const std::string& object_path,
                                           std::span<const std::uint64_t> addresses) {
     return impl_->resolve(object_path, impl_->object(object_path), addresses);

@@ -51,6 +51,10 @@ class Symbolizer {
     // program. Returns at once. Optional; an object that is not resolved then costs little more.
     void prepare(const std::string& object_path);
 
+    // The same, but opened before it returns and without a thread: for a process that forks, so
+    // that its children find the object opened.
+    void prepare_now(const std::string& object_path);
+
     // One Location for each of a request's addresses, in order.
     std::vector<Location> resolve(const std::string& object_path,
                                   std::span<const std::uint64_t> addresses);

@@ -1,13 +1,15 @@
 // Stands in for the driver: writes what a scenario says to the trace segment and ends.
 //
-//     fake_driver --segment-fd=N --exe=PATH -- PROGRAM SCENARIO
+//     fake_driver SCENARIO
 //
-// The program that it pretends to run is one mapped file (the one behind --exe) with a block of
-// three instructions that ran 5 times and one of two that ran 7 times, and 20,000 references.
+// The program that it pretends to run is one mapped file (the program's) with a block of three
+// instructions that ran 5 times and one of two that ran 7 times, and 20,000 references.
 #include "framework/trace/futex.h"
+#include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +30,7 @@ class FakeDriver {
         if (base_ == MAP_FAILED || control().magic != trace::kMagic) std::abort();
         control().state = trace::DriverState::kRunning;
         control().thread_count = 1;
+        logged_ = control().event_log_bytes;
         slot().buffer_start = ring();
         slot().cursor = ring();
     }
@@ -158,16 +161,12 @@ int play(FakeDriver& driver, std::string_view scenario) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    int fd = -1;
-    std::string_view exe, scenario;
-    for (int i = 1; i < argc; ++i) {
-        const std::string_view word = argv[i];
-        constexpr std::string_view kFd = "--segment-fd=", kExe = "--exe=";
-        if (word.starts_with(kFd)) fd = std::atoi(argv[i] + kFd.size());
-        if (word.starts_with(kExe)) exe = word.substr(kExe.size());
-        scenario = word;  // the last one
-    }
-    FakeDriver driver(fd);
-    driver.map(exe);
-    return play(driver, scenario);
+    const auto launch = trace::launch_from(std::getenv(trace::kLaunchVariable));
+    if (!launch) return 1;
+    const std::string link = "/proc/self/fd/" + std::to_string(launch->program_fd);
+    char file[4096];
+    const ssize_t length = readlink(link.c_str(), file, sizeof file);
+    FakeDriver driver(launch->segment_fd);
+    driver.map({file, static_cast<std::size_t>(length)});
+    return play(driver, argv[argc - 1]);
 }

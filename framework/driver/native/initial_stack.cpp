@@ -114,7 +114,7 @@ std::uint64_t build_stack(const LoadedProgram& program, const std::vector<std::s
     if (memory == MAP_FAILED) return 0;
     mprotect(memory, 4096, PROT_NONE);  // running out of stack is a fault, not a write elsewhere
     StackBuilder stack(reinterpret_cast<std::uint64_t>(memory) + size - 16);
-    const std::uint64_t execfn = stack.text(program.path.c_str());
+    const std::uint64_t execfn = stack.text(program.name.c_str());
     std::vector<std::uint64_t> words{argv.size()};
     for (const std::string& argument : argv) words.push_back(stack.text(argument.c_str()));
     words.push_back(0);

@@ -52,7 +52,7 @@ void note_vdso(MemoryMap& memory, TraceWriter& trace) {
 
 }  // namespace
 
-bool Process::initialise(int segment_fd) {
+bool Process::initialise(const trace::Launch& launch) {
     if (!has_xsave_and_fsgsbase()) {
         std::fputs(
             "assay: this processor or kernel lacks xsave or fsgsbase, which the native "
@@ -61,10 +61,10 @@ bool Process::initialise(int segment_fd) {
         return false;
     }
     if (!cache.reserve()) return false;
-    context = trace.attach(segment_fd);
+    context = trace.attach(launch.segment_fd);
     if (context == nullptr) return false;
     cache.initialise(*context, trace.spec());
-    close(segment_fd);
+    close(launch.segment_fd);
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
     context->vector_mask = vector_components();
     context->driver_fs = _readfsbase_u64();
@@ -74,9 +74,10 @@ bool Process::initialise(int segment_fd) {
     return true;
 }
 
-void Process::load(const std::string& path, const std::vector<std::string>& argv,
+void Process::load(const trace::Launch& launch, const std::vector<std::string>& argv,
                    char** environment) {
-    const LoadError error = load_program(path, cache.open_window(), memory, trace, program);
+    const LoadError error =
+        load_program(launch.program_fd, launch.name, cache.open_window(), memory, trace, program);
     if (error.exit_status != 0) refuse(error.reason, error.exit_status);
     note_vdso(memory, trace);
     break_end = program.break_start;

@@ -4,6 +4,7 @@
 #include "framework/driver/native/elf_loader.h"
 #include "framework/driver/native/signals.h"
 #include "framework/driver/native/translator.h"
+#include "framework/trace/launch.h"
 
 #include <atomic>
 #include <string>
@@ -17,9 +18,10 @@ class Process {
     Process& operator=(const Process&) = delete;
 
     // Attaches to the trace segment, sets up the context and the code cache.
-    bool initialise(int segment_fd);
+    bool initialise(const trace::Launch& launch);
     // Loads the program and builds its stack; ends the process with a message if it cannot.
-    void load(const std::string& path, const std::vector<std::string>& argv, char** environment);
+    void load(const trace::Launch& launch, const std::vector<std::string>& argv,
+              char** environment);
     [[noreturn]] void run();
 
     // Ends the process with status 125, after one line for the user.

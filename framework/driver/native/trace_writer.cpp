@@ -37,6 +37,7 @@ Context* TraceWriter::attach(int fd) {
     if (control_->magic != trace::kMagic || control_->layout_version != trace::kLayoutVersion)
         return nullptr;
     log_ = base + trace::kEventLogOffset;
+    log_used_ = control_->event_log_bytes.load(std::memory_order_relaxed);
     blocks_ = reinterpret_cast<trace_block_t*>(base + trace::kBlocksOffset);
     instrs_ = reinterpret_cast<trace_instr_t*>(base + trace::kInstrsOffset);
     sites_ = reinterpret_cast<trace_site_t*>(base + trace::kSitesOffset);
