@@ -108,6 +108,12 @@ TEST_CASE("references are all there, however many the rings have to hold") {
     CHECK(contains(profile("long", {"counts"}, kReferences).file, "\nsummary: 29 2000000 0"));
 }
 
+TEST_CASE("counts and references of all threads are there") {
+    const Result result = profile("threads", {"counts"}, kReferences);
+    CHECK(result.ending.exit_status == 0);
+    CHECK(contains(result.file, "\nsummary: 32 100000 0"));
+}
+
 TEST_CASE("summaries stand behind the process id") {
     const Result result = profile("normal", {"counts"}, kReferences, false);
     CHECK(contains(result.words, "== instructions: 29\n=="));
@@ -154,8 +160,8 @@ TEST_CASE("what the driver refuses is said, and what was measured is kept") {
 }
 
 TEST_CASE("a damaged segment ends the profile, not the program") {
-    for (const char* scenario :
-         {"bad-site", "bad-block", "bad-length", "bad-log", "bad-cursor", "bad-producer"}) {
+    for (const char* scenario : {"bad-site", "bad-block", "bad-length", "bad-log", "bad-cursor",
+                                 "bad-producer", "bad-slots", "bad-ring"}) {
         CAPTURE(scenario);
         const Result result = profile(scenario, {"counts"}, kReferences);
         CHECK(result.ending.exit_status == kExitFailure);
