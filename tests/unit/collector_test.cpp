@@ -23,6 +23,7 @@ std::string environment(const char* name) {
 }
 
 std::string test_plugin(const std::string& name) {
+    if (name == "cache") return environment("ASSAY_CACHE_PLUGIN");
     return environment("ASSAY_TEST_PLUGINS") + "/" + name + ".so";
 }
 
@@ -112,6 +113,15 @@ TEST_CASE("counts and references of all threads are there") {
     const Result result = profile("threads", {"counts"}, kReferences);
     CHECK(result.ending.exit_status == 0);
     CHECK(contains(result.file, "\nsummary: 32 100000 0"));
+}
+
+TEST_CASE("the cache profiler gives each thread a first level of its own") {
+    const std::string shape = "4096,4,64";
+    const Result result = profile("same-line", {"cache"},
+                                  {{"I1", shape, ""}, {"D1", shape, ""}, {"LL", "65536,4,64", ""}});
+    CHECK(result.words == "");
+    CHECK(contains(result.file, "events: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw\n"));
+    CHECK(contains(result.file, "\nsummary: 29 0 0 29 2 1 0 0 0"));
 }
 
 TEST_CASE("summaries stand behind the process id") {
