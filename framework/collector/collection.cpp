@@ -135,6 +135,7 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
         if (session_.any_profiler_left()) write();
         if (!session_.settings.quiet) print_summaries();
     }
+    if (!session_.any_profiler_left()) outcome_.failed = true;
     for (const auto& profiler : session_.profilers) profiler->stop();
     return outcome_;
 }

@@ -61,6 +61,19 @@ std::vector<std::string> usual_objects(const Program& program) {
     return {library, linker};
 }
 
+// How assay shall end.
+Ending end_of_run(const Collection::Outcome& outcome, Ending ending) {
+    if (outcome.refused) {
+        // A program that cannot be started has the status that a shell would give it.
+        if (ending.exit_status != kExitNotExecutable && ending.exit_status != kExitNotFound)
+            ending.exit_status = kExitFailure;
+        ending.signal = 0;
+    } else if (outcome.failed && ending.signal == 0) {
+        ending.exit_status = kExitFailure;
+    }
+    return ending;
+}
+
 // The members stand in the order in which a run needs them.
 class Run {
   public:
@@ -84,7 +97,6 @@ class Run {
     Child::Settings child_settings();
     void follow_children();
     void collect_from_child(const Supervisor::Arrival& arrival, int first_process);
-    Ending end_of_run(const Collection::Outcome& outcome, Ending ending) const;
 
     const CoreSettings& settings_;
     const std::vector<std::string>& words_;
@@ -126,18 +138,6 @@ Ending Run::execute() {
     const Ending end = end_of_run(outcome, child_.wait());
     if (supervisor_) supervisor_->leave();
     return end;
-}
-
-Ending Run::end_of_run(const Collection::Outcome& outcome, Ending ending) const {
-    if (outcome.refused) {
-        // A program that cannot be started has the status that a shell would give it.
-        if (ending.exit_status != kExitNotExecutable && ending.exit_status != kExitNotFound)
-            ending.exit_status = kExitFailure;
-        ending.signal = 0;
-    } else if ((outcome.failed || !session_.any_profiler_left()) && ending.signal == 0) {
-        ending.exit_status = kExitFailure;
-    }
-    return ending;
 }
 
 void Run::follow_children() {
