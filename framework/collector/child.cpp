@@ -60,13 +60,6 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
     return to;
 }
 
-std::vector<char*> environment_with(const std::string& variable) {
-    std::vector<char*> to{const_cast<char*>(variable.c_str())};
-    for (char** entry = environ; *entry; ++entry) to.push_back(*entry);
-    to.push_back(nullptr);
-    return to;
-}
-
 // The child inherits the personality; the collector's own takes effect only with an exec.
 class AddressesNotRandomized {
   public:
@@ -119,9 +112,9 @@ struct Child::Signals {
 
 Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
     const std::vector<char*> argv = pointers(settings.argv);
-    const std::string variable =
-        fmt::format("{}={}", trace::kLaunchVariable, trace::to_text(settings.launch));
-    const std::vector<char*> environment = environment_with(variable);
+    std::vector<char*> own;
+    for (char** variable = environ; *variable; ++variable) own.push_back(*variable);
+    const trace::DriverEnvironment environment = trace::driver_environment(own, settings.launch);
     int pipe_ends[2];
     if (pipe2(pipe_ends, O_CLOEXEC) != 0)
         throw Error(fmt::format("cannot create a pipe: {}", system_reason(errno)));
@@ -140,8 +133,8 @@ Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
         signals_->restore();
         close(pipe_ends[1]);
         sigprocmask(SIG_SETMASK, &before, nullptr);
-        become_driver(settings.driver.c_str(), argv.data(), environment.data(), settings.launch,
-                      pipe_ends[0]);
+        become_driver(settings.driver.c_str(), argv.data(), environment.pointers.data(),
+                      settings.launch, pipe_ends[0]);
     }
     forward_pid = std::max(pid_, 0);
     if (pid_ < 0) signals_->restore();

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstdio>
+#include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace assay::trace {
 
-inline constexpr const char* kLaunchVariable = "ASSAY_DRIVER";
+inline constexpr std::string_view kLaunchVariable = "ASSAY_DRIVER=";
 
 struct Launch {
     int segment_fd = -1;   // the trace segment
@@ -18,22 +22,77 @@ struct Launch {
     std::string name;      // of the executed file, as execve(2) was given it
 };
 
-inline std::string to_text(const Launch& launch) {
-    return std::to_string(launch.segment_fd) + "," + std::to_string(launch.program_fd) + "," +
-           std::to_string(launch.lifeline_fd) + "," + std::to_string(launch.channel_fd) + "," +
-           launch.name;
+// The variable, name and value.
+inline std::string to_variable(const Launch& launch) {
+    return std::string(kLaunchVariable) + std::to_string(launch.segment_fd) + "," +
+           std::to_string(launch.program_fd) + "," + std::to_string(launch.lifeline_fd) + "," +
+           std::to_string(launch.channel_fd) + "," + launch.name;
 }
 
-inline std::optional<Launch> launch_from(const char* text) {
+inline std::optional<Launch> launch_from(const char* variable) {
     Launch launch;
     int length = 0;
-    if (text == nullptr ||
-        std::sscanf(text, "%d,%d,%d,%d,%n", &launch.segment_fd, &launch.program_fd,
+    if (!std::string_view(variable).starts_with(kLaunchVariable)) return {};
+    variable += kLaunchVariable.size();
+    if (std::sscanf(variable, "%d,%d,%d,%d,%n", &launch.segment_fd, &launch.program_fd,
                     &launch.lifeline_fd, &launch.channel_fd, &length) != 4 ||
         length == 0)
         return {};
-    launch.name = text + length;
+    launch.name = variable + length;
     return launch;
+}
+
+// Variables that are for the program's dynamic linker and C library, and not for the driver's,
+// travel under another name.
+inline constexpr std::string_view kHiddenPrefix = "ASSAY_HIDDEN_";
+
+inline bool concerns_libc(std::string_view variable) {
+    return variable.starts_with("LD_") || variable.starts_with("GLIBC_TUNABLES=") ||
+           variable.starts_with("MALLOC_");
+}
+
+// The environment of a driver's process, and the text that it refers to beside `environment`.
+struct DriverEnvironment {
+    std::vector<char*> pointers;
+    std::deque<std::string> texts;
+};
+
+inline DriverEnvironment driver_environment(const std::vector<char*>& environment,
+                                            const Launch& launch) {
+    DriverEnvironment made;
+    const auto add = [&](std::string text) {
+        made.texts.push_back(std::move(text));
+        made.pointers.push_back(made.texts.back().data());
+    };
+    add(to_variable(launch));
+    for (char* variable : environment) {
+        if (concerns_libc(variable))
+            add(std::string(kHiddenPrefix) + variable);
+        else
+            made.pointers.push_back(variable);
+    }
+    made.pointers.push_back(nullptr);
+    return made;
+}
+
+// In the driver's process: what it was told, and the environment that the program shall see.
+struct ProgramEnvironment {
+    std::optional<Launch> launch;
+    std::vector<char*> pointers;
+};
+
+inline ProgramEnvironment program_environment(char** environment) {
+    ProgramEnvironment made;
+    for (char** variable = environment; *variable; ++variable) {
+        const std::string_view text = *variable;
+        if (text.starts_with(kLaunchVariable))
+            made.launch = launch_from(*variable);
+        else
+            made.pointers.push_back(*variable +
+                                    (text.starts_with(kHiddenPrefix) ? kHiddenPrefix.size() : 0));
+    }
+    made.pointers.push_back(nullptr);
+    return made;
 }
 
 }  // namespace assay::trace

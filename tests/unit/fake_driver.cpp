@@ -97,7 +97,7 @@ int play(FakeTrace& driver, std::string_view scenario) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const auto launch = trace::launch_from(std::getenv(trace::kLaunchVariable));
+    const auto launch = trace::program_environment(environ).launch;
     if (!launch) return 1;
     const std::string link = "/proc/self/fd/" + std::to_string(launch->program_fd);
     char file[4096];

@@ -61,6 +61,7 @@ bool Process::initialise(const trace::Launch& launch) {
         return false;
     }
     if (!cache.reserve()) return false;
+    descriptors.take(launch);
     context = trace.attach(launch.segment_fd);
     if (context == nullptr) return false;
     cache.initialise(*context, trace.spec());

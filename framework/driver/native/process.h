@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/driver/native/elf_loader.h"
+#include "framework/driver/native/hidden_descriptors.h"
 #include "framework/driver/native/signals.h"
 #include "framework/driver/native/translator.h"
 #include "framework/trace/launch.h"
@@ -31,6 +32,7 @@ class Process {
     [[noreturn]] void finish(int exit_status);
 
     Context* context = nullptr;
+    HiddenDescriptors descriptors;
     TraceWriter trace;
     MemoryMap memory;
     CodeCache cache;
@@ -49,6 +51,9 @@ class Process {
     Block* next_ = nullptr;  // known block of context->pc
 };
 
+// Whether the path is one of those under which a process finds its own file in /proc
+// (syscalls.cpp).
+bool is_own_executable(const char* path);
 // Emulates or passes on the system call in context->gpr (syscalls.cpp).
 void do_syscall(Process& process, std::uint64_t syscall_pc);
 // Records the references of an instruction that needs computing (special_references.cpp).

@@ -432,6 +432,8 @@ long Signals::suspend(const std::uint64_t* mask, std::uint64_t size) {
 }
 
 bool Signals::restarts(long number) const {
+    if (number == SYS_execve || number == SYS_execveat)
+        return pending_;  // no such error: execve(2)
     return pending_ && actions_[pending_].flags & kSaRestart && !never_restarts(number);
 }
 

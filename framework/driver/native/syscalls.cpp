@@ -1,6 +1,7 @@
 // The target's system calls: most go to the kernel as they are; those that concern what the
 // driver keeps itself (memory that is executable, the program break, signals, fs, new processes)
 // are emulated or watched.
+#include "framework/driver/native/execute.h"
 #include "framework/driver/native/process.h"
 
 #include <asm/prctl.h>
@@ -131,19 +132,19 @@ long do_remap(const Call& call) {
 
 // --- Files that show the driver instead of the target.
 
-bool is_own_executable(const char* path) {
-    std::array<char, 64> own{};
-    std::snprintf(own.data(), own.size(), "/proc/%d/exe", getpid());
-    return path &&
-           (std::strcmp(path, "/proc/self/exe") == 0 ||
-            std::strcmp(path, "/proc/thread-self/exe") == 0 || std::strcmp(path, own.data()) == 0);
-}
-
 // Where the target names its own executable, the driver's stands in its place.
 void show_own_executable(Call& call, unsigned path_argument) {
     if (is_own_executable(call.pointer<const char>(path_argument)))
         call.arguments[path_argument] =
             reinterpret_cast<long>(call.process.program.executable.c_str());
+}
+
+// `other`: of dup2(2), which cannot make a number either that the driver uses.
+long do_descriptor(const Call& call, long descriptor, long other = -1) {
+    const HiddenDescriptors& hidden = call.process.descriptors;
+    return hidden.hides(static_cast<int>(descriptor)) || hidden.hides(static_cast<int>(other))
+               ? -EBADF
+               : pass_on(call);
 }
 
 // --- Processes.
@@ -181,27 +182,21 @@ long do_clone(const Call& call, std::uint64_t flags, std::uint64_t stack, long p
     if (pid < 0) return -errno;
     if (pid == 0) {
         call.process.trace.detach();
+        call.process.descriptors.replace_lifeline(-1);
         if (stack != 0) call.process.context->gpr[RSP] = stack;
         if (flags & CLONE_SETTLS) call.process.context->target_fs = static_cast<std::uint64_t>(tls);
     }
     return pid;
 }
 
-long do_execute(Call call) {
-    Process& process = call.process;
-    const unsigned path_argument = call.number == SYS_execveat ? 1 : 0;
-    show_own_executable(call, path_argument);
-    if (!process.trace.detached()) {
-        const char* path = call.pointer<const char>(path_argument);
-        process.trace.message(std::string("the program replaced itself by ") + (path ? path : "?") +
-                              ", which runs without being profiled");
-        process.trace.set_state(trace::DriverState::kFinished);
-    }
-    process.signals.give_mask_to_kernel();
-    const long result = pass_on(call);
-    process.signals.restore_mask_in_kernel();
-    if (!process.trace.detached()) process.trace.set_state(trace::DriverState::kRunning);
-    return result;
+long do_execute(const Call& call) {
+    const bool at = call.number == SYS_execveat;
+    const unsigned first = at ? 1 : 0;
+    return execute(
+        call.process,
+        {at ? static_cast<int>(call.arguments[0]) : AT_FDCWD, call.pointer<const char>(first),
+         call.pointer<char* const>(first + 1), call.pointer<char* const>(first + 2),
+         at ? static_cast<int>(call.arguments[4]) : 0});
 }
 
 long do_readlink(const Call& call, unsigned path_argument) {
@@ -247,6 +242,17 @@ long dispatch(const Call& call) {
         case SYS_execve:
         case SYS_execveat:
             return do_execute(call);
+        case SYS_close:
+        case SYS_fcntl:
+        case SYS_dup:
+            return do_descriptor(call, call.arguments[0]);
+        case SYS_dup2:
+        case SYS_dup3:
+            return do_descriptor(call, call.arguments[0], call.arguments[1]);
+        case SYS_close_range:
+            return call.process.descriptors.close_range(static_cast<unsigned>(call.arguments[0]),
+                                                        static_cast<unsigned>(call.arguments[1]),
+                                                        static_cast<unsigned>(call.arguments[2]));
         case SYS_rt_sigaction:
             if (call.arguments[3] != 8) return -EINVAL;
             return signals.set_action(static_cast<int>(call.arguments[0]),
@@ -277,6 +283,14 @@ long dispatch(const Call& call) {
 }
 
 }  // namespace
+
+bool is_own_executable(const char* path) {
+    std::array<char, 64> own{};
+    std::snprintf(own.data(), own.size(), "/proc/%d/exe", getpid());
+    return path &&
+           (std::strcmp(path, "/proc/self/exe") == 0 ||
+            std::strcmp(path, "/proc/thread-self/exe") == 0 || std::strcmp(path, own.data()) == 0);
+}
 
 void do_syscall(Process& process, std::uint64_t syscall_pc) {
     constexpr std::uint64_t kSyscallBytes = 2;

@@ -136,6 +136,10 @@ void TraceWriter::refuse(std::string_view text) {
     set_state(trace::DriverState::kRefused);
 }
 
+void TraceWriter::leaves_for(std::string_view text) {
+    log(trace::EventType::kLeaves, nullptr, 0, text);
+}
+
 void TraceWriter::set_state(trace::DriverState state) {
     if (detached_) return;
     control_->state.store(state, std::memory_order_release);

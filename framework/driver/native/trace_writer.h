@@ -18,6 +18,9 @@ class TraceWriter {
     Context* attach(int fd);
 
     const trace::Spec& spec() const { return control_->spec; }
+    // Of the process whose image this is, and the image's number within it.
+    std::int32_t pid() const { return control_->pid; }
+    std::uint32_t image() const { return control_->image; }
     bool captures(trace::Capture capture) const { return control_->spec.captures & capture; }
 
     // Appends to the tables; what a block needs is published by publish.
@@ -44,6 +47,8 @@ class TraceWriter {
     void partial(std::uint32_t block, std::uint32_t executed, bool counted);
     void message(std::string_view text);
     void refuse(std::string_view text);
+    // What runs natively after this image; "": it goes on itself.
+    void leaves_for(std::string_view text);
     void set_state(trace::DriverState state);
     void set_pid(std::int32_t pid);
 

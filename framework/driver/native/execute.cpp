@@ -1,0 +1,139 @@
+#include "framework/driver/native/execute.h"
+
+#include "framework/driver/native/new_image.h"
+#include "framework/driver/native/process.h"
+#include "framework/driver/native/program_file.h"
+#include "framework/driver/native/target_memory.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+#include <climits>
+#include <optional>
+
+namespace assay::native {
+namespace {
+
+constexpr std::size_t kLongestArgument = 128 * 1024;  // MAX_ARG_STRLEN, execve(2)
+
+// What the call asks for, with a script replaced by its interpreter.
+struct Request {
+    ProgramFile file;
+    std::vector<char*> arguments, environment;
+    trace::Command command;
+};
+
+bool all_readable(const std::vector<char*>& texts) {
+    for (const char* text : texts)
+        if (!read_target_text(text, kLongestArgument)) return false;
+    return true;
+}
+
+// False if something that it names cannot be read.
+bool read_request(const ExecCall& call, Request& request) {
+    const auto path = read_target_text(call.path, PATH_MAX);
+    auto arguments = read_target_pointers(call.arguments);
+    auto environment = read_target_pointers(call.environment);
+    if (!path || !arguments || !environment || !all_readable(*arguments) ||
+        !all_readable(*environment))
+        return false;
+    request.file = find_program_file(call.folder, *path, call.flags);
+    request.arguments = std::move(*arguments);
+    request.environment = std::move(*environment);
+    std::vector<char*>& words = request.arguments;
+    std::vector<std::string>& interpreter = request.file.instead_of_argv0;
+    if (!interpreter.empty() && !words.empty()) words.erase(words.begin());
+    for (std::size_t i = 0; i < interpreter.size(); ++i)
+        words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), interpreter[i].data());
+    request.command = {request.file.name, {words.begin(), words.end()}};
+    return true;
+}
+
+// A child that still shares its parent's memory does not leave its image: that is the parent's,
+// which goes on (vfork(2)).
+bool leaves_image(const Process& process) {
+    return process.trace.pid() == getpid();
+}
+
+// The call itself, on the way out of this image; all is undone if it fails.
+template <typename System>
+long depart(Process& process, trace::DriverState state, const System& call) {
+    const bool leaves = leaves_image(process);
+    if (leaves) process.trace.set_state(state);
+    process.signals.give_mask_to_kernel();
+    const long result = call() < 0 ? -errno : 0;
+    process.signals.restore_mask_in_kernel();
+    if (leaves) process.trace.set_state(trace::DriverState::kRunning);
+    return result;
+}
+
+// Under a driver of its own. 0: it has to run natively.
+long replace(Process& process, Request& request) {
+    NewImage image(process.trace.spec(), leaves_image(process) ? process.trace.image() + 1 : 1);
+    if (!image.usable()) return 0;
+    image.write_command(request.command);
+    const int channel = process.descriptors.channel();
+    if (!image.announce(channel)) return 0;
+    const trace::Launch launch{image.segment(), request.file.descriptor, image.lifeline(), channel,
+                               request.file.name};
+    const trace::DriverEnvironment environment =
+        trace::driver_environment(request.environment, launch);
+    request.arguments.push_back(nullptr);
+    const auto set_flags = [&](int flags) {
+        for (const int descriptor :
+             {launch.segment_fd, launch.program_fd, launch.lifeline_fd, launch.channel_fd})
+            fcntl(descriptor, F_SETFD, flags);
+    };
+    set_flags(0);
+    const long result = depart(process, trace::DriverState::kReplaced, [&] {
+        return syscall(SYS_execve, "/proc/self/exe", request.arguments.data(),
+                       environment.pointers.data());
+    });
+    set_flags(FD_CLOEXEC);
+    image.cancel();
+    return result == -E2BIG ? result : 0;
+}
+
+long run_natively(Process& process, const ExecCall& call, const std::string& why) {
+    if (leaves_image(process))
+        process.trace.leaves_for(why);
+    else
+        process.trace.message(why);
+    const long result = depart(process, trace::DriverState::kFinished, [&] {
+        // Filters of seccomp(2) may know the older call only.
+        if (call.folder == AT_FDCWD && call.flags == 0)
+            return syscall(SYS_execve, call.path, call.arguments, call.environment);
+        return syscall(SYS_execveat, call.folder, call.path, call.arguments, call.environment,
+                       call.flags);
+    });
+    if (leaves_image(process)) process.trace.leaves_for("");
+    return result;
+}
+
+}  // namespace
+
+long execute(Process& process, ExecCall call) {
+    if (process.signals.pending()) return -EINTR;
+    // Kept for the next call: where a child shares its parent's memory, it does not come back to
+    // free what it has allocated.
+    static thread_local Request request;
+    request = {};
+    if (!read_request(call, request)) return run_natively(process, call, "");
+    if (is_own_executable(request.file.name.c_str())) {
+        call.path = process.program.executable.c_str();
+        request.file = find_program_file(AT_FDCWD, call.path, 0);
+        request.command.file = call.path;
+    }
+    const bool follows = process.descriptors.channel() >= 0 && !process.trace.detached();
+    if (follows && request.file.descriptor >= 0)
+        if (const long error = replace(process, request)) return error;
+    std::string why = request.file.natively;
+    if (!follows)
+        why = "the program replaced itself by " + request.file.name;
+    else if (why.empty())
+        why = request.file.name + ": the driver cannot run it";
+    return run_natively(process, call, why + "; it runs natively, without being profiled");
+}
+
+}  // namespace assay::native

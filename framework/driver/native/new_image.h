@@ -1,0 +1,40 @@
+// A further process image that is profiled: its trace segment and its lifeline, which the driver
+// makes and announces to the collector's side (framework/trace/process_channel.h).
+#pragma once
+
+#include "framework/trace/command_event.h"
+#include "framework/trace/segment_layout.h"
+
+#include <cstdint>
+
+namespace assay::native {
+
+class NewImage {
+  public:
+    // `number`: within its process. Nothing is announced yet; usable() tells whether it can be.
+    NewImage(const trace::Spec& spec, std::uint32_t number);
+    // Closes what nobody has taken.
+    ~NewImage();
+    NewImage(const NewImage&) = delete;
+    NewImage& operator=(const NewImage&) = delete;
+
+    bool usable() const { return lifeline_[1] >= 0; }
+    // The first event of its log.
+    void write_command(const trace::Command& command) const;
+    // False if there is nobody who receives.
+    bool announce(int channel);
+    // After the announcement: it will never run.
+    void cancel() const;
+
+    int segment() const { return segment_; }
+    int lifeline() const { return lifeline_[1]; }
+    // The descriptor, which is no longer closed here.
+    int take_segment();
+    int take_lifeline();
+
+  private:
+    int segment_ = -1;
+    int lifeline_[2] = {-1, -1};
+};
+
+}  // namespace assay::native
