@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -110,10 +112,16 @@ class Run {
 };
 
 Child::Settings Run::child_settings() {
+    // Of the kernel's set of signals, which has 64 bits; libc's is longer.
+    std::uint64_t mask = 0;
+    sigset_t set;
+    sigprocmask(SIG_BLOCK, nullptr, &set);
+    std::memcpy(&mask, &set, sizeof mask);
     trace::Launch launch{.segment_fd = segment_->fd(),
                          .program_fd = program_file_.descriptor(),
                          .lifeline_fd = lifeline_->writing_end(),
                          .channel_fd = supervisor_ ? supervisor_->driver_end() : -1,
+                         .signal_mask = mask,
                          .name = program_.invoked};
     return {settings_.driver.empty() ? find_native_driver() : settings_.driver, program_.argv,
             std::move(launch), settings_.randomize_addresses};

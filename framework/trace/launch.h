@@ -2,6 +2,7 @@
 // see, so that the arguments of the driver's process are exactly the program's.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <deque>
 #include <optional>
@@ -15,18 +16,20 @@ namespace assay::trace {
 inline constexpr std::string_view kLaunchVariable = "ASSAY_DRIVER=";
 
 struct Launch {
-    int segment_fd = -1;   // the trace segment
-    int program_fd = -1;   // the ELF file to load, opened for reading
-    int lifeline_fd = -1;  // held until the image's end (process_channel.h)
-    int channel_fd = -1;   // where new images are announced; -1: children are not followed
-    std::string name;      // of the executed file, as execve(2) was given it
+    int segment_fd = -1;            // the trace segment
+    int program_fd = -1;            // the ELF file to load, opened for reading
+    int lifeline_fd = -1;           // held until the image's end (process_channel.h)
+    int channel_fd = -1;            // where new images are announced; -1: children are not followed
+    std::uint64_t signal_mask = 0;  // of the program's first thread
+    std::string name;               // of the executed file, as execve(2) was given it
 };
 
 // The variable, name and value.
 inline std::string to_variable(const Launch& launch) {
     return std::string(kLaunchVariable) + std::to_string(launch.segment_fd) + "," +
            std::to_string(launch.program_fd) + "," + std::to_string(launch.lifeline_fd) + "," +
-           std::to_string(launch.channel_fd) + "," + launch.name;
+           std::to_string(launch.channel_fd) + "," + std::to_string(launch.signal_mask) + "," +
+           launch.name;
 }
 
 inline std::optional<Launch> launch_from(const char* variable) {
@@ -34,10 +37,12 @@ inline std::optional<Launch> launch_from(const char* variable) {
     int length = 0;
     if (!std::string_view(variable).starts_with(kLaunchVariable)) return {};
     variable += kLaunchVariable.size();
-    if (std::sscanf(variable, "%d,%d,%d,%d,%n", &launch.segment_fd, &launch.program_fd,
-                    &launch.lifeline_fd, &launch.channel_fd, &length) != 4 ||
+    unsigned long long mask = 0;
+    if (std::sscanf(variable, "%d,%d,%d,%d,%llu,%n", &launch.segment_fd, &launch.program_fd,
+                    &launch.lifeline_fd, &launch.channel_fd, &mask, &length) != 5 ||
         length == 0)
         return {};
+    launch.signal_mask = mask;
     launch.name = variable + length;
     return launch;
 }

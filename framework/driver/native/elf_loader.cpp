@@ -130,7 +130,7 @@ bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias
 }
 
 LoadError map_image(const File& file, const std::string& path, std::uint64_t preferred,
-                    MemoryMap& memory, TraceWriter& trace, Image& image) {
+                    MemoryMap& memory, TraceTables& trace, Image& image) {
     std::uint64_t low = ~0ULL, high = 0;
     for (const Elf64_Phdr& segment : image.segments) {
         if (segment.p_type != PT_LOAD) continue;
@@ -163,7 +163,7 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
 }  // namespace
 
 LoadError load_program(int descriptor, const std::string& name, std::uint64_t preferred_base,
-                       MemoryMap& memory, TraceWriter& trace, LoadedProgram& out) {
+                       MemoryMap& memory, TraceTables& trace, LoadedProgram& out) {
     const File file(descriptor);
     out.name = name;
     out.executable = file.name();

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/driver/native/memory_map.h"
-#include "framework/driver/native/trace_writer.h"
+#include "framework/driver/native/trace_tables.h"
 
 #include <string>
 
@@ -28,6 +28,6 @@ struct LoadError {
 // `file`: the program, opened for reading; `name`: for AT_EXECFN. `preferred_base`: where a
 // position-independent program goes, in reach of the code cache's 32-bit displacements.
 LoadError load_program(int file, const std::string& name, std::uint64_t preferred_base,
-                       MemoryMap& memory, TraceWriter& trace, LoadedProgram& out);
+                       MemoryMap& memory, TraceTables& trace, LoadedProgram& out);
 
 }  // namespace assay::native

@@ -50,33 +50,34 @@ bool read_request(const ExecCall& call, Request& request) {
     return true;
 }
 
-// A child that still shares its parent's memory does not leave its image: that is the parent's,
-// which goes on (vfork(2)).
-bool leaves_image(const Process& process) {
-    return process.trace.pid() == getpid();
-}
-
-// The call itself, on the way out of this image; all is undone if it fails.
+// The call itself, on the way out of this image; all is undone if it fails. Without the lock, which
+// a child that shares its parent's memory would take with it. Such a child does not leave its
+// image: that is the parent's, which goes on (vfork(2)).
 template <typename System>
-long depart(Process& process, trace::DriverState state, const System& call) {
-    const bool leaves = leaves_image(process);
-    if (leaves) process.trace.set_state(state);
-    process.signals.give_mask_to_kernel();
+long depart(Thread& thread, trace::DriverState state, const System& call) {
+    Process& process = thread.process;
+    if (!thread.shares_trace) process.trace.set_state(state);
+    process.lock.unlock();
     const long result = call() < 0 ? -errno : 0;
-    process.signals.restore_mask_in_kernel();
-    if (leaves) process.trace.set_state(trace::DriverState::kRunning);
+    process.lock.lock();
+    if (!thread.shares_trace) process.trace.set_state(trace::DriverState::kRunning);
     return result;
 }
 
 // Under a driver of its own. 0: it has to run natively.
-long replace(Process& process, Request& request) {
-    NewImage image(process.trace.spec(), leaves_image(process) ? process.trace.image() + 1 : 1);
+long replace(Thread& thread, Request& request) {
+    Process& process = thread.process;
+    NewImage image(process.trace.spec(), thread.shares_trace ? 1 : process.trace.image() + 1);
     if (!image.usable()) return 0;
     image.write_command(request.command);
-    const int channel = process.descriptors.channel();
+    const int channel = process.channel;
     if (!image.announce(channel)) return 0;
-    const trace::Launch launch{image.segment(), request.file.descriptor, image.lifeline(), channel,
-                               request.file.name};
+    const trace::Launch launch{.segment_fd = image.segment(),
+                               .program_fd = request.file.descriptor,
+                               .lifeline_fd = image.lifeline(),
+                               .channel_fd = channel,
+                               .signal_mask = thread.signals.mask(),
+                               .name = request.file.name};
     const trace::DriverEnvironment environment =
         trace::driver_environment(request.environment, launch);
     request.arguments.push_back(nullptr);
@@ -86,7 +87,7 @@ long replace(Process& process, Request& request) {
             fcntl(descriptor, F_SETFD, flags);
     };
     set_flags(0);
-    const long result = depart(process, trace::DriverState::kReplaced, [&] {
+    const long result = depart(thread, trace::DriverState::kReplaced, [&] {
         return syscall(SYS_execve, "/proc/self/exe", request.arguments.data(),
                        environment.pointers.data());
     });
@@ -95,45 +96,56 @@ long replace(Process& process, Request& request) {
     return result == -E2BIG ? result : 0;
 }
 
-long run_natively(Process& process, const ExecCall& call, const std::string& why) {
-    if (leaves_image(process))
-        process.trace.leaves_for(why);
+long run_natively(Thread& thread, const ExecCall& call, const std::string& why) {
+    TraceTables& trace = thread.process.trace;
+    if (thread.shares_trace)
+        trace.message(why);
     else
-        process.trace.message(why);
-    const long result = depart(process, trace::DriverState::kFinished, [&] {
+        trace.leaves_for(why);
+    thread.signals.give_mask_to_kernel();
+    const long result = depart(thread, trace::DriverState::kFinished, [&] {
         // Filters of seccomp(2) may know the older call only.
         if (call.folder == AT_FDCWD && call.flags == 0)
             return syscall(SYS_execve, call.path, call.arguments, call.environment);
         return syscall(SYS_execveat, call.folder, call.path, call.arguments, call.environment,
                        call.flags);
     });
-    if (leaves_image(process)) process.trace.leaves_for("");
+    if (!thread.shares_trace) trace.leaves_for("");
     return result;
 }
 
-}  // namespace
-
-long execute(Process& process, ExecCall call) {
-    if (process.signals.pending()) return -EINTR;
-    // Kept for the next call: where a child shares its parent's memory, it does not come back to
-    // free what it has allocated.
+long execute_held(Thread& thread, ExecCall call) {
+    Process& process = thread.process;
+    // Kept for the next call: a child that shares its parent's memory does not come back to free
+    // what it has allocated.
     static thread_local Request request;
     request = {};
-    if (!read_request(call, request)) return run_natively(process, call, "");
+    if (!read_request(call, request)) return run_natively(thread, call, "");
     if (is_own_executable(request.file.name.c_str())) {
         call.path = process.program.executable.c_str();
         request.file = find_program_file(AT_FDCWD, call.path, 0);
         request.command.file = call.path;
     }
-    const bool follows = process.descriptors.channel() >= 0 && !process.trace.detached();
+    const bool follows = process.channel >= 0 && !process.trace.detached();
     if (follows && request.file.descriptor >= 0)
-        if (const long error = replace(process, request)) return error;
+        if (const long error = replace(thread, request)) return error;
     std::string why = request.file.natively;
     if (!follows)
         why = "the program replaced itself by " + request.file.name;
     else if (why.empty())
         why = request.file.name + ": the driver cannot run it";
-    return run_natively(process, call, why + "; it runs natively, without being profiled");
+    return run_natively(thread, call, why + "; it runs natively, without being profiled");
+}
+
+}  // namespace
+
+// No signal may arrive from here on: it would be noted, and lost with the image. The kernel keeps
+// it for the next one.
+long execute(Thread& thread, ExecCall call) {
+    Signals::block_all();
+    const long result = thread.signals.pending() ? kNotCalled : execute_held(thread, call);
+    thread.signals.restore_mask_in_kernel();
+    return result;
 }
 
 }  // namespace assay::native

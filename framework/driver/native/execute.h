@@ -4,7 +4,7 @@
 
 namespace assay::native {
 
-class Process;
+class Thread;
 
 // The arguments of execveat(2); execve(2) is the same with AT_FDCWD and 0.
 struct ExecCall {
@@ -15,7 +15,8 @@ struct ExecCall {
     int flags;
 };
 
-// Returns only if it fails, with the kernel's error. -EINTR: a signal is to be delivered first.
-long execute(Process& process, ExecCall call);
+// Returns only if it fails, with the kernel's error, or with kNotCalled if a signal is to be
+// delivered first. The caller holds the driver's lock.
+long execute(Thread& thread, ExecCall call);
 
 }  // namespace assay::native

@@ -1,6 +1,6 @@
 #include "framework/driver/native/new_image.h"
 
-#include "framework/trace/hidden_descriptor.h"
+#include "framework/trace/high_descriptor.h"
 #include "framework/trace/process_channel.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
-// Reads memory that the target names in a system call: where it cannot be read, that is no fault
-// but an error, as it is for the kernel.
+// Access to memory that the target named: it may be anything.
 #pragma once
+
+#include "framework/driver/native/context.h"
 
 #include <optional>
 #include <string>
@@ -8,11 +9,18 @@
 
 namespace assay::native {
 
-bool read_target(const void* from, void* to, std::size_t bytes);
-// Up to its final zero, if that comes within `most` bytes.
+inline bool read_target(std::uint64_t from, void* to, std::size_t bytes) {
+    return assay_copy(to, reinterpret_cast<const void*>(from), bytes) == 0;
+}
+
+inline bool write_target(std::uint64_t to, const void* from, std::size_t bytes) {
+    return assay_copy(reinterpret_cast<void*>(to), from, bytes) == 0;
+}
+
+// Up to its final zero; nothing if that does not come within `most` bytes.
 std::optional<std::string> read_target_text(const char* from, std::size_t most);
-// An array that a null pointer ends; the null pointer is not part of the result. A null array is an
-// empty one, as execve(2) takes it.
+// An array that a null pointer ends, without that. A null array is an empty one, as execve(2) takes
+// it.
 std::optional<std::vector<char*>> read_target_pointers(char* const* from);
 
 }  // namespace assay::native

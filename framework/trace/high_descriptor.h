@@ -9,7 +9,8 @@
 
 namespace assay::trace {
 
-// Gives the descriptor a high number, closed on exec. It keeps the old one if there is no other.
+// Gives the descriptor a high number, and closes it on exec. It keeps the old one if there is no
+// other.
 inline int move_high(int descriptor) {
     // fork(2) copies the descriptor table up to the highest open one.
     constexpr rlim_t kHighest = 1024;
