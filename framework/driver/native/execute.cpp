@@ -68,9 +68,8 @@ long depart(Thread& thread, trace::DriverState state, const System& call) {
 long replace(Thread& thread, Request& request) {
     Process& process = thread.process;
     NewImage image(process.trace.spec(), thread.shares_trace ? 1 : process.trace.image() + 1);
-    if (!image.usable()) return 0;
-    image.write_command(request.command);
-    const int channel = process.channel;
+    if (!image.usable() || !image.write_command(request.command)) return 0;
+    const int channel = process.trace.channel();
     if (!image.announce(channel)) return 0;
     const trace::Launch launch{.segment_fd = image.segment(),
                                .program_fd = request.file.descriptor,
@@ -126,7 +125,7 @@ long execute_held(Thread& thread, ExecCall call) {
         request.file = find_program_file(AT_FDCWD, call.path, 0);
         request.command.file = call.path;
     }
-    const bool follows = process.channel >= 0 && !process.trace.detached();
+    const bool follows = process.trace.channel() >= 0;
     if (follows && request.file.descriptor >= 0)
         if (const long error = replace(thread, request)) return error;
     std::string why = request.file.natively;

@@ -20,9 +20,7 @@ NewImage::NewImage(const trace::Spec& spec, std::uint32_t number)
     control.pid = getpid();
     control.spec = spec;
     control.image = number;
-    if (pwrite(segment_, &control, sizeof control, trace::kControlOffset) !=
-            static_cast<ssize_t>(sizeof control) ||
-        pipe2(lifeline_, O_CLOEXEC) != 0)
+    if (!write(trace::kControlOffset, &control, sizeof control) || pipe2(lifeline_, O_CLOEXEC) != 0)
         return;
     lifeline_[1] = trace::move_high(lifeline_[1]);
 }
@@ -32,16 +30,24 @@ NewImage::~NewImage() {
         if (descriptor >= 0) close(descriptor);
 }
 
-void NewImage::write_command(const trace::Command& command) const {
+bool NewImage::write(std::uint64_t offset, const void* bytes, std::size_t count) const {
+    const auto* from = static_cast<const char*>(bytes);
+    while (count != 0) {
+        const ssize_t written = pwrite(segment_, from, count, static_cast<off_t>(offset));
+        if (written <= 0) return false;
+        from += written;
+        offset += static_cast<std::uint64_t>(written);
+        count -= static_cast<std::size_t>(written);
+    }
+    return true;
+}
+
+bool NewImage::write_command(const trace::Command& command) const {
     const std::string event = trace::command_event(command);
     const std::uint64_t bytes = event.size();
-    // Memory files take all or nothing, and what is missing here is missed in the events file only.
-    if (pwrite(segment_, event.data(), event.size(), static_cast<off_t>(trace::kEventLogOffset)) !=
-        static_cast<ssize_t>(bytes))
-        return;
-    [[maybe_unused]] const ssize_t written = pwrite(
-        segment_, &bytes, sizeof bytes,
-        static_cast<off_t>(trace::kControlOffset + offsetof(trace::Control, event_log_bytes)));
+    return write(trace::kEventLogOffset, event.data(), event.size()) &&
+           write(trace::kControlOffset + offsetof(trace::Control, event_log_bytes), &bytes,
+                 sizeof bytes);
 }
 
 bool NewImage::announce(int channel) {
@@ -52,9 +58,7 @@ bool NewImage::announce(int channel) {
 
 void NewImage::cancel() const {
     const trace::DriverState state = trace::DriverState::kCancelled;
-    [[maybe_unused]] const ssize_t written =
-        pwrite(segment_, &state, sizeof state,
-               static_cast<off_t>(trace::kControlOffset + offsetof(trace::Control, state)));
+    write(trace::kControlOffset + offsetof(trace::Control, state), &state, sizeof state);
 }
 
 int NewImage::take_segment() {

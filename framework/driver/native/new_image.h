@@ -5,6 +5,7 @@
 #include "framework/trace/command_event.h"
 #include "framework/trace/segment_layout.h"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace assay::native {
@@ -19,8 +20,10 @@ class NewImage {
     NewImage& operator=(const NewImage&) = delete;
 
     bool usable() const { return lifeline_[1] >= 0; }
+    // Into the segment, at an offset. False if there is no memory.
+    bool write(std::uint64_t offset, const void* bytes, std::size_t count) const;
     // The first event of its log.
-    void write_command(const trace::Command& command) const;
+    bool write_command(const trace::Command& command) const;
     // False if there is nobody who receives.
     bool announce(int channel);
     // After the announcement: it will never run.

@@ -1,7 +1,5 @@
 #include "framework/driver/native/process.h"
 
-#include "framework/driver/native/own_descriptors.h"
-
 #include <cpuid.h>
 #include <elf.h>
 #include <sys/auxv.h>
@@ -58,9 +56,7 @@ bool Process::initialise(const trace::Launch& launch) {
         return false;
     }
     vector_components_ = enabled_vector_components();
-    if (!cache.reserve() || !trace.attach(launch.segment_fd)) return false;
-    lifeline = adopt_descriptor(launch.lifeline_fd);
-    channel = adopt_descriptor(launch.channel_fd);
+    if (!cache.reserve() || !trace.attach(launch)) return false;
     Thread* first = idle_thread();
     if (first == nullptr) return false;
     cache.initialise(*first->context, trace.spec());

@@ -52,8 +52,6 @@ class Process {
 
     DriverLock lock;
     TraceTables trace;
-    // Of the image (framework/trace/process_channel.h); -1: children are not followed.
-    int lifeline = -1, channel = -1;
     MemoryMap memory;
     CodeCache cache;
     Translator translator;

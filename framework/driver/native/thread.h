@@ -23,6 +23,9 @@ class Thread {
     bool map(std::uint32_t slot, std::uint32_t buffers);
     // The calling thread of the kernel is this thread from now on: `number` in the trace.
     void begin(std::uint32_t number, std::uint64_t signal_mask);
+    // In the child of a fork, whose tables have moved (TraceTables::move_to): the trace follows, as
+    // that of the first thread. False if there is no memory.
+    bool move_to_new_image();
     // Runs the program from context->pc on until the thread ends.
     void run();
     // Ends the process with status 125, after one line for the user.
@@ -50,6 +53,7 @@ class Thread {
     bool shares_trace = false;
 
   private:
+    void forget_references();
     void enter();
     bool leaves_for_special() const;
     void handle_special();
