@@ -4,6 +4,7 @@
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/program_file.h"
 #include "framework/driver/native/target_memory.h"
+#include "framework/trace/command_event.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -68,7 +69,7 @@ long depart(Thread& thread, trace::DriverState state, const System& call) {
 long replace(Thread& thread, Request& request) {
     Process& process = thread.process;
     NewImage image(process.trace.spec(), thread.shares_trace ? 1 : process.trace.image() + 1);
-    if (!image.usable() || !image.write_command(request.command)) return 0;
+    if (!image.usable() || !image.write_log(trace::command_event(request.command))) return 0;
     const int channel = process.trace.channel();
     if (!image.announce(channel)) return 0;
     const trace::Launch launch{.segment_fd = image.segment(),

@@ -42,10 +42,9 @@ bool NewImage::write(std::uint64_t offset, const void* bytes, std::size_t count)
     return true;
 }
 
-bool NewImage::write_command(const trace::Command& command) const {
-    const std::string event = trace::command_event(command);
-    const std::uint64_t bytes = event.size();
-    return write(trace::kEventLogOffset, event.data(), event.size()) &&
+bool NewImage::write_log(const std::string& events) const {
+    const std::uint64_t bytes = events.size();
+    return write(trace::kEventLogOffset, events.data(), bytes) &&
            write(trace::kControlOffset + offsetof(trace::Control, event_log_bytes), &bytes,
                  sizeof bytes);
 }

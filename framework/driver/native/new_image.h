@@ -2,11 +2,11 @@
 // makes and announces to the collector's side (framework/trace/process_channel.h).
 #pragma once
 
-#include "framework/trace/command_event.h"
 #include "framework/trace/segment_layout.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace assay::native {
 
@@ -22,8 +22,8 @@ class NewImage {
     bool usable() const { return lifeline_[1] >= 0; }
     // Into the segment, at an offset. False if there is no memory.
     bool write(std::uint64_t offset, const void* bytes, std::size_t count) const;
-    // The first event of its log.
-    bool write_command(const trace::Command& command) const;
+    // The events that its log begins with.
+    bool write_log(const std::string& events) const;
     // False if there is nobody who receives.
     bool announce(int channel);
     // After the announcement: it will never run.

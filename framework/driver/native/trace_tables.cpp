@@ -57,7 +57,7 @@ std::string TraceTables::lasting_events() const {
 
 bool TraceTables::move_to(NewImage& image) {
     const std::string events = lasting_events();
-    if (!image.write(trace::kEventLogOffset, events.data(), events.size()) ||
+    if (!image.write_log(events) ||
         !image.write(trace::kBlocksOffset, blocks_, blocks_used_ * sizeof *blocks_) ||
         !image.write(trace::kInstrsOffset, instrs_, instrs_used_ * sizeof *instrs_) ||
         !image.write(trace::kSitesOffset, sites_, sites_used_ * sizeof *sites_) ||
@@ -68,7 +68,6 @@ bool TraceTables::move_to(NewImage& image) {
     lifeline_ = adopt_descriptor(image.take_lifeline());
     if (!map(control_)) return false;
     log_used_ = events.size();
-    control_->event_log_bytes.store(log_used_, std::memory_order_release);
     publish();
     slots_.clear();
     set_state(trace::DriverState::kRunning);
