@@ -106,12 +106,14 @@ std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, std::u
 
 }  // namespace
 
-std::uint64_t build_stack(const LoadedProgram& program, const std::vector<std::string>& argv,
+std::uint64_t build_stack(LoadedProgram& program, const std::vector<std::string>& argv,
                           char** environment) {
     const std::uint64_t size = stack_bytes();
     void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory == MAP_FAILED) return 0;
+    program.stack_start = reinterpret_cast<std::uint64_t>(memory) + 4096;
+    program.stack_end = reinterpret_cast<std::uint64_t>(memory) + size;
     mprotect(memory, 4096, PROT_NONE);  // running out of stack is a fault, not a write elsewhere
     StackBuilder stack(reinterpret_cast<std::uint64_t>(memory) + size - 16);
     const std::uint64_t execfn = stack.text(program.path.c_str());
