@@ -37,6 +37,7 @@ struct Block {
     std::uint64_t landing_jump = 0;  // displacement of its jump to `entry`; 0: it runs on into it
     std::uint64_t landing_next = 0;  // displacement of its jump to the next of the same index
     bool landed = false;             // the indirect table leads to `landing`
+    bool suspended = false;          // CodeCache::suspend()
     std::uint32_t next_landed = kNoBlock;   // the block that landing_next leads to
     std::uint32_t next_in_page = kNoBlock;  // the next block that begins in the same page
     std::uint32_t unit = 0;
@@ -153,6 +154,10 @@ class CodeCache {
     // Forgets the units that have code in [start, end). Who executes them leaves them at their
     // next exit. Returns whether there were any.
     bool invalidate(std::uint64_t start, std::uint64_t end);
+    // Code in [start, end) cannot be executed any more, and perhaps later it can again: its units
+    // are not found nor led to until then, unless they have been invalidated meanwhile.
+    void suspend(std::uint64_t start, std::uint64_t end);
+    void resume(std::uint64_t start, std::uint64_t end);
     // True if a block begins in that page, or in the page before and reaches into it.
     bool has_code(std::uint64_t page) const;
 
@@ -229,7 +234,10 @@ class CodeCache {
     void list_landing(Block& block);
     void unlist_landing(Block& block);
     void lead_to_landing(Block& block, std::uint64_t landing);
-    void forget(const Unit& unit);
+    template <typename Visit>
+    void for_each_block(std::uint64_t start, std::uint64_t end, const Visit& visit);
+    void unlink(const Unit& unit);
+    void set_suspended(const Unit& unit, bool suspended);
 
     std::uint64_t* indirect_table_ = nullptr;
     int shared_table_ = -1;  // memory file, once several threads have used it
@@ -243,6 +251,7 @@ class CodeCache {
     PcMap<std::uint32_t> table_;           // indexes in blocks(), or kNoBlock
     PcMap<std::uint32_t> pages_;           // by page: the last block that begins there, or kNoBlock
     std::vector<std::uint32_t> landings_;  // by index of the indirect table: the first block
+    std::vector<std::uint32_t> suspended_;  // units
 };
 
 }  // namespace assay::native

@@ -2,6 +2,7 @@
 #include "framework/driver/native/syscalls.h"
 
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 #include <cstdio>
 
@@ -93,8 +94,8 @@ long do_unmap(const Call& call) {
     return result;
 }
 
-// Code that was translated when it was executable stays known while it is writable only: programs
-// that generate code go to and fro between both.
+// Code that cannot be executed for a while stays known: programs that generate code go to and fro
+// between executable and writable memory.
 long do_protect(const Call& call) {
     Process& process = call.process();
     std::uint64_t start = call.unsigned_argument(0);
@@ -110,18 +111,53 @@ long do_protect(const Call& call) {
         process.watch.protect(start, end, static_cast<int>(wanted) & kProtections, process.cache);
     if (result != 0) return result;
     const Region* before = process.memory.find(start);
-    if (executable || (known && writable)) {
-        process.memory.add({.start = start,
-                            .end = end,
-                            .executable = executable,
-                            .writable = writable,
-                            .changeable = true,
-                            .shared = before != nullptr && before->shared});
-    } else {
-        process.memory.remove(start, end);
-        process.code_changed(start, end);
-    }
+    process.memory.add({.start = start,
+                        .end = end,
+                        .executable = executable,
+                        .writable = writable,
+                        .changeable = true,
+                        .shared = before != nullptr && before->shared});
+    if (executable)
+        process.cache.resume(start, end);
+    else
+        process.cache.suspend(start, end);
     return 0;
+}
+
+long do_advise(const Call& call) {
+    const long result = pass_on_locked(call);
+    const long advice = call.arguments[2];
+    const bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
+    const std::uint64_t start = call.unsigned_argument(0);
+    const std::uint64_t end = start + page_up(call.unsigned_argument(1));
+    if (!is_error(result) && drops && call.process().memory.overlaps(start, end))
+        call.process().code_changed(start, end);
+    return result;
+}
+
+long do_attach(const Call& call) {
+    const long result = pass_on_locked(call);
+    shmid_ds state{};
+    if (is_error(result) || !(call.arguments[2] & SHM_EXEC) ||
+        shmctl(static_cast<int>(call.arguments[0]), IPC_STAT, &state) != 0)
+        return result;
+    const auto start = static_cast<std::uint64_t>(result);
+    const std::uint64_t end = start + page_up(state.shm_segsz);
+    forget_executable(call.process(), start, end);
+    call.process().memory.add({.start = start,
+                               .end = end,
+                               .writable = !(call.arguments[2] & SHM_RDONLY),
+                               .changeable = true,
+                               .shared = true});
+    return result;
+}
+
+long do_detach(const Call& call) {
+    const long result = pass_on_locked(call);
+    const Region* known = call.process().memory.find(call.unsigned_argument(0));
+    if (!is_error(result) && known != nullptr)
+        forget_executable(call.process(), known->start, known->end);
+    return result;
 }
 
 long do_remap(const Call& call) {

@@ -336,8 +336,8 @@ void Signals::raise_fault(int number, int code, std::uint64_t address) {
     if (pending_) return;  // the other one first: the fault happens again
     note(number, &info);
     signal_.fault = true;
-    signal_.error = number == SIGSEGV ? 0x14 : 0;  // an instruction fetch from user mode
-    signal_.trap = number == SIGSEGV ? 14 : 6;
+    signal_.error = number == SIGILL ? 0 : 0x14;  // an instruction fetch from user mode
+    signal_.trap = number == SIGILL ? 6 : 14;
 }
 
 void Signals::block_all() {

@@ -186,6 +186,12 @@ long dispatch(const Call& call) {
             return do_protect(call);
         case SYS_mremap:
             return do_remap(call);
+        case SYS_madvise:
+            return do_advise(call);
+        case SYS_shmat:
+            return do_attach(call);
+        case SYS_shmdt:
+            return do_detach(call);
         case SYS_arch_prctl:
             return do_arch_prctl(call);
         case SYS_rseq:

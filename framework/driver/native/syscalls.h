@@ -37,5 +37,8 @@ long do_map(const Call& call);
 long do_unmap(const Call& call);
 long do_protect(const Call& call);
 long do_remap(const Call& call);
+long do_advise(const Call& call);
+long do_attach(const Call& call);
+long do_detach(const Call& call);
 
 }  // namespace assay::native

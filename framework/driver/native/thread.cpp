@@ -212,7 +212,11 @@ Block* Thread::block_for(std::uint64_t pc, bool by_indirect_branch) {
     Block* block = alone_ ? process.translator.translate_alone(pc)
                           : process.translator.translate(pc, by_indirect_branch);
     alone_ = false;
-    if (block == nullptr) signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
+    std::uint8_t byte = 0;
+    if (block == nullptr && read_target(pc, &byte, 1))
+        signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
+    else if (block == nullptr)
+        signals.raise_fault(SIGBUS, BUS_ADRERR, pc);
     return block;
 }
 

@@ -1,5 +1,7 @@
 #include "framework/driver/native/unit_plan.h"
 
+#include "framework/driver/native/target_memory.h"
+
 #include <algorithm>
 
 namespace assay::native {
@@ -13,6 +15,13 @@ constexpr std::int64_t kMostBytesOfGroup = 8;
 
 bool ends_block(Flow flow) {
     return flow != Flow::kNone;
+}
+
+// The file behind a mapping may have become shorter.
+bool can_be_read(std::span<const std::uint8_t> code) {
+    std::uint8_t copy[16];
+    return code.empty() ||
+           read_target(reinterpret_cast<std::uint64_t>(code.data()), copy, code.size());
 }
 
 bool writes_memory(const Form& form) {
@@ -56,7 +65,10 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     while (block.count < limit) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
-        block.checked |= watch(pc, pc + code.size());
+        if (is_changeable(pc)) {
+            if (!can_be_read(code)) break;
+            block.checked |= watch(pc, pc + code.size());
+        }
         if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
         if (returns_flags(instruction)) break;
         out.instructions.push_back(instruction);
@@ -74,8 +86,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
 
 // Before code is read. True if it has to be compared whenever it is executed.
 bool Planner::watch(std::uint64_t begin, std::uint64_t end) {
-    const Region* region = memory_.find(begin);
-    if (region == nullptr || !region->changeable || !watches_) return false;
+    if (!watches_) return false;
     const bool first = watch_.begin(begin);
     return watch_.begin(end - 1) || first;
 }
@@ -148,6 +159,7 @@ bool Planner::reads_flags(std::uint64_t pc, unsigned limit) {
 bool Planner::reads(std::uint16_t pending, std::uint64_t pc, unsigned limit) {
     constexpr unsigned kBranchShare = 4;  // what a branch leaves of the limit to each side
     for (unsigned i = 0; i < limit; ++i) {
+        if (is_changeable(pc)) return true;
         Instruction instruction;
         const auto code = memory_.code_at(pc);
         if (code.empty() || !decoder_.decode(code, pc, instruction)) return false;
@@ -183,6 +195,7 @@ bool Planner::returns_flags(const Instruction& instruction) {
 }
 
 bool Planner::must_keep_flags(std::uint64_t pc) {
+    if (flags_cross_calls()) return false;
     Instruction instruction;
     const auto code = memory_.code_at(pc);
     return !code.empty() && decoder_.decode(code, pc, instruction) && returns_flags(instruction);
