@@ -1,5 +1,7 @@
 #include "framework/driver/native/process.h"
 
+#include "framework/driver/native/address_space.h"
+
 #include <asm/prctl.h>
 #include <cpuid.h>
 #include <elf.h>
@@ -60,9 +62,10 @@ bool Process::initialise(int segment_fd) {
             stderr);
         return false;
     }
-    if (!cache.reserve()) return false;
     context = trace.attach(segment_fd);
     if (context == nullptr) return false;
+    begin_arena();
+    if (!cache.reserve()) return false;
     cache.initialise(*context, trace.spec());
     close(segment_fd);
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
