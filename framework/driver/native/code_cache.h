@@ -42,7 +42,7 @@ struct Block {
     std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
 };
 
-enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kUnsupported };
+enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kIdentify, kUnsupported };
 
 // A place where translated code can return to the driver.
 struct Exit {
@@ -50,7 +50,7 @@ struct Exit {
     std::uint32_t block = 0;   // index in blocks()
     std::uint64_t target = 0;  // kDirect: the target's pc; else the pc of the instruction
     std::uint64_t site = 0;    // kDirect: address of the jump's 32-bit displacement
-    std::uint64_t stub = 0;    // kDirect: the code that leaves; kSpecial: where to go on
+    std::uint64_t stub = 0;    // kDirect: the code that leaves; kSpecial, kIdentify: where to go on
     std::uint64_t linked = 0;  // kDirect: what the jump goes to, stub if nothing
     std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
 };

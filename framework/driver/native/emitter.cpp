@@ -167,6 +167,12 @@ void Emitter::emit_special(const Item& item) {
 
 void Emitter::emit_instruction(const Instruction& instruction, unsigned position) {
     scratch_.make_way(instruction);
+    if (spec_.cpu_level != trace::CpuLevel::kHost) {
+        if (instruction.form->processor_use == ProcessorUse::kIdentify)
+            return emit_identification(instruction);
+        if (instruction.form->processor_use == ProcessorUse::kSaveState)
+            return emit_state_copy(instruction, position);
+    }
     emit_copy(instruction, position);
     if (instruction.form->sets_fs_base) {
         const std::uint8_t modrm = instruction.bytes[instruction.form->modrm_offset];

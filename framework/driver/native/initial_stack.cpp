@@ -10,6 +10,7 @@
 // Where each string begins, and rsp, thus do not depend on how long the others are. On the stack
 // that the kernel builds they do, and with them alignment and cache misses of the whole program.
 #include "framework/driver/native/address_space.h"
+#include "framework/driver/native/cpu_levels.h"
 #include "framework/driver/native/process.h"
 
 #include <elf.h>
@@ -104,10 +105,12 @@ struct Placed {
 
 // A fixed list: newer kernels know of more entries, and ld.so looks at each. Not in it are those
 // of rseq, which is refused.
-std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, const Placed& placed) {
+std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, trace::CpuLevel level,
+                                            const Placed& placed) {
+    const HardwareCapabilities processor = capabilities(level);
     std::vector<std::uint64_t> words{AT_SYSINFO_EHDR, getauxval(AT_SYSINFO_EHDR),
-                                     AT_MINSIGSTKSZ,  getauxval(AT_MINSIGSTKSZ),
-                                     AT_HWCAP,        getauxval(AT_HWCAP),
+                                     AT_MINSIGSTKSZ,  processor.signal_stack,
+                                     AT_HWCAP,        processor.hwcap,
                                      AT_PAGESZ,       getauxval(AT_PAGESZ),
                                      AT_CLKTCK,       getauxval(AT_CLKTCK),
                                      AT_PHDR,         program.program_headers,
@@ -122,7 +125,7 @@ std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, const 
                                      AT_EGID,         getauxval(AT_EGID),
                                      AT_SECURE,       getauxval(AT_SECURE),
                                      AT_RANDOM,       placed.random,
-                                     AT_HWCAP2,       getauxval(AT_HWCAP2),
+                                     AT_HWCAP2,       processor.hwcap2,
                                      AT_EXECFN,       placed.file_name,
                                      AT_PLATFORM,     placed.platform,
                                      AT_NULL,         0};
@@ -131,8 +134,8 @@ std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, const 
 
 }  // namespace
 
-std::uint64_t build_stack(const LoadedProgram& program, const std::vector<std::string>& argv,
-                          char** environment) {
+std::uint64_t build_stack(const LoadedProgram& program, trace::CpuLevel level,
+                          const std::vector<std::string>& argv, char** environment) {
     const std::uint64_t size = stack_bytes();
     const std::uint64_t top = map_stack(size);
     if (top == 0) return 0;
@@ -155,7 +158,7 @@ std::uint64_t build_stack(const LoadedProgram& program, const std::vector<std::s
     words.push_back(0);
     words.insert(words.end(), first_variable, addresses.end());
     words.push_back(0);
-    for (const std::uint64_t word : auxiliary_vector(program, placed)) words.push_back(word);
+    for (const std::uint64_t word : auxiliary_vector(program, level, placed)) words.push_back(word);
 
     const std::uint64_t needed = stack.used() + words.size() * sizeof words[0];
     const std::uint64_t taken = (needed + kStringsBytes - 1) / kStringsBytes * kStringsBytes;

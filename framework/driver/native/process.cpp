@@ -1,6 +1,7 @@
 #include "framework/driver/native/process.h"
 
 #include "framework/driver/native/address_space.h"
+#include "framework/driver/native/cpu_levels.h"
 
 #include <asm/prctl.h>
 #include <cpuid.h>
@@ -20,9 +21,7 @@ namespace {
 // has enabled.
 std::uint64_t vector_components() {
     constexpr std::uint64_t kWanted = 0xe7;
-    unsigned low = 0, high = 0;
-    asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return low & kWanted;
+    return processor_xcr0() & kWanted;
 }
 
 bool has_xsave_and_fsgsbase() {
@@ -79,11 +78,16 @@ bool Process::initialise(int segment_fd) {
 
 void Process::load(const std::string& path, const std::vector<std::string>& argv,
                    char** environment) {
+    const trace::CpuLevel level = trace.spec().cpu_level;
+    const std::string missing = missing_for(level, processor_cpuid, processor_xcr0());
+    if (!missing.empty())
+        refuse("--cpu=" + std::string(name_of(level)) + ": this processor lacks " + missing +
+               "; use a lower level");
     const LoadError error = load_program(path, cache.open_window(), memory, trace, program);
     if (error.exit_status != 0) refuse(error.reason, error.exit_status);
     note_vdso(memory, trace);
     break_end = program.break_start;
-    const std::uint64_t stack = build_stack(program, argv, environment);
+    const std::uint64_t stack = build_stack(program, level, argv, environment);
     if (stack == 0) refuse("no memory for the program's stack");
     context->gpr[RSP] = stack;
     context->rflags = 0x202;
@@ -159,6 +163,10 @@ void Process::handle_exit() {
                 context->pc = exit.target;
                 run_special(exit);
                 break;  // the block has gone on to its own next exit
+            case ExitKind::kIdentify:
+                context->pc = exit.target;
+                run_identification(exit);
+                break;
             case ExitKind::kDirect: {
                 context->pc = exit.target;
                 const std::uint32_t generation = cache.generation();
@@ -188,6 +196,14 @@ void Process::run_special(const Exit& exit) {
     if (!translator.decoder().decode(code, exit.target, instruction))
         refuse("internal error: instruction at " + hexadecimal(exit.target) + " has changed");
     record_special(*this, instruction, static_cast<std::uint32_t>(exit.site));
+    enter(exit.stub, cache.blocks()[exit.block]);
+}
+
+void Process::run_identification(const Exit& exit) {
+    Instruction instruction;
+    if (!translator.decoder().decode(memory.code_at(exit.target), exit.target, instruction))
+        refuse("internal error: instruction at " + hexadecimal(exit.target) + " has changed");
+    identify(*this, instruction);
     enter(exit.stub, cache.blocks()[exit.block]);
 }
 

@@ -43,6 +43,7 @@ class Process {
     Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
     void indirect_miss();
     void run_special(const Exit& exit);
+    void run_identification(const Exit& exit);
 
     Block* next_ = nullptr;  // known block of context->pc
 };
@@ -51,8 +52,10 @@ class Process {
 void do_syscall(Process& process, std::uint64_t syscall_pc);
 // Records the references of an instruction that needs computing (special_references.cpp).
 void record_special(Process& process, const Instruction& instruction, std::uint32_t first_site);
+// Answers cpuid or xgetbv as the level that the specification asks for (identification.cpp).
+void identify(Process& process, const Instruction& instruction);
 // Builds the initial stack as the kernel does; returns its pointer, or 0 (initial_stack.cpp).
-std::uint64_t build_stack(const LoadedProgram& program, const std::vector<std::string>& argv,
-                          char** environment);
+std::uint64_t build_stack(const LoadedProgram& program, trace::CpuLevel level,
+                          const std::vector<std::string>& argv, char** environment);
 
 }  // namespace assay::native

@@ -1,6 +1,7 @@
 #include "framework/driver/native/signals.h"
 
 #include "framework/driver/native/assembler.h"
+#include "framework/driver/native/cpu_levels.h"
 #include "framework/driver/native/process.h"
 
 #include <asm/prctl.h>
@@ -303,14 +304,16 @@ void Signals::push_frame(const KernelAction& action, int number) {
         !(stack_.ss_flags & SS_DISABLE) && context.gpr[RSP] - stack_begin < stack_.ss_size;
     if (action.flags & kSaOnStack && !(stack_.ss_flags & SS_DISABLE) && !on_stack)
         sp = stack_begin + stack_.ss_size;
-    const std::uint32_t bytes = vector_bytes(context.vector_mask);
+    const std::uint64_t components =
+        context.vector_mask & level_xcr0(process_.trace.spec().cpu_level);
+    const std::uint32_t bytes = vector_bytes(components);
     const std::uint64_t vectors = (sp - bytes - 4) & ~63ULL;
     sp = ((vectors - sizeof(Frame)) & ~15ULL) - 8;
 
     auto* area = reinterpret_cast<unsigned char*>(vectors);
     std::memcpy(area, context.vector_state, bytes);
-    std::uint32_t software[12] = {kMagic1, bytes + 4,
-                                  static_cast<std::uint32_t>(context.vector_mask), 0, bytes};
+    std::uint32_t software[12] = {kMagic1, bytes + 4, static_cast<std::uint32_t>(components), 0,
+                                  bytes};
     std::memcpy(area + kSoftwareBytes, software, sizeof software);
     std::memcpy(area + bytes, &kMagic2, sizeof kMagic2);
 
@@ -354,13 +357,15 @@ bool Signals::return_from_handler() {
     context.rflags = (context.rflags & ~kUserFlags) | (frame.registers.eflags & kUserFlags);
     mask_ = frame.uc_sigmask & ~(mask_of(SIGKILL) | mask_of(SIGSTOP));
     if (frame.registers.fpstate != 0) {
-        const std::uint32_t bytes = vector_bytes(context.vector_mask);
+        const std::uint64_t components =
+            context.vector_mask & level_xcr0(process_.trace.spec().cpu_level);
+        const std::uint32_t bytes = vector_bytes(components);
         std::memcpy(context.vector_state, reinterpret_cast<const void*>(frame.registers.fpstate),
                     bytes);
         std::memset(context.vector_state + kSoftwareBytes, 0, 48);
         std::uint64_t header[8];
         std::memcpy(header, context.vector_state + 512, sizeof header);
-        header[0] &= context.vector_mask;
+        header[0] &= components;
         std::fill(header + 1, header + 8, 0);
         std::memcpy(context.vector_state + 512, header, sizeof header);
     }
