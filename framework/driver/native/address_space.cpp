@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 
 namespace assay::native {
 namespace {
@@ -19,6 +20,12 @@ bool take_above(std::uint64_t bytes) {
     return false;
 }
 
+// RLIMIT_AS counts what is taken, too: the program needs it more.
+bool address_space_is_limited() {
+    rlimit limit{};
+    return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
 }  // namespace
 
 bool addresses_are_fixed() {
@@ -28,7 +35,7 @@ bool addresses_are_fixed() {
 }
 
 void begin_arena() {
-    if (!addresses_are_fixed()) return;
+    if (!addresses_are_fixed() || address_space_is_limited()) return;
     for (std::uint64_t bytes = kLargest; bytes >= kPage; bytes /= 2)
         while (take_above(bytes)) {
         }

@@ -16,7 +16,8 @@ bool addresses_are_fixed();
 
 // Takes all that is free above kArenaTop, so that from now on the kernel itself gives the addresses
 // right below it. To be called when the driver's own large mappings have been made; without effect
-// where addresses are randomised.
+// where addresses are randomised, or limited in number (RLIMIT_AS). Where the kernel itself begins
+// below kArenaTop, because the limit of the stack is very large, there is nothing to take.
 void begin_arena();
 
 }  // namespace assay::native
