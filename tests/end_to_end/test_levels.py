@@ -81,7 +81,14 @@ class Levels(unittest.TestCase):
                 program = PROGRAMS / "processor"
                 self.assertEqual(self.run_at(level, program, "enabled"), enabled[level])
                 self.assertEqual(self.run_at(level, program, "saved_state"), "saved\n")
+                self.assertEqual(self.run_at(level, program, "state_fault"), "1\n")
                 self.assertEqual(set(self.run_at(level, program, "signal_frame").split()), {"1"})
+
+    def test_mask_that_cannot_be_limited(self):
+        self.run_at("x86-64-v3", PROGRAMS / "processor", "enabled")
+        result = profile([PROGRAMS / "processor", "state_at_rax"], "--quiet", "--cpu=x86-64-v3")
+        self.assertEqual(result.returncode, 125, result.stderr)
+        self.assertRegex(result.stderr, r"^assay: unsupported instruction at 0x\w+: xsave")
 
     def test_auxiliary_vector(self):
         expected = {"x86-64-v2": "2 0 2048\nx86_64\n", "x86-64-v3": "2 0 2048\nx86_64\n",

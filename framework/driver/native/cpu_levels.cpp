@@ -260,10 +260,12 @@ std::string missing_for(CpuLevel level, Cpuid processor, std::uint64_t xcr0) {
 }
 
 HardwareCapabilities capabilities(CpuLevel level) {
-    if (level == CpuLevel::kHost)
-        return {getauxval(AT_HWCAP), getauxval(AT_HWCAP2), getauxval(AT_MINSIGSTKSZ)};
     // At least what a signal frame takes. No FSGSBASE in AT_HWCAP2: no level has it.
     constexpr std::uint64_t kWithoutAvx512 = 2048, kWithAvx512 = 4096;
+    if (level == CpuLevel::kHost) {
+        const std::uint64_t known = getauxval(AT_MINSIGSTKSZ);  // since Linux 5.14
+        return {getauxval(AT_HWCAP), getauxval(AT_HWCAP2), known ? known : kWithoutAvx512};
+    }
     return {level_cpuid(level, 1, 0).edx, 0, level < CpuLevel::kV4 ? kWithoutAvx512 : kWithAvx512};
 }
 

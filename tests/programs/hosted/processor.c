@@ -1,8 +1,10 @@
 // What the processor says of itself, and whether that is true.
 #include <cpuid.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include "cases.h"
@@ -96,6 +98,40 @@ static int saved_state(void) {
     return 0;
 }
 
+static sigjmp_buf after_fault;
+static int registers_kept;
+
+static void on_fault(int number, siginfo_t* info, void* context) {
+    (void)number;
+    (void)info;
+    const greg_t* registers = ((const ucontext_t*)context)->uc_mcontext.gregs;
+    registers_kept =
+        registers[REG_RAX] == 0x11111111ffffffff && registers[REG_RDX] == 0x2222222200000000;
+    siglongjmp(after_fault, 1);
+}
+
+static int state_fault(void) {
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSEGV, &action, NULL);
+    void* area = mmap(NULL, 16384, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (has_xsave() && sigsetjmp(after_fault, 1) == 0) {
+        __asm__ volatile("xsave (%0)"
+                         :
+                         : "r"(area), "a"(0x11111111ffffffff), "d"(0x2222222200000000)
+                         : "memory");
+    }
+    printf("%d\n", registers_kept == has_xsave());
+    return 0;
+}
+
+// The mask of components is the address, too.
+static int state_at_rax(void) {
+    static _Alignas(64) unsigned char area[16384];
+    __asm__ volatile("xsave (%%rax)" : : "a"(area), "d"(0) : "memory");
+    puts("saved");
+    return 0;
+}
+
 static uint64_t frame_components;
 static uint32_t frame_bytes;
 
@@ -123,8 +159,13 @@ static int signal_frame(void) {
 
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
-        {"leaves", leaves},           {"enabled", enabled},           {"vector", vector},
-        {"saved_state", saved_state}, {"signal_frame", signal_frame},
+        {"leaves", leaves},
+        {"enabled", enabled},
+        {"vector", vector},
+        {"saved_state", saved_state},
+        {"signal_frame", signal_frame},
+        {"state_fault", state_fault},
+        {"state_at_rax", state_at_rax},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }
