@@ -9,7 +9,7 @@ namespace assay::collector {
 
 class Progress {
   public:
-    // `instructions` is called about once per second.
+    // `instructions` is called about once per second, less often if it takes long.
     Progress(bool wanted, std::function<std::uint64_t()> instructions);
     ~Progress();
     Progress(const Progress&) = delete;

@@ -6,39 +6,74 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <utility>
 
 namespace assay::collector {
 namespace {
 
-[[noreturn]] void fail(const char* what) {
-    throw Error(fmt::format("cannot {} {} GB of sparse shared memory: {}", what,
-                            trace::kSegmentBytes >> 30, system_reason(errno)));
+[[noreturn]] void fail(const char* what, std::uint64_t bytes) {
+    throw Error(fmt::format("cannot {} {} MB of sparse shared memory: {}", what,
+                            bytes / trace::kMiB, system_reason(errno)));
 }
 
 }  // namespace
 
-Segment::Segment() {
-    fd_ = memfd_create("assay-trace", MFD_CLOEXEC);
-    if (fd_ < 0) fail("create");
-    void* memory = MAP_FAILED;
-    if (ftruncate(fd_, static_cast<off_t>(trace::kSegmentBytes)) == 0)
-        memory = mmap(nullptr, trace::kSegmentBytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_NORESERVE, fd_, 0);
-    if (memory == MAP_FAILED) {
-        const int reason = errno;
-        close(fd_);
-        errno = reason;
-        fail("map");
-    }
+SharedMemory::SharedMemory(int fd, std::uint64_t offset, std::uint64_t bytes) : bytes_(bytes) {
+    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                              fd, static_cast<off_t>(offset));
+    if (memory == MAP_FAILED) fail("map", bytes);
     base_ = static_cast<std::byte*>(memory);
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
+
+SharedMemory::~SharedMemory() {
+    if (base_) munmap(base_, bytes_);
+}
+
+Segment::MemoryFile::MemoryFile() : fd(memfd_create("assay-trace", MFD_CLOEXEC)) {
+    if (fd < 0) fail("create", trace::kSegmentBytes);
+    if (ftruncate(fd, static_cast<off_t>(trace::kSegmentBytes)) == 0) return;
+    const int reason = errno;
+    close(fd);
+    errno = reason;
+    fail("create", trace::kSegmentBytes);
+}
+
+Segment::MemoryFile::~MemoryFile() {
+    close(fd);
+}
+
+Segment::Segment() : tables_(file_.fd, 0, trace::kThreadsOffset) {
     control().magic = trace::kMagic;
     control().layout_version = trace::kLayoutVersion;
 }
 
-Segment::~Segment() {
-    munmap(base_, trace::kSegmentBytes);
-    close(fd_);
+void Segment::map_slots(std::uint32_t count) {
+    for (std::uint32_t index = mapped_slots(); index < count; ++index) {
+        const std::uint64_t offset = trace::thread_offset(index);
+        slots_.push_back({SharedMemory(fd(), offset, trace::kCountersOffset),
+                          SharedMemory(fd(), offset + trace::kRingOffset, trace::kRingBytes)});
+    }
+}
+
+void Segment::add_counters(std::uint32_t index, std::span<std::uint64_t> sums) const {
+    std::array<std::uint64_t, 8192> part;
+    std::uint64_t offset = trace::thread_offset(index) + trace::kCountersOffset;
+    while (!sums.empty()) {
+        const std::size_t count = std::min(sums.size(), part.size());
+        const std::size_t bytes = count * sizeof part[0];
+        if (pread(fd(), part.data(), bytes, static_cast<off_t>(offset)) !=
+            static_cast<ssize_t>(bytes))
+            fail("read", bytes);
+        for (std::size_t i = 0; i < count; ++i) sums[i] += part[i];
+        sums = sums.subspan(count);
+        offset += bytes;
+    }
 }
 
 }  // namespace assay::collector

@@ -4,46 +4,79 @@
 #include "framework/trace/segment_layout.h"
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 namespace assay::collector {
 
-class Segment {
+// A shared mapping of a part of a file.
+class SharedMemory {
   public:
-    // A new segment, zeroed but for the magic number and the version. Throws Error.
-    Segment();
-    ~Segment();
-    Segment(const Segment&) = delete;
-    Segment& operator=(const Segment&) = delete;
+    // Throws Error.
+    SharedMemory(int fd, std::uint64_t offset, std::uint64_t bytes);
+    ~SharedMemory();
+    SharedMemory(SharedMemory&& other) noexcept;
+    SharedMemory& operator=(SharedMemory&&) = delete;
 
-    // Closed on exec.
-    int fd() const { return fd_; }
-
-    trace::Control& control() const { return at<trace::Control>(trace::kControlOffset); }
-    const std::byte* event_log() const { return base_ + trace::kEventLogOffset; }
-    const trace_block_t* blocks() const { return &at<trace_block_t>(trace::kBlocksOffset); }
-    const trace_instr_t* instrs() const { return &at<trace_instr_t>(trace::kInstrsOffset); }
-    const trace_site_t* sites() const { return &at<trace_site_t>(trace::kSitesOffset); }
-
-    trace::ThreadSlot& slot(std::uint32_t thread) const {
-        return at<trace::ThreadSlot>(trace::thread_offset(thread));
-    }
-    const std::uint64_t* counters(std::uint32_t thread) const {
-        return &at<std::uint64_t>(trace::thread_offset(thread) + trace::kCountersOffset);
-    }
-    const trace_record_t* buffer(std::uint32_t thread, std::uint32_t number) const {
-        const std::uint64_t index = number % trace::kBufferCount;
-        return &at<trace_record_t>(trace::thread_offset(thread) + trace::kRingOffset +
-                                   index * trace::kBufferBytes);
-    }
-
-  private:
     template <typename T>
     T& at(std::uint64_t offset) const {
         return *reinterpret_cast<T*>(base_ + offset);
     }
 
-    int fd_ = -1;
-    std::byte* base_ = nullptr;
+  private:
+    std::byte* base_;
+    std::uint64_t bytes_;
+};
+
+class Segment {
+  public:
+    // A new segment, zeroed but for the magic number and the version. Throws Error.
+    Segment();
+
+    // Closed on exec.
+    int fd() const { return file_.fd; }
+
+    trace::Control& control() const { return tables_.at<trace::Control>(trace::kControlOffset); }
+    const std::byte* event_log() const {
+        return &tables_.at<const std::byte>(trace::kEventLogOffset);
+    }
+    const trace_block_t* blocks() const { return &tables_.at<trace_block_t>(trace::kBlocksOffset); }
+    const trace_instr_t* instrs() const { return &tables_.at<trace_instr_t>(trace::kInstrsOffset); }
+    const trace_site_t* sites() const { return &tables_.at<trace_site_t>(trace::kSitesOffset); }
+
+    // Thread slots are mapped when they are needed: the first `count`, where they are not yet. The
+    // earlier ones stay where they are. Throws Error.
+    void map_slots(std::uint32_t count);
+    std::uint32_t mapped_slots() const { return static_cast<std::uint32_t>(slots_.size()); }
+    // Of a mapped slot.
+    trace::ThreadSlot& slot(std::uint32_t index) const {
+        return slots_[index].header.at<trace::ThreadSlot>(0);
+    }
+    const trace_record_t* ring(std::uint32_t index) const {
+        return &slots_[index].ring.at<trace_record_t>(0);
+    }
+
+    // Adds a slot's counters of the first blocks to `sums`; the slot need not be mapped. They are
+    // read and not mapped: a read fault would allocate memory for counters that the thread has
+    // never touched (mm/shmem.c: shmem_fault does, shmem_file_read_iter does not).
+    void add_counters(std::uint32_t index, std::span<std::uint64_t> sums) const;
+
+  private:
+    struct MemoryFile {
+        MemoryFile();
+        ~MemoryFile();
+        MemoryFile(const MemoryFile&) = delete;
+        MemoryFile& operator=(const MemoryFile&) = delete;
+
+        int fd;
+    };
+    struct Slot {
+        SharedMemory header, ring;
+    };
+
+    MemoryFile file_;
+    SharedMemory tables_;
+    std::vector<Slot> slots_;
 };
 
 }  // namespace assay::collector

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace assay::collector {
@@ -26,89 +27,108 @@ void check_length(const char* what, std::uint64_t length, std::uint64_t before,
         corrupt(fmt::format("{} {} after {}, of at most {}", length, what, before, capacity));
 }
 
+// The driver announces that it waits before it looks at `consumed` again: one of both sees the
+// other.
+void give_back(trace::ThreadSlot& slot, std::uint32_t consumed) {
+    slot.consumed.store(consumed, std::memory_order_seq_cst);
+    if (slot.producer_waits.load(std::memory_order_seq_cst)) trace::futex_wake(slot.consumed);
+}
+
 }  // namespace
 
-TraceReader::TraceReader(const Segment& segment, Sink sink)
-    : segment_(segment), sink_(std::move(sink)) {}
+TraceReader::TraceReader(Segment& segment, Sink sink) : segment_(segment), sink_(std::move(sink)) {}
 
 bool TraceReader::consume() {
-    bool any = false;
-    for (std::uint32_t thread = 0; thread < threads(); ++thread) {
-        const trace::ThreadSlot& slot = segment_.slot(thread);
-        for (std::uint32_t ready = completed(thread); ready > 0; --ready) {
-            refresh();
-            const std::uint32_t number = consumed_[thread];
-            const std::uint32_t filled = slot.filled[number % trace::kBufferCount].load();
-            pass_on(thread, segment_.buffer(thread, number), filled);
-            give_back(thread);
-            any = true;
-        }
-    }
-    return any;
+    open_rings();
+    std::uint32_t taken = 0, before = 0;
+    do {
+        before = taken;
+        for (Ring& ring : rings_) taken += consume_one(ring);
+    } while (taken != before && taken < trace::kBufferCount);
+    return taken != 0;
 }
 
 void TraceReader::consume_rest() {
-    consume();
-    refresh();
-    for (std::uint32_t thread = 0; thread < threads(); ++thread) {
-        const trace::ThreadSlot& slot = segment_.slot(thread);
-        const std::uint32_t number = consumed_[thread];
-        // A driver that was killed while it completed a buffer has said how full it is, and may
-        // have moved the cursor on already. Buffers given back say 0, see give_back().
-        std::uint64_t count = slot.filled[number % trace::kBufferCount].load();
-        if (count == 0) {
-            const std::uint64_t bytes = slot.cursor.load() - slot.buffer_start.load();
-            check_length("bytes in the last buffer", bytes, 0, trace::kBufferBytes);
-            count = bytes / sizeof(trace_record_t);
-        }
-        pass_on(thread, segment_.buffer(thread, number), static_cast<std::uint32_t>(count));
+    while (consume()) {
     }
+    refresh();
+    for (const Ring& ring : rings_) consume_last(ring);
 }
 
+// Looks at nothing that has to be checked before.
 bool TraceReader::discard() {
     bool any = false;
-    for (std::uint32_t thread = 0; thread < threads(); ++thread) {
-        const std::uint32_t produced = segment_.slot(thread).produced.load();
-        for (; consumed_[thread] != produced; any = true) give_back(thread);
+    segment_.map_slots(slots());
+    for (std::uint32_t index = 0; index < segment_.mapped_slots(); ++index) {
+        trace::ThreadSlot& slot = segment_.slot(index);
+        const std::uint32_t produced = slot.produced.load();
+        if (slot.consumed.load() == produced) continue;
+        give_back(slot, produced);
+        any = true;
     }
     return any;
 }
 
-std::uint32_t TraceReader::threads() const {
-    return std::min(segment_.control().thread_count.load(), trace::kMaxThreads);
+std::uint32_t TraceReader::slots() const {
+    return std::clamp(segment_.control().thread_count.load(), segment_.mapped_slots(),
+                      trace::kMaxThreads);
 }
 
-std::uint32_t TraceReader::completed(std::uint32_t thread) const {
-    const std::uint32_t ready = segment_.slot(thread).produced.load() - consumed_[thread];
-    check_length("complete buffers", ready, 0, trace::kBufferCount);
-    return ready;
+void TraceReader::open_rings() {
+    const std::uint32_t count = segment_.control().thread_count.load();
+    if (count == rings_.size()) return;
+    check_length("thread slots", count, rings_.size(), trace::kMaxThreads);
+    segment_.map_slots(count);
+    for (auto index = static_cast<std::uint32_t>(rings_.size()); index < count; ++index) {
+        trace::ThreadSlot& slot = segment_.slot(index);
+        const Ring ring{&slot, segment_.ring(index), slot.buffer_count, 0};
+        if (!std::has_single_bit(ring.buffer_count) || ring.buffer_count > trace::kBufferCount)
+            corrupt(fmt::format("a ring of {} buffers", ring.buffer_count));
+        rings_.push_back(ring);
+    }
 }
 
-void TraceReader::pass_on(std::uint32_t thread, const trace_record_t* records,
-                          std::uint32_t count) {
-    check_length("records in a buffer", count, 0, trace::kRecordsPerBuffer);
+bool TraceReader::consume_one(Ring& ring) {
+    const std::uint32_t ready = ring.slot->produced.load() - ring.consumed;
+    check_length("complete buffers", ready, 0, ring.buffer_count);
+    if (ready == 0) return false;
+    refresh();
+    std::atomic<std::uint32_t>& filled = ring.slot->filled[ring.index()];
+    pass_on(ring.slot->owner[ring.index()].load(), ring.buffer(), filled.load());
+    filled.store(0, std::memory_order_relaxed);
+    give_back(*ring.slot, ++ring.consumed);
+    return true;
+}
+
+// A driver that was killed while it completed a buffer has said whose it is and how full, and may
+// have moved the cursor on already. Of a buffer that was given back the length is 0.
+void TraceReader::consume_last(const Ring& ring) {
+    const trace::ThreadSlot& slot = *ring.slot;
+    const std::uint32_t filled = slot.filled[ring.index()].load();
+    if (filled != 0) return pass_on(slot.owner[ring.index()].load(), ring.buffer(), filled);
+    const std::uint64_t bytes = slot.cursor.load() - slot.buffer_start.load();
+    check_length("bytes in the last buffer", bytes, 0, trace::kBufferBytes);
+    pass_on(slot.thread.load(), ring.buffer(), bytes / sizeof(trace_record_t));
+}
+
+void TraceReader::pass_on(std::uint32_t thread, std::span<const trace_record_t> buffer,
+                          std::uint64_t count) {
+    check_length("records in a buffer", count, 0, buffer.size());
     if (count == 0) return;
+    const std::span<const trace_record_t> records = buffer.first(count);
     std::uint32_t highest = 0;
-    for (std::uint32_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < records.size(); ++i) {
         // The records are in the cache of the driver's processor: it takes many lines on their
         // way at once to keep up. bzip2 gains 3 %.
-        constexpr std::uint32_t kAhead = 8192 / sizeof(trace_record_t);
-        if (i % (64 / sizeof(trace_record_t)) == 0) __builtin_prefetch(records + i + kAhead, 0, 2);
+        constexpr std::size_t kAhead = 8192 / sizeof(trace_record_t);
+        if (i % (64 / sizeof(trace_record_t)) == 0)
+            __builtin_prefetch(records.data() + i + kAhead, 0, 2);
         highest = std::max(highest, records[i].site);
     }
     if (highest >= code_.sites.size())
         corrupt(fmt::format("a record of site {} of {}", highest, code_.sites.size()));
     records_ += count;
-    sink_(thread, {records, count});
-}
-
-void TraceReader::give_back(std::uint32_t thread) {
-    trace::ThreadSlot& slot = segment_.slot(thread);
-    slot.filled[consumed_[thread] % trace::kBufferCount].store(0, std::memory_order_relaxed);
-    slot.consumed.store(++consumed_[thread], std::memory_order_seq_cst);
-    // The driver announces that it waits before it looks at `consumed` again: one of both sees
-    // the other.
-    if (slot.producer_waits.load(std::memory_order_seq_cst)) trace::futex_wake(slot.consumed);
+    sink_(thread, records);
 }
 
 void TraceReader::refresh() {
@@ -208,19 +228,18 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
     corrupt(fmt::format("an event of kind {}", static_cast<std::uint32_t>(header.type)));
 }
 
-std::uint64_t TraceReader::block_count(std::uint32_t block) const {
-    std::uint64_t sum = 0;
-    for (std::uint32_t thread = 0; thread < threads(); ++thread)
-        sum += segment_.counters(thread)[block];
-    return sum;
+std::vector<std::uint64_t> TraceReader::block_counts() const {
+    std::vector<std::uint64_t> sums(code_.blocks.size());
+    for (std::uint32_t slot = 0; slot < slots(); ++slot) segment_.add_counters(slot, sums);
+    return sums;
 }
 
 std::vector<std::uint64_t> TraceReader::instruction_counts() const {
     std::vector<std::uint64_t> counts(code_.instrs.size());
+    const std::vector<std::uint64_t> blocks = block_counts();
     for (std::uint32_t i = 0; i < code_.blocks.size(); ++i) {
         const trace_block_t& block = code_.blocks[i];
-        const std::uint64_t count = block_count(i);
-        std::fill_n(counts.begin() + block.first_instr, block.instr_count, count);
+        std::fill_n(counts.begin() + block.first_instr, block.instr_count, blocks[i]);
     }
     for (const trace::PartialEvent& partial : partials_) {
         if (partial.block >= code_.blocks.size()) continue;
@@ -235,9 +254,9 @@ std::vector<std::uint64_t> TraceReader::instruction_counts() const {
 }
 
 std::uint64_t TraceReader::instructions() const {
+    const std::vector<std::uint64_t> counts = block_counts();
     std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < code_.blocks.size(); ++i)
-        sum += block_count(i) * code_.blocks[i].instr_count;
+    for (std::size_t i = 0; i < counts.size(); ++i) sum += counts[i] * code_.blocks[i].instr_count;
     return sum;
 }
 

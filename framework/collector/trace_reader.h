@@ -9,8 +9,8 @@
 #include "framework/collector/parser.h"
 #include "framework/collector/segment.h"
 
-#include <array>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,12 +18,15 @@ namespace assay::collector {
 
 class TraceReader {
   public:
-    // Receives the records of one buffer; the tables are those at that time.
+    // Receives the records of one buffer and the number of the thread that made them, which can be
+    // any if the program has written over it; the tables are those at that time.
     using Sink = std::function<void(std::uint32_t thread, std::span<const trace_record_t> records)>;
 
-    TraceReader(const Segment& segment, Sink sink);
+    TraceReader(Segment& segment, Sink sink);
 
-    // Passes on all completed buffers and gives them back. Returns whether there were any.
+    // Passes completed buffers on and gives them back, in turn one of each thread, so that none
+    // waits for another's whole ring. Stops after about as many as a ring has, to leave time for
+    // other things. Returns whether there were any.
     bool consume();
     // After the driver's end: passes on what consume() left, and each thread's last, partial
     // buffer.
@@ -43,21 +46,36 @@ class TraceReader {
     // Executions by instruction, from the block counters and the blocks left early. Exact once the
     // driver has ended; block counts must have been captured.
     std::vector<std::uint64_t> instruction_counts() const;
-    // Executed instructions so far, roughly.
+    // Executed instructions so far, roughly. Reads all counters of all threads.
     std::uint64_t instructions() const;
 
   private:
+    // A thread slot. Where its number of buffers is needed, it is the one that has been checked.
+    struct Ring {
+        trace::ThreadSlot* slot;
+        const trace_record_t* records;
+        std::uint32_t buffer_count;
+        std::uint32_t consumed;  // buffers given back
+
+        // Where the next buffer stands.
+        std::uint32_t index() const { return consumed & (buffer_count - 1); }
+        std::span<const trace_record_t> buffer() const {
+            return {records + index() * trace::kRecordsPerBuffer, trace::kRecordsPerBuffer};
+        }
+    };
+
+    void open_rings();
+    bool consume_one(Ring& ring);
+    void consume_last(const Ring& ring);
+    void pass_on(std::uint32_t thread, std::span<const trace_record_t> buffer, std::uint64_t count);
     void refresh_tables();
     void check_block(std::size_t index, std::uint32_t instrs) const;
     void refresh_events();
     void take_event(const trace::EventHeader& header, const std::byte* body);
-    std::uint32_t threads() const;
-    std::uint32_t completed(std::uint32_t thread) const;
-    void pass_on(std::uint32_t thread, const trace_record_t* records, std::uint32_t count);
-    void give_back(std::uint32_t thread);
-    std::uint64_t block_count(std::uint32_t block) const;
+    std::uint32_t slots() const;
+    std::vector<std::uint64_t> block_counts() const;
 
-    const Segment& segment_;
+    Segment& segment_;
     Sink sink_;
     CodeTables code_;
     AddressMap addresses_;
@@ -65,7 +83,7 @@ class TraceReader {
     std::vector<trace::PartialEvent> partials_;
     std::string refusal_;
     std::uint64_t records_ = 0;
-    std::array<std::uint32_t, trace::kMaxThreads> consumed_{};  // buffers given back
+    std::vector<Ring> rings_;  // by slot
 };
 
 }  // namespace assay::collector

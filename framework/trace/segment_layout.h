@@ -136,7 +136,7 @@ struct ThreadSlot {
     std::atomic<std::uint64_t> buffer_start;
     // Records valid in each completed buffer: kRecordsPerBuffer, or fewer if completed early.
     std::atomic<std::uint32_t> filled[kBufferCount];
-    // The thread whose records each completed buffer has.
+    // The thread whose records each completed buffer has; written before `filled` is.
     std::atomic<std::uint32_t> owner[kBufferCount];
 };
 static_assert(sizeof(ThreadSlot) <= 4096);

@@ -18,8 +18,10 @@ typedef struct trace_parser trace_parser_t;
 
 /* The process that was profiled. */
 uint32_t trace_parser_get_pid(const trace_parser_t* parser);
-/* The thread whose buffer this is: 0 for the first of the process, then in order of creation.
- * In vp_finish: 0. */
+/* The thread whose buffer this is: 0 for the first of the process, then in order of creation. It
+ * is not the kernel's thread id, and no two threads of a process have the same, also not one after
+ * the other. A program that damages its trace can make it any number: do not use it as the index
+ * of an array unchecked. In vp_finish: 0. */
 uint32_t trace_parser_get_thread(const trace_parser_t* parser);
 /* Non-zero if entries carry context values. */
 int trace_parser_has_context(const trace_parser_t* parser);

@@ -138,8 +138,16 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
     std::size_t site_count = 0, count = 0;
     const trace_site_t* sites = trace_parser_sites(parser, &site_count);
     const trace_record_t* records = trace_parser_records(parser, &count);
+    const uint32_t thread = trace_parser_get_thread(parser);
     profiler.simulator->learn(sites, site_count);
-    profiler.simulator->process(records, count);
+    try {
+        profiler.simulator->process(thread, records, count);
+    } catch (const std::bad_alloc&) {
+        const std::string why = "no memory for the simulated caches of thread " +
+                                std::to_string(thread) + "; make them smaller with --I1 or --D1";
+        profiler.host->error(profiler.host, why.c_str());
+        return -1;
+    }
     return 0;
 }
 

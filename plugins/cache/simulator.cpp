@@ -16,25 +16,6 @@ std::size_t bytes(const Level& level) {
     return (level.set_mask + 1) * level.stride * sizeof(std::uint64_t);
 }
 
-// Fresh pages are zero, which is how tags start, and cost nothing until touched: a simulated LL
-// can be as large as a server's.
-Level allocate(const Geometry& geometry) {
-    Level level{.tags = nullptr,
-                .set_mask = geometry.sets() - 1,
-                .line_shift = static_cast<std::uint32_t>(std::countr_zero(geometry.line)),
-                .ways = geometry.ways,
-                .stride = stride(geometry.ways)};
-    void* const memory = mmap(nullptr, bytes(level), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    level.tags = static_cast<std::uint64_t*>(memory);
-    return level;
-}
-
-void release(const Level& level) {
-    if (level.tags) munmap(level.tags, bytes(level));
-}
-
 SiteCode::Target target(const trace_site_t& site) {
     switch (site.kind) {
         case TRACE_SITE_FETCH:
@@ -78,23 +59,33 @@ InstructionSet best_instruction_set() {
     return InstructionSet::kBaseline;
 }
 
-Simulator::Simulator(const Geometries& geometries, InstructionSet set)
-    : kernel_(kernel(set)),
-      largest_reference_(static_cast<std::uint16_t>(
-          std::min({geometries.i1.line, geometries.d1.line, geometries.ll.line}))) {
-    try {
-        tables_.level1[SiteCode::kInstruction] = allocate(geometries.i1);
-        tables_.level1[SiteCode::kData] = allocate(geometries.d1);
-        tables_.ll = allocate(geometries.ll);
-    } catch (...) {
-        for (const Level& level : tables_.level1) release(level);
-        throw;
-    }
+// Fresh pages are zero, which is how tags start, and cost nothing until touched: a simulated LL
+// can be as large as a server's.
+OwnLevel::OwnLevel(const Geometry& geometry)
+    : level_{.tags = nullptr,
+             .set_mask = geometry.sets() - 1,
+             .line_shift = static_cast<std::uint32_t>(std::countr_zero(geometry.line)),
+             .ways = geometry.ways,
+             .stride = stride(geometry.ways)} {
+    void* const memory = mmap(nullptr, bytes(level_), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    level_.tags = static_cast<std::uint64_t*>(memory);
 }
 
-Simulator::~Simulator() {
-    for (const Level& level : tables_.level1) release(level);
-    release(tables_.ll);
+OwnLevel::~OwnLevel() {
+    munmap(level_.tags, bytes(level_));
+}
+
+// The first thread's caches are made at once: if they are too large for the memory, it is known
+// before the program starts.
+Simulator::Simulator(const Geometries& geometries, InstructionSet set)
+    : geometries_(geometries),
+      ll_(geometries.ll),
+      kernel_(kernel(set)),
+      largest_reference_(static_cast<std::uint16_t>(
+          std::min({geometries.i1.line, geometries.d1.line, geometries.ll.line}))) {
+    level1_.try_emplace(0, geometries);
 }
 
 void Simulator::learn(const trace_site_t* sites, std::size_t count) {
@@ -102,12 +93,15 @@ void Simulator::learn(const trace_site_t* sites, std::size_t count) {
         codes_.emplace_back(target(sites[i]),
                             std::clamp<std::uint16_t>(sites[i].bytes, 1, largest_reference_));
     counts_.resize(codes_.size());
-    tables_.codes = codes_.data();
-    tables_.counts = counts_.data();
 }
 
-void Simulator::process(const trace_record_t* records, std::size_t count) {
-    kernel_(tables_, records, count);
+void Simulator::process(std::uint32_t thread, const trace_record_t* records, std::size_t count) {
+    const Level1& own = level1_.try_emplace(thread, geometries_).first->second;
+    Tables tables{.codes = codes_.data(), .counts = counts_.data()};
+    tables.level1[SiteCode::kInstruction] = own.instruction.level();
+    tables.level1[SiteCode::kData] = own.data.level();
+    tables.ll = ll_.level();
+    kernel_(tables, records, count);
 }
 
 }  // namespace cache

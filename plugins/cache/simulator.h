@@ -1,9 +1,11 @@
-// Two levels of caches fed with trace records: I1 and D1, and a unified LL behind both.
+// Two levels of caches fed with trace records: an I1 and a D1 for each thread, as if it had a
+// processor of its own, and one LL behind all of them.
 #pragma once
 
 #include "plugins/cache/geometry.h"
 #include "plugins/cache/tables.h"
 
+#include <unordered_map>
 #include <vector>
 
 namespace cache {
@@ -12,24 +14,47 @@ enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
 bool supported(InstructionSet set);
 InstructionSet best_instruction_set();
 
+// A level with tags of its own.
+class OwnLevel {
+  public:
+    // Throws std::bad_alloc.
+    explicit OwnLevel(const Geometry& geometry);
+    ~OwnLevel();
+    OwnLevel(const OwnLevel&) = delete;
+    OwnLevel& operator=(const OwnLevel&) = delete;
+
+    const Level& level() const { return level_; }
+
+  private:
+    Level level_;
+};
+
 class Simulator {
   public:
-    // Each geometry must have a power of two of sets.
+    // Each geometry must have a power of two of sets. Throws std::bad_alloc.
     explicit Simulator(const Geometries& geometries, InstructionSet set = best_instruction_set());
-    ~Simulator();
     Simulator(const Simulator&) = delete;
     Simulator& operator=(const Simulator&) = delete;
 
     // `sites` is the whole table, of which the simulator already knows the beginning.
     void learn(const trace_site_t* sites, std::size_t count);
-    // Records of sites that were learnt.
-    void process(const trace_record_t* records, std::size_t count);
+    // Records of one thread, of sites that were learnt. Throws std::bad_alloc if there is no memory
+    // for the caches of a thread that is new.
+    void process(std::uint32_t thread, const trace_record_t* records, std::size_t count);
 
     const SiteCounts& counts(std::size_t site) const { return counts_[site]; }
     std::size_t site_count() const { return counts_.size(); }
 
   private:
-    Tables tables_;
+    struct Level1 {
+        explicit Level1(const Geometries& geometries)
+            : instruction(geometries.i1), data(geometries.d1) {}
+        OwnLevel instruction, data;
+    };
+
+    const Geometries geometries_;
+    const OwnLevel ll_;
+    std::unordered_map<std::uint32_t, Level1> level1_;  // by thread
     Kernel kernel_;
     // References larger than this are taken as this large, so that none touches three lines.
     std::uint16_t largest_reference_;

@@ -75,7 +75,7 @@ std::vector<Misses> simulated_misses(const Geometries& g, InstructionSet set, co
     for (std::size_t length = 1; at < records.size(); length = length * 3 % 1009) {
         const std::size_t count = std::min(length, records.size() - at);
         simulator.learn(sites.data(), sites.size());
-        simulator.process(records.data() + at, count);
+        simulator.process(0, records.data() + at, count);
         at += count;
     }
     std::vector<Misses> misses;
@@ -211,10 +211,49 @@ TEST_CASE("counts of repeated instructions are summed and disturb no cache") {
     const Geometry g = shape(1, 1, 64);
     Simulator simulator({g, g, g});
     simulator.learn(sites.data(), sites.size());
-    simulator.process(records.data(), records.size());
+    simulator.process(0, records.data(), records.size());
     CHECK(simulator.counts(0).references == 1005);
     CHECK(simulator.counts(0).ended_early == 1);
     CHECK(simulator.counts(0).l1_misses == 0);
+}
+
+TEST_CASE("each thread has an I1 and a D1, and LL is everyone's") {
+    const Sites sites{{.instr = 0, .bytes = 8, .kind = TRACE_SITE_READ},
+                      {.instr = 0, .bytes = 4, .kind = TRACE_SITE_FETCH}};
+    const Records records{{.value = 0x1000, .site = 0, .aux = 0},
+                          {.value = 0x2000, .site = 1, .aux = 0}};
+    const Geometry g = shape(4, 2, 64);
+    for (const InstructionSet set : instruction_sets()) {
+        Simulator simulator({g, g, shape(16, 4, 64)}, set);
+        simulator.learn(sites.data(), sites.size());
+        for (std::uint64_t threads = 1; const std::uint32_t thread : {0U, 7U, 0xFFFF'FFFFU}) {
+            // Twice: the second time there is nothing to miss.
+            for (int times = 0; times < 2; ++times)
+                simulator.process(thread, records.data(), records.size());
+            for (std::size_t site = 0; site < sites.size(); ++site) {
+                CHECK(simulator.counts(site).l1_misses == threads);
+                CHECK(simulator.counts(site).ll_misses == 1);
+            }
+            ++threads;
+        }
+    }
+}
+
+TEST_CASE("what one thread does leaves the first level of another alone") {
+    const Sites sites = every_site();
+    const Geometries g{shape(4, 2, 64), shape(8, 3, 64), shape(16, 5, 64)};
+    const Records first = random_records(sites, 4000, 1), second = random_records(sites, 4000, 2);
+    const auto expected = naive_misses(g, sites, first), others = naive_misses(g, sites, second);
+    for (const InstructionSet set : instruction_sets()) {
+        Simulator simulator(g, set);
+        simulator.learn(sites.data(), sites.size());
+        for (std::size_t at = 0; at < first.size(); at += 100) {
+            simulator.process(3, first.data() + at, 100);
+            simulator.process(0, second.data() + at, 100);
+        }
+        for (std::size_t site = 0; site < sites.size(); ++site)
+            CHECK(simulator.counts(site).l1_misses == expected[site].l1 + others[site].l1);
+    }
 }
 
 TEST_CASE("geometries are read, refused and described") {

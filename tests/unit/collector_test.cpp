@@ -23,6 +23,7 @@ std::string environment(const char* name) {
 }
 
 std::string test_plugin(const std::string& name) {
+    if (name == "cache") return environment("ASSAY_CACHE_PLUGIN");
     return environment("ASSAY_TEST_PLUGINS") + "/" + name + ".so";
 }
 
@@ -108,6 +109,21 @@ TEST_CASE("references are all there, however many the rings have to hold") {
     CHECK(contains(profile("long", {"counts"}, kReferences).file, "\nsummary: 29 2000000 0"));
 }
 
+TEST_CASE("counts and references of all threads are there") {
+    const Result result = profile("threads", {"counts"}, kReferences);
+    CHECK(result.ending.exit_status == 0);
+    CHECK(contains(result.file, "\nsummary: 32 100000 0"));
+}
+
+TEST_CASE("the cache profiler gives each thread a first level of its own") {
+    const std::string shape = "4096,4,64";
+    const Result result = profile("same-line", {"cache"},
+                                  {{"I1", shape, ""}, {"D1", shape, ""}, {"LL", "65536,4,64", ""}});
+    CHECK(result.words == "");
+    CHECK(contains(result.file, "events: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw\n"));
+    CHECK(contains(result.file, "\nsummary: 29 0 0 29 2 1 0 0 0"));
+}
+
 TEST_CASE("summaries stand behind the process id") {
     const Result result = profile("normal", {"counts"}, kReferences, false);
     CHECK(contains(result.words, "== instructions: 29\n=="));
@@ -154,8 +170,8 @@ TEST_CASE("what the driver refuses is said, and what was measured is kept") {
 }
 
 TEST_CASE("a damaged segment ends the profile, not the program") {
-    for (const char* scenario :
-         {"bad-site", "bad-block", "bad-length", "bad-log", "bad-cursor", "bad-producer"}) {
+    for (const char* scenario : {"bad-site", "bad-block", "bad-length", "bad-log", "bad-cursor",
+                                 "bad-producer", "bad-slots", "bad-ring"}) {
         CAPTURE(scenario);
         const Result result = profile(scenario, {"counts"}, kReferences);
         CHECK(result.ending.exit_status == kExitFailure);

@@ -1,0 +1,194 @@
+// The reader of the trace segment, with threads.
+#include "framework/collector/trace_reader.h"
+
+#include "framework/support/error.h"
+#include "tests/unit/fake_trace.h"
+
+#include <doctest/doctest.h>
+#include <map>
+#include <thread>
+
+using namespace assay;
+using namespace assay::collector;
+
+namespace {
+
+constexpr std::uint32_t kRead = 1;  // a site
+
+// A segment with one block of three instructions, its writer and its reader.
+class Setup {
+  public:
+    Setup() : driver(segment_.fd()) { driver.block(0x401000, 3); }
+
+    // `count` records with values that continue those of the thread that uses the slot.
+    void records(std::uint32_t slot, std::uint64_t count) {
+        std::uint64_t& next = written_[driver.slot(slot).thread];
+        for (; count > 0; --count) driver.record(slot, next++, kRead);
+    }
+    void buffers(std::uint32_t slot, std::uint32_t count) {
+        records(slot, std::uint64_t{count} * trace::kRecordsPerBuffer);
+    }
+    const std::map<std::uint32_t, std::uint64_t>& written() const { return written_; }
+
+    // As the reader passes it on. Values that do not continue those of the thread are not counted.
+    std::map<std::uint32_t, std::uint64_t> read;
+    std::vector<std::uint32_t> order;  // the thread of each buffer
+
+  private:
+    void take(std::uint32_t thread, std::span<const trace_record_t> records) {
+        order.push_back(thread);
+        std::uint64_t& next = read[thread];
+        for (const trace_record_t& record : records)
+            if (record.value == next) ++next;
+    }
+
+    Segment segment_;
+    std::map<std::uint32_t, std::uint64_t> written_;
+
+  public:
+    FakeTrace driver;
+    TraceReader reader{segment_,
+                       [this](std::uint32_t thread, std::span<const trace_record_t> records) {
+                           take(thread, records);
+                       }};
+};
+
+}  // namespace
+
+TEST_CASE("records arrive in order, under the number of their thread") {
+    Setup setup;
+    std::atomic<bool> ended = false;
+    std::thread driver([&] {
+        setup.driver.open_slot(32, 0);
+        setup.records(0, 100'000);
+        setup.driver.open_slot(4, 1);
+        setup.driver.open_slot(1, 2);
+        for (int part = 0; part < 50; ++part)
+            for (const std::uint32_t slot : {0U, 1U, 2U}) setup.records(slot, 5000);
+        ended = true;
+    });
+    while (!ended) setup.reader.consume();
+    driver.join();
+    setup.reader.consume_rest();
+    CHECK(setup.written().size() == 3);
+    CHECK(setup.read == setup.written());
+    CHECK(setup.reader.records() == 850'000);
+}
+
+TEST_CASE("threads that use one slot after the other are told apart") {
+    Setup setup;
+    setup.driver.open_slot(8, 0);
+    setup.records(0, 10'000);
+    setup.driver.reuse_slot(0, 1);  // which makes no record
+    setup.driver.reuse_slot(0, 2);
+    setup.records(0, 1);
+    setup.driver.reuse_slot(0, 3);
+    setup.buffers(0, 2);
+    setup.driver.reuse_slot(0, 4);
+    setup.records(0, 10);
+    CHECK(setup.reader.consume());
+    CHECK(setup.order == std::vector<std::uint32_t>{0, 0, 2, 3, 3});
+    setup.reader.consume_rest();
+    CHECK(setup.order.back() == 4);
+    CHECK(setup.read == setup.written());
+}
+
+TEST_CASE("no thread waits for another's whole ring") {
+    Setup setup;
+    setup.driver.open_slot(32, 0);
+    setup.driver.open_slot(32, 1);
+    setup.buffers(0, 31);
+    setup.buffers(1, 2);
+    CHECK(setup.reader.consume());
+    CHECK(std::vector(setup.order.begin(), setup.order.begin() + 5) ==
+          std::vector<std::uint32_t>{0, 1, 0, 1, 0});
+    setup.reader.consume_rest();
+    CHECK(setup.read == setup.written());
+}
+
+TEST_CASE("a buffer that a killed driver was completing belongs to who filled it") {
+    Setup setup;
+    setup.driver.open_slot(2, 5);
+    setup.records(0, 300);
+    trace::ThreadSlot& slot = setup.driver.slot(0);
+    slot.owner[0] = 5;
+    slot.filled[0] = 300;
+    slot.cursor = slot.buffer_start + trace::kBufferBytes;
+    slot.thread = 6;
+    setup.reader.consume_rest();
+    CHECK(setup.read == setup.written());
+}
+
+TEST_CASE("damaged slots are refused, and their buffers can still be given back") {
+    for (const std::uint32_t buffer_count : {0U, 3U, 2 * trace::kBufferCount}) {
+        CAPTURE(buffer_count);
+        Setup setup;
+        setup.driver.open_slot(32, 0);
+        setup.driver.open_slot(2, 1);
+        setup.buffers(0, 3);
+        setup.buffers(1, 1);
+        setup.driver.slot(1).buffer_count = buffer_count;
+        CHECK_THROWS_WITH_AS(setup.reader.consume(), doctest::Contains("damaged (a ring of "),
+                             Error);
+        CHECK(setup.reader.discard());
+        CHECK(setup.driver.slot(0).consumed == 3);
+        CHECK(setup.driver.slot(1).consumed == 1);
+        CHECK_FALSE(setup.reader.discard());
+    }
+}
+
+TEST_CASE("what was written over a slot in use is not believed") {
+    Setup setup;
+    setup.driver.open_slot(2, 0);
+    setup.buffers(0, 1);
+    CHECK(setup.reader.consume());
+    setup.driver.slot(0).produced = 4;
+    setup.driver.slot(0).buffer_count = 32;  // the reader knows better
+    CHECK_THROWS_WITH_AS(setup.reader.consume(), doctest::Contains("3 complete buffers"), Error);
+}
+
+TEST_CASE("slots are not taken away, nor are there more than the segment has") {
+    for (const std::uint32_t count : {0U, trace::kMaxThreads + 1}) {
+        CAPTURE(count);
+        Setup setup;
+        setup.driver.open_slot(2, 0);
+        setup.buffers(0, 1);
+        CHECK(setup.reader.consume());
+        setup.buffers(0, 1);
+        setup.driver.control().thread_count = count;
+        CHECK_THROWS_WITH_AS(setup.reader.consume(), doctest::Contains("thread slots"), Error);
+        setup.driver.control().thread_count = 0;
+        CHECK(setup.reader.discard());
+        CHECK(setup.driver.slot(0).consumed == 2);
+    }
+}
+
+TEST_CASE("all slots can be in use") {
+    Segment segment;
+    segment.map_slots(trace::kMaxThreads);
+    for (std::uint32_t slot = 0; slot < trace::kMaxThreads; ++slot)
+        segment.slot(slot).buffer_count = 1;
+    segment.control().thread_count = trace::kMaxThreads;
+    segment.slot(trace::kMaxThreads - 1).produced = 1;
+    TraceReader reader(segment, [](std::uint32_t, std::span<const trace_record_t>) {});
+    CHECK(reader.consume());
+    CHECK(segment.slot(trace::kMaxThreads - 1).consumed == 1);
+}
+
+TEST_CASE("counts are sums over the threads") {
+    Setup setup;
+    constexpr std::uint32_t kBlocks = 20'000;  // more than the counters of some pages
+    for (std::uint32_t i = 1; i < kBlocks; ++i) setup.driver.block(0x401000 + 16 * i, 1);
+    for (std::uint32_t slot = 0; slot < 3; ++slot) setup.driver.open_slot(1, slot);
+    setup.driver.executed(0, 0, 5);
+    setup.driver.executed(2, 0, 2);
+    setup.driver.executed(1, kBlocks - 1, 11);
+    setup.reader.refresh();
+    const std::vector<std::uint64_t> counts = setup.reader.instruction_counts();
+    REQUIRE(counts.size() == kBlocks + 2);
+    CHECK(counts[0] == 7);
+    CHECK(counts[2] == 7);
+    CHECK(counts[3] == 0);
+    CHECK(counts.back() == 11);
+    CHECK(setup.reader.instructions() == 3 * 7 + 11);
+}
