@@ -23,10 +23,8 @@ class Case:
 HOSTED = ("endings", "interrupted", "signals", "jumps", "processes", "surroundings")
 
 
-# What the native driver does not do yet: generated code is refused (end_to_end/test_failures.py),
-# and the parent of a posix_spawn whose program is missing is not told so, since the child has its
-# own copy of the memory.
-NOT_YET = {"surroundings generated_code", "processes spawn_missing"}
+# What the native driver does not do yet: generated code is refused (end_to_end/test_failures.py).
+NOT_YET = {"surroundings generated_code"}
 # Addresses are random natively.
 NOT_COMPARABLE = {"surroundings addresses"}
 
@@ -46,7 +44,7 @@ def own_cases(programs: Path) -> list[Case]:
               for name in ("enabled", "vector", "saved_state", "state_fault", "signal_frame")]
     found += [Case(name, (str(programs / name),)) for name in (
         "exceptions", "work", "work_static", "unusual", "frames", "repeat", "x87",
-        "atomics", "avx", "sse", "bits", "select")]
+        "atomics", "threads", "avx", "sse", "bits", "select")]
     return found
 
 

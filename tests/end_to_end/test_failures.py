@@ -189,9 +189,6 @@ class Failures(unittest.TestCase):
                          result.stderr)
         self.assertIn("incomplete", self.out.read_text())
 
-    def test_threads(self):
-        self.check_unsupported([PROGRAMS / "threads"], "several threads are not supported yet")
-
     def test_generated_code(self):
         self.check_unsupported([PROGRAMS / "surroundings", "generated_code"],
                                "generated code is not supported yet")
@@ -264,17 +261,6 @@ class Failures(unittest.TestCase):
         events = read_events(self.out)
         self.assertIn("D1mr", events.events)
         self.assertEqual(events.totals(), events.summary)
-
-    # --- What cannot be run further
-
-    def test_threads_work_or_are_refused_by_name(self):
-        result = profile([PROGRAMS / "threads"], "--quiet", out=self.out)
-        if result.returncode == 0:
-            self.assertEqual(result.stdout, run([PROGRAMS / "threads"]).stdout)
-            return
-        self.assertEqual(result.returncode, FAILURE, result.stderr)
-        self.assertRegex(result.stderr, re.compile("thread|clone", re.IGNORECASE))
-        self.assertIn("incomplete", self.out.read_text())
 
     # --- Damaged events files
 

@@ -165,8 +165,8 @@ class Layout(unittest.TestCase):
         stack, _, _, _, data, libc, large, mapping, heap, name = (
             int(word, 16) for word in self.addresses().split())
         for address in (stack, data, libc, large, mapping, heap, name):
-            self.assertEqual(address >> 32, 0x7fef)
-        self.assertEqual(data >> 24, 0x7fefb0)
+            self.assertEqual(address >> 32, 0x7fbf)
+        self.assertEqual(data >> 24, 0x7fbfb0)
 
     def test_too_many_strings_for_slots(self):
         words = [str(i) for i in range(20000)]

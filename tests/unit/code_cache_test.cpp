@@ -54,8 +54,8 @@ std::uint64_t loop(DriverParts& parts) {
 // Fills one buffer with misses of the site, as the program would, and gives it away.
 void fill_buffer(DriverParts& parts, std::uint32_t site) {
     for (std::uint32_t i = 0; i < trace::kRecordsPerBuffer; ++i)
-        parts.trace.append(0x1000 + i * 64ULL, site);
-    parts.trace.next_buffer();
+        parts.buffers.append(0x1000 + i * 64ULL, site);
+    parts.buffers.next_buffer();
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ TEST_CASE("blocks are found, however many there are") {
     CHECK(wrong == 0);
     parts.cache.flush();
     CHECK(parts.cache.find(pcs[0]) == nullptr);
-    CHECK(parts.cache.generation() == 1);
+    CHECK(parts.cache.generation() == 2);
 }
 
 TEST_CASE("tags of lines are equal only for equal lines") {
@@ -139,28 +139,6 @@ TEST_CASE("a jump to known code is linked at once, behind the fetch of a line ju
     CHECK(target_of(parts.cache.exits()[back].site) == block->entry_fetched);
 }
 
-TEST_CASE("a diverted unit leads to the driver, a restored one where it did") {
-    DriverParts parts;
-    const std::uint64_t pc = loop(parts);
-    const std::uint64_t next = parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
-    REQUIRE(parts.translator.translate(pc, false) != nullptr);
-    const Unit& unit = unit_of(parts, pc);
-    REQUIRE(unit.indirect_jump != 0);
-    parts.cache.add_landing(*parts.cache.find(next));
-    const std::vector<std::uint8_t> before(reinterpret_cast<std::uint8_t*>(unit.hot_begin),
-                                           reinterpret_cast<std::uint8_t*>(unit.hot_end));
-    parts.cache.divert(unit);
-    for (std::uint32_t i = unit.first_exit; i < unit.first_exit + unit.exit_count; ++i) {
-        const Exit& exit = parts.cache.exits()[i];
-        CHECK(target_of(exit.site) == exit.stub);
-    }
-    CHECK(*reinterpret_cast<const std::uint8_t*>(unit.indirect_jump) == 0xe9);
-    CHECK(target_of(unit.indirect_jump + 1) == parts.cache.indirect_miss());
-    parts.cache.restore(unit);
-    CHECK(std::equal(before.begin(), before.end(),
-                     reinterpret_cast<const std::uint8_t*>(unit.hot_begin)));
-}
-
 // --- Landings.
 
 TEST_CASE("branches of one table index find their landings one behind the other") {
@@ -186,49 +164,144 @@ TEST_CASE("branches of one table index find their landings one behind the other"
     }
 }
 
-TEST_CASE("a landing of a diverted unit leads to no other unit") {
+TEST_CASE("landings disappear from any place in their list") {
     DriverParts parts;
-    for (const bool by_branch : {false, true}) {
-        CAPTURE(by_branch);
-        parts.translator.flush();
-        const std::uint64_t first = parts.code(0, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
-        const std::uint64_t second =
-            parts.code(kIndirectEntries, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
-        for (const std::uint64_t pc : {first, second})
-            parts.cache.add_landing(*parts.translator.translate(pc, by_branch));
-        const Block& block = *parts.cache.find(second);
-        parts.cache.divert(unit_of(parts, second));
-        CHECK(target_of(block.landing_next) == parts.cache.indirect_miss());
-        parts.cache.restore(unit_of(parts, second));
-        CHECK(target_of(block.landing_next) == parts.cache.find(first)->landing);
-    }
+    for (const bool by_branch : {false, true})
+        for (std::uint64_t gone = 0; gone < 3; ++gone) {
+            CAPTURE(by_branch);
+            CAPTURE(gone);
+            parts.translator.flush();
+            std::vector<std::uint64_t> pcs;
+            for (std::uint64_t i = 0; i < 3; ++i) {
+                pcs.push_back(
+                    parts.code(i * kIndirectEntries, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}}));
+                parts.cache.add_landing(*parts.translator.translate(pcs.back(), by_branch));
+            }
+            CHECK(parts.cache.invalidate(pcs[gone] & ~4095ULL, (pcs[gone] & ~4095ULL) + 4096));
+            CHECK(parts.cache.find(pcs[gone]) == nullptr);
+            pcs.erase(pcs.begin() + static_cast<std::ptrdiff_t>(gone));
+            CHECK(indirect_entry(parts, pcs[0]) == parts.cache.find(pcs[1])->landing);
+            CHECK(target_of(parts.cache.find(pcs[1])->landing_next) ==
+                  parts.cache.find(pcs[0])->landing);
+            CHECK(target_of(parts.cache.find(pcs[0])->landing_next) == parts.cache.indirect_miss());
+        }
 }
 
-TEST_CASE("the unit that runs is found from every place in translated code") {
+// --- Places in translated code.
+
+TEST_CASE("the unit and its blocks are found from translated code, before and after a flush") {
     DriverParts parts;
     const std::uint64_t pc = loop(parts);
-    const std::uint64_t next = parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
     const std::uint64_t other = parts.code(0x300, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
-    parts.translator.translate(next, false);
     parts.translator.translate(pc, false);
-    parts.cache.add_landing(*parts.cache.find(next));  // behind the loop's unit
     parts.translator.translate(other, true);
-    for (const std::uint64_t which : {pc, next, other}) {
-        Unit& unit = unit_of(parts, which);
-        for (const std::uint64_t host :
-             {unit.hot_begin, unit.hot_end - 1, unit.cold_begin, unit.cold_end - 1}) {
-            CHECK(parts.cache.unit_behind(host, 0) == &unit);
-            // In the subroutine, by its return address.
-            const std::uint64_t stack[1] = {host};
-            CHECK(parts.cache.unit_behind(parts.cache.reference_stub(),
-                                          reinterpret_cast<std::uint64_t>(stack)) == &unit);
-        }
+    struct Known {
+        const Unit* unit;
+        std::uint64_t begin, end, entry, entry_fetched;
+    };
+    std::vector<Known> known;
+    for (const std::uint64_t which : {pc, other}) {
+        const Unit& unit = unit_of(parts, which);
+        const Block& block = *parts.cache.find(which);
+        known.push_back({&unit, unit.hot_begin, unit.hot_end, block.entry, block.entry_fetched});
     }
-    const Block& landed = *parts.cache.find(next);
-    for (const std::uint64_t host : {landed.landing, landed.landing_jump - 1})
-        CHECK(parts.cache.unit_behind(host, 0) == &unit_of(parts, next));
-    CHECK(parts.cache.unit_behind(parts.cache.indirect_miss(), 0) == nullptr);
-    CHECK(parts.cache.unit_behind(pc, 0) == nullptr);
+    for (const bool flushed : {false, true}) {
+        CAPTURE(flushed);
+        if (flushed) parts.translator.flush();
+        for (const Known& one : known) {
+            CHECK(parts.cache.unit_at(one.begin) == one.unit);
+            CHECK(parts.cache.unit_at(one.end - 1) == one.unit);
+            CHECK(parts.cache.unit_at(one.unit->cold_begin) == one.unit);
+            CHECK(parts.cache.unit_at(one.unit->cold_end - 1) == one.unit);
+            for (const std::uint64_t entry : {one.entry, one.entry_fetched})
+                REQUIRE(parts.cache.entered_at(entry) != nullptr);
+            CHECK(parts.cache.entered_at(one.entry) == parts.cache.entered_at(one.entry_fetched));
+            CHECK(parts.cache.entered_at(one.entry)->entry == one.entry);
+            CHECK(parts.cache.entered_at(one.entry_fetched + 1) == nullptr);
+        }
+        CHECK(parts.cache.unit_at(parts.cache.indirect_miss()) == nullptr);
+        CHECK(parts.cache.unit_at(pc) == nullptr);
+    }
+    // The flush after the next has their memory used again.
+    parts.translator.flush();
+    CHECK(parts.cache.unit_at(known[0].begin) == nullptr);
+}
+
+TEST_CASE("jumps that are changed lie within a cache line") {
+    DriverParts parts;
+    // Blocks of different lengths put their jumps anywhere.
+    std::uint64_t at = 0;
+    for (unsigned length = 0; length < 200; ++length) {
+        const std::uint64_t pc = parts.start + at;
+        for (unsigned i = 0; i < length % 29; ++i) parts.code(at++, {{"nop", {0x90}}});
+        parts.code(at, {{"jz", {0x0f, 0x84, 0, 0, 0, 0}}, {"jrcxz", {0xe3, 0x00}}});
+        parts.code(at + 8, {{"jmp rax", {0xff, 0xe0}}});
+        parts.cache.add_landing(*parts.translator.translate(pc, length % 2 == 0));
+        at += 64;
+    }
+    unsigned looked_at = 0, across = 0;
+    const auto look_at = [&](std::uint64_t site) {
+        ++looked_at;
+        if (site % 64 > 60) ++across;
+    };
+    for (const Exit& exit : parts.cache.exits())
+        if (exit.kind == ExitKind::kDirect) look_at(exit.site);
+    for (const Block& block : parts.cache.blocks()) {
+        if (block.landing != 0) look_at(block.landing_next);
+        if (block.landing_jump != 0) look_at(block.landing_jump);
+    }
+    CHECK(looked_at > 400);
+    CHECK(across == 0);
+}
+
+// --- Forgetting.
+
+TEST_CASE("code that has changed is forgotten, and nothing leads to it any more") {
+    DriverParts parts;
+    const std::uint64_t pc = loop(parts);
+    parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+    const std::uint64_t from =
+        parts.code(0x2000, {{"jmp to the loop", {0xe9, 0xfb, 0xdf, 0xff, 0xff}}});
+    Block* block = parts.translator.translate(pc, false);
+    parts.cache.add_landing(*block);
+    REQUIRE(parts.translator.translate(from, false) != nullptr);
+    const Exit back = parts.cache.exits()[exit_to(parts, unit_of(parts, pc), pc)];
+    const Exit into = parts.cache.exits()[exit_to(parts, unit_of(parts, from), pc)];
+    CHECK(target_of(into.site) != into.stub);
+    const std::uint64_t page = parts.start / 4096;
+    CHECK(parts.cache.has_code(page));
+    CHECK_FALSE(parts.cache.has_code(page + 1));
+
+    CHECK_FALSE(parts.cache.invalidate(parts.start + 4096, parts.start + 8192));
+    CHECK(parts.cache.find(pc) == block);
+    CHECK(parts.cache.invalidate(parts.start, parts.start + 4096));
+    CHECK(parts.cache.find(pc) == nullptr);
+    CHECK(parts.cache.find(from) != nullptr);
+    CHECK(target_of(into.site) == into.stub);
+    CHECK(target_of(back.site) == back.stub);
+    CHECK(indirect_entry(parts, pc) == parts.cache.indirect_miss());
+    CHECK_FALSE(parts.cache.has_code(page));
+    CHECK_FALSE(parts.cache.invalidate(parts.start, parts.start + 4096));
+
+    // What is translated instead is a block of its own.
+    parts.code(0, {{"ret", {0xc3}}});
+    block = parts.translator.translate(pc, false);
+    REQUIRE(block != nullptr);
+    CHECK(block->instr_count == 1);
+    CHECK(parts.cache.find(pc) == block);
+    // All of a large range at once.
+    CHECK(parts.cache.invalidate(0, 1ULL << 47));
+    CHECK(parts.cache.find(from) == nullptr);
+}
+
+TEST_CASE("a unit is forgotten that only reaches into what has changed") {
+    DriverParts parts;
+    const std::uint64_t pc =
+        parts.code(4094, {{"mov eax, 1", {0xb8, 1, 0, 0, 0}}, {"ret", {0xc3}}});
+    REQUIRE(parts.translator.translate(pc, false) != nullptr);
+    CHECK(parts.cache.has_code(parts.start / 4096 + 1));
+    CHECK(parts.cache.invalidate(parts.start + 4096, parts.start + 8192));
+    CHECK(parts.cache.find(pc) == nullptr);
 }
 
 // --- Translating again.
@@ -256,7 +329,7 @@ TEST_CASE("a unit whose loads miss often is replaced, and everything leads to th
         while (parts.trace.is_fetch(site)) ++site;
         fill_buffer(parts, site);
         const std::size_t units = parts.cache.units().size();
-        parts.translator.adapt();
+        parts.translator.adapt(parts.buffers.last_buffer());
         REQUIRE(parts.cache.units().size() == units + 1);
         const Unit& unit = unit_of(parts, pc);
         REQUIRE(parts.cache.often_missed(unit).size() == 1);
@@ -272,9 +345,8 @@ TEST_CASE("a unit whose loads miss often is replaced, and everything leads to th
         CHECK(target_of(parts.cache.exits()[into].site) == block->entry);
         if (by_branch) {
             CHECK(indirect_entry(parts, pc) == block->landing);
-            CHECK(block->landing == unit.hot_begin);
-            // The old landing may still be behind another one.
-            CHECK(target_of(before.landing + 1) == block->landing);
+            CHECK(block->landing >= unit.hot_begin);
+            CHECK(block->landing < block->entry);
         } else {
             CHECK(indirect_entry(parts, pc) == before.landing);
             CHECK(target_of(block->landing_jump) == block->entry);
@@ -284,7 +356,7 @@ TEST_CASE("a unit whose loads miss often is replaced, and everything leads to th
         CHECK(parts.cache.find(next) != nullptr);
         // What is known already changes nothing.
         fill_buffer(parts, site);
-        parts.translator.adapt();
+        parts.translator.adapt(parts.buffers.last_buffer());
         CHECK(parts.cache.units().size() == units + 1);
     }
 }
@@ -299,7 +371,7 @@ TEST_CASE("every translated instruction is recognised, before and after translat
     while (parts.trace.is_fetch(site)) ++site;
     const Unit old = unit_of(parts, pc);
     fill_buffer(parts, site);
-    parts.translator.adapt();
+    parts.translator.adapt(parts.buffers.last_buffer());
     const Unit replaced = unit_of(parts, pc);
     REQUIRE(replaced.hot_begin != old.hot_begin);
     const std::vector<std::uint64_t> expected = {
@@ -307,18 +379,21 @@ TEST_CASE("every translated instruction is recognised, before and after translat
     for (const Unit& unit : {old, replaced}) {
         std::vector<std::uint64_t> found;
         for (std::uint64_t host = unit.hot_begin; host < unit.hot_end; ++host) {
-            const FaultState state = parts.translator.recover(host);
-            if (!state.known || (!found.empty() && found.back() == state.pc)) continue;
-            found.push_back(state.pc);
-            CHECK(state.rcx_is_target == (state.pc == parts.start + 0x201));
+            const RecoveryPoint* point = parts.cache.point_at(host);
+            if (point == nullptr || (!found.empty() && found.back() == point->pc)) continue;
+            found.push_back(point->pc);
+            CHECK(point->rcx_is_target == (point->pc == parts.start + 0x201));
+            const trace_block_t& there =
+                parts.trace.block(parts.cache.block_id(host, point->block));
+            CHECK(parts.trace.instr(there.first_instr + point->executed - 1).pc == point->pc);
         }
         CHECK(found == expected);
-        CHECK_FALSE(parts.translator.recover(unit.cold_begin).known);
+        CHECK(parts.cache.point_at(unit.cold_begin) == nullptr);
     }
-    CHECK_FALSE(parts.translator.recover(pc).known);
+    CHECK(parts.cache.point_at(pc) == nullptr);
 }
 
-TEST_CASE("a flush forgets everything") {
+TEST_CASE("a flush forgets everything, and the next one uses the memory again") {
     DriverParts parts;
     const std::uint64_t pc = loop(parts);
     const std::uint64_t hot = parts.cache.hot, cold = parts.cache.cold;
@@ -326,12 +401,21 @@ TEST_CASE("a flush forgets everything") {
     Block* block = parts.translator.translate(pc, true);
     REQUIRE(block != nullptr);
     parts.cache.add_landing(*block);
+    const Exit back = parts.cache.exits()[exit_to(parts, unit_of(parts, pc), pc)];
+    const std::uint32_t id = kFirstExit + parts.cache.exit_number(0);
+    const std::uint64_t first_target = parts.cache.exit(id).target;
+    CHECK(parts.cache.is_current(id));
     CHECK(parts.cache.hot > hot);
     parts.translator.flush();
     CHECK(parts.cache.find(pc) == nullptr);
-    CHECK(parts.cache.unit_at(hot) == nullptr);
     CHECK(indirect_entry(parts, pc) == parts.cache.indirect_miss());
+    CHECK_FALSE(parts.cache.nearly_full());
+    // Who still runs there finds the driver, which knows why.
+    CHECK(target_of(back.site) == back.stub);
+    CHECK_FALSE(parts.cache.is_current(id));
+    CHECK(parts.cache.exit(id).target == first_target);
+    CHECK(parts.cache.hot != hot);
+    parts.translator.flush();
     CHECK(parts.cache.hot == hot);
     CHECK(parts.cache.cold == cold);
-    CHECK_FALSE(parts.cache.nearly_full());
 }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include "framework/collector/segment.h"
+#include "framework/driver/native/thread_trace.h"
 #include "framework/driver/native/translator.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <cstring>
 #include <initializer_list>
 #include <vector>
@@ -29,7 +31,8 @@ class DriverParts {
 
     explicit DriverParts(const assay::trace::Spec& spec = kEverything) {
         segment.control().spec = spec;
-        context = trace.attach(segment.fd());
+        REQUIRE(trace.attach(dup(segment.fd())));
+        context = buffers.map(trace, 0, assay::trace::kBufferCount);
         REQUIRE(context != nullptr);
         REQUIRE(cache.reserve());
         // In reach of the code cache, as the program's code is.
@@ -54,7 +57,8 @@ class DriverParts {
     }
 
     assay::collector::Segment segment;
-    assay::native::TraceWriter trace;
+    assay::native::TraceTables trace;
+    assay::native::ThreadTrace buffers;
     assay::native::Context* context = nullptr;
     assay::native::MemoryMap memory;
     assay::native::CodeCache cache;

@@ -116,6 +116,19 @@ class Assembler {
         u8(0x40 | condition);
         u8(0xc0 | (reg & 7) << 3 | (from & 7));
     }
+    // Calls `emit`, which returns the address of a displacement that will be changed while threads
+    // may execute it, and sees to it, by a few bytes of nothing before, that it lies within a cache
+    // line.
+    template <typename Emit>
+    std::uint64_t patchable(const Emit& emit) {
+        constexpr unsigned kLine = 64, kDisplacement = 4;
+        const Assembler before = *this;
+        const std::uint64_t site = emit();
+        if (site % kLine <= kLine - kDisplacement) return site;
+        *this = before;
+        no_operation(kLine - site % kLine);
+        return emit();
+    }
     // Makes the jump whose displacement is at `site`, in what this assembler emitted, go to
     // `target`.
     void patch(std::uint64_t site, std::uint64_t target) {
@@ -158,6 +171,17 @@ class Assembler {
     }
 
   private:
+    // SDM volume 2, NOP: the recommended sequences of one to three bytes.
+    void no_operation(unsigned bytes) {
+        if (bytes == 2) u8(0x66);
+        if (bytes == 3) {
+            u8(0x0f);
+            u8(0x1f);
+            u8(0x00);
+        } else {
+            u8(0x90);
+        }
+    }
     std::uint64_t relative(std::uint64_t target) {
         const std::uint64_t at = address;
         u32(static_cast<std::uint32_t>(target - (address + 4)));

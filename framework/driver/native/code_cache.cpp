@@ -1,10 +1,13 @@
 #include "framework/driver/native/code_cache.h"
 
 #include "framework/driver/native/assembler.h"
+#include "framework/driver/native/own_descriptors.h"
 #include "framework/driver/native/record_stubs.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 #include <algorithm>
+#include <atomic>
 
 namespace assay::native {
 namespace {
@@ -13,10 +16,13 @@ constexpr std::uint64_t kCacheBytes = 512 * trace::kMiB;
 constexpr std::uint64_t kWindowBytes = 768 * trace::kMiB;
 constexpr std::uint64_t kLargePage = 2 * trace::kMiB;
 constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kTableBytes = kIndirectEntries * sizeof(std::uint64_t);
 
+// At once for whoever executes it: the displacement lies within a cache line.
 void write_displacement(std::uint64_t site, std::uint64_t target) {
     const auto value = static_cast<std::uint32_t>(target - (site + 4));
-    std::memcpy(reinterpret_cast<void*>(site), &value, sizeof value);
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(site), value, __ATOMIC_RELEASE);
 }
 
 Assembler at(std::uint64_t address) {
@@ -24,6 +30,10 @@ Assembler at(std::uint64_t address) {
     assembler.out = reinterpret_cast<std::uint8_t*>(address);
     assembler.address = address;
     return assembler;
+}
+
+std::size_t index_of_landing(const Block& block) {
+    return block.pc & (kIndirectEntries - 1);
 }
 
 }  // namespace
@@ -46,10 +56,6 @@ bool CodeCache::reserve() {
     madvise(memory, kCacheBytes, MADV_HUGEPAGE);
     base_ = reinterpret_cast<std::uint64_t>(memory);
     size_ = kCacheBytes;
-    hot = base_;
-    cold = base_ + kCacheBytes / 2;
-    hot_end_ = cold;
-    cold_end_ = base_ + kCacheBytes;
     return true;
 }
 
@@ -59,16 +65,23 @@ std::uint64_t CodeCache::open_window() {
 }
 
 void CodeCache::initialise(Context& context, const trace::Spec& spec) {
-    context_ = &context;
+    indirect_table_ = context.indirect_table;
     if (spec.captures & trace::kCaptureFetches) fetch_filter_ = spec.fetch;
     emit_thunks(spec);
-    hot_start_ = hot;
-    cold_start_ = cold;
-    std::fill_n(context.indirect_table, kIndirectEntries, indirect_miss_);
+    // The thunks and the first half's hot code share large pages.
+    constexpr std::uint64_t kPart = kCacheBytes / 4;
+    for (std::uint64_t half = 0; half < 2; ++half) {
+        Generation& generation = halves_[(generation_ + half) % 2];
+        const std::uint64_t begin = base_ + half * 2 * kPart;
+        generation.hot_begin = half == 0 ? thunks_end_ : begin;
+        generation.hot_end = begin + kPart;
+        generation.cold_end = begin + 2 * kPart;
+    }
+    begin_half();
 }
 
 void CodeCache::emit_thunks(const trace::Spec& spec) {
-    Assembler code = at(cold);
+    Assembler code = at(base_ + trace::kMaxThreads * kStepBytes);
     exit_thunk_ = code.address;
     code.jump_context(offsetof(Context, exit_glue));
     // An indirect branch arrives with the target in rcx, the target's rax and rcx put aside.
@@ -81,12 +94,65 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
     code.jump_context(offsetof(Context, exit_glue));
     reference_stub_ = code.address;
     emit_reference_stub(code, spec.data);
-    cold = code.address;
+    thunks_end_ = (code.address + 63) & ~63ULL;
+}
+
+void CodeCache::begin_half() {
+    Generation& half = current();
+    half.blocks.clear();
+    half.exits.clear();
+    half.units.clear();
+    half.often_missed.clear();
+    half.points.clear();
+    half.specials.clear();
+    hot = half.hot_begin;
+    cold = half.hot_end;
+    table_.clear();
+    pages_.clear();
+    landings_.assign(kIndirectEntries, kNoBlock);
+    std::fill_n(indirect_table_, kIndirectEntries, indirect_miss_);
+}
+
+bool CodeCache::share_indirect_table(Context& context) {
+    constexpr int kProtection = PROT_READ | PROT_WRITE;
+    if (shared_table_ < 0) {
+        const int file = memfd_create("assay-indirect-table", MFD_CLOEXEC);
+        if (file < 0) return false;
+        const bool copied = write(file, indirect_table_, kTableBytes) == ssize_t{kTableBytes} &&
+                            mmap(indirect_table_, kTableBytes, kProtection, MAP_SHARED | MAP_FIXED,
+                                 file, 0) != MAP_FAILED;
+        if (!copied) return close(file), false;
+        shared_table_ = own_descriptor(file);
+    }
+    return mmap(context.indirect_table, kTableBytes, kProtection, MAP_SHARED | MAP_FIXED,
+                shared_table_, 0) != MAP_FAILED;
+}
+
+bool CodeCache::own_indirect_table(Context& context) {
+    if (shared_table_ >= 0) {
+        const std::vector<std::uint64_t> copy(indirect_table_, indirect_table_ + kIndirectEntries);
+        if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+            return false;
+        std::copy(copy.begin(), copy.end(), context.indirect_table);
+        close(shared_table_);
+        shared_table_ = -1;
+    }
+    indirect_table_ = context.indirect_table;
+    return true;
 }
 
 Block* CodeCache::find(std::uint64_t pc) {
     const std::uint32_t* index = table_.find(pc);
-    return index == nullptr ? nullptr : &blocks_[*index];
+    return index == nullptr || *index == kNoBlock ? nullptr : &blocks()[*index];
+}
+
+void CodeCache::enter_block(std::uint32_t index) {
+    Block& block = blocks()[index];
+    table_.set(block.pc, index);
+    const std::uint64_t page = block.pc / kPage;
+    if (const std::uint32_t* first = pages_.find(page)) block.next_in_page = *first;
+    pages_.set(page, index);
 }
 
 bool CodeCache::has_fetched(std::uint64_t begin, std::uint64_t end, std::uint64_t pc,
@@ -111,159 +177,232 @@ std::uint32_t CodeCache::line_tag(std::uint64_t line) {
 }
 
 void CodeCache::link(std::uint32_t exit, Block& target) {
-    if (exits_[exit].linked != exits_[exit].stub) return;
-    exits_[exit].next_linked = target.linked_from;
+    Exit& from = exits()[exit];
+    if (from.linked != from.stub) return;
+    from.next_linked = target.linked_from;
     target.linked_from = exit;
-    direct(exits_[exit], target);
+    direct(from, target);
 }
 
 void CodeCache::direct(Exit& exit, const Block& target) {
     exit.linked = target.entry;
     // The lines that the exit's own block has just fetched are the most recent of their sets.
-    const Block& from = blocks_[exit.block];
+    const Block& from = blocks()[exit.block];
     if (target.entry_fetched != target.entry &&
         has_fetched(from.pc, from.end_pc, target.pc, target.first_length))
         exit.linked = target.entry_fetched;
     write_displacement(exit.site, exit.linked);
 }
 
-void CodeCache::replace(const Unit& unit, std::span<const Block> blocks,
-                        std::span<const Exit> exits) {
-    const auto index = static_cast<std::uint32_t>(units_.size());
-    units_.push_back(unit);
+void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
+                        std::span<const Exit> new_exits) {
+    const auto index = static_cast<std::uint32_t>(units().size());
+    units().push_back(unit);
     for (std::uint32_t i = 0; i < unit.exit_count; ++i) {
-        Exit& exit = exits_[unit.first_exit + i];
+        Exit& exit = exits()[unit.first_exit + i];
+        const Exit& replacement = new_exits[i];
+        if (exit.kind != ExitKind::kDirect) {
+            exit.stub = replacement.stub;
+            continue;
+        }
         const bool linked = exit.linked != exit.stub;
-        exit.site = exits[i].site;
-        exit.stub = exit.linked = exits[i].stub;
-        if (exit.kind == ExitKind::kDirect && linked) direct(exit, *find(exit.target));
+        // Whoever executes the code of before leaves it here.
+        write_displacement(exit.site, exit.stub);
+        exit.site = replacement.site;
+        exit.stub = exit.linked = replacement.stub;
+        if (linked) direct(exit, *find(exit.target));
     }
     for (std::uint32_t i = 0; i < unit.block_count; ++i) {
-        Block& block = blocks_[unit.first_block + i];
+        Block& block = blocks()[unit.first_block + i];
         block.unit = index;
-        block.entry = blocks[i].entry;
-        block.entry_fetched = blocks[i].entry_fetched;
-        if (block.landing != 0) move_landing(block, blocks[i]);
+        block.entry = new_blocks[i].entry;
+        block.entry_fetched = new_blocks[i].entry_fetched;
+        if (block.landing_jump != 0) {
+            write_displacement(block.landing_jump, block.entry);
+        } else if (block.landing != 0) {
+            const bool landed = block.landed;
+            if (landed) unlist_landing(block);
+            block.landing = new_blocks[i].landing;
+            block.landing_next = new_blocks[i].landing_next;
+            if (landed) list_landing(block);
+        }
         for (std::uint32_t from = block.linked_from; from != kNoExit;
-             from = exits_[from].next_linked)
-            direct(exits_[from], block);
+             from = exits()[from].next_linked)
+            direct(exits()[from], block);
     }
 }
+
+// --- Landings. Those of one index of the indirect table are a list: each leads to the next one if
+// the branch does not go to its block.
 
 void CodeCache::add_landing(Block& block) {
     if (block.landed) return;
     if (block.landing == 0) emit_landing(block);
-    std::uint64_t& entry = context_->indirect_table[block.pc & (kIndirectEntries - 1)];
-    block.landing_after = entry;
-    write_displacement(block.landing_next, entry);
-    entry = block.landing;
+    list_landing(block);
+}
+
+void CodeCache::list_landing(Block& block) {
+    std::uint32_t& first = landings_[index_of_landing(block)];
+    write_displacement(block.landing_next,
+                       first == kNoBlock ? indirect_miss_ : blocks()[first].landing);
+    block.next_landed = first;
+    first = index_of(block);
     block.landed = true;
+    __atomic_store_n(&indirect_table_[index_of_landing(block)], block.landing, __ATOMIC_RELEASE);
+}
+
+// A thread that is in the landing goes on to where it led.
+void CodeCache::unlist_landing(Block& block) {
+    const std::uint64_t next =
+        block.next_landed == kNoBlock ? indirect_miss_ : blocks()[block.next_landed].landing;
+    std::uint32_t* link = &landings_[index_of_landing(block)];
+    if (*link == index_of(block)) {
+        __atomic_store_n(&indirect_table_[index_of_landing(block)], next, __ATOMIC_RELEASE);
+    } else {
+        while (blocks()[*link].next_landed != index_of(block)) link = &blocks()[*link].next_landed;
+        write_displacement(blocks()[*link].landing_next, next);
+        link = &blocks()[*link].next_landed;
+    }
+    *link = block.next_landed;
+    block.next_landed = kNoBlock;
+    block.landed = false;
 }
 
 // rcx = target - pc, without touching the flags; on a mismatch rcx is made the target again and
 // the next landing of the same table index has its turn.
 void CodeCache::emit_landing(Block& block) {
     Assembler code = at(cold);
-    block.landing = code.address;
-    code.move_imm64(RAX, 0 - block.pc);
-    code.lea(RCX, Address{RCX, RAX, 1, 0});
-    code.u8(0xe3);  // jrcxz over the mismatch part
-    code.u8(10 + 4 + 5);
-    code.move_imm64(RAX, block.pc);
-    code.lea(RCX, Address{RCX, RAX, 1, 0});
-    block.landing_after = indirect_miss_;
-    block.landing_next = code.jump(indirect_miss_);
+    block.landing_next = code.patchable([&] {
+        block.landing = code.address;
+        code.move_imm64(RAX, 0 - block.pc);
+        code.lea(RCX, Address{RCX, RAX, 1, 0});
+        code.u8(0xe3);  // jrcxz over the mismatch part
+        code.u8(10 + 4 + 5);
+        code.move_imm64(RAX, block.pc);
+        code.lea(RCX, Address{RCX, RAX, 1, 0});
+        return code.jump(indirect_miss_);
+    });
     code.load_context(RCX, offsetof(Context, indirect_rcx));
     code.load_context(RAX, offsetof(Context, indirect_rax));
-    block.landing_jump = code.jump(block.entry);
+    block.landing_jump = code.patchable([&] { return code.jump(block.entry); });
     cold = code.address;
 }
 
-// The landing of `block` goes on where `to` is.
-void CodeCache::move_landing(Block& block, const Block& to) {
-    if (block.landing_jump != 0) {
-        write_displacement(block.landing_jump, to.entry);
-        write_displacement(block.landing_next, block.landing_after);
-        return;
+// --- Forgetting.
+
+bool CodeCache::invalidate(std::uint64_t start, std::uint64_t end) {
+    bool found = false;
+    const auto look_at = [&](const Block& block) {
+        if (block.end_pc <= start || end <= block.pc || find(block.pc) != &block) return;
+        forget(units()[block.unit]);
+        found = true;
+    };
+    // A block of the page before can reach into the first one.
+    const std::uint64_t first = start / kPage - (start >= kPage ? 1 : 0);
+    const std::uint64_t last = (end - 1) / kPage;
+    if (last - first > blocks().size()) {
+        for (const Block& block : blocks()) look_at(block);
+        return found;
     }
-    std::uint64_t& entry = context_->indirect_table[block.pc & (kIndirectEntries - 1)];
-    write_displacement(to.landing_next, block.landing_after);
-    at(block.landing).jump(to.landing);
-    if (entry == block.landing) entry = to.landing;
-    block.landing = to.landing;
-    block.landing_next = to.landing_next;
+    for (std::uint64_t page = first; page <= last; ++page) {
+        const std::uint32_t* head = pages_.find(page);
+        if (head == nullptr) continue;
+        for (std::uint32_t i = *head; i != kNoBlock; i = blocks()[i].next_in_page)
+            look_at(blocks()[i]);
+        if (start <= page * kPage && (page + 1) * kPage <= end) pages_.set(page, kNoBlock);
+    }
+    return found;
 }
 
-Unit* CodeCache::unit_at(std::uint64_t host_pc) {
-    if (!contains(host_pc) || units_.empty()) return nullptr;
-    const bool in_hot = host_pc < hot_end_;
-    auto after = std::upper_bound(units_.begin(), units_.end(), host_pc,
-                                  [in_hot](std::uint64_t pc, const Unit& unit) {
-                                      return pc < (in_hot ? unit.hot_begin : unit.cold_begin);
-                                  });
-    if (after == units_.begin()) return nullptr;
-    return &*std::prev(after);
+bool CodeCache::has_code(std::uint64_t page) const {
+    const std::uint32_t* head = pages_.find(page);
+    if (head != nullptr && *head != kNoBlock) return true;
+    head = page == 0 ? nullptr : pages_.find(page - 1);
+    if (head == nullptr) return false;
+    for (std::uint32_t i = *head; i != kNoBlock; i = current().blocks[i].next_in_page)
+        if (current().blocks[i].end_pc > page * kPage) return true;
+    return false;
 }
 
-Unit* CodeCache::unit_behind(std::uint64_t host_pc, std::uint64_t sp) {
-    // The stub leaves the stack as its call did: the return address is on top.
-    if (host_pc >= reference_stub_ && host_pc < cold_start_)
-        std::memcpy(&host_pc, reinterpret_cast<const void*>(sp), sizeof host_pc);
-    Unit* unit = unit_at(host_pc);
-    const bool inside = unit != nullptr &&
-                        (host_pc < unit->hot_end || host_pc >= unit->cold_begin) &&
-                        host_pc < unit->cold_end;
-    if (inside) return unit;
-    // In a landing of its own, behind whichever unit was the last then.
-    const auto block = std::find_if(blocks_.begin(), blocks_.end(), [=](const Block& candidate) {
-        return candidate.landing_jump != 0 && host_pc >= candidate.landing &&
-               host_pc < candidate.landing_jump + 4;
-    });
-    return block == blocks_.end() ? unit : &units_[block->unit];
-}
-
-void CodeCache::divert(const Unit& unit) {
-    // A landing leads to other units, too.
-    for (std::uint32_t i = 0; i < unit.block_count; ++i) {
-        const Block& block = blocks_[unit.first_block + i];
-        if (block.landing != 0) write_displacement(block.landing_next, indirect_miss_);
-    }
-    for (std::uint32_t i = 0; i < unit.exit_count; ++i) {
-        const Exit& exit = exits_[unit.first_exit + i];
-        if (exit.kind == ExitKind::kDirect) write_displacement(exit.site, exit.stub);
-    }
-    if (unit.indirect_jump != 0) at(unit.indirect_jump).jump(indirect_miss_);
-}
-
-void CodeCache::restore(const Unit& unit) {
-    for (std::uint32_t i = 0; i < unit.block_count; ++i) {
-        const Block& block = blocks_[unit.first_block + i];
-        if (block.landing != 0) write_displacement(block.landing_next, block.landing_after);
-    }
-    for (std::uint32_t i = 0; i < unit.exit_count; ++i) {
-        const Exit& exit = exits_[unit.first_exit + i];
-        if (exit.kind == ExitKind::kDirect) write_displacement(exit.site, exit.linked);
-    }
-    if (unit.indirect_jump != 0) {
-        Assembler code = at(unit.indirect_jump);
-        emit_indirect_jump(code);
+void CodeCache::forget(const Unit& unit) {
+    for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
+        Block& block = blocks()[i];
+        if (find(block.pc) == &block) table_.set(block.pc, kNoBlock);
+        if (block.landed) unlist_landing(block);
+        for (std::uint32_t from = block.linked_from; from != kNoExit;
+             from = exits()[from].next_linked) {
+            Exit& exit = exits()[from];
+            exit.linked = exit.stub;
+            write_displacement(exit.site, exit.stub);
+        }
+        block.linked_from = kNoExit;
     }
 }
 
 void CodeCache::flush() {
+    for (const Exit& exit : exits())
+        if (exit.kind == ExitKind::kDirect && exit.linked != exit.stub)
+            write_displacement(exit.site, exit.stub);
     ++generation_;
-    hot = hot_start_;
-    cold = cold_start_;
-    blocks_.clear();
-    exits_.clear();
-    units_.clear();
-    often_missed_.clear();
-    table_.clear();
-    std::fill_n(context_->indirect_table, kIndirectEntries, indirect_miss_);
+    begin_half();
 }
 
 bool CodeCache::nearly_full() const {
-    return hot + kUnitMargin > hot_end_ || cold + kUnitMargin > cold_end_;
+    return hot + kUnitMargin > current().hot_end || cold + kUnitMargin > current().cold_end;
+}
+
+// --- Looking up, in both halves.
+
+const CodeCache::Generation* CodeCache::generation_at(std::uint64_t host_pc) const {
+    for (const Generation& half : halves_)
+        if (host_pc >= half.hot_begin && host_pc < half.cold_end) return &half;
+    return nullptr;
+}
+
+const Exit& CodeCache::exit(std::uint32_t id) const {
+    const Generation& half = is_current(id) ? current() : halves_[(generation_ + 1) % 2];
+    return half.exits[index_of_exit(id)];
+}
+
+const Instruction& CodeCache::special(std::uint32_t id) const {
+    const Generation& half = is_current(id) ? current() : halves_[(generation_ + 1) % 2];
+    return half.specials[half.exits[index_of_exit(id)].special];
+}
+
+const Unit* CodeCache::unit_at(std::uint64_t host_pc) const {
+    const Generation* half = generation_at(host_pc);
+    if (half == nullptr) return nullptr;
+    const bool in_hot = host_pc < half->hot_end;
+    const auto after = std::upper_bound(half->units.begin(), half->units.end(), host_pc,
+                                        [in_hot](std::uint64_t pc, const Unit& unit) {
+                                            return pc < (in_hot ? unit.hot_begin : unit.cold_begin);
+                                        });
+    if (after == half->units.begin()) return nullptr;
+    const Unit& unit = *std::prev(after);
+    return host_pc < (in_hot ? unit.hot_end : unit.cold_end) ? &unit : nullptr;
+}
+
+const RecoveryPoint* CodeCache::point_at(std::uint64_t host_pc) const {
+    const Unit* unit = unit_at(host_pc);
+    if (unit == nullptr || host_pc >= unit->hot_end || host_pc < unit->hot_begin) return nullptr;
+    const auto first = generation_at(host_pc)->points.begin() + unit->first_point;
+    const auto after = std::upper_bound(
+        first, first + unit->point_count, host_pc - unit->hot_begin,
+        [](std::uint64_t offset, const RecoveryPoint& point) { return offset < point.offset; });
+    return after == first ? nullptr : &*std::prev(after);
+}
+
+std::uint32_t CodeCache::block_id(std::uint64_t host_pc, unsigned block_in_unit) const {
+    return generation_at(host_pc)->blocks[unit_at(host_pc)->first_block + block_in_unit].id;
+}
+
+const Block* CodeCache::entered_at(std::uint64_t host_pc) const {
+    const Unit* unit = unit_at(host_pc);
+    if (unit == nullptr) return nullptr;
+    const std::vector<Block>& known = generation_at(host_pc)->blocks;
+    for (std::uint32_t i = unit->first_block; i < unit->first_block + unit->block_count; ++i)
+        if (known[i].entry == host_pc || known[i].entry_fetched == host_pc) return &known[i];
+    return nullptr;
 }
 
 }  // namespace assay::native

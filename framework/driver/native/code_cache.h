@@ -1,11 +1,18 @@
 // The code cache: translated code, what is known of it, and the jumps within it.
 //
-// Two regions of one mapping: hot code, which runs when nothing special happens, and cold code
-// (exits, filter misses). A unit is what one call of the translator made: basic blocks that
-// follow one another in hot code.
+// A unit is what one call of the translator made: basic blocks that follow one another in hot
+// code, which runs when nothing special happens; their cold code (exits, filter misses) lies
+// elsewhere. Threads run translated code while another one, which holds the driver's lock, adds to
+// it and changes jumps: a displacement that is changed lies within a cache line, so that it is
+// fetched as it was or as it is (DynamoRIO, QEMU and kernels rely on that, too).
+//
+// The memory has two halves. A flush forgets all translations and goes on in the other half, so
+// that threads can run in the old translations until they leave them. By the next flush they must
+// have.
 #pragma once
 
 #include "framework/driver/native/context.h"
+#include "framework/driver/native/instruction.h"
 #include "framework/driver/native/pc_map.h"
 
 #include <cstdint>
@@ -27,10 +34,11 @@ struct Block {
     // Where indirect branches arrive: code that makes sure that they go to `pc`. 0 if there is
     // none.
     std::uint64_t landing = 0;
-    std::uint64_t landing_jump = 0;   // displacement of its jump to `entry`; 0: it runs on into it
-    std::uint64_t landing_next = 0;   // displacement of its jump to the next of the same index
-    std::uint64_t landing_after = 0;  // where that jump goes, unless the unit is diverted
-    bool landed = false;              // the indirect table knows `landing`
+    std::uint64_t landing_jump = 0;  // displacement of its jump to `entry`; 0: it runs on into it
+    std::uint64_t landing_next = 0;  // displacement of its jump to the next of the same index
+    bool landed = false;             // the indirect table leads to `landing`
+    std::uint32_t next_landed = kNoBlock;   // the block that landing_next leads to
+    std::uint32_t next_in_page = kNoBlock;  // the next block that begins in the same page
     std::uint32_t unit = 0;
     std::uint32_t first_instr = 0;  // in the trace's instruction table
     std::uint32_t first_site = 0;
@@ -42,17 +50,31 @@ struct Block {
     std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
 };
 
-enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kIdentify, kUnsupported };
+enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kUnsupported };
 
 // A place where translated code can return to the driver.
 struct Exit {
     ExitKind kind = ExitKind::kDirect;
-    std::uint32_t block = 0;   // index in blocks()
-    std::uint64_t target = 0;  // kDirect: the target's pc; else the pc of the instruction
-    std::uint64_t site = 0;    // kDirect: address of the jump's 32-bit displacement
-    std::uint64_t stub = 0;    // kDirect: the code that leaves; kSpecial, kIdentify: where to go on
-    std::uint64_t linked = 0;  // kDirect: what the jump goes to, stub if nothing
+    std::uint32_t block = 0;    // index in blocks()
+    std::uint64_t target = 0;   // kDirect: the target's pc; else the pc of the instruction
+    std::uint64_t site = 0;     // kDirect: address of the jump's 32-bit displacement;
+                                // kSpecial: the instruction's first site
+    std::uint64_t stub = 0;     // kDirect: the code that leaves; kSpecial: where to go on
+    std::uint64_t linked = 0;   // kDirect: what the jump goes to, stub if nothing
+    std::uint32_t special = 0;  // kSpecial: index of the instruction, CodeCache::special()
     std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
+};
+
+// The state of the target where an instruction of it stands in hot code, in case it faults.
+struct RecoveryPoint {
+    std::uint64_t pc = 0;
+    std::uint32_t offset = 0;      // of the translated instruction, from the unit's hot_begin
+    GprMask saved = 0;             // registers whose values wait in Context::gpr
+    std::uint8_t cursor = kNoGpr;  // the register that holds the trace cursor
+    std::uint8_t block = 0;        // in the unit
+    std::uint8_t executed = 0;     // instructions of the block, this one included
+    bool counted = false;          // whether the block's counter has been incremented
+    bool rcx_is_target = false;    // rcx waits in Context::indirect_rcx
 };
 
 struct Unit {
@@ -61,13 +83,13 @@ struct Unit {
     bool landing = false;  // right before the first block
     std::uint32_t first_block = 0, block_count = 0;
     std::uint32_t first_exit = 0, exit_count = 0;
-    std::uint32_t end_site = 0;       // behind its last in the trace's site table
-    std::uint64_t indirect_jump = 0;  // address of its jump through the indirect table, or 0
+    std::uint32_t first_point = 0, point_count = 0;
+    std::uint32_t end_site = 0;  // behind its last in the trace's site table
     // In CodeCache::often_missed(): the sites whose checks have no branch.
     std::uint32_t first_missed = 0, missed_count = 0;
 };
 
-// jmp *gs:indirect_table(, rax, 8): 8 bytes; at least the 5 that divert() overwrites.
+// jmp *gs:indirect_table(, rax, 8)
 void emit_indirect_jump(Assembler& code);
 
 class CodeCache {
@@ -77,23 +99,37 @@ class CodeCache {
     bool reserve();
     // Gives the window up to the program's mappings. Returns where it begins.
     std::uint64_t open_window();
-    // Emits the common thunks.
+    // Emits the common thunks. `context` is the first thread's: its indirect table is the one that
+    // all threads use.
     void initialise(Context& context, const trace::Spec& spec);
+
+    // --- Threads.
+
+    // Makes the indirect table of `context` that of the first thread. False if that fails.
+    bool share_indirect_table(Context& context);
+    // In the child of a fork, whose only thread has this context: its own copy of the table.
+    bool own_indirect_table(Context& context);
+    // Some bytes of executable memory for the thread that uses this slot: see Stepper.
+    std::uint64_t step_buffer(std::uint32_t slot) const { return base_ + slot * kStepBytes; }
+
+    // --- Translations since the last flush.
 
     Block* find(std::uint64_t pc);
     std::uint32_t index_of(const Block& block) const {
-        return static_cast<std::uint32_t>(&block - blocks_.data());
+        return static_cast<std::uint32_t>(&block - current().blocks.data());
     }
-    std::vector<Block>& blocks() { return blocks_; }
-    std::vector<Exit>& exits() { return exits_; }
-    // References to units stay valid until flush().
-    std::deque<Unit>& units() { return units_; }
-    std::vector<std::uint32_t>& often_missed() { return often_missed_; }
+    std::vector<Block>& blocks() { return current().blocks; }
+    std::vector<Exit>& exits() { return current().exits; }
+    // References to units stay valid until the flush after the next.
+    std::deque<Unit>& units() { return current().units; }
+    std::vector<std::uint32_t>& often_missed() { return current().often_missed; }
+    std::vector<RecoveryPoint>& points() { return current().points; }
+    std::vector<Instruction>& specials() { return current().specials; }
     std::span<const std::uint32_t> often_missed(const Unit& unit) const {
-        return {often_missed_.data() + unit.first_missed, unit.missed_count};
+        return {current().often_missed.data() + unit.first_missed, unit.missed_count};
     }
     // Makes blocks()[index] known to find().
-    void enter_block(std::uint32_t index) { table_.set(blocks_[index].pc, index); }
+    void enter_block(std::uint32_t index);
 
     // True if code that has just run from `begin` to `end` left the lines of the instruction at
     // `pc` the most recent ones of their sets.
@@ -111,21 +147,45 @@ class CodeCache {
     // Prepares the indirect table for jumps to `block`.
     void add_landing(Block& block);
 
-    // The unit whose code contains the host address, or nullptr.
-    Unit* unit_at(std::uint64_t host_pc);
-    // The unit that is executing, or about to, when the program is at the host address with this
-    // stack pointer; nullptr if that is on its way to the driver.
-    Unit* unit_behind(std::uint64_t host_pc, std::uint64_t sp);
-    bool contains(std::uint64_t host_pc) const { return host_pc - base_ < size_; }
-    // Makes every way out of the unit lead to the driver, and back. Async-signal-safe.
-    void divert(const Unit& unit);
-    void restore(const Unit& unit);
+    // Forgets the units that have code in [start, end). Who executes them leaves them at their
+    // next exit. Returns whether there were any.
+    bool invalidate(std::uint64_t start, std::uint64_t end);
+    // True if a block begins in that page, or in the page before and reaches into it.
+    bool has_code(std::uint64_t page) const;
 
-    // Forgets all translations. Nothing of them may be executing.
+    // Forgets all translations. Those of before the last flush may not be executing.
     void flush();
     bool nearly_full() const;
-    // Changes with each flush.
+    // Changes with each flush. Never 0.
     std::uint32_t generation() const { return generation_; }
+
+    // --- Translations, also of before the last flush.
+
+    // Number of exits()[index] in Context::exit_id, but for kFirstExit.
+    std::uint32_t exit_number(std::uint32_t index) const {
+        return index | (generation_ % 2 != 0 ? kOddGeneration : 0);
+    }
+    // An exit by Context::exit_id; whether it is in exits(), and at which index.
+    const Exit& exit(std::uint32_t id) const;
+    bool is_current(std::uint32_t id) const {
+        return ((id - kFirstExit) & kOddGeneration) == exit_number(0);
+    }
+    std::uint32_t index_of_exit(std::uint32_t id) const {
+        return (id - kFirstExit) & ~kOddGeneration;
+    }
+    // The instruction of an exit by its id.
+    const Instruction& special(std::uint32_t id) const;
+
+    bool contains(std::uint64_t host_pc) const { return host_pc - base_ < size_; }
+    // The unit whose code contains the host address, or nullptr.
+    const Unit* unit_at(std::uint64_t host_pc) const;
+    // What is known of the target where the host address is in hot code, or nullptr; and the index
+    // of the block in the trace.
+    const RecoveryPoint* point_at(std::uint64_t host_pc) const;
+    std::uint32_t block_id(std::uint64_t host_pc, unsigned block_in_unit) const;
+    // The block whose entry is at the host address, or nullptr: there, all of the target's state
+    // is where the target has it.
+    const Block* entered_at(std::uint64_t host_pc) const;
 
     std::uint64_t hot = 0, cold = 0;  // where the next unit goes
     std::uint64_t exit_thunk() const { return exit_thunk_; }
@@ -136,24 +196,44 @@ class CodeCache {
     std::uint64_t indirect_miss() const { return indirect_miss_; }
 
   private:
+    static constexpr std::uint32_t kOddGeneration = 0x80000000;
+    static constexpr std::uint64_t kStepBytes = 32;
+
+    // The translations between two flushes.
+    struct Generation {
+        std::vector<Block> blocks;
+        std::vector<Exit> exits;
+        std::deque<Unit> units;
+        std::vector<std::uint32_t> often_missed;
+        std::vector<RecoveryPoint> points;
+        std::vector<Instruction> specials;
+        std::uint64_t hot_begin = 0, hot_end = 0, cold_end = 0;
+    };
+
+    Generation& current() { return halves_[generation_ % 2]; }
+    const Generation& current() const { return halves_[generation_ % 2]; }
+    const Generation* generation_at(std::uint64_t host_pc) const;
+    void begin_half();
     void emit_thunks(const trace::Spec& spec);
     void direct(Exit& exit, const Block& target);
     void emit_landing(Block& block);
-    void move_landing(Block& block, const Block& to);
+    void list_landing(Block& block);
+    void unlist_landing(Block& block);
+    void lead_to_landing(Block& block, std::uint64_t landing);
+    void forget(const Unit& unit);
 
-    Context* context_ = nullptr;
+    std::uint64_t* indirect_table_ = nullptr;
+    int shared_table_ = -1;  // memory file, once several threads have used it
     trace::LineFilter fetch_filter_{};
-    std::uint64_t window_ = 0, base_ = 0, size_ = 0, hot_end_ = 0, cold_end_ = 0;
-    std::uint64_t hot_start_ = 0, cold_start_ = 0;
-    std::uint32_t generation_ = 0;
+    std::uint64_t window_ = 0, base_ = 0, size_ = 0;
+    std::uint32_t generation_ = 1;
     std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0;
-    std::uint64_t reference_stub_ = 0;
-    std::vector<Block> blocks_;
-    std::vector<Exit> exits_;
-    std::deque<Unit> units_;
-    std::vector<std::uint32_t> often_missed_;
+    std::uint64_t reference_stub_ = 0, thunks_end_ = 0;
+    Generation halves_[2];
     std::vector<std::uint64_t> line_regions_;
-    PcMap<std::uint32_t> table_;  // indexes in blocks_
+    PcMap<std::uint32_t> table_;           // indexes in blocks(), or kNoBlock
+    PcMap<std::uint32_t> pages_;           // by page: the last block that begins there, or kNoBlock
+    std::vector<std::uint32_t> landings_;  // by index of the indirect table: the first block
 };
 
 }  // namespace assay::native

@@ -18,6 +18,15 @@ inline constexpr std::size_t kIndirectEntries = 65536;
 // A most-recent-line table: at most 4096 bytes of address space per filter, see record_stubs.cpp.
 inline constexpr std::uint32_t kFilterSpan = 4096;
 
+// An entry of the data filter lies as far in its page as the line that it is for, plus this. With
+// 0 there, processors that compare only the low 12 bits of a load's address with those of earlier
+// stores would take a load from the line for one of what was just stored to the entry
+// (Intel 64 and IA-32 Optimization Reference Manual, "4-KByte aliasing").
+inline constexpr std::size_t kContextInPage = 2048;
+inline constexpr std::size_t kIndirectTableOffset = 0x5000 - kContextInPage;
+
+class Thread;
+
 struct Context {
     // First, because instructions that reach it through gs with an index alone are the shortest.
     alignas(64) unsigned char data_filter[kFilterSpan];
@@ -37,16 +46,15 @@ struct Context {
     std::uint64_t flags_rax;    // rax while instrumentation keeps the flags in it
     std::uint64_t vector_mask;  // state components to save, XCR0 bits
     std::uint64_t stub_gpr[3];  // rax, rcx and rdx while a stub of CodeCache uses them
+    Thread* thread;
     alignas(64) std::uint32_t fetch_filter[1024];
     alignas(64) unsigned char vector_state[8192];  // XSAVE area, standard format
-    alignas(64) std::uint64_t indirect_table[kIndirectEntries];
+    std::uint64_t frame_components;                // of the state, in frames of signals
+    // Whole pages, because threads share it: CodeCache::share_indirect_table().
+    unsigned char unused[kIndirectTableOffset - 0x4108];
+    std::uint64_t indirect_table[kIndirectEntries];
 };
 
-// An entry of the data filter lies as far in its page as the line that it is for, plus this. With
-// 0 there, processors that compare only the low 12 bits of a load's address with those of earlier
-// stores would take a load from the line for one of what was just stored to the entry
-// (Intel 64 and IA-32 Optimization Reference Manual, "4-KByte aliasing").
-inline constexpr std::size_t kContextInPage = 2048;
 inline constexpr std::size_t kSlotOffset =
     ((kContextInPage + sizeof(Context) + 4095) & ~std::size_t{4095}) - kContextInPage;
 inline constexpr std::size_t kCursorOffset = kSlotOffset + offsetof(trace::ThreadSlot, cursor);
@@ -62,14 +70,18 @@ static_assert(offsetof(Context, driver_fs) == 0x10a0);
 static_assert(offsetof(Context, target_fs) == 0x10a8);
 static_assert(offsetof(Context, vector_mask) == 0x10d8);
 static_assert(offsetof(Context, vector_state) == 0x2100);
+static_assert(offsetof(Context, indirect_table) == kIndirectTableOffset);
 static_assert(kContextSpan < 0x7fffffff, "reached with 32-bit displacements");
 
 // Values of exit_id below kFirstExit.
 enum ExitReason : std::uint32_t {
     kIndirectMiss = 0,  // ctx.pc has no entry in the indirect table
-    kFault = 1,         // a synchronous signal is pending
-    kFirstExit = 16,    // exits[exit_id - kFirstExit]
+    kInterrupted = 1,   // a signal is pending; the target goes on at ctx.pc
+    kFirstExit = 16,    // CodeCache::exit()
 };
+
+// See assay_interruptible_syscall: no system call returns that.
+inline constexpr long kNotCalled = -4096;
 
 }  // namespace assay::native
 
@@ -78,9 +90,8 @@ extern "C" {
 void assay_enter(assay::native::Context* context);
 // Where translated code goes to leave; not called.
 void assay_exit();
-// Ends of the part of assay_enter that runs after the last check for signals.
 extern const char assay_enter_end[];
-// syscall(2) with the raw result. Returns -EINTR without entering the kernel if *pending is
+// syscall(2) with the raw result. Returns kNotCalled without entering the kernel if *pending is
 // already non-zero; a signal handler that interrupts between that test and the syscall
 // instruction must move the program counter from [assay_syscall_begin, assay_syscall_end) to
 // assay_syscall_interrupted.
@@ -88,6 +99,11 @@ long assay_interruptible_syscall(const volatile int* pending, long number, const
 extern const char assay_syscall_begin[];
 extern const char assay_syscall_end[];
 extern const char assay_syscall_interrupted[];
+// Copies memory; returns how many bytes could not be copied because `from` or `to` cannot be
+// accessed. A handler of SIGSEGV or SIGBUS that interrupts in [assay_copy, assay_copy_end) must
+// move the program counter to assay_copy_end.
+std::size_t assay_copy(void* to, const void* from, std::size_t bytes);
+extern const char assay_copy_end[];
 // Return point of the driver's own signal handlers.
 void assay_signal_return();
 }

@@ -122,7 +122,7 @@ bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias
 }
 
 LoadError map_image(const File& file, const std::string& path, std::uint64_t preferred,
-                    MemoryMap& memory, TraceWriter& trace, Image& image) {
+                    MemoryMap& memory, TraceTables& trace, Image& image) {
     std::uint64_t low = ~0ULL, high = 0;
     for (const Elf64_Phdr& segment : image.segments) {
         if (segment.p_type != PT_LOAD) continue;
@@ -156,7 +156,7 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
 }  // namespace
 
 LoadError load_program(const std::string& path, std::uint64_t preferred_base, MemoryMap& memory,
-                       TraceWriter& trace, LoadedProgram& out) {
+                       TraceTables& trace, LoadedProgram& out) {
     out.path = path;
     std::array<char, 4096> resolved{};
     out.executable = realpath(path.c_str(), resolved.data()) ? resolved.data() : path;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/driver/native/memory_map.h"
-#include "framework/driver/native/trace_writer.h"
+#include "framework/driver/native/trace_tables.h"
 
 #include <string>
 
@@ -28,6 +28,6 @@ struct LoadError {
 // `preferred_base`: where a position-independent program goes, in reach of the code cache's
 // 32-bit displacements.
 LoadError load_program(const std::string& path, std::uint64_t preferred_base, MemoryMap& memory,
-                       TraceWriter& trace, LoadedProgram& out);
+                       TraceTables& trace, LoadedProgram& out);
 
 }  // namespace assay::native

@@ -1,20 +1,8 @@
-// Instructions that show the program more of the processor than --cpu= allows.
+// Saving and restoring of vector state, where --cpu= shows less of it than there is.
 #include "framework/driver/native/cpu_levels.h"
 #include "framework/driver/native/emitter.h"
 
 namespace assay::native {
-
-// Leaves to the driver, which answers in the instruction's place.
-void Emitter::emit_identification(const Instruction& instruction) {
-    scratch_.give_back_all();
-    Exit exit;
-    exit.kind = ExitKind::kIdentify;
-    exit.block = block_index_;
-    exit.target = instruction.pc;
-    emit_exit_id(hot_, add_exit(exit));
-    hot_.jump(cache_.exit_thunk());
-    output_->exits.back().stub = hot_.address;
-}
 
 // The components saved and restored are those in edx:eax that XCR0 has enabled, and the real XCR0
 // has more than the one that the program was shown: glibc always asks for all that it knows

@@ -21,10 +21,10 @@ std::uint8_t rex_of(const Instruction& instruction) {
 
 }  // namespace
 
-void Emitter::emit(Output& output, TraceWriter* trace, const Observer& observer) {
+void Emitter::emit(Output& output, TraceTables* trace) {
     output_ = &output;
     trace_ = trace;
-    observer_ = &observer;
+    hot_begin_ = hot_.address;
     for (unsigned i = 0; i < plan_.blocks.size(); ++i) emit_block(i);
 }
 
@@ -68,13 +68,13 @@ void Emitter::emit_block(unsigned index) {
 
 // As CodeCache's landings, but it may change flags that are dead.
 void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
-    record.landing = hot_.address;
-    record.landing_after = cache_.indirect_miss();
-    hot_.load_address(RAX, block.pc);
-    if (plan_.flags_live[block.first] == 0) {
-        hot_.registers(0x39, RCX, RAX);  // cmp rcx, rax
-        record.landing_next = hot_.jump_if(kNotEqual, cache_.indirect_miss());
-    } else {
+    record.landing_next = hot_.patchable([&] {
+        record.landing = hot_.address;
+        hot_.load_address(RAX, block.pc);
+        if (plan_.flags_live[block.first] == 0) {
+            hot_.registers(0x39, RCX, RAX);  // cmp rcx, rax
+            return hot_.jump_if(kNotEqual, cache_.indirect_miss());
+        }
         // rcx -= pc, by its complement: rcx + ~pc + 1
         hot_.u8(0x48);  // not rax
         hot_.u8(0xf7);
@@ -86,8 +86,8 @@ void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
         hot_.u8(0xf7);
         hot_.u8(0xd0);
         hot_.lea(RCX, Address{RCX, RAX, 1, 0});
-        record.landing_next = hot_.jump(cache_.indirect_miss());
-    }
+        return hot_.jump(cache_.indirect_miss());
+    });
     const GprMask live = plan_.gprs_live[block.first];
     if (live & bit(RCX)) hot_.load_context(RCX, offsetof(Context, indirect_rcx));
     if (live & bit(RAX)) hot_.load_context(RAX, offsetof(Context, indirect_rax));
@@ -146,19 +146,26 @@ void Emitter::emit_count(const Item& item) {
 }
 
 void Emitter::emit_special(const Item& item) {
-    scratch_.give_back_all();
-    Exit exit;
-    exit.kind = ExitKind::kSpecial;
-    exit.block = block_index_;
-    exit.target = plan_.instructions[item.instr].pc;
-    exit.site = next_site_;  // of its first reference
+    const std::uint32_t first_site = next_site_;
     const Form& form = *plan_.instructions[item.instr].form;
     const bool bit_string = form.special == Special::kBitString;
     for (unsigned r = 0; r < form.reference_count; ++r)
         new_site(item.instr, bit_string ? 1 : form.references[r].bytes, form.references[r].kind, r);
     if (form.trace_flags & TRACE_INSTR_VARIABLE) new_site(item.instr, 0, TRACE_SITE_COUNT, 0);
-    const std::uint32_t id = add_exit(exit);
-    emit_exit_id(hot_, id);
+    emit_driver_part(plan_.instructions[item.instr], first_site);
+}
+
+// Leaves to the driver, which does its part of the instruction, and goes on behind.
+void Emitter::emit_driver_part(const Instruction& instruction, std::uint32_t first_site) {
+    scratch_.give_back_all();
+    Exit exit;
+    exit.kind = ExitKind::kSpecial;
+    exit.block = block_index_;
+    exit.target = instruction.pc;
+    exit.site = first_site;
+    exit.special = numbers_.special + static_cast<std::uint32_t>(output_->specials.size());
+    output_->specials.push_back(instruction);
+    emit_exit_id(hot_, add_exit(exit));
     hot_.jump(cache_.exit_thunk());
     output_->exits.back().stub = hot_.address;
 }
@@ -169,7 +176,7 @@ void Emitter::emit_instruction(const Instruction& instruction, unsigned position
     scratch_.make_way(instruction);
     if (spec_.cpu_level != trace::CpuLevel::kHost) {
         if (instruction.form->processor_use == ProcessorUse::kIdentify)
-            return emit_identification(instruction);
+            return emit_driver_part(instruction, next_site_);
         if (instruction.form->processor_use == ProcessorUse::kSaveState)
             return emit_state_copy(instruction, position);
     }
@@ -186,28 +193,41 @@ void Emitter::emit_instruction(const Instruction& instruction, unsigned position
 
 void Emitter::emit_copy(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
-    const auto observe = [&] {
-        if (*observer_)
-            (*observer_)(hot_.address, block_index_, position, scratch_.state(), counted_);
-    };
     if (!form.rip_relative) {
-        observe();
+        note_point(position);
         hot_.raw(instruction.bytes, form.length);
         return;
     }
     const std::uint64_t target = instruction.rip_address();
     const auto distance = static_cast<std::int64_t>(target - (hot_.address + form.length));
     if (fits32(distance)) {
-        observe();
+        note_point(position);
         hot_.raw(instruction.bytes, form.disp_offset);
         hot_.u32(static_cast<std::uint32_t>(distance));
         hot_.raw(instruction.bytes + form.disp_offset + 4, form.length - form.disp_offset - 4U);
     } else if (target < 0x80000000) {
-        observe();
+        note_point(position);
         emit_absolute_copy(instruction);
     } else {
         emit_based_copy(instruction, position);
     }
+}
+
+// An instruction of the target comes next.
+void Emitter::note_point(unsigned position) {
+    const PlannedBlock& block = plan_.blocks[block_index_];
+    const Instruction& instruction = plan_.instructions[position];
+    const Scratch::State state = scratch_.state();
+    RecoveryPoint point;
+    point.pc = instruction.pc;
+    point.offset = static_cast<std::uint32_t>(hot_.address - hot_begin_);
+    point.saved = state.saved;
+    point.cursor = state.cursor;
+    point.block = static_cast<std::uint8_t>(block_index_);
+    point.executed = static_cast<std::uint8_t>(position - block.first + 1U);
+    point.counted = counted_;
+    point.rcx_is_target = instruction.form->flow == Flow::kCallIndirect;
+    output_->points.push_back(point);
 }
 
 // A target below 2 GiB: [disp32] through a SIB byte without base and index.
@@ -228,7 +248,7 @@ void Emitter::emit_based_copy(const Instruction& instruction, unsigned position)
     const auto exclude = static_cast<GprMask>(~kLow | form.reads | form.writes);
     const unsigned reg = scratch_.acquire(exclude, position);
     hot_.move_imm64(reg, instruction.rip_address());
-    if (*observer_) (*observer_)(hot_.address, block_index_, position, scratch_.state(), counted_);
+    note_point(position);
     hot_.raw(instruction.bytes, form.modrm_offset);
     hot_.u8((instruction.bytes[form.modrm_offset] & 0x38) | reg);
     hot_.raw(instruction.bytes + form.disp_offset + 4, form.length - form.disp_offset - 4U);
@@ -238,8 +258,7 @@ void Emitter::emit_based_copy(const Instruction& instruction, unsigned position)
 
 void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
     const unsigned position = block.first + block.count - 1U;
-    if (last.form->flow != Flow::kNone && last.form->flow != Flow::kTrap && *observer_)
-        (*observer_)(hot_.address, block_index_, position, scratch_.state(), counted_);
+    if (last.form->flow != Flow::kNone && last.form->flow != Flow::kTrap) note_point(position);
     switch (last.form->flow) {
         case Flow::kNone:
         case Flow::kTrap:
@@ -249,7 +268,8 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             emit_continuation(block, last.target());
             break;
         case Flow::kConditional: {
-            const std::uint64_t site = hot_.jump_if(last.form->opcode & 0xf, hot_.address);
+            const std::uint64_t site =
+                hot_.patchable([&] { return hot_.jump_if(last.form->opcode & 0xf, hot_.address); });
             direct_exit(site, last.target());
             emit_continuation(block, last.next_pc());
             break;
@@ -280,17 +300,20 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
 
 void Emitter::emit_continuation(const PlannedBlock& block, std::uint64_t target) {
     if (block.chained) return;
-    direct_exit(hot_.jump(hot_.address), target);
+    direct_exit(hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
 }
 
 // loop and jrcxz have only a short form: they jump over a jump.
 void Emitter::emit_counted(const Instruction& last) {
-    if (has_prefix(last, 0x67)) hot_.u8(0x67);
-    hot_.u8(last.bytes[last.form->opcode_offset]);
-    hot_.u8(2);
-    hot_.u8(0xeb);
-    hot_.u8(5);
-    direct_exit(hot_.jump(hot_.address), last.target());
+    const std::uint64_t site = hot_.patchable([&] {
+        if (has_prefix(last, 0x67)) hot_.u8(0x67);
+        hot_.u8(last.bytes[last.form->opcode_offset]);
+        hot_.u8(2);
+        hot_.u8(0xeb);
+        hot_.u8(5);
+        return hot_.jump(hot_.address);
+    });
+    direct_exit(site, last.target());
 }
 
 void Emitter::emit_push_return(std::uint64_t return_pc) {
@@ -307,7 +330,6 @@ void Emitter::emit_indirect(const Instruction& last) {
     hot_.u8(0x0f);  // movzx eax, cx
     hot_.u8(0xb7);
     hot_.u8(0xc1);
-    output_->indirect_jump = hot_.address;
     emit_indirect_jump(hot_);
 }
 
@@ -320,7 +342,6 @@ void Emitter::emit_return(const Instruction& last) {
     hot_.u8(0x0f);
     hot_.u8(0xb7);
     hot_.u8(0xc1);
-    output_->indirect_jump = hot_.address;
     emit_indirect_jump(hot_);
 }
 

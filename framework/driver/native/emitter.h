@@ -1,13 +1,11 @@
 // Emits one planned unit.
 //
-// Emission is a function of the plan and of the addresses at which the code will run, so that
-// doing it again into a side buffer tells which target instruction a translated address belongs
-// to, and where the target's registers are there.
+// It notes where the target's instructions stand in hot code and where the target's registers are
+// there, in case one of them faults.
 #pragma once
 
 #include "framework/driver/native/scratch.h"
 
-#include <functional>
 #include <span>
 
 namespace assay::native {
@@ -17,13 +15,11 @@ class Emitter {
     struct Output {
         std::vector<Exit> exits;  // block indexes count from the unit's first
         std::vector<Block> blocks;
-        std::uint64_t indirect_jump = 0;
+        std::vector<RecoveryPoint> points;
+        std::vector<Instruction> specials;
     };
-    // Called before each target instruction of the plan is emitted.
-    using Observer = std::function<void(std::uint64_t address, unsigned block, unsigned instr,
-                                        const Scratch::State& state, bool counted)>;
     struct Numbers {  // what the next unit gets
-        std::uint32_t block, instr, site, exit;
+        std::uint32_t block, instr, site, exit, special;
     };
 
     // `often_missed`: sites whose checks shall have no branch.
@@ -41,7 +37,7 @@ class Emitter {
     Emitter(const Emitter&) = delete;
     Emitter& operator=(const Emitter&) = delete;
 
-    void emit(Output& output, TraceWriter* trace, const Observer& observer);
+    void emit(Output& output, TraceTables* trace);
     const Assembler& hot() const { return hot_; }
     const Assembler& cold() const { return cold_; }
 
@@ -54,6 +50,7 @@ class Emitter {
     void emit_items(const PlannedBlock& block, unsigned position);
     void emit_instruction(const Instruction& instruction, unsigned position);
     void emit_copy(const Instruction& instruction, unsigned position);
+    void note_point(unsigned position);
     void emit_absolute_copy(const Instruction& instruction);
     void emit_based_copy(const Instruction& instruction, unsigned position);
     void emit_flow(const PlannedBlock& block, const Instruction& last);
@@ -76,7 +73,7 @@ class Emitter {
     void emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_special(const Item& item);
-    void emit_identification(const Instruction& instruction);
+    void emit_driver_part(const Instruction& instruction, std::uint32_t first_site);
     void emit_state_copy(const Instruction& instruction, unsigned position);
     void emit_data(const Item& item);
     void emit_constant_reference(Operands& operands);
@@ -104,11 +101,11 @@ class Emitter {
     Assembler hot_, cold_;
     Scratch scratch_;
     Output* output_ = nullptr;
-    TraceWriter* trace_ = nullptr;
-    const Observer* observer_ = nullptr;
+    TraceTables* trace_ = nullptr;
     unsigned block_index_ = 0;
     unsigned next_item_ = 0;
     bool counted_ = false;
+    std::uint64_t hot_begin_ = 0;
 };
 
 }  // namespace assay::native

@@ -118,11 +118,23 @@ assay_syscall_end:
         ret
         .globl assay_syscall_interrupted
 assay_syscall_interrupted:
-        mov $-4, %rax
+        mov $-4096, %rax                # kNotCalled
         pop %rbp
         pop %rbx
         ret
         .size assay_interruptible_syscall, . - assay_interruptible_syscall
+
+# size_t assay_copy(void *to, const void *from, size_t bytes)
+        .globl assay_copy
+        .type assay_copy, @function
+assay_copy:
+        mov %rdx, %rcx
+        rep movsb
+        .globl assay_copy_end
+assay_copy_end:
+        mov %rcx, %rax
+        ret
+        .size assay_copy, . - assay_copy
 
 # Signal handlers return here: rt_sigreturn(2).
         .globl assay_signal_return

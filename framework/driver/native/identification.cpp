@@ -6,9 +6,9 @@
 
 namespace assay::native {
 
-void identify(Process& process, const Instruction& instruction) {
-    std::uint64_t(&gpr)[16] = process.context->gpr;
-    const trace::CpuLevel level = process.trace.spec().cpu_level;
+void identify(Thread& thread, const Instruction& instruction) {
+    std::uint64_t(&gpr)[16] = thread.context->gpr;
+    const trace::CpuLevel level = thread.process.trace.spec().cpu_level;
     const auto index = static_cast<std::uint32_t>(gpr[RCX]);
     if (instruction.form->mnemonic == ZYDIS_MNEMONIC_CPUID) {
         const CpuidAnswer answer = level_cpuid(level, static_cast<std::uint32_t>(gpr[RAX]), index);
@@ -20,8 +20,7 @@ void identify(Process& process, const Instruction& instruction) {
     }
     // XCR0, and with an ecx of 1 those of its components that are in use: it may always say all
     // (SDM volume 1, 13.6).
-    if (index > 1)
-        process.refuse("xgetbv with ecx " + std::to_string(index) + ": no such register");
+    if (index > 1) thread.refuse("xgetbv with ecx " + std::to_string(index) + ": no such register");
     gpr[RAX] = level_xcr0(level);
     gpr[RDX] = 0;
 }

@@ -1,7 +1,7 @@
 // Finds the references whose filter check fails often.
 #pragma once
 
-#include "framework/driver/native/trace_writer.h"
+#include "framework/driver/native/trace_tables.h"
 
 #include <cstdint>
 #include <span>
@@ -11,7 +11,7 @@ namespace assay::native {
 
 class MissSampler {
   public:
-    explicit MissSampler(const TraceWriter& trace) : trace_(trace) {}
+    explicit MissSampler(const TraceTables& trace) : trace_(trace) {}
 
     // Looks at a part of the full buffer. Returns sites that were found to miss often, some of
     // them perhaps again; valid until the next call.
@@ -20,7 +20,7 @@ class MissSampler {
     bool misses_often(std::uint32_t site) const;
 
   private:
-    const TraceWriter& trace_;
+    const TraceTables& trace_;
     std::vector<std::uint16_t> misses_;  // sampled ones, by site
     std::vector<std::uint32_t> found_;
 };

@@ -1,59 +1,69 @@
-// The profiled process: its memory, its translations, and the loop that runs them.
+// The profiled process: what its threads share.
 #pragma once
 
+#include "framework/driver/native/driver_lock.h"
 #include "framework/driver/native/elf_loader.h"
-#include "framework/driver/native/signals.h"
+#include "framework/driver/native/signal_actions.h"
+#include "framework/driver/native/thread.h"
 #include "framework/driver/native/translator.h"
 
-#include <atomic>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace assay::native {
 
 class Process {
   public:
-    Process() : translator(memory, cache, trace), signals(*this) {}
+    Process() : translator(memory, cache, trace) {}
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
 
-    // Attaches to the trace segment, sets up the context and the code cache.
+    // Attaches to the trace segment, sets up the first thread and the code cache. False, after a
+    // message, if that is impossible.
     bool initialise(int segment_fd);
     // Loads the program and builds its stack; ends the process with a message if it cannot.
     void load(const std::string& path, const std::vector<std::string>& argv, char** environment);
+    // Runs the first thread.
     [[noreturn]] void run();
 
-    // Ends the process with status 125, after one line for the user.
-    [[noreturn]] void refuse(const std::string& reason, int exit_status = 125);
-    // Forgets translations of code that has changed; they may not be executing.
-    void code_changed() { translator.flush(); }
-    [[noreturn]] void finish(int exit_status);
+    // Forgets translations of code in [start, end), which has changed.
+    void code_changed(std::uint64_t start, std::uint64_t end) { translator.invalidate(start, end); }
+    // Waits, without the lock, until no thread runs in translations of before the last flush.
+    void wait_for_old_translations();
+    // State components that are saved when translated code is left, XCR0 bits.
+    std::uint64_t vector_components() const { return vector_components_; }
 
-    Context* context = nullptr;
-    TraceWriter trace;
+    // --- Threads; see clone.cpp.
+
+    // For a new thread of the program: one whose predecessor in the kernel has ended, or a new one.
+    // nullptr if there is no memory.
+    Thread* idle_thread();
+    std::uint32_t new_thread_number() { return ++last_thread_number_; }
+    // The calling thread ends; true if it is the last one.
+    bool leave(Thread& thread);
+    void join(Thread& thread) { running_.push_back(&thread); }
+    // Threads that have left the driver but not yet the kernel hold locks of libc.
+    void wait_for_ended_threads() const;
+    // In the child of a fork: `thread` is the only one.
+    void keep_only(Thread& thread);
+
+    DriverLock lock;
+    TraceTables trace;
     MemoryMap memory;
     CodeCache cache;
     Translator translator;
-    Signals signals;
+    SignalActions actions;
     LoadedProgram program;
     std::uint64_t break_end = 0;  // current program break
 
   private:
-    void handle_exit();
-    void enter(std::uint64_t host_address, const Block& block);
-    Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
-    void indirect_miss();
-    void run_special(const Exit& exit);
-    void run_identification(const Exit& exit);
-
-    Block* next_ = nullptr;  // known block of context->pc
+    std::uint64_t vector_components_ = 0;
+    std::vector<std::unique_ptr<Thread>> threads_;
+    std::vector<Thread*> running_, ended_;
+    std::uint32_t last_thread_number_ = 0;
 };
 
-// Emulates or passes on the system call in context->gpr (syscalls.cpp).
-void do_syscall(Process& process, std::uint64_t syscall_pc);
-// Records the references of an instruction that needs computing (special_references.cpp).
-void record_special(Process& process, const Instruction& instruction, std::uint32_t first_site);
-// Answers cpuid or xgetbv as the level that the specification asks for (identification.cpp).
-void identify(Process& process, const Instruction& instruction);
 // Builds the initial stack as the kernel does; returns its pointer, or 0 (initial_stack.cpp).
 std::uint64_t build_stack(const LoadedProgram& program, trace::CpuLevel level,
                           const std::vector<std::string>& argv, char** environment);

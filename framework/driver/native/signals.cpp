@@ -1,88 +1,54 @@
 #include "framework/driver/native/signals.h"
 
 #include "framework/driver/native/assembler.h"
-#include "framework/driver/native/cpu_levels.h"
 #include "framework/driver/native/process.h"
+#include "framework/driver/native/target_memory.h"
 
-#include <asm/prctl.h>
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
-#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 namespace assay::native {
 namespace {
 
-Process* the_process = nullptr;
-
-constexpr std::uint64_t kSaOnStack = 0x08000000, kSaRestart = 0x10000000, kSaNoDefer = 0x40000000,
-                        kSaResetHand = 0x80000000, kSaSigInfo = 4, kSaRestorer = 0x04000000;
-constexpr int kSynchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
-
-constexpr std::uint64_t mask_of(int number) {
-    return 1ULL << (number - 1);
-}
-
-std::uint64_t synchronous_mask() {
-    std::uint64_t mask = 0;
-    for (const int number : kSynchronous) mask |= mask_of(number);
-    return mask;
-}
+constexpr std::uint64_t kTrapFlag = 0x100;
 
 bool is_synchronous(int number) {
-    return synchronous_mask() & mask_of(number);
-}
-
-long kernel_action(int number, const KernelAction* action) {
-    return syscall(SYS_rt_sigaction, number, action, nullptr, 8);
+    return kSynchronousSignals & mask_of(number);
 }
 
 // Number of an encoding -> index in ucontext's gregs.
 constexpr int kGregs[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                             REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
-// The signal frame: arch/x86/include/asm/sigframe.h, struct rt_sigframe.
-struct SigContext {
-    std::uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
-    std::uint64_t rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
-    std::uint16_t cs, gs, fs, ss;
-    std::uint64_t err, trapno, oldmask, cr2, fpstate, reserved[8];
-};
-struct Frame {
-    std::uint64_t return_address;
-    std::uint64_t uc_flags, uc_link;
-    stack_t uc_stack;
-    SigContext registers;
-    std::uint64_t uc_sigmask;
-    siginfo_t info;
-};
-static_assert(sizeof(SigContext) == 256);
-static_assert(offsetof(Frame, info) == 8 + 304);
+std::uint64_t pc_of(const ucontext_t* interrupted) {
+    return static_cast<std::uint64_t>(interrupted->uc_mcontext.gregs[REG_RIP]);
+}
 
-std::uint64_t SigContext::*const kFields[16] = {
-    &SigContext::rax, &SigContext::rcx, &SigContext::rdx, &SigContext::rbx,
-    &SigContext::rsp, &SigContext::rbp, &SigContext::rsi, &SigContext::rdi,
-    &SigContext::r8,  &SigContext::r9,  &SigContext::r10, &SigContext::r11,
-    &SigContext::r12, &SigContext::r13, &SigContext::r14, &SigContext::r15};
+void set_pc(ucontext_t* interrupted, std::uint64_t pc) {
+    interrupted->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(pc);
+}
 
-constexpr std::uint32_t kMagic1 = 0x46505853, kMagic2 = 0x46505845;  // FP_XSTATE_MAGIC1, 2
-constexpr std::size_t kSoftwareBytes = 464;  // where struct _fpx_sw_bytes stands in FXSAVE
+void set_trap_flag(ucontext_t* interrupted, bool on) {
+    auto& flags = interrupted->uc_mcontext.gregs[REG_EFL];
+    flags = on ? flags | static_cast<greg_t>(kTrapFlag) : flags & ~static_cast<greg_t>(kTrapFlag);
+}
 
-// Bytes of a standard-format XSAVE area with these components (SDM volume 1, 13.4.3).
-std::uint32_t vector_bytes(std::uint64_t components) {
-    std::uint32_t size = 576;
-    for (unsigned i = 2; i < 63; ++i) {
-        if (!(components >> i & 1)) continue;
-        unsigned bytes = 0, offset = 0, c = 0, d = 0;
-        __cpuid_count(0xd, i, bytes, offset, c, d);
-        size = std::max(size, offset + bytes);
-    }
-    return size;
+void set_mask_of(ucontext_t* interrupted, std::uint64_t mask) {
+    std::memcpy(&interrupted->uc_sigmask, &mask, sizeof mask);
+}
+
+bool is_between(std::uint64_t pc, const void* begin, const void* end) {
+    return pc >= reinterpret_cast<std::uint64_t>(begin) &&
+           pc < reinterpret_cast<std::uint64_t>(end);
+}
+
+const void* address_of(void (*function)(Context*)) {
+    return reinterpret_cast<const void*>(function);
 }
 
 // System calls that a signal handler always interrupts, SA_RESTART or not: signal(7).
@@ -96,6 +62,7 @@ bool never_restarts(long number) {
         case SYS_pselect6:
         case SYS_epoll_wait:
         case SYS_epoll_pwait:
+        case SYS_epoll_pwait2:
         case SYS_pause:
         case SYS_rt_sigsuspend:
         case SYS_rt_sigtimedwait:
@@ -103,6 +70,7 @@ bool never_restarts(long number) {
         case SYS_semtimedop:
         case SYS_msgrcv:
         case SYS_msgsnd:
+        case SYS_io_getevents:
             return true;
         default:
             return false;
@@ -111,130 +79,210 @@ bool never_restarts(long number) {
 
 }  // namespace
 
-void Signals::initialise() {
-    the_process = &process_;
-    constexpr std::size_t kStackBytes = 256 * 1024;
-    stack_t stack{};
-    stack.ss_sp =
-        mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    stack.ss_size = kStackBytes;
-    sigaltstack(&stack, nullptr);
+void Signals::initialise(std::uint64_t mask, const stack_t& handler_stack) {
+    sigaltstack(&handler_stack, nullptr);
+    mask_ = mask;
+    pending_ = 0;
+    stack_ = stack_t{};
     stack_.ss_flags = SS_DISABLE;
-    for (int number = 1; number <= 64; ++number)
-        syscall(SYS_rt_sigaction, number, nullptr, &actions_[number], 8);
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask_, 8);
-    for (const int number : kSynchronous) {
-        const KernelAction action{reinterpret_cast<std::uint64_t>(&Signals::handle),
-                                  kSaSigInfo | kSaOnStack | kSaRestorer,
-                                  reinterpret_cast<std::uint64_t>(&assay_signal_return), ~0ULL};
-        kernel_action(number, &action);
-    }
     apply_mask();
 }
 
-// Translated code runs with the target's fs base, C++ code needs the driver's. The context knows
-// both; which one is set tells who was interrupted.
+// --- In the kernel's handler.
+
+// Translated code runs with the target's fs base, C++ code needs the driver's.
 void Signals::handle(int number, siginfo_t* info, void* ucontext) {
     const std::uint64_t fs = _readfsbase_u64();
-    _writefsbase_u64(the_process->context->driver_fs);
-    the_process->signals.on_signal(number, info, static_cast<ucontext_t*>(ucontext));
+    const auto* context = reinterpret_cast<const Context*>(_readgsbase_u64());
+    _writefsbase_u64(context->driver_fs);
+    context->thread->signals.on_signal(number, info, static_cast<ucontext_t*>(ucontext));
     _writefsbase_u64(fs);
 }
 
 void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
-    auto& pc = interrupted->uc_mcontext.gregs[REG_RIP];
-    const auto host_pc = static_cast<std::uint64_t>(pc);
-    const bool translated = process_.cache.contains(host_pc);
-    if (is_synchronous(number) && info->si_code > 0) {
-        if (translated && continue_in_next_buffer(info, interrupted)) return;
-        if (translated && note_fault(number, info, interrupted)) return;
-        process_.refuse("internal error: signal " + std::to_string(number) +
-                        " in the driver itself, target pc " + std::to_string(process_.context->pc));
-    }
-    std::uint64_t waiting = ~synchronous_mask();
-    if (pending_) {
-        // What is back in the kernel stays there: two of them would take turns forever.
-        std::uint64_t before = 0;
-        std::memcpy(&before, &interrupted->uc_sigmask, sizeof before);
-        waiting |= before | mask_of(number);
-    }
-    std::memcpy(&interrupted->uc_sigmask, &waiting, sizeof waiting);
-    if (pending_) {
-        // One that was sent, not a fault: the kernel keeps it until there is a place for it.
-        syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), number, info);
-        return;
-    }
+    if (is_synchronous(number) && info->si_code > 0) return on_fault(number, info, interrupted);
+    if (pending_) return requeue(number, info, interrupted);
+    set_mask_of(interrupted, ~kSynchronousSignals);
     note(number, info);
-    const auto sp = static_cast<std::uint64_t>(interrupted->uc_mcontext.gregs[REG_RSP]);
-    const Unit* unit = translated ? process_.cache.unit_behind(host_pc, sp) : entering_;
-    if (unit != nullptr) {
-        process_.cache.divert(*unit);
-        diverted_ = unit;
+    const std::uint64_t host_pc = pc_of(interrupted);
+    if (thread_.process.cache.contains(host_pc)) {
+        if (!leave_at_entry(interrupted)) step_from(interrupted);
+    } else if (entering_) {
+        thread_.context->rflags |= kTrapFlag;
+        stepping_ = true;
+        if (is_between(host_pc, address_of(assay_enter), assay_enter_end))
+            set_trap_flag(interrupted, true);
+    } else if (is_between(host_pc, assay_syscall_begin, assay_syscall_end)) {
+        set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_syscall_interrupted));
     }
-    if (host_pc >= reinterpret_cast<std::uint64_t>(assay_syscall_begin) &&
-        host_pc < reinterpret_cast<std::uint64_t>(assay_syscall_end))
-        pc = reinterpret_cast<greg_t>(assay_syscall_interrupted);
+}
+
+// One that was sent, not a fault: the kernel keeps it until there is a place for it. What is back
+// in the kernel stays there: two of them would take turns forever.
+void Signals::requeue(int number, siginfo_t* info, ucontext_t* interrupted) const {
+    std::uint64_t before = 0;
+    std::memcpy(&before, &interrupted->uc_sigmask, sizeof before);
+    set_mask_of(interrupted, before | ~kSynchronousSignals | mask_of(number));
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), number, info);
+}
+
+void Signals::on_fault(int number, const siginfo_t* info, ucontext_t* interrupted) {
+    const std::uint64_t host_pc = pc_of(interrupted);
+    const bool stepped = info->si_code == TRAP_TRACE || after_string_ != 0;
+    if (number == SIGTRAP && stepping_ && stepped) return on_step(interrupted);
+    if (is_between(host_pc, reinterpret_cast<const void*>(&assay_copy), assay_copy_end))
+        return set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_copy_end));
+    if (thread_.process.cache.contains(host_pc) &&
+        (continue_in_next_buffer(info, interrupted) || note_fault(number, info, interrupted)))
+        return;
+    thread_.refuse("internal error: signal " + std::to_string(number) +
+                   " in the driver itself, target pc " + std::to_string(thread_.context->pc));
 }
 
 // The store that began a record ran into the end of the buffer: mov [register], reg or constant.
 bool Signals::continue_in_next_buffer(const siginfo_t* info, ucontext_t* interrupted) {
     const auto address = reinterpret_cast<std::uint64_t>(info->si_addr);
-    if (!process_.trace.is_buffer_end(address)) return false;
-    const auto* code =
-        reinterpret_cast<const std::uint8_t*>(interrupted->uc_mcontext.gregs[REG_RIP]);
+    if (!thread_.trace.is_buffer_end(address)) return false;
+    const auto* code = reinterpret_cast<const std::uint8_t*>(pc_of(interrupted));
     unsigned rex = 0;
     if ((*code & 0xf0) == 0x40) rex = *code++;
     if (code[0] != kStore && code[0] != kStoreConstant) return false;
     const unsigned base = (code[1] & 7U) | (rex & 1U) << 3;
-    interrupted->uc_mcontext.gregs[kGregs[base]] =
-        static_cast<greg_t>(process_.trace.next_buffer());
-    if (!pending_) process_.translator.adapt();
+    interrupted->uc_mcontext.gregs[kGregs[base]] = static_cast<greg_t>(thread_.trace.next_buffer());
+    DriverLock& lock = thread_.process.lock;
+    if (!pending_ && lock.try_lock()) {
+        thread_.process.translator.adapt(thread_.trace.last_buffer());
+        lock.unlock();
+    }
     return true;
 }
 
 bool Signals::note_fault(int number, const siginfo_t* info, ucontext_t* interrupted) {
+    Process& process = thread_.process;
+    const std::lock_guard guard(process.lock);
     auto& gregs = interrupted->uc_mcontext.gregs;
-    const auto host_pc = static_cast<std::uint64_t>(gregs[REG_RIP]);
+    std::uint64_t host_pc = pc_of(interrupted);
+    const std::uint64_t step_buffer = process.cache.step_buffer(thread_.slot());
+    if (after_string_ != 0 && host_pc == step_buffer) host_pc = after_string_ - 1;
+    after_string_ = 0;
     // A breakpoint is reported behind the instruction.
     const unsigned behind = number == SIGTRAP ? 1 : 0;
-    const FaultState state = process_.translator.recover(host_pc - behind);
-    if (!state.known) return false;
-    Context& context = *process_.context;
+    const RecoveryPoint* point = process.cache.point_at(host_pc - behind);
+    if (point == nullptr) return false;
+    Context& context = *thread_.context;
+    if (point->cursor != kNoGpr)
+        thread_.trace.set_cursor(static_cast<std::uint64_t>(gregs[kGregs[point->cursor]]));
     for (unsigned reg = 0; reg < 16; ++reg)
-        if (state.scratch.saved & bit(reg)) {
-            if (reg == state.scratch.cursor)
-                process_.trace.set_cursor(static_cast<std::uint64_t>(gregs[kGregs[reg]]));
-            gregs[kGregs[reg]] = static_cast<greg_t>(context.gpr[reg]);
-        } else if (reg == state.scratch.cursor) {
-            process_.trace.set_cursor(static_cast<std::uint64_t>(gregs[kGregs[reg]]));
-        }
+        if (point->saved & bit(reg)) gregs[kGregs[reg]] = static_cast<greg_t>(context.gpr[reg]);
     // The push of the return address found no stack.
-    if (state.rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
+    if (point->rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
     // Behind a signal that waits, the instruction will be executed again.
     const bool again = pending_ != 0;
-    const std::uint32_t executed = state.executed - (again ? 1 : 0);
-    const trace_block_t block = process_.trace.block(state.block);
-    if (executed != block.instr_count || !state.counted)
-        process_.trace.partial(state.block, executed, state.counted);
-    context.pc = state.pc + (again ? 0 : behind);
-    context.exit_id = kFault;
+    const std::uint32_t executed = point->executed - (again ? 1U : 0U);
+    const std::uint32_t block = process.cache.block_id(host_pc - behind, point->block);
+    if (executed != process.trace.block(block).instr_count || !point->counted)
+        process.trace.partial(block, executed, point->counted);
+    context.pc = point->pc + (again ? 0 : behind);
+    context.exit_id = kInterrupted;
     if (!again) {
         note(number, info);
-        fault_ = true;
-        fault_error_ = static_cast<std::uint64_t>(gregs[REG_ERR]);
-        fault_trap_ = static_cast<std::uint64_t>(gregs[REG_TRAPNO]);
+        signal_.fault = true;
+        signal_.error = static_cast<std::uint64_t>(gregs[REG_ERR]);
+        signal_.trap = static_cast<std::uint64_t>(gregs[REG_TRAPNO]);
+        if (number == SIGFPE || number == SIGILL || number == SIGTRAP)
+            signal_.info.si_addr = reinterpret_cast<void*>(context.pc);
     }
     // The way out that translated code itself takes: it puts the registers into the context.
-    gregs[REG_RIP] = static_cast<greg_t>(context.exit_glue);
-    std::memset(&interrupted->uc_sigmask, 0xff, 8);
+    set_pc(interrupted, context.exit_glue);
+    set_trap_flag(interrupted, false);
+    set_mask_of(interrupted, kAllSignals);
     return true;
 }
 
 void Signals::note(int number, const siginfo_t* info) {
-    info_ = *info;
-    fault_ = false;
+    signal_ = PendingSignal{number, false, *info};
     pending_ = number;
 }
+
+// --- Single steps.
+
+void Signals::step_from(ucontext_t* interrupted) {
+    stepping_ = true;
+    set_trap_flag(interrupted, true);
+    const auto* code = reinterpret_cast<const std::uint8_t*>(pc_of(interrupted));
+    while (*code == 0x66 || (*code & 0xf0) == 0x40) ++code;
+    pushes_flags_ = *code == 0x9c;
+    if (*code == 0xf2 || *code == 0xf3) step_over_string(interrupted);
+}
+
+void Signals::on_step(ucontext_t* interrupted) {
+    // What pushf pushed is the target's flags, with the driver's trap flag.
+    if (pushes_flags_)
+        *reinterpret_cast<std::uint16_t*>(interrupted->uc_mcontext.gregs[REG_RSP]) &=
+            static_cast<std::uint16_t>(~kTrapFlag);
+    pushes_flags_ = false;
+    if (after_string_ != 0) set_pc(interrupted, after_string_);
+    after_string_ = 0;
+    const std::uint64_t host_pc = pc_of(interrupted);
+    if (thread_.process.cache.contains(host_pc)) {
+        if (!leave_at_entry(interrupted)) step_from(interrupted);
+    } else if (!is_between(host_pc, address_of(assay_enter), assay_enter_end)) {
+        // On its way to the driver.
+        set_trap_flag(interrupted, false);
+        stepping_ = false;
+    }
+}
+
+// A repeated instruction is reported after each iteration, of which there can be millions
+// (SDM volume 3, 17.3.1.4). It runs aside, with a breakpoint behind.
+void Signals::step_over_string(ucontext_t* interrupted) {
+    const std::uint64_t host_pc = pc_of(interrupted);
+    const auto* code = reinterpret_cast<const std::uint8_t*>(host_pc);
+    unsigned length = 0;
+    while (code[length] == 0x66 || code[length] == 0x67 || code[length] == 0xf2 ||
+           code[length] == 0xf3 || (code[length] & 0xf8) == 0x48 || (code[length] & 0xf0) == 0x40)
+        ++length;
+    const unsigned opcode = code[length++];
+    const bool string = (opcode >= 0xa4 && opcode <= 0xa7) || (opcode >= 0xaa && opcode <= 0xaf);
+    if (!string) return;
+    const std::uint64_t aside = thread_.process.cache.step_buffer(thread_.slot());
+    auto* to = reinterpret_cast<std::uint8_t*>(aside);
+    std::memcpy(to, code, length);
+    to[length] = 0xcc;
+    after_string_ = host_pc + length;
+    set_pc(interrupted, aside);
+    set_trap_flag(interrupted, false);
+}
+
+// Leaves translated code if a basic block begins here.
+bool Signals::leave_at_entry(ucontext_t* interrupted) {
+    const std::lock_guard guard(thread_.process.lock);
+    const Block* block = thread_.process.cache.entered_at(pc_of(interrupted));
+    if (block == nullptr) return false;
+    thread_.context->pc = block->pc;
+    thread_.context->exit_id = kInterrupted;
+    set_pc(interrupted, thread_.context->exit_glue);
+    set_trap_flag(interrupted, false);
+    stepping_ = false;
+    return true;
+}
+
+void Signals::entering() {
+    entering_ = true;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (!pending_) return;
+    thread_.context->rflags |= kTrapFlag;
+    stepping_ = true;
+}
+
+void Signals::left() {
+    entering_ = false;
+    stepping_ = false;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread_.context->rflags &= ~kTrapFlag;
+}
+
+// --- In the driver.
 
 void Signals::raise_fault(int number, int code, std::uint64_t address) {
     siginfo_t info{};
@@ -244,32 +292,18 @@ void Signals::raise_fault(int number, int code, std::uint64_t address) {
     block_all();
     if (pending_) return;  // the other one first: the fault happens again
     note(number, &info);
-    fault_ = true;
-    fault_error_ = number == SIGSEGV ? 0x14 : 0;  // an instruction fetch from user mode
-    fault_trap_ = number == SIGSEGV ? 14 : 6;
+    signal_.fault = true;
+    signal_.error = number == SIGSEGV ? 0x14 : 0;  // an instruction fetch from user mode
+    signal_.trap = number == SIGSEGV ? 14 : 6;
 }
 
-void Signals::divert_if_pending(const Unit& unit) {
-    entering_ = &unit;
-    if (!pending_) return;
-    process_.cache.divert(unit);
-    diverted_ = &unit;
-}
-
-void Signals::left() {
-    entering_ = nullptr;
-    if (diverted_ == nullptr) return;
-    process_.cache.restore(*diverted_);
-    diverted_ = nullptr;
-}
-
-void Signals::block_all() const {
-    const std::uint64_t all = ~0ULL;
+void Signals::block_all() {
+    const std::uint64_t all = kAllSignals;
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
 }
 
 void Signals::apply_mask() const {
-    const std::uint64_t mask = mask_ & ~synchronous_mask();
+    const std::uint64_t mask = mask_ & ~kSynchronousSignals;
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, 8);
 }
 
@@ -277,124 +311,38 @@ void Signals::give_mask_to_kernel() const {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask_, nullptr, 8);
 }
 
+void Signals::restore(const State& state) {
+    mask_ = state.mask;
+    stack_ = state.stack;
+    apply_mask();
+}
+
 void Signals::deliver() {
-    // A frame that cannot be written ends the process, as it does natively; nor may what is sent
-    // meanwhile overwrite the note.
+    // What is sent meanwhile must not overwrite the note.
     block_all();
+    SignalActions& actions = thread_.process.actions;
     const int number = pending_;
     pending_ = 0;
-    const KernelAction action = actions_[number];
+    const KernelAction action = actions.of(number);
+    const bool ignored = action.handler == reinterpret_cast<std::uint64_t>(SIG_IGN);
     // A fault while its signal is blocked or ignored ends the process: force_sig_fault().
-    const bool forced = fault_ && (mask_ & mask_of(number) || action.handler == 1);
+    const bool forced = signal_.fault && (mask_ & mask_of(number) || ignored);
     if (action.handler == 0 || forced) die_of(number);
-    if (action.handler == 1) return apply_mask();
-    if (action.flags & kSaResetHand) actions_[number] = KernelAction{};
-    push_frame(action, number);
+    if (ignored) return apply_mask();
+    if (action.flags & SA_RESETHAND) actions.forget(number);
+    if (!push_signal_frame(*thread_.context, action, signal_, mask_, stack_)) die_of(SIGSEGV);
     mask_ |= action.mask;
-    if (!(action.flags & kSaNoDefer)) mask_ |= mask_of(number);
+    if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
     apply_mask();
 }
 
-void Signals::push_frame(const KernelAction& action, int number) {
-    Context& context = *process_.context;
-    constexpr std::uint64_t kRedZone = 128;
-    std::uint64_t sp = context.gpr[RSP] - kRedZone;
-    const auto stack_begin = reinterpret_cast<std::uint64_t>(stack_.ss_sp);
-    const bool on_stack =
-        !(stack_.ss_flags & SS_DISABLE) && context.gpr[RSP] - stack_begin < stack_.ss_size;
-    if (action.flags & kSaOnStack && !(stack_.ss_flags & SS_DISABLE) && !on_stack)
-        sp = stack_begin + stack_.ss_size;
-    const std::uint64_t components =
-        context.vector_mask & level_xcr0(process_.trace.spec().cpu_level);
-    const std::uint32_t bytes = vector_bytes(components);
-    const std::uint64_t vectors = (sp - bytes - 4) & ~63ULL;
-    sp = ((vectors - sizeof(Frame)) & ~15ULL) - 8;
-
-    auto* area = reinterpret_cast<unsigned char*>(vectors);
-    std::memcpy(area, context.vector_state, bytes);
-    std::uint32_t software[12] = {kMagic1, bytes + 4, static_cast<std::uint32_t>(components), 0,
-                                  bytes};
-    std::memcpy(area + kSoftwareBytes, software, sizeof software);
-    std::memcpy(area + bytes, &kMagic2, sizeof kMagic2);
-
-    auto& frame = *reinterpret_cast<Frame*>(sp);
-    frame = Frame{};
-    frame.return_address = action.restorer;
-    frame.uc_flags = 7;  // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
-    frame.uc_stack = stack_;
-    frame.uc_stack.ss_flags |= on_stack ? SS_ONSTACK : 0;
-    for (unsigned reg = 0; reg < 16; ++reg) frame.registers.*kFields[reg] = context.gpr[reg];
-    frame.registers.rip = context.pc;
-    frame.registers.eflags = context.rflags;
-    frame.registers.cs = 0x33;
-    frame.registers.ss = 0x2b;
-    frame.registers.err = fault_ ? fault_error_ : 0;
-    frame.registers.trapno = fault_ ? fault_trap_ : 0;
-    frame.registers.cr2 = fault_ ? reinterpret_cast<std::uint64_t>(info_.si_addr) : 0;
-    frame.registers.oldmask = frame.uc_sigmask = mask_;
-    frame.registers.fpstate = vectors;
-    frame.info = info_;
-
-    context.gpr[RSP] = sp;
-    context.gpr[RDI] = static_cast<std::uint64_t>(number);
-    context.gpr[RSI] = reinterpret_cast<std::uint64_t>(&frame.info);
-    context.gpr[RDX] = reinterpret_cast<std::uint64_t>(&frame.uc_flags);
-    context.gpr[RAX] = 0;
-    context.pc = action.handler;
-    context.rflags &= ~0x10500ULL;  // TF, DF, RF
-    std::memset(context.vector_state, 0, bytes);
-    constexpr std::uint32_t kInitialMxcsr = 0x1f80;
-    std::memcpy(context.vector_state + 24, &kInitialMxcsr, sizeof kInitialMxcsr);
-}
-
-// rt_sigreturn(2): the return from the handler has popped the frame's first word.
-bool Signals::return_from_handler() {
-    Context& context = *process_.context;
-    const auto& frame = *reinterpret_cast<const Frame*>(context.gpr[RSP] - 8);
-    for (unsigned reg = 0; reg < 16; ++reg) context.gpr[reg] = frame.registers.*kFields[reg];
-    context.pc = frame.registers.rip;
-    constexpr std::uint64_t kUserFlags = 0x50dd5;  // FIX_EFLAGS
-    context.rflags = (context.rflags & ~kUserFlags) | (frame.registers.eflags & kUserFlags);
-    mask_ = frame.uc_sigmask & ~(mask_of(SIGKILL) | mask_of(SIGSTOP));
-    if (frame.registers.fpstate != 0) {
-        const std::uint64_t components =
-            context.vector_mask & level_xcr0(process_.trace.spec().cpu_level);
-        const std::uint32_t bytes = vector_bytes(components);
-        std::memcpy(context.vector_state, reinterpret_cast<const void*>(frame.registers.fpstate),
-                    bytes);
-        std::memset(context.vector_state + kSoftwareBytes, 0, 48);
-        std::uint64_t header[8];
-        std::memcpy(header, context.vector_state + 512, sizeof header);
-        header[0] &= components;
-        std::fill(header + 1, header + 8, 0);
-        std::memcpy(context.vector_state + 512, header, sizeof header);
-    }
+void Signals::return_from_handler() {
+    if (!pop_signal_frame(*thread_.context, mask_, stack_))
+        return raise_fault(SIGSEGV, SI_KERNEL, 0);
     apply_mask();
-    return true;
 }
 
-long Signals::set_action(int number, const KernelAction* action, KernelAction* old) {
-    if (number < 1 || number > 64) return -EINVAL;
-    if (action && (number == SIGKILL || number == SIGSTOP)) return -EINVAL;
-    const KernelAction before = actions_[number];
-    if (action) {
-        if (!is_synchronous(number)) {
-            KernelAction kernel = *action;
-            if (action->handler > 1)
-                kernel = {reinterpret_cast<std::uint64_t>(&Signals::handle),
-                          kSaSigInfo | kSaOnStack | kSaRestorer | (action->flags & 7 & ~kSaSigInfo),
-                          reinterpret_cast<std::uint64_t>(&assay_signal_return), ~0ULL};
-            if (kernel_action(number, &kernel) != 0) return -errno;
-        }
-        actions_[number] = *action;
-        actions_[number].mask &= ~(mask_of(SIGKILL) | mask_of(SIGSTOP));
-    }
-    if (old) *old = before;
-    return 0;
-}
-
-long Signals::set_mask(int how, const std::uint64_t* set, std::uint64_t* old, std::uint64_t size) {
-    if (size != 8) return -EINVAL;
+long Signals::set_mask(int how, const std::uint64_t* set, std::uint64_t* old) {
     const std::uint64_t before = mask_;
     if (set) {
         if (how == SIG_BLOCK)
@@ -405,7 +353,7 @@ long Signals::set_mask(int how, const std::uint64_t* set, std::uint64_t* old, st
             mask_ = *set;
         else
             return -EINVAL;
-        mask_ &= ~(mask_of(SIGKILL) | mask_of(SIGSTOP));
+        mask_ &= ~kUnblockable;
         if (!pending_) apply_mask();
     }
     if (old) *old = before;
@@ -414,9 +362,7 @@ long Signals::set_mask(int how, const std::uint64_t* set, std::uint64_t* old, st
 
 long Signals::set_stack(const stack_t* stack, stack_t* old) {
     const stack_t before = stack_;
-    const bool on_stack =
-        !(stack_.ss_flags & SS_DISABLE) &&
-        process_.context->gpr[RSP] - reinterpret_cast<std::uint64_t>(stack_.ss_sp) < stack_.ss_size;
+    const bool on_stack = is_on(stack_, thread_.context->gpr[RSP]);
     if (stack) {
         if (on_stack) return -EPERM;
         if (!(stack->ss_flags & SS_DISABLE) && stack->ss_size < 2048) return -ENOMEM;
@@ -429,23 +375,22 @@ long Signals::set_stack(const stack_t* stack, stack_t* old) {
     return 0;
 }
 
-long Signals::suspend(const std::uint64_t* mask, std::uint64_t size) {
-    if (size != 8) return -EINVAL;
-    const std::uint64_t kernel = *mask & ~synchronous_mask();
+long Signals::suspend(std::uint64_t mask) {
+    const std::uint64_t kernel = mask & ~kSynchronousSignals;
     const long arguments[6] = {reinterpret_cast<long>(&kernel), 8, 0, 0, 0, 0};
     return assay_interruptible_syscall(pending_flag(), SYS_rt_sigsuspend, arguments);
 }
 
 bool Signals::restarts(long number) const {
-    return pending_ && actions_[pending_].flags & kSaRestart && !never_restarts(number);
+    return pending_ && thread_.process.actions.of(pending_).flags & SA_RESTART &&
+           !never_restarts(number);
 }
 
 void Signals::die_of(int number) {
-    process_.trace.set_state(trace::DriverState::kFinished);
-    const KernelAction standard{};
-    kernel_action(number, &standard);
+    thread_.process_ends();
+    SignalActions::set_default_in_kernel(number);
     const std::uint64_t mask = ~mask_of(number);
-    syscall(SYS_kill, getpid(), number);
+    syscall(SYS_tgkill, getpid(), gettid(), number);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, 8);
     // A signal whose default is to stop or to be ignored does not get here.
     _exit(128 + number);

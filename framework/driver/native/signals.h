@@ -1,35 +1,31 @@
-// Signals of the target.
+// Signals of one thread of the target.
 //
 // The driver's handlers only note a signal and make translated code come back soon; it is
 // delivered between two basic blocks, when all target state is in the context. From its arrival
-// until then every signal is blocked, so one place to note it is enough; but for faults, by which
-// translated code asks for the next buffer. A fault of the target while another signal waits makes
-// way for that one, and happens again behind it.
+// until then every signal of the thread is blocked, so one place to note it is enough; but for
+// faults, by which translated code asks for the next buffer. A fault of the target while another
+// signal waits makes way for that one, and happens again behind it.
+//
+// Translated code comes back by single steps: the trap flag makes the processor report each
+// instruction, until it is the first of a basic block. That changes nothing that other threads
+// see, and leaves the counts as they are.
 #pragma once
 
-#include "framework/driver/native/context.h"
+#include "framework/driver/native/signal_frame.h"
 
-#include <csignal>
-#include <cstdint>
+#include <ucontext.h>
 
 namespace assay::native {
 
-class Process;
-struct Unit;
-
-// As rt_sigaction(2) passes it.
-struct KernelAction {
-    std::uint64_t handler = 0;
-    std::uint64_t flags = 0;
-    std::uint64_t restorer = 0;
-    std::uint64_t mask = 0;
-};
-
 class Signals {
   public:
-    explicit Signals(Process& process) : process_(process) {}
+    explicit Signals(Thread& thread) : thread_(thread) {}
 
-    void initialise();
+    // The thread starts with this mask, no signals pending, and no alternate stack of its own;
+    // `handler_stack` is that of the driver's handlers. The kernel's mask becomes the thread's.
+    void initialise(std::uint64_t mask, const stack_t& handler_stack);
+    std::uint64_t mask() const { return mask_; }
+
     bool pending() const { return pending_ != 0; }
     const volatile int* pending_flag() const { return &pending_; }
     // Delivers the pending signal: sets up its handler's frame, or ends the process.
@@ -37,45 +33,56 @@ class Signals {
     // A fault that translation itself found, e.g. a jump to memory that is not executable.
     void raise_fault(int number, int code, std::uint64_t address);
 
-    // Announces which unit is about to be entered: a signal from now on diverts it.
-    void entering(const Unit* unit) { entering_ = unit; }
-    void divert_if_pending(const Unit& unit);
-    // Back in the driver: undoes a diversion.
+    // Translated code is about to be entered: a signal from now on has it come back soon.
+    void entering();
     void left();
 
-    // rt_sigaction, rt_sigprocmask, sigaltstack, rt_sigreturn, rt_sigsuspend.
-    long set_action(int number, const KernelAction* action, KernelAction* old);
-    long set_mask(int how, const std::uint64_t* set, std::uint64_t* old, std::uint64_t size);
+    // rt_sigprocmask, sigaltstack, rt_sigreturn, rt_sigsuspend.
+    long set_mask(int how, const std::uint64_t* set, std::uint64_t* old);
     long set_stack(const stack_t* stack, stack_t* old);
-    bool return_from_handler();
-    long suspend(const std::uint64_t* mask, std::uint64_t size);
+    void return_from_handler();
+    long suspend(std::uint64_t mask);
     // True if a system call that the pending signal interrupted is to be started again.
     bool restarts(long number) const;
     // The target's own mask goes to the kernel as it is, for a new program (execve).
     void give_mask_to_kernel() const;
     void restore_mask_in_kernel() const { apply_mask(); }
+    static void block_all();
+
+    // What a child of vfork(2) may change of what it shares with its parent.
+    struct State {
+        std::uint64_t mask;
+        stack_t stack;
+    };
+    State state() const { return {mask_, stack_}; }
+    void restore(const State& state);
+
+    // The handler of all signals (SignalActions).
+    static void handle(int number, siginfo_t* info, void* ucontext);
 
   private:
-    static void handle(int number, siginfo_t* info, void* ucontext);
     void on_signal(int number, siginfo_t* info, ucontext_t* interrupted);
+    void on_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
+    void on_step(ucontext_t* interrupted);
+    void requeue(int number, siginfo_t* info, ucontext_t* interrupted) const;
     bool continue_in_next_buffer(const siginfo_t* info, ucontext_t* interrupted);
     bool note_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
     void note(int number, const siginfo_t* info);
-    void block_all() const;
+    void step_from(ucontext_t* interrupted);
+    bool leave_at_entry(ucontext_t* interrupted);
+    void step_over_string(ucontext_t* interrupted);
     void apply_mask() const;
-    void push_frame(const KernelAction& action, int number);
     [[noreturn]] void die_of(int number);
 
-    Process& process_;
+    Thread& thread_;
     volatile int pending_ = 0;
-    bool fault_ = false;
-    siginfo_t info_{};
+    PendingSignal signal_;
     std::uint64_t mask_ = 0;  // the target's
-    KernelAction actions_[65];
     stack_t stack_{};
-    const Unit* volatile entering_ = nullptr;
-    const Unit* volatile diverted_ = nullptr;
-    std::uint64_t fault_error_ = 0, fault_trap_ = 0;
+    volatile bool entering_ = false;
+    volatile bool stepping_ = false;
+    bool pushes_flags_ = false;       // the instruction being stepped does
+    std::uint64_t after_string_ = 0;  // where to go on behind the one in the step buffer
 };
 
 }  // namespace assay::native

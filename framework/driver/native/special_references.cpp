@@ -13,32 +13,32 @@ namespace {
 
 class Recorder {
   public:
-    Recorder(Process& process)
-        : process_(process),
-          line_(process.trace.spec().data.line_bytes),
-          sets_(process.trace.spec().data.sets),
+    Recorder(Thread& thread)
+        : thread_(thread),
+          line_(thread.process.trace.spec().data.line_bytes),
+          sets_(thread.process.trace.spec().data.sets),
           span_(std::min(kFilterSpan, line_ * sets_)) {}
 
     void reference(std::uint64_t address, unsigned bytes, std::uint32_t site) {
-        if (sets_ == 0) return process_.trace.append(address, site);
+        if (sets_ == 0) return thread_.trace.append(address, site);
         const std::uint64_t first = address & ~std::uint64_t{line_ - 1};
         const std::uint64_t last = (address + bytes - 1) & ~std::uint64_t{line_ - 1};
         const bool straddles = first != last;
         if (entry(first) == first && !straddles) return;
         entry(first) = first;
         if (straddles) entry(last) = last;
-        process_.trace.append(address, site);
+        thread_.trace.append(address, site);
     }
     void count(std::uint64_t times, std::uint32_t site, bool by_comparison = false) {
-        process_.trace.append(times, site, by_comparison ? 1 : 0);
+        thread_.trace.append(times, site, by_comparison ? 1 : 0);
     }
 
   private:
     std::uint64_t& entry(std::uint64_t line) {
         const std::uint64_t at = line & (span_ - std::min(span_, line_));
-        return *reinterpret_cast<std::uint64_t*>(process_.context->data_filter + at);
+        return *reinterpret_cast<std::uint64_t*>(thread_.context->data_filter + at);
     }
-    Process& process_;
+    Thread& thread_;
     std::uint32_t line_, sets_, span_;
 };
 
@@ -81,9 +81,9 @@ std::uint64_t compared_iterations(const Context& context, const Instruction& ins
     return most;
 }
 
-void record_string(Process& process, const Instruction& instruction, std::uint32_t site) {
+void record_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
     const Form& form = *instruction.form;
-    const Context& context = *process.context;
+    const Context& context = *thread.context;
     const unsigned bytes = form.references[0].bytes;
     constexpr std::uint64_t kDirection = 0x400;
     const std::int64_t step = context.rflags & kDirection ? -static_cast<std::int64_t>(bytes)
@@ -93,7 +93,7 @@ void record_string(Process& process, const Instruction& instruction, std::uint32
     bool by_comparison = false;
     if (is_compare(form.opcode))
         iterations = compared_iterations(context, instruction, iterations, step, by_comparison);
-    Recorder recorder(process);
+    Recorder recorder(thread);
     const std::uint64_t first = address_of(context, instruction, form.references[0]);
     const std::uint64_t second =
         form.reference_count == 2 ? address_of(context, instruction, form.references[1]) : 0;
@@ -106,24 +106,24 @@ void record_string(Process& process, const Instruction& instruction, std::uint32
 }
 
 // Byte addressed by a bit offset in a register (SDM, BT): signed, in units of the operand size.
-void record_bit_string(Process& process, const Instruction& instruction, std::uint32_t site) {
+void record_bit_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
     const Form& form = *instruction.form;
     const std::uint8_t modrm = instruction.bytes[form.modrm_offset];
     std::uint8_t rex = 0;
     for (unsigned i = 0; i + 2U < form.modrm_offset + 0U; ++i)
         if ((instruction.bytes[i] & 0xf0) == 0x40) rex = instruction.bytes[i];
-    std::uint64_t value = process.context->gpr[(modrm >> 3 & 7) | (rex & 4) << 1];
+    std::uint64_t value = thread.context->gpr[(modrm >> 3 & 7) | (rex & 4) << 1];
     std::int64_t offset = static_cast<std::int64_t>(value);
     if (form.references[0].bytes == 4) offset = static_cast<std::int32_t>(value);
     if (form.references[0].bytes == 2) offset = static_cast<std::int16_t>(value);
-    const std::uint64_t address = address_of(*process.context, instruction, form.references[0]) +
+    const std::uint64_t address = address_of(*thread.context, instruction, form.references[0]) +
                                   static_cast<std::uint64_t>(offset >> 3);
-    Recorder(process).reference(address, 1, site);
+    Recorder(thread).reference(address, 1, site);
 }
 
-void record_translate(Process& process, std::uint32_t site) {
-    const Context& context = *process.context;
-    Recorder(process).reference(context.gpr[RBX] + (context.gpr[RAX] & 0xff), 1, site);
+void record_translate(Thread& thread, std::uint32_t site) {
+    const Context& context = *thread.context;
+    Recorder(thread).reference(context.gpr[RBX] + (context.gpr[RAX] & 0xff), 1, site);
 }
 
 // A vector register's bytes in the saved state (SDM volume 1, 13.4 and 13.5).
@@ -202,15 +202,15 @@ bool describe_gather(const Context& context, const Instruction& instruction, Gat
     return true;
 }
 
-void record_gather(Process& process, const Instruction& instruction, std::uint32_t site) {
-    const Context& context = *process.context;
+void record_gather(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    const Context& context = *thread.context;
     const MemoryReference& reference = instruction.form->references[0];
     Gather gather;
     if (!describe_gather(context, instruction, gather)) return;
     unsigned char indexes[64];
     read_vector(context, gather.index_reg, indexes);
     const std::uint64_t base = address_of(context, instruction, reference);
-    Recorder recorder(process);
+    Recorder recorder(thread);
     std::uint64_t accessed = 0;
     for (unsigned i = 0; i < gather.elements; ++i) {
         const bool wanted = gather.by_opmask
@@ -234,16 +234,16 @@ void record_gather(Process& process, const Instruction& instruction, std::uint32
 
 }  // namespace
 
-void record_special(Process& process, const Instruction& instruction, std::uint32_t first_site) {
+void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site) {
     switch (instruction.form->special) {
         case Special::kString:
-            return record_string(process, instruction, first_site);
+            return record_string(thread, instruction, first_site);
         case Special::kGather:
-            return record_gather(process, instruction, first_site);
+            return record_gather(thread, instruction, first_site);
         case Special::kBitString:
-            return record_bit_string(process, instruction, first_site);
+            return record_bit_string(thread, instruction, first_site);
         case Special::kTranslate:
-            return record_translate(process, first_site);
+            return record_translate(thread, first_site);
         case Special::kNone:
             return;
     }

@@ -1,7 +1,9 @@
 // The target's system calls: most go to the kernel as they are; those that concern what the
 // driver keeps itself (memory that is executable, the program break, signals, fs, new processes)
 // are emulated or watched.
+#include "framework/driver/native/clone.h"
 #include "framework/driver/native/process.h"
+#include "framework/driver/native/target_memory.h"
 
 #include <asm/prctl.h>
 #include <fcntl.h>
@@ -24,10 +26,11 @@ std::uint64_t page_up(std::uint64_t value) {
 }
 
 struct Call {
-    Process& process;
+    Thread& thread;
     long number;
     std::array<long, 6> arguments;
 
+    Process& process() const { return thread.process; }
     std::uint64_t unsigned_argument(unsigned i) const {
         return static_cast<std::uint64_t>(arguments[i]);
     }
@@ -37,9 +40,21 @@ struct Call {
     }
 };
 
+// Other threads use the driver meanwhile, and a signal ends it.
 long pass_on(const Call& call) {
-    return assay_interruptible_syscall(call.process.signals.pending_flag(), call.number,
-                                       call.arguments.data());
+    call.process().lock.unlock();
+    const long result = assay_interruptible_syscall(call.thread.signals.pending_flag(), call.number,
+                                                    call.arguments.data());
+    call.process().lock.lock();
+    return result;
+}
+
+// For calls that change what the driver keeps account of: the account and the kernel agree for
+// whoever holds the lock. They do not wait for anything.
+long pass_on_locked(const Call& call) {
+    const auto& a = call.arguments;
+    const long result = syscall(call.number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return result == -1 ? -errno : result;
 }
 
 bool is_error(long result) {
@@ -50,7 +65,7 @@ bool is_error(long result) {
 
 // The kernel's break belongs to the driver; the target's follows its program.
 long do_break(const Call& call) {
-    Process& process = call.process;
+    Process& process = call.process();
     const std::uint64_t wanted = call.unsigned_argument(0);
     const std::uint64_t mapped = page_up(process.break_end);
     if (wanted < process.program.break_start) return static_cast<long>(process.break_end);
@@ -72,28 +87,28 @@ long do_break(const Call& call) {
 void forget_executable(Process& process, std::uint64_t start, std::uint64_t end) {
     if (!process.memory.remove(start, end)) return;
     process.trace.unmapped(start, end);
-    process.code_changed();
+    process.code_changed(start, end);
 }
 
 void note_executable(const Call& call, std::uint64_t start, std::uint64_t end, int fd,
                      std::uint64_t offset, bool writable) {
-    call.process.memory.add(start, end, writable);
+    call.process().memory.add(start, end, writable);
     if (fd < 0) return;
     std::array<char, 64> link{};
     std::array<char, 4096> path{};
     std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
     const ssize_t length = readlink(link.data(), path.data(), path.size() - 1);
     if (length > 0)
-        call.process.trace.mapped(start, end, offset,
-                                  std::string_view(path.data(), static_cast<std::size_t>(length)));
+        call.process().trace.mapped(
+            start, end, offset, std::string_view(path.data(), static_cast<std::size_t>(length)));
 }
 
 long do_map(const Call& call) {
-    const long result = pass_on(call);
+    const long result = pass_on_locked(call);
     if (is_error(result)) return result;
     const auto start = static_cast<std::uint64_t>(result);
     const std::uint64_t end = start + page_up(call.unsigned_argument(1));
-    forget_executable(call.process, start, end);
+    forget_executable(call.process(), start, end);
     if (call.arguments[2] & PROT_EXEC) {
         const bool anonymous = call.arguments[3] & MAP_ANONYMOUS;
         note_executable(call, start, end, anonymous ? -1 : static_cast<int>(call.arguments[4]),
@@ -103,28 +118,28 @@ long do_map(const Call& call) {
 }
 
 long do_unmap(const Call& call) {
-    const long result = pass_on(call);
+    const long result = pass_on_locked(call);
     if (!is_error(result))
-        forget_executable(call.process, call.unsigned_argument(0),
+        forget_executable(call.process(), call.unsigned_argument(0),
                           call.unsigned_argument(0) + page_up(call.unsigned_argument(1)));
     return result;
 }
 
 long do_protect(const Call& call) {
-    const long result = pass_on(call);
+    const long result = pass_on_locked(call);
     if (is_error(result)) return result;
     const std::uint64_t start = call.unsigned_argument(0);
     const std::uint64_t end = start + page_up(call.unsigned_argument(1));
-    if (call.process.memory.remove(start, end)) call.process.code_changed();
+    if (call.process().memory.remove(start, end)) call.process().code_changed(start, end);
     if (call.arguments[2] & PROT_EXEC)
-        call.process.memory.add(start, end, call.arguments[2] & PROT_WRITE);
+        call.process().memory.add(start, end, call.arguments[2] & PROT_WRITE);
     return result;
 }
 
 long do_remap(const Call& call) {
-    const long result = pass_on(call);
+    const long result = pass_on_locked(call);
     if (!is_error(result))
-        forget_executable(call.process, call.unsigned_argument(0),
+        forget_executable(call.process(), call.unsigned_argument(0),
                           call.unsigned_argument(0) + page_up(call.unsigned_argument(1)));
     return result;
 }
@@ -143,25 +158,26 @@ bool is_own_executable(const char* path) {
 void show_own_executable(Call& call, unsigned path_argument) {
     if (is_own_executable(call.pointer<const char>(path_argument)))
         call.arguments[path_argument] =
-            reinterpret_cast<long>(call.process.program.executable.c_str());
+            reinterpret_cast<long>(call.process().program.executable.c_str());
 }
 
 // --- Processes.
 
 long do_arch_prctl(const Call& call) {
-    Context& context = *call.process.context;
+    Context& context = *call.thread.context;
+    const auto put = [&](std::uint64_t value) -> long {
+        return write_target(call.unsigned_argument(1), &value, sizeof value) ? 0 : -EFAULT;
+    };
     switch (call.arguments[0]) {
         case ARCH_SET_FS:
             context.target_fs = call.unsigned_argument(1);
             return 0;
         case ARCH_GET_FS:
-            *call.pointer<std::uint64_t>(1) = context.target_fs;
-            return 0;
+            return put(context.target_fs);
         case ARCH_GET_GS:
-            *call.pointer<std::uint64_t>(1) = 0;
-            return 0;
+            return put(0);
         case ARCH_SET_GS:
-            call.process.refuse(
+            call.thread.refuse(
                 "arch_prctl(ARCH_SET_GS): programs that use the gs segment "
                 "are not supported");
         default:
@@ -169,26 +185,8 @@ long do_arch_prctl(const Call& call) {
     }
 }
 
-// A child goes on in translation, but is not profiled: it must not write into this process's
-// trace. vfork and posix_spawn share the parent's memory; a child of its own memory and a parent
-// that waits are all that they promise (vfork(2), NOTES).
-long do_clone(const Call& call, std::uint64_t flags, std::uint64_t stack, long parent_tid,
-              long child_tid, long tls) {
-    if (flags & CLONE_VM && !(flags & CLONE_VFORK))
-        call.process.refuse("clone: programs with several threads are not supported yet");
-    const std::uint64_t passed = flags & ~static_cast<std::uint64_t>(CLONE_VM | CLONE_SETTLS);
-    const long pid = syscall(SYS_clone, passed, 0, parent_tid, child_tid, 0);
-    if (pid < 0) return -errno;
-    if (pid == 0) {
-        call.process.trace.detach();
-        if (stack != 0) call.process.context->gpr[RSP] = stack;
-        if (flags & CLONE_SETTLS) call.process.context->target_fs = static_cast<std::uint64_t>(tls);
-    }
-    return pid;
-}
-
 long do_execute(Call call) {
-    Process& process = call.process;
+    Process& process = call.process();
     const unsigned path_argument = call.number == SYS_execveat ? 1 : 0;
     show_own_executable(call, path_argument);
     if (!process.trace.detached()) {
@@ -197,19 +195,20 @@ long do_execute(Call call) {
                               ", which runs without being profiled");
         process.trace.set_state(trace::DriverState::kFinished);
     }
-    process.signals.give_mask_to_kernel();
+    call.thread.signals.give_mask_to_kernel();
     const long result = pass_on(call);
-    process.signals.restore_mask_in_kernel();
+    call.thread.signals.restore_mask_in_kernel();
     if (!process.trace.detached()) process.trace.set_state(trace::DriverState::kRunning);
     return result;
 }
 
 long do_readlink(const Call& call, unsigned path_argument) {
     if (!is_own_executable(call.pointer<const char>(path_argument))) return pass_on(call);
-    const std::string& path = call.process.program.executable;
+    const std::string& path = call.process().program.executable;
     const std::size_t length =
         std::min<std::size_t>(path.size(), call.unsigned_argument(path_argument + 2));
-    std::memcpy(call.pointer<char>(path_argument + 1), path.data(), length);
+    if (!write_target(call.unsigned_argument(path_argument + 1), path.data(), length))
+        return -EFAULT;
     return static_cast<long>(length);
 }
 
@@ -218,8 +217,61 @@ long do_open(Call call, unsigned path_argument) {
     return pass_on(call);
 }
 
+// --- Signals.
+
+// Reads what the argument points to, if to anything; false if it cannot be read.
+template <typename T>
+bool read_optional(const Call& call, unsigned argument, T& value, const T*& pointer) {
+    pointer = call.arguments[argument] == 0 ? nullptr : &value;
+    return !pointer || read_target(call.unsigned_argument(argument), &value, sizeof value);
+}
+
+template <typename T>
+long write_optional(const Call& call, unsigned argument, const T& value, long result) {
+    if (result != 0 || call.arguments[argument] == 0) return result;
+    return write_target(call.unsigned_argument(argument), &value, sizeof value) ? 0 : -EFAULT;
+}
+
+constexpr long kMaskBytes = 8;
+
+long do_signal_action(const Call& call) {
+    if (call.arguments[3] != kMaskBytes) return -EINVAL;
+    KernelAction action, old;
+    const KernelAction* wanted = nullptr;
+    if (!read_optional(call, 1, action, wanted)) return -EFAULT;
+    const long result =
+        call.process().actions.set(static_cast<int>(call.arguments[0]), wanted, &old);
+    return write_optional(call, 2, old, result);
+}
+
+long do_signal_mask(const Call& call) {
+    if (call.arguments[3] != kMaskBytes) return -EINVAL;
+    std::uint64_t mask = 0, old = 0;
+    const std::uint64_t* wanted = nullptr;
+    if (!read_optional(call, 1, mask, wanted)) return -EFAULT;
+    const long result =
+        call.thread.signals.set_mask(static_cast<int>(call.arguments[0]), wanted, &old);
+    return write_optional(call, 2, old, result);
+}
+
+long do_signal_stack(const Call& call) {
+    stack_t stack, old;
+    const stack_t* wanted = nullptr;
+    if (!read_optional(call, 0, stack, wanted)) return -EFAULT;
+    return write_optional(call, 1, old, call.thread.signals.set_stack(wanted, &old));
+}
+
+long do_signal_suspend(const Call& call) {
+    if (call.arguments[1] != kMaskBytes) return -EINVAL;
+    std::uint64_t mask = 0;
+    if (!read_target(call.unsigned_argument(0), &mask, sizeof mask)) return -EFAULT;
+    call.process().lock.unlock();
+    const long result = call.thread.signals.suspend(mask);
+    call.process().lock.lock();
+    return result;
+}
+
 long dispatch(const Call& call) {
-    Signals& signals = call.process.signals;
     switch (call.number) {
         case SYS_brk:
             return do_break(call);
@@ -238,28 +290,24 @@ long dispatch(const Call& call) {
         case SYS_clone3:
             return -ENOSYS;  // libc falls back to clone
         case SYS_fork:
-            return do_clone(call, SIGCHLD, 0, 0, 0, 0);
+            return do_clone(call.thread, {.flags = SIGCHLD});
         case SYS_vfork:
-            return do_clone(call, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+            return do_clone(call.thread, {.flags = CLONE_VM | CLONE_VFORK | SIGCHLD});
         case SYS_clone:
-            return do_clone(call, call.unsigned_argument(0), call.unsigned_argument(1),
-                            call.arguments[2], call.arguments[3], call.arguments[4]);
+            return do_clone(call.thread, {call.unsigned_argument(0), call.unsigned_argument(1),
+                                          call.unsigned_argument(2), call.unsigned_argument(3),
+                                          call.unsigned_argument(4)});
         case SYS_execve:
         case SYS_execveat:
             return do_execute(call);
         case SYS_rt_sigaction:
-            if (call.arguments[3] != 8) return -EINVAL;
-            return signals.set_action(static_cast<int>(call.arguments[0]),
-                                      call.pointer<const KernelAction>(1),
-                                      call.pointer<KernelAction>(2));
+            return do_signal_action(call);
         case SYS_rt_sigprocmask:
-            return signals.set_mask(static_cast<int>(call.arguments[0]),
-                                    call.pointer<const std::uint64_t>(1),
-                                    call.pointer<std::uint64_t>(2), call.unsigned_argument(3));
+            return do_signal_mask(call);
         case SYS_sigaltstack:
-            return signals.set_stack(call.pointer<const stack_t>(0), call.pointer<stack_t>(1));
+            return do_signal_stack(call);
         case SYS_rt_sigsuspend:
-            return signals.suspend(call.pointer<const std::uint64_t>(0), call.unsigned_argument(1));
+            return do_signal_suspend(call);
         case SYS_readlink:
             return do_readlink(call, 0);
         case SYS_readlinkat:
@@ -269,8 +317,10 @@ long dispatch(const Call& call) {
         case SYS_openat:
             return do_open(call, 1);
         case SYS_exit:
+            do_exit(call.thread, static_cast<int>(call.arguments[0]));
+            return 0;
         case SYS_exit_group:
-            call.process.finish(static_cast<int>(call.arguments[0]));
+            call.thread.finish(static_cast<int>(call.arguments[0]));
         default:
             return pass_on(call);
     }
@@ -278,23 +328,20 @@ long dispatch(const Call& call) {
 
 }  // namespace
 
-void do_syscall(Process& process, std::uint64_t syscall_pc) {
+void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     constexpr std::uint64_t kSyscallBytes = 2;
-    Context& context = *process.context;
-    const Call call{process,
+    Context& context = *thread.context;
+    const Call call{thread,
                     static_cast<long>(context.gpr[RAX]),
                     {static_cast<long>(context.gpr[RDI]), static_cast<long>(context.gpr[RSI]),
                      static_cast<long>(context.gpr[RDX]), static_cast<long>(context.gpr[R10]),
                      static_cast<long>(context.gpr[R8]), static_cast<long>(context.gpr[R9])}};
     context.pc = syscall_pc + kSyscallBytes;
-    if (call.number == SYS_rt_sigreturn) {
-        process.signals.return_from_handler();
-        return;
-    }
+    if (call.number == SYS_rt_sigreturn) return thread.signals.return_from_handler();
     context.gpr[RCX] = context.pc;
     context.gpr[R11] = context.rflags;
     const long result = dispatch(call);
-    if (result == -EINTR && process.signals.restarts(call.number)) {
+    if (result == kNotCalled || (result == -EINTR && thread.signals.restarts(call.number))) {
         context.pc = syscall_pc;
         return;
     }

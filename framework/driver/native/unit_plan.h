@@ -5,7 +5,7 @@
 #include "framework/driver/native/code_cache.h"
 #include "framework/driver/native/decoder.h"
 #include "framework/driver/native/memory_map.h"
-#include "framework/driver/native/trace_writer.h"
+#include "framework/driver/native/trace_tables.h"
 
 #include <optional>
 #include <vector>
@@ -73,7 +73,7 @@ struct UnitPlan {
 
 class Planner {
   public:
-    Planner(Decoder& decoder, const MemoryMap& memory, CodeCache& cache, const TraceWriter& trace)
+    Planner(Decoder& decoder, const MemoryMap& memory, CodeCache& cache, const TraceTables& trace)
         : decoder_(decoder), memory_(memory), cache_(cache), trace_(trace) {}
 
     // Plans a new unit that begins at `pc`. False if there is no instruction. `landing`: see
@@ -131,7 +131,7 @@ class Planner {
     Decoder& decoder_;
     const MemoryMap& memory_;
     CodeCache& cache_;
-    const TraceWriter& trace_;
+    const TraceTables& trace_;
     PcMap<bool> reads_flags_;
     PcMap<Live> live_;
     bool flags_cross_calls_ = false;

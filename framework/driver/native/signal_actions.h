@@ -1,0 +1,44 @@
+// What the target wants done with each signal, as rt_sigaction(2) says: for all threads of the
+// process. Its methods are for whoever holds the driver's lock.
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+
+namespace assay::native {
+
+// As rt_sigaction(2) passes it.
+struct KernelAction {
+    std::uint64_t handler = 0;
+    std::uint64_t flags = 0;
+    std::uint64_t restorer = 0;
+    std::uint64_t mask = 0;
+};
+
+// Sets of signals as the kernel has them.
+constexpr std::uint64_t mask_of(int number) {
+    return 1ULL << (number - 1);
+}
+inline constexpr std::uint64_t kAllSignals = ~0ULL;
+inline constexpr std::uint64_t kUnblockable = mask_of(SIGKILL) | mask_of(SIGSTOP);
+// Those that processors cause. The driver never blocks them.
+inline constexpr std::uint64_t kSynchronousSignals =
+    mask_of(SIGSEGV) | mask_of(SIGBUS) | mask_of(SIGFPE) | mask_of(SIGILL) | mask_of(SIGTRAP);
+
+class SignalActions {
+  public:
+    // Takes over what the process has been started with, and makes synchronous signals arrive.
+    void initialise();
+    // Either may be nullptr. Returns 0 or a negative error number.
+    long set(int number, const KernelAction* action, KernelAction* old);
+    const KernelAction& of(int number) const { return actions_[number]; }
+    // SA_RESETHAND.
+    void forget(int number) { actions_[number] = KernelAction{}; }
+    // In the kernel, too: a signal that ends the process.
+    static void set_default_in_kernel(int number);
+
+  private:
+    KernelAction actions_[65];
+};
+
+}  // namespace assay::native

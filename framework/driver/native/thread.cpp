@@ -1,0 +1,202 @@
+#include "framework/driver/native/thread.h"
+
+#include "framework/driver/native/address_space.h"
+#include "framework/driver/native/cpu_levels.h"
+#include "framework/driver/native/process.h"
+
+#include <asm/prctl.h>
+#include <immintrin.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cstdio>
+#include <cstring>
+
+namespace assay::native {
+namespace {
+
+constexpr std::size_t kHandlerStackBytes = 128 * 1024, kThreadStackBytes = 256 * 1024;
+
+std::string hexadecimal(std::uint64_t value) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+}  // namespace
+
+bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
+    slot_ = slot;
+    context = trace.map(process.trace, slot, buffers);
+    stacks_ = reserve_outside_arena(kHandlerStackBytes + kThreadStackBytes);
+    if (context == nullptr || stacks_ == nullptr ||
+        mprotect(stacks_, kHandlerStackBytes + kThreadStackBytes, PROT_READ | PROT_WRITE) != 0)
+        return false;
+    context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
+    context->vector_mask = process.vector_components();
+    context->frame_components = context->vector_mask & level_xcr0(process.trace.spec().cpu_level);
+    context->thread = this;
+    return true;
+}
+
+stack_t Thread::driver_stack() const {
+    stack_t stack{};
+    stack.ss_sp = stacks_ + kHandlerStackBytes;
+    stack.ss_size = kThreadStackBytes;
+    return stack;
+}
+
+void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
+    tid_ = gettid();
+    ended_ = false;
+    next_ = nullptr;
+    // A new thread's caches are empty.
+    std::memset(context->data_filter, 0, sizeof context->data_filter);
+    std::memset(context->fetch_filter, 0, sizeof context->fetch_filter);
+    context->driver_fs = _readfsbase_u64();
+    syscall(SYS_arch_prctl, ARCH_SET_GS, context);
+    trace.begin(number);
+    stack_t handlers{};
+    handlers.ss_sp = stacks_;
+    handlers.ss_size = kHandlerStackBytes;
+    signals.initialise(signal_mask, handlers);
+}
+
+void Thread::refuse(const std::string& reason, int exit_status) const {
+    // The lock, too, is the parent's.
+    if (shares_trace)
+        process.lock.unlock();
+    else
+        process.trace.refuse(reason);
+    _exit(exit_status);
+}
+
+void Thread::process_ends() const {
+    // The lock, too, is the parent's.
+    if (shares_trace)
+        process.lock.unlock();
+    else
+        process.trace.set_state(trace::DriverState::kFinished);
+}
+
+void Thread::finish(int exit_status) const {
+    process_ends();
+    _exit(exit_status);
+}
+
+void Thread::run() {
+    process.lock.lock();
+    while (!ended_) {
+        if (signals.pending()) {
+            signals.deliver();
+            next_ = nullptr;
+        }
+        const Block* block = next_ ? next_ : block_for(context->pc);
+        next_ = nullptr;
+        if (block == nullptr) continue;
+        context->entry = block->entry;
+        enter();
+        handle_exit();
+    }
+    process.lock.unlock();
+}
+
+// Runs translated code from context->entry until it needs more than the recording of references.
+void Thread::enter() {
+    running_.store(process.cache.generation(), std::memory_order_release);
+    process.lock.unlock();
+    for (;;) {
+        signals.entering();
+        assay_enter(context);
+        signals.left();
+        process.lock.lock();
+        if (!leaves_for_special()) break;
+        handle_special();
+    }
+    running_.store(0, std::memory_order_release);
+}
+
+bool Thread::leaves_for_special() const {
+    const auto id = static_cast<std::uint32_t>(context->exit_id);
+    return id >= kFirstExit && process.cache.exit(id).kind == ExitKind::kSpecial;
+}
+
+// The block goes on behind, whatever has become of the translation meanwhile.
+void Thread::handle_special() {
+    const auto id = static_cast<std::uint32_t>(context->exit_id);
+    const Exit& exit = process.cache.exit(id);
+    const Instruction instruction = process.cache.special(id);
+    const auto site = static_cast<std::uint32_t>(exit.site);
+    context->pc = exit.target;
+    context->entry = exit.stub;
+    if (instruction.form->processor_use == ProcessorUse::kIdentify) identify(*this, instruction);
+    process.lock.unlock();
+    record_special(*this, instruction, site);
+}
+
+void Thread::handle_exit() {
+    const auto id = static_cast<std::uint32_t>(context->exit_id);
+    if (id == kInterrupted) return;
+    if (id == kIndirectMiss) return indirect_miss();
+    const Exit exit = process.cache.exit(id);
+    switch (exit.kind) {
+        case ExitKind::kSyscall:
+            return do_syscall(*this, exit.target);
+        case ExitKind::kUnsupported:
+            context->pc = exit.target;
+            refuse("unsupported instruction at " + hexadecimal(exit.target) + ": " +
+                   process.translator.describe(exit.target));
+        case ExitKind::kDirect:
+            return follow(exit, id);
+        case ExitKind::kSpecial:
+            return;  // enter() has seen to it
+    }
+}
+
+void Thread::follow(const Exit& exit, std::uint32_t id) {
+    context->pc = exit.target;
+    const std::uint32_t generation = process.cache.generation();
+    const bool current = process.cache.is_current(id);
+    next_ = block_for(exit.target);
+    if (next_ && current && generation == process.cache.generation())
+        process.cache.link(process.cache.index_of_exit(id), *next_);
+}
+
+void Thread::indirect_miss() {
+    Planner& planner = process.translator.planner();
+    const std::uint64_t target = context->pc;
+    if (!planner.flags_cross_calls() && process.memory.find(target) != nullptr &&
+        planner.reads_flags(target, 128)) {
+        // Flags may come from before the branch: from now on they are kept across calls too.
+        planner.set_flags_cross_calls();
+        flush();
+    }
+    next_ = block_for(target, true);
+    if (next_) process.cache.add_landing(*next_);
+}
+
+Block* Thread::block_for(std::uint64_t pc, bool by_indirect_branch) {
+    if (Block* block = process.cache.find(pc)) return block;
+    if (process.trace.tables_full())
+        refuse("the program has more code than the trace segment can hold");
+    const Region* region = process.memory.find(pc);
+    if (region == nullptr) {
+        signals.raise_fault(SIGSEGV, SEGV_MAPERR, pc);
+        return nullptr;
+    }
+    if (region->writable)
+        refuse("code in writable memory at " + hexadecimal(pc) +
+               ": generated code is not supported yet");
+    if (process.translator.must_flush_for(pc)) flush();
+    Block* block = process.translator.translate(pc, by_indirect_branch);
+    if (block == nullptr) signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
+    return block;
+}
+
+void Thread::flush() {
+    const std::uint32_t generation = process.cache.generation();
+    process.wait_for_old_translations();
+    if (process.cache.generation() == generation) process.translator.flush();
+}
+
+}  // namespace assay::native

@@ -1,0 +1,77 @@
+// A thread of the program: its context, its trace, its signals, and the loop that runs it.
+#pragma once
+
+#include "framework/driver/native/code_cache.h"
+#include "framework/driver/native/signals.h"
+#include "framework/driver/native/thread_trace.h"
+
+#include <atomic>
+#include <string>
+
+namespace assay::native {
+
+class Process;
+
+class Thread {
+  public:
+    explicit Thread(Process& owner) : process(owner), signals(*this) {}
+    Thread(const Thread&) = delete;
+    Thread& operator=(const Thread&) = delete;
+
+    // Maps what the thread needs in the driver, for a slot of the trace segment. False if there is
+    // no memory. The kernel's threads use it one after the other.
+    bool map(std::uint32_t slot, std::uint32_t buffers);
+    // The calling thread of the kernel is this thread from now on: `number` in the trace.
+    void begin(std::uint32_t number, std::uint64_t signal_mask);
+    // Runs the program from context->pc on until the thread ends.
+    void run();
+    // Ends the process with status 125, after one line for the user.
+    [[noreturn]] void refuse(const std::string& reason, int exit_status = 125) const;
+    // Ends the process.
+    [[noreturn]] void finish(int exit_status) const;
+    // Says to the collector that the process ends in an orderly way.
+    void process_ends() const;
+    // Makes run() return, once the system call that is being executed has been.
+    void end() { ended_ = true; }
+
+    std::uint32_t slot() const { return slot_; }
+    pid_t tid() const { return tid_; }
+    // A stack for driver code other than the thread's own.
+    stack_t driver_stack() const;
+    // The generation of the code cache that the thread may be executing; 0 if none.
+    std::uint32_t running() const { return running_.load(std::memory_order_acquire); }
+
+    Process& process;
+    Context* context = nullptr;
+    ThreadTrace trace;
+    Signals signals;
+    // In a child of vfork(2), which has taken its parent's thread over: the trace is the parent's,
+    // and does not end with the child.
+    bool shares_trace = false;
+
+  private:
+    void enter();
+    bool leaves_for_special() const;
+    void handle_special();
+    void handle_exit();
+    void follow(const Exit& exit, std::uint32_t id);
+    Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
+    void flush();
+    void indirect_miss();
+
+    std::uint32_t slot_ = 0;
+    pid_t tid_ = 0;
+    unsigned char* stacks_ = nullptr;  // of signal handlers, and of the thread
+    bool ended_ = false;
+    std::atomic<std::uint32_t> running_{0};
+    Block* next_ = nullptr;  // known block of context->pc
+};
+
+// Emulates or passes on the system call in context->gpr (syscalls.cpp).
+void do_syscall(Thread& thread, std::uint64_t syscall_pc);
+// Records the references of an instruction that needs computing (special_references.cpp).
+void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site);
+// Answers cpuid or xgetbv as the level that the specification asks for (identification.cpp).
+void identify(Thread& thread, const Instruction& instruction);
+
+}  // namespace assay::native

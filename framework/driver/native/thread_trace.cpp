@@ -1,0 +1,126 @@
+#include "framework/driver/native/thread_trace.h"
+
+#include "framework/driver/native/address_space.h"
+#include "framework/trace/futex.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstring>
+
+namespace assay::native {
+namespace {
+
+constexpr std::uint64_t kGuardBytes = 4096;
+constexpr std::uint64_t kBufferStride = trace::kBufferBytes + kGuardBytes;
+constexpr std::uint64_t kSharedBytes = trace::kCountersOffset + trace::kCountersBytes;
+
+// A part of the segment behind `fd`; of -1: memory of this process.
+bool map_part(int fd, std::uint64_t offset, std::uint64_t bytes, void* where) {
+    const int kind = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    return mmap(where, bytes, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE | MAP_FIXED, fd,
+                fd < 0 ? 0 : static_cast<off_t>(offset)) != MAP_FAILED;
+}
+
+}  // namespace
+
+Context* ThreadTrace::map(TraceTables& tables, std::uint32_t number, std::uint32_t buffers) {
+    tables_ = &tables;
+    buffers_ = buffers;
+    unsigned char* page = reserve_outside_arena(kContextInPage + kContextSpan);
+    unsigned char* ring = reserve_outside_arena(kBufferStride * buffers);
+    if (!page || !ring) return nullptr;
+    unsigned char* context = page + kContextInPage;
+    const std::uint64_t slot = trace::thread_offset(number);
+    if (mprotect(page, kContextInPage + kSlotOffset, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    const int fd = tables.detached() ? -1 : tables.fd();
+    if (!map_part(fd, slot, kSharedBytes, context + kSlotOffset)) return nullptr;
+    for (std::uint32_t i = 0; i < buffers; ++i)
+        if (!map_part(fd, slot + trace::kRingOffset + std::uint64_t{i} * trace::kBufferBytes,
+                      trace::kBufferBytes, ring + i * kBufferStride))
+            return nullptr;
+    ring_ = reinterpret_cast<std::uint64_t>(ring);
+    slot_ = reinterpret_cast<trace::ThreadSlot*>(context + kSlotOffset);
+    slot_->buffer_count = buffers;
+    slot_->buffer_start.store(buffer_address(0), std::memory_order_relaxed);
+    slot_->cursor.store(buffer_address(0), std::memory_order_relaxed);
+    tables.publish_slot(slot_);
+    return reinterpret_cast<Context*>(context);
+}
+
+void ThreadTrace::begin(std::uint32_t thread) {
+    slot_->thread.store(thread, std::memory_order_release);
+}
+
+void ThreadTrace::end() {
+    const std::uint64_t bytes = slot_->cursor.load(std::memory_order_relaxed) -
+                                slot_->buffer_start.load(std::memory_order_relaxed);
+    if (bytes != 0) complete(static_cast<std::uint32_t>(bytes / sizeof(trace_record_t)));
+}
+
+std::uint64_t ThreadTrace::buffer_address(std::uint32_t number) const {
+    return ring_ + (number % buffers_) * kBufferStride;
+}
+
+void ThreadTrace::append(std::uint64_t value, std::uint32_t site, std::uint32_t aux) {
+    std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
+    if (is_buffer_end(cursor)) cursor = next_buffer();
+    const trace_record_t record{value, site, aux};
+    std::memcpy(reinterpret_cast<void*>(cursor), &record, sizeof record);
+    slot_->cursor.store(cursor + sizeof record, std::memory_order_relaxed);
+}
+
+bool ThreadTrace::is_buffer_end(std::uint64_t address) const {
+    return address == slot_->buffer_start.load(std::memory_order_relaxed) + trace::kBufferBytes;
+}
+
+std::span<const trace_record_t> ThreadTrace::last_buffer() const {
+    const std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
+    if (produced == 0 || tables_->detached()) return {};
+    return {reinterpret_cast<const trace_record_t*>(buffer_address(produced - 1)),
+            trace::kRecordsPerBuffer};
+}
+
+std::uint64_t ThreadTrace::complete(std::uint32_t records) {
+    if (tables_->detached()) {
+        const std::uint64_t start = slot_->buffer_start.load(std::memory_order_relaxed);
+        set_cursor(start);
+        return start;
+    }
+    std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
+    slot_->owner[produced % buffers_].store(slot_->thread.load(std::memory_order_relaxed),
+                                            std::memory_order_relaxed);
+    slot_->filled[produced % buffers_].store(records, std::memory_order_release);
+    const std::uint64_t start = buffer_address(produced + 1);
+    // The order lets a collector that finds this process dead tell which buffer the cursor
+    // belongs to: the cursor first goes to the next buffer, and the start follows it.
+    slot_->cursor.store(start, std::memory_order_relaxed);
+    slot_->buffer_start.store(start, std::memory_order_release);
+    slot_->produced.store(++produced, std::memory_order_seq_cst);
+    // Waking the collector costs more than filling a buffer: only when there is some work.
+    const std::uint32_t buffers_per_bell = std::max(buffers_ / 4, 1U);
+    if (produced % buffers_per_bell == 0) tables_->ring_doorbell();
+    while (produced - slot_->consumed.load(std::memory_order_seq_cst) >= buffers_) {
+        slot_->producer_waits.store(1, std::memory_order_seq_cst);
+        const std::uint32_t consumed = slot_->consumed.load(std::memory_order_seq_cst);
+        if (produced - consumed < buffers_) break;
+        trace::futex_wait(slot_->consumed, consumed, nullptr);
+    }
+    slot_->producer_waits.store(0, std::memory_order_relaxed);
+    return start;
+}
+
+void ThreadTrace::detach() {
+    const std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
+    const std::uint64_t start = slot_->buffer_start.load(std::memory_order_relaxed);
+    bool mapped = map_part(-1, 0, kSharedBytes, slot_);
+    for (std::uint32_t i = 0; i < buffers_; ++i)
+        mapped &= map_part(-1, 0, trace::kBufferBytes,
+                           reinterpret_cast<void*>(ring_ + i * kBufferStride));
+    constexpr int kFailedChild = 125;
+    if (!mapped) _exit(kFailedChild);
+    set_cursor(cursor);
+    slot_->buffer_start.store(start, std::memory_order_relaxed);
+}
+
+}  // namespace assay::native

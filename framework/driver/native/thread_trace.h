@@ -1,0 +1,46 @@
+// What one thread writes to the trace segment: its slot, with the counters of blocks, and its ring
+// of trace buffers. Only the thread itself calls these methods.
+#pragma once
+
+#include "framework/driver/native/context.h"
+#include "framework/driver/native/trace_tables.h"
+
+namespace assay::native {
+
+class ThreadTrace {
+  public:
+    // Maps the slot `number` with a ring of `buffers` behind a new context, because both must lie
+    // side by side; nullptr on failure. They stay mapped: threads use them one after the other.
+    Context* map(TraceTables& tables, std::uint32_t number, std::uint32_t buffers);
+    // The slot belongs to this thread from now on; it has the number `thread` in the trace.
+    void begin(std::uint32_t thread);
+    // Gives the records to the collector that are in the unfinished buffer.
+    void end();
+
+    // Appends one record (the cursor must be in memory, not in a register).
+    void append(std::uint64_t value, std::uint32_t site, std::uint32_t aux = 0);
+    // Hands the current buffer, filled to its end, to the collector and waits for a free one.
+    // Returns the start of the next. Async-signal-safe.
+    std::uint64_t next_buffer() { return complete(trace::kRecordsPerBuffer); }
+    // True if a store to `address` ran into the end of the current buffer.
+    bool is_buffer_end(std::uint64_t address) const;
+    void set_cursor(std::uint64_t cursor) {
+        slot_->cursor.store(cursor, std::memory_order_relaxed);
+    }
+    // The buffer before the one that the cursor is in: full, and not used again soon.
+    std::span<const trace_record_t> last_buffer() const;
+
+    // Replaces what is shared with the collector by memory of this process: the child of a fork.
+    void detach();
+
+  private:
+    std::uint64_t complete(std::uint32_t records);
+    std::uint64_t buffer_address(std::uint32_t number) const;
+
+    TraceTables* tables_ = nullptr;
+    trace::ThreadSlot* slot_ = nullptr;
+    std::uint64_t ring_ = 0;  // buffers with a guard page behind each
+    std::uint32_t buffers_ = 0;
+};
+
+}  // namespace assay::native

@@ -1,0 +1,143 @@
+#include "framework/driver/native/trace_tables.h"
+
+#include "framework/driver/native/own_descriptors.h"
+#include "framework/trace/futex.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cstring>
+
+namespace assay::native {
+
+bool TraceTables::attach(int fd) {
+    void* memory = mmap(nullptr, trace::kThreadsOffset, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (memory == MAP_FAILED) return false;
+    auto* base = static_cast<unsigned char*>(memory);
+    control_ = reinterpret_cast<trace::Control*>(base);
+    log_ = base + trace::kEventLogOffset;
+    blocks_ = reinterpret_cast<trace_block_t*>(base + trace::kBlocksOffset);
+    instrs_ = reinterpret_cast<trace_instr_t*>(base + trace::kInstrsOffset);
+    sites_ = reinterpret_cast<trace_site_t*>(base + trace::kSitesOffset);
+    fd_ = own_descriptor(fd);  // for the slots of later threads
+    return fd_ >= 0 && control_->magic == trace::kMagic &&
+           control_->layout_version == trace::kLayoutVersion;
+}
+
+void TraceTables::add_instr(const Instruction& instruction) {
+    trace_instr_t& row = instrs_[instrs_used_++];
+    row.pc = instruction.pc;
+    row.block = blocks_used_;
+    row.length = instruction.form->length;
+    row.flags = instruction.form->trace_flags;
+    row.opcode = instruction.form->opcode;
+    std::memcpy(row.bytes, instruction.bytes, sizeof row.bytes);
+}
+
+void TraceTables::add_site(std::uint32_t instr, unsigned bytes, unsigned kind, unsigned operand) {
+    sites_[sites_used_++] =
+        trace_site_t{instr, static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(kind),
+                     static_cast<std::uint8_t>(operand)};
+}
+
+void TraceTables::add_block(std::uint64_t pc) {
+    blocks_[blocks_used_++] = trace_block_t{pc, block_begin_, instrs_used_ - block_begin_};
+    block_begin_ = instrs_used_;
+}
+
+void TraceTables::publish() {
+    if (detached_) return;
+    control_->instr_count.store(instrs_used_, std::memory_order_release);
+    control_->site_count.store(sites_used_, std::memory_order_release);
+    control_->block_count.store(blocks_used_, std::memory_order_release);
+}
+
+bool TraceTables::tables_full() const {
+    constexpr std::uint32_t kMargin = 4096;
+    return blocks_used_ + kMargin > trace::kMaxBlocks ||
+           instrs_used_ + kMargin > trace::kMaxInstrs || sites_used_ + kMargin > trace::kMaxSites;
+}
+
+void TraceTables::log(trace::EventType type, const void* body, std::size_t bytes,
+                      std::string_view tail) {
+    if (detached_) return;
+    const std::uint64_t length = (sizeof(trace::EventHeader) + bytes + tail.size() + 7) & ~7ULL;
+    if (log_used_ + length > trace::kEventLogBytes) return;
+    const trace::EventHeader header{type, static_cast<std::uint32_t>(bytes + tail.size())};
+    unsigned char* at = log_ + log_used_;
+    std::memcpy(at, &header, sizeof header);
+    if (bytes) std::memcpy(at + sizeof header, body, bytes);
+    std::memcpy(at + sizeof header + bytes, tail.data(), tail.size());
+    log_used_ += length;
+    control_->event_log_bytes.store(log_used_, std::memory_order_release);
+}
+
+void TraceTables::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                         std::string_view path) {
+    const trace::MappedEvent body{start, end, offset, blocks_used_, 0};
+    log(trace::EventType::kMapped, &body, sizeof body, path);
+}
+
+void TraceTables::unmapped(std::uint64_t start, std::uint64_t end) {
+    const trace::UnmappedEvent body{start, end};
+    log(trace::EventType::kUnmapped, &body, sizeof body, {});
+}
+
+void TraceTables::partial(std::uint32_t block, std::uint32_t executed, bool counted) {
+    const trace::PartialEvent body{block, executed, counted ? 1U : 0U, 0};
+    log(trace::EventType::kPartial, &body, sizeof body, {});
+}
+
+void TraceTables::message(std::string_view text) {
+    log(trace::EventType::kMessage, nullptr, 0, text);
+}
+
+void TraceTables::refuse(std::string_view text) {
+    log(trace::EventType::kRefused, nullptr, 0, text);
+    set_state(trace::DriverState::kRefused);
+}
+
+void TraceTables::set_state(trace::DriverState state) {
+    if (detached_) return;
+    control_->state.store(state, std::memory_order_release);
+    ring_doorbell();
+}
+
+void TraceTables::set_pid(std::int32_t pid) {
+    control_->pid = pid;
+}
+
+void TraceTables::ring_doorbell() {
+    control_->doorbell.fetch_add(1, std::memory_order_seq_cst);
+    if (control_->collector_sleeps.load(std::memory_order_seq_cst))
+        trace::futex_wake(control_->doorbell);
+}
+
+std::uint64_t TraceTables::executions(std::uint32_t site) const {
+    std::uint64_t sum = 0;
+    const std::uint32_t block = block_of(site);
+    for (const trace::ThreadSlot* slot : slots_)
+        sum += reinterpret_cast<const std::uint64_t*>(reinterpret_cast<const unsigned char*>(slot) +
+                                                      trace::kCountersOffset)[block];
+    return sum;
+}
+
+std::uint32_t TraceTables::new_slot() {
+    return static_cast<std::uint32_t>(slots_.size());
+}
+
+void TraceTables::publish_slot(trace::ThreadSlot* slot) {
+    slots_.push_back(slot);
+    control_->thread_count.store(static_cast<std::uint32_t>(slots_.size()),
+                                 std::memory_order_release);
+}
+
+void TraceTables::detach() {
+    constexpr int kFailedChild = 125;
+    detached_ = true;
+    if (mmap(blocks_, trace::kThreadsOffset - trace::kBlocksOffset, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        _exit(kFailedChild);
+}
+
+}  // namespace assay::native
