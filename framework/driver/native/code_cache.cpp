@@ -360,13 +360,15 @@ const CodeCache::Generation* CodeCache::generation_at(std::uint64_t host_pc) con
 }
 
 const Exit& CodeCache::exit(std::uint32_t id) const {
-    const Generation& half = is_current(id) ? current() : halves_[(generation_ + 1) % 2];
-    return half.exits[index_of_exit(id)];
+    return generation_of(id).exits[index_of_exit(id)];
+}
+
+const Block& CodeCache::block_of(std::uint32_t id) const {
+    return generation_of(id).blocks[exit(id).block];
 }
 
 const Instruction& CodeCache::special(std::uint32_t id) const {
-    const Generation& half = is_current(id) ? current() : halves_[(generation_ + 1) % 2];
-    return half.specials[half.exits[index_of_exit(id)].special];
+    return generation_of(id).specials[exit(id).special];
 }
 
 const Unit* CodeCache::unit_at(std::uint64_t host_pc) const {
@@ -394,6 +396,15 @@ const RecoveryPoint* CodeCache::point_at(std::uint64_t host_pc) const {
 
 std::uint32_t CodeCache::block_id(std::uint64_t host_pc, unsigned block_in_unit) const {
     return generation_at(host_pc)->blocks[unit_at(host_pc)->first_block + block_in_unit].id;
+}
+
+bool CodeCache::reaches_into(std::uint64_t host_pc, std::uint64_t page_address) const {
+    const Unit* unit = unit_at(host_pc);
+    if (unit == nullptr) return false;
+    const auto first = generation_at(host_pc)->blocks.begin() + unit->first_block;
+    return std::any_of(first, first + unit->block_count, [=](const Block& block) {
+        return block.pc < page_address + kPage && block.end_pc > page_address;
+    });
 }
 
 const Block* CodeCache::entered_at(std::uint64_t host_pc) const {

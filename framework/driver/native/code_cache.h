@@ -50,7 +50,8 @@ struct Block {
     std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
 };
 
-enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kUnsupported };
+// kSpecial and kCheck come back to where they left from.
+enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kCheck, kUnsupported };
 
 // A place where translated code can return to the driver.
 struct Exit {
@@ -59,7 +60,7 @@ struct Exit {
     std::uint64_t target = 0;   // kDirect: the target's pc; else the pc of the instruction
     std::uint64_t site = 0;     // kDirect: address of the jump's 32-bit displacement;
                                 // kSpecial: the instruction's first site
-    std::uint64_t stub = 0;     // kDirect: the code that leaves; kSpecial: where to go on
+    std::uint64_t stub = 0;     // kDirect: the code that leaves; else where to go on
     std::uint64_t linked = 0;   // kDirect: what the jump goes to, stub if nothing
     std::uint32_t special = 0;  // kSpecial: index of the instruction, CodeCache::special()
     std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
@@ -173,7 +174,8 @@ class CodeCache {
     std::uint32_t index_of_exit(std::uint32_t id) const {
         return (id - kFirstExit) & ~kOddGeneration;
     }
-    // The instruction of an exit by its id.
+    // The block and the instruction of an exit by its id.
+    const Block& block_of(std::uint32_t id) const;
     const Instruction& special(std::uint32_t id) const;
 
     bool contains(std::uint64_t host_pc) const { return host_pc - base_ < size_; }
@@ -183,6 +185,8 @@ class CodeCache {
     // of the block in the trace.
     const RecoveryPoint* point_at(std::uint64_t host_pc) const;
     std::uint32_t block_id(std::uint64_t host_pc, unsigned block_in_unit) const;
+    // True if the unit at the host address was made of code in that page.
+    bool reaches_into(std::uint64_t host_pc, std::uint64_t page_address) const;
     // The block whose entry is at the host address, or nullptr: there, all of the target's state
     // is where the target has it.
     const Block* entered_at(std::uint64_t host_pc) const;
@@ -212,6 +216,9 @@ class CodeCache {
 
     Generation& current() { return halves_[generation_ % 2]; }
     const Generation& current() const { return halves_[generation_ % 2]; }
+    const Generation& generation_of(std::uint32_t id) const {
+        return is_current(id) ? current() : halves_[(generation_ + 1) % 2];
+    }
     const Generation* generation_at(std::uint64_t host_pc) const;
     void begin_half();
     void emit_thunks(const trace::Spec& spec);

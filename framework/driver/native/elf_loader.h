@@ -16,6 +16,8 @@ struct LoadedProgram {
     std::uint64_t header_count = 0;
     std::uint64_t interpreter_base = 0;
     std::uint64_t break_start = 0;  // end of the program's data
+    std::uint64_t stack_start = 0, stack_end = 0;
+    bool executable_stack = false;
     std::string path;
     std::string executable;  // the same, absolute and without symbolic links
 };

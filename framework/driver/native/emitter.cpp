@@ -97,17 +97,29 @@ void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
 // has just fetched the line and runs on into this one, aside.
 void Emitter::emit_entry(const PlannedBlock& block, Block& record) {
     record.entry = record.entry_fetched = hot_.address;
+    if (block.checked) emit_check(block);
     if (!(spec_.captures & trace::kCaptureFetches)) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     if (!block.previous_fetched) {
         emit_fetch_check(hot_, block.first, block.first, flags_live);
-        record.entry_fetched = hot_.address;
+        if (!block.checked) record.entry_fetched = hot_.address;
         return;
     }
     const std::uint64_t body = hot_.address;
     record.entry = cold_.address;
     emit_fetch_check(cold_, block.first, block.first, flags_live);
     cold_.jump(body);
+}
+
+// To the driver, which comes back if the code is still what it was.
+void Emitter::emit_check(const PlannedBlock& block) {
+    Exit exit;
+    exit.kind = ExitKind::kCheck;
+    exit.block = block_index_;
+    exit.target = block.pc;
+    emit_exit_id(hot_, add_exit(exit));
+    hot_.jump(cache_.exit_thunk());
+    output_->exits.back().stub = hot_.address;
 }
 
 void Emitter::emit_items(const PlannedBlock& block, unsigned position) {

@@ -47,6 +47,7 @@ class Emitter {
     void emit_block(unsigned index);
     void emit_landing(const PlannedBlock& block, Block& record);
     void emit_entry(const PlannedBlock& block, Block& record);
+    void emit_check(const PlannedBlock& block);
     void emit_items(const PlannedBlock& block, unsigned position);
     void emit_instruction(const Instruction& instruction, unsigned position);
     void emit_copy(const Instruction& instruction, unsigned position);

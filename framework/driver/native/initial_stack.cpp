@@ -133,11 +133,13 @@ std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, trace:
 
 }  // namespace
 
-std::uint64_t build_stack(const LoadedProgram& program, trace::CpuLevel level,
+std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
                           const std::vector<std::string>& argv, char** environment) {
     const std::uint64_t size = stack_bytes();
     const std::uint64_t top = map_stack(size);
     if (top == 0) return 0;
+    program.stack_start = top - size;
+    program.stack_end = top;
     std::vector<std::string> strings{program.path};
     strings.insert(strings.end(), argv.begin(), argv.end());
     for (char** entry = environment; *entry; ++entry) strings.emplace_back(*entry);

@@ -41,7 +41,7 @@ void note_vdso(MemoryMap& memory, TraceTables& trace) {
     for (unsigned i = 0; i < header.e_phnum; ++i) {
         if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X)) continue;
         const std::uint64_t end = (base + segments[i].p_memsz + 4095) & ~4095ULL;
-        memory.add(base, end, false);
+        memory.add({.start = base, .end = end});
         trace.mapped(base, end, 0, "[vdso]");
     }
 }
@@ -87,6 +87,11 @@ void Process::load(const std::string& path, const std::vector<std::string>& argv
     break_end = program.break_start;
     const std::uint64_t stack = build_stack(program, level, argv, environment);
     if (stack == 0) thread.refuse("no memory for the program's stack");
+    if (program.executable_stack)
+        memory.add({.start = program.stack_start,
+                    .end = program.stack_end,
+                    .writable = true,
+                    .changeable = true});
     Context& context = *thread.context;
     context.gpr[RSP] = stack;
     context.rflags = 0x202;

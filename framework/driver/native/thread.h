@@ -11,6 +11,7 @@
 namespace assay::native {
 
 class Process;
+struct Region;
 
 class Thread {
   public:
@@ -31,6 +32,8 @@ class Thread {
     [[noreturn]] void finish(int exit_status) const;
     // Says to the collector that the process ends in an orderly way.
     void process_ends() const;
+    // The next instruction runs by itself: it changes code in its own page.
+    void run_next_alone() { alone_ = true; }
     // Makes run() return, once the system call that is being executed has been.
     void end() { ended_ = true; }
 
@@ -51,11 +54,13 @@ class Thread {
 
   private:
     void enter();
-    bool leaves_for_special() const;
-    void handle_special();
+    bool handle_inside();
+    void record_at(const Exit& exit, std::uint32_t id);
+    bool is_unchanged(const Block& block) const;
     void handle_exit();
     void follow(const Exit& exit, std::uint32_t id);
     Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
+    bool needs_flush(const Region& region, std::uint64_t pc);
     void flush();
     void indirect_miss();
 
@@ -63,6 +68,7 @@ class Thread {
     pid_t tid_ = 0;
     unsigned char* stacks_ = nullptr;  // of signal handlers, and of the thread
     bool ended_ = false;
+    bool alone_ = false;
     std::atomic<std::uint32_t> running_{0};
     Block* next_ = nullptr;  // known block of context->pc
 };

@@ -49,6 +49,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     while (block.count < limit) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
+        block.checked |= watch(pc, pc + code.size());
         if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
         if (returns_flags(instruction)) break;
         out.instructions.push_back(instruction);
@@ -60,6 +61,19 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     block.end_pc = pc;
     out.blocks.push_back(block);
     return true;
+}
+
+// Before code is read. True if it has to be compared whenever it is executed.
+bool Planner::watch(std::uint64_t begin, std::uint64_t end) {
+    const Region* region = memory_.find(begin);
+    if (region == nullptr || !region->changeable || !watches_) return false;
+    const bool first = watch_.begin(begin);
+    return watch_.begin(end - 1) || first;
+}
+
+bool Planner::is_changeable(std::uint64_t pc) const {
+    const Region* region = memory_.find(pc);
+    return region != nullptr && region->changeable;
 }
 
 std::uint64_t Planner::continuation(const UnitPlan& plan, const PlannedBlock& block) const {
@@ -85,11 +99,22 @@ bool Planner::plan(std::uint64_t pc, bool landing, UnitPlan& out) {
         if (!decode_block(next, out, kMaxBlockInstrs)) break;
         out.blocks[from].chained = true;
         const PlannedBlock& before = out.blocks[from];
-        out.blocks.back().previous_fetched = cache_.has_fetched(
-            before.pc, before.end_pc, next, out.instructions[out.blocks.back().first].form->length);
+        out.blocks.back().previous_fetched =
+            !out.blocks.back().checked &&
+            cache_.has_fetched(before.pc, before.end_pc, next,
+                               out.instructions[out.blocks.back().first].form->length);
     }
     analyse(out);
     return true;
+}
+
+bool Planner::plan_alone(std::uint64_t pc, UnitPlan& out) {
+    out.clear();
+    watches_ = false;
+    const bool decoded = decode_block(pc, out, 1);
+    watches_ = true;
+    if (decoded) analyse(out);
+    return decoded;
 }
 
 void Planner::replan(const Unit& unit, UnitPlan& out) {
@@ -160,6 +185,7 @@ Live Planner::live_after(const Instruction& last, unsigned branches,
                          const std::optional<Live>& continuation) {
     const Live all{kArithmeticFlags, kAllGprs};
     const Live all_but_flags{flags_across_calls(), kAllGprs};
+    if (is_changeable(last.pc)) return all;
     const auto going_on_at = [&](std::uint64_t pc) {
         return continuation ? *continuation : live_at(pc, branches);
     };
@@ -188,6 +214,8 @@ Live Planner::live_after(const Instruction& last, unsigned branches,
 // tells; it follows up to `branches` branches, conditional ones to both sides. The answer for one
 // address stays the same until the code is forgotten, which recovery relies on.
 Live Planner::live_at(std::uint64_t pc, unsigned branches) {
+    // Whatever it reads now, it may read more when it is executed.
+    if (is_changeable(pc)) return {kArithmeticFlags, kAllGprs};
     if (const Live* known = live_.find(pc)) return *known;
     const std::uint64_t start = pc;
     constexpr unsigned kLookAhead = 16;
