@@ -128,17 +128,20 @@ bool CodeCache::share_indirect_table(Context& context) {
                 shared_table_, 0) != MAP_FAILED;
 }
 
-bool CodeCache::own_indirect_table(Context& context) {
-    if (shared_table_ >= 0) {
-        const std::vector<std::uint64_t> copy(indirect_table_, indirect_table_ + kIndirectEntries);
-        if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-            return false;
-        std::copy(copy.begin(), copy.end(), context.indirect_table);
-        close(shared_table_);
-        shared_table_ = -1;
-    }
+std::vector<std::uint64_t> CodeCache::copy_shared_table() const {
+    if (shared_table_ < 0) return {};
+    return {indirect_table_, indirect_table_ + kIndirectEntries};
+}
+
+bool CodeCache::own_indirect_table(Context& context, std::span<const std::uint64_t> copy) {
     indirect_table_ = context.indirect_table;
+    if (shared_table_ < 0) return true;
+    close(shared_table_);
+    shared_table_ = -1;
+    if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+        return false;
+    std::copy(copy.begin(), copy.end(), context.indirect_table);
     return true;
 }
 

@@ -108,8 +108,10 @@ class CodeCache {
 
     // Makes the indirect table of `context` that of the first thread. False if that fails.
     bool share_indirect_table(Context& context);
-    // In the child of a fork, whose only thread has this context: its own copy of the table.
-    bool own_indirect_table(Context& context);
+    // For the child of a fork, in which `context` will be the only one: before, a copy of the table
+    // if it is shared, since the parent's other threads go on; in the child, what becomes of it.
+    std::vector<std::uint64_t> copy_shared_table() const;
+    bool own_indirect_table(Context& context, std::span<const std::uint64_t> copy);
     // Some bytes of executable memory for the thread that uses this slot: see Stepper.
     std::uint64_t step_buffer(std::uint32_t slot) const { return base_ + slot * kStepBytes; }
 

@@ -7,8 +7,10 @@
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 
@@ -139,8 +141,14 @@ void Signals::on_fault(int number, const siginfo_t* info, ucontext_t* interrupte
         return;
     if (copying) return set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_copy_end));
     if (translated && note_fault(number, info, interrupted)) return;
-    thread_.refuse("internal error: signal " + std::to_string(number) +
-                   " in the driver itself, target pc " + std::to_string(thread_.context->pc));
+    std::array<char, 160> text{};
+    std::snprintf(text.data(), text.size(),
+                  "internal error: signal %d in the driver itself, at 0x%llx for address 0x%llx, "
+                  "target pc 0x%llx",
+                  number, static_cast<unsigned long long>(host_pc),
+                  static_cast<unsigned long long>(reinterpret_cast<std::uint64_t>(info->si_addr)),
+                  static_cast<unsigned long long>(thread_.context->pc));
+    thread_.refuse(text.data());
 }
 
 // The store that began a record ran into the end of the buffer: mov [register], reg or constant.

@@ -15,6 +15,13 @@ bool ends_block(Flow flow) {
     return flow != Flow::kNone;
 }
 
+bool writes_memory(const Form& form) {
+    return form.special != Special::kNone ||
+           std::any_of(
+               form.references, form.references + form.reference_count,
+               [](const MemoryReference& reference) { return reference.kind != TRACE_SITE_READ; });
+}
+
 // Where control can go on in the same unit: the not-taken side of a conditional branch, the
 // target of a jump or call. A branch over code that rarely runs costs nothing that way.
 bool has_continuation(Flow flow) {
@@ -56,6 +63,8 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
         ++block.count;
         pc = instruction.next_pc();
         if (ends_block(instruction.form->flow)) break;
+        // It may change what comes next.
+        if (block.checked && writes_memory(*instruction.form)) break;
     }
     if (block.count == 0) return false;
     block.end_pc = pc;
