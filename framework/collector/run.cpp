@@ -154,6 +154,7 @@ void Run::set_up_profilers() {
         profiler.set_options(given_[i]);
         spec = combine(spec, profiler.start());
     }
+    spec.cpu_level = settings_.cpu_level;
 }
 
 // No wake-up is lost: whoever rings the doorbell changes it first, and futex(2) does not sleep

@@ -20,6 +20,9 @@ constexpr std::array kCoreOptions{
     CoreOption{"dump-instr", "yes|no", "write counts of single instructions too; default: no"},
     CoreOption{"aslr", "yes|no",
                "randomise addresses as the kernel does; runs differ then; default: no"},
+    CoreOption{"cpu", "LEVEL",
+               "the processor that the program sees: host, x86-64-v2, x86-64-v3 or x86-64-v4; "
+               "default: host"},
     CoreOption{"config", "FILE", "YAML with the same options as keys; the command line wins"},
     CoreOption{"quiet", "", "say nothing but errors (-q)"},
     CoreOption{"help", "", "show this (-h)"},
@@ -41,6 +44,14 @@ bool yes_or_no(const Setting& setting) {
     if (setting.value == "yes") return true;
     if (setting.value != "no") bad_value(setting, "yes or no");
     return false;
+}
+
+trace::CpuLevel cpu_level(const Setting& setting) {
+    const auto found = std::find_if(trace::kCpuLevels.begin(), trace::kCpuLevels.end(),
+                                    [&](const auto& l) { return l.name == setting.value; });
+    if (found == trace::kCpuLevels.end())
+        bad_value(setting, "host, x86-64-v2, x86-64-v3 or x86-64-v4");
+    return found->level;
 }
 
 void check_type(const Setting& setting, const ProfilerOption& option) {
@@ -106,6 +117,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.dump_instructions = yes_or_no(setting);
     } else if (setting.name == "aslr") {
         core.randomize_addresses = yes_or_no(setting);
+    } else if (setting.name == "cpu") {
+        core.cpu_level = cpu_level(setting);
     } else if (setting.name == "driver") {
         core.driver = setting.value;
     } else if (setting.name == "quiet") {

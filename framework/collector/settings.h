@@ -2,6 +2,8 @@
 // the profilers.
 #pragma once
 
+#include "framework/trace/cpu_level.h"
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +48,7 @@ struct CoreSettings {
     std::string driver;  // "" for the one that was installed
     bool dump_instructions = false;
     bool randomize_addresses = false;
+    trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
     bool quiet = false;
     bool help = false;
     bool version = false;

@@ -74,6 +74,8 @@ class Emitter {
     void emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_special(const Item& item);
+    void emit_driver_part(const Instruction& instruction, std::uint32_t first_site);
+    void emit_state_copy(const Instruction& instruction, unsigned position);
     void emit_data(const Item& item);
     void emit_constant_reference(Operands& operands);
     void emit_branch_if_new(const Operands& operands);

@@ -1,5 +1,8 @@
 #include "framework/driver/native/process.h"
 
+#include "framework/driver/native/address_space.h"
+#include "framework/driver/native/cpu_levels.h"
+
 #include <cpuid.h>
 #include <elf.h>
 #include <sys/auxv.h>
@@ -19,9 +22,7 @@ namespace {
 // has enabled.
 std::uint64_t enabled_vector_components() {
     constexpr std::uint64_t kWanted = 0xe7;
-    unsigned low = 0, high = 0;
-    asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return low & kWanted;
+    return processor_xcr0() & kWanted;
 }
 
 bool has_xsave_and_fsgsbase() {
@@ -56,7 +57,9 @@ bool Process::initialise(int segment_fd) {
         return false;
     }
     vector_components_ = enabled_vector_components();
-    if (!cache.reserve() || !trace.attach(segment_fd)) return false;
+    if (!trace.attach(segment_fd)) return false;
+    begin_arena();
+    if (!cache.reserve()) return false;
     Thread* first = idle_thread();
     if (first == nullptr) return false;
     cache.initialise(*first->context, trace.spec());
@@ -72,12 +75,17 @@ bool Process::initialise(int segment_fd) {
 
 void Process::load(const std::string& path, const std::vector<std::string>& argv,
                    char** environment) {
-    const LoadError error = load_program(path, cache.open_window(), memory, trace, program);
     Thread& thread = *running_.front();
+    const trace::CpuLevel level = trace.spec().cpu_level;
+    const std::string missing = missing_for(level, processor_cpuid, processor_xcr0());
+    if (!missing.empty())
+        thread.refuse("--cpu=" + std::string(name_of(level)) + ": this processor lacks " + missing +
+                      "; use a lower level");
+    const LoadError error = load_program(path, cache.open_window(), memory, trace, program);
     if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
     note_vdso(memory, trace);
     break_end = program.break_start;
-    const std::uint64_t stack = build_stack(program, argv, environment);
+    const std::uint64_t stack = build_stack(program, level, argv, environment);
     if (stack == 0) thread.refuse("no memory for the program's stack");
     if (program.executable_stack)
         memory.add({.start = program.stack_start,

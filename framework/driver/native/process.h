@@ -67,7 +67,7 @@ class Process {
 };
 
 // Builds the initial stack as the kernel does; returns its pointer, or 0 (initial_stack.cpp).
-std::uint64_t build_stack(LoadedProgram& program, const std::vector<std::string>& argv,
-                          char** environment);
+std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
+                          const std::vector<std::string>& argv, char** environment);
 
 }  // namespace assay::native

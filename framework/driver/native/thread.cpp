@@ -1,5 +1,7 @@
 #include "framework/driver/native/thread.h"
 
+#include "framework/driver/native/address_space.h"
+#include "framework/driver/native/cpu_levels.h"
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/target_memory.h"
 
@@ -33,12 +35,13 @@ std::string hexadecimal(std::uint64_t value) {
 bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
     slot_ = slot;
     context = trace.map(process.trace, slot, buffers);
-    void* stacks = mmap(nullptr, kHandlerStackBytes + kThreadStackBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (context == nullptr || stacks == MAP_FAILED) return false;
-    stacks_ = static_cast<unsigned char*>(stacks);
+    stacks_ = reserve_outside_arena(kHandlerStackBytes + kThreadStackBytes);
+    if (context == nullptr || stacks_ == nullptr ||
+        mprotect(stacks_, kHandlerStackBytes + kThreadStackBytes, PROT_READ | PROT_WRITE) != 0)
+        return false;
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
     context->vector_mask = process.vector_components();
+    context->frame_components = context->vector_mask & level_xcr0(process.trace.spec().cpu_level);
     context->thread = this;
     return true;
 }
@@ -140,6 +143,7 @@ bool Thread::handle_inside() {
 void Thread::record_at(const Exit& exit, std::uint32_t id) {
     const Instruction instruction = process.cache.special(id);
     context->pc = exit.target;
+    if (instruction.form->processor_use == ProcessorUse::kIdentify) identify(*this, instruction);
     process.lock.unlock();
     record_special(*this, instruction, static_cast<std::uint32_t>(exit.site));
     process.lock.lock();

@@ -77,5 +77,7 @@ class Thread {
 void do_syscall(Thread& thread, std::uint64_t syscall_pc);
 // Records the references of an instruction that needs computing (special_references.cpp).
 void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site);
+// Answers cpuid or xgetbv as the level that the specification asks for (identification.cpp).
+void identify(Thread& thread, const Instruction& instruction);
 
 }  // namespace assay::native
