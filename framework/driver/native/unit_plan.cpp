@@ -285,6 +285,9 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
     }
     const Instruction& last = plan.instructions[block.first + block.count - 1U];
     Live live = live_after(last, kBranches, continuation);
+    // Generated code relies on faults, whose handlers make it go on elsewhere with any register
+    // (implicit null checks of Java).
+    const bool generated = is_changeable(block.pc);
     for (unsigned i = block.first + block.count; i-- > block.first;) {
         const Instruction& instruction = plan.instructions[i];
         const Form& form = *instruction.form;
@@ -292,7 +295,7 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
         live.gprs &= static_cast<GprMask>(~form.kills);
         live = live | Live{form.flags_read, form.reads};
         plan.flags_live[i] = live.flags;
-        plan.gprs_live[i] = live.gprs;
+        plan.gprs_live[i] = generated ? kAllGprs : live.gprs;
     }
 }
 
