@@ -45,6 +45,7 @@ void Collection::start_profilers() {
         profiler.set_options(given);
         spec_ = combine(spec_, profiler.start());
     }
+    spec_.cpu_level = session_.settings.cpu_level;
 }
 
 trace::DriverState Collection::state() const {

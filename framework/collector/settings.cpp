@@ -20,6 +20,9 @@ constexpr std::array kCoreOptions{
     CoreOption{"dump-instr", "yes|no", "write counts of single instructions too; default: no"},
     CoreOption{"aslr", "yes|no",
                "randomise addresses as the kernel does; runs differ then; default: no"},
+    CoreOption{"cpu", "LEVEL",
+               "the processor that the program sees: host, x86-64-v2, x86-64-v3 or x86-64-v4; "
+               "default: host"},
     CoreOption{"trace-children", "yes|no",
                "profile the processes that the program starts too, each with a file of its own; "
                "default: yes"},
@@ -44,6 +47,14 @@ bool yes_or_no(const Setting& setting) {
     if (setting.value == "yes") return true;
     if (setting.value != "no") bad_value(setting, "yes or no");
     return false;
+}
+
+trace::CpuLevel cpu_level(const Setting& setting) {
+    const auto found = std::find_if(trace::kCpuLevels.begin(), trace::kCpuLevels.end(),
+                                    [&](const auto& l) { return l.name == setting.value; });
+    if (found == trace::kCpuLevels.end())
+        bad_value(setting, "host, x86-64-v2, x86-64-v3 or x86-64-v4");
+    return found->level;
 }
 
 void check_type(const Setting& setting, const ProfilerOption& option) {
@@ -109,6 +120,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.dump_instructions = yes_or_no(setting);
     } else if (setting.name == "aslr") {
         core.randomize_addresses = yes_or_no(setting);
+    } else if (setting.name == "cpu") {
+        core.cpu_level = cpu_level(setting);
     } else if (setting.name == "trace-children") {
         core.trace_children = yes_or_no(setting);
     } else if (setting.name == "driver") {

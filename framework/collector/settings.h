@@ -2,6 +2,8 @@
 // the profilers.
 #pragma once
 
+#include "framework/trace/cpu_level.h"
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +49,7 @@ struct CoreSettings {
     bool dump_instructions = false;
     bool randomize_addresses = false;
     bool trace_children = true;
+    trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
     bool quiet = false;
     bool help = false;
     bool version = false;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "assay/trace_types.h"
+#include "framework/trace/cpu_level.h"
 
 #include <atomic>
 #include <cstddef>
@@ -39,6 +40,7 @@ struct Spec {
     std::uint32_t captures;  // Capture bits
     LineFilter data;
     LineFilter fetch;
+    CpuLevel cpu_level;  // what CPUID says
 };
 
 // What the driver is doing; written by the driver only.

@@ -189,10 +189,6 @@ class Failures(unittest.TestCase):
                          result.stderr)
         self.assertIn("incomplete", self.out.read_text())
 
-    def test_generated_code(self):
-        self.check_unsupported([PROGRAMS / "surroundings", "generated_code"],
-                               "generated code is not supported yet")
-
     def test_segments_of_the_driver(self):
         for case in ("mov_fs", "pop_fs", "lfs", "mov_gs", "pop_gs", "lgs"):
             with self.subTest(case):

@@ -60,6 +60,8 @@ TEST_CASE("options need their values") {
     CHECK(contains(message([] { parse({"--quiet=yes"}); }), "takes no value"));
     CHECK(contains(message([] { parse({"-x"}); }), "unknown option -x"));
     CHECK(contains(message([] { core({"--aslr=maybe"}); }), "\"maybe\" is not yes or no"));
+    CHECK(contains(message([] { core({"--cpu=x86-64-v5"}); }),
+                   "\"x86-64-v5\" is not host, x86-64-v2, x86-64-v3 or x86-64-v4"));
 }
 
 TEST_CASE("a configuration file has the same options, and the command line wins") {
@@ -68,6 +70,7 @@ TEST_CASE("a configuration file has the same options, and the command line wins"
                                           "plugin: [cache, ./mine.so]\n"
                                           "out: file.%p\n"
                                           "aslr: yes\n"
+                                          "cpu: x86-64-v3\n"
                                           "D1: [32768, 8, 64]\n"
                                           "cache:\n"
                                           "  LL: 1,2,3\n");
@@ -75,9 +78,10 @@ TEST_CASE("a configuration file has the same options, and the command line wins"
     CHECK(settings.plugins == std::vector<std::string>{"cache", "./mine.so"});
     CHECK(settings.out == "mine");
     CHECK(settings.randomize_addresses);
+    CHECK(settings.cpu_level == trace::CpuLevel::kV3);
     REQUIRE(settings.others.size() == 2);
     CHECK(settings.others[0].value == "32768,8,64");
-    CHECK(settings.others[0].origin == path + ":4");
+    CHECK(settings.others[0].origin == path + ":5");
     CHECK(settings.others[1].name == "cache.LL");
 }
 

@@ -49,6 +49,36 @@ Instruction decode(const Bytes& bytes, std::uint64_t pc = kPc) {
 
 }  // namespace
 
+TEST_CASE("instructions that depend on the processor are known") {
+    using enum ProcessorUse;
+    struct Row {
+        const char* text;
+        Bytes bytes;
+        ProcessorUse use;
+    };
+    const std::vector<Row> rows = {
+        {"cpuid", {0x0f, 0xa2}, kIdentify},
+        {"xgetbv", {0x0f, 0x01, 0xd0}, kIdentify},
+        {"xsave [rdi]", {0x0f, 0xae, 0x27}, kSaveState},
+        {"xsave64 [rdi]", {0x48, 0x0f, 0xae, 0x27}, kSaveState},
+        {"xsaveopt [rdi]", {0x0f, 0xae, 0x37}, kSaveState},
+        {"xsavec [rdi]", {0x0f, 0xc7, 0x27}, kSaveState},
+        {"xsavec64 [rdi]", {0x48, 0x0f, 0xc7, 0x27}, kSaveState},
+        {"xrstor [rdi]", {0x0f, 0xae, 0x2f}, kSaveState},
+        {"xrstor64 [rdi]", {0x48, 0x0f, 0xae, 0x2f}, kSaveState},
+        {"fxsave [rdi]", {0x0f, 0xae, 0x07}, kNone},
+        {"rdtsc", {0x0f, 0x31}, kNone},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.text);
+        const Form form = *decode(row.bytes).form;
+        CHECK(form.processor_use == row.use);
+        // What the emitter borrows, and what the driver answers in.
+        if (row.use == kSaveState) CHECK((form.reads & (kRax | kRdx)) == (kRax | kRdx));
+        if (row.use == kIdentify) CHECK((form.writes & (kRax | kRdx)) == (kRax | kRdx));
+    }
+}
+
 // --- Registers.
 
 TEST_CASE("registers that an instruction reads, writes and surely overwrites") {

@@ -42,7 +42,7 @@ class DriverParts {
         start = reinterpret_cast<std::uint64_t>(memory_there);
         REQUIRE(memory_there != MAP_FAILED);
         std::memset(memory_there, 0xcc, kCodeBytes);
-        memory.add(start, start + kCodeBytes, false);
+        memory.add({.start = start, .end = start + kCodeBytes});
         cache.initialise(*context, trace.spec());
     }
     DriverParts(const DriverParts&) = delete;
@@ -61,7 +61,8 @@ class DriverParts {
     assay::native::ThreadTrace buffers;
     assay::native::Context* context = nullptr;
     assay::native::MemoryMap memory;
+    assay::native::CodeWatch watch{memory};
     assay::native::CodeCache cache;
-    assay::native::Translator translator{memory, cache, trace};
+    assay::native::Translator translator{memory, watch, cache, trace};
     std::uint64_t start = 0;  // of the code, and of a page
 };

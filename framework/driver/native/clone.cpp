@@ -143,13 +143,14 @@ bool become_image(Thread& thread) {
 long fork_process(Thread& thread, const CloneArguments& arguments) {
     Process& process = thread.process;
     process.wait_for_ended_threads();
+    const std::vector<std::uint64_t> table = process.cache.copy_shared_table();
     constexpr std::uint64_t kHere = CLONE_VM | CLONE_SETTLS;
     const long pid = syscall(SYS_clone, arguments.flags & ~kHere, 0, arguments.parent_tid,
                              arguments.child_tid, 0);
     if (pid < 0) return -errno;
     if (pid != 0) return pid;
     process.keep_only(thread);
-    if (!process.cache.own_indirect_table(*thread.context)) _exit(125);
+    if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
     thread.shares_trace = false;
     if (!become_image(thread)) {
         process.trace.detach();

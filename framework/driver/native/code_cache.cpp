@@ -109,6 +109,7 @@ void CodeCache::begin_half() {
     cold = half.hot_end;
     table_.clear();
     pages_.clear();
+    suspended_.clear();
     landings_.assign(kIndirectEntries, kNoBlock);
     std::fill_n(indirect_table_, kIndirectEntries, indirect_miss_);
 }
@@ -128,17 +129,20 @@ bool CodeCache::share_indirect_table(Context& context) {
                 shared_table_, 0) != MAP_FAILED;
 }
 
-bool CodeCache::own_indirect_table(Context& context) {
-    if (shared_table_ >= 0) {
-        const std::vector<std::uint64_t> copy(indirect_table_, indirect_table_ + kIndirectEntries);
-        if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-            return false;
-        std::copy(copy.begin(), copy.end(), context.indirect_table);
-        close_own_descriptor(shared_table_);
-        shared_table_ = -1;
-    }
+std::vector<std::uint64_t> CodeCache::copy_shared_table() const {
+    if (shared_table_ < 0) return {};
+    return {indirect_table_, indirect_table_ + kIndirectEntries};
+}
+
+bool CodeCache::own_indirect_table(Context& context, std::span<const std::uint64_t> copy) {
     indirect_table_ = context.indirect_table;
+    if (shared_table_ < 0) return true;
+    close_own_descriptor(shared_table_);
+    shared_table_ = -1;
+    if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+        return false;
+    std::copy(copy.begin(), copy.end(), context.indirect_table);
     return true;
 }
 
@@ -290,28 +294,68 @@ void CodeCache::emit_landing(Block& block) {
 
 // --- Forgetting.
 
-bool CodeCache::invalidate(std::uint64_t start, std::uint64_t end) {
-    bool found = false;
+// Visits the blocks that have code in [start, end).
+template <typename Visit>
+void CodeCache::for_each_block(std::uint64_t start, std::uint64_t end, const Visit& visit) {
     const auto look_at = [&](const Block& block) {
-        if (block.end_pc <= start || end <= block.pc || find(block.pc) != &block) return;
-        forget(units()[block.unit]);
-        found = true;
+        if (block.end_pc > start && end > block.pc) visit(block);
     };
     // A block of the page before can reach into the first one.
     const std::uint64_t first = start / kPage - (start >= kPage ? 1 : 0);
     const std::uint64_t last = (end - 1) / kPage;
     if (last - first > blocks().size()) {
         for (const Block& block : blocks()) look_at(block);
-        return found;
+        return;
     }
     for (std::uint64_t page = first; page <= last; ++page) {
         const std::uint32_t* head = pages_.find(page);
-        if (head == nullptr) continue;
-        for (std::uint32_t i = *head; i != kNoBlock; i = blocks()[i].next_in_page)
+        for (std::uint32_t i = head == nullptr ? kNoBlock : *head; i != kNoBlock;
+             i = blocks()[i].next_in_page)
             look_at(blocks()[i]);
-        if (start <= page * kPage && (page + 1) * kPage <= end) pages_.set(page, kNoBlock);
+    }
+}
+
+bool CodeCache::invalidate(std::uint64_t start, std::uint64_t end) {
+    bool found = false;
+    for_each_block(start, end, [&](const Block& block) {
+        if (block.suspended) return set_suspended(units()[block.unit], false);
+        if (find(block.pc) != &block) return;
+        unlink(units()[block.unit]);
+        found = true;
+    });
+    const std::uint64_t whole_pages = end / kPage - (start + kPage - 1) / kPage;
+    for (std::uint64_t i = 0; i < whole_pages && whole_pages <= blocks().size(); ++i) {
+        const std::uint64_t page = (start + kPage - 1) / kPage + i;
+        if (pages_.find(page) != nullptr) pages_.set(page, kNoBlock);
     }
     return found;
+}
+
+void CodeCache::suspend(std::uint64_t start, std::uint64_t end) {
+    for_each_block(start, end, [&](const Block& block) {
+        if (block.suspended || find(block.pc) != &block) return;
+        unlink(units()[block.unit]);
+        set_suspended(units()[block.unit], true);
+        suspended_.push_back(block.unit);
+    });
+}
+
+void CodeCache::resume(std::uint64_t start, std::uint64_t end) {
+    std::erase_if(suspended_, [&](std::uint32_t index) {
+        const Unit& unit = units()[index];
+        const Block& first = blocks()[unit.first_block];
+        if (!first.suspended) return true;  // invalidated
+        if (first.pc < start || first.pc >= end) return false;
+        set_suspended(unit, false);
+        for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
+            if (find(blocks()[i].pc) == nullptr) table_.set(blocks()[i].pc, i);
+        return true;
+    });
+}
+
+void CodeCache::set_suspended(const Unit& unit, bool suspended) {
+    for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
+        blocks()[i].suspended = suspended;
 }
 
 bool CodeCache::has_code(std::uint64_t page) const {
@@ -324,7 +368,8 @@ bool CodeCache::has_code(std::uint64_t page) const {
     return false;
 }
 
-void CodeCache::forget(const Unit& unit) {
+// Nothing finds the unit nor leads to it any more.
+void CodeCache::unlink(const Unit& unit) {
     for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
         Block& block = blocks()[i];
         if (find(block.pc) == &block) table_.set(block.pc, kNoBlock);
@@ -360,13 +405,15 @@ const CodeCache::Generation* CodeCache::generation_at(std::uint64_t host_pc) con
 }
 
 const Exit& CodeCache::exit(std::uint32_t id) const {
-    const Generation& half = is_current(id) ? current() : halves_[(generation_ + 1) % 2];
-    return half.exits[index_of_exit(id)];
+    return generation_of(id).exits[index_of_exit(id)];
+}
+
+const Block& CodeCache::block_of(std::uint32_t id) const {
+    return generation_of(id).blocks[exit(id).block];
 }
 
 const Instruction& CodeCache::special(std::uint32_t id) const {
-    const Generation& half = is_current(id) ? current() : halves_[(generation_ + 1) % 2];
-    return half.specials[half.exits[index_of_exit(id)].special];
+    return generation_of(id).specials[exit(id).special];
 }
 
 const Unit* CodeCache::unit_at(std::uint64_t host_pc) const {
@@ -394,6 +441,15 @@ const RecoveryPoint* CodeCache::point_at(std::uint64_t host_pc) const {
 
 std::uint32_t CodeCache::block_id(std::uint64_t host_pc, unsigned block_in_unit) const {
     return generation_at(host_pc)->blocks[unit_at(host_pc)->first_block + block_in_unit].id;
+}
+
+bool CodeCache::reaches_into(std::uint64_t host_pc, std::uint64_t page_address) const {
+    const Unit* unit = unit_at(host_pc);
+    if (unit == nullptr) return false;
+    const auto first = generation_at(host_pc)->blocks.begin() + unit->first_block;
+    return std::any_of(first, first + unit->block_count, [=](const Block& block) {
+        return block.pc < page_address + kPage && block.end_pc > page_address;
+    });
 }
 
 const Block* CodeCache::entered_at(std::uint64_t host_pc) const {

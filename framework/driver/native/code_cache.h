@@ -37,6 +37,7 @@ struct Block {
     std::uint64_t landing_jump = 0;  // displacement of its jump to `entry`; 0: it runs on into it
     std::uint64_t landing_next = 0;  // displacement of its jump to the next of the same index
     bool landed = false;             // the indirect table leads to `landing`
+    bool suspended = false;          // CodeCache::suspend()
     std::uint32_t next_landed = kNoBlock;   // the block that landing_next leads to
     std::uint32_t next_in_page = kNoBlock;  // the next block that begins in the same page
     std::uint32_t unit = 0;
@@ -50,7 +51,8 @@ struct Block {
     std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
 };
 
-enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kUnsupported };
+// kSpecial and kCheck come back to where they left from.
+enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kCheck, kUnsupported };
 
 // A place where translated code can return to the driver.
 struct Exit {
@@ -59,7 +61,7 @@ struct Exit {
     std::uint64_t target = 0;   // kDirect: the target's pc; else the pc of the instruction
     std::uint64_t site = 0;     // kDirect: address of the jump's 32-bit displacement;
                                 // kSpecial: the instruction's first site
-    std::uint64_t stub = 0;     // kDirect: the code that leaves; kSpecial: where to go on
+    std::uint64_t stub = 0;     // kDirect: the code that leaves; else where to go on
     std::uint64_t linked = 0;   // kDirect: what the jump goes to, stub if nothing
     std::uint32_t special = 0;  // kSpecial: index of the instruction, CodeCache::special()
     std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
@@ -107,8 +109,10 @@ class CodeCache {
 
     // Makes the indirect table of `context` that of the first thread. False if that fails.
     bool share_indirect_table(Context& context);
-    // In the child of a fork, whose only thread has this context: its own copy of the table.
-    bool own_indirect_table(Context& context);
+    // For the child of a fork, in which `context` will be the only one: before, a copy of the table
+    // if it is shared, since the parent's other threads go on; in the child, what becomes of it.
+    std::vector<std::uint64_t> copy_shared_table() const;
+    bool own_indirect_table(Context& context, std::span<const std::uint64_t> copy);
     // Some bytes of executable memory for the thread that uses this slot: see Stepper.
     std::uint64_t step_buffer(std::uint32_t slot) const { return base_ + slot * kStepBytes; }
 
@@ -150,6 +154,10 @@ class CodeCache {
     // Forgets the units that have code in [start, end). Who executes them leaves them at their
     // next exit. Returns whether there were any.
     bool invalidate(std::uint64_t start, std::uint64_t end);
+    // Code in [start, end) cannot be executed any more, and perhaps later it can again: its units
+    // are not found nor led to until then, unless they have been invalidated meanwhile.
+    void suspend(std::uint64_t start, std::uint64_t end);
+    void resume(std::uint64_t start, std::uint64_t end);
     // True if a block begins in that page, or in the page before and reaches into it.
     bool has_code(std::uint64_t page) const;
 
@@ -173,7 +181,8 @@ class CodeCache {
     std::uint32_t index_of_exit(std::uint32_t id) const {
         return (id - kFirstExit) & ~kOddGeneration;
     }
-    // The instruction of an exit by its id.
+    // The block and the instruction of an exit by its id.
+    const Block& block_of(std::uint32_t id) const;
     const Instruction& special(std::uint32_t id) const;
 
     bool contains(std::uint64_t host_pc) const { return host_pc - base_ < size_; }
@@ -183,6 +192,8 @@ class CodeCache {
     // of the block in the trace.
     const RecoveryPoint* point_at(std::uint64_t host_pc) const;
     std::uint32_t block_id(std::uint64_t host_pc, unsigned block_in_unit) const;
+    // True if the unit at the host address was made of code in that page.
+    bool reaches_into(std::uint64_t host_pc, std::uint64_t page_address) const;
     // The block whose entry is at the host address, or nullptr: there, all of the target's state
     // is where the target has it.
     const Block* entered_at(std::uint64_t host_pc) const;
@@ -212,6 +223,9 @@ class CodeCache {
 
     Generation& current() { return halves_[generation_ % 2]; }
     const Generation& current() const { return halves_[generation_ % 2]; }
+    const Generation& generation_of(std::uint32_t id) const {
+        return is_current(id) ? current() : halves_[(generation_ + 1) % 2];
+    }
     const Generation* generation_at(std::uint64_t host_pc) const;
     void begin_half();
     void emit_thunks(const trace::Spec& spec);
@@ -220,7 +234,10 @@ class CodeCache {
     void list_landing(Block& block);
     void unlist_landing(Block& block);
     void lead_to_landing(Block& block, std::uint64_t landing);
-    void forget(const Unit& unit);
+    template <typename Visit>
+    void for_each_block(std::uint64_t start, std::uint64_t end, const Visit& visit);
+    void unlink(const Unit& unit);
+    void set_suspended(const Unit& unit, bool suspended);
 
     std::uint64_t* indirect_table_ = nullptr;
     int shared_table_ = -1;  // memory file, once several threads have used it
@@ -234,6 +251,7 @@ class CodeCache {
     PcMap<std::uint32_t> table_;           // indexes in blocks(), or kNoBlock
     PcMap<std::uint32_t> pages_;           // by page: the last block that begins there, or kNoBlock
     std::vector<std::uint32_t> landings_;  // by index of the indirect table: the first block
+    std::vector<std::uint32_t> suspended_;  // units
 };
 
 }  // namespace assay::native

@@ -49,8 +49,9 @@ struct Context {
     Thread* thread;
     alignas(64) std::uint32_t fetch_filter[1024];
     alignas(64) unsigned char vector_state[8192];  // XSAVE area, standard format
+    std::uint64_t frame_components;                // of the state, in frames of signals
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
-    unsigned char unused[kIndirectTableOffset - 0x4100];
+    unsigned char unused[kIndirectTableOffset - 0x4108];
     std::uint64_t indirect_table[kIndirectEntries];
 };
 

@@ -370,6 +370,25 @@ Special special_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOpera
     }
 }
 
+ProcessorUse processor_use_of(const ZydisDecodedInstruction& zydis) {
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_CPUID:
+        case ZYDIS_MNEMONIC_XGETBV:
+            return ProcessorUse::kIdentify;
+        case ZYDIS_MNEMONIC_XSAVE:
+        case ZYDIS_MNEMONIC_XSAVE64:
+        case ZYDIS_MNEMONIC_XSAVEC:
+        case ZYDIS_MNEMONIC_XSAVEC64:
+        case ZYDIS_MNEMONIC_XSAVEOPT:
+        case ZYDIS_MNEMONIC_XSAVEOPT64:
+        case ZYDIS_MNEMONIC_XRSTOR:
+        case ZYDIS_MNEMONIC_XRSTOR64:
+            return ProcessorUse::kSaveState;
+        default:
+            return ProcessorUse::kNone;
+    }
+}
+
 // The map as TRACE_OPCODE numbers it.
 unsigned map_of(const ZydisDecodedInstruction& zydis) {
     switch (zydis.opcode_map) {
@@ -460,6 +479,7 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     note_encoding(form, zydis);
     form.flow = flow_of(zydis, operands);
     form.special = special_of(zydis, operands);
+    form.processor_use = processor_use_of(zydis);
     form.sets_fs_base = zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
     for (unsigned i = 0; i < zydis.operand_count; ++i) {
         if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER)

@@ -154,7 +154,8 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
         if (!(segment.p_flags & PF_X)) continue;
         const std::uint64_t start = page_down(image.bias + segment.p_vaddr);
         const std::uint64_t end = page_up(image.bias + segment.p_vaddr + segment.p_memsz);
-        memory.add(start, end, segment.p_flags & PF_W);
+        const bool writable = segment.p_flags & PF_W;
+        memory.add({.start = start, .end = end, .writable = writable, .changeable = writable});
         trace.mapped(start, end, page_down(segment.p_offset), name);
     }
     return {};
@@ -184,6 +185,7 @@ LoadError load_program(int descriptor, const std::string& name, std::uint64_t pr
             image.header.e_phoff < segment.p_offset + segment.p_filesz)
             out.program_headers =
                 image.bias + segment.p_vaddr + image.header.e_phoff - segment.p_offset;
+        if (segment.p_type == PT_GNU_STACK) out.executable_stack = segment.p_flags & PF_X;
         if (segment.p_type != PT_INTERP || segment.p_filesz > 4096) continue;
         interpreter.resize(segment.p_filesz);
         if (!file.read_at(segment.p_offset, interpreter.data(), interpreter.size()))

@@ -16,8 +16,10 @@ struct LoadedProgram {
     std::uint64_t header_count = 0;
     std::uint64_t interpreter_base = 0;
     std::uint64_t break_start = 0;  // end of the program's data
-    std::string name;               // as execve(2) was given it: perhaps a script's
-    std::string executable;         // the file, absolute and without symbolic links
+    std::uint64_t stack_start = 0, stack_end = 0;
+    bool executable_stack = false;
+    std::string name;        // as execve(2) was given it: perhaps a script's
+    std::string executable;  // the file, absolute and without symbolic links
 };
 
 struct LoadError {

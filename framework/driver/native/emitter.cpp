@@ -97,17 +97,29 @@ void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
 // has just fetched the line and runs on into this one, aside.
 void Emitter::emit_entry(const PlannedBlock& block, Block& record) {
     record.entry = record.entry_fetched = hot_.address;
+    if (block.checked) emit_check(block);
     if (!(spec_.captures & trace::kCaptureFetches)) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     if (!block.previous_fetched) {
         emit_fetch_check(hot_, block.first, block.first, flags_live);
-        record.entry_fetched = hot_.address;
+        if (!block.checked) record.entry_fetched = hot_.address;
         return;
     }
     const std::uint64_t body = hot_.address;
     record.entry = cold_.address;
     emit_fetch_check(cold_, block.first, block.first, flags_live);
     cold_.jump(body);
+}
+
+// To the driver, which comes back if the code is still what it was.
+void Emitter::emit_check(const PlannedBlock& block) {
+    Exit exit;
+    exit.kind = ExitKind::kCheck;
+    exit.block = block_index_;
+    exit.target = block.pc;
+    emit_exit_id(hot_, add_exit(exit));
+    hot_.jump(cache_.exit_thunk());
+    output_->exits.back().stub = hot_.address;
 }
 
 void Emitter::emit_items(const PlannedBlock& block, unsigned position) {
@@ -146,21 +158,26 @@ void Emitter::emit_count(const Item& item) {
 }
 
 void Emitter::emit_special(const Item& item) {
-    scratch_.give_back_all();
-    Exit exit;
-    exit.kind = ExitKind::kSpecial;
-    exit.block = block_index_;
-    exit.target = plan_.instructions[item.instr].pc;
-    exit.site = next_site_;  // of its first reference
-    exit.special = numbers_.special + static_cast<std::uint32_t>(output_->specials.size());
-    output_->specials.push_back(plan_.instructions[item.instr]);
+    const std::uint32_t first_site = next_site_;
     const Form& form = *plan_.instructions[item.instr].form;
     const bool bit_string = form.special == Special::kBitString;
     for (unsigned r = 0; r < form.reference_count; ++r)
         new_site(item.instr, bit_string ? 1 : form.references[r].bytes, form.references[r].kind, r);
     if (form.trace_flags & TRACE_INSTR_VARIABLE) new_site(item.instr, 0, TRACE_SITE_COUNT, 0);
-    const std::uint32_t id = add_exit(exit);
-    emit_exit_id(hot_, id);
+    emit_driver_part(plan_.instructions[item.instr], first_site);
+}
+
+// Leaves to the driver, which does its part of the instruction, and goes on behind.
+void Emitter::emit_driver_part(const Instruction& instruction, std::uint32_t first_site) {
+    scratch_.give_back_all();
+    Exit exit;
+    exit.kind = ExitKind::kSpecial;
+    exit.block = block_index_;
+    exit.target = instruction.pc;
+    exit.site = first_site;
+    exit.special = numbers_.special + static_cast<std::uint32_t>(output_->specials.size());
+    output_->specials.push_back(instruction);
+    emit_exit_id(hot_, add_exit(exit));
     hot_.jump(cache_.exit_thunk());
     output_->exits.back().stub = hot_.address;
 }
@@ -169,6 +186,12 @@ void Emitter::emit_special(const Item& item) {
 
 void Emitter::emit_instruction(const Instruction& instruction, unsigned position) {
     scratch_.make_way(instruction);
+    if (spec_.cpu_level != trace::CpuLevel::kHost) {
+        if (instruction.form->processor_use == ProcessorUse::kIdentify)
+            return emit_driver_part(instruction, next_site_);
+        if (instruction.form->processor_use == ProcessorUse::kSaveState)
+            return emit_state_copy(instruction, position);
+    }
     emit_copy(instruction, position);
     if (instruction.form->sets_fs_base) {
         const std::uint8_t modrm = instruction.bytes[instruction.form->modrm_offset];

@@ -47,6 +47,7 @@ class Emitter {
     void emit_block(unsigned index);
     void emit_landing(const PlannedBlock& block, Block& record);
     void emit_entry(const PlannedBlock& block, Block& record);
+    void emit_check(const PlannedBlock& block);
     void emit_items(const PlannedBlock& block, unsigned position);
     void emit_instruction(const Instruction& instruction, unsigned position);
     void emit_copy(const Instruction& instruction, unsigned position);
@@ -73,6 +74,8 @@ class Emitter {
     void emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_special(const Item& item);
+    void emit_driver_part(const Instruction& instruction, std::uint32_t first_site);
+    void emit_state_copy(const Instruction& instruction, unsigned position);
     void emit_data(const Item& item);
     void emit_constant_reference(Operands& operands);
     void emit_branch_if_new(const Operands& operands);

@@ -75,6 +75,13 @@ assay_exit:
         pushfq
         popq %gs:RFLAGS
         cld
+        # With AC the driver's unaligned accesses would fault. Programs set it to find out what
+        # processor they run on.
+        testl $0x40000, %gs:RFLAGS
+        jz 1f
+        pushq $0x202
+        popfq
+1:
         mov %gs:VECTOR_MASK, %eax
         xor %edx, %edx
         xsaveopt64 %gs:VECTOR_STATE

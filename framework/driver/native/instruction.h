@@ -92,6 +92,13 @@ enum class Special : std::uint8_t {
     kTranslate,  // xlat
 };
 
+// Instructions that tell of the processor, or whose effect depends on what it told.
+enum class ProcessorUse : std::uint8_t {
+    kNone,
+    kIdentify,   // cpuid, xgetbv
+    kSaveState,  // xsave, xsavec, xsaveopt, xrstor: the components that edx:eax names
+};
+
 struct Form {
     std::uint8_t length = 0;  // of the whole instruction
     std::uint8_t opcode_offset = 0;
@@ -103,6 +110,7 @@ struct Form {
     std::uint8_t imm_bytes = 0;
     Flow flow = Flow::kNone;
     Special special = Special::kNone;
+    ProcessorUse processor_use = ProcessorUse::kNone;
     std::uint8_t trace_flags = 0;  // TRACE_INSTR_*
     std::uint8_t reference_count = 0;
     std::uint16_t opcode = 0;  // TRACE_OPCODE

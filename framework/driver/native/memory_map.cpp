@@ -4,9 +4,9 @@
 
 namespace assay::native {
 
-void MemoryMap::add(std::uint64_t start, std::uint64_t end, bool writable) {
-    remove(start, end);
-    regions_.push_back(Region{start, end, writable});
+void MemoryMap::add(const Region& region) {
+    remove(region.start, region.end);
+    regions_.push_back(region);
 }
 
 bool MemoryMap::remove(std::uint64_t start, std::uint64_t end) {
@@ -18,14 +18,24 @@ bool MemoryMap::remove(std::uint64_t start, std::uint64_t end) {
             continue;
         }
         found = true;
-        if (region.start < start) kept.push_back(Region{region.start, start, region.writable});
-        if (end < region.end) kept.push_back(Region{end, region.end, region.writable});
+        Region part = region;
+        part.end = start;
+        if (region.start < start) kept.push_back(part);
+        part.start = end;
+        part.end = region.end;
+        if (end < region.end) kept.push_back(part);
     }
     if (found) {
         regions_.swap(kept);
         last_ = Region{};
     }
     return found;
+}
+
+bool MemoryMap::overlaps(std::uint64_t start, std::uint64_t end) const {
+    return std::any_of(regions_.begin(), regions_.end(), [=](const Region& region) {
+        return region.start < end && start < region.end;
+    });
 }
 
 const Region* MemoryMap::find(std::uint64_t pc) const {
@@ -41,10 +51,13 @@ const Region* MemoryMap::find(std::uint64_t pc) const {
 
 std::span<const std::uint8_t> MemoryMap::code_at(std::uint64_t pc) const {
     const Region* region = find(pc);
-    if (region == nullptr) return {};
+    if (region == nullptr || !region->executable) return {};
     constexpr std::uint64_t kLongest = 15;
     std::uint64_t available = std::min(kLongest, region->end - pc);
-    if (available < kLongest && find(region->end) != nullptr) available = kLongest;
+    if (available < kLongest) {
+        const Region* next = find(region->end);
+        if (next != nullptr && next->executable) available = kLongest;
+    }
     return {reinterpret_cast<const std::uint8_t*>(pc), available};
 }
 

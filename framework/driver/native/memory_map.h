@@ -10,16 +10,24 @@ namespace assay::native {
 
 struct Region {
     std::uint64_t start = 0, end = 0;
+    bool executable = true;  // or it was, and may have translations still
     bool writable = false;
+    // Its contents may be others than when it was translated: it is or was writable, or belongs
+    // to no file.
+    bool changeable = false;
+    bool shared = false;  // other mappings, perhaps writable ones, may show the same memory
 };
 
 class MemoryMap {
   public:
-    void add(std::uint64_t start, std::uint64_t end, bool writable);
-    // Removes what is executable there; true if there was anything.
+    // Takes the place of what is known there.
+    void add(const Region& region);
+    // Removes what is known there; true if there was anything.
     bool remove(std::uint64_t start, std::uint64_t end);
     // The region that contains `pc`, or nullptr.
     const Region* find(std::uint64_t pc) const;
+    // True if anything is known in [start, end).
+    bool overlaps(std::uint64_t start, std::uint64_t end) const;
     // The readable bytes from `pc` on; empty if it is not executable.
     std::span<const std::uint8_t> code_at(std::uint64_t pc) const;
 

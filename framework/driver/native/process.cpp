@@ -1,5 +1,8 @@
 #include "framework/driver/native/process.h"
 
+#include "framework/driver/native/address_space.h"
+#include "framework/driver/native/cpu_levels.h"
+
 #include <cpuid.h>
 #include <elf.h>
 #include <sys/auxv.h>
@@ -19,9 +22,7 @@ namespace {
 // has enabled.
 std::uint64_t enabled_vector_components() {
     constexpr std::uint64_t kWanted = 0xe7;
-    unsigned low = 0, high = 0;
-    asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return low & kWanted;
+    return processor_xcr0() & kWanted;
 }
 
 bool has_xsave_and_fsgsbase() {
@@ -40,7 +41,7 @@ void note_vdso(MemoryMap& memory, TraceTables& trace) {
     for (unsigned i = 0; i < header.e_phnum; ++i) {
         if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X)) continue;
         const std::uint64_t end = (base + segments[i].p_memsz + 4095) & ~4095ULL;
-        memory.add(base, end, false);
+        memory.add({.start = base, .end = end});
         trace.mapped(base, end, 0, "[vdso]");
     }
 }
@@ -56,7 +57,9 @@ bool Process::initialise(const trace::Launch& launch) {
         return false;
     }
     vector_components_ = enabled_vector_components();
-    if (!cache.reserve() || !trace.attach(launch)) return false;
+    if (!trace.attach(launch)) return false;
+    begin_arena();
+    if (!cache.reserve()) return false;
     Thread* first = idle_thread();
     if (first == nullptr) return false;
     cache.initialise(*first->context, trace.spec());
@@ -70,14 +73,24 @@ bool Process::initialise(const trace::Launch& launch) {
 
 void Process::load(const trace::Launch& launch, const std::vector<std::string>& argv,
                    char** environment) {
+    Thread& thread = *running_.front();
+    const trace::CpuLevel level = trace.spec().cpu_level;
+    const std::string missing = missing_for(level, processor_cpuid, processor_xcr0());
+    if (!missing.empty())
+        thread.refuse("--cpu=" + std::string(name_of(level)) + ": this processor lacks " + missing +
+                      "; use a lower level");
     const LoadError error =
         load_program(launch.program_fd, launch.name, cache.open_window(), memory, trace, program);
-    Thread& thread = *running_.front();
     if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
     note_vdso(memory, trace);
     break_end = program.break_start;
-    const std::uint64_t stack = build_stack(program, argv, environment);
+    const std::uint64_t stack = build_stack(program, level, argv, environment);
     if (stack == 0) thread.refuse("no memory for the program's stack");
+    if (program.executable_stack)
+        memory.add({.start = program.stack_start,
+                    .end = program.stack_end,
+                    .writable = true,
+                    .changeable = true});
     Context& context = *thread.context;
     context.gpr[RSP] = stack;
     context.rflags = 0x202;

@@ -1,6 +1,7 @@
 // The profiled process: what its threads share.
 #pragma once
 
+#include "framework/driver/native/code_watch.h"
 #include "framework/driver/native/driver_lock.h"
 #include "framework/driver/native/elf_loader.h"
 #include "framework/driver/native/signal_actions.h"
@@ -16,7 +17,7 @@ namespace assay::native {
 
 class Process {
   public:
-    Process() : translator(memory, cache, trace) {}
+    Process() : watch(memory), translator(memory, watch, cache, trace) {}
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
 
@@ -29,7 +30,7 @@ class Process {
     // Runs the first thread.
     [[noreturn]] void run();
 
-    // Forgets translations of code in [start, end), which has changed.
+    // Forgets translations of code in [start, end), which has changed or is not there any more.
     void code_changed(std::uint64_t start, std::uint64_t end) { translator.invalidate(start, end); }
     // Waits, without the lock, until no thread runs in translations of before the last flush.
     void wait_for_old_translations();
@@ -53,6 +54,7 @@ class Process {
     DriverLock lock;
     TraceTables trace;
     MemoryMap memory;
+    CodeWatch watch;
     CodeCache cache;
     Translator translator;
     SignalActions actions;
@@ -67,7 +69,7 @@ class Process {
 };
 
 // Builds the initial stack as the kernel does; returns its pointer, or 0 (initial_stack.cpp).
-std::uint64_t build_stack(const LoadedProgram& program, const std::vector<std::string>& argv,
-                          char** environment);
+std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
+                          const std::vector<std::string>& argv, char** environment);
 
 }  // namespace assay::native

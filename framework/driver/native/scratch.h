@@ -43,6 +43,11 @@ class Scratch {
         return reg;
     }
     std::uint8_t cached_cursor() const { return cursor_; }
+    // Borrows this one, which is not yet.
+    void take(unsigned reg, unsigned position) {
+        borrow(reg, position);
+        free_ |= bit(reg);
+    }
     // True if the register's present value is worthless to the target.
     bool is_free(unsigned reg) const { return free_ & bit(reg); }
 

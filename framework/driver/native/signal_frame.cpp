@@ -71,9 +71,9 @@ void fill(Frame& frame, const Context& context, const PendingSignal& signal, std
 
 // The vector registers, as XSAVE with the words that tell programs how large it is.
 bool write_vectors(const Context& context, std::uint64_t to) {
-    const std::uint32_t bytes = vector_bytes(context.vector_mask);
-    const std::uint32_t software[12] = {kMagic1, bytes + 4,
-                                        static_cast<std::uint32_t>(context.vector_mask), 0, bytes};
+    const std::uint32_t bytes = vector_bytes(context.frame_components);
+    const std::uint32_t software[12] = {
+        kMagic1, bytes + 4, static_cast<std::uint32_t>(context.frame_components), 0, bytes};
     return write_target(to, context.vector_state, bytes) &&
            write_target(to + kSoftwareBytes, software, sizeof software) &&
            write_target(to + bytes, &kMagic2, sizeof kMagic2);
@@ -81,7 +81,7 @@ bool write_vectors(const Context& context, std::uint64_t to) {
 
 // A handler may have put a smaller frame there: one without the words has only the legacy part.
 bool read_vectors(Context& context, std::uint64_t from) {
-    const std::uint32_t bytes = vector_bytes(context.vector_mask);
+    const std::uint32_t bytes = vector_bytes(context.frame_components);
     std::uint32_t magic = 0;
     if (!read_target(from + kSoftwareBytes, &magic, sizeof magic)) return false;
     const bool extended = magic == kMagic1;
@@ -90,7 +90,7 @@ bool read_vectors(Context& context, std::uint64_t from) {
     constexpr std::uint64_t kLegacyComponents = 3;
     std::uint64_t header[8] = {kLegacyComponents};
     if (extended) std::memcpy(header, context.vector_state + kLegacyBytes, sizeof *header);
-    header[0] &= context.vector_mask;
+    header[0] &= context.frame_components;
     std::memcpy(context.vector_state + kLegacyBytes, header, sizeof header);
     // Reserved bits of MXCSR would fault in xrstor (SDM volume 1, 10.2.3).
     std::uint32_t mxcsr = 0;
@@ -101,7 +101,7 @@ bool read_vectors(Context& context, std::uint64_t from) {
 }
 
 void reset_vectors(Context& context) {
-    std::memset(context.vector_state, 0, vector_bytes(context.vector_mask));
+    std::memset(context.vector_state, 0, vector_bytes(context.frame_components));
     std::memcpy(context.vector_state + kMxcsr, &kInitialMxcsr, sizeof kInitialMxcsr);
 }
 
@@ -120,7 +120,7 @@ bool push_signal_frame(Context& context, const KernelAction& action, const Pendi
     const bool on_stack = is_on(stack, context.gpr[RSP]);
     if (action.flags & SA_ONSTACK && !(stack.ss_flags & SS_DISABLE) && !on_stack)
         sp = reinterpret_cast<std::uint64_t>(stack.ss_sp) + stack.ss_size;
-    const std::uint64_t vectors = (sp - vector_bytes(context.vector_mask) - 4) & ~63ULL;
+    const std::uint64_t vectors = (sp - vector_bytes(context.frame_components) - 4) & ~63ULL;
     sp = ((vectors - sizeof(Frame)) & ~15ULL) - 8;
 
     Frame frame{};

@@ -7,8 +7,10 @@
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 
@@ -130,13 +132,23 @@ void Signals::on_fault(int number, const siginfo_t* info, ucontext_t* interrupte
     const std::uint64_t host_pc = pc_of(interrupted);
     const bool stepped = info->si_code == TRAP_TRACE || after_string_ != 0;
     if (number == SIGTRAP && stepping_ && stepped) return on_step(interrupted);
-    if (is_between(host_pc, reinterpret_cast<const void*>(&assay_copy), assay_copy_end))
-        return set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_copy_end));
-    if (thread_.process.cache.contains(host_pc) &&
-        (continue_in_next_buffer(info, interrupted) || note_fault(number, info, interrupted)))
+    const bool copying =
+        is_between(host_pc, reinterpret_cast<const void*>(&assay_copy), assay_copy_end);
+    const bool translated = thread_.process.cache.contains(host_pc);
+    if (translated && continue_in_next_buffer(info, interrupted)) return;
+    if (number == SIGSEGV && info->si_code == SEGV_ACCERR && (translated || copying) &&
+        let_write(info, interrupted))
         return;
-    thread_.refuse("internal error: signal " + std::to_string(number) +
-                   " in the driver itself, target pc " + std::to_string(thread_.context->pc));
+    if (copying) return set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_copy_end));
+    if (translated && note_fault(number, info, interrupted)) return;
+    std::array<char, 160> text{};
+    std::snprintf(text.data(), text.size(),
+                  "internal error: signal %d in the driver itself, at 0x%llx for address 0x%llx, "
+                  "target pc 0x%llx",
+                  number, static_cast<unsigned long long>(host_pc),
+                  static_cast<unsigned long long>(reinterpret_cast<std::uint64_t>(info->si_addr)),
+                  static_cast<unsigned long long>(thread_.context->pc));
+    thread_.refuse(text.data());
 }
 
 // The store that began a record ran into the end of the buffer: mov [register], reg or constant.
@@ -157,10 +169,54 @@ bool Signals::continue_in_next_buffer(const siginfo_t* info, ucontext_t* interru
     return true;
 }
 
+// The program writes to a page whose code has been translated. If the instruction's own code is
+// there, what it writes may be next to be executed: it runs by itself then.
+bool Signals::let_write(const siginfo_t* info, ucontext_t* interrupted) {
+    Process& process = thread_.process;
+    const auto address = reinterpret_cast<std::uint64_t>(info->si_addr);
+    const std::uint64_t host_pc = pc_of(interrupted);
+    const bool translated = process.cache.contains(host_pc);
+    // A copy is the driver's, which holds the lock.
+    std::unique_lock guard(process.lock, std::defer_lock);
+    if (translated) guard.lock();
+    const std::uint64_t page = address & ~(CodeWatch::kPage - 1);
+    const RecoveryPoint* point = process.cache.point_at(host_pc);
+    const bool own = point != nullptr && process.cache.reaches_into(host_pc, page);
+    if (!process.watch.let_write(address)) return false;
+    process.code_changed(page, page + CodeWatch::kPage);
+    if (!own) return true;
+    leave_before(*point, host_pc, false, interrupted);
+    thread_.run_next_alone();
+    return true;
+}
+
+// Translated code is left before or, as for what the processor reports, behind the instruction
+// whose translation has been reached.
+void Signals::leave_before(const RecoveryPoint& point, std::uint64_t host_pc, bool executed,
+                           ucontext_t* interrupted) {
+    Process& process = thread_.process;
+    Context& context = *thread_.context;
+    auto& gregs = interrupted->uc_mcontext.gregs;
+    if (point.cursor != kNoGpr)
+        thread_.trace.set_cursor(static_cast<std::uint64_t>(gregs[kGregs[point.cursor]]));
+    for (unsigned reg = 0; reg < 16; ++reg)
+        if (point.saved & bit(reg)) gregs[kGregs[reg]] = static_cast<greg_t>(context.gpr[reg]);
+    // The push of the return address found no stack.
+    if (point.rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
+    const std::uint32_t count = point.executed - (executed ? 0U : 1U);
+    const std::uint32_t block = process.cache.block_id(host_pc, point.block);
+    if (count != process.trace.block(block).instr_count || !point.counted)
+        process.trace.partial(block, count, point.counted);
+    context.pc = point.pc;
+    context.exit_id = kInterrupted;
+    // The way out that translated code itself takes: it puts the registers into the context.
+    set_pc(interrupted, context.exit_glue);
+    set_trap_flag(interrupted, false);
+}
+
 bool Signals::note_fault(int number, const siginfo_t* info, ucontext_t* interrupted) {
     Process& process = thread_.process;
     const std::lock_guard guard(process.lock);
-    auto& gregs = interrupted->uc_mcontext.gregs;
     std::uint64_t host_pc = pc_of(interrupted);
     const std::uint64_t step_buffer = process.cache.step_buffer(thread_.slot());
     if (after_string_ != 0 && host_pc == step_buffer) host_pc = after_string_ - 1;
@@ -169,32 +225,19 @@ bool Signals::note_fault(int number, const siginfo_t* info, ucontext_t* interrup
     const unsigned behind = number == SIGTRAP ? 1 : 0;
     const RecoveryPoint* point = process.cache.point_at(host_pc - behind);
     if (point == nullptr) return false;
-    Context& context = *thread_.context;
-    if (point->cursor != kNoGpr)
-        thread_.trace.set_cursor(static_cast<std::uint64_t>(gregs[kGregs[point->cursor]]));
-    for (unsigned reg = 0; reg < 16; ++reg)
-        if (point->saved & bit(reg)) gregs[kGregs[reg]] = static_cast<greg_t>(context.gpr[reg]);
-    // The push of the return address found no stack.
-    if (point->rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
     // Behind a signal that waits, the instruction will be executed again.
     const bool again = pending_ != 0;
-    const std::uint32_t executed = point->executed - (again ? 1U : 0U);
-    const std::uint32_t block = process.cache.block_id(host_pc - behind, point->block);
-    if (executed != process.trace.block(block).instr_count || !point->counted)
-        process.trace.partial(block, executed, point->counted);
-    context.pc = point->pc + (again ? 0 : behind);
-    context.exit_id = kInterrupted;
+    leave_before(*point, host_pc - behind, !again, interrupted);
     if (!again) {
+        thread_.context->pc += behind;
         note(number, info);
         signal_.fault = true;
+        const auto& gregs = interrupted->uc_mcontext.gregs;
         signal_.error = static_cast<std::uint64_t>(gregs[REG_ERR]);
         signal_.trap = static_cast<std::uint64_t>(gregs[REG_TRAPNO]);
-        if (number == SIGFPE || number == SIGILL || number == SIGTRAP)
-            signal_.info.si_addr = reinterpret_cast<void*>(context.pc);
+        if (number == SIGFPE || number == SIGILL)
+            signal_.info.si_addr = reinterpret_cast<void*>(thread_.context->pc);
     }
-    // The way out that translated code itself takes: it puts the registers into the context.
-    set_pc(interrupted, context.exit_glue);
-    set_trap_flag(interrupted, false);
     set_mask_of(interrupted, kAllSignals);
     return true;
 }
@@ -293,8 +336,8 @@ void Signals::raise_fault(int number, int code, std::uint64_t address) {
     if (pending_) return;  // the other one first: the fault happens again
     note(number, &info);
     signal_.fault = true;
-    signal_.error = number == SIGSEGV ? 0x14 : 0;  // an instruction fetch from user mode
-    signal_.trap = number == SIGSEGV ? 14 : 6;
+    signal_.error = number == SIGILL ? 0 : 0x14;  // an instruction fetch from user mode
+    signal_.trap = number == SIGILL ? 6 : 14;
 }
 
 void Signals::block_all() {

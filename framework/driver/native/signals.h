@@ -17,6 +17,8 @@
 
 namespace assay::native {
 
+struct RecoveryPoint;
+
 class Signals {
   public:
     explicit Signals(Thread& thread) : thread_(thread) {}
@@ -66,7 +68,10 @@ class Signals {
     void on_step(ucontext_t* interrupted);
     void requeue(int number, siginfo_t* info, ucontext_t* interrupted) const;
     bool continue_in_next_buffer(const siginfo_t* info, ucontext_t* interrupted);
+    bool let_write(const siginfo_t* info, ucontext_t* interrupted);
     bool note_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
+    void leave_before(const RecoveryPoint& point, std::uint64_t host_pc, bool executed,
+                      ucontext_t* interrupted);
     void note(int number, const siginfo_t* info);
     void step_from(ucontext_t* interrupted);
     bool leave_at_entry(ucontext_t* interrupted);

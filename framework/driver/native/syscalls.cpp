@@ -1,16 +1,16 @@
 // The target's system calls: most go to the kernel as they are; those that concern what the
 // driver keeps itself (memory that is executable, the program break, signals, fs, new processes)
 // are emulated or watched.
+#include "framework/driver/native/syscalls.h"
+
 #include "framework/driver/native/clone.h"
 #include "framework/driver/native/execute.h"
 #include "framework/driver/native/own_descriptors.h"
-#include "framework/driver/native/process.h"
 #include "framework/driver/native/target_memory.h"
 
 #include <asm/prctl.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <array>
@@ -20,131 +20,33 @@
 #include <cstring>
 
 namespace assay::native {
-namespace {
 
-constexpr std::uint64_t kPage = 4096;
-std::uint64_t page_up(std::uint64_t value) {
-    return (value + kPage - 1) & ~(kPage - 1);
-}
-
-struct Call {
-    Thread& thread;
-    long number;
-    std::array<long, 6> arguments;
-
-    Process& process() const { return thread.process; }
-    std::uint64_t unsigned_argument(unsigned i) const {
-        return static_cast<std::uint64_t>(arguments[i]);
-    }
-    template <typename T>
-    T* pointer(unsigned i) const {
-        return reinterpret_cast<T*>(arguments[i]);
-    }
-};
-
-// Other threads use the driver meanwhile, and a signal ends it.
 long pass_on(const Call& call) {
-    call.process().lock.unlock();
-    const long result = assay_interruptible_syscall(call.thread.signals.pending_flag(), call.number,
-                                                    call.arguments.data());
-    call.process().lock.lock();
+    Process& process = call.process();
+    process.lock.unlock();
+    long result = assay_interruptible_syscall(call.thread.signals.pending_flag(), call.number,
+                                              call.arguments.data());
+    process.lock.lock();
+    if (result != -EFAULT || process.watch.empty()) return result;
+    // Perhaps because of the driver's protection of code.
+    const std::vector<std::uint64_t> pages = process.watch.let_write_everywhere();
+    for (const std::uint64_t page : pages)
+        process.code_changed(page * CodeWatch::kPage, (page + 1) * CodeWatch::kPage);
+    if (pages.empty()) return result;
+    process.lock.unlock();
+    result = assay_interruptible_syscall(call.thread.signals.pending_flag(), call.number,
+                                         call.arguments.data());
+    process.lock.lock();
     return result;
 }
 
-// For calls that change what the driver keeps account of: the account and the kernel agree for
-// whoever holds the lock. They do not wait for anything.
 long pass_on_locked(const Call& call) {
     const auto& a = call.arguments;
     const long result = syscall(call.number, a[0], a[1], a[2], a[3], a[4], a[5]);
     return result == -1 ? -errno : result;
 }
 
-bool is_error(long result) {
-    return static_cast<unsigned long>(result) > -4096UL;
-}
-
-// --- Memory.
-
-// The kernel's break belongs to the driver; the target's follows its program.
-long do_break(const Call& call) {
-    Process& process = call.process();
-    const std::uint64_t wanted = call.unsigned_argument(0);
-    const std::uint64_t mapped = page_up(process.break_end);
-    if (wanted < process.program.break_start) return static_cast<long>(process.break_end);
-    if (page_up(wanted) > mapped) {
-        void* got =
-            mmap(reinterpret_cast<void*>(mapped), page_up(wanted) - mapped, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-        if (got != reinterpret_cast<void*>(mapped)) {
-            if (got != MAP_FAILED) munmap(got, page_up(wanted) - mapped);
-            return static_cast<long>(process.break_end);
-        }
-    } else if (page_up(wanted) < mapped) {
-        munmap(reinterpret_cast<void*>(page_up(wanted)), mapped - page_up(wanted));
-    }
-    process.break_end = wanted;
-    return static_cast<long>(wanted);
-}
-
-void forget_executable(Process& process, std::uint64_t start, std::uint64_t end) {
-    if (!process.memory.remove(start, end)) return;
-    process.trace.unmapped(start, end);
-    process.code_changed(start, end);
-}
-
-void note_executable(const Call& call, std::uint64_t start, std::uint64_t end, int fd,
-                     std::uint64_t offset, bool writable) {
-    call.process().memory.add(start, end, writable);
-    if (fd < 0) return;
-    std::array<char, 64> link{};
-    std::array<char, 4096> path{};
-    std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
-    const ssize_t length = readlink(link.data(), path.data(), path.size() - 1);
-    if (length > 0)
-        call.process().trace.mapped(
-            start, end, offset, std::string_view(path.data(), static_cast<std::size_t>(length)));
-}
-
-long do_map(const Call& call) {
-    const long result = pass_on_locked(call);
-    if (is_error(result)) return result;
-    const auto start = static_cast<std::uint64_t>(result);
-    const std::uint64_t end = start + page_up(call.unsigned_argument(1));
-    forget_executable(call.process(), start, end);
-    if (call.arguments[2] & PROT_EXEC) {
-        const bool anonymous = call.arguments[3] & MAP_ANONYMOUS;
-        note_executable(call, start, end, anonymous ? -1 : static_cast<int>(call.arguments[4]),
-                        call.unsigned_argument(5), call.arguments[2] & PROT_WRITE);
-    }
-    return result;
-}
-
-long do_unmap(const Call& call) {
-    const long result = pass_on_locked(call);
-    if (!is_error(result))
-        forget_executable(call.process(), call.unsigned_argument(0),
-                          call.unsigned_argument(0) + page_up(call.unsigned_argument(1)));
-    return result;
-}
-
-long do_protect(const Call& call) {
-    const long result = pass_on_locked(call);
-    if (is_error(result)) return result;
-    const std::uint64_t start = call.unsigned_argument(0);
-    const std::uint64_t end = start + page_up(call.unsigned_argument(1));
-    if (call.process().memory.remove(start, end)) call.process().code_changed(start, end);
-    if (call.arguments[2] & PROT_EXEC)
-        call.process().memory.add(start, end, call.arguments[2] & PROT_WRITE);
-    return result;
-}
-
-long do_remap(const Call& call) {
-    const long result = pass_on_locked(call);
-    if (!is_error(result))
-        forget_executable(call.process(), call.unsigned_argument(0),
-                          call.unsigned_argument(0) + page_up(call.unsigned_argument(1)));
-    return result;
-}
+namespace {
 
 // --- Files that show the driver instead of the target.
 
@@ -272,9 +174,16 @@ long dispatch(const Call& call) {
         case SYS_munmap:
             return do_unmap(call);
         case SYS_mprotect:
+        case SYS_pkey_mprotect:
             return do_protect(call);
         case SYS_mremap:
             return do_remap(call);
+        case SYS_madvise:
+            return do_advise(call);
+        case SYS_shmat:
+            return do_attach(call);
+        case SYS_shmdt:
+            return do_detach(call);
         case SYS_arch_prctl:
             return do_arch_prctl(call);
         case SYS_rseq:

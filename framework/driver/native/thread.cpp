@@ -1,6 +1,9 @@
 #include "framework/driver/native/thread.h"
 
+#include "framework/driver/native/address_space.h"
+#include "framework/driver/native/cpu_levels.h"
 #include "framework/driver/native/process.h"
+#include "framework/driver/native/target_memory.h"
 
 #include <asm/prctl.h>
 #include <immintrin.h>
@@ -15,6 +18,12 @@ namespace {
 
 constexpr std::size_t kHandlerStackBytes = 128 * 1024, kThreadStackBytes = 256 * 1024;
 
+bool is_mapped(std::uint64_t address) {
+    constexpr std::uint64_t kPage = CodeWatch::kPage;
+    unsigned char resident = 0;
+    return mincore(reinterpret_cast<void*>(address & ~(kPage - 1)), kPage, &resident) == 0;
+}
+
 std::string hexadecimal(std::uint64_t value) {
     char text[24];
     std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
@@ -26,12 +35,13 @@ std::string hexadecimal(std::uint64_t value) {
 bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
     slot_ = slot;
     context = trace.map(process.trace, slot, buffers);
-    void* stacks = mmap(nullptr, kHandlerStackBytes + kThreadStackBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (context == nullptr || stacks == MAP_FAILED) return false;
-    stacks_ = static_cast<unsigned char*>(stacks);
+    stacks_ = reserve_outside_arena(kHandlerStackBytes + kThreadStackBytes);
+    if (context == nullptr || stacks_ == nullptr ||
+        mprotect(stacks_, kHandlerStackBytes + kThreadStackBytes, PROT_READ | PROT_WRITE) != 0)
+        return false;
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
     context->vector_mask = process.vector_components();
+    context->frame_components = context->vector_mask & level_xcr0(process.trace.spec().cpu_level);
     context->thread = this;
     return true;
 }
@@ -112,36 +122,56 @@ void Thread::run() {
     process.lock.unlock();
 }
 
-// Runs translated code from context->entry until it needs more than the recording of references.
+// Runs translated code from context->entry until it needs more than a look by the driver.
 void Thread::enter() {
     running_.store(process.cache.generation(), std::memory_order_release);
-    process.lock.unlock();
-    for (;;) {
+    do {
+        process.lock.unlock();
         signals.entering();
         assay_enter(context);
         signals.left();
         process.lock.lock();
-        if (!leaves_for_special()) break;
-        handle_special();
-    }
+    } while (handle_inside());
     running_.store(0, std::memory_order_release);
 }
 
-bool Thread::leaves_for_special() const {
+// True if translated code goes on where it left, whatever has become of the translation meanwhile.
+bool Thread::handle_inside() {
     const auto id = static_cast<std::uint32_t>(context->exit_id);
-    return id >= kFirstExit && process.cache.exit(id).kind == ExitKind::kSpecial;
+    if (id < kFirstExit) return false;
+    const Exit exit = process.cache.exit(id);
+    context->entry = exit.stub;
+    if (exit.kind == ExitKind::kSpecial) {
+        record_at(exit, id);
+        return true;
+    }
+    if (exit.kind != ExitKind::kCheck) return false;
+    const Block& block = process.cache.block_of(id);
+    if (is_unchanged(block)) return true;
+    process.code_changed(block.pc, block.end_pc);
+    context->pc = block.pc;
+    context->exit_id = kInterrupted;
+    return false;
 }
 
-// The block goes on behind, whatever has become of the translation meanwhile.
-void Thread::handle_special() {
-    const auto id = static_cast<std::uint32_t>(context->exit_id);
-    const Exit& exit = process.cache.exit(id);
+void Thread::record_at(const Exit& exit, std::uint32_t id) {
     const Instruction instruction = process.cache.special(id);
-    const auto site = static_cast<std::uint32_t>(exit.site);
     context->pc = exit.target;
-    context->entry = exit.stub;
+    if (instruction.form->processor_use == ProcessorUse::kIdentify) identify(*this, instruction);
     process.lock.unlock();
-    record_special(*this, instruction, site);
+    record_special(*this, instruction, static_cast<std::uint32_t>(exit.site));
+    process.lock.lock();
+}
+
+bool Thread::is_unchanged(const Block& block) const {
+    for (std::uint32_t i = 0; i < block.instr_count; ++i) {
+        const trace_instr_t& instr = process.trace.instr(block.first_instr + i);
+        std::uint8_t now[sizeof instr.bytes];
+        if (!read_target(instr.pc, now, instr.length) ||
+            std::memcmp(now, instr.bytes, instr.length) != 0)
+            return false;
+    }
+    return true;
 }
 
 void Thread::handle_exit() {
@@ -159,7 +189,8 @@ void Thread::handle_exit() {
         case ExitKind::kDirect:
             return follow(exit, id);
         case ExitKind::kSpecial:
-            return;  // enter() has seen to it
+        case ExitKind::kCheck:
+            return;  // handle_inside() has seen to it
     }
 }
 
@@ -186,21 +217,36 @@ void Thread::indirect_miss() {
 }
 
 Block* Thread::block_for(std::uint64_t pc, bool by_indirect_branch) {
-    if (Block* block = process.cache.find(pc)) return block;
+    if (Block* block = alone_ ? nullptr : process.cache.find(pc)) return block;
     if (process.trace.tables_full())
         refuse("the program has more code than the trace segment can hold");
     const Region* region = process.memory.find(pc);
-    if (region == nullptr) {
-        signals.raise_fault(SIGSEGV, SEGV_MAPERR, pc);
+    if (region == nullptr || !region->executable) {
+        alone_ = false;
+        signals.raise_fault(SIGSEGV, is_mapped(pc) ? SEGV_ACCERR : SEGV_MAPERR, pc);
         return nullptr;
     }
-    if (region->writable)
-        refuse("code in writable memory at " + hexadecimal(pc) +
-               ": generated code is not supported yet");
-    if (process.translator.must_flush_for(pc)) flush();
-    Block* block = process.translator.translate(pc, by_indirect_branch);
-    if (block == nullptr) signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
+    if (needs_flush(*region, pc)) flush();
+    Block* block = alone_ ? process.translator.translate_alone(pc)
+                          : process.translator.translate(pc, by_indirect_branch);
+    alone_ = false;
+    std::uint8_t byte = 0;
+    if (block == nullptr && read_target(pc, &byte, 1))
+        signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
+    else if (block == nullptr)
+        signals.raise_fault(SIGBUS, BUS_ADRERR, pc);
     return block;
+}
+
+// Generated code need not keep to the psABI's rules for flags: from the first of it on they are
+// kept across calls.
+bool Thread::needs_flush(const Region& region, std::uint64_t pc) {
+    Planner& planner = process.translator.planner();
+    if (region.changeable && !planner.flags_cross_calls()) {
+        planner.set_flags_cross_calls();
+        return true;
+    }
+    return process.translator.must_flush_for(pc);
 }
 
 void Thread::flush() {

@@ -11,6 +11,7 @@
 namespace assay::native {
 
 class Process;
+struct Region;
 
 class Thread {
   public:
@@ -34,6 +35,8 @@ class Thread {
     [[noreturn]] void finish(int exit_status) const;
     // Says to the collector that the process ends in an orderly way.
     void process_ends() const;
+    // The next instruction runs by itself: it changes code in its own page.
+    void run_next_alone() { alone_ = true; }
     // Makes run() return, once the system call that is being executed has been.
     void end() { ended_ = true; }
 
@@ -55,11 +58,13 @@ class Thread {
   private:
     void forget_references();
     void enter();
-    bool leaves_for_special() const;
-    void handle_special();
+    bool handle_inside();
+    void record_at(const Exit& exit, std::uint32_t id);
+    bool is_unchanged(const Block& block) const;
     void handle_exit();
     void follow(const Exit& exit, std::uint32_t id);
     Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
+    bool needs_flush(const Region& region, std::uint64_t pc);
     void flush();
     void indirect_miss();
 
@@ -67,6 +72,7 @@ class Thread {
     pid_t tid_ = 0;
     unsigned char* stacks_ = nullptr;  // of signal handlers, and of the thread
     bool ended_ = false;
+    bool alone_ = false;
     std::atomic<std::uint32_t> running_{0};
     Block* next_ = nullptr;  // known block of context->pc
 };
@@ -78,5 +84,7 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc);
 bool is_own_executable(const char* path);
 // Records the references of an instruction that needs computing (special_references.cpp).
 void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site);
+// Answers cpuid or xgetbv as the level that the specification asks for (identification.cpp).
+void identify(Thread& thread, const Instruction& instruction);
 
 }  // namespace assay::native

@@ -1,5 +1,6 @@
 #include "framework/driver/native/thread_trace.h"
 
+#include "framework/driver/native/address_space.h"
 #include "framework/trace/futex.h"
 
 #include <sys/mman.h>
@@ -21,19 +22,13 @@ bool map_part(int fd, std::uint64_t offset, std::uint64_t bytes, void* where) {
                 fd < 0 ? 0 : static_cast<off_t>(offset)) != MAP_FAILED;
 }
 
-unsigned char* reserve(std::uint64_t bytes) {
-    void* memory =
-        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? nullptr : static_cast<unsigned char*>(memory);
-}
-
 }  // namespace
 
 Context* ThreadTrace::map(TraceTables& tables, std::uint32_t number, std::uint32_t buffers) {
     tables_ = &tables;
     buffers_ = buffers;
-    unsigned char* page = reserve(kContextInPage + kContextSpan);
-    unsigned char* ring = reserve(kBufferStride * buffers);
+    unsigned char* page = reserve_outside_arena(kContextInPage + kContextSpan);
+    unsigned char* ring = reserve_outside_arena(kBufferStride * buffers);
     if (!page || !ring) return nullptr;
     unsigned char* context = page + kContextInPage;
     if (mprotect(page, kContextInPage + kSlotOffset, PROT_READ | PROT_WRITE) != 0) return nullptr;

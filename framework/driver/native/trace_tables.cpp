@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace assay::native {
@@ -149,6 +150,11 @@ void TraceTables::message(std::string_view text) {
 }
 
 void TraceTables::refuse(std::string_view text) {
+    if (detached()) {  // no collector would say it
+        const std::string line = "assay: " + std::string(text) + "\n";
+        [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+        return;
+    }
     log(trace::EventType::kRefused, nullptr, 0, text);
     set_state(trace::DriverState::kRefused);
 }
@@ -188,6 +194,7 @@ std::uint32_t TraceTables::new_slot() {
 
 void TraceTables::publish_slot(trace::ThreadSlot* slot) {
     slots_.push_back(slot);
+    if (detached()) return;
     control_->thread_count.store(static_cast<std::uint32_t>(slots_.size()),
                                  std::memory_order_release);
 }

@@ -30,9 +30,24 @@ bool Translator::must_flush_for(std::uint64_t pc) {
 
 Block* Translator::translate(std::uint64_t pc, bool landing) {
     if (!planner_.plan(pc, landing, plan_)) return nullptr;
+    const Unit unit = emit_new_unit();
+    for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
+        cache_.enter_block(i);
+    for (std::uint32_t i = unit.first_exit; i < unit.first_exit + unit.exit_count; ++i) {
+        if (cache_.exits()[i].kind != ExitKind::kDirect) continue;
+        if (Block* target = cache_.find(cache_.exits()[i].target)) cache_.link(i, *target);
+    }
+    return &cache_.blocks()[unit.first_block];
+}
 
+Block* Translator::translate_alone(std::uint64_t pc) {
+    if (!planner_.plan_alone(pc, plan_)) return nullptr;
+    return &cache_.blocks()[emit_new_unit().first_block];
+}
+
+Unit Translator::emit_new_unit() {
     Unit unit;
-    unit.landing = landing;
+    unit.landing = plan_.landing;
     unit.first_block = static_cast<std::uint32_t>(cache_.blocks().size());
     unit.first_exit = static_cast<std::uint32_t>(cache_.exits().size());
     unit.block_count = static_cast<std::uint32_t>(plan_.blocks.size());
@@ -47,18 +62,13 @@ Block* Translator::translate(std::uint64_t pc, bool landing) {
     for (Block& block : output.blocks) {
         block.unit = unit_index;
         cache_.blocks().push_back(block);
-        cache_.enter_block(static_cast<std::uint32_t>(cache_.blocks().size() - 1));
     }
     for (Exit& exit : output.exits) {
         exit.block += unit.first_block;
         cache_.exits().push_back(exit);
     }
     cache_.units().push_back(unit);
-    for (std::uint32_t i = unit.first_exit; i < unit.first_exit + unit.exit_count; ++i) {
-        if (cache_.exits()[i].kind != ExitKind::kDirect) continue;
-        if (Block* target = cache_.find(cache_.exits()[i].target)) cache_.link(i, *target);
-    }
-    return &cache_.blocks()[unit.first_block];
+    return unit;
 }
 
 // Emits plan_ where the code cache goes on.
@@ -112,7 +122,9 @@ void Translator::translate_again(std::uint32_t unit_index) {
     unit.missed_count =
         static_cast<std::uint32_t>(cache_.often_missed().size()) - unit.first_missed;
     Emitter::Output output;
+    const std::uint32_t exits = unit.exit_count;
     emit(unit, numbers, nullptr, output);
+    if (unit.exit_count != exits) return;
     cache_.replace(unit, output.blocks, output.exits);
 }
 

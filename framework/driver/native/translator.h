@@ -11,11 +11,11 @@ namespace assay::native {
 
 class Translator {
   public:
-    Translator(const MemoryMap& memory, CodeCache& cache, TraceTables& trace)
+    Translator(const MemoryMap& memory, CodeWatch& watch, CodeCache& cache, TraceTables& trace)
         : memory_(memory),
           cache_(cache),
           trace_(trace),
-          planner_(decoder_, memory, cache, trace),
+          planner_(decoder_, memory, watch, cache, trace),
           misses_(trace) {}
 
     // True if the code cache has to be flushed before the code at `pc` is translated.
@@ -23,6 +23,9 @@ class Translator {
     // Translates the code at `pc`, which has no translation yet. Returns its block, or nullptr
     // if there is no valid instruction. `landing`: because an indirect branch went there.
     Block* translate(std::uint64_t pc, bool landing);
+    // Translates one instruction, for this once: CodeCache::find() does not know it, and the code
+    // may change.
+    Block* translate_alone(std::uint64_t pc);
     // Looks at a full buffer: translates units again in which the checks of some references fail
     // so often that they had better have no branch. They may be executing.
     void adapt(std::span<const trace_record_t> buffer);
@@ -37,6 +40,7 @@ class Translator {
     Decoder& decoder() { return decoder_; }
 
   private:
+    Unit emit_new_unit();
     void emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* trace,
               Emitter::Output& output);
     void translate_again(std::uint32_t unit_index);

@@ -1,5 +1,7 @@
 #include "framework/driver/native/unit_plan.h"
 
+#include "framework/driver/native/target_memory.h"
+
 #include <algorithm>
 
 namespace assay::native {
@@ -13,6 +15,20 @@ constexpr std::int64_t kMostBytesOfGroup = 8;
 
 bool ends_block(Flow flow) {
     return flow != Flow::kNone;
+}
+
+// The file behind a mapping may have become shorter.
+bool can_be_read(std::span<const std::uint8_t> code) {
+    std::uint8_t copy[16];
+    return code.empty() ||
+           read_target(reinterpret_cast<std::uint64_t>(code.data()), copy, code.size());
+}
+
+bool writes_memory(const Form& form) {
+    return form.special != Special::kNone ||
+           std::any_of(
+               form.references, form.references + form.reference_count,
+               [](const MemoryReference& reference) { return reference.kind != TRACE_SITE_READ; });
 }
 
 // Where control can go on in the same unit: the not-taken side of a conditional branch, the
@@ -49,17 +65,35 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     while (block.count < limit) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
+        if (is_changeable(pc)) {
+            if (!can_be_read(code)) break;
+            block.checked |= watch(pc, pc + code.size());
+        }
         if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
         if (returns_flags(instruction)) break;
         out.instructions.push_back(instruction);
         ++block.count;
         pc = instruction.next_pc();
         if (ends_block(instruction.form->flow)) break;
+        // It may change what comes next.
+        if (block.checked && writes_memory(*instruction.form)) break;
     }
     if (block.count == 0) return false;
     block.end_pc = pc;
     out.blocks.push_back(block);
     return true;
+}
+
+// Before code is read. True if it has to be compared whenever it is executed.
+bool Planner::watch(std::uint64_t begin, std::uint64_t end) {
+    if (!watches_) return false;
+    const bool first = watch_.begin(begin);
+    return watch_.begin(end - 1) || first;
+}
+
+bool Planner::is_changeable(std::uint64_t pc) const {
+    const Region* region = memory_.find(pc);
+    return region != nullptr && region->changeable;
 }
 
 std::uint64_t Planner::continuation(const UnitPlan& plan, const PlannedBlock& block) const {
@@ -85,11 +119,22 @@ bool Planner::plan(std::uint64_t pc, bool landing, UnitPlan& out) {
         if (!decode_block(next, out, kMaxBlockInstrs)) break;
         out.blocks[from].chained = true;
         const PlannedBlock& before = out.blocks[from];
-        out.blocks.back().previous_fetched = cache_.has_fetched(
-            before.pc, before.end_pc, next, out.instructions[out.blocks.back().first].form->length);
+        out.blocks.back().previous_fetched =
+            !out.blocks.back().checked &&
+            cache_.has_fetched(before.pc, before.end_pc, next,
+                               out.instructions[out.blocks.back().first].form->length);
     }
     analyse(out);
     return true;
+}
+
+bool Planner::plan_alone(std::uint64_t pc, UnitPlan& out) {
+    out.clear();
+    watches_ = false;
+    const bool decoded = decode_block(pc, out, 1);
+    watches_ = true;
+    if (decoded) analyse(out);
+    return decoded;
 }
 
 void Planner::replan(const Unit& unit, UnitPlan& out) {
@@ -114,6 +159,7 @@ bool Planner::reads_flags(std::uint64_t pc, unsigned limit) {
 bool Planner::reads(std::uint16_t pending, std::uint64_t pc, unsigned limit) {
     constexpr unsigned kBranchShare = 4;  // what a branch leaves of the limit to each side
     for (unsigned i = 0; i < limit; ++i) {
+        if (is_changeable(pc)) return true;
         Instruction instruction;
         const auto code = memory_.code_at(pc);
         if (code.empty() || !decoder_.decode(code, pc, instruction)) return false;
@@ -149,6 +195,7 @@ bool Planner::returns_flags(const Instruction& instruction) {
 }
 
 bool Planner::must_keep_flags(std::uint64_t pc) {
+    if (flags_cross_calls()) return false;
     Instruction instruction;
     const auto code = memory_.code_at(pc);
     return !code.empty() && decoder_.decode(code, pc, instruction) && returns_flags(instruction);
@@ -160,6 +207,7 @@ Live Planner::live_after(const Instruction& last, unsigned branches,
                          const std::optional<Live>& continuation) {
     const Live all{kArithmeticFlags, kAllGprs};
     const Live all_but_flags{flags_across_calls(), kAllGprs};
+    if (is_changeable(last.pc)) return all;
     const auto going_on_at = [&](std::uint64_t pc) {
         return continuation ? *continuation : live_at(pc, branches);
     };
@@ -188,6 +236,8 @@ Live Planner::live_after(const Instruction& last, unsigned branches,
 // tells; it follows up to `branches` branches, conditional ones to both sides. The answer for one
 // address stays the same until the code is forgotten, which recovery relies on.
 Live Planner::live_at(std::uint64_t pc, unsigned branches) {
+    // Whatever it reads now, it may read more when it is executed.
+    if (is_changeable(pc)) return {kArithmeticFlags, kAllGprs};
     if (const Live* known = live_.find(pc)) return *known;
     const std::uint64_t start = pc;
     constexpr unsigned kLookAhead = 16;
@@ -235,6 +285,9 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
     }
     const Instruction& last = plan.instructions[block.first + block.count - 1U];
     Live live = live_after(last, kBranches, continuation);
+    // Generated code relies on faults, whose handlers make it go on elsewhere with any register
+    // (implicit null checks of Java).
+    const bool generated = is_changeable(block.pc);
     for (unsigned i = block.first + block.count; i-- > block.first;) {
         const Instruction& instruction = plan.instructions[i];
         const Form& form = *instruction.form;
@@ -242,7 +295,7 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
         live.gprs &= static_cast<GprMask>(~form.kills);
         live = live | Live{form.flags_read, form.reads};
         plan.flags_live[i] = live.flags;
-        plan.gprs_live[i] = live.gprs;
+        plan.gprs_live[i] = generated ? kAllGprs : live.gprs;
     }
 }
 

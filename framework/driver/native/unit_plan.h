@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/driver/native/code_cache.h"
+#include "framework/driver/native/code_watch.h"
 #include "framework/driver/native/decoder.h"
 #include "framework/driver/native/memory_map.h"
 #include "framework/driver/native/trace_tables.h"
@@ -56,6 +57,7 @@ struct PlannedBlock {
     std::uint32_t first_item = 0, item_count = 0;
     bool chained = false;
     bool previous_fetched = false;
+    bool checked = false;  // compares itself with the memory: CodeWatch
 };
 
 struct UnitPlan {
@@ -73,12 +75,15 @@ struct UnitPlan {
 
 class Planner {
   public:
-    Planner(Decoder& decoder, const MemoryMap& memory, CodeCache& cache, const TraceTables& trace)
-        : decoder_(decoder), memory_(memory), cache_(cache), trace_(trace) {}
+    Planner(Decoder& decoder, const MemoryMap& memory, CodeWatch& watch, CodeCache& cache,
+            const TraceTables& trace)
+        : decoder_(decoder), memory_(memory), watch_(watch), cache_(cache), trace_(trace) {}
 
     // Plans a new unit that begins at `pc`. False if there is no instruction. `landing`: see
     // UnitPlan.
     bool plan(std::uint64_t pc, bool landing, UnitPlan& out);
+    // Plans the one instruction at `pc`, whose memory is not watched.
+    bool plan_alone(std::uint64_t pc, UnitPlan& out);
     // Plans an existing unit again, with the same blocks.
     void replan(const Unit& unit, UnitPlan& out);
 
@@ -109,6 +114,8 @@ class Planner {
     };
 
     bool decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit);
+    bool watch(std::uint64_t begin, std::uint64_t end);
+    bool is_changeable(std::uint64_t pc) const;
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
     bool reads(std::uint16_t pending, std::uint64_t pc, unsigned limit);
     bool returns_flags(const Instruction& instruction);
@@ -130,11 +137,13 @@ class Planner {
 
     Decoder& decoder_;
     const MemoryMap& memory_;
+    CodeWatch& watch_;
     CodeCache& cache_;
     const TraceTables& trace_;
     PcMap<bool> reads_flags_;
     PcMap<Live> live_;
     bool flags_cross_calls_ = false;
+    bool watches_ = true;
 };
 
 }  // namespace assay::native

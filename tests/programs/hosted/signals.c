@@ -328,6 +328,106 @@ static int waited(void) {
     return 0;
 }
 
+// SA_NODEFER: the handler interrupts itself. SA_RESETHAND: it is called once.
+static volatile sig_atomic_t raised_again, depth, deepest;
+static void raise_again(int number) {
+    if (++depth > deepest) deepest = depth;
+    if (++raised_again < 10) raise(number);
+    --depth;
+}
+static int no_defer(void) {
+    struct sigaction action = {.sa_handler = raise_again, .sa_flags = SA_NODEFER};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    printf("%d deep, ", (int)deepest);
+    action.sa_flags = 0;
+    deepest = raised_again = 0;
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);  // each waits for the end of the one before
+    printf("%d deep, %d raised\n", (int)deepest, (int)raised_again);
+    return 0;
+}
+static int reset_handler(void) {
+    struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    printf("seen %d\n", (int)seen);
+    fflush(stdout);
+    raise(SIGUSR1);
+    return 0;
+}
+
+// Real-time signals: the lowest number first, those of one number in the order of sending, none
+// lost. signal(7)
+static unsigned values_in_order;
+static void note_value(int number, siginfo_t* info, void* user) {
+    (void)user;
+    values_in_order = values_in_order * 31 + (unsigned)(number - SIGRTMIN) * 100 +
+                      (unsigned)info->si_value.sival_int;
+    if (info->si_code != SI_QUEUE || info->si_pid != getpid()) seen = 1;
+}
+static int real_time_order(void) {
+    sigset_t all;
+    struct sigaction action = {.sa_sigaction = note_value, .sa_flags = SA_SIGINFO};
+    sigfillset(&all);
+    action.sa_mask = all;
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    for (int i = 0; i < 100; ++i) {
+        sigaction(SIGRTMIN + i % 5, &action, NULL);
+        sigqueue(getpid(), SIGRTMIN + (99 - i) % 5, (union sigval){.sival_int = i});
+    }
+    sigprocmask(SIG_UNBLOCK, &all, NULL);
+    printf("%x %d\n", values_in_order, (int)seen);
+    return 0;
+}
+
+// A handler on the alternate stack is interrupted by another, which leaves both with a jump; then
+// the stack must be free again.
+static sigjmp_buf out;
+static void fault_on_stack(int number, siginfo_t* info, void* user) {
+    where(number, info, user);
+    *(volatile int*)8 = 1;
+}
+static void leave_both(int number, siginfo_t* info, void* user) {
+    const int outside = seen;
+    where(number, info, user);
+    siglongjmp(out, outside * 10000 + seen);
+}
+static int nested_on_alternate_stack(void) {
+    const stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+    sigaltstack(&stack, NULL);
+    handle(SIGUSR1, fault_on_stack, SA_ONSTACK);
+    handle(SIGSEGV, leave_both, SA_ONSTACK);
+    for (volatile int i = 0; i < 3; ++i) {
+        const int result = sigsetjmp(out, 1);
+        if (result == 0) raise(SIGUSR1);
+        stack_t now;
+        sigaltstack(NULL, &now);
+        printf("%d %d\n", result, now.ss_flags);
+    }
+    return 0;
+}
+
+// A timer that counts what it could not deliver, and one that only processor time moves.
+static int posix_timers(void) {
+    const struct itimerspec often = {{0, 1000000}, {0, 1000000}};
+    const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID};
+    for (size_t i = 0; i < 2; ++i) {
+        struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};
+        event.sigev_value.sival_int = 7;
+        timer_t created;
+        seen = 0;
+        handle(SIGUSR2, with_value, 0);
+        timer_create(clocks[i], &event, &created);
+        timer_settime(created, 0, &often, NULL);
+        while (seen == 0) {
+        }
+        timer_delete(created);
+        puts("expired");
+    }
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"raised", raised},
@@ -349,6 +449,11 @@ int main(int argc, char** argv) {
         {"alternate_stack", alternate_stack},
         {"vector_state", vector_state},
         {"waited", waited},
+        {"no_defer", no_defer},
+        {"reset_handler", reset_handler},
+        {"real_time_order", real_time_order},
+        {"nested_on_alternate_stack", nested_on_alternate_stack},
+        {"posix_timers", posix_timers},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -68,6 +68,19 @@ static int mappings(void) {
     return 0;
 }
 
+// Where things are: of interest to test_levels.py, since natively addresses are random.
+static int addresses(void) {
+    extern char** environ;
+    static char of_program;
+    char on_stack;
+    void* large = malloc(1 << 20);
+    void* mapping = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf("%p %p %p %p\n", (void*)&on_stack, (void*)environ, (void*)environ[0], (void*)environ[1]);
+    printf("%p %p %p %p\n", (void*)&of_program, (void*)stdout, large, mapping);
+    printf("%p %p\n", sbrk(0), (void*)getauxval(AT_EXECFN));
+    return 0;
+}
+
 // Code that the program writes, runs, changes, and runs again.
 static int generated_code(void) {
     unsigned char* code =
@@ -93,6 +106,7 @@ int main(int argc, char** argv) {
         {"heap", heap},
         {"clocks", clocks},
         {"mappings", mappings},
+        {"addresses", addresses},
         {"generated_code", generated_code},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);

@@ -1,0 +1,44 @@
+// System calls of the target.
+#pragma once
+
+#include "framework/driver/native/process.h"
+
+#include <array>
+
+namespace assay::native {
+
+struct Call {
+    Thread& thread;
+    long number;
+    std::array<long, 6> arguments;
+
+    Process& process() const { return thread.process; }
+    std::uint64_t unsigned_argument(unsigned i) const {
+        return static_cast<std::uint64_t>(arguments[i]);
+    }
+    template <typename T>
+    T* pointer(unsigned i) const {
+        return reinterpret_cast<T*>(arguments[i]);
+    }
+};
+
+// Makes the call. Other threads use the driver meanwhile, and a signal ends it.
+long pass_on(const Call& call);
+// For calls that change what the driver keeps account of: the account and the kernel agree for
+// whoever holds the lock. They do not wait for anything.
+long pass_on_locked(const Call& call);
+inline bool is_error(long result) {
+    return static_cast<unsigned long>(result) > -4096UL;
+}
+
+// memory_calls.cpp
+long do_break(const Call& call);
+long do_map(const Call& call);
+long do_unmap(const Call& call);
+long do_protect(const Call& call);
+long do_remap(const Call& call);
+long do_advise(const Call& call);
+long do_attach(const Call& call);
+long do_detach(const Call& call);
+
+}  // namespace assay::native

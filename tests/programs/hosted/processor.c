@@ -1,0 +1,171 @@
+// What the processor says of itself, and whether that is true.
+#include <cpuid.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "cases.h"
+
+static void print_leaf(unsigned leaf, unsigned subleaf) {
+    unsigned a, b, c, d;
+    __cpuid_count(leaf, subleaf, a, b, c, d);
+    printf("%x.%x: %08x %08x %08x %08x\n", leaf, subleaf, a, b, c, d);
+}
+
+static int leaves(void) {
+    for (unsigned leaf = 0; leaf <= 0x20; ++leaf) {
+        for (unsigned subleaf = 0; subleaf < 20; ++subleaf) print_leaf(leaf, subleaf);
+    }
+    for (unsigned leaf = 0x80000000; leaf <= 0x80000009; ++leaf) print_leaf(leaf, 0);
+    print_leaf(0x40000000, 0);
+    return 0;
+}
+
+static uint64_t xgetbv(uint32_t index) {
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(index));
+    return (uint64_t)high << 32 | low;
+}
+
+static int has_xsave(void) {
+    unsigned a, b, c, d;
+    __cpuid(1, a, b, c, d);
+    return (c & bit_OSXSAVE) != 0;
+}
+
+static unsigned leaf_d(unsigned subleaf, int size) {
+    unsigned a, b, c, d;
+    __cpuid_count(0xd, subleaf, a, b, c, d);
+    return size ? b : a;
+}
+
+static int enabled(void) {
+    if (!has_xsave()) {
+        puts("no xsave");
+        return 0;
+    }
+    printf("%llx\n", (unsigned long long)xgetbv(0));
+    const int has_in_use = leaf_d(1, 0) >> 2 & 1;
+    if (has_in_use) printf("%d\n", (xgetbv(1) & ~xgetbv(0)) == 0);
+    return 0;
+}
+
+static int vector(void) {
+    printf("%lx %lx %lu\n", getauxval(AT_HWCAP), getauxval(AT_HWCAP2), getauxval(51));
+    printf("%s\n", (const char*)getauxval(AT_PLATFORM));
+    return 0;
+}
+
+// Saves and restores with a mask of everything: nothing outside of the area that CPUID promises is
+// written, registers and flags stay, and so do the vectors.
+static int saved_state(void) {
+    enum { kRoom = 16384 };
+    static _Alignas(64) unsigned char area[kRoom];
+    if (!has_xsave()) {
+        puts("saved");
+        return 0;
+    }
+    for (unsigned compact = 0; compact <= (leaf_d(1, 0) >> 1 & 1); ++compact) {
+        memset(area, 0xa5, kRoom);
+        memset(area + 512, 0, 64);
+        uint64_t rax = 0x1111111100000000 | 0xffffffff, rdx = 0x22222222ffffffff;
+        unsigned char carry = 0;
+        double value = 1.5, back = 0;
+        if (compact) {
+            __asm__ volatile(
+                "movsd %[value], %%xmm5\n stc\n xsavec %[area]\n setc %[carry]\n"
+                "pxor %%xmm5, %%xmm5\n xrstor %[area]\n movsd %%xmm5, %[back]\n"
+                : "+a"(rax), "+d"(rdx), [carry] "=&r"(carry), [area] "+m"(area), [back] "=m"(back)
+                : [value] "m"(value)
+                : "xmm5", "cc");
+        } else {
+            __asm__ volatile(
+                "movsd %[value], %%xmm5\n stc\n xsave %[area]\n setc %[carry]\n"
+                "pxor %%xmm5, %%xmm5\n xrstor %[area]\n movsd %%xmm5, %[back]\n"
+                : "+a"(rax), "+d"(rdx), [carry] "=&r"(carry), [area] "+m"(area), [back] "=m"(back)
+                : [value] "m"(value)
+                : "xmm5", "cc");
+        }
+        if (rax != 0x11111111ffffffff || rdx != 0x22222222ffffffff || !carry) return 1;
+        if (back != value) return 2;
+        for (unsigned i = leaf_d(compact, 1); i < kRoom; ++i)
+            if (area[i] != 0xa5) return 3;
+    }
+    puts("saved");
+    return 0;
+}
+
+static sigjmp_buf after_fault;
+static int registers_kept;
+
+static void on_fault(int number, siginfo_t* info, void* context) {
+    (void)number;
+    (void)info;
+    const greg_t* registers = ((const ucontext_t*)context)->uc_mcontext.gregs;
+    registers_kept =
+        registers[REG_RAX] == 0x11111111ffffffff && registers[REG_RDX] == 0x2222222200000000;
+    siglongjmp(after_fault, 1);
+}
+
+static int state_fault(void) {
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSEGV, &action, NULL);
+    void* area = mmap(NULL, 16384, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (has_xsave() && sigsetjmp(after_fault, 1) == 0) {
+        __asm__ volatile("xsave (%0)"
+                         :
+                         : "r"(area), "a"(0x11111111ffffffff), "d"(0x2222222200000000)
+                         : "memory");
+    }
+    printf("%d\n", registers_kept == has_xsave());
+    return 0;
+}
+
+// The mask of components is the address, too.
+static int state_at_rax(void) {
+    static _Alignas(64) unsigned char area[16384];
+    __asm__ volatile("xsave (%%rax)" : : "a"(area), "d"(0) : "memory");
+    puts("saved");
+    return 0;
+}
+
+static uint64_t frame_components;
+static uint32_t frame_bytes;
+
+static void on_signal(int number, siginfo_t* info, void* context) {
+    (void)number;
+    (void)info;
+    const ucontext_t* interrupted = context;
+    // struct _fpx_sw_bytes: arch/x86/include/uapi/asm/sigcontext.h
+    const unsigned char* state = (const unsigned char*)interrupted->uc_mcontext.fpregs;
+    memcpy(&frame_components, state + 464 + 8, 8);
+    memcpy(&frame_bytes, state + 464 + 16, 4);
+}
+
+static int signal_frame(void) {
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    if (has_xsave()) {
+        printf("%d\n", (frame_components & ~xgetbv(0)) == 0);
+        printf("%d\n", frame_bytes <= leaf_d(0, 1));
+    }
+    printf("%d\n", frame_bytes < getauxval(51));
+    return 0;
+}
+
+int main(int argc, char** argv) {
+    static const struct test_case cases[] = {
+        {"leaves", leaves},
+        {"enabled", enabled},
+        {"vector", vector},
+        {"saved_state", saved_state},
+        {"signal_frame", signal_frame},
+        {"state_fault", state_fault},
+        {"state_at_rax", state_at_rax},
+    };
+    return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
+}
