@@ -1,5 +1,6 @@
 #include "framework/collector/run.h"
 
+#include "framework/collector/asked_addresses.h"
 #include "framework/collector/collection.h"
 #include "framework/collector/plugin_search.h"
 #include "framework/collector/profile.h"
@@ -20,6 +21,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace assay::collector {
@@ -109,6 +111,7 @@ class Run {
     std::unique_ptr<Supervisor> supervisor_;  // null if children are not followed
     const OpenFile program_file_;
     Child child_;
+    std::set<std::string> seen_objects_;  // in the supervisor: files that images have run
 };
 
 Child::Settings Run::child_settings() {
@@ -150,22 +153,31 @@ Ending Run::execute() {
 
 void Run::follow_children() {
     log::say_once_among_processes();
-    supervisor_->start({.begin =
-                            [this] {
-                                child_.abandon();
-                                segment_.reset();
-                                lifeline_.reset();
-                            },
-                        .prepare =
-                            [this] {
-                                if (session_.columns.size() == 0) return;
-                                for (const std::string& object : usual_objects(program_))
-                                    session_.symbolizer.prepare_now(object);
-                            },
-                        .collect =
-                            [this, first = child_.pid()](const Supervisor::Arrival& arrival) {
-                                collect_from_child(arrival, first);
-                            }});
+    Supervisor::Work work;
+    work.begin = [this] {
+        child_.abandon();
+        segment_.reset();
+        lifeline_.reset();
+    };
+    work.prepare = [this] {
+        if (session_.columns.size() == 0) return;
+        for (const std::string& object : usual_objects(program_)) {
+            session_.symbolizer.open_now(object);
+            seen_objects_.insert(object);
+        }
+    };
+    work.collect = [this, first = child_.pid()](const Supervisor::Arrival& arrival,
+                                                const Supervisor::Tell& tell) {
+        collect_from_child(arrival, first);
+        for (const symbols::Request& asked : session_.symbolizer.not_learned())
+            for_each_message(asked, Supervisor::kMostToTell, tell);
+    };
+    // What a single process runs is not worth the time.
+    work.learn = [this](std::string_view told) {
+        const symbols::Request request = request_from(told);
+        if (!seen_objects_.insert(request.object_path).second) session_.symbolizer.learn(request);
+    };
+    supervisor_->start(work);
 }
 
 void Run::collect_from_child(const Supervisor::Arrival& arrival, int first_process) {

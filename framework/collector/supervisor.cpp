@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,9 @@ class Loop {
         const sigset_t set = child_signal();
         sigprocmask(SIG_BLOCK, &set, nullptr);
         ended_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        std::array<int, 2> ends{-1, -1};
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0)
+            std::tie(heard_, told_) = std::pair(ends[0], ends[1]);
         // Two descriptors for each process that is running.
         rlimit limit{};
         getrlimit(RLIMIT_NOFILE, &limit);
@@ -86,12 +90,18 @@ class Loop {
     // Until no driver and no collector is left.
     void run() {
         while (channel_ >= 0 || link_ >= 0 || !collectors_.empty()) {
-            std::array<pollfd, 3> sources{
-                {{ended_, POLLIN, 0}, {channel_, POLLIN, 0}, {leaving_ ? -1 : link_, POLLIN, 0}}};
+            std::array<pollfd, 4> sources{{{ended_, POLLIN, 0},
+                                           {channel_, POLLIN, 0},
+                                           {leaving_ ? -1 : link_, POLLIN, 0},
+                                           {heard_, POLLIN, 0}}};
             poll(sources.data(), sources.size(), -1);
             reap();
-            if (sources[1].revents) receive();
-            if (sources[2].revents) leave();
+            if (sources[1].revents)
+                receive();
+            else if (sources[2].revents)
+                leave();
+            else if (sources[3].revents)
+                learn();
             if (leaving_ && link_ >= 0 && !any_awaited()) let_go();
         }
     }
@@ -129,6 +139,12 @@ class Loop {
                 start_collector(arrival);
             }
         }
+    }
+
+    void learn() const {
+        std::array<char, Supervisor::kMostToTell> message;
+        const ssize_t got = recv(heard_, message.data(), message.size(), 0);
+        if (got > 0 && !leaving_) work_.learn({message.data(), static_cast<std::size_t>(got)});
     }
 
     // As recv(2). Descriptors stay -1 if the message is not a driver's of this version.
@@ -176,13 +192,15 @@ class Loop {
     }
 
     [[noreturn]] void become_collector(const Supervisor::Arrival& arrival) {
-        for (const int descriptor : {channel_, link_, ended_})
+        for (const int descriptor : {channel_, link_, ended_, heard_})
             if (descriptor >= 0) close(descriptor);
         for (const Collector& other : collectors_) close(other.lifeline);
         const sigset_t set = child_signal();
         sigprocmask(SIG_UNBLOCK, &set, nullptr);
         try {
-            work_.collect(arrival);
+            work_.collect(arrival, [this](std::string_view told) {
+                send(told_, told.data(), told.size(), MSG_NOSIGNAL);
+            });
         } catch (const std::exception& e) {
             log::problem(e.what());
         }
@@ -216,6 +234,7 @@ class Loop {
     }
 
     int channel_, link_, ended_ = -1;
+    int told_ = -1, heard_ = -1;  // ends of a socket from the collectors
     const Supervisor::Work& work_;
     std::vector<Collector> collectors_;
     bool prepared_ = false;

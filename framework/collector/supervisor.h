@@ -5,8 +5,9 @@
 // that one begins as this process has begun, and what happens to it reaches no other.
 #pragma once
 
+#include <cstddef>
 #include <functional>
-#include <string>
+#include <string_view>
 
 namespace assay::collector {
 
@@ -17,13 +18,19 @@ class Supervisor {
         int segment_fd;
         int lifeline_fd;
     };
+    // Sends what may be lost, and is if the supervisor has no time for it.
+    static constexpr std::size_t kMostToTell = std::size_t{64} * 1024;
+    using Tell = std::function<void(std::string_view)>;
     struct Work {
         // First, in the supervisor's process: gives up what belongs to this one.
         std::function<void()> begin;
         // In the supervisor's, before the first collector is forked: what all of them need.
         std::function<void()> prepare;
-        // In a collector's process, which ends with it.
-        std::function<void(const Arrival&)> collect;
+        // In a collector's process, which ends with it. What it tells goes to `learn`.
+        std::function<void(const Arrival&, const Tell& tell)> collect;
+        // In the supervisor's, when it has nothing else to do: what a collector has found out, for
+        // those that are forked later.
+        std::function<void(std::string_view)> learn;
     };
 
     // Makes the channel. Throws Error.

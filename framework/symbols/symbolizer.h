@@ -51,9 +51,12 @@ class Symbolizer {
     // program. Returns at once. Optional; an object that is not resolved then costs little more.
     void prepare(const std::string& object_path);
 
-    // The same, but opened before it returns and without a thread: for a process that forks, so
-    // that its children find the object opened.
-    void prepare_now(const std::string& object_path);
+    // For a process that forks, so that its children find it done: opens the debug information of
+    // an object, or resolves addresses, and keeps both. Without threads.
+    void open_now(const std::string& object_path);
+    void learn(const Request& request);
+    // What the last resolve() was asked for and had not been learned.
+    const std::vector<Request>& not_learned() const;
 
     // One Location for each of a request's addresses, in order.
     std::vector<Location> resolve(const std::string& object_path,
