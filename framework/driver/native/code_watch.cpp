@@ -43,8 +43,12 @@ bool CodeWatch::guard(std::uint64_t page) {
 
 bool CodeWatch::let_write(std::uint64_t address) {
     const auto found = pages_.find(address / kPage);
-    if (found == pages_.end() || !found->second.guarded) return false;
+    if (found == pages_.end()) return false;
     Page& page = found->second;
+    if (!page.guarded) {  // any more: another thread's write was first
+        const Region* region = memory_.find(address);
+        return region != nullptr && region->writable;
+    }
     page.guarded = false;
     if (page.writes < kMostWrites && now() - page.writes_since > kShortTime) {
         page.writes = 0;
