@@ -96,12 +96,17 @@ long replace(Thread& thread, Request& request) {
     return result == -E2BIG ? result : 0;
 }
 
-long run_natively(Thread& thread, const ExecCall& call, const std::string& why) {
+// `file`: what is known of it, if anything is.
+long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file) {
     TraceTables& trace = thread.process.trace;
-    if (thread.shares_trace)
-        trace.message(why);
-    else
-        trace.leaves_for(why);
+    const std::string natively = "; it runs natively, without being profiled";
+    if (thread.shares_trace) {
+        // The parent's collector cannot be told afterwards that it has failed.
+        if (file && !file->natively.empty()) trace.message(file->natively + natively);
+    } else if (file) {
+        const bool known = !file->natively.empty();
+        trace.leaves_for((known ? file->natively : "the program became " + file->name) + natively);
+    }
     thread.signals.give_mask_to_kernel();
     const long result = depart(thread, trace::DriverState::kFinished, [&] {
         // Filters of seccomp(2) may know the older call only.
@@ -114,36 +119,32 @@ long run_natively(Thread& thread, const ExecCall& call, const std::string& why) 
     return result;
 }
 
-long execute_held(Thread& thread, ExecCall call) {
-    Process& process = thread.process;
-    // Kept for the next call: a child that shares its parent's memory does not come back to free
-    // what it has allocated.
-    static thread_local Request request;
-    request = {};
-    if (!read_request(call, request)) return run_natively(thread, call, "");
-    if (is_own_executable(request.file.name.c_str())) {
-        call.path = process.program.executable.c_str();
-        request.file = find_program_file(AT_FDCWD, call.path, 0);
-        request.command.file = call.path;
-    }
-    const bool follows = process.trace.channel() >= 0;
-    if (follows && request.file.descriptor >= 0)
+long depart_with(Thread& thread, const ExecCall& call, Request& request) {
+    if (thread.process.trace.channel() >= 0 && request.file.descriptor >= 0)
         if (const long error = replace(thread, request)) return error;
-    std::string why = request.file.natively;
-    if (!follows)
-        why = "the program replaced itself by " + request.file.name;
-    else if (why.empty())
-        why = request.file.name + ": the driver cannot run it";
-    return run_natively(thread, call, why + "; it runs natively, without being profiled");
+    return run_natively(thread, call, &request.file);
 }
 
 }  // namespace
 
-// No signal may arrive from here on: it would be noted, and lost with the image. The kernel keeps
-// it for the next one.
 long execute(Thread& thread, ExecCall call) {
+    // Kept for the next call: a child that shares its parent's memory does not come back to free
+    // what it has allocated.
+    static thread_local Request request;
+    request = {};
+    const bool readable = read_request(call, request);
+    if (readable && is_own_executable(request.file.name.c_str())) {
+        call.path = thread.process.program.executable.c_str();
+        request.file = find_program_file(AT_FDCWD, call.path, 0);
+        request.command.file = call.path;
+    }
+    // No signal may arrive from here on: it would be noted, and lost with the image. The kernel
+    // keeps it for the next one.
     Signals::block_all();
-    const long result = thread.signals.pending() ? kNotCalled : execute_held(thread, call);
+    long result = kNotCalled;
+    if (!thread.signals.pending())
+        result =
+            readable ? depart_with(thread, call, request) : run_natively(thread, call, nullptr);
     thread.signals.restore_mask_in_kernel();
     return result;
 }
