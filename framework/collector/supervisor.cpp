@@ -5,6 +5,7 @@
 #include "framework/support/text.h"
 #include "framework/trace/high_descriptor.h"
 #include "framework/trace/process_channel.h"
+#include "framework/trace/segment_layout.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -180,11 +181,16 @@ class Loop {
     void start_collector(const Supervisor::Arrival& arrival) {
         const pid_t pid = fork();
         if (pid == 0) become_collector(arrival);
-        close(arrival.segment_fd);
         if (pid < 0) {
-            // Its driver finds that nobody reads, and goes on without.
             log::problem(fmt::format("no collector can be started for process {}: {}", arrival.pid,
                                      system_reason(errno)));
+            const std::int32_t none = -1;  // the driver goes on without
+            [[maybe_unused]] const ssize_t written =
+                pwrite(arrival.segment_fd, &none, sizeof none,
+                       trace::kControlOffset + offsetof(trace::Control, collector_pid));
+        }
+        close(arrival.segment_fd);
+        if (pid < 0) {
             close(arrival.lifeline_fd);
             return;
         }

@@ -72,7 +72,7 @@ struct Control {
     // Which image of its process this is, from 1: written before the driver starts.
     std::uint32_t image;
     // 0 until there is a collector, and where the driver cannot see it: in a PID namespace of its
-    // own.
+    // own. -1: there will never be one.
     std::atomic<std::int32_t> collector_pid;
     std::uint32_t reserved;
 };

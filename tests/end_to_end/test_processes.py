@@ -183,7 +183,8 @@ class Processes(unittest.TestCase):
                 found.append((int(path.name), parent))
         return found
 
-    def test_killed_collector_does_not_stop_its_process(self):
+    def check_goes_on_without(self, choose):
+        """A child goes on when `choose` has said which process to kill, of [(pid, parent)]."""
         loop = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; echo went on $i"
         self.script("child", f"#!/bin/sh\necho ready; read word; {loop}\n")
         with subprocess.Popen(
@@ -192,14 +193,21 @@ class Processes(unittest.TestCase):
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 text=True) as assay:
             assay.stdout.readline()
-            # Beside assay and the supervisor, its child, there are only the children of that one.
-            processes = self.collectors()
-            parents = {parent for _, parent in processes}
-            collectors = [pid for pid, _ in processes if pid not in parents]
-            self.assertEqual(len(collectors), 1, processes)
-            os.kill(collectors[0], 9)
+            while len(processes := self.collectors()) < 3:  # assay, the supervisor, a collector
+                time.sleep(0.02)
+            os.kill(choose(processes), 9)
             output, words = assay.communicate("word\n", timeout=60)
         self.assertEqual((assay.returncode, output), (0, "went on 20000\n"), words)
+
+    def test_killed_collector_does_not_stop_its_process(self):
+        self.check_goes_on_without(lambda processes: next(
+            pid for pid, _ in processes if pid not in [parent for _, parent in processes]))
+
+    def test_killed_supervisor_does_not_stop_the_program(self):
+        """Collectors that are there go on; later images run without one."""
+        self.check_goes_on_without(lambda processes: next(
+            pid for pid, parent in processes if parent != os.getpid()
+            and pid in [parent for _, parent in processes]))
 
     # --- What is not followed
 

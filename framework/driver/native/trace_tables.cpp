@@ -3,6 +3,7 @@
 #include "framework/driver/native/own_descriptors.h"
 #include "framework/trace/futex.h"
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cerrno>
@@ -77,8 +78,11 @@ bool TraceTables::move_to(NewImage& image) {
 
 void TraceTables::look_for_collector() {
     const std::int32_t pid = control_->collector_pid.load(std::memory_order_relaxed);
-    if (pid < 0 || (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH))
-        detached_.store(true, std::memory_order_relaxed);
+    pollfd supervisor{channel_, 0, 0};
+    const bool gone =
+        pid > 0 ? kill(pid, 0) != 0 && errno == ESRCH
+                : pid < 0 || (poll(&supervisor, 1, 0) > 0 && supervisor.revents & POLLHUP);
+    if (gone) detached_.store(true, std::memory_order_relaxed);
 }
 
 void TraceTables::add_instr(const Instruction& instruction) {
