@@ -155,6 +155,7 @@ void Run::set_up_profilers() {
         spec = combine(spec, profiler.start());
     }
     spec.cpu_level = settings_.cpu_level;
+    spec.stress = settings_.stress ? 1 : 0;
 }
 
 // No wake-up is lost: whoever rings the doorbell changes it first, and futex(2) does not sleep

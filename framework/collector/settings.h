@@ -49,6 +49,7 @@ struct CoreSettings {
     bool dump_instructions = false;
     bool randomize_addresses = false;
     trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
+    bool stress = false;  // see framework/driver/native/stress.h
     bool quiet = false;
     bool help = false;
     bool version = false;

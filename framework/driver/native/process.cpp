@@ -62,6 +62,10 @@ bool Process::initialise(int segment_fd) {
     if (!cache.reserve()) return false;
     Thread* first = idle_thread();
     if (first == nullptr) return false;
+    if (trace.spec().stress != 0) {
+        stress.enable();
+        cache.make_small();
+    }
     cache.initialise(*first->context, trace.spec());
     trace.set_pid(getpid());
     std::uint64_t mask = 0;
