@@ -46,6 +46,7 @@ void Collection::start_profilers() {
         spec_ = combine(spec_, profiler.start());
     }
     spec_.cpu_level = session_.settings.cpu_level;
+    spec_.stress = session_.settings.stress ? 1 : 0;
 }
 
 trace::DriverState Collection::state() const {

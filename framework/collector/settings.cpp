@@ -31,6 +31,7 @@ constexpr std::array kCoreOptions{
     CoreOption{"help", "", "show this (-h)"},
     CoreOption{"version", "", "show the version"},
     CoreOption{"driver", "PATH", ""},
+    CoreOption{"stress", "yes|no", ""},
 };
 
 const CoreOption* core_option(std::string_view name) {
@@ -124,6 +125,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.cpu_level = cpu_level(setting);
     } else if (setting.name == "trace-children") {
         core.trace_children = yes_or_no(setting);
+    } else if (setting.name == "stress") {
+        core.stress = yes_or_no(setting);
     } else if (setting.name == "driver") {
         core.driver = setting.value;
     } else if (setting.name == "quiet") {

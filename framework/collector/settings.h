@@ -50,6 +50,7 @@ struct CoreSettings {
     bool randomize_addresses = false;
     bool trace_children = true;
     trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
+    bool stress = false;  // see framework/driver/native/stress.h
     bool quiet = false;
     bool help = false;
     bool version = false;

@@ -40,7 +40,8 @@ struct Spec {
     std::uint32_t captures;  // Capture bits
     LineFilter data;
     LineFilter fetch;
-    CpuLevel cpu_level;  // what CPUID says
+    CpuLevel cpu_level;    // what CPUID says
+    std::uint32_t stress;  // not 0: for tests of the driver, rare things happen often
 };
 
 // What the driver is doing; written by the driver only.

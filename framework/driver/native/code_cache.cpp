@@ -68,14 +68,14 @@ void CodeCache::initialise(Context& context, const trace::Spec& spec) {
     indirect_table_ = context.indirect_table;
     if (spec.captures & trace::kCaptureFetches) fetch_filter_ = spec.fetch;
     emit_thunks(spec);
+    static_assert(4 * kPart == kCacheBytes);
     // The thunks and the first half's hot code share large pages.
-    constexpr std::uint64_t kPart = kCacheBytes / 4;
     for (std::uint64_t half = 0; half < 2; ++half) {
         Generation& generation = halves_[(generation_ + half) % 2];
-        const std::uint64_t begin = base_ + half * 2 * kPart;
+        const std::uint64_t begin = base_ + half * 2 * part_bytes_;
         generation.hot_begin = half == 0 ? thunks_end_ : begin;
-        generation.hot_end = begin + kPart;
-        generation.cold_end = begin + 2 * kPart;
+        generation.hot_end = begin + part_bytes_;
+        generation.cold_end = begin + 2 * part_bytes_;
     }
     begin_half();
 }

@@ -104,6 +104,8 @@ class CodeCache {
     // Emits the common thunks. `context` is the first thread's: its indirect table is the one that
     // all threads use.
     void initialise(Context& context, const trace::Spec& spec);
+    // Uses as little memory as possible. Before initialise().
+    void make_small() { part_bytes_ = kSmallPart; }
 
     // --- Threads.
 
@@ -209,6 +211,7 @@ class CodeCache {
   private:
     static constexpr std::uint32_t kOddGeneration = 0x80000000;
     static constexpr std::uint64_t kStepBytes = 32;
+    static constexpr std::uint64_t kPart = 128 * trace::kMiB, kSmallPart = 1280 * 1024ULL;
 
     // The translations between two flushes.
     struct Generation {
@@ -243,6 +246,7 @@ class CodeCache {
     int shared_table_ = -1;  // memory file, once several threads have used it
     trace::LineFilter fetch_filter_{};
     std::uint64_t window_ = 0, base_ = 0, size_ = 0;
+    std::uint64_t part_bytes_ = kPart;  // of hot or cold code, in one half
     std::uint32_t generation_ = 1;
     std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0;
     std::uint64_t reference_stub_ = 0, thunks_end_ = 0;

@@ -62,6 +62,10 @@ bool Process::initialise(const trace::Launch& launch) {
     if (!cache.reserve()) return false;
     Thread* first = idle_thread();
     if (first == nullptr) return false;
+    if (trace.spec().stress != 0) {
+        stress.enable();
+        cache.make_small();
+    }
     cache.initialise(*first->context, trace.spec());
     trace.set_pid(getpid());
     Signals::block_all();

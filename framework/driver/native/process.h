@@ -5,6 +5,7 @@
 #include "framework/driver/native/driver_lock.h"
 #include "framework/driver/native/elf_loader.h"
 #include "framework/driver/native/signal_actions.h"
+#include "framework/driver/native/stress.h"
 #include "framework/driver/native/thread.h"
 #include "framework/driver/native/translator.h"
 #include "framework/trace/launch.h"
@@ -57,6 +58,7 @@ class Process {
     CodeWatch watch;
     CodeCache cache;
     Translator translator;
+    Stress stress;
     SignalActions actions;
     LoadedProgram program;
     std::uint64_t break_end = 0;  // current program break

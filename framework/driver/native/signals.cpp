@@ -103,6 +103,7 @@ void Signals::handle(int number, siginfo_t* info, void* ucontext) {
 
 void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
     if (is_synchronous(number) && info->si_code > 0) return on_fault(number, info, interrupted);
+    if (Stress::is_interruption(number, *info)) return interrupt(interrupted);
     if (pending_) return requeue(number, info, interrupted);
     set_mask_of(interrupted, ~kSynchronousSignals);
     note(number, info);
@@ -117,6 +118,12 @@ void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
     } else if (is_between(host_pc, assay_syscall_begin, assay_syscall_end)) {
         set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_syscall_interrupted));
     }
+}
+
+// Makes translated code come back, for nothing.
+void Signals::interrupt(ucontext_t* interrupted) {
+    if (stepping_ || !thread_.process.cache.contains(pc_of(interrupted))) return;
+    if (!leave_at_entry(interrupted)) step_from(interrupted);
 }
 
 // One that was sent, not a fault: the kernel keeps it until there is a place for it. What is back

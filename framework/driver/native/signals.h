@@ -64,6 +64,7 @@ class Signals {
 
   private:
     void on_signal(int number, siginfo_t* info, ucontext_t* interrupted);
+    void interrupt(ucontext_t* interrupted);
     void on_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
     void on_step(ucontext_t* interrupted);
     void requeue(int number, siginfo_t* info, ucontext_t* interrupted) const;

@@ -21,23 +21,31 @@
 
 namespace assay::native {
 
-long pass_on(const Call& call) {
+namespace {
+
+long make_call(const Call& call) {
     Process& process = call.process();
     process.lock.unlock();
-    long result = assay_interruptible_syscall(call.thread.signals.pending_flag(), call.number,
-                                              call.arguments.data());
+    long result = 0;
+    do {
+        result = assay_interruptible_syscall(call.thread.signals.pending_flag(), call.number,
+                                             call.arguments.data());
+    } while (result == -EINTR && process.stress.enabled() && !call.thread.signals.pending());
     process.lock.lock();
+    return result;
+}
+
+}  // namespace
+
+long pass_on(const Call& call) {
+    Process& process = call.process();
+    const long result = make_call(call);
     if (result != -EFAULT || process.watch.empty()) return result;
     // Perhaps because of the driver's protection of code.
     const std::vector<std::uint64_t> pages = process.watch.let_write_everywhere();
     for (const std::uint64_t page : pages)
         process.code_changed(page * CodeWatch::kPage, (page + 1) * CodeWatch::kPage);
-    if (pages.empty()) return result;
-    process.lock.unlock();
-    result = assay_interruptible_syscall(call.thread.signals.pending_flag(), call.number,
-                                         call.arguments.data());
-    process.lock.lock();
-    return result;
+    return pages.empty() ? result : make_call(call);
 }
 
 long pass_on_locked(const Call& call) {
@@ -75,12 +83,11 @@ long do_arch_prctl(const Call& call) {
             return 0;
         case ARCH_GET_FS:
             return put(context.target_fs);
-        case ARCH_GET_GS:
-            return put(0);
         case ARCH_SET_GS:
-            call.thread.refuse(
-                "arch_prctl(ARCH_SET_GS): programs that use the gs segment "
-                "are not supported");
+            context.target_gs = call.unsigned_argument(1);
+            return 0;
+        case ARCH_GET_GS:
+            return put(context.target_gs);
         default:
             return -EINVAL;
     }

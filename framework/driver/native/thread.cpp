@@ -65,6 +65,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     handlers.ss_sp = stacks_;
     handlers.ss_size = kHandlerStackBytes;
     signals.initialise(signal_mask, handlers);
+    process.stress.begin_thread();
 }
 
 // The caches of a new thread or process are empty.
@@ -112,6 +113,8 @@ void Thread::run() {
             signals.deliver();
             next_ = nullptr;
         }
+        if (process.stress.disturb(process.cache)) flush();
+        if (process.stress.enabled()) next_ = nullptr;
         const Block* block = next_ ? next_ : block_for(context->pc);
         next_ = nullptr;
         if (block == nullptr) continue;
