@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
+#include <algorithm>
 
 namespace assay::native {
 namespace {
@@ -37,6 +38,12 @@ bool take_above(std::uint64_t bytes) {
     return true;
 }
 
+// 0 if the kernel does not tell.
+unsigned long kernel_personality() {
+    constexpr unsigned long kQuery = 0xffffffff;
+    return static_cast<unsigned long>(std::max(personality(kQuery), 0));
+}
+
 // RLIMIT_AS counts what is taken, too: the program needs it more.
 bool address_space_is_limited() {
     rlimit limit{};
@@ -46,9 +53,11 @@ bool address_space_is_limited() {
 }  // namespace
 
 bool addresses_are_fixed() {
-    constexpr unsigned long kQuery = 0xffffffff;
-    const int persona = personality(kQuery);
-    return persona >= 0 && persona & ADDR_NO_RANDOMIZE;
+    return kernel_personality() & ADDR_NO_RANDOMIZE;
+}
+
+unsigned long personality_of_program() {
+    return kernel_personality() & ~std::uint64_t{ADDR_NO_RANDOMIZE};
 }
 
 void begin_arena() {

@@ -88,6 +88,7 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
     if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
     note_vdso(memory, trace);
     break_end = program.break_start;
+    personality = personality_of_program();
     const std::uint64_t stack = build_stack(program, level, argv, environment);
     if (stack == 0) thread.refuse("no memory for the program's stack");
     if (program.executable_stack)

@@ -61,7 +61,9 @@ class Process {
     Stress stress;
     SignalActions actions;
     LoadedProgram program;
-    std::uint64_t break_end = 0;  // current program break
+    std::uint64_t break_end = 0;     // current program break
+    std::uint64_t personality = 0;   // as the program knows it
+    bool sets_death_signal = false;  // PR_SET_PDEATHSIG
 
   private:
     std::uint64_t vector_components_ = 0;

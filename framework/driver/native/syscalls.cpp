@@ -8,7 +8,6 @@
 #include "framework/driver/native/own_descriptors.h"
 #include "framework/driver/native/target_memory.h"
 
-#include <asm/prctl.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -71,27 +70,6 @@ long do_descriptor(const Call& call, long descriptor, long other = -1) {
 }
 
 // --- Processes.
-
-long do_arch_prctl(const Call& call) {
-    Context& context = *call.thread.context;
-    const auto put = [&](std::uint64_t value) -> long {
-        return write_target(call.unsigned_argument(1), &value, sizeof value) ? 0 : -EFAULT;
-    };
-    switch (call.arguments[0]) {
-        case ARCH_SET_FS:
-            context.target_fs = call.unsigned_argument(1);
-            return 0;
-        case ARCH_GET_FS:
-            return put(context.target_fs);
-        case ARCH_SET_GS:
-            context.target_gs = call.unsigned_argument(1);
-            return 0;
-        case ARCH_GET_GS:
-            return put(context.target_gs);
-        default:
-            return -EINVAL;
-    }
-}
 
 long do_execute(const Call& call) {
     const bool at = call.number == SYS_execveat;
@@ -193,6 +171,14 @@ long dispatch(const Call& call) {
             return do_detach(call);
         case SYS_arch_prctl:
             return do_arch_prctl(call);
+        case SYS_prctl:
+            return do_prctl(call);
+        case SYS_seccomp:
+            return do_seccomp(call);
+        case SYS_personality:
+            return do_personality(call);
+        case SYS_ptrace:
+            return do_trace(call);
         case SYS_rseq:
             return -ENOSYS;  // the driver's libc has registered its own
         case SYS_clone3:

@@ -40,5 +40,11 @@ long do_remap(const Call& call);
 long do_advise(const Call& call);
 long do_attach(const Call& call);
 long do_detach(const Call& call);
+// process_calls.cpp
+long do_arch_prctl(const Call& call);
+long do_prctl(const Call& call);
+long do_seccomp(const Call& call);
+long do_personality(const Call& call);
+long do_trace(const Call& call);
 
 }  // namespace assay::native

@@ -85,11 +85,12 @@ bool Thread::move_to_new_image() {
 }
 
 void Thread::refuse(const std::string& reason, int exit_status) const {
-    // The lock, too, is the parent's.
-    if (shares_trace)
-        process.lock.unlock();
-    else
+    if (shares_trace) {
+        process.trace.message(reason);
+        process.lock.unlock();  // it is the parent's, too
+    } else {
         process.trace.refuse(reason);
+    }
     _exit(exit_status);
 }
 
