@@ -1,5 +1,7 @@
 #include "framework/driver/native/address_space.h"
 
+#include "framework/driver/native/own_memory.h"
+
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
@@ -61,18 +63,23 @@ unsigned long personality_of_program() {
 }
 
 void begin_arena() {
+    // The driver's heap stays in its program break, out of the program's way.
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_ARENA_MAX, 1);
     if (!addresses_are_fixed() || address_space_is_limited()) return;
     for (std::uint64_t bytes = kLargest; bytes >= kPage; bytes /= 2)
         while (take_above(bytes)) {
         }
-    // The driver's heap stays in its program break, out of the program's way.
-    mallopt(M_MMAP_MAX, 0);
-    mallopt(M_ARENA_MAX, 1);
 }
 
 unsigned char* reserve_outside_arena(std::uint64_t bytes) {
     bytes = (bytes + kPage - 1) & ~(kPage - 1);
-    if (taken.end - taken.begin < bytes) return map_without_access(bytes);
+    if (taken.end - taken.begin < bytes) {
+        unsigned char* memory = map_without_access(bytes);
+        const auto start = reinterpret_cast<std::uint64_t>(memory);
+        if (memory != nullptr) add_own_memory({start, start + bytes});
+        return memory;
+    }
     const std::uint64_t begin = taken.begin;
     taken.begin += bytes;
     return reinterpret_cast<unsigned char*>(begin);

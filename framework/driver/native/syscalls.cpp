@@ -150,6 +150,8 @@ long do_signal_suspend(const Call& call) {
     return result;
 }
 
+constexpr long kMemorySeal = 462;  // mseal(2), Linux 6.10
+
 long dispatch(const Call& call) {
     switch (call.number) {
         case SYS_brk:
@@ -169,6 +171,15 @@ long dispatch(const Call& call) {
             return do_attach(call);
         case SYS_shmdt:
             return do_detach(call);
+        case SYS_mincore:
+        case SYS_mlock:
+        case SYS_mlock2:
+        case SYS_munlock:
+        case SYS_msync:
+        case kMemorySeal:
+            return do_look_at_memory(call);
+        case SYS_mlockall:
+            return do_lock_all(call);
         case SYS_arch_prctl:
             return do_arch_prctl(call);
         case SYS_prctl:

@@ -32,8 +32,10 @@ inline bool is_error(long result) {
 }
 
 // memory_calls.cpp
+long do_look_at_memory(const Call& call);
+long do_lock_all(const Call& call);
 long do_break(const Call& call);
-long do_map(const Call& call);
+long do_map(Call call);
 long do_unmap(const Call& call);
 long do_protect(const Call& call);
 long do_remap(const Call& call);
