@@ -188,6 +188,10 @@ long dispatch(const Call& call) {
             return do_seccomp(call);
         case SYS_personality:
             return do_personality(call);
+        case SYS_getrlimit:
+        case SYS_setrlimit:
+        case SYS_prlimit64:
+            return do_limit(call);
         case SYS_ptrace:
             return do_trace(call);
         case SYS_rseq:

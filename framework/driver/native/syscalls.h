@@ -48,5 +48,7 @@ long do_prctl(const Call& call);
 long do_seccomp(const Call& call);
 long do_personality(const Call& call);
 long do_trace(const Call& call);
+// memory_limits.cpp
+long do_limit(const Call& call);
 
 }  // namespace assay::native
