@@ -64,11 +64,6 @@ void show_own_executable(Call& call, unsigned path_argument) {
             reinterpret_cast<long>(call.process().program.executable.c_str());
 }
 
-// `other`: of dup2(2), which cannot make a number either that the driver uses.
-long do_descriptor(const Call& call, long descriptor, long other = -1) {
-    return is_own_descriptor(descriptor) || is_own_descriptor(other) ? -EBADF : pass_on(call);
-}
-
 // --- Processes.
 
 long do_execute(const Call& call) {
@@ -153,6 +148,7 @@ long do_signal_suspend(const Call& call) {
 constexpr long kMemorySeal = 462;  // mseal(2), Linux 6.10
 
 long dispatch(const Call& call) {
+    if (is_on_own_descriptor(call)) return -EBADF;
     switch (call.number) {
         case SYS_brk:
             return do_break(call);
@@ -209,13 +205,6 @@ long dispatch(const Call& call) {
         case SYS_execve:
         case SYS_execveat:
             return do_execute(call);
-        case SYS_close:
-        case SYS_fcntl:
-        case SYS_dup:
-            return do_descriptor(call, call.arguments[0]);
-        case SYS_dup2:
-        case SYS_dup3:
-            return do_descriptor(call, call.arguments[0], call.arguments[1]);
         case SYS_close_range:
             return close_other_descriptors(static_cast<unsigned>(call.arguments[0]),
                                            static_cast<unsigned>(call.arguments[1]),
@@ -228,6 +217,8 @@ long dispatch(const Call& call) {
             return do_signal_stack(call);
         case SYS_rt_sigsuspend:
             return do_signal_suspend(call);
+        case SYS_getdents64:
+            return do_list_folder(call);
         case SYS_readlink:
             return do_readlink(call, 0);
         case SYS_readlinkat:

@@ -50,5 +50,9 @@ long do_personality(const Call& call);
 long do_trace(const Call& call);
 // memory_limits.cpp
 long do_limit(const Call& call);
+// descriptor_calls.cpp
+bool is_on_own_descriptor(const Call& call);
+// getdents64.
+long do_list_folder(const Call& call);
 
 }  // namespace assay::native
