@@ -6,6 +6,7 @@
 #include "framework/driver/native/clone.h"
 #include "framework/driver/native/execute.h"
 #include "framework/driver/native/own_descriptors.h"
+#include "framework/driver/native/proc_files.h"
 #include "framework/driver/native/target_memory.h"
 
 #include <fcntl.h>
@@ -15,8 +16,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 
 namespace assay::native {
 
@@ -55,15 +54,6 @@ long pass_on_locked(const Call& call) {
 
 namespace {
 
-// --- Files that show the driver instead of the target.
-
-// Where the target names its own executable, the driver's stands in its place.
-void show_own_executable(Call& call, unsigned path_argument) {
-    if (is_own_executable(call.pointer<const char>(path_argument)))
-        call.arguments[path_argument] =
-            reinterpret_cast<long>(call.process().program.executable.c_str());
-}
-
 // --- Processes.
 
 long do_execute(const Call& call) {
@@ -74,21 +64,6 @@ long do_execute(const Call& call) {
         {at ? static_cast<int>(call.arguments[0]) : AT_FDCWD, call.pointer<const char>(first),
          call.pointer<char* const>(first + 1), call.pointer<char* const>(first + 2),
          at ? static_cast<int>(call.arguments[4]) : 0});
-}
-
-long do_readlink(const Call& call, unsigned path_argument) {
-    if (!is_own_executable(call.pointer<const char>(path_argument))) return pass_on(call);
-    const std::string& path = call.process().program.executable;
-    const std::size_t length =
-        std::min<std::size_t>(path.size(), call.unsigned_argument(path_argument + 2));
-    if (!write_target(call.unsigned_argument(path_argument + 1), path.data(), length))
-        return -EFAULT;
-    return static_cast<long>(length);
-}
-
-long do_open(Call call, unsigned path_argument) {
-    show_own_executable(call, path_argument);
-    return pass_on(call);
 }
 
 // --- Signals.
@@ -220,13 +195,19 @@ long dispatch(const Call& call) {
         case SYS_getdents64:
             return do_list_folder(call);
         case SYS_readlink:
-            return do_readlink(call, 0);
         case SYS_readlinkat:
-            return do_readlink(call, 1);
+            return do_readlink(call);
         case SYS_open:
-            return do_open(call, 0);
         case SYS_openat:
-            return do_open(call, 1);
+        case SYS_openat2:
+            return do_open(call);
+        case SYS_stat:
+        case SYS_newfstatat:
+        case SYS_statx:
+        case SYS_access:
+        case SYS_faccessat:
+        case SYS_faccessat2:
+            return do_look(call);
         case SYS_exit:
             do_exit(call.thread, static_cast<int>(call.arguments[0]));
             return 0;
@@ -238,14 +219,6 @@ long dispatch(const Call& call) {
 }
 
 }  // namespace
-
-bool is_own_executable(const char* path) {
-    std::array<char, 64> own{};
-    std::snprintf(own.data(), own.size(), "/proc/%d/exe", getpid());
-    return path &&
-           (std::strcmp(path, "/proc/self/exe") == 0 ||
-            std::strcmp(path, "/proc/thread-self/exe") == 0 || std::strcmp(path, own.data()) == 0);
-}
 
 void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     constexpr std::uint64_t kSyscallBytes = 2;
