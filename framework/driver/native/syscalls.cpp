@@ -168,15 +168,15 @@ long dispatch(const Call& call) {
         case SYS_rseq:
             return -ENOSYS;  // the driver's libc has registered its own
         case SYS_clone3:
-            return -ENOSYS;  // libc falls back to clone
+            return do_clone3(call.thread, call.unsigned_argument(0), call.unsigned_argument(1));
         case SYS_fork:
             return do_clone(call.thread, {.flags = SIGCHLD});
         case SYS_vfork:
             return do_clone(call.thread, {.flags = CLONE_VM | CLONE_VFORK | SIGCHLD});
         case SYS_clone:
-            return do_clone(call.thread, {call.unsigned_argument(0), call.unsigned_argument(1),
-                                          call.unsigned_argument(2), call.unsigned_argument(3),
-                                          call.unsigned_argument(4)});
+            return do_clone(call.thread, {call.unsigned_argument(0) & 0xffffffff,
+                                          call.unsigned_argument(1), call.unsigned_argument(2),
+                                          call.unsigned_argument(3), call.unsigned_argument(4)});
         case SYS_execve:
         case SYS_execveat:
             return do_execute(call);
