@@ -155,6 +155,7 @@ void Run::set_up_profilers() {
         spec = combine(spec, profiler.start());
     }
     spec.cpu_level = settings_.cpu_level;
+    spec.regions = settings_.regions;
     spec.stress = settings_.stress ? 1 : 0;
 }
 

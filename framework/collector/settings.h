@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/trace/cpu_level.h"
+#include "framework/trace/segment_layout.h"
 
 #include <span>
 #include <string>
@@ -50,6 +51,7 @@ struct CoreSettings {
     bool randomize_addresses = false;
     trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
     bool stress = false;  // see framework/driver/native/stress.h
+    trace::Regions regions{};
     bool quiet = false;
     bool help = false;
     bool version = false;

@@ -17,7 +17,8 @@ constexpr std::uint64_t kWindowBytes = 768 * trace::kMiB;
 constexpr std::uint64_t kLargePage = 2 * trace::kMiB;
 constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kTableBytes = kIndirectEntries * sizeof(std::uint64_t);
+constexpr std::size_t kAllEntries = kVersions * kIndirectEntries;
+constexpr std::uint64_t kTableBytes = kAllEntries * sizeof(std::uint64_t);
 
 // At once for whoever executes it: the displacement lies within a cache line.
 void write_displacement(std::uint64_t site, std::uint64_t target) {
@@ -33,17 +34,16 @@ Assembler at(std::uint64_t address) {
 }
 
 std::size_t index_of_landing(const Block& block) {
-    return block.pc & (kIndirectEntries - 1);
+    return block.version * kIndirectEntries + (block.pc & (kIndirectEntries - 1));
 }
 
 }  // namespace
 
-void emit_indirect_jump(Assembler& code) {
+void emit_indirect_jump(Assembler& code, Version version) {
+    const std::size_t table =
+        offsetof(Context, indirect_table) + version * sizeof Context::indirect_table[0];
     code.u8(0x65);
-    code.with_memory(
-        0xff, 4,
-        Address{kNoGpr, RAX, 8, static_cast<std::int32_t>(offsetof(Context, indirect_table))},
-        false);
+    code.with_memory(0xff, 4, Address{kNoGpr, RAX, 8, static_cast<std::int32_t>(table)}, false);
 }
 
 bool CodeCache::reserve() {
@@ -65,7 +65,7 @@ std::uint64_t CodeCache::open_window() {
 }
 
 void CodeCache::initialise(Context& context, const trace::Spec& spec) {
-    indirect_table_ = context.indirect_table;
+    indirect_table_ = context.indirect_table[0];
     if (spec.captures & trace::kCaptureFetches) fetch_filter_ = spec.fetch;
     emit_thunks(spec);
     static_assert(4 * kPart == kCacheBytes);
@@ -84,17 +84,23 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
     Assembler code = at(base_ + trace::kMaxThreads * kStepBytes);
     exit_thunk_ = code.address;
     code.jump_context(offsetof(Context, exit_glue));
-    // An indirect branch arrives with the target in rcx, the target's rax and rcx put aside.
-    indirect_miss_ = code.address;
+    indirect_miss_ = emit_indirect_exit(code, kIndirectMiss);
+    left_thunk_ = emit_indirect_exit(code, kLeft);
+    reference_stub_ = code.address;
+    emit_reference_stub(code, spec.data);
+    thunks_end_ = (code.address + 63) & ~63ULL;
+}
+
+// An indirect branch arrives with the target in rcx, the target's rax and rcx put aside.
+std::uint64_t CodeCache::emit_indirect_exit(Assembler& code, ExitReason reason) {
+    const std::uint64_t address = code.address;
     code.store_context(offsetof(Context, pc), RCX);
     code.load_context(RCX, offsetof(Context, indirect_rcx));
     code.load_context(RAX, offsetof(Context, indirect_rax));
     code.with_context(0xc7, 0, offsetof(Context, exit_id), false);
-    code.u32(kIndirectMiss);
+    code.u32(reason);
     code.jump_context(offsetof(Context, exit_glue));
-    reference_stub_ = code.address;
-    emit_reference_stub(code, spec.data);
-    thunks_end_ = (code.address + 63) & ~63ULL;
+    return address;
 }
 
 void CodeCache::begin_half() {
@@ -107,11 +113,11 @@ void CodeCache::begin_half() {
     half.specials.clear();
     hot = half.hot_begin;
     cold = half.hot_end;
-    table_.clear();
+    for (PcMap<std::uint32_t>& table : tables_) table.clear();
     pages_.clear();
     suspended_.clear();
-    landings_.assign(kIndirectEntries, kNoBlock);
-    std::fill_n(indirect_table_, kIndirectEntries, indirect_miss_);
+    landings_.assign(kAllEntries, kNoBlock);
+    std::fill_n(indirect_table_, kAllEntries, indirect_miss_);
 }
 
 bool CodeCache::share_indirect_table(Context& context) {
@@ -131,29 +137,29 @@ bool CodeCache::share_indirect_table(Context& context) {
 
 std::vector<std::uint64_t> CodeCache::copy_shared_table() const {
     if (shared_table_ < 0) return {};
-    return {indirect_table_, indirect_table_ + kIndirectEntries};
+    return {indirect_table_, indirect_table_ + kAllEntries};
 }
 
 bool CodeCache::own_indirect_table(Context& context, std::span<const std::uint64_t> copy) {
-    indirect_table_ = context.indirect_table;
+    indirect_table_ = context.indirect_table[0];
     if (shared_table_ < 0) return true;
     close(shared_table_);
     shared_table_ = -1;
     if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         return false;
-    std::copy(copy.begin(), copy.end(), context.indirect_table);
+    std::copy(copy.begin(), copy.end(), indirect_table_);
     return true;
 }
 
-Block* CodeCache::find(std::uint64_t pc) {
-    const std::uint32_t* index = table_.find(pc);
+Block* CodeCache::find(std::uint64_t pc, Version version) {
+    const std::uint32_t* index = tables_[version].find(pc);
     return index == nullptr || *index == kNoBlock ? nullptr : &blocks()[*index];
 }
 
 void CodeCache::enter_block(std::uint32_t index) {
     Block& block = blocks()[index];
-    table_.set(block.pc, index);
+    tables_[block.version].set(block.pc, index);
     const std::uint64_t page = block.pc / kPage;
     if (const std::uint32_t* first = pages_.find(page)) block.next_in_page = *first;
     pages_.set(page, index);
@@ -214,7 +220,7 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
         write_displacement(exit.site, exit.stub);
         exit.site = replacement.site;
         exit.stub = exit.linked = replacement.stub;
-        if (linked) direct(exit, *find(exit.target));
+        if (linked) direct(exit, *find(exit.target, blocks()[exit.block].version));
     }
     for (std::uint32_t i = 0; i < unit.block_count; ++i) {
         Block& block = blocks()[unit.first_block + i];
@@ -319,7 +325,7 @@ bool CodeCache::invalidate(std::uint64_t start, std::uint64_t end) {
     bool found = false;
     for_each_block(start, end, [&](const Block& block) {
         if (block.suspended) return set_suspended(units()[block.unit], false);
-        if (find(block.pc) != &block) return;
+        if (find(block.pc, block.version) != &block) return;
         unlink(units()[block.unit]);
         found = true;
     });
@@ -333,7 +339,7 @@ bool CodeCache::invalidate(std::uint64_t start, std::uint64_t end) {
 
 void CodeCache::suspend(std::uint64_t start, std::uint64_t end) {
     for_each_block(start, end, [&](const Block& block) {
-        if (block.suspended || find(block.pc) != &block) return;
+        if (block.suspended || find(block.pc, block.version) != &block) return;
         unlink(units()[block.unit]);
         set_suspended(units()[block.unit], true);
         suspended_.push_back(block.unit);
@@ -348,7 +354,8 @@ void CodeCache::resume(std::uint64_t start, std::uint64_t end) {
         if (first.pc < start || first.pc >= end) return false;
         set_suspended(unit, false);
         for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
-            if (find(blocks()[i].pc) == nullptr) table_.set(blocks()[i].pc, i);
+            if (find(blocks()[i].pc, first.version) == nullptr)
+                tables_[first.version].set(blocks()[i].pc, i);
         return true;
     });
 }
@@ -372,7 +379,7 @@ bool CodeCache::has_code(std::uint64_t page) const {
 void CodeCache::unlink(const Unit& unit) {
     for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
         Block& block = blocks()[i];
-        if (find(block.pc) == &block) table_.set(block.pc, kNoBlock);
+        if (find(block.pc, block.version) == &block) tables_[block.version].set(block.pc, kNoBlock);
         if (block.landed) unlist_landing(block);
         for (std::uint32_t from = block.linked_from; from != kNoExit;
              from = exits()[from].next_linked) {
@@ -439,8 +446,8 @@ const RecoveryPoint* CodeCache::point_at(std::uint64_t host_pc) const {
     return after == first ? nullptr : &*std::prev(after);
 }
 
-std::uint32_t CodeCache::block_id(std::uint64_t host_pc, unsigned block_in_unit) const {
-    return generation_at(host_pc)->blocks[unit_at(host_pc)->first_block + block_in_unit].id;
+const Block& CodeCache::block_at(std::uint64_t host_pc, unsigned block_in_unit) const {
+    return generation_at(host_pc)->blocks[unit_at(host_pc)->first_block + block_in_unit];
 }
 
 bool CodeCache::reaches_into(std::uint64_t host_pc, std::uint64_t page_address) const {

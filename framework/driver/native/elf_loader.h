@@ -3,11 +3,17 @@
 #pragma once
 
 #include "framework/driver/native/memory_map.h"
-#include "framework/driver/native/trace_tables.h"
 
 #include <string>
+#include <vector>
 
 namespace assay::native {
+
+// An executable part of a file.
+struct LoadedCode {
+    std::uint64_t start = 0, end = 0, offset = 0;
+    std::string path;
+};
 
 struct LoadedProgram {
     std::uint64_t entry = 0;  // of the program itself
@@ -20,6 +26,7 @@ struct LoadedProgram {
     bool executable_stack = false;
     std::string path;
     std::string executable;  // the same, absolute and without symbolic links
+    std::vector<LoadedCode> code;
 };
 
 struct LoadError {
@@ -30,6 +37,6 @@ struct LoadError {
 // `preferred_base`: where a position-independent program goes, in reach of the code cache's
 // 32-bit displacements.
 LoadError load_program(const std::string& path, std::uint64_t preferred_base, MemoryMap& memory,
-                       TraceTables& trace, LoadedProgram& out);
+                       LoadedProgram& out);
 
 }  // namespace assay::native

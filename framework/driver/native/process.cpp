@@ -67,6 +67,7 @@ bool Process::initialise(int segment_fd) {
         cache.make_small();
     }
     cache.initialise(*first->context, trace.spec());
+    regions.initialise(trace.spec());
     trace.set_pid(getpid());
     std::uint64_t mask = 0;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, 8);
@@ -85,8 +86,10 @@ void Process::load(const std::string& path, const std::vector<std::string>& argv
     if (!missing.empty())
         thread.refuse("--cpu=" + std::string(name_of(level)) + ": this processor lacks " + missing +
                       "; use a lower level");
-    const LoadError error = load_program(path, cache.open_window(), memory, trace, program);
+    const LoadError error = load_program(path, cache.open_window(), memory, program);
     if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
+    for (const LoadedCode& code : program.code)
+        mapped(code.start, code.end, code.offset, code.path);
     note_vdso(memory, trace);
     break_end = program.break_start;
     const std::uint64_t stack = build_stack(program, level, argv, environment);
@@ -110,6 +113,22 @@ void Process::run() {
     running_.front()->run();
     // The last threads to end may be others.
     for (;;) syscall(SYS_exit, 0);
+}
+
+void Process::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                     const std::string& path) {
+    trace.mapped(start, end, offset, path);
+    regions.mapped(start, end, offset, path);
+}
+
+void Process::unmapped(std::uint64_t start, std::uint64_t end) {
+    trace.unmapped(start, end);
+    regions.unmapped(start, end);
+}
+
+void Process::switch_others(const Thread& thread) const {
+    for (Thread* other : running_)
+        if (other != &thread && other->running() != 0) other->signals.ask_to_leave();
 }
 
 void Process::wait_for_old_translations() {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace assay::native {
 
@@ -87,6 +88,15 @@ void TraceTables::unmapped(std::uint64_t start, std::uint64_t end) {
 void TraceTables::partial(std::uint32_t block, std::uint32_t executed, bool counted) {
     const trace::PartialEvent body{block, executed, counted ? 1U : 0U, 0};
     log(trace::EventType::kPartial, &body, sizeof body, {});
+}
+
+// Leaves room for what else there is to say.
+void TraceTables::marker(const trace::MarkerEvent& marker, std::string_view text) {
+    constexpr std::uint64_t kMostBytes = trace::kEventLogBytes / 4 * 3;
+    if (log_used_ < kMostBytes)
+        log(trace::EventType::kMarker, &marker, sizeof marker, text);
+    else if (!std::exchange(markers_lost_, true))
+        message("the program names too many phases and memory regions: the rest is not noted");
 }
 
 void TraceTables::message(std::string_view text) {
