@@ -20,7 +20,7 @@ class File {
         if (fd_ >= 0 && fstat(fd_, &state) == 0) size_ = static_cast<std::uint64_t>(state.st_size);
     }
     ~File() {
-        if (fd_ >= 0) close(fd_);
+        if (fd_ >= 0) close_own_descriptor(fd_);
     }
     File(const File&) = delete;
     File& operator=(const File&) = delete;
