@@ -131,6 +131,7 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
         }
     }
     outcome_.failed = damaged_;
+    incomplete(session_.end_by_deadline());
     find_outcome(ending);
     finish_profilers();
     // A driver that refused the program at once has measured nothing.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 namespace assay::collector {
@@ -34,6 +35,9 @@ constexpr std::array kCoreOptions{
     CoreOption{"trace-children", "yes|no",
                "profile the processes that the program starts too, each with a file of its own; "
                "default: yes"},
+    CoreOption{"timeout", "SECONDS",
+               "end the program after that time: with SIGTERM, and with SIGKILL 5 s later; also "
+               "10m, 1h; exit status 124"},
     CoreOption{"config", "FILE", "YAML with the same options as keys; the command line wins"},
     CoreOption{"quiet", "", "say nothing but errors (-q)"},
     CoreOption{"help", "", "show this (-h)"},
@@ -74,6 +78,21 @@ std::uint64_t positive(const Setting& setting) {
     if (error != std::errc() || stop != end || number == 0 || number > kMost)
         bad_value(setting, "a whole number from 1 to 2^63-1");
     return number;
+}
+
+std::chrono::milliseconds duration(const Setting& setting) {
+    double number = 0;
+    const char* end = setting.value.data() + setting.value.size();
+    const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
+    const std::string_view unit(stop, end);
+    const double seconds = unit.empty() || unit == "s" ? 1
+                           : unit == "m"               ? 60
+                           : unit == "h"               ? 3600
+                                                       : 0;
+    constexpr double kMost = 1e9;
+    if (error != std::errc() || !(number > 0) || seconds == 0 || number * seconds > kMost)
+        bad_value(setting, "a time, for example 90, 1.5, 10s, 5m or 1h");
+    return std::chrono::milliseconds(std::max(1LL, std::llround(number * seconds * 1000)));
 }
 
 // At commas, but not at those between the parameters of a function or a template.
@@ -181,6 +200,9 @@ void take(CoreSettings& core, const Setting& setting) {
         core.regions.from_instruction = positive(setting);
     } else if (setting.name == "to-instruction") {
         core.regions.to_instruction = positive(setting);
+    } else if (setting.name == "timeout") {
+        core.timeout = duration(setting);
+        core.timeout_option = "--timeout=" + setting.value;
     } else if (setting.name == "driver") {
         core.driver = setting.value;
     } else if (setting.name == "quiet") {
