@@ -114,6 +114,13 @@ void Process::run() {
     for (;;) syscall(SYS_exit, 0);
 }
 
+void Process::ends() {
+    for (const std::string& name : regions.missing_functions())
+        trace.message("--toggle=" + name + ": " + program.executable +
+                      " and its libraries have no such function");
+    trace.set_state(trace::DriverState::kFinished);
+}
+
 void Process::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                      const std::string& path) {
     trace.mapped(start, end, offset, path);

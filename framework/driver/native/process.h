@@ -33,6 +33,8 @@ class Process {
 
     // Forgets translations of code in [start, end), which has changed or is not there any more.
     void code_changed(std::uint64_t start, std::uint64_t end) { translator.invalidate(start, end); }
+    // Says to the collector that the process ends in an orderly way.
+    void ends();
     // Code of a file was mapped, or is not any more.
     void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                 const std::string& path);

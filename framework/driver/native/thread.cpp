@@ -99,7 +99,7 @@ void Thread::process_ends() const {
     if (shares_trace)
         process.lock.unlock();
     else
-        process.trace.set_state(trace::DriverState::kFinished);
+        process.ends();
 }
 
 void Thread::finish(int exit_status) const {
