@@ -57,6 +57,12 @@ class Processes(unittest.TestCase):
                          result.stderr)
         return result.stderr
 
+    def wait_until(self, condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "waited in vain")
+            time.sleep(0.05)
+
     # --- How children come to be
 
     def test_fork(self):
@@ -143,16 +149,16 @@ class Processes(unittest.TestCase):
 
     def test_daemon(self):
         """assay does not wait for what goes on behind the program, nor do readers of its stderr."""
-        started = time.monotonic()
-        result = self.profile(["sh", "-c", "setsid sleep 3 >/dev/null 2>&1 </dev/null &"])
-        self.assertLess(time.monotonic() - started, 2.5)
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        daemon = f"read word < {pipe}; echo $word > {self.folder / 'word'}"
+        result = self.profile(["sh", "-c", f"setsid sh -c '{daemon}' >/dev/null 2>&1 </dev/null &"])
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("still running", result.stderr)
-        self.assertNotIn("sleep 3", self.commands())
-        deadline = time.monotonic() + 30
-        while "sleep 3" not in self.commands() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertIn("sleep 3", self.commands())
+        self.assertNotIn(f"sh -c {daemon}", self.commands())
+        pipe.write_text("last\n")
+        self.wait_until(lambda: f"sh -c {daemon}" in self.commands())
+        self.assertEqual((self.folder / "word").read_text(), "last\n")
 
     def test_child_outlives_a_killed_assay(self):
         """Its own collector is another process, which writes its file."""
@@ -165,9 +171,7 @@ class Processes(unittest.TestCase):
             assay.kill()
             assay.communicate(timeout=60)
         expected = self.folder / f"out.{child}"
-        deadline = time.monotonic() + 30
-        while not expected.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        self.wait_until(expected.exists)
         self.assertEqual(read_events(expected).command, "/bin/sleep 1")
 
     def collectors(self):
@@ -193,9 +197,9 @@ class Processes(unittest.TestCase):
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 text=True) as assay:
             assay.stdout.readline()
-            while len(processes := self.collectors()) < 3:  # assay, the supervisor, a collector
-                time.sleep(0.02)
-            os.kill(choose(processes), 9)
+            # Of assay, the supervisor, and a collector.
+            self.wait_until(lambda: len(self.collectors()) == 3)
+            os.kill(choose(self.collectors()), 9)
             output, words = assay.communicate("word\n", timeout=60)
         self.assertEqual((assay.returncode, output), (0, "went on 20000\n"), words)
 
@@ -297,17 +301,19 @@ class Processes(unittest.TestCase):
 
     def test_ctrl_c_reaches_the_program_only(self):
         """A terminal sends SIGINT to all; the collectors write their files nevertheless."""
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
         with subprocess.Popen(
                 [ASSAY, f"--plugin={COUNTS}", f"--out={self.folder / 'out.%p'}", "--", "sh", "-c",
-                 "trap 'echo caught' INT; echo ready; /bin/sleep 30; exit 4"],
+                 f"trap 'echo caught' INT; /bin/cat {pipe}; exit 4"],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 start_new_session=True) as assay:
-            assay.stdout.readline()
-            time.sleep(0.5)
-            os.killpg(assay.pid, 2)
-            output, words = assay.communicate(timeout=60)
+            with pipe.open("w"):  # cat has opened it, too
+                self.wait_until(lambda: len(self.collectors()) >= 3)
+                os.killpg(assay.pid, 2)
+                output, words = assay.communicate(timeout=60)
         self.assertEqual((assay.returncode, output), (4, "caught\n"), words)
-        self.assertIn("/bin/sleep 30", self.commands())
+        self.assertIn(f"/bin/cat {pipe}", self.commands())
 
 
 if __name__ == "__main__":
