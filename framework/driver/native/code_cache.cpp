@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 namespace assay::native {
 namespace {
@@ -34,7 +35,7 @@ Assembler at(std::uint64_t address) {
 }
 
 std::size_t index_of_landing(const Block& block) {
-    return block.version * kIndirectEntries + (block.pc & (kIndirectEntries - 1));
+    return block.pc & (kIndirectEntries - 1);
 }
 
 }  // namespace
@@ -116,8 +117,25 @@ void CodeCache::begin_half() {
     for (PcMap<std::uint32_t>& table : tables_) table.clear();
     pages_.clear();
     suspended_.clear();
-    landings_.assign(kAllEntries, kNoBlock);
-    std::fill_n(indirect_table_, kAllEntries, indirect_miss_);
+    for (const Version version : {kPlain, kCollecting})
+        if (used_[version]) clear_landings(version);
+}
+
+void CodeCache::use(Version version) {
+    if (!std::exchange(used_[version], true)) clear_landings(version);
+}
+
+void CodeCache::clear_landings(Version version) {
+    landings_[version].assign(kIndirectEntries, kNoBlock);
+    std::fill_n(indirect_table_ + version * kIndirectEntries, kIndirectEntries, indirect_miss_);
+}
+
+std::uint32_t& CodeCache::first_landing(const Block& block) {
+    return landings_[block.version][index_of_landing(block)];
+}
+
+std::uint64_t* CodeCache::indirect_entry(const Block& block) {
+    return indirect_table_ + block.version * kIndirectEntries + index_of_landing(block);
 }
 
 bool CodeCache::share_indirect_table(Context& context) {
@@ -252,22 +270,22 @@ void CodeCache::add_landing(Block& block) {
 }
 
 void CodeCache::list_landing(Block& block) {
-    std::uint32_t& first = landings_[index_of_landing(block)];
+    std::uint32_t& first = first_landing(block);
     write_displacement(block.landing_next,
                        first == kNoBlock ? indirect_miss_ : blocks()[first].landing);
     block.next_landed = first;
     first = index_of(block);
     block.landed = true;
-    __atomic_store_n(&indirect_table_[index_of_landing(block)], block.landing, __ATOMIC_RELEASE);
+    __atomic_store_n(indirect_entry(block), block.landing, __ATOMIC_RELEASE);
 }
 
 // A thread that is in the landing goes on to where it led.
 void CodeCache::unlist_landing(Block& block) {
     const std::uint64_t next =
         block.next_landed == kNoBlock ? indirect_miss_ : blocks()[block.next_landed].landing;
-    std::uint32_t* link = &landings_[index_of_landing(block)];
+    std::uint32_t* link = &first_landing(block);
     if (*link == index_of(block)) {
-        __atomic_store_n(&indirect_table_[index_of_landing(block)], next, __ATOMIC_RELEASE);
+        __atomic_store_n(indirect_entry(block), next, __ATOMIC_RELEASE);
     } else {
         while (blocks()[*link].next_landed != index_of(block)) link = &blocks()[*link].next_landed;
         write_displacement(blocks()[*link].landing_next, next);

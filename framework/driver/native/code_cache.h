@@ -144,6 +144,8 @@ class CodeCache {
     std::span<const std::uint32_t> often_missed(const Unit& unit) const {
         return {current().often_missed.data() + unit.first_missed, unit.missed_count};
     }
+    // Before the first translation of that version. Most programs have those of one only.
+    void use(Version version);
     // Makes blocks()[index] known to find().
     void enter_block(std::uint32_t index);
 
@@ -242,6 +244,9 @@ class CodeCache {
     }
     const Generation* generation_at(std::uint64_t host_pc) const;
     void begin_half();
+    void clear_landings(Version version);
+    std::uint32_t& first_landing(const Block& block);
+    std::uint64_t* indirect_entry(const Block& block);
     void emit_thunks(const trace::Spec& spec);
     std::uint64_t emit_indirect_exit(Assembler& code, ExitReason reason);
     void direct(Exit& exit, const Block& target);
@@ -264,8 +269,10 @@ class CodeCache {
     Generation halves_[2];
     std::vector<std::uint64_t> line_regions_;
     PcMap<std::uint32_t> tables_[kVersions];  // indexes in blocks(), or kNoBlock
-    PcMap<std::uint32_t> pages_;           // by page: the last block that begins there, or kNoBlock
-    std::vector<std::uint32_t> landings_;  // by index of the indirect tables: the first block
+    PcMap<std::uint32_t> pages_;  // by page: the last block that begins there, or kNoBlock
+    // By index of the indirect table: the first block.
+    std::vector<std::uint32_t> landings_[kVersions];
+    bool used_[kVersions]{};
     std::vector<std::uint32_t> suspended_;  // units
 };
 

@@ -74,6 +74,7 @@ Unit Translator::emit_new_unit() {
 // Emits plan_ where the code cache goes on.
 void Translator::emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* trace,
                       Emitter::Output& output) {
+    cache_.use(plan_.version);
     unit.hot_begin = cache_.hot;
     unit.cold_begin = cache_.cold;
     Emitter emitter(plan_, cache_, trace_.spec(), numbers, cache_.often_missed(unit),
