@@ -287,11 +287,12 @@ void Signals::on_step(ucontext_t* interrupted) {
     const std::uint64_t host_pc = pc_of(interrupted);
     if (thread_.process.cache.contains(host_pc)) {
         if (!leave_at_entry(interrupted)) step_from(interrupted);
-    } else if (!is_between(host_pc, address_of(assay_enter), assay_enter_end)) {
-        // On its way to the driver.
-        set_trap_flag(interrupted, false);
-        stepping_ = false;
+        return;
     }
+    // popf may just have cleared the flag that the handler had set.
+    const bool enters = is_between(host_pc, address_of(assay_enter), assay_enter_end);
+    set_trap_flag(interrupted, enters);
+    stepping_ = enters;
 }
 
 // A repeated instruction is reported after each iteration, of which there can be millions
