@@ -25,15 +25,15 @@ namespace {
 // For the signal handler.
 std::atomic<int> forward_pid{0};
 
-void on_forwarded(int signal) {
+// What the terminal sends goes to all of its foreground processes, and comes from the kernel
+// (drivers/tty/n_tty.c, isig()); who hangs up does the same.
+void forward(int signal, siginfo_t* info, void*) {
     const int error = errno;
-    if (const int pid = forward_pid.load()) kill(pid, signal);
+    if (info->si_code != SI_KERNEL) Child::send(signal);
     errno = error;
 }
 
-// SIGPIPE: nobody may be reading assay's stderr any more, which must not end the run.
-constexpr std::array kIgnored{SIGINT, SIGQUIT, SIGPIPE};
-constexpr std::array kForwarded{SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+constexpr std::array kForwarded{SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 // Between fork and exec: system calls only.
 [[noreturn]] void become_driver(const char* driver, char* const* argv, char* const* environment,
@@ -95,9 +95,7 @@ struct Child::Signals {
     std::vector<Saved> saved;
 
     // A signal that is ignored already, as SIGHUP is under nohup(1), stays so.
-    void set(int signal, void (*handler)(int)) {
-        struct sigaction action {};
-        action.sa_handler = handler;
+    void set(int signal, struct sigaction action) {
         Saved before{signal, {}};
         sigaction(signal, nullptr, &before.action);
         if (before.action.sa_handler == SIG_IGN) return;
@@ -122,8 +120,14 @@ Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
-    for (const int signal : kIgnored) signals_->set(signal, SIG_IGN);
-    for (const int signal : kForwarded) signals_->set(signal, on_forwarded);
+    struct sigaction ignore {
+    }, pass_on{};
+    ignore.sa_handler = SIG_IGN;
+    pass_on.sa_sigaction = forward;
+    pass_on.sa_flags = SA_SIGINFO | SA_RESTART;
+    // Nobody may be reading assay's stderr any more, which must not end the run.
+    signals_->set(SIGPIPE, ignore);
+    for (const int signal : kForwarded) signals_->set(signal, pass_on);
     {
         const AddressesNotRandomized personality_of_child(!settings.randomize_addresses);
         pid_ = fork();
@@ -161,6 +165,10 @@ void Child::start() {
     constexpr char kGo = 1;
     // A child that was killed meanwhile is found by ended().
     [[maybe_unused]] const auto written = write(start_fd_, &kGo, 1);
+}
+
+void Child::send(int signal) {
+    if (const int pid = forward_pid.load()) kill(pid, signal);
 }
 
 Ending Child::wait() {

@@ -16,9 +16,9 @@ struct Ending {
     int signal = 0;  // 0 if it exited
 };
 
-// While the child runs, signals are dealt with as a run needs it: SIGINT and SIGQUIT, which a
-// terminal sends to the program as well, are ignored; those that are meant for the program are
-// passed on to it. One child at a time.
+// While the child runs, signals that ask a process to end, or to do something, are for the program:
+// they are passed on to it, but for those that a terminal has sent to the program as well. One
+// child at a time.
 class Child {
   public:
     struct Settings {
@@ -38,6 +38,8 @@ class Child {
 
     int pid() const { return pid_; }
     void start();
+    // Sends the child a signal if it has not ended. Async-signal-safe.
+    static void send(int signal);
     // Waits for its end; signals have their usual effect from then on.
     Ending wait();
     // In another process that fork(2) has made of this one: not its child, and not its signals.

@@ -46,6 +46,7 @@ void Collection::start_profilers() {
         spec_ = combine(spec_, profiler.start());
     }
     spec_.cpu_level = session_.settings.cpu_level;
+    spec_.regions = session_.settings.regions;
     spec_.stress = session_.settings.stress ? 1 : 0;
 }
 
@@ -130,6 +131,7 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
         }
     }
     outcome_.failed = damaged_;
+    incomplete(session_.end_by_deadline());
     find_outcome(ending);
     finish_profilers();
     // A driver that refused the program at once has measured nothing.

@@ -16,12 +16,14 @@ constexpr std::array kFatalSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 constexpr std::size_t kStackBytes = 65'536;
 
 thread_local sigjmp_buf* jump_target = nullptr;
+std::atomic<bool> given_up{false};  // the call, and the signal is on its way
 
 void on_fatal_signal(int signal) {
     if (sigjmp_buf* target = jump_target) {
         jump_target = nullptr;
         siglongjmp(*target, signal);
     }
+    if (given_up.exchange(false)) return;  // it has returned meanwhile
     std::signal(signal, SIG_DFL);
     raise(signal);
 }
@@ -48,7 +50,7 @@ struct CrashGuard::Saved {
     std::vector<char> stack_memory = std::vector<char>(kStackBytes);
 };
 
-CrashGuard::CrashGuard() : saved_(std::make_unique<Saved>()) {
+CrashGuard::CrashGuard() : saved_(std::make_unique<Saved>()), thread_(pthread_self()) {
     stack_t stack{};
     stack.ss_sp = saved_->stack_memory.data();
     stack.ss_size = saved_->stack_memory.size();
@@ -69,10 +71,22 @@ CrashGuard::~CrashGuard() {
 std::string CrashGuard::call(void (*function)(void*), void* argument) {
     // Nothing with a destructor may live in the frames that the jump leaves.
     sigjmp_buf here;
-    if (const int signal = sigsetjmp(here, 1))
+    if (const int signal = sigsetjmp(here, 1)) {
+        in_call_ = false;
+        if (given_up.exchange(false)) return "did not return";
         return fmt::format("crashed with signal {} ({})", signal, strsignal(signal));
+    }
     jump_target = &here;
-    return call_and_catch(function, argument);
+    ++calls_;
+    in_call_ = true;
+    std::string how = call_and_catch(function, argument);
+    in_call_ = false;
+    return how;
+}
+
+void CrashGuard::give_up_call() {
+    given_up = true;
+    pthread_kill(thread_, SIGABRT);
 }
 
 }  // namespace assay::collector

@@ -9,10 +9,14 @@
 //   - the alternative is to lose the columns of all other profilers, and with them a run that
 //     may have taken hours. If the heap was damaged and assay crashes later, nothing is worse
 //     than it would have been.
+// A call that does not return is ended in the same way, by SIGABRT, where a run has a time limit.
 // C++ exceptions that leave a profiler are caught too. A crash on another thread of the profiler
 // cannot be attributed and ends the collector as it always would.
 #pragma once
 
+#include <pthread.h>
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -21,6 +25,8 @@ namespace assay::collector {
 
 class CrashGuard {
   public:
+    static constexpr std::uint64_t kNoCall = 0;
+
     // Installs the signal handlers, and an alternate stack for the calling thread: the only one
     // that may call run().
     CrashGuard();
@@ -36,11 +42,19 @@ class CrashGuard {
                     const_cast<void*>(static_cast<const void*>(std::addressof(function))));
     }
 
+    // From other threads: the number of the call that is being made, or kNoCall.
+    std::uint64_t current_call() const { return in_call_ ? calls_.load() : kNoCall; }
+    // Jumps out of the call that is being made, as if it had crashed.
+    void give_up_call();
+
   private:
     std::string call(void (*function)(void*), void* argument);
 
     struct Saved;
     std::unique_ptr<Saved> saved_;
+    const pthread_t thread_;  // the one that may call run()
+    std::atomic<std::uint64_t> calls_{0};
+    std::atomic<bool> in_call_{false};
 };
 
 }  // namespace assay::collector

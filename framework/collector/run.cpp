@@ -132,6 +132,7 @@ Child::Settings Run::child_settings() {
 
 Ending Run::execute() {
     if (supervisor_) follow_children();
+    session_.watch(&Child::send);
     const Image image{child_.pid(), 1, true, program_.name, command_line(words_)};
     Collection collection(session_, image, *segment_, *lifeline_);
     segment_->control().spec = collection.spec();
@@ -146,8 +147,10 @@ Ending Run::execute() {
     std::optional<Ending> ending;
     if (!collection.replaced()) ending = child_.wait();
     const Collection::Outcome outcome = collection.finish(ending);
-    const Ending end = end_of_run(outcome, child_.wait());
+    Ending end = end_of_run(outcome, child_.wait());
     if (supervisor_) supervisor_->leave();
+    if (!session_.end_by_deadline().empty()) end = {Deadline::kExitStatus, 0};
+    session_.stop_watching();
     return end;
 }
 
@@ -189,10 +192,15 @@ void Run::collect_from_child(const Supervisor::Arrival& arrival, int first_proce
                       std::filesystem::path(command.file).filename(),
                       command_line(command.arguments)};
     if (control.pid == arrival.pid) control.collector_pid = getpid();
+    session_.watch([&](int signal) {
+        // The first process is the run's own child.
+        if (arrival.pid != first_process && !lifeline.ended()) kill(arrival.pid, signal);
+    });
     Collection collection(session_, image, segment, lifeline);
     collection.collect();
     collection.finish({});
     session_.profilers.clear();
+    session_.stop_watching();
 }
 
 }  // namespace

@@ -44,4 +44,10 @@ bool Session::any_profiler_left() const {
                        [](const auto& profiler) { return !profiler->lost(); });
 }
 
+void Session::watch(std::function<void(int signal)> send) {
+    if (settings.timeout.count() != 0)
+        deadline_ = std::make_unique<Deadline>(start_ + settings.timeout, settings.timeout_option,
+                                               guard, std::move(send));
+}
+
 }  // namespace assay::collector

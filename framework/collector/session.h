@@ -4,6 +4,7 @@
 
 #include "framework/collector/columns.h"
 #include "framework/collector/crash_guard.h"
+#include "framework/collector/deadline.h"
 #include "framework/collector/profiler.h"
 #include "framework/collector/settings.h"
 #include "framework/symbols/symbolizer.h"
@@ -22,6 +23,12 @@ class Session {
     Session& operator=(const Session&) = delete;
 
     bool any_profiler_left() const;
+    // Watches the calling process's part of the run, if there is a time limit. `send`: see
+    // Deadline.
+    void watch(std::function<void(int signal)> send);
+    void stop_watching() { deadline_.reset(); }
+    // Why the program was ended; "" if it was not.
+    std::string end_by_deadline() const { return deadline_ ? deadline_->reason() : ""; }
 
     const CoreSettings& settings;
     CrashGuard guard;
@@ -29,6 +36,10 @@ class Session {
     std::vector<Given> given;  // to each of them
     Columns columns;
     symbols::Symbolizer symbolizer;
+
+  private:
+    const Deadline::Clock::time_point start_ = Deadline::Clock::now();
+    std::unique_ptr<Deadline> deadline_;  // last, because it uses the guard
 };
 
 }  // namespace assay::collector

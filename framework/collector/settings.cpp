@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 namespace assay::collector {
 namespace {
@@ -23,9 +25,19 @@ constexpr std::array kCoreOptions{
     CoreOption{"cpu", "LEVEL",
                "the processor that the program sees: host, x86-64-v2, x86-64-v3 or x86-64-v4; "
                "default: host"},
+    CoreOption{"collect-at-start", "yes|no",
+               "no: the program says when to begin (assay/client.h); default: yes"},
+    CoreOption{"toggle", "FUNCTION,...",
+               "profile only while one of these functions runs; * and ? are wildcards; may be "
+               "repeated"},
+    CoreOption{"from-instruction", "N", "begin with the Nth instruction of the first thread"},
+    CoreOption{"to-instruction", "M", "end with its Mth"},
     CoreOption{"trace-children", "yes|no",
                "profile the processes that the program starts too, each with a file of its own; "
                "default: yes"},
+    CoreOption{"timeout", "SECONDS",
+               "end the program after that time: with SIGTERM, and with SIGKILL 5 s later; also "
+               "10m, 1h; exit status 124"},
     CoreOption{"config", "FILE", "YAML with the same options as keys; the command line wins"},
     CoreOption{"quiet", "", "say nothing but errors (-q)"},
     CoreOption{"help", "", "show this (-h)"},
@@ -56,6 +68,59 @@ trace::CpuLevel cpu_level(const Setting& setting) {
     if (found == trace::kCpuLevels.end())
         bad_value(setting, "host, x86-64-v2, x86-64-v3 or x86-64-v4");
     return found->level;
+}
+
+std::uint64_t positive(const Setting& setting) {
+    std::uint64_t number = 0;
+    const char* end = setting.value.data() + setting.value.size();
+    const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
+    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+    if (error != std::errc() || stop != end || number == 0 || number > kMost)
+        bad_value(setting, "a whole number from 1 to 2^63-1");
+    return number;
+}
+
+std::chrono::milliseconds duration(const Setting& setting) {
+    double number = 0;
+    const char* end = setting.value.data() + setting.value.size();
+    const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
+    const std::string_view unit(stop, end);
+    const double seconds = unit.empty() || unit == "s" ? 1
+                           : unit == "m"               ? 60
+                           : unit == "h"               ? 3600
+                                                       : 0;
+    constexpr double kMost = 1e9;
+    if (error != std::errc() || !(number > 0) || seconds == 0 || number * seconds > kMost)
+        bad_value(setting, "a time, for example 90, 1.5, 10s, 5m or 1h");
+    return std::chrono::milliseconds(std::max(1LL, std::llround(number * seconds * 1000)));
+}
+
+// At commas, but not at those between the parameters of a function or a template.
+std::vector<std::string> split_functions(const std::string& list) {
+    std::vector<std::string> out{""};
+    int depth = 0;
+    for (const char c : list) {
+        if (c == '(' || c == '<') ++depth;
+        if (c == ')' || c == '>') --depth;
+        if (c == ',' && depth <= 0)
+            out.emplace_back();
+        else
+            out.back() += c;
+    }
+    return out;
+}
+
+void add_functions(trace::Regions& regions, const Setting& setting) {
+    std::string all = regions.functions;
+    for (const std::string& name : split_functions(setting.value)) {
+        if (name.empty() || name.find('\n') != std::string::npos)
+            bad_value(setting, "a list of function names");
+        all += (all.empty() ? "" : "\n") + name;
+    }
+    if (all.size() >= sizeof regions.functions)
+        throw Error(fmt::format("{}: more than {} characters of function names: use wildcards",
+                                describe(setting), sizeof regions.functions));
+    std::copy(all.begin(), all.end(), regions.functions);
 }
 
 void check_type(const Setting& setting, const ProfilerOption& option) {
@@ -127,6 +192,17 @@ void take(CoreSettings& core, const Setting& setting) {
         core.trace_children = yes_or_no(setting);
     } else if (setting.name == "stress") {
         core.stress = yes_or_no(setting);
+    } else if (setting.name == "collect-at-start") {
+        core.regions.off_at_start = yes_or_no(setting) ? 0 : 1;
+    } else if (setting.name == "toggle") {
+        add_functions(core.regions, setting);
+    } else if (setting.name == "from-instruction") {
+        core.regions.from_instruction = positive(setting);
+    } else if (setting.name == "to-instruction") {
+        core.regions.to_instruction = positive(setting);
+    } else if (setting.name == "timeout") {
+        core.timeout = duration(setting);
+        core.timeout_option = "--timeout=" + setting.value;
     } else if (setting.name == "driver") {
         core.driver = setting.value;
     } else if (setting.name == "quiet") {
@@ -195,6 +271,9 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
             for (const Setting& configured : read_configuration(setting.value))
                 take(core, configured);
     for (const Setting& setting : command_line) take(core, setting);
+    const std::uint64_t from = core.regions.from_instruction, to = core.regions.to_instruction;
+    if (to != 0 && from > to)
+        throw Error(fmt::format("--from-instruction={} lies behind --to-instruction={}", from, to));
     return core;
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "framework/trace/cpu_level.h"
+#include "framework/trace/segment_layout.h"
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,6 +53,10 @@ struct CoreSettings {
     bool trace_children = true;
     trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
     bool stress = false;  // see framework/driver/native/stress.h
+    trace::Regions regions{};
+    // Of the whole run; 0: none.
+    std::chrono::milliseconds timeout{0};
+    std::string timeout_option;  // as it was given
     bool quiet = false;
     bool help = false;
     bool version = false;

@@ -218,6 +218,11 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
         case trace::EventType::kPartial:
             partials_.push_back(fixed(trace::PartialEvent{}));
             return;
+        case trace::EventType::kMarker: {
+            const auto event = fixed(trace::MarkerEvent{});
+            markers_.push_back({event, std::string(text(sizeof event))});
+            return;
+        }
         case trace::EventType::kMessage:
             log::remark(text(0));
             return;

@@ -16,6 +16,12 @@
 
 namespace assay::collector {
 
+// What the program has said by a marker of assay/client.h.
+struct Marker {
+    trace::MarkerEvent event;
+    std::string text;
+};
+
 class TraceReader {
   public:
     // Receives the records of one buffer and the number of the thread that made them, which can be
@@ -40,6 +46,7 @@ class TraceReader {
     const CodeTables& code() const { return code_; }
     const AddressMap& addresses() const { return addresses_; }
     std::uint64_t records() const { return records_; }
+    const std::vector<Marker>& markers() const { return markers_; }
     // Why the driver refused to go on; "" if it did not.
     const std::string& refusal() const { return refusal_; }
 
@@ -84,6 +91,7 @@ class TraceReader {
     AddressMap addresses_;
     std::uint64_t event_bytes_ = 0;  // of the event log, taken
     std::vector<trace::PartialEvent> partials_;
+    std::vector<Marker> markers_;
     std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;
     std::vector<Ring> rings_;  // by slot

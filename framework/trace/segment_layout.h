@@ -36,12 +36,23 @@ struct LineFilter {
     std::uint32_t sets;
 };
 
+// When to capture. Zeros: always.
+inline constexpr std::uint32_t kMostNames = 1024;
+struct Regions {
+    std::uint32_t off_at_start;  // until a marker of assay/client.h
+    std::uint32_t reserved;
+    // Of the first thread's instructions, counted from 1: 0 is no boundary.
+    std::uint64_t from_instruction, to_instruction;
+    char functions[kMostNames];  // patterns, separated by newlines; "": everywhere
+};
+
 struct Spec {
     std::uint32_t captures;  // Capture bits
     LineFilter data;
     LineFilter fetch;
     CpuLevel cpu_level;    // what CPUID says
     std::uint32_t stress;  // not 0: for tests of the driver, rare things happen often
+    Regions regions;
 };
 
 // What the driver is doing; written by the driver only.
@@ -89,6 +100,7 @@ enum class EventType : std::uint32_t {
     kUnmapped = 5,  // UnmappedEvent
     kCommand = 6,   // the name of the executed file, then the arguments; a zero byte behind each
     kLeaves = 7,    // text: what the process runs natively from now on; "": that has failed
+    kMarker = 8,    // MarkerEvent, then the text
 };
 
 struct EventHeader {
@@ -101,6 +113,15 @@ struct MappedEvent {
     std::uint64_t start, end, offset;
     std::uint32_t first_block;
     std::uint32_t reserved;
+};
+
+// What the program says by a marker of assay/client.h, but for the collecting itself. The text is
+// that of its string arguments, a zero byte behind each.
+struct MarkerEvent {
+    std::uint64_t operation;  // ASSAY_* of client.h
+    std::uint64_t arguments[5];
+    // When: before that record of that buffer of the slot.
+    std::uint32_t thread, slot, buffer, record;
 };
 
 struct UnmappedEvent {

@@ -1,9 +1,10 @@
 /* Crashes, or fails, in the interface function that an environment variable names:
- * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, stack, fail. */
+ * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, stack, hang, fail. */
 #include "assay/vprofiler.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const vp_host_t* host;
 static trace_vlist_table_t* spec;
@@ -30,6 +31,8 @@ static int perhaps_crash(const char* function) {
         return 100 / zero;
     } else if (strcmp(how, "stack") == 0) {
         return overflow_stack(1000000000);
+    } else if (strcmp(how, "hang") == 0) {
+        for (;;) pause();
     }
     if (host) host->error(host, "told to fail");
     return -1;

@@ -19,7 +19,7 @@ std::uint64_t target_of(std::uint64_t site) {
 }
 
 std::uint64_t& indirect_entry(const DriverParts& parts, std::uint64_t pc) {
-    return parts.context->indirect_table[pc % kIndirectEntries];
+    return parts.context->indirect_table[kCollecting][pc % kIndirectEntries];
 }
 
 // The unit's exit to `pc`.
@@ -112,12 +112,12 @@ TEST_CASE("code fetches the lines that it lies in") {
 TEST_CASE("a jump goes to the driver until its target is translated and linked") {
     DriverParts parts;
     const std::uint64_t pc = loop(parts), next = parts.code(0x200, {{"invalid", {0x06}}});
-    REQUIRE(parts.translator.translate(pc, false) != nullptr);
+    REQUIRE(parts.translator.translate(pc, kCollecting, false) != nullptr);
     const std::uint32_t exit = exit_to(parts, unit_of(parts, pc), next);
     CHECK(target_of(parts.cache.exits()[exit].site) == parts.cache.exits()[exit].stub);
 
     parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
-    Block* target = parts.translator.translate(next, false);
+    Block* target = parts.translator.translate(next, kCollecting, false);
     REQUIRE(target != nullptr);
     CHECK(target->linked_from == kNoExit);
     parts.cache.link(exit, *target);
@@ -132,7 +132,7 @@ TEST_CASE("a jump to known code is linked at once, behind the fetch of a line ju
     DriverParts parts;
     const std::uint64_t pc = loop(parts);
     parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
-    Block* block = parts.translator.translate(pc, false);
+    Block* block = parts.translator.translate(pc, kCollecting, false);
     REQUIRE(block != nullptr);
     const std::uint32_t back = exit_to(parts, unit_of(parts, pc), pc);
     CHECK(block->entry_fetched != block->entry);
@@ -151,7 +151,7 @@ TEST_CASE("branches of one table index find their landings one behind the other"
         for (std::uint64_t i = 0; i < 3; ++i) {
             const std::uint64_t pc =
                 parts.code(i * kIndirectEntries, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
-            Block* block = parts.translator.translate(pc, by_branch);
+            Block* block = parts.translator.translate(pc, kCollecting, by_branch);
             REQUIRE(block != nullptr);
             CHECK((block->landing != 0) == by_branch);
             parts.cache.add_landing(*block);
@@ -175,7 +175,8 @@ TEST_CASE("landings disappear from any place in their list") {
             for (std::uint64_t i = 0; i < 3; ++i) {
                 pcs.push_back(
                     parts.code(i * kIndirectEntries, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}}));
-                parts.cache.add_landing(*parts.translator.translate(pcs.back(), by_branch));
+                parts.cache.add_landing(
+                    *parts.translator.translate(pcs.back(), kCollecting, by_branch));
             }
             CHECK(parts.cache.invalidate(pcs[gone] & ~4095ULL, (pcs[gone] & ~4095ULL) + 4096));
             CHECK(parts.cache.find(pcs[gone]) == nullptr);
@@ -193,8 +194,8 @@ TEST_CASE("the unit and its blocks are found from translated code, before and af
     DriverParts parts;
     const std::uint64_t pc = loop(parts);
     const std::uint64_t other = parts.code(0x300, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
-    parts.translator.translate(pc, false);
-    parts.translator.translate(other, true);
+    parts.translator.translate(pc, kCollecting, false);
+    parts.translator.translate(other, kCollecting, true);
     struct Known {
         const Unit* unit;
         std::uint64_t begin, end, entry, entry_fetched;
@@ -236,7 +237,7 @@ TEST_CASE("jumps that are changed lie within a cache line") {
         for (unsigned i = 0; i < length % 29; ++i) parts.code(at++, {{"nop", {0x90}}});
         parts.code(at, {{"jz", {0x0f, 0x84, 0, 0, 0, 0}}, {"jrcxz", {0xe3, 0x00}}});
         parts.code(at + 8, {{"jmp rax", {0xff, 0xe0}}});
-        parts.cache.add_landing(*parts.translator.translate(pc, length % 2 == 0));
+        parts.cache.add_landing(*parts.translator.translate(pc, kCollecting, length % 2 == 0));
         at += 64;
     }
     unsigned looked_at = 0, across = 0;
@@ -262,9 +263,9 @@ TEST_CASE("code that has changed is forgotten, and nothing leads to it any more"
     parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
     const std::uint64_t from =
         parts.code(0x2000, {{"jmp to the loop", {0xe9, 0xfb, 0xdf, 0xff, 0xff}}});
-    Block* block = parts.translator.translate(pc, false);
+    Block* block = parts.translator.translate(pc, kCollecting, false);
     parts.cache.add_landing(*block);
-    REQUIRE(parts.translator.translate(from, false) != nullptr);
+    REQUIRE(parts.translator.translate(from, kCollecting, false) != nullptr);
     const Exit back = parts.cache.exits()[exit_to(parts, unit_of(parts, pc), pc)];
     const Exit into = parts.cache.exits()[exit_to(parts, unit_of(parts, from), pc)];
     CHECK(target_of(into.site) != into.stub);
@@ -285,7 +286,7 @@ TEST_CASE("code that has changed is forgotten, and nothing leads to it any more"
 
     // What is translated instead is a block of its own.
     parts.code(0, {{"ret", {0xc3}}});
-    block = parts.translator.translate(pc, false);
+    block = parts.translator.translate(pc, kCollecting, false);
     REQUIRE(block != nullptr);
     CHECK(block->instr_count == 1);
     CHECK(parts.cache.find(pc) == block);
@@ -298,7 +299,7 @@ TEST_CASE("a unit is forgotten that only reaches into what has changed") {
     DriverParts parts;
     const std::uint64_t pc =
         parts.code(4094, {{"mov eax, 1", {0xb8, 1, 0, 0, 0}}, {"ret", {0xc3}}});
-    REQUIRE(parts.translator.translate(pc, false) != nullptr);
+    REQUIRE(parts.translator.translate(pc, kCollecting, false) != nullptr);
     CHECK(parts.cache.has_code(parts.start / 4096 + 1));
     CHECK(parts.cache.invalidate(parts.start + 4096, parts.start + 8192));
     CHECK(parts.cache.find(pc) == nullptr);
@@ -313,12 +314,12 @@ TEST_CASE("a unit whose loads miss often is replaced, and everything leads to th
     for (const bool by_branch : {false, true}) {
         CAPTURE(by_branch);
         parts.translator.flush();
-        Block* block = parts.translator.translate(pc, by_branch);
+        Block* block = parts.translator.translate(pc, kCollecting, by_branch);
         REQUIRE(block != nullptr);
         parts.cache.add_landing(*block);
         const std::uint64_t from =
             parts.code(0x400, {{"jmp to the loop", {0xe9, 0xfb, 0xfb, 0xff, 0xff}}});
-        parts.translator.translate(from, false);
+        parts.translator.translate(from, kCollecting, false);
         block = parts.cache.find(pc);
         const Unit old = unit_of(parts, pc);
         const Block before = *block;
@@ -365,7 +366,7 @@ TEST_CASE("every translated instruction is recognised, before and after translat
     DriverParts parts;
     const std::uint64_t pc = loop(parts);
     parts.code(0x200, {{"push rax", {0x50}}, {"call [rax]", {0xff, 0x10}}});
-    Block* block = parts.translator.translate(pc, true);
+    Block* block = parts.translator.translate(pc, kCollecting, true);
     REQUIRE(block != nullptr);
     std::uint32_t site = block->first_site;
     while (parts.trace.is_fetch(site)) ++site;
@@ -383,8 +384,7 @@ TEST_CASE("every translated instruction is recognised, before and after translat
             if (point == nullptr || (!found.empty() && found.back() == point->pc)) continue;
             found.push_back(point->pc);
             CHECK(point->rcx_is_target == (point->pc == parts.start + 0x201));
-            const trace_block_t& there =
-                parts.trace.block(parts.cache.block_id(host, point->block));
+            const Block& there = parts.cache.block_at(host, point->block);
             CHECK(parts.trace.instr(there.first_instr + point->executed - 1).pc == point->pc);
         }
         CHECK(found == expected);
@@ -398,7 +398,7 @@ TEST_CASE("a flush forgets everything, and the next one uses the memory again") 
     const std::uint64_t pc = loop(parts);
     const std::uint64_t hot = parts.cache.hot, cold = parts.cache.cold;
     parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
-    Block* block = parts.translator.translate(pc, true);
+    Block* block = parts.translator.translate(pc, kCollecting, true);
     REQUIRE(block != nullptr);
     parts.cache.add_landing(*block);
     const Exit back = parts.cache.exits()[exit_to(parts, unit_of(parts, pc), pc)];

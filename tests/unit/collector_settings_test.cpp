@@ -54,6 +54,39 @@ TEST_CASE("everything before the program is assay's") {
     CHECK(parse({"--out="}).settings[0].value.empty());
 }
 
+TEST_CASE("the parts of a program that are profiled") {
+    const auto functions = [](const std::vector<std::string>& words) {
+        return std::string(core(words).regions.functions);
+    };
+    CHECK(functions({}) == "");
+    CHECK(core({}).regions.off_at_start == 0);
+    CHECK(core({"--collect-at-start=no"}).regions.off_at_start == 1);
+    CHECK(functions({"--toggle=a,b", "--toggle=n::f(int, T<1,2>),c"}) ==
+          "a\nb\nn::f(int, T<1,2>)\nc");
+    CHECK(core({"--from-instruction=7", "--to-instruction=7"}).regions.to_instruction == 7);
+    for (const std::string wrong : {"0", "", "-1", "1.5", "9223372036854775808"})
+        CHECK(contains(message([&] { core({"--to-instruction=" + wrong}); }),
+                       "not a whole number from 1 to 2^63-1"));
+    CHECK(contains(message([] {
+                       core({"--from-instruction=8", "--to-instruction=7"});
+                   }),
+                   "lies behind"));
+    CHECK(contains(message([] { core({"--toggle=a,"}); }), "not a list of function names"));
+    CHECK(contains(message([] { core({"--toggle=" + std::string(2000, 'a')}); }), "wildcards"));
+}
+
+TEST_CASE("the time limit of a run") {
+    using std::chrono::milliseconds;
+    const auto limit = [](const std::string& text) { return core({"--timeout=" + text}).timeout; };
+    CHECK(core({}).timeout == milliseconds(0));
+    CHECK(limit("90") == milliseconds(90'000));
+    CHECK(limit("0.25s") == milliseconds(250));
+    CHECK(limit("2m") == milliseconds(120'000));
+    CHECK(limit("1.5h") == milliseconds(5'400'000));
+    for (const std::string wrong : {"", "s", "0", "-1", "1d", "1 s", "nan", "inf", "1e300"})
+        CHECK(contains(message([&] { limit(wrong); }), "is not a time"));
+}
+
 TEST_CASE("options need their values") {
     CHECK(contains(message([] { parse({"--plugin"}); }), "--plugin=NAME,..."));
     CHECK(contains(message([] { parse({"--D1", "ls"}); }), "--D1=VALUE"));

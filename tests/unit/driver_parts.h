@@ -63,6 +63,7 @@ class DriverParts {
     assay::native::MemoryMap memory;
     assay::native::CodeWatch watch{memory};
     assay::native::CodeCache cache;
-    assay::native::Translator translator{memory, watch, cache, trace};
+    assay::native::Regions regions;
+    assay::native::Translator translator{memory, watch, cache, regions, trace};
     std::uint64_t start = 0;  // of the code, and of a page
 };

@@ -13,7 +13,7 @@ constexpr std::uint16_t kCf = 1, kZf = 0x40;
 
 UnitPlan plan(DriverParts& parts, std::uint64_t pc) {
     UnitPlan result;
-    REQUIRE(parts.translator.planner().plan(pc, false, result));
+    REQUIRE(parts.translator.planner().plan(pc, kCollecting, false, result));
     return result;
 }
 
@@ -362,7 +362,7 @@ TEST_CASE("a unit ends before code that has been translated, its own and others'
         plan(parts, {{"dec rax", {0x48, 0xff, 0xc8}}, {"jmp to the dec", {0xeb, 0xfb}}});
     CHECK(loop.blocks.size() == 1);
     const std::uint64_t other = parts.code(0x40, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
-    REQUIRE(parts.translator.translate(other, false) != nullptr);
+    REQUIRE(parts.translator.translate(other, kCollecting, false) != nullptr);
     const UnitPlan unit = plan(
         parts, parts.code(0x3c, {{"mov eax, ecx", {0x89, 0xc8}}, {"jz to 0x50", {0x74, 0x10}}}));
     CHECK(unit.blocks.size() == 1);
@@ -372,11 +372,11 @@ TEST_CASE("a unit ends where code does") {
     DriverParts parts;
     UnitPlan unit;
     parts.code(DriverParts::kCodeBytes - 2, {{"mov eax, ecx", {0x89, 0xc8}}});
-    REQUIRE(
-        parts.translator.planner().plan(parts.start + DriverParts::kCodeBytes - 2, false, unit));
+    REQUIRE(parts.translator.planner().plan(parts.start + DriverParts::kCodeBytes - 2, kCollecting,
+                                            false, unit));
     CHECK(unit.instructions.size() == 1);
-    CHECK_FALSE(
-        parts.translator.planner().plan(parts.start + DriverParts::kCodeBytes, false, unit));
+    CHECK_FALSE(parts.translator.planner().plan(parts.start + DriverParts::kCodeBytes, kCollecting,
+                                                false, unit));
     parts.code(0, {{"invalid", {0x06}}});
-    CHECK_FALSE(parts.translator.planner().plan(parts.start, false, unit));
+    CHECK_FALSE(parts.translator.planner().plan(parts.start, kCollecting, false, unit));
 }

@@ -221,8 +221,16 @@ enum Opcode : unsigned {
     kStoreConstant = 0xc7,  // 32 bits, sign-extended to 64
     kCompareMemory = 0x3b,
     kAddMemory = 0x03,
+    kGroup1Byte = 0x83,  // with a sign-extended byte
 };
-enum Group1 : unsigned { kAdd = 0, kAnd = 4, kCompare = 7 };
-enum Condition : unsigned { kBelow = 2, kEqual = 4, kNotEqual = 5, kAbove = 7, kBelowEqual = 6 };
+enum Group1 : unsigned { kAdd = 0, kAnd = 4, kSubtract = 5, kCompare = 7 };
+enum Condition : unsigned {
+    kBelow = 2,
+    kEqual = 4,
+    kNotEqual = 5,
+    kBelowEqual = 6,
+    kAbove = 7,
+    kSign = 8,
+};
 
 }  // namespace assay::native

@@ -264,7 +264,7 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
 void do_exit(Thread& thread, int status) {
     Process& process = thread.process;
     if (thread.shares_trace) thread.finish(status);
-    if (process.leave(thread)) process.trace.set_state(trace::DriverState::kFinished);
+    if (process.leave(thread)) process.ends();
     if (thread.tid() != getpid()) return thread.end();
     // The first thread's stack is not libc's to free.
     Signals::block_all();

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 namespace assay::native {
 namespace {
@@ -17,7 +18,8 @@ constexpr std::uint64_t kWindowBytes = 768 * trace::kMiB;
 constexpr std::uint64_t kLargePage = 2 * trace::kMiB;
 constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kTableBytes = kIndirectEntries * sizeof(std::uint64_t);
+constexpr std::size_t kAllEntries = kVersions * kIndirectEntries;
+constexpr std::uint64_t kTableBytes = kAllEntries * sizeof(std::uint64_t);
 
 // At once for whoever executes it: the displacement lies within a cache line.
 void write_displacement(std::uint64_t site, std::uint64_t target) {
@@ -38,12 +40,11 @@ std::size_t index_of_landing(const Block& block) {
 
 }  // namespace
 
-void emit_indirect_jump(Assembler& code) {
+void emit_indirect_jump(Assembler& code, Version version) {
+    const std::size_t table =
+        offsetof(Context, indirect_table) + version * sizeof Context::indirect_table[0];
     code.u8(0x65);
-    code.with_memory(
-        0xff, 4,
-        Address{kNoGpr, RAX, 8, static_cast<std::int32_t>(offsetof(Context, indirect_table))},
-        false);
+    code.with_memory(0xff, 4, Address{kNoGpr, RAX, 8, static_cast<std::int32_t>(table)}, false);
 }
 
 bool CodeCache::reserve() {
@@ -65,7 +66,7 @@ std::uint64_t CodeCache::open_window() {
 }
 
 void CodeCache::initialise(Context& context, const trace::Spec& spec) {
-    indirect_table_ = context.indirect_table;
+    indirect_table_ = context.indirect_table[0];
     if (spec.captures & trace::kCaptureFetches) fetch_filter_ = spec.fetch;
     emit_thunks(spec);
     static_assert(4 * kPart == kCacheBytes);
@@ -84,17 +85,23 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
     Assembler code = at(base_ + trace::kMaxThreads * kStepBytes);
     exit_thunk_ = code.address;
     code.jump_context(offsetof(Context, exit_glue));
-    // An indirect branch arrives with the target in rcx, the target's rax and rcx put aside.
-    indirect_miss_ = code.address;
+    indirect_miss_ = emit_indirect_exit(code, kIndirectMiss);
+    left_thunk_ = emit_indirect_exit(code, kLeft);
+    reference_stub_ = code.address;
+    emit_reference_stub(code, spec.data);
+    thunks_end_ = (code.address + 63) & ~63ULL;
+}
+
+// An indirect branch arrives with the target in rcx, the target's rax and rcx put aside.
+std::uint64_t CodeCache::emit_indirect_exit(Assembler& code, ExitReason reason) {
+    const std::uint64_t address = code.address;
     code.store_context(offsetof(Context, pc), RCX);
     code.load_context(RCX, offsetof(Context, indirect_rcx));
     code.load_context(RAX, offsetof(Context, indirect_rax));
     code.with_context(0xc7, 0, offsetof(Context, exit_id), false);
-    code.u32(kIndirectMiss);
+    code.u32(reason);
     code.jump_context(offsetof(Context, exit_glue));
-    reference_stub_ = code.address;
-    emit_reference_stub(code, spec.data);
-    thunks_end_ = (code.address + 63) & ~63ULL;
+    return address;
 }
 
 void CodeCache::begin_half() {
@@ -107,11 +114,28 @@ void CodeCache::begin_half() {
     half.specials.clear();
     hot = half.hot_begin;
     cold = half.hot_end;
-    table_.clear();
+    for (PcMap<std::uint32_t>& table : tables_) table.clear();
     pages_.clear();
     suspended_.clear();
-    landings_.assign(kIndirectEntries, kNoBlock);
-    std::fill_n(indirect_table_, kIndirectEntries, indirect_miss_);
+    for (const Version version : {kPlain, kCollecting})
+        if (used_[version]) clear_landings(version);
+}
+
+void CodeCache::use(Version version) {
+    if (!std::exchange(used_[version], true)) clear_landings(version);
+}
+
+void CodeCache::clear_landings(Version version) {
+    landings_[version].assign(kIndirectEntries, kNoBlock);
+    std::fill_n(indirect_table_ + version * kIndirectEntries, kIndirectEntries, indirect_miss_);
+}
+
+std::uint32_t& CodeCache::first_landing(const Block& block) {
+    return landings_[block.version][index_of_landing(block)];
+}
+
+std::uint64_t* CodeCache::indirect_entry(const Block& block) {
+    return indirect_table_ + block.version * kIndirectEntries + index_of_landing(block);
 }
 
 bool CodeCache::share_indirect_table(Context& context) {
@@ -131,29 +155,29 @@ bool CodeCache::share_indirect_table(Context& context) {
 
 std::vector<std::uint64_t> CodeCache::copy_shared_table() const {
     if (shared_table_ < 0) return {};
-    return {indirect_table_, indirect_table_ + kIndirectEntries};
+    return {indirect_table_, indirect_table_ + kAllEntries};
 }
 
 bool CodeCache::own_indirect_table(Context& context, std::span<const std::uint64_t> copy) {
-    indirect_table_ = context.indirect_table;
+    indirect_table_ = context.indirect_table[0];
     if (shared_table_ < 0) return true;
     close_own_descriptor(shared_table_);
     shared_table_ = -1;
     if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         return false;
-    std::copy(copy.begin(), copy.end(), context.indirect_table);
+    std::copy(copy.begin(), copy.end(), indirect_table_);
     return true;
 }
 
-Block* CodeCache::find(std::uint64_t pc) {
-    const std::uint32_t* index = table_.find(pc);
+Block* CodeCache::find(std::uint64_t pc, Version version) {
+    const std::uint32_t* index = tables_[version].find(pc);
     return index == nullptr || *index == kNoBlock ? nullptr : &blocks()[*index];
 }
 
 void CodeCache::enter_block(std::uint32_t index) {
     Block& block = blocks()[index];
-    table_.set(block.pc, index);
+    tables_[block.version].set(block.pc, index);
     const std::uint64_t page = block.pc / kPage;
     if (const std::uint32_t* first = pages_.find(page)) block.next_in_page = *first;
     pages_.set(page, index);
@@ -214,7 +238,7 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
         write_displacement(exit.site, exit.stub);
         exit.site = replacement.site;
         exit.stub = exit.linked = replacement.stub;
-        if (linked) direct(exit, *find(exit.target));
+        if (linked) direct(exit, *find(exit.target, blocks()[exit.block].version));
     }
     for (std::uint32_t i = 0; i < unit.block_count; ++i) {
         Block& block = blocks()[unit.first_block + i];
@@ -246,22 +270,22 @@ void CodeCache::add_landing(Block& block) {
 }
 
 void CodeCache::list_landing(Block& block) {
-    std::uint32_t& first = landings_[index_of_landing(block)];
+    std::uint32_t& first = first_landing(block);
     write_displacement(block.landing_next,
                        first == kNoBlock ? indirect_miss_ : blocks()[first].landing);
     block.next_landed = first;
     first = index_of(block);
     block.landed = true;
-    __atomic_store_n(&indirect_table_[index_of_landing(block)], block.landing, __ATOMIC_RELEASE);
+    __atomic_store_n(indirect_entry(block), block.landing, __ATOMIC_RELEASE);
 }
 
 // A thread that is in the landing goes on to where it led.
 void CodeCache::unlist_landing(Block& block) {
     const std::uint64_t next =
         block.next_landed == kNoBlock ? indirect_miss_ : blocks()[block.next_landed].landing;
-    std::uint32_t* link = &landings_[index_of_landing(block)];
+    std::uint32_t* link = &first_landing(block);
     if (*link == index_of(block)) {
-        __atomic_store_n(&indirect_table_[index_of_landing(block)], next, __ATOMIC_RELEASE);
+        __atomic_store_n(indirect_entry(block), next, __ATOMIC_RELEASE);
     } else {
         while (blocks()[*link].next_landed != index_of(block)) link = &blocks()[*link].next_landed;
         write_displacement(blocks()[*link].landing_next, next);
@@ -319,7 +343,7 @@ bool CodeCache::invalidate(std::uint64_t start, std::uint64_t end) {
     bool found = false;
     for_each_block(start, end, [&](const Block& block) {
         if (block.suspended) return set_suspended(units()[block.unit], false);
-        if (find(block.pc) != &block) return;
+        if (find(block.pc, block.version) != &block) return;
         unlink(units()[block.unit]);
         found = true;
     });
@@ -333,7 +357,7 @@ bool CodeCache::invalidate(std::uint64_t start, std::uint64_t end) {
 
 void CodeCache::suspend(std::uint64_t start, std::uint64_t end) {
     for_each_block(start, end, [&](const Block& block) {
-        if (block.suspended || find(block.pc) != &block) return;
+        if (block.suspended || find(block.pc, block.version) != &block) return;
         unlink(units()[block.unit]);
         set_suspended(units()[block.unit], true);
         suspended_.push_back(block.unit);
@@ -348,7 +372,8 @@ void CodeCache::resume(std::uint64_t start, std::uint64_t end) {
         if (first.pc < start || first.pc >= end) return false;
         set_suspended(unit, false);
         for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
-            if (find(blocks()[i].pc) == nullptr) table_.set(blocks()[i].pc, i);
+            if (find(blocks()[i].pc, first.version) == nullptr)
+                tables_[first.version].set(blocks()[i].pc, i);
         return true;
     });
 }
@@ -372,7 +397,7 @@ bool CodeCache::has_code(std::uint64_t page) const {
 void CodeCache::unlink(const Unit& unit) {
     for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
         Block& block = blocks()[i];
-        if (find(block.pc) == &block) table_.set(block.pc, kNoBlock);
+        if (find(block.pc, block.version) == &block) tables_[block.version].set(block.pc, kNoBlock);
         if (block.landed) unlist_landing(block);
         for (std::uint32_t from = block.linked_from; from != kNoExit;
              from = exits()[from].next_linked) {
@@ -439,8 +464,8 @@ const RecoveryPoint* CodeCache::point_at(std::uint64_t host_pc) const {
     return after == first ? nullptr : &*std::prev(after);
 }
 
-std::uint32_t CodeCache::block_id(std::uint64_t host_pc, unsigned block_in_unit) const {
-    return generation_at(host_pc)->blocks[unit_at(host_pc)->first_block + block_in_unit].id;
+const Block& CodeCache::block_at(std::uint64_t host_pc, unsigned block_in_unit) const {
+    return generation_at(host_pc)->blocks[unit_at(host_pc)->first_block + block_in_unit];
 }
 
 bool CodeCache::reaches_into(std::uint64_t host_pc, std::uint64_t page_address) const {

@@ -27,6 +27,7 @@ class Assembler;
 inline constexpr std::uint32_t kNoBlock = 0xffffffff, kNoExit = 0xffffffff;
 
 struct Block {
+    Version version = kCollecting;
     std::uint64_t pc = 0;
     std::uint64_t end_pc = 0;         // behind its last instruction
     std::uint64_t entry = 0;          // translated address
@@ -51,8 +52,17 @@ struct Block {
     std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
 };
 
-// kSpecial and kCheck come back to where they left from.
-enum class ExitKind : std::uint8_t { kDirect, kSyscall, kSpecial, kCheck, kUnsupported };
+// kSpecial and kCheck come back to where they left from, kEnters and kCountdown may.
+enum class ExitKind : std::uint8_t {
+    kDirect,
+    kSyscall,
+    kSpecial,
+    kCheck,
+    kEnters,     // a function that switches collecting on
+    kCountdown,  // Context::countdown has become negative
+    kMarker,
+    kUnsupported,
+};
 
 // A place where translated code can return to the driver.
 struct Exit {
@@ -92,7 +102,7 @@ struct Unit {
 };
 
 // jmp *gs:indirect_table(, rax, 8)
-void emit_indirect_jump(Assembler& code);
+void emit_indirect_jump(Assembler& code, Version version);
 
 class CodeCache {
   public:
@@ -120,7 +130,7 @@ class CodeCache {
 
     // --- Translations since the last flush.
 
-    Block* find(std::uint64_t pc);
+    Block* find(std::uint64_t pc, Version version = kCollecting);
     std::uint32_t index_of(const Block& block) const {
         return static_cast<std::uint32_t>(&block - current().blocks.data());
     }
@@ -134,6 +144,8 @@ class CodeCache {
     std::span<const std::uint32_t> often_missed(const Unit& unit) const {
         return {current().often_missed.data() + unit.first_missed, unit.missed_count};
     }
+    // Before the first translation of that version. Most programs have those of one only.
+    void use(Version version);
     // Makes blocks()[index] known to find().
     void enter_block(std::uint32_t index);
 
@@ -190,10 +202,9 @@ class CodeCache {
     bool contains(std::uint64_t host_pc) const { return host_pc - base_ < size_; }
     // The unit whose code contains the host address, or nullptr.
     const Unit* unit_at(std::uint64_t host_pc) const;
-    // What is known of the target where the host address is in hot code, or nullptr; and the index
-    // of the block in the trace.
+    // What is known of the target where the host address is in hot code, or nullptr; and the block.
     const RecoveryPoint* point_at(std::uint64_t host_pc) const;
-    std::uint32_t block_id(std::uint64_t host_pc, unsigned block_in_unit) const;
+    const Block& block_at(std::uint64_t host_pc, unsigned block_in_unit) const;
     // True if the unit at the host address was made of code in that page.
     bool reaches_into(std::uint64_t host_pc, std::uint64_t page_address) const;
     // The block whose entry is at the host address, or nullptr: there, all of the target's state
@@ -207,6 +218,8 @@ class CodeCache {
     // were. The trace cursor must be in the context.
     std::uint64_t reference_stub() const { return reference_stub_; }
     std::uint64_t indirect_miss() const { return indirect_miss_; }
+    // An indirect branch arrives that leaves for kLeft.
+    std::uint64_t left_thunk() const { return left_thunk_; }
 
   private:
     static constexpr std::uint32_t kOddGeneration = 0x80000000;
@@ -231,30 +244,35 @@ class CodeCache {
     }
     const Generation* generation_at(std::uint64_t host_pc) const;
     void begin_half();
+    void clear_landings(Version version);
+    std::uint32_t& first_landing(const Block& block);
+    std::uint64_t* indirect_entry(const Block& block);
     void emit_thunks(const trace::Spec& spec);
+    std::uint64_t emit_indirect_exit(Assembler& code, ExitReason reason);
     void direct(Exit& exit, const Block& target);
     void emit_landing(Block& block);
     void list_landing(Block& block);
     void unlist_landing(Block& block);
-    void lead_to_landing(Block& block, std::uint64_t landing);
     template <typename Visit>
     void for_each_block(std::uint64_t start, std::uint64_t end, const Visit& visit);
     void unlink(const Unit& unit);
     void set_suspended(const Unit& unit, bool suspended);
 
-    std::uint64_t* indirect_table_ = nullptr;
-    int shared_table_ = -1;  // memory file, once several threads have used it
+    std::uint64_t* indirect_table_ = nullptr;  // those of all versions, one behind the other
+    int shared_table_ = -1;                    // memory file, once several threads have used it
     trace::LineFilter fetch_filter_{};
     std::uint64_t window_ = 0, base_ = 0, size_ = 0;
     std::uint64_t part_bytes_ = kPart;  // of hot or cold code, in one half
     std::uint32_t generation_ = 1;
-    std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0;
+    std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0, left_thunk_ = 0;
     std::uint64_t reference_stub_ = 0, thunks_end_ = 0;
     Generation halves_[2];
     std::vector<std::uint64_t> line_regions_;
-    PcMap<std::uint32_t> table_;           // indexes in blocks(), or kNoBlock
-    PcMap<std::uint32_t> pages_;           // by page: the last block that begins there, or kNoBlock
-    std::vector<std::uint32_t> landings_;  // by index of the indirect table: the first block
+    PcMap<std::uint32_t> tables_[kVersions];  // indexes in blocks(), or kNoBlock
+    PcMap<std::uint32_t> pages_;  // by page: the last block that begins there, or kNoBlock
+    // By index of the indirect table: the first block.
+    std::vector<std::uint32_t> landings_[kVersions];
+    bool used_[kVersions]{};
     std::vector<std::uint32_t> suspended_;  // units
 };
 

@@ -15,7 +15,12 @@
 
 namespace assay::native {
 
-inline constexpr std::size_t kIndirectEntries = 65536;
+// What is translated twice: as the program is, and with the instrumentation that the specification
+// asks for.
+enum Version : std::uint8_t { kPlain, kCollecting };
+inline constexpr std::size_t kVersions = 2;
+
+inline constexpr std::size_t kIndirectEntries = 65536;  // of each version
 // A most-recent-line table: at most 4096 bytes of address space per filter, see record_stubs.cpp.
 inline constexpr std::uint32_t kFilterSpan = 4096;
 
@@ -52,9 +57,13 @@ struct Context {
     alignas(64) unsigned char vector_state[8192];  // XSAVE area, standard format
     std::uint64_t frame_components;                // of the state, in frames of signals
     std::uint64_t target_gs;
+    // See Regions. Compared with the stack pointer: where a function is entered that switches
+    // collecting on, and at returns and indirect jumps.
+    std::uint64_t enters_above, leaves_above;
+    std::int64_t countdown;  // of instructions
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
-    unsigned char unused[kIndirectTableOffset - 0x4110];
-    std::uint64_t indirect_table[kIndirectEntries];
+    unsigned char unused[kIndirectTableOffset - 0x4128];
+    std::uint64_t indirect_table[kVersions][kIndirectEntries];
 };
 
 inline constexpr std::size_t segment_base(Segment segment) {
@@ -83,6 +92,7 @@ static_assert(kContextSpan < 0x7fffffff, "reached with 32-bit displacements");
 enum ExitReason : std::uint32_t {
     kIndirectMiss = 0,  // ctx.pc has no entry in the indirect table
     kInterrupted = 1,   // a signal is pending; the target goes on at ctx.pc
+    kLeft = 2,          // the function that switched collecting on; the target goes on at ctx.pc
     kFirstExit = 16,    // CodeCache::exit()
 };
 

@@ -508,6 +508,16 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     return form;
 }
 
+// nop [rax + rax + "assy"]
+constexpr std::array<std::uint8_t, kMarkerBytes> kMarker{0x0f, 0x1f, 0x84, 0x00,
+                                                         'a',  's',  's',  'y'};
+constexpr std::uint16_t kLongNop = TRACE_OPCODE(1, 0x1f);
+
+bool is_marker(std::span<const std::uint8_t> code) {
+    return code.size() >= kMarker.size() &&
+           std::equal(kMarker.begin(), kMarker.end(), code.begin());
+}
+
 }  // namespace
 
 struct Decoder::Impl {
@@ -523,10 +533,13 @@ struct Decoder::Impl {
     std::vector<std::uint16_t> slots = std::vector<std::uint16_t>(kSlots);
     std::vector<Entry> entries;
     std::unordered_map<std::uint64_t, Form> unkeyed;  // by pc: what has no key, or no place
+    Form marker;
 
     Impl() {
         ZydisDecoderInit(&zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
         entries.reserve(kMostForms);
+        decode_form(kMarker, marker);
+        marker.flow = Flow::kMarker;
     }
 
     bool decode_form(std::span<const std::uint8_t> code, Form& form) const;
@@ -589,6 +602,7 @@ bool Decoder::decode(std::span<const std::uint8_t> code, std::uint64_t pc, Instr
     out.form = impl_->form_of(code.first(available), pc);
     if (out.form == nullptr || out.form->length > available) return false;
     std::memcpy(out.bytes, code.data(), available);
+    if (out.form->opcode == kLongNop && is_marker(code)) out.form = &impl_->marker;
     return true;
 }
 

@@ -10,6 +10,9 @@
 
 namespace assay::native {
 
+// The length of the instruction by which programs speak to the driver (assay/client.h).
+inline constexpr unsigned kMarkerBytes = 8;
+
 class Decoder {
   public:
     Decoder();

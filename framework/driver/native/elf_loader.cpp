@@ -130,7 +130,7 @@ bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias
 }
 
 LoadError map_image(const File& file, const std::string& path, std::uint64_t preferred,
-                    MemoryMap& memory, TraceTables& trace, Image& image) {
+                    MemoryMap& memory, std::vector<LoadedCode>& code, Image& image) {
     std::uint64_t low = ~0ULL, high = 0;
     for (const Elf64_Phdr& segment : image.segments) {
         if (segment.p_type != PT_LOAD) continue;
@@ -156,7 +156,7 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
         const std::uint64_t end = page_up(image.bias + segment.p_vaddr + segment.p_memsz);
         const bool writable = segment.p_flags & PF_W;
         memory.add({.start = start, .end = end, .writable = writable, .changeable = writable});
-        trace.mapped(start, end, page_down(segment.p_offset), name);
+        code.push_back({start, end, page_down(segment.p_offset), name});
     }
     return {};
 }
@@ -164,7 +164,7 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
 }  // namespace
 
 LoadError load_program(int descriptor, const std::string& name, std::uint64_t preferred_base,
-                       MemoryMap& memory, TraceTables& trace, LoadedProgram& out) {
+                       MemoryMap& memory, LoadedProgram& out) {
     const File file(descriptor);
     out.name = name;
     out.executable = file.name();
@@ -173,7 +173,7 @@ LoadError load_program(int descriptor, const std::string& name, std::uint64_t pr
         return error;
     if (LoadError error = check_segments(file, out.executable, image); error.exit_status)
         return error;
-    if (LoadError error = map_image(file, out.executable, preferred_base, memory, trace, image);
+    if (LoadError error = map_image(file, out.executable, preferred_base, memory, out.code, image);
         error.exit_status)
         return error;
     out.entry = out.start = image.header.e_entry + image.bias;
@@ -203,7 +203,7 @@ LoadError load_program(int descriptor, const std::string& name, std::uint64_t pr
         return error;
     if (LoadError error = check_segments(loader, interpreter, second); error.exit_status)
         return error;
-    if (LoadError error = map_image(loader, interpreter, 0, memory, trace, second);
+    if (LoadError error = map_image(loader, interpreter, 0, memory, out.code, second);
         error.exit_status)
         return error;
     out.start = second.header.e_entry + second.bias;

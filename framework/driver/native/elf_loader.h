@@ -3,12 +3,17 @@
 #pragma once
 
 #include "framework/driver/native/memory_map.h"
-#include "framework/driver/native/trace_tables.h"
 
 #include <string>
 #include <vector>
 
 namespace assay::native {
+
+// An executable part of a file.
+struct LoadedCode {
+    std::uint64_t start = 0, end = 0, offset = 0;
+    std::string path;
+};
 
 struct LoadedProgram {
     std::uint64_t entry = 0;  // of the program itself
@@ -24,6 +29,7 @@ struct LoadedProgram {
     std::vector<std::uint64_t> auxiliary_vector;
     std::string name;        // as execve(2) was given it: perhaps a script's
     std::string executable;  // the file, absolute and without symbolic links
+    std::vector<LoadedCode> code;
 };
 
 struct LoadError {
@@ -34,6 +40,6 @@ struct LoadError {
 // `file`: the program, opened for reading; `name`: for AT_EXECFN. `preferred_base`: where a
 // position-independent program goes, in reach of the code cache's 32-bit displacements.
 LoadError load_program(int file, const std::string& name, std::uint64_t preferred_base,
-                       MemoryMap& memory, TraceTables& trace, LoadedProgram& out);
+                       MemoryMap& memory, LoadedProgram& out);
 
 }  // namespace assay::native

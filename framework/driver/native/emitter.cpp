@@ -79,6 +79,7 @@ void Emitter::emit_block(unsigned index) {
         trace_->add_block(planned.pc);
     }
     Block record;
+    record.version = plan_.version;
     record.pc = planned.pc;
     record.end_pc = planned.end_pc;
     record.instr_count = planned.count;
@@ -134,11 +135,12 @@ void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
 void Emitter::emit_entry(const PlannedBlock& block, Block& record) {
     record.entry = record.entry_fetched = hot_.address;
     if (block.checked) emit_check(block);
-    if (!(spec_.captures & trace::kCaptureFetches)) return;
+    emit_gate(block);
+    if (!plan_.collects() || !(spec_.captures & trace::kCaptureFetches)) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     if (!block.previous_fetched) {
         emit_fetch_check(hot_, block.first, block.first, flags_live);
-        if (!block.checked) record.entry_fetched = hot_.address;
+        if (!block.has_gate()) record.entry_fetched = hot_.address;
         return;
     }
     const std::uint64_t body = hot_.address;
@@ -369,13 +371,16 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             break;
         case Flow::kJumpIndirect:
         case Flow::kCallIndirect:
-            emit_indirect(last);
+            emit_indirect(last, position);
             break;
         case Flow::kReturn:
-            emit_return(last);
+            emit_return(last, position);
             break;
         case Flow::kSyscall:
             emit_leave(ExitKind::kSyscall, last.pc);
+            break;
+        case Flow::kMarker:
+            emit_leave(ExitKind::kMarker, last.pc);
             break;
         case Flow::kUnsupported:
             emit_leave(ExitKind::kUnsupported, last.pc);
@@ -407,27 +412,31 @@ void Emitter::emit_push_return(std::uint64_t return_pc) {
     cold_.u64(return_pc);
 }
 
-void Emitter::emit_indirect(const Instruction& last) {
+void Emitter::emit_indirect(const Instruction& last, unsigned position) {
     hot_.store_context(offsetof(Context, indirect_rax), RAX);
     hot_.store_context(offsetof(Context, indirect_rcx), RCX);
     emit_branch_target(last);
-    if (last.form->flow == Flow::kCallIndirect) emit_push_return(last.next_pc());
+    if (last.form->flow == Flow::kCallIndirect)
+        emit_push_return(last.next_pc());
+    else
+        emit_left_check(position);
     hot_.u8(0x0f);  // movzx eax, cx
     hot_.u8(0xb7);
     hot_.u8(0xc1);
-    emit_indirect_jump(hot_);
+    emit_indirect_jump(hot_, plan_.version);
 }
 
-void Emitter::emit_return(const Instruction& last) {
+void Emitter::emit_return(const Instruction& last, unsigned position) {
     hot_.store_context(offsetof(Context, indirect_rax), RAX);
     hot_.store_context(offsetof(Context, indirect_rcx), RCX);
     hot_.with_memory(0x8b, RCX, Address{RSP, kNoGpr, 1, 0});
     const auto popped = static_cast<std::uint16_t>(last.immediate());
     hot_.lea(RSP, Address{RSP, kNoGpr, 1, 8 + popped});
+    emit_left_check(position);
     hot_.u8(0x0f);
     hot_.u8(0xb7);
     hot_.u8(0xc1);
-    emit_indirect_jump(hot_);
+    emit_indirect_jump(hot_, plan_.version);
 }
 
 // The operand of an indirect jump or call, FF /4 or FF /2, as that of mov rcx: 8B /1.

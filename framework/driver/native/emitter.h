@@ -48,6 +48,9 @@ class Emitter {
     void emit_landing(const PlannedBlock& block, Block& record);
     void emit_entry(const PlannedBlock& block, Block& record);
     void emit_check(const PlannedBlock& block);
+    void emit_gate(const PlannedBlock& block);
+    std::uint64_t leave_at_entry(const PlannedBlock& block, ExitKind kind, bool flags_saved);
+    void emit_left_check(unsigned position);
     void emit_items(const PlannedBlock& block, unsigned position);
     void emit_instruction(const Instruction& instruction, unsigned position);
     void emit_copy(const Instruction& instruction, unsigned position);
@@ -61,8 +64,8 @@ class Emitter {
     void emit_continuation(const PlannedBlock& block, std::uint64_t target);
     void emit_counted(const Instruction& last);
     void emit_push_return(std::uint64_t return_pc);
-    void emit_indirect(const Instruction& last);
-    void emit_return(const Instruction& last);
+    void emit_indirect(const Instruction& last, unsigned position);
+    void emit_return(const Instruction& last, unsigned position);
     void emit_branch_target(const Instruction& last);
     void emit_leave(ExitKind kind, std::uint64_t pc);
     void direct_exit(std::uint64_t site, std::uint64_t target);

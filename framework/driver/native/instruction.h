@@ -51,7 +51,8 @@ enum class Flow : std::uint8_t {
     kCallIndirect,
     kReturn,
     kSyscall,
-    kTrap,  // int3, ud2 and the like: executed in place, they fault
+    kMarker,  // see assay/client.h
+    kTrap,    // int3, ud2 and the like: executed in place, they fault
     kUnsupported,
 };
 

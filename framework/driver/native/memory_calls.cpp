@@ -20,7 +20,7 @@ std::uint64_t page_up(std::uint64_t value) {
 void forget_executable(Process& process, std::uint64_t start, std::uint64_t end) {
     process.watch.forget(start, end);
     if (!process.memory.remove(start, end)) return;
-    process.trace.unmapped(start, end);
+    process.unmapped(start, end);
     process.code_changed(start, end);
 }
 
@@ -37,9 +37,8 @@ void note_executable(const Call& call, const Region& region, int fd, std::uint64
     std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
     const ssize_t length = readlink(link.data(), path.data(), path.size() - 1);
     if (length > 0)
-        call.process().trace.mapped(
-            region.start, region.end, offset,
-            std::string_view(path.data(), static_cast<std::size_t>(length)));
+        call.process().mapped(region.start, region.end, offset,
+                              std::string(path.data(), static_cast<std::size_t>(length)));
 }
 
 // glibc makes the stack executable by that; the driver's mapping of it does not grow by itself.

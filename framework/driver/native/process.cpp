@@ -68,6 +68,7 @@ bool Process::initialise(const trace::Launch& launch) {
         cache.make_small();
     }
     cache.initialise(*first->context, trace.spec());
+    regions.initialise(trace.spec());
     trace.set_pid(getpid());
     Signals::block_all();
     actions.initialise();
@@ -86,9 +87,10 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
                       "; use a lower level");
     const std::uint64_t base = cache.open_window();
     begin_own_memory();
-    const LoadError error =
-        load_program(launch.program_fd, launch.name, base, memory, trace, program);
+    const LoadError error = load_program(launch.program_fd, launch.name, base, memory, program);
     if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
+    for (const LoadedCode& code : program.code)
+        mapped(code.start, code.end, code.offset, code.path);
     note_vdso(memory, trace);
     break_end = program.break_start;
     personality = personality_of_program();
@@ -113,6 +115,29 @@ void Process::run() {
     running_.front()->run();
     // The last threads to end may be others.
     for (;;) syscall(SYS_exit, 0);
+}
+
+void Process::ends() {
+    for (const std::string& name : regions.missing_functions())
+        trace.message("--toggle=" + name + ": " + program.executable +
+                      " and its libraries have no such function");
+    trace.set_state(trace::DriverState::kFinished);
+}
+
+void Process::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                     const std::string& path) {
+    trace.mapped(start, end, offset, path);
+    regions.mapped(start, end, offset, path);
+}
+
+void Process::unmapped(std::uint64_t start, std::uint64_t end) {
+    trace.unmapped(start, end);
+    regions.unmapped(start, end);
+}
+
+void Process::switch_others(const Thread& thread) const {
+    for (Thread* other : running_)
+        if (other != &thread && other->running() != 0) other->signals.ask_to_leave();
 }
 
 void Process::wait_for_old_translations() {

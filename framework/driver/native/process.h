@@ -19,7 +19,7 @@ namespace assay::native {
 
 class Process {
   public:
-    Process() : watch(memory), translator(memory, watch, cache, trace) {}
+    Process() : watch(memory), translator(memory, watch, cache, regions, trace) {}
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
 
@@ -34,6 +34,14 @@ class Process {
 
     // Forgets translations of code in [start, end), which has changed or is not there any more.
     void code_changed(std::uint64_t start, std::uint64_t end) { translator.invalidate(start, end); }
+    // Says to the collector that the process ends in an orderly way.
+    void ends();
+    // Code of a file was mapped, or is not any more.
+    void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                const std::string& path);
+    void unmapped(std::uint64_t start, std::uint64_t end);
+    // Threads other than `thread` go over to the version that is theirs now.
+    void switch_others(const Thread& thread) const;
     // Waits, without the lock, until no thread runs in translations of before the last flush.
     void wait_for_old_translations();
     // State components that are saved when translated code is left, XCR0 bits.
@@ -58,6 +66,7 @@ class Process {
     MemoryMap memory;
     CodeWatch watch;
     CodeCache cache;
+    Regions regions;
     Translator translator;
     Stress stress;
     SignalActions actions;

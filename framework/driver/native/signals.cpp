@@ -104,9 +104,19 @@ void Signals::handle(int number, siginfo_t* info, void* ucontext) {
 void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
     if (is_synchronous(number) && info->si_code > 0) return on_fault(number, info, interrupted);
     if (Stress::is_interruption(number, *info)) return interrupt(interrupted);
+    if (number == SIGTRAP && info->si_code == SI_QUEUE && info->si_ptr == this) {
+        asked_ = true;
+        if (!stepping_) come_back(interrupted);
+        return;
+    }
     if (pending_) return requeue(number, info, interrupted);
     set_mask_of(interrupted, ~kSynchronousSignals);
     note(number, info);
+    come_back(interrupted);
+}
+
+// Translated code comes back at the end of a basic block, and a system call does not begin.
+void Signals::come_back(ucontext_t* interrupted) {
     const std::uint64_t host_pc = pc_of(interrupted);
     if (thread_.process.cache.contains(host_pc)) {
         if (!leave_at_entry(interrupted)) step_from(interrupted);
@@ -214,9 +224,10 @@ void Signals::leave_before(const RecoveryPoint& point, std::uint64_t host_pc, bo
     // The push of the return address found no stack.
     if (point.rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
     const std::uint32_t count = point.executed - (executed ? 0U : 1U);
-    const std::uint32_t block = process.cache.block_id(host_pc, point.block);
-    if (count != process.trace.block(block).instr_count || !point.counted)
-        process.trace.partial(block, count, point.counted);
+    const Block& block = process.cache.block_at(host_pc, point.block);
+    if (block.version == kCollecting && (count != block.instr_count || !point.counted))
+        process.trace.partial(block.id, count, point.counted);
+    if (process.regions.counts()) context.countdown += block.instr_count - count;
     context.pc = point.pc;
     context.exit_id = kInterrupted;
     // The way out that translated code itself takes: it puts the registers into the context.
@@ -324,7 +335,7 @@ bool Signals::leave_at_entry(ucontext_t* interrupted) {
 void Signals::entering() {
     entering_ = true;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (!pending_) return;
+    if (!pending_ && !asked_) return;
     thread_.context->rflags |= kTrapFlag;
     stepping_ = true;
 }
@@ -337,6 +348,15 @@ void Signals::left() {
 }
 
 // --- In the driver.
+
+// The program's own use of SIGTRAP has another value. It is never blocked while translated code
+// runs.
+void Signals::ask_to_leave() {
+    siginfo_t info{};
+    info.si_code = SI_QUEUE;
+    info.si_ptr = this;
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), thread_.tid(), SIGTRAP, &info);
+}
 
 void Signals::raise_fault(int number, int code, std::uint64_t address) {
     siginfo_t info{};

@@ -29,6 +29,11 @@ class Signals {
     std::uint64_t mask() const { return mask_; }
 
     bool pending() const { return pending_ != 0; }
+    // From another thread, which holds the driver's lock: this one leaves translated code at the
+    // end of a basic block.
+    void ask_to_leave();
+    bool asked_to_leave() const { return asked_; }
+    void has_left() { asked_ = false; }
     const volatile int* pending_flag() const { return &pending_; }
     // Delivers the pending signal: sets up its handler's frame, or ends the process.
     void deliver();
@@ -65,6 +70,7 @@ class Signals {
   private:
     void on_signal(int number, siginfo_t* info, ucontext_t* interrupted);
     void interrupt(ucontext_t* interrupted);
+    void come_back(ucontext_t* interrupted);
     void on_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
     void on_step(ucontext_t* interrupted);
     void requeue(int number, siginfo_t* info, ucontext_t* interrupted) const;
@@ -82,6 +88,7 @@ class Signals {
 
     Thread& thread_;
     volatile int pending_ = 0;
+    volatile bool asked_ = false;  // to leave
     PendingSignal signal_;
     std::uint64_t mask_ = 0;  // the target's
     stack_t stack_{};

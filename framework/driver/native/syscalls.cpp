@@ -218,6 +218,12 @@ long dispatch(const Call& call) {
     }
 }
 
+// Whether the call is started again: for the signal that has come, or because there was only
+// another thread's request to leave translated code.
+bool starts_again(const Signals& signals, long number) {
+    return signals.pending() ? signals.restarts(number) : signals.asked_to_leave();
+}
+
 }  // namespace
 
 void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
@@ -229,11 +235,14 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
                      static_cast<long>(context.gpr[RDX]), static_cast<long>(context.gpr[R10]),
                      static_cast<long>(context.gpr[R8]), static_cast<long>(context.gpr[R9])}};
     context.pc = syscall_pc + kSyscallBytes;
-    if (call.number == SYS_rt_sigreturn) return thread.signals.return_from_handler();
+    if (call.number == SYS_rt_sigreturn) {
+        thread.signals.return_from_handler();
+        return thread.process.regions.leave_functions(context);
+    }
     context.gpr[RCX] = context.pc;
     context.gpr[R11] = context.rflags;
     const long result = dispatch(call);
-    if (result == kNotCalled || (result == -EINTR && thread.signals.restarts(call.number))) {
+    if (result == kNotCalled || (result == -EINTR && starts_again(thread.signals, call.number))) {
         context.pc = syscall_pc;
         return;
     }

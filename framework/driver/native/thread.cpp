@@ -62,6 +62,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     context->driver_fs = _readfsbase_u64();
     syscall(SYS_arch_prctl, ARCH_SET_GS, context);
     trace.begin(number);
+    process.regions.begin(*context, number == 0);
     stack_t handlers{};
     handlers.ss_sp = stacks_;
     handlers.ss_size = kHandlerStackBytes;
@@ -100,7 +101,7 @@ void Thread::process_ends() const {
     if (shares_trace)
         process.lock.unlock();
     else
-        process.trace.set_state(trace::DriverState::kFinished);
+        process.ends();
 }
 
 void Thread::finish(int exit_status) const {
@@ -108,9 +109,14 @@ void Thread::finish(int exit_status) const {
     _exit(exit_status);
 }
 
+Version Thread::version() const {
+    return process.regions.version_of(*context);
+}
+
 void Thread::run() {
     process.lock.lock();
     while (!ended_) {
+        signals.has_left();
         if (signals.pending()) {
             signals.deliver();
             next_ = nullptr;
@@ -183,6 +189,7 @@ void Thread::handle_exit() {
     const auto id = static_cast<std::uint32_t>(context->exit_id);
     if (id == kInterrupted) return;
     if (id == kIndirectMiss) return indirect_miss();
+    if (id == kLeft) return process.regions.leave_functions(*context);
     const Exit exit = process.cache.exit(id);
     switch (exit.kind) {
         case ExitKind::kSyscall:
@@ -193,6 +200,14 @@ void Thread::handle_exit() {
                    process.translator.describe(exit.target));
         case ExitKind::kDirect:
             return follow(exit, id);
+        case ExitKind::kEnters:
+            context->pc = exit.target;
+            return process.regions.enter(*context);
+        case ExitKind::kCountdown:
+            return reach(process.cache.block_of(id));
+        case ExitKind::kMarker:
+            context->pc = exit.target + kMarkerBytes;
+            return do_marker(*this);
         case ExitKind::kSpecial:
         case ExitKind::kCheck:
             return;  // handle_inside() has seen to it
@@ -204,8 +219,18 @@ void Thread::follow(const Exit& exit, std::uint32_t id) {
     const std::uint32_t generation = process.cache.generation();
     const bool current = process.cache.is_current(id);
     next_ = block_for(exit.target);
-    if (next_ && current && generation == process.cache.generation())
+    if (next_ && current && generation == process.cache.generation() &&
+        next_->version == process.cache.block_of(id).version)
         process.cache.link(process.cache.index_of_exit(id), *next_);
+}
+
+// The block has counted itself down already.
+void Thread::reach(const Block& block) {
+    context->pc = block.pc;
+    context->countdown += block.instr_count;
+    process.regions.reach(*context);
+    process.switch_others(*this);
+    if (!process.regions.counts()) flush();
 }
 
 void Thread::indirect_miss() {
@@ -222,7 +247,7 @@ void Thread::indirect_miss() {
 }
 
 Block* Thread::block_for(std::uint64_t pc, bool by_indirect_branch) {
-    if (Block* block = alone_ ? nullptr : process.cache.find(pc)) return block;
+    if (Block* block = alone_ ? nullptr : process.cache.find(pc, version())) return block;
     if (process.trace.tables_full())
         refuse("the program has more code than the trace segment can hold");
     const Region* region = process.memory.find(pc);
@@ -233,8 +258,8 @@ Block* Thread::block_for(std::uint64_t pc, bool by_indirect_branch) {
         return nullptr;
     }
     if (needs_flush(*region, pc)) flush();
-    Block* block = alone_ ? process.translator.translate_alone(pc)
-                          : process.translator.translate(pc, by_indirect_branch);
+    Block* block = alone_ ? process.translator.translate_alone(pc, version())
+                          : process.translator.translate(pc, version(), by_indirect_branch);
     alone_ = false;
     std::uint8_t byte = 0;
     if (block == nullptr && read_target(pc, &byte, 1))

@@ -44,6 +44,8 @@ class Thread {
     pid_t tid() const { return tid_; }
     // A stack for driver code other than the thread's own.
     stack_t driver_stack() const;
+    // The version of translated code that it is to execute.
+    Version version() const;
     // The generation of the code cache that the thread may be executing; 0 if none.
     std::uint32_t running() const { return running_.load(std::memory_order_acquire); }
 
@@ -63,6 +65,7 @@ class Thread {
     bool is_unchanged(const Block& block) const;
     void handle_exit();
     void follow(const Exit& exit, std::uint32_t id);
+    void reach(const Block& block);
     Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
     bool needs_flush(const Region& region, std::uint64_t pc);
     void flush();
@@ -77,6 +80,8 @@ class Thread {
     Block* next_ = nullptr;  // known block of context->pc
 };
 
+// Does what the program says by the marker at `pc` (markers.cpp).
+void do_marker(Thread& thread);
 // Emulates or passes on the system call in context->gpr (syscalls.cpp).
 void do_syscall(Thread& thread, std::uint64_t syscall_pc);
 // Records the references of an instruction that needs computing (special_references.cpp).

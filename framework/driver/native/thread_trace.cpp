@@ -57,9 +57,14 @@ void ThreadTrace::begin(std::uint32_t thread) {
 }
 
 void ThreadTrace::end() {
+    if (const std::uint32_t records = position().record) complete(records);
+}
+
+ThreadTrace::Position ThreadTrace::position() const {
     const std::uint64_t bytes = slot_->cursor.load(std::memory_order_relaxed) -
                                 slot_->buffer_start.load(std::memory_order_relaxed);
-    if (bytes != 0) complete(static_cast<std::uint32_t>(bytes / sizeof(trace_record_t)));
+    return {slot_->produced.load(std::memory_order_relaxed),
+            static_cast<std::uint32_t>(bytes / sizeof(trace_record_t))};
 }
 
 std::uint64_t ThreadTrace::buffer_address(std::uint32_t number) const {

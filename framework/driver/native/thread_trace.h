@@ -32,6 +32,13 @@ class ThreadTrace {
     // The buffer before the one that the cursor is in: full, and not used again soon.
     std::span<const trace_record_t> last_buffer() const;
 
+    // Where the next record goes: the number of the buffer, and of the record in it.
+    struct Position {
+        std::uint32_t buffer, record;
+    };
+    Position position() const;
+    std::uint32_t thread() const { return slot_->thread.load(std::memory_order_relaxed); }
+
     // Replaces what is shared with the collector by memory of this process: the child of a fork.
     void detach();
 

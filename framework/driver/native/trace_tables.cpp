@@ -149,6 +149,15 @@ void TraceTables::partial(std::uint32_t block, std::uint32_t executed, bool coun
     log(trace::EventType::kPartial, &body, sizeof body, {});
 }
 
+// Leaves room for what else there is to say.
+void TraceTables::marker(const trace::MarkerEvent& marker, std::string_view text) {
+    constexpr std::uint64_t kMostBytes = trace::kEventLogBytes / 4 * 3;
+    if (log_used_ < kMostBytes)
+        log(trace::EventType::kMarker, &marker, sizeof marker, text);
+    else if (!std::exchange(markers_lost_, true))
+        message("the program names too many phases and memory regions: the rest is not noted");
+}
+
 void TraceTables::message(std::string_view text) {
     log(trace::EventType::kMessage, nullptr, 0, text);
 }

@@ -61,6 +61,7 @@ class TraceTables {
                 std::string_view path);
     void unmapped(std::uint64_t start, std::uint64_t end);
     void partial(std::uint32_t block, std::uint32_t executed, bool counted);
+    void marker(const trace::MarkerEvent& marker, std::string_view text);
     void message(std::string_view text);
     void refuse(std::string_view text);
     // What runs natively after this image; "": it goes on itself.
@@ -94,6 +95,7 @@ class TraceTables {
     std::uint64_t log_used_ = 0;
     std::uint32_t blocks_used_ = 0, instrs_used_ = 0, sites_used_ = 0;
     std::uint32_t block_begin_ = 0;  // first instruction of the next block
+    bool markers_lost_ = false;
     std::atomic<bool> detached_{false};
 };
 

@@ -28,20 +28,20 @@ bool Translator::must_flush_for(std::uint64_t pc) {
     return cache_.nearly_full();
 }
 
-Block* Translator::translate(std::uint64_t pc, bool landing) {
-    if (!planner_.plan(pc, landing, plan_)) return nullptr;
+Block* Translator::translate(std::uint64_t pc, Version version, bool landing) {
+    if (!planner_.plan(pc, version, landing, plan_)) return nullptr;
     const Unit unit = emit_new_unit();
     for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
         cache_.enter_block(i);
     for (std::uint32_t i = unit.first_exit; i < unit.first_exit + unit.exit_count; ++i) {
         if (cache_.exits()[i].kind != ExitKind::kDirect) continue;
-        if (Block* target = cache_.find(cache_.exits()[i].target)) cache_.link(i, *target);
+        if (Block* target = cache_.find(cache_.exits()[i].target, version)) cache_.link(i, *target);
     }
     return &cache_.blocks()[unit.first_block];
 }
 
-Block* Translator::translate_alone(std::uint64_t pc) {
-    if (!planner_.plan_alone(pc, plan_)) return nullptr;
+Block* Translator::translate_alone(std::uint64_t pc, Version version) {
+    if (!planner_.plan_alone(pc, version, plan_)) return nullptr;
     return &cache_.blocks()[emit_new_unit().first_block];
 }
 
@@ -74,6 +74,7 @@ Unit Translator::emit_new_unit() {
 // Emits plan_ where the code cache goes on.
 void Translator::emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* trace,
                       Emitter::Output& output) {
+    cache_.use(plan_.version);
     unit.hot_begin = cache_.hot;
     unit.cold_begin = cache_.cold;
     Emitter emitter(plan_, cache_, trace_.spec(), numbers, cache_.often_missed(unit),
@@ -99,7 +100,7 @@ void Translator::adapt(std::span<const trace_record_t> buffer) {
         const std::uint32_t number = trace_.block_of(site);
         if (number < first_block || trace_.is_fetch(site)) continue;
         const Block& block = cache_.blocks()[number - first_block];
-        if (cache_.find(block.pc) != &block) continue;  // invalidated
+        if (cache_.find(block.pc, block.version) != &block) continue;  // invalidated
         const std::uint32_t unit = block.unit;
         const auto known = cache_.often_missed(cache_.units()[unit]);
         if (std::find(known.begin(), known.end(), site) == known.end()) translate_again(unit);

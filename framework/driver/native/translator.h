@@ -11,21 +11,23 @@ namespace assay::native {
 
 class Translator {
   public:
-    Translator(const MemoryMap& memory, CodeWatch& watch, CodeCache& cache, TraceTables& trace)
+    Translator(const MemoryMap& memory, CodeWatch& watch, CodeCache& cache, const Regions& regions,
+               TraceTables& trace)
         : memory_(memory),
           cache_(cache),
           trace_(trace),
-          planner_(decoder_, memory, watch, cache, trace),
+          planner_(decoder_, memory, watch, cache, regions, trace),
           misses_(trace) {}
 
     // True if the code cache has to be flushed before the code at `pc` is translated.
     bool must_flush_for(std::uint64_t pc);
-    // Translates the code at `pc`, which has no translation yet. Returns its block, or nullptr
-    // if there is no valid instruction. `landing`: because an indirect branch went there.
-    Block* translate(std::uint64_t pc, bool landing);
+    // Translates the code at `pc`, which has no translation of that version yet. Returns its block,
+    // or nullptr if there is no valid instruction. `landing`: because an indirect branch went
+    // there.
+    Block* translate(std::uint64_t pc, Version version, bool landing);
     // Translates one instruction, for this once: CodeCache::find() does not know it, and the code
     // may change.
-    Block* translate_alone(std::uint64_t pc);
+    Block* translate_alone(std::uint64_t pc, Version version);
     // Looks at a full buffer: translates units again in which the checks of some references fail
     // so often that they had better have no branch. They may be executing.
     void adapt(std::span<const trace_record_t> buffer);

@@ -49,7 +49,7 @@ bool has_continuation(Flow flow) {
 }  // namespace
 
 void UnitPlan::clear() {
-    landing = false;
+    landing = leaves_functions = false;
     instructions.clear();
     blocks.clear();
     items.clear();
@@ -62,7 +62,9 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     PlannedBlock block;
     block.pc = pc;
     block.first = static_cast<std::uint16_t>(out.instructions.size());
-    while (block.count < limit) {
+    block.enters_function = regions_.is_entry(pc);
+    block.counted_down = regions_.counts();
+    while (block.count < limit && (block.count == 0 || !regions_.is_entry(pc))) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
         if (is_changeable(pc)) {
@@ -102,8 +104,14 @@ std::uint64_t Planner::continuation(const UnitPlan& plan, const PlannedBlock& bl
     return block.end_pc;
 }
 
-bool Planner::plan(std::uint64_t pc, bool landing, UnitPlan& out) {
+void Planner::begin(UnitPlan& out, Version version) const {
     out.clear();
+    out.version = version;
+    out.leaves_functions = regions_.has_functions();
+}
+
+bool Planner::plan(std::uint64_t pc, Version version, bool landing, UnitPlan& out) {
+    begin(out, version);
     out.landing = landing;
     if (!decode_block(pc, out, kMaxBlockInstrs)) return false;
     while (out.blocks.size() < kMaxUnitBlocks &&
@@ -111,7 +119,7 @@ bool Planner::plan(std::uint64_t pc, bool landing, UnitPlan& out) {
         const PlannedBlock& last = out.blocks.back();
         if (!has_continuation(out.instructions.back().form->flow)) break;
         const std::uint64_t next = continuation(out, last);
-        if (cache_.find(next) != nullptr) break;
+        if (cache_.find(next, version) != nullptr) break;
         if (std::any_of(out.blocks.begin(), out.blocks.end(),
                         [next](const PlannedBlock& block) { return block.pc == next; }))
             break;
@@ -120,7 +128,7 @@ bool Planner::plan(std::uint64_t pc, bool landing, UnitPlan& out) {
         out.blocks[from].chained = true;
         const PlannedBlock& before = out.blocks[from];
         out.blocks.back().previous_fetched =
-            !out.blocks.back().checked &&
+            !out.blocks.back().has_gate() &&
             cache_.has_fetched(before.pc, before.end_pc, next,
                                out.instructions[out.blocks.back().first].form->length);
     }
@@ -128,8 +136,8 @@ bool Planner::plan(std::uint64_t pc, bool landing, UnitPlan& out) {
     return true;
 }
 
-bool Planner::plan_alone(std::uint64_t pc, UnitPlan& out) {
-    out.clear();
+bool Planner::plan_alone(std::uint64_t pc, Version version, UnitPlan& out) {
+    begin(out, version);
     watches_ = false;
     const bool decoded = decode_block(pc, out, 1);
     watches_ = true;
@@ -138,7 +146,7 @@ bool Planner::plan_alone(std::uint64_t pc, UnitPlan& out) {
 }
 
 void Planner::replan(const Unit& unit, UnitPlan& out) {
-    out.clear();
+    begin(out, cache_.blocks()[unit.first_block].version);
     out.landing = unit.landing;
     for (std::uint32_t i = 0; i < unit.block_count; ++i) {
         const Block& block = cache_.blocks()[unit.first_block + i];
@@ -169,6 +177,7 @@ bool Planner::reads(std::uint16_t pending, std::uint64_t pc, unsigned limit) {
         switch (instruction.form->flow) {
             case Flow::kNone:
             case Flow::kSyscall:
+            case Flow::kMarker:
                 pc = instruction.next_pc();
                 break;
             case Flow::kJump:
@@ -270,8 +279,10 @@ Live Planner::live_at(std::uint64_t pc, unsigned branches) {
 void Planner::analyse(UnitPlan& plan) {
     plan.flags_live.assign(plan.instructions.size(), kArithmeticFlags);
     plan.gprs_live.assign(plan.instructions.size(), kAllGprs);
-    if (trace_.spec().captures == 0) return;
+    const bool captures = plan.collects() && trace_.spec().captures != 0;
+    if (!captures && !regions_.has_functions() && !regions_.counts()) return;
     for (std::size_t i = plan.blocks.size(); i-- > 0;) analyse_block(plan, i);
+    if (!captures) return;
     for (PlannedBlock& block : plan.blocks) place_items(plan, block);
 }
 

@@ -6,6 +6,7 @@
 #include "framework/driver/native/code_watch.h"
 #include "framework/driver/native/decoder.h"
 #include "framework/driver/native/memory_map.h"
+#include "framework/driver/native/regions.h"
 #include "framework/driver/native/trace_tables.h"
 
 #include <optional>
@@ -58,32 +59,46 @@ struct PlannedBlock {
     bool chained = false;
     bool previous_fetched = false;
     bool checked = false;  // compares itself with the memory: CodeWatch
+    // See Regions.
+    bool enters_function = false;
+    bool counted_down = false;
+
+    // Whatever leads to it has to arrive at its very beginning.
+    bool has_gate() const { return checked || enters_function || counted_down; }
 };
 
 struct UnitPlan {
+    Version version = kCollecting;
     bool landing = false;  // indirect branches arrive at the first block: check them there
     std::vector<Instruction> instructions;
     std::vector<PlannedBlock> blocks;
     std::vector<Item> items;
     std::vector<PlannedReference> references;
+    bool leaves_functions = false;  // returns and jumps look whether they do: Regions
     // Before each instruction.
     std::vector<std::uint16_t> flags_live;
     std::vector<GprMask> gprs_live;
 
     void clear();
+    bool collects() const { return version == kCollecting; }
 };
 
 class Planner {
   public:
     Planner(Decoder& decoder, const MemoryMap& memory, CodeWatch& watch, CodeCache& cache,
-            const TraceTables& trace)
-        : decoder_(decoder), memory_(memory), watch_(watch), cache_(cache), trace_(trace) {}
+            const Regions& regions, const TraceTables& trace)
+        : decoder_(decoder),
+          memory_(memory),
+          watch_(watch),
+          cache_(cache),
+          regions_(regions),
+          trace_(trace) {}
 
     // Plans a new unit that begins at `pc`. False if there is no instruction. `landing`: see
     // UnitPlan.
-    bool plan(std::uint64_t pc, bool landing, UnitPlan& out);
+    bool plan(std::uint64_t pc, Version version, bool landing, UnitPlan& out);
     // Plans the one instruction at `pc`, whose memory is not watched.
-    bool plan_alone(std::uint64_t pc, UnitPlan& out);
+    bool plan_alone(std::uint64_t pc, Version version, UnitPlan& out);
     // Plans an existing unit again, with the same blocks.
     void replan(const Unit& unit, UnitPlan& out);
 
@@ -113,6 +128,7 @@ class Planner {
         std::int64_t stack_change = 0;  // since its first reference
     };
 
+    void begin(UnitPlan& out, Version version) const;
     bool decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit);
     bool watch(std::uint64_t begin, std::uint64_t end);
     bool is_changeable(std::uint64_t pc) const;
@@ -139,6 +155,7 @@ class Planner {
     const MemoryMap& memory_;
     CodeWatch& watch_;
     CodeCache& cache_;
+    const Regions& regions_;
     const TraceTables& trace_;
     PcMap<bool> reads_flags_;
     PcMap<Live> live_;

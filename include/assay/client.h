@@ -1,0 +1,97 @@
+/* assay/client.h - what a program can say to assay while it is being profiled.
+ *
+ * Part of assay's C ABI, version 1. For the profiled program, not for profilers: C99 and C++, with
+ * nothing to link. Natively, under other tools, and with compilers or processors for which it has
+ * no code, everything here does nothing and returns 0.
+ *
+ * A marker is the eight-byte instruction
+ *
+ *     0f 1f 84 00 61 73 73 79      nop dword ptr [rax + rax + 0x79737361]
+ *
+ * with the address of six 64-bit words in rax: the operation and its five arguments. assay sets rdx
+ * to 1 if it knows the operation, and to 0 if it does not. The instruction accesses no memory
+ * (Intel SDM volume 2, NOP), and neither compilers nor assemblers emit it: the displacement of
+ * their padding is zero. Natively a marker costs some stores, a few cycles.
+ *
+ * A marker applies behind its instruction. The instructions that follow a marker that starts
+ * collecting are counted, up to and including the one of the marker that stops it.
+ */
+#ifndef ASSAY_CLIENT_H
+#define ASSAY_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Operations, and their arguments. The numbers are final; more may come. */
+enum {
+    ASSAY_IS_PROFILING = 0,
+    ASSAY_START_COLLECTING = 1,
+    ASSAY_STOP_COLLECTING = 2,
+    ASSAY_BEGIN_PHASE = 3,      /* name */
+    ASSAY_END_PHASE = 4,        /* name */
+    ASSAY_REGISTER_REGION = 5,  /* address, bytes, owner, label */
+    ASSAY_UNREGISTER_REGION = 6 /* address */
+};
+
+/* Returns 1 if assay runs the program and knows the operation, else 0. */
+static inline int assay_marker(uint64_t operation, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                               uint64_t e) {
+    uint64_t known = 0;
+#if defined(__x86_64__) && defined(__GNUC__)
+    const uint64_t words[6] = {operation, a, b, c, d, e};
+    __asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00, 0x61, 0x73, 0x73, 0x79"
+                     : "+d"(known)
+                     : "a"(words)
+                     : "memory");
+#else
+    (void)operation, (void)a, (void)b, (void)c, (void)d, (void)e;
+#endif
+    return (int)known;
+}
+
+static inline uint64_t assay_address(const volatile void* pointer) {
+    return (uint64_t)(uintptr_t)pointer;
+}
+
+static inline int assay_is_profiling(void) {
+    return assay_marker(ASSAY_IS_PROFILING, 0, 0, 0, 0, 0);
+}
+
+/* From now on what the process executes is profiled, all of its threads, or is not. The last call
+ * counts, however many there were; what it is at the start says --collect-at-start. Other threads
+ * follow at the end of the basic block that they are in. */
+static inline void assay_start_collecting(void) {
+    assay_marker(ASSAY_START_COLLECTING, 0, 0, 0, 0, 0);
+}
+static inline void assay_stop_collecting(void) {
+    assay_marker(ASSAY_STOP_COLLECTING, 0, 0, 0, 0, 0);
+}
+
+/* A phase of the program begins or ends for the calling thread. `name` is copied, up to 1024
+ * bytes. */
+static inline void assay_begin_phase(const char* name) {
+    assay_marker(ASSAY_BEGIN_PHASE, assay_address(name), 0, 0, 0, 0);
+}
+static inline void assay_end_phase(const char* name) {
+    assay_marker(ASSAY_END_PHASE, assay_address(name), 0, 0, 0, 0);
+}
+
+/* The memory from `address` on is a region, an arena for instance, which belongs to `owner` and is
+ * called `label` in reports; both are copied, up to 1024 bytes. Until it is unregistered. */
+static inline void assay_register_region(const volatile void* address, size_t bytes,
+                                         const char* owner, const char* label) {
+    assay_marker(ASSAY_REGISTER_REGION, assay_address(address), bytes, assay_address(owner),
+                 assay_address(label), 0);
+}
+static inline void assay_unregister_region(const volatile void* address) {
+    assay_marker(ASSAY_UNREGISTER_REGION, assay_address(address), 0, 0, 0, 0);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
