@@ -153,6 +153,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
 struct SharingChild {
     Thread& thread;
     const CloneArguments& arguments;
+    std::uint32_t stack_site;
 };
 
 int run_sharing_child(void* argument) {
@@ -160,6 +161,7 @@ int run_sharing_child(void* argument) {
     Thread& thread = child.thread;
     set_child_registers(*thread.context, child.arguments);
     thread.shares_trace = true;
+    thread.record_stack(child.stack_site);
     thread.signals.restore(thread.signals.state());
     thread.run();
     _exit(0);
@@ -175,7 +177,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     const Registers registers = registers_of(*thread.context);
     const Signals::State signals = thread.signals.state();
     const SignalActions actions = process.actions;
-    SharingChild child{thread, arguments};
+    SharingChild child{thread, arguments, thread.stack_site()};
     constexpr std::uint64_t kHere = CLONE_SETTLS;
     process.lock.unlock();
     const int pid = clone(&run_sharing_child, static_cast<char*>(stack) + kStackBytes,
@@ -187,6 +189,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     thread.shares_trace = false;
     process.actions = actions;
     set_registers(*thread.context, registers);
+    thread.record_stack(child.stack_site);
     thread.signals.restore(signals);
     return pid < 0 ? -error : pid;
 }

@@ -61,6 +61,7 @@ void Emitter::emit_block(unsigned index) {
         if (i == last && flow) scratch_.give_back_all();
         if (flow && instruction.form->flow != Flow::kTrap) break;
         emit_instruction(instruction, i);
+        if (plan_.sets_stack[i]) emit_stack_pointer(i, TRACE_SITE_STACK);
     }
     scratch_.give_back_all();
     emit_flow(planned, plan_.instructions[last]);
@@ -138,6 +139,9 @@ void Emitter::emit_items(const PlannedBlock& block, unsigned position) {
                 break;
             case ItemKind::kSpecial:
                 emit_special(item);
+                break;
+            case ItemKind::kCall:
+                emit_stack_pointer(item.instr, TRACE_SITE_CALL);
                 break;
         }
     }
@@ -296,10 +300,10 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             break;
         case Flow::kJumpIndirect:
         case Flow::kCallIndirect:
-            emit_indirect(last);
+            emit_indirect(last, position);
             break;
         case Flow::kReturn:
-            emit_return(last);
+            emit_return(last, position);
             break;
         case Flow::kSyscall:
             emit_leave(ExitKind::kSyscall, last.pc);
@@ -334,23 +338,27 @@ void Emitter::emit_push_return(std::uint64_t return_pc) {
     cold_.u64(return_pc);
 }
 
-void Emitter::emit_indirect(const Instruction& last) {
+void Emitter::emit_indirect(const Instruction& last, unsigned position) {
     hot_.store_context(offsetof(Context, indirect_rax), RAX);
     hot_.store_context(offsetof(Context, indirect_rcx), RCX);
     emit_branch_target(last);
-    if (last.form->flow == Flow::kCallIndirect) emit_push_return(last.next_pc());
+    if (last.form->flow == Flow::kCallIndirect) {
+        emit_push_return(last.next_pc());
+        emit_flow_record(position, TRACE_SITE_TARGET, RCX);
+    }
     hot_.u8(0x0f);  // movzx eax, cx
     hot_.u8(0xb7);
     hot_.u8(0xc1);
     emit_indirect_jump(hot_);
 }
 
-void Emitter::emit_return(const Instruction& last) {
+void Emitter::emit_return(const Instruction& last, unsigned position) {
     hot_.store_context(offsetof(Context, indirect_rax), RAX);
     hot_.store_context(offsetof(Context, indirect_rcx), RCX);
     hot_.with_memory(0x8b, RCX, Address{RSP, kNoGpr, 1, 0});
     const auto popped = static_cast<std::uint16_t>(last.immediate());
     hot_.lea(RSP, Address{RSP, kNoGpr, 1, 8 + popped});
+    emit_flow_record(position, TRACE_SITE_RETURN, RSP);
     hot_.u8(0x0f);
     hot_.u8(0xb7);
     hot_.u8(0xc1);

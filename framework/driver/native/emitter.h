@@ -58,8 +58,8 @@ class Emitter {
     void emit_continuation(const PlannedBlock& block, std::uint64_t target);
     void emit_counted(const Instruction& last);
     void emit_push_return(std::uint64_t return_pc);
-    void emit_indirect(const Instruction& last);
-    void emit_return(const Instruction& last);
+    void emit_indirect(const Instruction& last, unsigned position);
+    void emit_return(const Instruction& last, unsigned position);
     void emit_branch_target(const Instruction& last);
     void emit_leave(ExitKind kind, std::uint64_t pc);
     void direct_exit(std::uint64_t site, std::uint64_t target);
@@ -74,6 +74,8 @@ class Emitter {
     void emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_special(const Item& item);
+    void emit_stack_pointer(unsigned position, unsigned kind);
+    void emit_flow_record(unsigned position, unsigned kind, unsigned value);
     void emit_driver_part(const Instruction& instruction, std::uint32_t first_site);
     void emit_state_copy(const Instruction& instruction, unsigned position);
     void emit_data(const Item& item);

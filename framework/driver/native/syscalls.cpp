@@ -254,7 +254,11 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
                      static_cast<long>(context.gpr[RDX]), static_cast<long>(context.gpr[R10]),
                      static_cast<long>(context.gpr[R8]), static_cast<long>(context.gpr[R9])}};
     context.pc = syscall_pc + kSyscallBytes;
-    if (call.number == SYS_rt_sigreturn) return thread.signals.return_from_handler();
+    if (call.number == SYS_rt_sigreturn) {
+        const std::uint32_t site = thread.stack_site();
+        thread.signals.return_from_handler();
+        return thread.record_stack(site);
+    }
     context.gpr[RCX] = context.pc;
     context.gpr[R11] = context.rflags;
     const long result = dispatch(call);

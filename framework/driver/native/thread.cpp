@@ -95,10 +95,7 @@ void Thread::finish(int exit_status) const {
 void Thread::run() {
     process.lock.lock();
     while (!ended_) {
-        if (signals.pending()) {
-            signals.deliver();
-            next_ = nullptr;
-        }
+        if (signals.pending()) deliver_signal();
         if (process.stress.disturb(process.cache)) flush();
         if (process.stress.enabled()) next_ = nullptr;
         const Block* block = next_ ? next_ : block_for(context->pc);
@@ -109,6 +106,35 @@ void Thread::run() {
         handle_exit();
     }
     process.lock.unlock();
+}
+
+void Thread::deliver_signal() {
+    const std::uint64_t interrupted = context->pc;
+    const int handled = signals.deliver();
+    next_ = nullptr;
+    if (handled != 0 && process.trace.captures(trace::kCaptureCalls))
+        record_handler(handled, interrupted);
+}
+
+// The handler's frame begins with the address to return to, as a function's does. What was
+// interrupted may be no instruction at all.
+void Thread::record_handler(int signal, std::uint64_t interrupted) {
+    const Block* handler = block_for(context->pc);
+    if (handler == nullptr) return;
+    const std::uint32_t instr = handler->first_instr;
+    trace.append(context->gpr[RSP] + 8, process.trace.driver_site(instr, TRACE_SITE_SIGNAL),
+                 static_cast<std::uint32_t>(signal));
+    trace.append(interrupted, process.trace.driver_site(instr, TRACE_SITE_INTERRUPTED));
+}
+
+std::uint32_t Thread::stack_site() {
+    if (!process.trace.captures(trace::kCaptureCalls)) return 0;
+    const Block& block = process.cache.block_of(static_cast<std::uint32_t>(context->exit_id));
+    return process.trace.driver_site(block.first_instr + block.instr_count - 1U, TRACE_SITE_STACK);
+}
+
+void Thread::record_stack(std::uint32_t site) {
+    if (process.trace.captures(trace::kCaptureCalls)) trace.append(context->gpr[RSP], site);
 }
 
 // Runs translated code from context->entry until it needs more than a look by the driver.
