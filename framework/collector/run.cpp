@@ -1,6 +1,7 @@
 #include "framework/collector/run.h"
 
 #include "framework/collector/columns.h"
+#include "framework/collector/context_counts.h"
 #include "framework/collector/parser.h"
 #include "framework/collector/plugin_search.h"
 #include "framework/collector/profile.h"
@@ -9,6 +10,7 @@
 #include "framework/collector/progress.h"
 #include "framework/collector/sample_database.h"
 #include "framework/collector/segment.h"
+#include "framework/collector/shadow_stack.h"
 #include "framework/collector/trace_reader.h"
 #include "framework/collector/trace_spec.h"
 #include "framework/support/error.h"
@@ -41,6 +43,7 @@ class Run {
 
   private:
     void set_up_profilers();
+    void process(std::uint32_t thread, std::span<const trace_record_t> records);
     void collect();
     bool take_buffers();
     void prepare_c_library();
@@ -71,6 +74,9 @@ class Run {
     std::vector<Given> given_;
     Columns columns_;
     SampleDatabase samples_;
+    ContextCounts context_counts_;
+    std::vector<bool> captures_calls_;  // by profiler
+    ShadowStacks stacks_;
     Segment segment_;
     Child child_;
     std::string out_;
@@ -124,13 +130,11 @@ Run::Run(const CoreSettings& settings, const std::vector<std::string>& program)
       given_(assign(settings, profilers_)),
       columns_(profilers_),
       samples_(columns_.size()),
+      context_counts_(columns_.size()),
       child_(child_settings(settings, program_, segment_)),
       out_(expand_file_name(settings.out, child_.pid(), program_.name)),
       reader_(segment_, [this](std::uint32_t thread, std::span<const trace_record_t> records) {
-          for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
-              trace_parser view = parser(thread, records);
-              profiler.process(view.pid, view, sink);
-          });
+          process(thread, records);
       }) {}
 
 Ending Run::execute() {
@@ -152,10 +156,23 @@ void Run::set_up_profilers() {
             if (profiler.option(name)->type == VP_OPTION_OUTPUT_FILE)
                 value = expand_file_name(value, child_.pid(), program_.name);
         profiler.set_options(given_[i]);
-        spec = combine(spec, profiler.start());
+        const trace::Spec wanted = profiler.start();
+        captures_calls_.push_back(wanted.captures & trace::kCaptureCalls);
+        spec = combine(spec, wanted);
     }
     spec.cpu_level = settings_.cpu_level;
     spec.stress = settings_.stress ? 1 : 0;
+}
+
+void Run::process(std::uint32_t thread, std::span<const trace_record_t> records) {
+    trace_parser view = parser(thread, records);
+    if (segment_.control().spec.captures & trace::kCaptureCalls) {
+        view.contexts = stacks_.follow(thread, records, reader_.code());
+        view.context_table = stacks_.contexts().table();
+    }
+    for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
+        profiler.process(view.pid, view, sink);
+    });
 }
 
 // No wake-up is lost: whoever rings the doorbell changes it first, and futex(2) does not sleep
@@ -258,10 +275,16 @@ void Run::end_of_collection() {
 }
 
 void Run::finish_profilers() {
+    if (stacks_.contexts().overflowed())
+        log::remark(fmt::format(
+            "the program has more than {} calling contexts: later ones count as their callers",
+            ContextTree::kMostContexts));
     if (segment_.control().spec.captures & trace::kCaptureBlockCounts)
         counts_ = reader_.instruction_counts();
     for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
         trace_parser view = parser(0, {});
+        if (segment_.control().spec.captures & trace::kCaptureCalls)
+            view.context_table = stacks_.contexts().table();
         profiler.finish(view.pid, view, sink);
     });
 }
@@ -281,6 +304,8 @@ void Run::write() {
     Profile profile{.header = {},
                     .columns = {},
                     .samples = &samples_,
+                    .context_counts = &context_counts_,
+                    .contexts = stacks_.contexts().table(),
                     .addresses = &reader_.addresses(),
                     .symbolizer = &symbolizer_,
                     .dump_instructions = settings_.dump_instructions};
@@ -342,7 +367,9 @@ trace_parser Run::parser(std::uint32_t thread, std::span<const trace_record_t> r
             .records = records,
             .code = reader_.code(),
             .counts = counts_,
-            .addresses = &reader_.addresses()};
+            .addresses = &reader_.addresses(),
+            .contexts = {},
+            .context_table = {}};
 }
 
 template <typename Call>
@@ -352,9 +379,13 @@ void Run::for_each_profiler(const Call& call) {
         const std::size_t first = columns_.first(i);
         // Of the last sample: profilers emit those of one instruction one after the other.
         SampleDatabase::Key key{0, reader_.addresses().find(0)};
-        call(*profilers_[i], [&, first, key](const vsample_t& sample) mutable {
+        call(*profilers_[i], [&, i, first, key](const vsample_t& sample) mutable {
             if (sample.pc != key.pc) key = {sample.pc, reader_.addresses().find(sample.pc)};
             samples_.add(key, first + sample.event, sample.weight);
+            if (sample.context0 != 0 && captures_calls_[i] &&
+                sample.context0 < stacks_.contexts().table().size())
+                context_counts_.add(static_cast<std::uint32_t>(sample.context0),
+                                    first + sample.event, sample.weight);
         });
     }
 }
