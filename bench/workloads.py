@@ -44,6 +44,7 @@ def workloads(folder: Path) -> list[Workload]:
     perl = made("words.pl", _perl)
     scene = made("scene.pov", _scene)
     listing = made("listing", _big_folder)
+    compute = made("compute", _compute)
     return [
         Workload("bzip2", ("/usr/bin/bzip2", "-9", "-c", str(text)), note="4 MB text"),
         Workload("xz", ("/usr/bin/xz", "-T1", "-3", "-c", str(text)), note="4 MB text"),
@@ -60,6 +61,12 @@ def workloads(folder: Path) -> list[Workload]:
         Workload("ls", ("/usr/bin/ls", "-l", "--time-style=full-iso", str(listing)),
                  note="5,000 files"),
         Workload("true", ("/usr/bin/true",)),
+        Workload("xz-threads", ("/usr/bin/xz", "-T2", "--block-size=1MiB", "-3", "-c", str(text)),
+                 note="two threads"),
+        Workload("sort-threads", ("/usr/bin/sort", "--parallel=2", "-S", "200M", str(lines)),
+                 note="two threads"),
+        Workload("compute-1", (str(compute), "1"), note="one thread of pure computation"),
+        Workload("compute-2", (str(compute), "2"), note="two of them"),
     ]
 
 
@@ -70,6 +77,43 @@ def _cc1() -> str:
         return found.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "cc1"
+
+
+def _compute(path: Path) -> None:
+    """Each thread sorts and sums an array of its own that fits in its cache."""
+    source = path.with_suffix(".c")
+    source.write_text(r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void *compute(void *result) {
+    unsigned values[1024], sum = 0, state = 1;
+    for (int round = 0; round < 300; ++round) {
+        for (int i = 0; i < 1024; ++i) values[i] = state = state * 1664525u + 1013904223u;
+        for (int i = 1; i < 1024; ++i) {
+            unsigned value = values[i];
+            int at = i;
+            for (; at > 0 && values[at - 1] > value; --at) values[at] = values[at - 1];
+            values[at] = value;
+        }
+        sum += values[round % 1024];
+    }
+    *(unsigned *)result = sum;
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    int count = argc > 1 ? atoi(argv[1]) : 1;
+    pthread_t threads[64];
+    unsigned results[64];
+    for (int i = 0; i < count; ++i) pthread_create(&threads[i], NULL, compute, &results[i]);
+    for (int i = 0; i < count; ++i) pthread_join(threads[i], NULL);
+    printf("%u\n", results[0]);
+    return 0;
+}
+""")
+    subprocess.run(["gcc", "-O2", "-pthread", "-o", str(path), str(source)], check=True)
 
 
 def _text(path: Path) -> None:

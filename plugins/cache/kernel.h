@@ -36,8 +36,9 @@ void simulate(const Tables& tables, const trace_record_t* records, std::size_t c
         for (; records != stop; ++records) {
             const SiteCode code = tables.codes[records->site];
             if (code.target() == SiteCode::kCount) {
-                tables.counts[records->site].references += records->value;
-                tables.counts[records->site].ended_early += records->aux;
+                VariableCounts& counts = tables.variable[tables.tallies[records->site].l1_misses];
+                counts.references += records->value;
+                counts.ended_early += records->aux;
                 continue;
             }
             missed[misses] = records;
@@ -47,10 +48,13 @@ void simulate(const Tables& tables, const trace_record_t* records, std::size_t c
             }
         }
         for (std::size_t i = 0; i < misses; ++i) {
-            SiteCounts& counts = tables.counts[missed[i]->site];
-            ++counts.l1_misses;
-            counts.ll_misses += missing<Ways>(tables.ll, missed[i]->value,
-                                              tables.codes[missed[i]->site].last_byte());
+            Tally& tally = tables.tallies[missed[i]->site];
+            if (++tally.l1_misses == 0) [[unlikely]]
+                tables.carry(tables.owner, &tally.l1_misses);
+            if (missing<Ways>(tables.ll, missed[i]->value,
+                              tables.codes[missed[i]->site].last_byte()) &&
+                ++tally.ll_misses == 0) [[unlikely]]
+                tables.carry(tables.owner, &tally.ll_misses);
         }
     }
 }

@@ -89,15 +89,42 @@ Simulator::Simulator(const Geometries& geometries, InstructionSet set)
 }
 
 void Simulator::learn(const trace_site_t* sites, std::size_t count) {
-    for (std::size_t i = codes_.size(); i < count; ++i)
+    tallies_.resize(std::max(tallies_.size(), count));
+    for (std::size_t i = codes_.size(); i < count; ++i) {
         codes_.emplace_back(target(sites[i]),
                             std::clamp<std::uint16_t>(sites[i].bytes, 1, largest_reference_));
-    counts_.resize(codes_.size());
+        if (codes_.back().target() != SiteCode::kCount) continue;
+        tallies_[i].l1_misses = static_cast<std::uint32_t>(variable_.size());
+        variable_.emplace_back();
+    }
+}
+
+SiteCounts Simulator::counts(std::size_t site) const {
+    const Tally& tally = tallies_[site];
+    if (codes_[site].target() == SiteCode::kCount) {
+        const VariableCounts& counts = variable_[tally.l1_misses];
+        return {.references = counts.references, .ended_early = counts.ended_early};
+    }
+    const auto carried = [&](std::size_t place) {
+        const auto found = carries_.find(place);
+        return found == carries_.end() ? 0 : found->second << 32;
+    };
+    return {.l1_misses = carried(2 * site) + tally.l1_misses,
+            .ll_misses = carried(2 * site + 1) + tally.ll_misses};
+}
+
+void Simulator::carry(void* simulator, const std::uint32_t* tally) {
+    auto& self = *static_cast<Simulator*>(simulator);
+    ++self.carries_[static_cast<std::size_t>(tally - &self.tallies_.front().l1_misses)];
 }
 
 void Simulator::process(std::uint32_t thread, const trace_record_t* records, std::size_t count) {
     const Level1& own = level1_.try_emplace(thread, geometries_).first->second;
-    Tables tables{.codes = codes_.data(), .counts = counts_.data()};
+    Tables tables{.codes = codes_.data(),
+                  .tallies = tallies_.data(),
+                  .variable = variable_.data(),
+                  .carry = carry,
+                  .owner = this};
     tables.level1[SiteCode::kInstruction] = own.instruction.level();
     tables.level1[SiteCode::kData] = own.data.level();
     tables.ll = ll_.level();

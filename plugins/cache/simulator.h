@@ -29,6 +29,14 @@ class OwnLevel {
     Level level_;
 };
 
+// What happened at a site.
+struct SiteCounts {
+    std::uint64_t l1_misses = 0;
+    std::uint64_t ll_misses = 0;
+    std::uint64_t references = 0;  // see VariableCounts
+    std::uint64_t ended_early = 0;
+};
+
 class Simulator {
   public:
     // Each geometry must have a power of two of sets. Throws std::bad_alloc.
@@ -42,10 +50,14 @@ class Simulator {
     // for the caches of a thread that is new.
     void process(std::uint32_t thread, const trace_record_t* records, std::size_t count);
 
-    const SiteCounts& counts(std::size_t site) const { return counts_[site]; }
-    std::size_t site_count() const { return counts_.size(); }
+    SiteCounts counts(std::size_t site) const;
+    std::size_t site_count() const { return codes_.size(); }
+    // For tests: as if the site had missed so often already, in level 1 and LL.
+    void set_misses(std::size_t site, std::uint32_t misses) { tallies_[site] = {misses, misses}; }
 
   private:
+    static void carry(void* simulator, const std::uint32_t* tally);
+
     struct Level1 {
         explicit Level1(const Geometries& geometries)
             : instruction(geometries.i1), data(geometries.d1) {}
@@ -59,7 +71,10 @@ class Simulator {
     // References larger than this are taken as this large, so that none touches three lines.
     std::uint16_t largest_reference_;
     std::vector<SiteCode> codes_;
-    std::vector<SiteCounts> counts_;
+    std::vector<Tally> tallies_;  // by site
+    std::vector<VariableCounts> variable_;
+    // How often a tally exceeded its 32 bits; by its place: twice the site, and 1 for LL.
+    std::unordered_map<std::size_t, std::uint64_t> carries_;
 };
 
 }  // namespace cache

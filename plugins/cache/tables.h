@@ -44,10 +44,15 @@ class SiteCode {
     std::uint16_t code_;
 };
 
-struct SiteCounts {
-    std::uint64_t l1_misses = 0;
-    std::uint64_t ll_misses = 0;
-    std::uint64_t references = 0;   // the sum of the values of a TRACE_SITE_COUNT
+// Misses of a site, modulo 2^32: there are millions of sites, most of them with few misses.
+struct Tally {
+    std::uint32_t l1_misses = 0;  // of a TRACE_SITE_COUNT: its index in Tables::variable
+    std::uint32_t ll_misses = 0;
+};
+
+// Of a TRACE_SITE_COUNT.
+struct VariableCounts {
+    std::uint64_t references = 0;   // the sum of the values
     std::uint64_t ended_early = 0;  // repeated comparisons that their result ended
 };
 
@@ -55,7 +60,11 @@ struct Tables {
     Level level1[2];  // by SiteCode::Target
     Level ll;
     const SiteCode* codes = nullptr;
-    SiteCounts* counts = nullptr;
+    Tally* tallies = nullptr;
+    VariableCounts* variable = nullptr;
+    // Called when a tally has become 0 again.
+    void (*carry)(void* owner, const std::uint32_t* tally) = nullptr;
+    void* owner = nullptr;
 };
 
 using Kernel = void (*)(const Tables& tables, const trace_record_t* records, std::size_t count);

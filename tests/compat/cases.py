@@ -20,7 +20,7 @@ class Case:
         return shutil.which(self.argv[0]) is None
 
 
-HOSTED = ("endings", "interrupted", "signals", "jumps", "processes", "surroundings")
+HOSTED = ("gs_segment", "endings", "interrupted", "signals", "jumps", "processes", "surroundings")
 
 
 # What the native driver does not do yet: generated code is refused (end_to_end/test_failures.py).

@@ -217,6 +217,27 @@ TEST_CASE("counts of repeated instructions are summed and disturb no cache") {
     CHECK(simulator.counts(0).l1_misses == 0);
 }
 
+TEST_CASE("a site can miss more than four thousand million times") {
+    const Sites sites{{.instr = 0, .bytes = 8, .kind = TRACE_SITE_READ},
+                      {.instr = 0, .bytes = 8, .kind = TRACE_SITE_READ}};
+    const Geometry g = shape(1, 1, 64);
+    for (const InstructionSet set :
+         {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+        if (!supported(set)) continue;
+        Simulator simulator({g, g, g}, set);
+        simulator.learn(sites.data(), sites.size());
+        simulator.set_misses(1, UINT32_MAX - 1);
+        const Records records{{.value = 0x1000, .site = 1, .aux = 0},
+                              {.value = 0x2000, .site = 1, .aux = 0},
+                              {.value = 0x3000, .site = 0, .aux = 0},
+                              {.value = 0x4000, .site = 1, .aux = 0}};
+        simulator.process(0, records.data(), records.size());
+        CHECK(simulator.counts(0).l1_misses == 1);
+        CHECK(simulator.counts(1).l1_misses == 0x100000001);
+        CHECK(simulator.counts(1).ll_misses == 0x100000001);
+    }
+}
+
 TEST_CASE("each thread has an I1 and a D1, and LL is everyone's") {
     const Sites sites{{.instr = 0, .bytes = 8, .kind = TRACE_SITE_READ},
                       {.instr = 0, .bytes = 4, .kind = TRACE_SITE_FETCH}};

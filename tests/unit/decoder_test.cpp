@@ -462,7 +462,7 @@ TEST_CASE("data references of an instruction, in their order") {
             CHECK(found.scale == expected.scale);
             CHECK(found.bytes == expected.bytes);
             CHECK(displacement_of(instruction, found) == expected.displacement);
-            CHECK_FALSE(found.fs);
+            CHECK(found.segment == Segment::kFlat);
             CHECK_FALSE(found.address32);
         }
     }
@@ -470,7 +470,7 @@ TEST_CASE("data references of an instruction, in their order") {
 
 TEST_CASE("thread-local and 32-bit addresses") {
     const Instruction fs = decode({0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0});  // mov rax, fs:40
-    CHECK(fs.form->references[0].fs);
+    CHECK(fs.form->references[0].segment == Segment::kFs);
     CHECK(fs.form->references[0].base == kNoGpr);
     CHECK(fs.displacement() == 0x28);
     CHECK_FALSE(is_constant(fs.form->references[0]));
@@ -548,6 +548,10 @@ TEST_CASE("what an instruction does to the flow of control") {
         {"ud2", {0x0f, 0x0b}, Flow::kTrap},
         {"hlt", {0xf4}, Flow::kTrap},
         {"wrfsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd0}, Flow::kNone},
+        {"wrgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd8}, Flow::kNone},
+        {"rdgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xc8}, Flow::kNone},
+        {"mov rax, gs:[8]", {0x65, 0x48, 0x8b, 0x04, 0x25, 0x08, 0x00, 0x00, 0x00}, Flow::kNone},
+        {"nop gs:[rax]", {0x65, 0x0f, 0x1f, 0x00}, Flow::kNone},
         // What the driver does not run.
         {"int 0x80", {0xcd, 0x80}, Flow::kUnsupported},
         {"sysenter", {0x0f, 0x34}, Flow::kUnsupported},
@@ -555,13 +559,14 @@ TEST_CASE("what an instruction does to the flow of control") {
         {"retfq", {0x48, 0xcb}, Flow::kUnsupported},
         {"jmp fword ptr [rax]", {0xff, 0x28}, Flow::kUnsupported},
         {"xbegin .", {0xc7, 0xf8, 0xfa, 0xff, 0xff, 0xff}, Flow::kUnsupported},
-        {"wrgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd8}, Flow::kUnsupported},
-        {"rdgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xc8}, Flow::kUnsupported},
+        {"wrgsbase eax", {0xf3, 0x0f, 0xae, 0xd8}, Flow::kUnsupported},
+        {"rdgsbase eax", {0xf3, 0x0f, 0xae, 0xc8}, Flow::kUnsupported},
         {"wrfsbase eax", {0xf3, 0x0f, 0xae, 0xd0}, Flow::kUnsupported},
         {"mov fs, eax", {0x8e, 0xe0}, Flow::kUnsupported},
-        {"mov rax, gs:[8]",
-         {0x65, 0x48, 0x8b, 0x04, 0x25, 0x08, 0x00, 0x00, 0x00},
-         Flow::kUnsupported},
+        {"lods al, gs:[rsi]", {0x65, 0xac}, Flow::kUnsupported},
+        {"jmp gs:[8]", {0x65, 0xff, 0x24, 0x25, 0x08, 0x00, 0x00, 0x00}, Flow::kUnsupported},
+        {"mov al, gs:[8]", {0x65, 0xa0, 8, 0, 0, 0, 0, 0, 0, 0}, Flow::kUnsupported},
+        {"prefetcht0 gs:[rax]", {0x65, 0x0f, 0x18, 0x08}, Flow::kUnsupported},
         {"incsspq rax", {0xf3, 0x48, 0x0f, 0xae, 0xe8}, Flow::kUnsupported},
     };
     for (const Row& row : rows) {
@@ -912,7 +917,7 @@ void check_same(const Instruction& found, const Instruction& expected) {
         CHECK(x.bytes == y.bytes);
         CHECK(x.bias == y.bias);
         CHECK(x.encoded == y.encoded);
-        CHECK(x.fs == y.fs);
+        CHECK(x.segment == y.segment);
         CHECK(x.address32 == y.address32);
         CHECK(displacement_of(found, x) == displacement_of(expected, y));
     }

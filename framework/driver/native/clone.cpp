@@ -29,7 +29,7 @@ void set_child_registers(Context& context, const CloneArguments& arguments) {
 // What a thread's code sees of its state.
 struct Registers {
     std::uint64_t gpr[16];
-    std::uint64_t rflags, pc, target_fs;
+    std::uint64_t rflags, pc, target_fs, target_gs;
     unsigned char vector_state[sizeof Context::vector_state];
 };
 
@@ -39,6 +39,7 @@ Registers registers_of(const Context& context) {
     out.rflags = context.rflags;
     out.pc = context.pc;
     out.target_fs = context.target_fs;
+    out.target_gs = context.target_gs;
     std::memcpy(out.vector_state, context.vector_state, sizeof out.vector_state);
     return out;
 }
@@ -48,6 +49,7 @@ void set_registers(Context& context, const Registers& registers) {
     context.rflags = registers.rflags;
     context.pc = registers.pc;
     context.target_fs = registers.target_fs;
+    context.target_gs = registers.target_gs;
     std::memcpy(context.vector_state, registers.vector_state, sizeof registers.vector_state);
 }
 

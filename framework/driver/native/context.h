@@ -7,6 +7,7 @@
 // Offsets that glue.S uses are repeated there and checked here.
 #pragma once
 
+#include "framework/driver/native/instruction.h"
 #include "framework/trace/segment_layout.h"
 
 #include <cstddef>
@@ -50,10 +51,15 @@ struct Context {
     alignas(64) std::uint32_t fetch_filter[1024];
     alignas(64) unsigned char vector_state[8192];  // XSAVE area, standard format
     std::uint64_t frame_components;                // of the state, in frames of signals
+    std::uint64_t target_gs;
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
-    unsigned char unused[kIndirectTableOffset - 0x4108];
+    unsigned char unused[kIndirectTableOffset - 0x4110];
     std::uint64_t indirect_table[kIndirectEntries];
 };
+
+inline constexpr std::size_t segment_base(Segment segment) {
+    return segment == Segment::kFs ? offsetof(Context, target_fs) : offsetof(Context, target_gs);
+}
 
 inline constexpr std::size_t kSlotOffset =
     ((kContextInPage + sizeof(Context) + 4095) & ~std::size_t{4095}) - kContextInPage;

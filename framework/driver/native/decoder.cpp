@@ -217,13 +217,26 @@ bool is_string_instruction(const ZydisDecodedInstruction& zydis) {
     return zydis.meta.category == ZYDIS_CATEGORY_STRINGOP;
 }
 
+// gs is the driver's while translated code runs: the operand is rewritten, where it can be.
+void note_gs(Form& form, const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand& operand) {
+    form.uses_gs = true;
+    const bool by_modrm = form.modrm_offset != 0 && !touches_no_data(zydis) &&
+                          operand.visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
+                          form.special == Special::kNone && form.flow == Flow::kNone &&
+                          form.processor_use == ProcessorUse::kNone;
+    if (!by_modrm) form.flow = Flow::kUnsupported;
+}
+
 void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
                  const ZydisDecodedOperand& operand) {
     note_read(form, operand.mem.base);
     if (operand.mem.type != ZYDIS_MEMOP_TYPE_VSIB) note_read(form, operand.mem.index);
-    if (operand.mem.segment == ZYDIS_REGISTER_GS) form.flow = Flow::kUnsupported;
     if (operand.mem.type == ZYDIS_MEMOP_TYPE_VSIB) form.special = Special::kGather;
-    if (operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN || touches_no_data(zydis)) return;
+    if (operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return;
+    if (zydis.meta.category == ZYDIS_CATEGORY_NOP || zydis.meta.category == ZYDIS_CATEGORY_WIDENOP)
+        return;
+    if (operand.mem.segment == ZYDIS_REGISTER_GS) note_gs(form, zydis, operand);
+    if (touches_no_data(zydis)) return;
 
     MemoryReference reference;
     const bool reads = operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ;
@@ -238,7 +251,8 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
     if (reference.bytes == 0) reference.bytes = 1;
     const bool hidden = operand.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
     reference.encoded = !hidden && !is_string_instruction(zydis);
-    reference.fs = operand.mem.segment == ZYDIS_REGISTER_FS;
+    if (operand.mem.segment == ZYDIS_REGISTER_FS) reference.segment = Segment::kFs;
+    if (operand.mem.segment == ZYDIS_REGISTER_GS) reference.segment = Segment::kGs;
     reference.address32 = zydis.address_width == 32 && reference.base != RSP;
     // Zydis names the stack operand of a push by the pointer before the decrement.
     if (hidden && writes && reference.base == RSP)
@@ -297,8 +311,6 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
         case ZYDIS_MNEMONIC_SYSEXIT:
         case ZYDIS_MNEMONIC_XBEGIN:
         case ZYDIS_MNEMONIC_XEND:
-        case ZYDIS_MNEMONIC_RDGSBASE:
-        case ZYDIS_MNEMONIC_WRGSBASE:
         case ZYDIS_MNEMONIC_SWAPGS:
         case ZYDIS_MNEMONIC_INCSSPD:
         case ZYDIS_MNEMONIC_INCSSPQ:
@@ -306,8 +318,10 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
         default:
             break;
     }
-    if (zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE && zydis.operand_width != 64)
-        return Flow::kUnsupported;
+    const bool base = zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE ||
+                      zydis.mnemonic == ZYDIS_MNEMONIC_WRGSBASE ||
+                      zydis.mnemonic == ZYDIS_MNEMONIC_RDGSBASE;
+    if (base && zydis.operand_width != 64) return Flow::kUnsupported;
     if (zydis.meta.category == ZYDIS_CATEGORY_COND_BR) return Flow::kConditional;
     return loads_own_segment(zydis, operands) ? Flow::kUnsupported : Flow::kNone;
 }
@@ -481,6 +495,8 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     form.special = special_of(zydis, operands);
     form.processor_use = processor_use_of(zydis);
     form.sets_fs_base = zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
+    form.reads_gs_base = zydis.mnemonic == ZYDIS_MNEMONIC_RDGSBASE;
+    form.sets_gs_base = zydis.mnemonic == ZYDIS_MNEMONIC_WRGSBASE;
     for (unsigned i = 0; i < zydis.operand_count; ++i) {
         if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
             note_register(form, zydis, operands[i]);

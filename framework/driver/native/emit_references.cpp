@@ -173,8 +173,8 @@ void Emitter::emit_address(Assembler& code, const Operands& operands,
              Address{form.base, form.index, form.scale, static_cast<std::int32_t>(offset)},
              !form.address32);
     // Not add: the flags may be live here.
-    if (form.fs) {
-        code.load_context(operands.b, offsetof(Context, target_fs));
+    if (form.segment != Segment::kFlat) {
+        code.load_context(operands.b, segment_base(form.segment));
         code.lea(operands.a, Address{static_cast<std::uint8_t>(operands.a),
                                      static_cast<std::uint8_t>(operands.b), 1, 0});
     }

@@ -52,6 +52,9 @@ class Emitter {
     void emit_instruction(const Instruction& instruction, unsigned position);
     void emit_copy(const Instruction& instruction, unsigned position);
     void note_point(unsigned position);
+    void emit_gs_copy(const Instruction& instruction, unsigned position);
+    void emit_gs_address(const Instruction& instruction, unsigned reg);
+    void emit_gs_base(const Instruction& instruction);
     void emit_absolute_copy(const Instruction& instruction);
     void emit_based_copy(const Instruction& instruction, unsigned position);
     void emit_flow(const PlannedBlock& block, const Instruction& last);

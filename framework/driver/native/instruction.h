@@ -55,8 +55,11 @@ enum class Flow : std::uint8_t {
     kUnsupported,
 };
 
-// One data reference. The address is base + index * scale + displacement (+ fs base), truncated
-// to 32 bits with an address-size prefix.
+// What is added to an address: segments but fs and gs have the base 0.
+enum class Segment : std::uint8_t { kFlat, kFs, kGs };
+
+// One data reference. The address is base + index * scale + displacement, truncated to 32 bits
+// with an address-size prefix, and the segment's base.
 struct MemoryReference {
     std::uint8_t kind = 0;       // TRACE_SITE_READ, _WRITE or _MODIFY
     std::uint8_t base = kNoGpr;  // Gpr, kRip or kNoGpr
@@ -65,7 +68,7 @@ struct MemoryReference {
     std::uint16_t bytes = 0;
     std::int16_t bias = 0;  // added to the address: -8 for a push
     bool encoded = false;   // displacement comes from the instruction's bytes
-    bool fs = false;
+    Segment segment = Segment::kFlat;
     bool address32 = false;
 };
 
@@ -78,8 +81,8 @@ inline GprMask address_registers(const MemoryReference& reference) {
 
 // True if the address depends on nothing but the code.
 inline bool is_constant(const MemoryReference& reference) {
-    return reference.base == kRip ||
-           (reference.base == kNoGpr && reference.index == kNoGpr && !reference.fs);
+    return reference.base == kRip || (reference.base == kNoGpr && reference.index == kNoGpr &&
+                                      reference.segment == Segment::kFlat);
 }
 
 // References that are computed at run time by the driver's own code, see
@@ -117,6 +120,9 @@ struct Form {
     bool rip_relative = false;
     bool shift_by_immediate = false;  // leaves the flags alone if the count is 0
     bool sets_fs_base = false;        // wrfsbase
+    bool reads_gs_base = false;       // rdgsbase
+    bool sets_gs_base = false;        // wrgsbase
+    bool uses_gs = false;             // an operand encoded by ModRM lies in gs
     GprMask reads = 0;                // read, or written in part
     GprMask writes = 0;               // written in any way
     GprMask kills = 0;                // surely overwritten as a whole

@@ -1,52 +1,61 @@
 #include "framework/driver/native/memory_map.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace assay::native {
 
 void MemoryMap::add(const Region& region) {
     remove(region.start, region.end);
-    regions_.push_back(region);
+    Region joined = region;
+    const auto after = regions_.find(region.end);
+    if (after != regions_.end() && after->second.is_like(region)) {
+        joined.end = after->second.end;
+        regions_.erase(after);
+    }
+    const auto next = regions_.lower_bound(region.start);
+    if (next != regions_.begin()) {
+        const Region& before = std::prev(next)->second;
+        if (before.end == region.start && before.is_like(region)) joined.start = before.start;
+    }
+    regions_[joined.start] = joined;
+    last_ = Region{};
 }
 
 bool MemoryMap::remove(std::uint64_t start, std::uint64_t end) {
+    auto at = regions_.upper_bound(start);
+    if (at != regions_.begin()) --at;
     bool found = false;
-    std::vector<Region> kept;
-    for (const Region& region : regions_) {
-        if (region.end <= start || end <= region.start) {
-            kept.push_back(region);
+    while (at != regions_.end() && at->first < end) {
+        const Region region = at->second;
+        if (region.end <= start) {
+            ++at;
             continue;
         }
         found = true;
+        at = regions_.erase(at);
         Region part = region;
         part.end = start;
-        if (region.start < start) kept.push_back(part);
+        if (region.start < start) regions_[part.start] = part;
         part.start = end;
         part.end = region.end;
-        if (end < region.end) kept.push_back(part);
+        if (end < region.end) regions_[part.start] = part;
     }
-    if (found) {
-        regions_.swap(kept);
-        last_ = Region{};
-    }
+    if (found) last_ = Region{};
     return found;
 }
 
 bool MemoryMap::overlaps(std::uint64_t start, std::uint64_t end) const {
-    return std::any_of(regions_.begin(), regions_.end(), [=](const Region& region) {
-        return region.start < end && start < region.end;
-    });
+    const auto after = regions_.lower_bound(end);
+    return after != regions_.begin() && std::prev(after)->second.end > start;
 }
 
 const Region* MemoryMap::find(std::uint64_t pc) const {
     if (pc - last_.start < last_.end - last_.start) return &last_;
-    for (const Region& region : regions_) {
-        if (pc - region.start < region.end - region.start) {
-            last_ = region;
-            return &last_;
-        }
-    }
-    return nullptr;
+    const auto after = regions_.upper_bound(pc);
+    if (after == regions_.begin() || pc >= std::prev(after)->second.end) return nullptr;
+    last_ = std::prev(after)->second;
+    return &last_;
 }
 
 std::span<const std::uint8_t> MemoryMap::code_at(std::uint64_t pc) const {

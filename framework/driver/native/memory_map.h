@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
-#include <vector>
 
 namespace assay::native {
 
@@ -16,6 +16,11 @@ struct Region {
     // to no file.
     bool changeable = false;
     bool shared = false;  // other mappings, perhaps writable ones, may show the same memory
+
+    bool is_like(const Region& other) const {
+        return executable == other.executable && writable == other.writable &&
+               changeable == other.changeable && shared == other.shared;
+    }
 };
 
 class MemoryMap {
@@ -32,7 +37,7 @@ class MemoryMap {
     std::span<const std::uint8_t> code_at(std::uint64_t pc) const;
 
   private:
-    std::vector<Region> regions_;
+    std::map<std::uint64_t, Region> regions_;  // by start
     mutable Region last_;
 };
 

@@ -52,7 +52,8 @@ std::uint64_t address_of(const Context& context, const Instruction& instruction,
         address += context.gpr[reference.base];
     if (reference.index != kNoGpr) address += context.gpr[reference.index] * reference.scale;
     if (reference.address32) address = static_cast<std::uint32_t>(address);
-    if (reference.fs) address += context.target_fs;
+    if (reference.segment == Segment::kFs) address += context.target_fs;
+    if (reference.segment == Segment::kGs) address += context.target_gs;
     return address;
 }
 

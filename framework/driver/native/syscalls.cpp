@@ -84,12 +84,11 @@ long do_arch_prctl(const Call& call) {
             return 0;
         case ARCH_GET_FS:
             return put(context.target_fs);
-        case ARCH_GET_GS:
-            return put(0);
         case ARCH_SET_GS:
-            call.thread.refuse(
-                "arch_prctl(ARCH_SET_GS): programs that use the gs segment "
-                "are not supported");
+            context.target_gs = call.unsigned_argument(1);
+            return 0;
+        case ARCH_GET_GS:
+            return put(context.target_gs);
         default:
             return -EINVAL;
     }

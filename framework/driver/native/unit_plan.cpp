@@ -436,7 +436,7 @@ void Planner::place_reference(UnitPlan& plan, unsigned instr, unsigned number, G
 bool Planner::join(UnitPlan& plan, const PlannedReference& reference, const MemoryReference& form,
                    Group& group) const {
     if (!group.open || group.constant != is_constant(form) || form.address32 ||
-        form.fs != group.first.fs)
+        form.segment != group.first.segment)
         return false;
     if (!group.constant && (form.base != group.first.base || form.index != group.first.index ||
                             form.scale != group.first.scale))

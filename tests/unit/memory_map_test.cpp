@@ -1,0 +1,54 @@
+// What the driver knows of the target's executable memory.
+#include "framework/driver/native/memory_map.h"
+
+#include <doctest/doctest.h>
+#include <random>
+#include <vector>
+
+using namespace assay::native;
+
+TEST_CASE("memory map: neighbours of one kind are one region, others are not") {
+    MemoryMap map;
+    map.add({.start = 0x1000, .end = 0x2000});
+    map.add({.start = 0x3000, .end = 0x4000});
+    map.add({.start = 0x2000, .end = 0x3000});
+    REQUIRE(map.find(0x2fff) != nullptr);
+    CHECK(map.find(0x2fff)->start == 0x1000);
+    CHECK(map.find(0x2fff)->end == 0x4000);
+    map.add({.start = 0x2000, .end = 0x3000, .writable = true});
+    CHECK(map.find(0x1000)->end == 0x2000);
+    CHECK(map.find(0x2000)->writable);
+    CHECK(map.find(0x3000)->start == 0x3000);
+    CHECK(map.find(0x4000) == nullptr);
+    CHECK(map.find(0xfff) == nullptr);
+}
+
+TEST_CASE("memory map: it is right page by page, whatever is added and removed") {
+    constexpr std::uint64_t kPages = 64, kPage = 4096;
+    MemoryMap map;
+    struct Expected {
+        bool known = false, writable = false;
+    };
+    std::vector<Expected> expected(kPages);
+    std::mt19937 generator(3);
+    unsigned wrong = 0;
+    for (unsigned step = 0; step < 2000; ++step) {
+        const std::uint64_t first = generator() % kPages;
+        const std::uint64_t end = first + 1 + generator() % (kPages - first);
+        const bool adds = generator() % 3 != 0, writable = generator() % 2;
+        bool any = false;
+        for (std::uint64_t page = first; page < end; ++page) any |= expected[page].known;
+        if (map.overlaps(first * kPage, end * kPage) != any) ++wrong;
+        if (adds)
+            map.add({.start = first * kPage, .end = end * kPage, .writable = writable});
+        else if (map.remove(first * kPage, end * kPage) != any)
+            ++wrong;
+        for (std::uint64_t page = first; page < end; ++page) expected[page] = {adds, writable};
+        for (std::uint64_t page = 0; page < kPages; ++page) {
+            const Region* region = map.find(page * kPage + generator() % kPage);
+            if ((region != nullptr) != expected[page].known) ++wrong;
+            if (region != nullptr && region->writable != expected[page].writable) ++wrong;
+        }
+    }
+    CHECK(wrong == 0);
+}
