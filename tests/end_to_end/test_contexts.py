@@ -7,7 +7,7 @@ import unittest
 from collections import Counter
 
 import support
-from support import PLUGINS, PROGRAMS, profile, read_events
+from support import PLUGINS, PROGRAMS, installed, profile, read_events, run
 
 STACK = re.compile(r'#! stack (\d+) in=(\d+) (call|interrupted)=\d+:0x[0-9a-f]+ '
                    r'("(?:[^"\\]|\\.)*"|\S+)((?: \d+)*)$')
@@ -37,7 +37,7 @@ def read_calls(path) -> Counter:
 
 
 class Contexts(unittest.TestCase):
-    def calls(self, program, *arguments, options=("--references=no",)):
+    def calls(self, program, *arguments, options=()):
         out = support.temporary_folder(self) / "events"
         result = profile([PROGRAMS / program, *arguments], *options, out=out,
                          plugin=PLUGINS / "contexts.so", env={**os.environ, "LD_BIND_NOW": "1"})
@@ -119,6 +119,13 @@ class Contexts(unittest.TestCase):
         self.assertEqual(sum(count for path, count in calls.items()
                              if path[-2:] == ("coroutines", "leaf")), 30)
 
+    def test_switches_between_coroutines(self):
+        calls = self.calls("calling", "switches")
+        self.assertEqual((calls[("turn",)], calls[("turn", "leaf")]), (30, 57))
+        own = {path[-2:]: count for path, count in calls.items() if "switches" in path}
+        self.assertEqual(own[("switches", "turn")], 10)
+        self.assertEqual(own[("turn", "leaf")], 20)
+
     def test_threads(self):
         calls = self.calls("calling", "threads")
         of_threads = {path: count for path, count in calls.items()
@@ -134,7 +141,7 @@ class Contexts(unittest.TestCase):
     def test_references_belong_to_contexts(self):
         """Each leaf() reads and writes sum, and reads its return address: three references, and
         the call's own is its caller's."""
-        self.check(self.below("plain", "plain", options=()),
+        self.check(self.below("plain", "plain", options=["--references=yes"]),
                    {"plain": 1, "plain/twice": 5, "plain/twice/leaf": 15, "plain/leaf": 1})
         events = read_events(self.out)
         references = {}
@@ -146,14 +153,22 @@ class Contexts(unittest.TestCase):
         for counts in references.values():
             self.assertEqual(counts[0], 2 * counts[1] + counts[1])
 
+    @unittest.skipUnless(installed("cg_annotate", "cg_merge"), "Valgrind is not installed")
+    def test_cachegrind_s_tools_read_the_file(self):
+        self.calls("calling", "plain")
+        for command in (["cg_annotate", self.out],
+                        ["cg_merge", "-o", f"{self.out}.merged", self.out, self.out],
+                        [support.ASSAY, "annotate", self.out]):
+            shown = run(command)
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""), command)
+
     def test_filtered_beside_another_profiler(self):
         """The cache profiler's counts are the same whether calls are captured or not."""
         folder = support.temporary_folder(self)
         columns = []
         for plugins in ("cache", f"cache,{PLUGINS / 'contexts.so'}"):
             out = folder / "events"
-            options = support.GEOMETRY + (["--references=no"] if "," in plugins else [])
-            result = profile([PROGRAMS / "work"], *options, plugin=plugins, out=out)
+            result = profile([PROGRAMS / "work"], *support.GEOMETRY, plugin=plugins, out=out)
             self.assertEqual(result.returncode, 0, result.stderr)
             columns.append({name: counts[:9] for name, counts in
                             read_events(out).functions.items() if any(counts[:9])})

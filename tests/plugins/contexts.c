@@ -12,7 +12,7 @@ enum { MOST_RECORDS = 8192 };
 static const vp_host_t* host;
 static trace_vlist_table_t* spec;
 static vsample_t samples[MOST_RECORDS];
-static int references = 1; /* capture them */
+static int references; /* capture them */
 static size_t deepest, known;
 
 static const char* name(void) {
@@ -35,7 +35,7 @@ static const vp_event_t* events(uint32_t* count) {
 
 static const vp_option_t* option_table(uint32_t* count) {
     static const vp_option_t table[] = {{.name = "references",
-                                         .default_value = "yes",
+                                         .default_value = "no",
                                          .help = "Counts references too.",
                                          .type = VP_OPTION_YES_NO}};
     *count = 1;
