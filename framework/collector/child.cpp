@@ -3,7 +3,6 @@
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
-#include "framework/trace/futex.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,31 +13,21 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 namespace assay::collector {
 namespace {
 
-// For the signal handlers.
+// For the signal handler.
 std::atomic<int> forward_pid{0};
-std::atomic<std::atomic<std::uint32_t>*> doorbell{nullptr};
 
 void on_forwarded(int signal) {
     const int error = errno;
     if (const int pid = forward_pid.load()) kill(pid, signal);
-    errno = error;
-}
-
-// The child may end between the collector's last look and its sleep: the changed doorbell makes
-// futex(2) return at once then.
-void on_child(int) {
-    const int error = errno;
-    if (auto* word = doorbell.load()) {
-        word->fetch_add(1);
-        trace::futex_wake(*word);
-    }
     errno = error;
 }
 
@@ -47,18 +36,28 @@ constexpr std::array kIgnored{SIGINT, SIGQUIT, SIGPIPE};
 constexpr std::array kForwarded{SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 // Between fork and exec: system calls only.
-[[noreturn]] void become_driver(char* const* argv, int segment_fd, int start_fd) {
+[[noreturn]] void become_driver(const char* driver, char* const* argv, char* const* environment,
+                                const trace::Launch& launch, int start_fd) {
     // Without the collector nothing empties the trace buffers: the program would hang.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     char go = 0;
     while (read(start_fd, &go, 1) < 0 && errno == EINTR) {
     }
     if (go != 1) _exit(kExitFailure);
-    fcntl(segment_fd, F_SETFD, 0);
-    execv(argv[0], argv);
+    for (const int fd :
+         {launch.segment_fd, launch.program_fd, launch.lifeline_fd, launch.channel_fd})
+        if (fd >= 0) fcntl(fd, F_SETFD, 0);
+    execve(driver, argv, environment);
     constexpr std::string_view kMessage = "assay: the driver cannot be executed\n";
     [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
     _exit(kExitFailure);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+    std::vector<char*> to;
+    for (const std::string& word : words) to.push_back(const_cast<char*>(word.c_str()));
+    to.push_back(nullptr);
+    return to;
 }
 
 // The child inherits the personality; the collector's own takes effect only with an exec.
@@ -96,12 +95,12 @@ struct Child::Signals {
     std::vector<Saved> saved;
 
     // A signal that is ignored already, as SIGHUP is under nohup(1), stays so.
-    void set(int signal, void (*handler)(int), bool even_if_ignored) {
+    void set(int signal, void (*handler)(int)) {
         struct sigaction action {};
         action.sa_handler = handler;
         Saved before{signal, {}};
         sigaction(signal, nullptr, &before.action);
-        if (before.action.sa_handler == SIG_IGN && !even_if_ignored) return;
+        if (before.action.sa_handler == SIG_IGN) return;
         sigaction(signal, &action, nullptr);
         saved.push_back(before);
     }
@@ -112,9 +111,10 @@ struct Child::Signals {
 };
 
 Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
-    std::vector<char*> argv;
-    for (const std::string& word : settings.argv) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
+    const std::vector<char*> argv = pointers(settings.argv);
+    std::vector<char*> own;
+    for (char** variable = environ; *variable; ++variable) own.push_back(*variable);
+    const trace::DriverEnvironment environment = trace::driver_environment(own, settings.launch);
     int pipe_ends[2];
     if (pipe2(pipe_ends, O_CLOEXEC) != 0)
         throw Error(fmt::format("cannot create a pipe: {}", system_reason(errno)));
@@ -122,10 +122,8 @@ Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
-    doorbell = settings.doorbell;
-    signals_->set(SIGCHLD, on_child, true);
-    for (const int signal : kIgnored) signals_->set(signal, SIG_IGN, false);
-    for (const int signal : kForwarded) signals_->set(signal, on_forwarded, false);
+    for (const int signal : kIgnored) signals_->set(signal, SIG_IGN);
+    for (const int signal : kForwarded) signals_->set(signal, on_forwarded);
     {
         const AddressesNotRandomized personality_of_child(!settings.randomize_addresses);
         pid_ = fork();
@@ -135,7 +133,8 @@ Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
         signals_->restore();
         close(pipe_ends[1]);
         sigprocmask(SIG_SETMASK, &before, nullptr);
-        become_driver(argv.data(), settings.segment_fd, pipe_ends[0]);
+        become_driver(settings.driver.c_str(), argv.data(), environment.pointers.data(),
+                      settings.launch, pipe_ends[0]);
     }
     forward_pid = std::max(pid_, 0);
     if (pid_ < 0) signals_->restore();
@@ -149,14 +148,13 @@ Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
 
 Child::~Child() {
     close(start_fd_);
-    if (!ending_) {
+    if (pid_ > 0 && !ending_) {
         kill(pid_, SIGKILL);
         while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
         }
     }
     forward_pid = 0;
     signals_->restore();
-    doorbell = nullptr;
 }
 
 void Child::start() {
@@ -165,22 +163,33 @@ void Child::start() {
     [[maybe_unused]] const auto written = write(start_fd_, &kGo, 1);
 }
 
-std::optional<Ending> Child::ended() {
-    if (ending_) return ending_;
+Ending Child::wait() {
+    if (ending_) return *ending_;
     siginfo_t info{};
-    // It is left a zombie at first: its process id must not be reused while signals go there.
     const auto pid = static_cast<id_t>(pid_);
-    const int status = waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT);
-    if (status == 0 && info.si_pid == 0) return {};
+    const auto wait_for_end = [&](int options) {
+        int status = 0;
+        while ((status = waitid(P_PID, pid, &info, WEXITED | options)) != 0 && errno == EINTR) {
+        }
+        return status == 0;
+    };
+    // It is left a zombie at first: its process id must not be reused while signals go there.
+    const bool found = wait_for_end(WNOWAIT);
     forward_pid = 0;
     signals_->restore();
-    if (status != 0) {  // a profiler has waited for it: how it ended is not known
+    if (!found || !wait_for_end(0))  // a profiler has waited for it: how it ended is not known
         ending_ = Ending{kExitFailure, 0};
-        return ending_;
-    }
-    waitid(P_PID, pid, &info, WEXITED | WNOHANG);
-    ending_ = info.si_code == CLD_EXITED ? Ending{info.si_status, 0} : Ending{0, info.si_status};
-    return ending_;
+    else
+        ending_ =
+            info.si_code == CLD_EXITED ? Ending{info.si_status, 0} : Ending{0, info.si_status};
+    return *ending_;
+}
+
+void Child::abandon() {
+    forward_pid = 0;
+    signals_->restore();
+    pid_ = -1;
+    close(std::exchange(start_fd_, -1));
 }
 
 void end_like(const Ending& ending) {

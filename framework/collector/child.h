@@ -1,8 +1,8 @@
-// The driver's process, and with it the profiled program: assay's only child.
+// The driver's process, and with it the profiled program: a child of assay.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
+#include "framework/trace/launch.h"
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,15 +18,14 @@ struct Ending {
 
 // While the child runs, signals are dealt with as a run needs it: SIGINT and SIGQUIT, which a
 // terminal sends to the program as well, are ignored; those that are meant for the program are
-// passed on to it; the child's end increments `doorbell` and wakes who waits for it. One child
-// at a time.
+// passed on to it. One child at a time.
 class Child {
   public:
     struct Settings {
-        std::vector<std::string> argv;  // the driver's; argv[0] is its file
-        int segment_fd;                 // stays open in the child
+        std::string driver;             // its file
+        std::vector<std::string> argv;  // the program's
+        trace::Launch launch;           // its descriptors stay open in the child
         bool randomize_addresses;
-        std::atomic<std::uint32_t>* doorbell;
     };
 
     // Forks. The child waits for start() before it executes the driver, so that its process id is
@@ -39,8 +38,10 @@ class Child {
 
     int pid() const { return pid_; }
     void start();
-    // How it ended, if it has; signals have their usual effect from then on.
-    std::optional<Ending> ended();
+    // Waits for its end; signals have their usual effect from then on.
+    Ending wait();
+    // In another process that fork(2) has made of this one: not its child, and not its signals.
+    void abandon();
 
   private:
     struct Signals;

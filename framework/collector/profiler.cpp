@@ -191,6 +191,11 @@ const ProfilerOption* Profiler::option(std::string_view name) const {
     return found == options_.end() ? nullptr : &*found;
 }
 
+void Profiler::set_command(std::string command) {
+    command_ = std::move(command);
+    host_.command = command_.c_str();
+}
+
 void Profiler::lose(const std::string& why) {
     if (lost_) return;
     lost_ = true;

@@ -59,6 +59,9 @@ class Profiler {
     // Says that this profiler is lost, and why.
     void lose(const std::string& why);
 
+    // What vp_host_t.command says from now on.
+    void set_command(std::string command);
+
     // The steps of a run, in the order of vprofiler.h. Each does nothing once the profiler is lost.
     // Throws Error if the profiler rejects a value.
     void set_options(std::span<const std::pair<std::string, std::string>> settings);

@@ -1,6 +1,7 @@
 #include "framework/collector/program.h"
 
 #include "framework/support/error.h"
+#include "framework/support/interpreter_line.h"
 #include "framework/support/text.h"
 
 #include <elf.h>
@@ -18,10 +19,6 @@
 namespace assay::collector {
 namespace {
 
-// How many interpreters of interpreters the kernel accepts (fs/exec.c, exec_binprm).
-constexpr int kMaxInterpreters = 5;
-// How much of a script's first line the kernel reads (BINPRM_BUF_SIZE).
-constexpr std::size_t kFirstLineBytes = 256;
 // What a system without confstr would search (execvp(3)).
 constexpr const char* kDefaultPath = "/bin:/usr/bin";
 
@@ -84,21 +81,6 @@ class File {
     std::uint64_t size_ = 0;
 };
 
-// The interpreter and its optional argument from a script's first line.
-std::vector<std::string> interpreter(std::string_view line) {
-    const auto trim = [](std::string_view text) {
-        constexpr const char* kBlanks = " \t";
-        const std::size_t begin = text.find_first_not_of(kBlanks);
-        if (begin == std::string_view::npos) return std::string_view();
-        return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-    };
-    line = trim(line.substr(2, line.find('\n') - 2));
-    const std::size_t blank = line.find_first_of(" \t");
-    std::vector<std::string> words{std::string(line.substr(0, blank))};
-    if (blank != std::string_view::npos) words.emplace_back(trim(line.substr(blank)));
-    return words;
-}
-
 std::string text_of(const File& file, const Elf64_Phdr& segment) {
     std::string text(std::min<std::uint64_t>(segment.p_filesz, PATH_MAX), '\0');
     text.resize(file.read(text.data(), text.size(), segment.p_offset));
@@ -146,24 +128,29 @@ std::string check_elf(const std::string& path, const File& file) {
 }  // namespace
 
 Program find_program(const std::vector<std::string>& argv) {
-    Program program{search(argv[0]), argv, std::filesystem::path(argv[0]).filename(), {}};
-    for (int depth = 0; depth <= kMaxInterpreters; ++depth) {
+    Program program;
+    program.file = program.invoked = search(argv[0]);
+    program.argv = argv;
+    program.name = std::filesystem::path(argv[0]).filename();
+    for (int depth = 0; depth <= kMostInterpreters; ++depth) {
         const File file(program.file);
-        std::string line(kFirstLineBytes, '\0');
+        std::string line(kInterpreterLineBytes, '\0');
         line.resize(file.read(line.data(), line.size()));
-        if (!line.starts_with("#!")) {
+        const std::optional<InterpreterLine> script = interpreter_line(line);
+        if (!script) {
             program.dynamic_linker = check_elf(program.file, file);
             return program;
         }
-        std::vector<std::string> words = interpreter(line);
-        if (const int error = executable_error(words[0]))
-            cannot_run(program.file,
-                       fmt::format("its interpreter \"{}\": {}", words[0], system_reason(error)));
+        if (const int error = executable_error(script->interpreter))
+            cannot_run(program.file, fmt::format("its interpreter \"{}\": {}", script->interpreter,
+                                                 system_reason(error)));
         // The kernel puts the script's path in the place of its argv[0].
+        std::vector<std::string> words{script->interpreter};
+        if (script->argument) words.push_back(*script->argument);
         words.push_back(program.file);
         program.argv.erase(program.argv.begin());
         program.argv.insert(program.argv.begin(), words.begin(), words.end());
-        program.file = words[0];
+        program.file = script->interpreter;
     }
     cannot_run(argv[0], "too many interpreters of interpreters");
 }

@@ -8,6 +8,7 @@ namespace assay::collector {
 
 struct Program {
     std::string file;               // the ELF file to load
+    std::string invoked;            // the file that was found first: a script, or the same
     std::vector<std::string> argv;  // as it shall see it
     std::string name;               // of what the user named, without folders
     std::string dynamic_linker;     // as the file names it; empty if it names none

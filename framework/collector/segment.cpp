@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 namespace assay::collector {
@@ -48,9 +49,24 @@ Segment::MemoryFile::~MemoryFile() {
     close(fd);
 }
 
-Segment::Segment() : tables_(file_.fd, 0, trace::kThreadsOffset) {
+Segment::Segment(const trace::Command& command) : tables_(file_.fd, 0, trace::kThreadsOffset) {
     control().magic = trace::kMagic;
     control().layout_version = trace::kLayoutVersion;
+    control().image = 1;
+    const std::string event = trace::command_event(command);
+    std::memcpy(&tables_.at<std::byte>(trace::kEventLogOffset), event.data(), event.size());
+    control().event_log_bytes = event.size();
+}
+
+trace::Command Segment::command() const {
+    const std::uint64_t bytes = control().event_log_bytes.load(std::memory_order_acquire);
+    const auto command =
+        trace::command_from({reinterpret_cast<const char*>(event_log()),
+                             static_cast<std::size_t>(std::min(bytes, trace::kEventLogBytes))});
+    if (!command || control().magic != trace::kMagic ||
+        control().layout_version != trace::kLayoutVersion)
+        throw Error("a driver has made a trace segment that this assay does not know");
+    return *command;
 }
 
 void Segment::map_slots(std::uint32_t count) {

@@ -1,6 +1,7 @@
 // The collector's mapping of the trace segment (framework/trace/segment_layout.h).
 #pragma once
 
+#include "framework/trace/command_event.h"
 #include "framework/trace/segment_layout.h"
 
 #include <cstddef>
@@ -30,11 +31,17 @@ class SharedMemory {
 
 class Segment {
   public:
-    // A new segment, zeroed but for the magic number and the version. Throws Error.
-    Segment();
+    // A new segment for the first image of a process, zeroed but for what its driver has to know.
+    // Throws Error.
+    explicit Segment(const trace::Command& command = {});
+    // One that a driver has made. Takes the descriptor. Throws Error.
+    explicit Segment(int fd) : file_(fd), tables_(fd, 0, trace::kThreadsOffset) {}
 
     // Closed on exec.
     int fd() const { return file_.fd; }
+
+    // From the log. Throws Error if the segment is not one of this version.
+    trace::Command command() const;
 
     trace::Control& control() const { return tables_.at<trace::Control>(trace::kControlOffset); }
     const std::byte* event_log() const {
@@ -64,6 +71,7 @@ class Segment {
   private:
     struct MemoryFile {
         MemoryFile();
+        explicit MemoryFile(int descriptor) : fd(descriptor) {}
         ~MemoryFile();
         MemoryFile(const MemoryFile&) = delete;
         MemoryFile& operator=(const MemoryFile&) = delete;

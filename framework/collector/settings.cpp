@@ -23,6 +23,9 @@ constexpr std::array kCoreOptions{
     CoreOption{"cpu", "LEVEL",
                "the processor that the program sees: host, x86-64-v2, x86-64-v3 or x86-64-v4; "
                "default: host"},
+    CoreOption{"trace-children", "yes|no",
+               "profile the processes that the program starts too, each with a file of its own; "
+               "default: yes"},
     CoreOption{"config", "FILE", "YAML with the same options as keys; the command line wins"},
     CoreOption{"quiet", "", "say nothing but errors (-q)"},
     CoreOption{"help", "", "show this (-h)"},
@@ -120,6 +123,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.randomize_addresses = yes_or_no(setting);
     } else if (setting.name == "cpu") {
         core.cpu_level = cpu_level(setting);
+    } else if (setting.name == "trace-children") {
+        core.trace_children = yes_or_no(setting);
     } else if (setting.name == "stress") {
         core.stress = yes_or_no(setting);
     } else if (setting.name == "driver") {

@@ -48,6 +48,7 @@ struct CoreSettings {
     std::string driver;  // "" for the one that was installed
     bool dump_instructions = false;
     bool randomize_addresses = false;
+    bool trace_children = true;
     trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
     bool stress = false;  // see framework/driver/native/stress.h
     bool quiet = false;

@@ -225,6 +225,11 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
         case trace::EventType::kRefused:
             refusal_ = text(0);
             return;
+        case trace::EventType::kLeaves:
+            leaves_for_ = text(0);
+            return;
+        case trace::EventType::kCommand:
+            return;  // Segment::command()
     }
     corrupt(fmt::format("an event of kind {}", static_cast<std::uint32_t>(header.type)));
 }

@@ -43,6 +43,9 @@ class TraceReader {
     // Why the driver refused to go on; "" if it did not.
     const std::string& refusal() const { return refusal_; }
 
+    // What the process is about to run without its driver; "" if nothing.
+    const std::string& leaves_for() const { return leaves_for_; }
+
     // Executions by instruction, from the block counters and the blocks left early. Exact once the
     // driver has ended; block counts must have been captured.
     std::vector<std::uint64_t> instruction_counts() const;
@@ -81,7 +84,7 @@ class TraceReader {
     AddressMap addresses_;
     std::uint64_t event_bytes_ = 0;  // of the event log, taken
     std::vector<trace::PartialEvent> partials_;
-    std::string refusal_;
+    std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;
     std::vector<Ring> rings_;  // by slot
 };

@@ -2,12 +2,32 @@
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <array>
+#include <atomic>
 #include <memory>
+#include <new>
 
 namespace assay::log {
 namespace {
 
 bool is_quiet = false;
+
+// Hashes of the lines that have been said, in memory that processes share; 0 is a free place.
+using Said = std::array<std::atomic<std::size_t>, 4096>;
+Said* said = nullptr;
+
+// True if the line has been said before. When the table is full, all is said.
+bool said_before(std::string_view text) {
+    if (said == nullptr) return false;
+    const std::size_t hash = std::hash<std::string_view>()(text) | 1;
+    for (std::size_t i = 0; i < said->size(); ++i) {
+        std::size_t there = 0;
+        if ((*said)[(hash + i) % said->size()].compare_exchange_strong(there, hash)) return false;
+        if (there == hash) return true;
+    }
+    return false;
+}
 
 // Made at the first line: most runs are silent until their end.
 spdlog::logger& logger() {
@@ -30,12 +50,18 @@ bool quiet() {
     return is_quiet;
 }
 
+void say_once_among_processes() {
+    void* memory =
+        mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) said = new (memory) Said{};
+}
+
 void remark(std::string_view text) {
-    if (!is_quiet) logger().info("{}", text);
+    if (!is_quiet && !said_before(text)) logger().info("{}", text);
 }
 
 void problem(std::string_view text) {
-    logger().error("{}", text);
+    if (!said_before(text)) logger().error("{}", text);
 }
 
 }  // namespace assay::log

@@ -9,6 +9,10 @@ namespace assay::log {
 void set_quiet(bool quiet);
 bool quiet();
 
+// The processes that fork(2) makes of this one from now on, and this one, say the same line only
+// once, whoever is first: hundreds of them may have the same to say.
+void say_once_among_processes();
+
 // Something that the user may want to know.
 void remark(std::string_view text);
 // Something that the user must know, also with --quiet: an error or a loss.

@@ -48,6 +48,25 @@ void EarlyOpener::want(const std::string& object_path) {
     }
 }
 
+void EarlyOpener::open(const std::string& object_path) {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ >= kMostBytes || !wanted_.insert(object_path).second) return;
+    if (std::unique_ptr<DebugInfo> info = try_to_open(object_path, debug_root_)) {
+        keep(object_path, std::move(info));
+    }
+}
+
+void EarlyOpener::put_back(const std::string& object_path, std::unique_ptr<DebugInfo> info) {
+    const std::lock_guard lock(mutex_);
+    wanted_.insert(object_path);
+    if (bytes_ < kMostBytes) keep(object_path, std::move(info));
+}
+
+void EarlyOpener::keep(const std::string& object_path, std::unique_ptr<DebugInfo> info) {
+    bytes_ += info->decompressed_bytes();
+    opened_[object_path] = std::move(info);
+}
+
 std::unique_ptr<DebugInfo> EarlyOpener::take(const std::string& object_path) {
     {
         std::unique_lock lock(mutex_);
@@ -71,10 +90,7 @@ void EarlyOpener::work() {
         lock.unlock();
         std::unique_ptr<DebugInfo> info = try_to_open(opening_, debug_root_);
         lock.lock();
-        if (info != nullptr) {
-            bytes_ += info->decompressed_bytes();
-            opened_[opening_] = std::move(info);
-        }
+        if (info != nullptr) keep(opening_, std::move(info));
         opening_.clear();
         changed_.notify_all();
     }

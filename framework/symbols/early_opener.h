@@ -24,11 +24,16 @@ class EarlyOpener {
 
     // Objects are opened one after the other. Those that were wanted before are not again.
     void want(const std::string& object_path);
+    // Opens the object here and now, unless it was wanted before.
+    void open(const std::string& object_path);
+    // Keeps what was taken for the next who takes it.
+    void put_back(const std::string& object_path, std::unique_ptr<DebugInfo> info);
     // Opens the object here if it was not its turn yet.
     std::unique_ptr<DebugInfo> take(const std::string& object_path);
 
   private:
     void work();
+    void keep(const std::string& object_path, std::unique_ptr<DebugInfo> info);  // under mutex_
 
     const std::string debug_root_;
     std::set<std::string> wanted_;  // ever

@@ -26,6 +26,7 @@ struct Object {
 
     std::unique_ptr<ElfFile> file;  // null if it cannot be read
     FrameStore frames;
+    std::unordered_map<std::uint64_t, Location> learned;
 };
 
 std::vector<Location> locate(Object& object, const DebugInfo& debug,
@@ -52,20 +53,39 @@ struct Symbolizer::Impl {
     Object& object(const std::string& path) {
         return objects.try_emplace(path, path).first->second;
     }
-    // On any thread.
-    std::vector<Location> resolve(const std::string& path, Object& object,
-                                  std::span<const std::uint64_t> addresses);
+    // On any thread. Notes in `asked` what has not been learned.
+    std::vector<Location> resolve(const Request& request, Object& object, Request& asked);
+    std::vector<Location> look_up(const Request& request, Object& object);
 
     std::unordered_map<std::string, Object> objects;
     EarlyOpener opener;
+    std::vector<Request> not_learned;
 };
 
-std::vector<Location> Symbolizer::Impl::resolve(const std::string& path, Object& object,
-                                                std::span<const std::uint64_t> addresses) {
+std::vector<Location> Symbolizer::Impl::look_up(const Request& request, Object& object) {
     if (object.file == nullptr) {
-        return std::vector<Location>(addresses.size(), object.frames.unknown());
+        return std::vector<Location>(request.addresses.size(), object.frames.unknown());
     }
-    return locate(object, *opener.take(path), addresses);
+    return locate(object, *opener.take(request.object_path), request.addresses);
+}
+
+std::vector<Location> Symbolizer::Impl::resolve(const Request& request, Object& object,
+                                                Request& asked) {
+    asked.object_path = request.object_path;
+    for (const std::uint64_t address : request.addresses) {
+        if (!object.learned.contains(address)) asked.addresses.push_back(address);
+    }
+    if (asked.addresses.size() == request.addresses.size()) return look_up(request, object);
+    std::vector<Location> found;
+    if (!asked.addresses.empty()) found = look_up(asked, object);
+    std::vector<Location> locations;
+    locations.reserve(request.addresses.size());
+    auto next = found.begin();
+    for (const std::uint64_t address : request.addresses) {
+        const auto known = object.learned.find(address);
+        locations.push_back(known != object.learned.end() ? known->second : *next++);
+    }
+    return locations;
 }
 
 Symbolizer::Symbolizer(std::string debug_root)
@@ -77,9 +97,34 @@ void Symbolizer::prepare(const std::string& object_path) {
     impl_->opener.want(object_path);
 }
 
+void Symbolizer::open_now(const std::string& object_path) {
+    impl_->opener.open(object_path);
+}
+
+void Symbolizer::learn(const Request& request) {
+    Object& object = impl_->object(request.object_path);
+    Request missing{request.object_path, {}};
+    for (const std::uint64_t address : request.addresses) {
+        if (!object.learned.contains(address)) missing.addresses.push_back(address);
+    }
+    if (missing.addresses.empty() || object.file == nullptr) return;
+    std::unique_ptr<DebugInfo> debug = impl_->opener.take(request.object_path);
+    const std::vector<Location> locations = locate(object, *debug, missing.addresses);
+    for (std::size_t i = 0; i < locations.size(); ++i) {
+        object.learned.emplace(missing.addresses[i], locations[i]);
+    }
+    impl_->opener.put_back(request.object_path, std::move(debug));
+}
+
+const std::vector<Request>& Symbolizer::not_learned() const {
+    return impl_->not_learned;
+}
+
 std::vector<Location> Symbolizer::resolve(const std::string& object_path,
                                           std::span<const std::uint64_t> addresses) {
-    return impl_->resolve(object_path, impl_->object(object_path), addresses);
+    const Request request{object_path, {addresses.begin(), addresses.end()}};
+    impl_->not_learned.assign(1, {});
+    return impl_->resolve(request, impl_->object(object_path), impl_->not_learned[0]);
 }
 
 std::vector<std::vector<Location>> Symbolizer::resolve(std::span<const Request> requests) {
@@ -94,12 +139,12 @@ std::vector<std::vector<Location>> Symbolizer::resolve(std::span<const Request> 
         return requests[a].addresses.size() > requests[b].addresses.size();
     });
     std::vector<std::vector<Location>> locations(requests.size());
+    impl_->not_learned.assign(requests.size(), {});
     std::atomic<std::size_t> next = 0;
     const auto work = [&] {
         for (std::size_t turn = 0; (turn = next++) < order.size();) {
             const std::size_t i = order[turn];
-            locations[i] =
-                impl_->resolve(requests[i].object_path, *objects[i], requests[i].addresses);
+            locations[i] = impl_->resolve(requests[i], *objects[i], impl_->not_learned[i]);
         }
     };
     const std::size_t threads =

@@ -51,6 +51,13 @@ class Symbolizer {
     // program. Returns at once. Optional; an object that is not resolved then costs little more.
     void prepare(const std::string& object_path);
 
+    // For a process that forks, so that its children find it done: opens the debug information of
+    // an object, or resolves addresses, and keeps both. Without threads.
+    void open_now(const std::string& object_path);
+    void learn(const Request& request);
+    // What the last resolve() was asked for and had not been learned.
+    const std::vector<Request>& not_learned() const;
+
     // One Location for each of a request's addresses, in order.
     std::vector<Location> resolve(const std::string& object_path,
                                   std::span<const std::uint64_t> addresses);

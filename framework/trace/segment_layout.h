@@ -49,8 +49,10 @@ struct Spec {
 enum class DriverState : std::uint32_t {
     kStarting = 0,
     kRunning = 1,
-    kFinished = 2,  // the program ended in an orderly way: exit, or a signal that it died of
-    kRefused = 3,   // the driver cannot run the program further; the event log says why
+    kFinished = 2,   // the program ended in an orderly way: exit, or a signal that it died of
+    kRefused = 3,    // the driver cannot run the program further; the event log says why
+    kReplaced = 4,   // the process is about to become another image, with a segment of its own
+    kCancelled = 5,  // announced for an execve(2) that has failed: nothing will ever run
 };
 
 struct Control {
@@ -69,6 +71,11 @@ struct Control {
     std::atomic<std::uint32_t> block_count;
     std::atomic<std::uint32_t> instr_count;
     std::atomic<std::uint32_t> site_count;
+    // Which image of its process this is, from 1: written before the driver starts.
+    std::uint32_t image;
+    // 0 until there is a collector, and where the driver cannot see it: in a PID namespace of its
+    // own. -1: there will never be one.
+    std::atomic<std::int32_t> collector_pid;
     std::uint32_t reserved;
 };
 static_assert(sizeof(Control) <= 4096);
@@ -81,6 +88,8 @@ enum class EventType : std::uint32_t {
     kMessage = 3,   // text for the user
     kRefused = 4,   // text: why the driver stops; its exit status is 125
     kUnmapped = 5,  // UnmappedEvent
+    kCommand = 6,   // the name of the executed file, then the arguments; a zero byte behind each
+    kLeaves = 7,    // text: what the process runs natively from now on; "": that has failed
 };
 
 struct EventHeader {

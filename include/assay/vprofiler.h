@@ -20,6 +20,10 @@
  * vp_prof_release; to print values vp_preface and vp_format. Hence create no files before
  * vp_prof_process or vp_finish.
  *
+ * Where children of the program are followed, each is a run of one program, in a process forked
+ * after vp_init: from vp_options on, everything happens in the process that collects for one child,
+ * and threads that vp_init has started are not there.
+ *
  * A pointer may be NULL unless its comment says "required". Strings are UTF-8, owned by the
  * profiler, and must stay valid until vp_release. A function that fails returns a negative
  * number; what it wrote with vp_host_t.error is the reason shown to the user. A profiler that

@@ -31,7 +31,7 @@ class DriverParts {
 
     explicit DriverParts(const assay::trace::Spec& spec = kEverything) {
         segment.control().spec = spec;
-        REQUIRE(trace.attach(dup(segment.fd())));
+        REQUIRE(trace.attach({.segment_fd = dup(segment.fd())}));
         context = buffers.map(trace, 0, assay::trace::kBufferCount);
         REQUIRE(context != nullptr);
         REQUIRE(cache.reserve());

@@ -1,9 +1,10 @@
 // Stands in for the driver: writes what a scenario says to the trace segment and ends.
 //
-//     fake_driver --segment-fd=N --exe=PATH -- PROGRAM SCENARIO
+//     fake_driver SCENARIO
 //
-// The program that it pretends to run is one mapped file (the one behind --exe) with a block of
-// three instructions that ran 5 times and one of two that ran 7 times, and 20,000 references.
+// The program that it pretends to run is one mapped file (the program's) with a block of three
+// instructions that ran 5 times and one of two that ran 7 times, and 20,000 references.
+#include "framework/trace/launch.h"
 #include "tests/unit/fake_trace.h"
 
 #include <unistd.h>
@@ -96,17 +97,13 @@ int play(FakeTrace& driver, std::string_view scenario) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    int fd = -1;
-    std::string_view exe, scenario;
-    for (int i = 1; i < argc; ++i) {
-        const std::string_view word = argv[i];
-        constexpr std::string_view kFd = "--segment-fd=", kExe = "--exe=";
-        if (word.starts_with(kFd)) fd = std::atoi(argv[i] + kFd.size());
-        if (word.starts_with(kExe)) exe = word.substr(kExe.size());
-        scenario = word;  // the last one
-    }
-    FakeTrace driver(fd);
+    const auto launch = trace::program_environment(environ).launch;
+    if (!launch) return 1;
+    const std::string link = "/proc/self/fd/" + std::to_string(launch->program_fd);
+    char file[4096];
+    const ssize_t length = readlink(link.c_str(), file, sizeof file);
+    FakeTrace driver(launch->segment_fd);
     driver.open_slot(trace::kBufferCount, 0);
-    driver.map(kCode, exe);
-    return play(driver, scenario);
+    driver.map(kCode, {file, static_cast<std::size_t>(length)});
+    return play(driver, argv[argc - 1]);
 }

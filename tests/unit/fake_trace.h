@@ -21,6 +21,7 @@ class FakeTrace {
         base_ = static_cast<char*>(memory);
         if (memory == MAP_FAILED || control().magic != assay::trace::kMagic) std::abort();
         control().state = assay::trace::DriverState::kRunning;
+        logged_ = control().event_log_bytes;
     }
     ~FakeTrace() { munmap(base_, kBytes); }
     FakeTrace(const FakeTrace&) = delete;

@@ -275,6 +275,29 @@ TEST_CASE("files, lines, functions and inlined calls are those of addr2line") {
     }
 }
 
+TEST_CASE("what has been learned is answered as what has not") {
+    Folder folder;
+    const std::string program = folder.build("-g -gz");
+    const std::vector<std::uint64_t> addresses = instructions(folder, program);
+    Symbolizer plain, learned;
+    const std::vector<Location> expected = plain.resolve(program, addresses);
+    CHECK(plain.not_learned()[0].addresses == addresses);
+    learned.open_now(program);
+    for (const std::size_t known : {addresses.size() / 2, addresses.size()}) {
+        learned.learn({program, {addresses.begin(), addresses.begin() + static_cast<long>(known)}});
+        const std::vector<Location> found = learned.resolve(program, addresses);
+        CHECK(learned.not_learned()[0].addresses.size() == addresses.size() - known);
+        REQUIRE(found.size() == expected.size());
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            REQUIRE(found[i].frames.size() == expected[i].frames.size());
+            CHECK(found[i].frames[0].function == expected[i].frames[0].function);
+            CHECK(found[i].frames[0].line == expected[i].frames[0].line);
+        }
+    }
+    learned.learn({"/nonexistent", {1, 2}});
+    CHECK(learned.resolve("/nonexistent", std::vector<std::uint64_t>{1}).size() == 1);
+}
+
 TEST_CASE("an inlined call has its own function, and its caller the place of the call") {
     Folder folder;
     std::string program = folder.build("-g");

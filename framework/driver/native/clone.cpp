@@ -1,5 +1,6 @@
 #include "framework/driver/native/clone.h"
 
+#include "framework/driver/native/new_image.h"
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/target_memory.h"
 
@@ -131,6 +132,15 @@ long start_thread(Thread& parent, const CloneArguments& arguments) {
 
 // --- Processes.
 
+// In the child of a fork: what it does from now on is profiled by itself, beginning with caches
+// that are empty. False if it is not followed.
+bool become_image(Thread& thread) {
+    TraceTables& trace = thread.process.trace;
+    if (trace.channel() < 0 || trace.detached()) return false;
+    NewImage image(trace.spec(), 1);
+    return image.usable() && trace.move_to(image) && thread.move_to_new_image();
+}
+
 // The child of a fork has a copy of everything.
 long fork_process(Thread& thread, const CloneArguments& arguments) {
     Process& process = thread.process;
@@ -143,8 +153,11 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     if (pid != 0) return pid;
     process.keep_only(thread);
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
-    process.trace.detach();
-    thread.trace.detach();
+    thread.shares_trace = false;
+    if (!become_image(thread)) {
+        process.trace.detach();
+        thread.trace.detach();
+    }
     set_child_registers(*thread.context, arguments);
     return 0;
 }

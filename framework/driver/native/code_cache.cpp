@@ -137,7 +137,7 @@ std::vector<std::uint64_t> CodeCache::copy_shared_table() const {
 bool CodeCache::own_indirect_table(Context& context, std::span<const std::uint64_t> copy) {
     indirect_table_ = context.indirect_table;
     if (shared_table_ < 0) return true;
-    close(shared_table_);
+    close_own_descriptor(shared_table_);
     shared_table_ = -1;
     if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)

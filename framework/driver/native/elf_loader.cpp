@@ -25,6 +25,7 @@ std::uint64_t page_up(std::uint64_t value) {
 
 class File {
   public:
+    explicit File(int fd) : fd_(fd) {}
     explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
     ~File() {
         if (fd_ >= 0) close(fd_);
@@ -32,6 +33,13 @@ class File {
     File(const File&) = delete;
     File& operator=(const File&) = delete;
     int fd() const { return fd_; }
+    // Absolute and without symbolic links.
+    std::string name() const {
+        std::array<char, 4096> target{};
+        const std::string link = "/proc/self/fd/" + std::to_string(fd_);
+        const ssize_t length = readlink(link.c_str(), target.data(), target.size());
+        return {target.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
+    }
     std::uint64_t size() const {
         struct stat status {};
         return fstat(fd_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
@@ -138,8 +146,7 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
         return {path + ": cannot be loaded at its address: " + std::strerror(errno), kFailure};
     image.bias = fixed ? 0 : reinterpret_cast<std::uint64_t>(base) - low;
     image.end = image.bias + high;
-    std::array<char, 4096> resolved{};
-    const char* name = realpath(path.c_str(), resolved.data());
+    const std::string name = file.name();
     for (const Elf64_Phdr& segment : image.segments) {
         if (segment.p_type != PT_LOAD || segment.p_memsz == 0) continue;
         if (!map_segment(file, segment, image.bias))
@@ -149,25 +156,24 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
         const std::uint64_t end = page_up(image.bias + segment.p_vaddr + segment.p_memsz);
         const bool writable = segment.p_flags & PF_W;
         memory.add({.start = start, .end = end, .writable = writable, .changeable = writable});
-        trace.mapped(start, end, page_down(segment.p_offset), name ? name : path.c_str());
+        trace.mapped(start, end, page_down(segment.p_offset), name);
     }
     return {};
 }
 
 }  // namespace
 
-LoadError load_program(const std::string& path, std::uint64_t preferred_base, MemoryMap& memory,
-                       TraceTables& trace, LoadedProgram& out) {
-    out.path = path;
-    std::array<char, 4096> resolved{};
-    out.executable = realpath(path.c_str(), resolved.data()) ? resolved.data() : path;
-    const File file(out.path);
-    if (file.fd() < 0)
-        return {path + ": " + std::strerror(errno), errno == ENOENT ? kNotFound : kNotExecutable};
+LoadError load_program(int descriptor, const std::string& name, std::uint64_t preferred_base,
+                       MemoryMap& memory, TraceTables& trace, LoadedProgram& out) {
+    const File file(descriptor);
+    out.name = name;
+    out.executable = file.name();
     Image image;
-    if (LoadError error = read_headers(file, out.path, image); error.exit_status) return error;
-    if (LoadError error = check_segments(file, out.path, image); error.exit_status) return error;
-    if (LoadError error = map_image(file, out.path, preferred_base, memory, trace, image);
+    if (LoadError error = read_headers(file, out.executable, image); error.exit_status)
+        return error;
+    if (LoadError error = check_segments(file, out.executable, image); error.exit_status)
+        return error;
+    if (LoadError error = map_image(file, out.executable, preferred_base, memory, trace, image);
         error.exit_status)
         return error;
     out.entry = out.start = image.header.e_entry + image.bias;
@@ -183,14 +189,14 @@ LoadError load_program(const std::string& path, std::uint64_t preferred_base, Me
         if (segment.p_type != PT_INTERP || segment.p_filesz > 4096) continue;
         interpreter.resize(segment.p_filesz);
         if (!file.read_at(segment.p_offset, interpreter.data(), interpreter.size()))
-            return {out.path + ": truncated ELF file: its interpreter's name is missing",
+            return {out.executable + ": truncated ELF file: its interpreter's name is missing",
                     kNotExecutable};
         interpreter.resize(std::strlen(interpreter.c_str()));
     }
     if (interpreter.empty()) return {};
     const File loader(interpreter);
     if (loader.fd() < 0)
-        return {out.path + ": its interpreter " + interpreter + ": " + std::strerror(errno),
+        return {out.executable + ": its interpreter " + interpreter + ": " + std::strerror(errno),
                 kNotFound};
     Image second;
     if (LoadError error = read_headers(loader, interpreter, second); error.exit_status)

@@ -1,5 +1,5 @@
 // Maps the target's ELF file and its interpreter into the driver's address space, as execve(2)
-// would into an empty one. Scripts have been resolved by the collector.
+// would into an empty one. Who started the driver has resolved scripts.
 #pragma once
 
 #include "framework/driver/native/memory_map.h"
@@ -18,8 +18,8 @@ struct LoadedProgram {
     std::uint64_t break_start = 0;  // end of the program's data
     std::uint64_t stack_start = 0, stack_end = 0;
     bool executable_stack = false;
-    std::string path;
-    std::string executable;  // the same, absolute and without symbolic links
+    std::string name;        // as execve(2) was given it: perhaps a script's
+    std::string executable;  // the file, absolute and without symbolic links
 };
 
 struct LoadError {
@@ -27,9 +27,9 @@ struct LoadError {
     int exit_status = 0;
 };
 
-// `preferred_base`: where a position-independent program goes, in reach of the code cache's
-// 32-bit displacements.
-LoadError load_program(const std::string& path, std::uint64_t preferred_base, MemoryMap& memory,
-                       TraceTables& trace, LoadedProgram& out);
+// `file`: the program, opened for reading; `name`: for AT_EXECFN. `preferred_base`: where a
+// position-independent program goes, in reach of the code cache's 32-bit displacements.
+LoadError load_program(int file, const std::string& name, std::uint64_t preferred_base,
+                       MemoryMap& memory, TraceTables& trace, LoadedProgram& out);
 
 }  // namespace assay::native

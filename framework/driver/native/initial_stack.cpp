@@ -140,7 +140,7 @@ std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
     if (top == 0) return 0;
     program.stack_start = top - size;
     program.stack_end = top;
-    std::vector<std::string> strings{program.path};
+    std::vector<std::string> strings{program.name};
     strings.insert(strings.end(), argv.begin(), argv.end());
     for (char** entry = environment; *entry; ++entry) strings.emplace_back(*entry);
 

@@ -1,32 +1,38 @@
-// assay-driver-native --segment-fd=N --exe=FILE -- ARGV...
+// assay-driver-native ARGV...
 //
-// Started by the collector, never by people: runs the program FILE with the arguments ARGV in
-// translation, and writes what the trace specification in the segment asks for.
+// Started by the collector or by the driver of another process, never by people: runs a program
+// with the arguments ARGV in translation, and writes what the trace specification in the segment
+// asks for. Everything else that it has to know is in an environment variable
+// (framework/trace/launch.h).
 #include "framework/driver/native/process.h"
+#include "framework/trace/launch.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+
+namespace {
+
+namespace trace = assay::trace;
+
+// As execve(2) names a process.
+void take_name(const std::string& file) {
+    prctl(PR_SET_NAME, file.c_str() + file.rfind('/') + 1);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-    int segment_fd = -1;
-    std::string path;
-    int i = 1;
-    for (; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
-        const std::string_view word = argv[i];
-        if (word.starts_with("--segment-fd="))
-            segment_fd = std::atoi(argv[i] + 13);
-        else if (word.starts_with("--exe="))
-            path = word.substr(6);
-    }
-    if (segment_fd < 0 || path.empty() || i + 1 >= argc) {
+    trace::ProgramEnvironment environment = trace::program_environment(environ);
+    const std::optional<trace::Launch>& launch = environment.launch;
+    if (!launch) {
         std::fputs("assay: assay-driver-native is started by assay run\n", stderr);
         return 125;
     }
-    const std::vector<std::string> arguments(argv + i + 1, argv + argc);
+    take_name(launch->name);
+    const std::vector<std::string> arguments(argv, argv + argc);
     static assay::native::Process process;
-    if (!process.initialise(segment_fd)) return 125;
-    process.load(path, arguments, environ);
+    if (!process.initialise(*launch)) return 125;
+    process.load(*launch, arguments, environment.pointers.data());
     process.run();
 }

@@ -1,19 +1,17 @@
-// File descriptors of the driver, which lives in the process of the program.
+// File descriptors of the driver, which lives in the process of the program: for the program they
+// do not exist. For whoever holds the driver's lock.
 #pragma once
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace assay::native {
 
 // Moves `descriptor` out of the way of the program's, which are the lowest free ones; closed on
-// exec. Returns the new number, or -1.
-inline int own_descriptor(int descriptor) {
-    constexpr int kFirstOwn = 900;  // below the usual limit of 1024
-    int own = fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstOwn);
-    if (own < 0) own = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
-    close(descriptor);
-    return own;
-}
+// exec. Returns the new number.
+int own_descriptor(int descriptor);
+// The same for one that has been moved before: another driver has handed it down. -1 is none.
+int adopt_descriptor(int descriptor);
+void close_own_descriptor(int descriptor);
+bool is_own_descriptor(long descriptor);
+// close_range(2) for all others.
+long close_other_descriptors(unsigned first, unsigned last, unsigned flags);
 
 }  // namespace assay::native

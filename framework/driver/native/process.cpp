@@ -48,7 +48,7 @@ void note_vdso(MemoryMap& memory, TraceTables& trace) {
 
 }  // namespace
 
-bool Process::initialise(int segment_fd) {
+bool Process::initialise(const trace::Launch& launch) {
     if (!has_xsave_and_fsgsbase()) {
         std::fputs(
             "assay: this processor or kernel lacks xsave or fsgsbase, which the native "
@@ -57,7 +57,7 @@ bool Process::initialise(int segment_fd) {
         return false;
     }
     vector_components_ = enabled_vector_components();
-    if (!trace.attach(segment_fd)) return false;
+    if (!trace.attach(launch)) return false;
     begin_arena();
     if (!cache.reserve()) return false;
     Thread* first = idle_thread();
@@ -68,16 +68,14 @@ bool Process::initialise(int segment_fd) {
     }
     cache.initialise(*first->context, trace.spec());
     trace.set_pid(getpid());
-    std::uint64_t mask = 0;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, 8);
     Signals::block_all();
     actions.initialise();
-    first->begin(0, mask);
+    first->begin(0, launch.signal_mask);
     join(*first);
     return true;
 }
 
-void Process::load(const std::string& path, const std::vector<std::string>& argv,
+void Process::load(const trace::Launch& launch, const std::vector<std::string>& argv,
                    char** environment) {
     Thread& thread = *running_.front();
     const trace::CpuLevel level = trace.spec().cpu_level;
@@ -85,7 +83,8 @@ void Process::load(const std::string& path, const std::vector<std::string>& argv
     if (!missing.empty())
         thread.refuse("--cpu=" + std::string(name_of(level)) + ": this processor lacks " + missing +
                       "; use a lower level");
-    const LoadError error = load_program(path, cache.open_window(), memory, trace, program);
+    const LoadError error =
+        load_program(launch.program_fd, launch.name, cache.open_window(), memory, trace, program);
     if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
     note_vdso(memory, trace);
     break_end = program.break_start;

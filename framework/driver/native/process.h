@@ -8,6 +8,7 @@
 #include "framework/driver/native/stress.h"
 #include "framework/driver/native/thread.h"
 #include "framework/driver/native/translator.h"
+#include "framework/trace/launch.h"
 
 #include <memory>
 #include <string>
@@ -23,9 +24,10 @@ class Process {
 
     // Attaches to the trace segment, sets up the first thread and the code cache. False, after a
     // message, if that is impossible.
-    bool initialise(int segment_fd);
+    bool initialise(const trace::Launch& launch);
     // Loads the program and builds its stack; ends the process with a message if it cannot.
-    void load(const std::string& path, const std::vector<std::string>& argv, char** environment);
+    void load(const trace::Launch& launch, const std::vector<std::string>& argv,
+              char** environment);
     // Runs the first thread.
     [[noreturn]] void run();
 

@@ -4,6 +4,8 @@
 #include "framework/driver/native/syscalls.h"
 
 #include "framework/driver/native/clone.h"
+#include "framework/driver/native/execute.h"
+#include "framework/driver/native/own_descriptors.h"
 #include "framework/driver/native/target_memory.h"
 
 #include <asm/prctl.h>
@@ -56,19 +58,16 @@ namespace {
 
 // --- Files that show the driver instead of the target.
 
-bool is_own_executable(const char* path) {
-    std::array<char, 64> own{};
-    std::snprintf(own.data(), own.size(), "/proc/%d/exe", getpid());
-    return path &&
-           (std::strcmp(path, "/proc/self/exe") == 0 ||
-            std::strcmp(path, "/proc/thread-self/exe") == 0 || std::strcmp(path, own.data()) == 0);
-}
-
 // Where the target names its own executable, the driver's stands in its place.
 void show_own_executable(Call& call, unsigned path_argument) {
     if (is_own_executable(call.pointer<const char>(path_argument)))
         call.arguments[path_argument] =
             reinterpret_cast<long>(call.process().program.executable.c_str());
+}
+
+// `other`: of dup2(2), which cannot make a number either that the driver uses.
+long do_descriptor(const Call& call, long descriptor, long other = -1) {
+    return is_own_descriptor(descriptor) || is_own_descriptor(other) ? -EBADF : pass_on(call);
 }
 
 // --- Processes.
@@ -94,21 +93,14 @@ long do_arch_prctl(const Call& call) {
     }
 }
 
-long do_execute(Call call) {
-    Process& process = call.process();
-    const unsigned path_argument = call.number == SYS_execveat ? 1 : 0;
-    show_own_executable(call, path_argument);
-    if (!process.trace.detached()) {
-        const char* path = call.pointer<const char>(path_argument);
-        process.trace.message(std::string("the program replaced itself by ") + (path ? path : "?") +
-                              ", which runs without being profiled");
-        process.trace.set_state(trace::DriverState::kFinished);
-    }
-    call.thread.signals.give_mask_to_kernel();
-    const long result = pass_on(call);
-    call.thread.signals.restore_mask_in_kernel();
-    if (!process.trace.detached()) process.trace.set_state(trace::DriverState::kRunning);
-    return result;
+long do_execute(const Call& call) {
+    const bool at = call.number == SYS_execveat;
+    const unsigned first = at ? 1 : 0;
+    return execute(
+        call.thread,
+        {at ? static_cast<int>(call.arguments[0]) : AT_FDCWD, call.pointer<const char>(first),
+         call.pointer<char* const>(first + 1), call.pointer<char* const>(first + 2),
+         at ? static_cast<int>(call.arguments[4]) : 0});
 }
 
 long do_readlink(const Call& call, unsigned path_argument) {
@@ -216,6 +208,17 @@ long dispatch(const Call& call) {
         case SYS_execve:
         case SYS_execveat:
             return do_execute(call);
+        case SYS_close:
+        case SYS_fcntl:
+        case SYS_dup:
+            return do_descriptor(call, call.arguments[0]);
+        case SYS_dup2:
+        case SYS_dup3:
+            return do_descriptor(call, call.arguments[0], call.arguments[1]);
+        case SYS_close_range:
+            return close_other_descriptors(static_cast<unsigned>(call.arguments[0]),
+                                           static_cast<unsigned>(call.arguments[1]),
+                                           static_cast<unsigned>(call.arguments[2]));
         case SYS_rt_sigaction:
             return do_signal_action(call);
         case SYS_rt_sigprocmask:
@@ -243,6 +246,14 @@ long dispatch(const Call& call) {
 }
 
 }  // namespace
+
+bool is_own_executable(const char* path) {
+    std::array<char, 64> own{};
+    std::snprintf(own.data(), own.size(), "/proc/%d/exe", getpid());
+    return path &&
+           (std::strcmp(path, "/proc/self/exe") == 0 ||
+            std::strcmp(path, "/proc/thread-self/exe") == 0 || std::strcmp(path, own.data()) == 0);
+}
 
 void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     constexpr std::uint64_t kSyscallBytes = 2;

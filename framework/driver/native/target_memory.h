@@ -3,6 +3,10 @@
 
 #include "framework/driver/native/context.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace assay::native {
 
 inline bool read_target(std::uint64_t from, void* to, std::size_t bytes) {
@@ -12,5 +16,11 @@ inline bool read_target(std::uint64_t from, void* to, std::size_t bytes) {
 inline bool write_target(std::uint64_t to, const void* from, std::size_t bytes) {
     return assay_copy(reinterpret_cast<void*>(to), from, bytes) == 0;
 }
+
+// Up to its final zero; nothing if that does not come within `most` bytes.
+std::optional<std::string> read_target_text(const char* from, std::size_t most);
+// An array that a null pointer ends, without that. A null array is an empty one, as execve(2) takes
+// it.
+std::optional<std::vector<char*>> read_target_pointers(char* const* from);
 
 }  // namespace assay::native

@@ -57,9 +57,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     tid_ = gettid();
     ended_ = false;
     next_ = nullptr;
-    // A new thread's caches are empty.
-    std::memset(context->data_filter, 0, sizeof context->data_filter);
-    std::memset(context->fetch_filter, 0, sizeof context->fetch_filter);
+    forget_references();
     context->driver_fs = _readfsbase_u64();
     syscall(SYS_arch_prctl, ARCH_SET_GS, context);
     trace.begin(number);
@@ -68,6 +66,22 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     handlers.ss_size = kHandlerStackBytes;
     signals.initialise(signal_mask, handlers);
     process.stress.begin_thread();
+}
+
+// The caches of a new thread or process are empty.
+void Thread::forget_references() {
+    std::memset(context->data_filter, 0, sizeof context->data_filter);
+    std::memset(context->fetch_filter, 0, sizeof context->fetch_filter);
+}
+
+bool Thread::move_to_new_image() {
+    constexpr std::uint32_t kFirst = 0;
+    if (!trace.map_slot(kFirst)) return false;
+    slot_ = kFirst;
+    tid_ = gettid();
+    forget_references();
+    trace.begin(kFirst);
+    return true;
 }
 
 void Thread::refuse(const std::string& reason, int exit_status) const {

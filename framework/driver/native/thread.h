@@ -24,6 +24,9 @@ class Thread {
     bool map(std::uint32_t slot, std::uint32_t buffers);
     // The calling thread of the kernel is this thread from now on: `number` in the trace.
     void begin(std::uint32_t number, std::uint64_t signal_mask);
+    // In the child of a fork, whose tables have moved (TraceTables::move_to): the trace follows, as
+    // that of the first thread. False if there is no memory.
+    bool move_to_new_image();
     // Runs the program from context->pc on until the thread ends.
     void run();
     // Ends the process with status 125, after one line for the user.
@@ -58,6 +61,7 @@ class Thread {
     bool shares_trace = false;
 
   private:
+    void forget_references();
     void enter();
     bool handle_inside();
     void deliver_signal();
@@ -82,6 +86,9 @@ class Thread {
 
 // Emulates or passes on the system call in context->gpr (syscalls.cpp).
 void do_syscall(Thread& thread, std::uint64_t syscall_pc);
+// Whether the path is one of those under which a process finds its own file in /proc
+// (syscalls.cpp).
+bool is_own_executable(const char* path);
 // Records the references of an instruction that needs computing (special_references.cpp).
 void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site);
 // Answers cpuid or xgetbv as the level that the specification asks for (identification.cpp).

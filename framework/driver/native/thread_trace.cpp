@@ -31,21 +31,25 @@ Context* ThreadTrace::map(TraceTables& tables, std::uint32_t number, std::uint32
     unsigned char* ring = reserve_outside_arena(kBufferStride * buffers);
     if (!page || !ring) return nullptr;
     unsigned char* context = page + kContextInPage;
-    const std::uint64_t slot = trace::thread_offset(number);
     if (mprotect(page, kContextInPage + kSlotOffset, PROT_READ | PROT_WRITE) != 0) return nullptr;
-    const int fd = tables.detached() ? -1 : tables.fd();
-    if (!map_part(fd, slot, kSharedBytes, context + kSlotOffset)) return nullptr;
-    for (std::uint32_t i = 0; i < buffers; ++i)
-        if (!map_part(fd, slot + trace::kRingOffset + std::uint64_t{i} * trace::kBufferBytes,
-                      trace::kBufferBytes, ring + i * kBufferStride))
-            return nullptr;
     ring_ = reinterpret_cast<std::uint64_t>(ring);
     slot_ = reinterpret_cast<trace::ThreadSlot*>(context + kSlotOffset);
-    slot_->buffer_count = buffers;
+    return map_slot(number) ? reinterpret_cast<Context*>(context) : nullptr;
+}
+
+bool ThreadTrace::map_slot(std::uint32_t number) {
+    const std::uint64_t slot = trace::thread_offset(number);
+    const int fd = tables_->fd();
+    if (!map_part(fd, slot, kSharedBytes, slot_)) return false;
+    for (std::uint32_t i = 0; i < buffers_; ++i)
+        if (!map_part(fd, slot + trace::kRingOffset + std::uint64_t{i} * trace::kBufferBytes,
+                      trace::kBufferBytes, reinterpret_cast<void*>(ring_ + i * kBufferStride)))
+            return false;
+    slot_->buffer_count = buffers_;
     slot_->buffer_start.store(buffer_address(0), std::memory_order_relaxed);
-    slot_->cursor.store(buffer_address(0), std::memory_order_relaxed);
-    tables.publish_slot(slot_);
-    return reinterpret_cast<Context*>(context);
+    set_cursor(buffer_address(0));
+    tables_->publish_slot(slot_);
+    return true;
 }
 
 void ThreadTrace::begin(std::uint32_t thread) {
@@ -104,7 +108,10 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
         slot_->producer_waits.store(1, std::memory_order_seq_cst);
         const std::uint32_t consumed = slot_->consumed.load(std::memory_order_seq_cst);
         if (produced - consumed < buffers_) break;
-        trace::futex_wait(slot_->consumed, consumed, nullptr);
+        constexpr timespec kPatience{1, 0};
+        trace::futex_wait(slot_->consumed, consumed, &kPatience);
+        tables_->look_for_collector();
+        if (tables_->detached()) break;
     }
     slot_->producer_waits.store(0, std::memory_order_relaxed);
     return start;

@@ -12,6 +12,8 @@ class ThreadTrace {
     // Maps the slot `number` with a ring of `buffers` behind a new context, because both must lie
     // side by side; nullptr on failure. They stay mapped: threads use them one after the other.
     Context* map(TraceTables& tables, std::uint32_t number, std::uint32_t buffers);
+    // Maps another slot in place of the one that is mapped, with the same ring. False on failure.
+    bool map_slot(std::uint32_t number);
     // The slot belongs to this thread from now on; it has the number `thread` in the trace.
     void begin(std::uint32_t thread);
     // Gives the records to the collector that are in the unfinished buffer.

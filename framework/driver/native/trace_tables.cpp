@@ -3,16 +3,21 @@
 #include "framework/driver/native/own_descriptors.h"
 #include "framework/trace/futex.h"
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace assay::native {
 
-bool TraceTables::attach(int fd) {
-    void* memory = mmap(nullptr, trace::kThreadsOffset, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_NORESERVE, fd, 0);
+// At `where`, in place of what is there, or anywhere.
+bool TraceTables::map(void* where) {
+    void* memory = mmap(where, trace::kThreadsOffset, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_NORESERVE | (where ? MAP_FIXED : 0), fd_, 0);
     if (memory == MAP_FAILED) return false;
     auto* base = static_cast<unsigned char*>(memory);
     control_ = reinterpret_cast<trace::Control*>(base);
@@ -20,9 +25,64 @@ bool TraceTables::attach(int fd) {
     blocks_ = reinterpret_cast<trace_block_t*>(base + trace::kBlocksOffset);
     instrs_ = reinterpret_cast<trace_instr_t*>(base + trace::kInstrsOffset);
     sites_ = reinterpret_cast<trace_site_t*>(base + trace::kSitesOffset);
-    fd_ = own_descriptor(fd);  // for the slots of later threads
-    return fd_ >= 0 && control_->magic == trace::kMagic &&
-           control_->layout_version == trace::kLayoutVersion;
+    return true;
+}
+
+bool TraceTables::attach(const trace::Launch& launch) {
+    fd_ = own_descriptor(launch.segment_fd);  // for the slots of later threads
+    lifeline_ = adopt_descriptor(launch.lifeline_fd);
+    channel_ = adopt_descriptor(launch.channel_fd);
+    if (!map(nullptr)) return false;
+    log_used_ = control_->event_log_bytes.load(std::memory_order_relaxed);
+    return control_->magic == trace::kMagic && control_->layout_version == trace::kLayoutVersion;
+}
+
+void TraceTables::close_inherited() {
+    close_own_descriptor(std::exchange(fd_, -1));
+    close_own_descriptor(std::exchange(lifeline_, -1));
+}
+
+// Where code lies and which command it was; what has happened is the parent's.
+std::string TraceTables::lasting_events() const {
+    std::string events;
+    for (std::uint64_t at = 0; at < log_used_;) {
+        trace::EventHeader header;
+        std::memcpy(&header, log_ + at, sizeof header);
+        const std::uint64_t bytes = (sizeof header + header.bytes + 7) & ~7ULL;
+        if (header.type == trace::EventType::kCommand || header.type == trace::EventType::kMapped ||
+            header.type == trace::EventType::kUnmapped)
+            events.append(reinterpret_cast<const char*>(log_ + at), bytes);
+        at += bytes;
+    }
+    return events;
+}
+
+bool TraceTables::move_to(NewImage& image) {
+    const std::string events = lasting_events();
+    if (!image.write_log(events) ||
+        !image.write(trace::kBlocksOffset, blocks_, blocks_used_ * sizeof *blocks_) ||
+        !image.write(trace::kInstrsOffset, instrs_, instrs_used_ * sizeof *instrs_) ||
+        !image.write(trace::kSitesOffset, sites_, sites_used_ * sizeof *sites_) ||
+        !image.announce(channel_))
+        return false;
+    close_inherited();
+    fd_ = own_descriptor(image.take_segment());
+    lifeline_ = adopt_descriptor(image.take_lifeline());
+    if (!map(control_)) return false;
+    log_used_ = events.size();
+    publish();
+    slots_.clear();
+    set_state(trace::DriverState::kRunning);
+    return true;
+}
+
+void TraceTables::look_for_collector() {
+    const std::int32_t pid = control_->collector_pid.load(std::memory_order_relaxed);
+    pollfd supervisor{channel_, 0, 0};
+    const bool gone =
+        pid > 0 ? kill(pid, 0) != 0 && errno == ESRCH
+                : pid < 0 || (poll(&supervisor, 1, 0) > 0 && supervisor.revents & POLLHUP);
+    if (gone) detached_.store(true, std::memory_order_relaxed);
 }
 
 void TraceTables::add_instr(const Instruction& instruction) {
@@ -57,7 +117,7 @@ void TraceTables::add_block(std::uint64_t pc) {
 }
 
 void TraceTables::publish() {
-    if (detached_) return;
+    if (detached()) return;
     control_->instr_count.store(instrs_used_, std::memory_order_release);
     control_->site_count.store(sites_used_, std::memory_order_release);
     control_->block_count.store(blocks_used_, std::memory_order_release);
@@ -71,7 +131,7 @@ bool TraceTables::tables_full() const {
 
 void TraceTables::log(trace::EventType type, const void* body, std::size_t bytes,
                       std::string_view tail) {
-    if (detached_) return;
+    if (detached()) return;
     const std::uint64_t length = (sizeof(trace::EventHeader) + bytes + tail.size() + 7) & ~7ULL;
     if (log_used_ + length > trace::kEventLogBytes) return;
     const trace::EventHeader header{type, static_cast<std::uint32_t>(bytes + tail.size())};
@@ -104,7 +164,7 @@ void TraceTables::message(std::string_view text) {
 }
 
 void TraceTables::refuse(std::string_view text) {
-    if (detached_) {  // no collector would say it
+    if (detached()) {  // no collector would say it
         const std::string line = "assay: " + std::string(text) + "\n";
         [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
         return;
@@ -113,8 +173,12 @@ void TraceTables::refuse(std::string_view text) {
     set_state(trace::DriverState::kRefused);
 }
 
+void TraceTables::leaves_for(std::string_view text) {
+    log(trace::EventType::kLeaves, nullptr, 0, text);
+}
+
 void TraceTables::set_state(trace::DriverState state) {
-    if (detached_) return;
+    if (detached()) return;
     control_->state.store(state, std::memory_order_release);
     ring_doorbell();
 }
@@ -144,7 +208,7 @@ std::uint32_t TraceTables::new_slot() {
 
 void TraceTables::publish_slot(trace::ThreadSlot* slot) {
     slots_.push_back(slot);
-    if (detached_) return;
+    if (detached()) return;
     control_->thread_count.store(static_cast<std::uint32_t>(slots_.size()),
                                  std::memory_order_release);
 }
@@ -152,6 +216,7 @@ void TraceTables::publish_slot(trace::ThreadSlot* slot) {
 void TraceTables::detach() {
     constexpr int kFailedChild = 125;
     detached_ = true;
+    close_inherited();
     if (mmap(blocks_, trace::kThreadsOffset - trace::kBlocksOffset, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
         _exit(kFailedChild);

@@ -4,10 +4,14 @@
 #pragma once
 
 #include "framework/driver/native/instruction.h"
+#include "framework/driver/native/new_image.h"
 #include "framework/driver/native/pc_map.h"
+#include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
 
+#include <atomic>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,10 +19,26 @@ namespace assay::native {
 
 class TraceTables {
   public:
-    // Maps the segment behind `fd`, which it closes. False on failure.
-    bool attach(int fd);
+    // Maps the segment, and takes the descriptors that belong to it. False on failure.
+    bool attach(const trace::Launch& launch);
+    // In the child of a fork: goes on in the segment of the new image, which it announces, with the
+    // tables that the inherited translations refer to and without slots. False if that is
+    // impossible.
+    bool move_to(NewImage& image);
+    // In the child of a fork that is not followed: stops writing to its parent's segment.
+    void detach();
+    // Nobody reads what this process writes. Async-signal-safe.
+    bool detached() const { return detached_.load(std::memory_order_relaxed); }
+    // Sets that if the collector is gone. Async-signal-safe.
+    void look_for_collector();
+    // Where new images are announced (framework/trace/process_channel.h); -1: children are not
+    // followed.
+    int channel() const { return channel_; }
 
     const trace::Spec& spec() const { return control_->spec; }
+    // Of the process whose image this is, and the image's number within it.
+    std::int32_t pid() const { return control_->pid; }
+    std::uint32_t image() const { return control_->image; }
     bool captures(trace::Capture capture) const { return control_->spec.captures & capture; }
 
     // Appends to the tables; what a block needs is published by publish.
@@ -51,6 +71,8 @@ class TraceTables {
     void partial(std::uint32_t block, std::uint32_t executed, bool counted);
     void message(std::string_view text);
     void refuse(std::string_view text);
+    // What runs natively after this image; "": it goes on itself.
+    void leaves_for(std::string_view text);
     void set_state(trace::DriverState state);
     void set_pid(std::int32_t pid);
     // Tells the collector that there is something to do. Async-signal-safe.
@@ -64,14 +86,13 @@ class TraceTables {
     // Makes the slot, which has been mapped at `slot`, known to the collector.
     void publish_slot(trace::ThreadSlot* slot);
 
-    // Makes this process stop writing to the collector: the child of a fork.
-    void detach();
-    bool detached() const { return detached_; }
-
   private:
     void log(trace::EventType type, const void* body, std::size_t bytes, std::string_view tail);
+    bool map(void* where);
+    std::string lasting_events() const;
+    void close_inherited();
 
-    int fd_ = -1;
+    int fd_ = -1, lifeline_ = -1, channel_ = -1;
     trace::Control* control_ = nullptr;
     unsigned char* log_ = nullptr;
     trace_block_t* blocks_ = nullptr;
@@ -82,7 +103,7 @@ class TraceTables {
     std::uint64_t log_used_ = 0;
     std::uint32_t blocks_used_ = 0, instrs_used_ = 0, sites_used_ = 0;
     std::uint32_t block_begin_ = 0;  // first instruction of the next block
-    bool detached_ = false;
+    std::atomic<bool> detached_{false};
 };
 
 }  // namespace assay::native

@@ -1,7 +1,12 @@
 // Child processes: forked, spawned, through a shell, and replaced.
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,6 +98,72 @@ static int replaced_not(void) {
     return 0;
 }
 
+static void execute_badly(const char* what, const void* file, const void* arguments,
+                          const void* variables) {
+    syscall(SYS_execve, file, arguments, variables);
+    printf("%s: error %d\n", what, errno);
+}
+
+// The errors of execve, which are the kernel's whoever looks at the file first.
+static int replaced_by_nothing(void) {
+    char* const arguments[] = {"x", NULL};
+    char* const unreadable[] = {(char*)16, NULL};
+    static char too_long[200 * 1024], long_name[5000];
+    char* const large[] = {"x", too_long, NULL};
+    memset(too_long, 'x', sizeof too_long - 1);
+    memset(long_name, 'x', sizeof long_name - 1);
+    char script[] = "/tmp/assay-test-script-XXXXXX", text[] = "/tmp/assay-test-text-XXXXXX";
+    int file = mkstemp(script);
+    dprintf(file, "#!%s\n", script);
+    fchmod(file, 0700);
+    close(file);
+    file = mkstemp(text);
+    dprintf(file, "text\n");
+    fchmod(file, 0700);
+    close(file);
+
+    execute_badly("unreadable name", (char*)16, arguments, environ);
+    execute_badly("unreadable array", "/bin/true", (char*)16, environ);
+    execute_badly("unreadable argument", "/bin/true", unreadable, environ);
+    execute_badly("unreadable variable", "/bin/true", arguments, unreadable);
+    execute_badly("long argument", "/bin/true", large, environ);
+    execute_badly("empty name", "", arguments, environ);
+    execute_badly("long name", long_name, arguments, environ);
+    execute_badly("no file", "/nonexistent", arguments, environ);
+    execute_badly("no folder", "/bin/true/x", arguments, environ);
+    execute_badly("folder", "/tmp", arguments, environ);
+    execute_badly("no permission", "/etc/passwd", arguments, environ);
+    execute_badly("text", text, arguments, environ);
+    execute_badly("own interpreter", script, arguments, environ);
+    syscall(SYS_execveat, 99, "", arguments, environ, AT_EMPTY_PATH);
+    printf("no descriptor: error %d\n", errno);
+    syscall(SYS_execveat, AT_FDCWD, "/bin/true", arguments, environ, 1);
+    printf("flags: error %d\n", errno);
+    unlink(script);
+    unlink(text);
+    return 0;
+}
+
+static int replaced_by_descriptor(void) {
+    char* const arguments[] = {"echo", "by", "descriptor", NULL};
+    fexecve(open("/bin/echo", O_RDONLY | O_CLOEXEC), arguments, environ);
+    return 1;
+}
+
+// What is inherited: ignored signals, the mask, and what is pending.
+static int replaced_with_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGUSR2, SIG_IGN);
+    raise(SIGTERM);
+    execl("/bin/grep", "grep", "-E", "^(SigPnd|ShdPnd|SigBlk|SigIgn)", "/proc/self/status",
+          (char*)NULL);
+    return 1;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"forked", forked},
@@ -104,6 +175,9 @@ int main(int argc, char** argv) {
         {"through_shell", through_shell},
         {"replaced", replaced},
         {"replaced_not", replaced_not},
+        {"replaced_by_nothing", replaced_by_nothing},
+        {"replaced_by_descriptor", replaced_by_descriptor},
+        {"replaced_with_signals", replaced_with_signals},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -1,0 +1,301 @@
+#include "framework/collector/collection.h"
+
+#include "framework/collector/profile.h"
+#include "framework/collector/progress.h"
+#include "framework/collector/trace_spec.h"
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/support/text.h"
+#include "framework/trace/futex.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+namespace assay::collector {
+
+Collection::Collection(Session& session, const Image& image, Segment& segment,
+                       const Lifeline& lifeline)
+    : session_(session),
+      image_(image),
+      segment_(segment),
+      lifeline_(lifeline),
+      samples_(session.columns.size()),
+      context_counts_(session.columns.size()),
+      reader_(segment_, [this](std::uint32_t thread, std::span<const trace_record_t> records) {
+          process(thread, records);
+      }) {
+    start_profilers();
+}
+
+// Which image of a process is its last is not known yet: the files of profilers have the number of
+// each but the first.
+void Collection::start_profilers() {
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        Profiler& profiler = *session_.profilers[i];
+        Given given = session_.given[i];
+        for (auto& [name, value] : given)
+            if (profiler.option(name)->type == VP_OPTION_OUTPUT_FILE)
+                value = image_.number == 1 ? file_of_process(value, image_)
+                                           : file_of_image(value, image_);
+        profiler.set_command(image_.command);
+        profiler.set_options(given);
+        const trace::Spec wanted = profiler.start();
+        captures_calls_.push_back(wanted.captures & trace::kCaptureCalls);
+        spec_ = combine(spec_, wanted);
+    }
+    spec_.cpu_level = session_.settings.cpu_level;
+    spec_.stress = session_.settings.stress ? 1 : 0;
+}
+
+void Collection::process(std::uint32_t thread, std::span<const trace_record_t> records) {
+    trace_parser view = parser(thread, records);
+    if (spec_.captures & trace::kCaptureCalls) {
+        view.contexts = stacks_.follow(thread, records, reader_.code());
+        view.context_table = stacks_.contexts().table();
+    }
+    for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
+        profiler.process(view.pid, view, sink);
+    });
+}
+
+trace::DriverState Collection::state() const {
+    return segment_.control().state.load(std::memory_order_acquire);
+}
+
+bool Collection::replaced() const {
+    return state() == trace::DriverState::kReplaced;
+}
+
+// No wake-up is lost: whoever rings the doorbell changes it first, and futex(2) does not sleep
+// on a doorbell that is no longer what it was before the last look at the buffers. Nobody rings
+// for a mapping, but most libraries are mapped soon after the program's start, for which the
+// driver rings: the first sleeps are short.
+void Collection::collect() {
+    constexpr std::chrono::milliseconds kFirstSleep{1}, kLongestSleep{1000};  // for the progress
+    std::chrono::milliseconds sleep = kFirstSleep;
+    std::uint32_t last_bell = 0;
+    lifeline_.ring_at_end(segment_.control().doorbell);
+    Progress progress(!session_.settings.quiet && image_.of_first_process,
+                      [this] { return reader_.instructions(); });
+    for (;;) {
+        const std::uint32_t bell = segment_.control().doorbell.load(std::memory_order_seq_cst);
+        const bool ended = lifeline_.ended();
+        const bool busy = take_buffers();
+        prepare_mappings();
+        progress.update();
+        if (busy) continue;
+        if (ended) return;
+        sleep = bell == last_bell ? std::min(sleep * 2, kLongestSleep) : kFirstSleep;
+        last_bell = bell;
+        wait(bell, sleep);
+    }
+}
+
+bool Collection::take_buffers() {
+    if (!damaged_) {
+        try {
+            const bool any = reader_.consume();
+            if (!any) reader_.refresh();
+            return any;
+        } catch (const Error& damage) {
+            damaged(damage.what());
+        }
+    }
+    return reader_.discard();
+}
+
+void Collection::damaged(const std::string& how) {
+    damaged_ = true;
+    incomplete(how);
+    problem(how);
+}
+
+void Collection::problem(const std::string& what) const {
+    log::problem(image_.of_first_process ? what : fmt::format("{}: {}", image_.program, what));
+}
+
+// The debug information of what has been mapped is opened while the program runs.
+void Collection::prepare_mappings() {
+    const std::vector<Mapping>& mappings = reader_.addresses().mappings();
+    for (; session_.columns.size() > 0 && prepared_ < mappings.size(); ++prepared_)
+        session_.symbolizer.prepare(*mappings[prepared_].path);
+}
+
+void Collection::wait(std::uint32_t bell, std::chrono::milliseconds at_most) {
+    trace::Control& control = segment_.control();
+    control.collector_sleeps.store(1, std::memory_order_seq_cst);
+    const timespec timeout{at_most.count() / 1000, at_most.count() % 1000 * 1'000'000};
+    if (control.doorbell.load(std::memory_order_seq_cst) == bell)
+        trace::futex_wait(control.doorbell, bell, &timeout);
+    control.collector_sleeps.store(0, std::memory_order_relaxed);
+}
+
+Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
+    if (!damaged_) {
+        try {
+            reader_.consume_rest();
+        } catch (const Error& damage) {
+            damaged(damage.what());
+        }
+    }
+    outcome_.failed = damaged_;
+    find_outcome(ending);
+    finish_profilers();
+    // A driver that refused the program at once has measured nothing.
+    if (!reader_.code().blocks.empty()) {
+        if (session_.any_profiler_left()) write();
+        if (!session_.settings.quiet) print_summaries();
+    }
+    if (!session_.any_profiler_left()) outcome_.failed = true;
+    for (const auto& profiler : session_.profilers) profiler->stop();
+    return outcome_;
+}
+
+void Collection::find_outcome(const std::optional<Ending>& ending) {
+    const trace::DriverState end = state();
+    if (!reader_.refusal().empty() || end == trace::DriverState::kRefused) {
+        const std::string why =
+            reader_.refusal().empty() ? "the driver refused to go on" : reader_.refusal();
+        incomplete(why);
+        problem(why);
+        outcome_.refused = true;
+    } else if (end == trace::DriverState::kFinished || end == trace::DriverState::kReplaced) {
+        if (!reader_.leaves_for().empty()) log::remark(reader_.leaves_for());
+    } else if (!ending) {
+        incomplete("the program was killed");
+    } else if (ending->signal != 0) {
+        incomplete(fmt::format("the program was killed by signal {}", ending->signal));
+    } else {
+        const std::string why =
+            fmt::format("the driver ended by itself with status {}", ending->exit_status);
+        incomplete(why);
+        problem(why);
+        outcome_.failed = true;
+    }
+}
+
+void Collection::finish_profilers() {
+    if (stacks_.contexts().overflowed())
+        log::remark(fmt::format(
+            "the program has more than {} calling contexts: later ones count as their callers",
+            ContextTree::kMostContexts));
+    if (spec_.captures & trace::kCaptureBlockCounts) counts_ = reader_.instruction_counts();
+    for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
+        trace_parser view = parser(0, {});
+        if (spec_.captures & trace::kCaptureCalls) view.context_table = stacks_.contexts().table();
+        profiler.finish(view.pid, view, sink);
+    });
+}
+
+void Collection::write() {
+    Profile profile{.header = {},
+                    .columns = {},
+                    .samples = &samples_,
+                    .context_counts = &context_counts_,
+                    .contexts = stacks_.contexts().table(),
+                    .addresses = &reader_.addresses(),
+                    .symbolizer = &session_.symbolizer,
+                    .dump_instructions = session_.settings.dump_instructions};
+    profile.header.command = image_.command;
+    profile.header.pid = static_cast<std::uint32_t>(image_.pid);
+    profile.header.incomplete = incomplete_;
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        if (session_.profilers[i]->lost()) continue;
+        for (std::size_t event = 0; event < session_.profilers[i]->events().size(); ++event) {
+            profile.columns.push_back(session_.columns.first(i) + event);
+            profile.header.events.push_back(session_.columns.event(profile.columns.back()));
+        }
+        const auto append = [](auto& to, const auto& from) {
+            to.insert(to.end(), from.begin(), from.end());
+        };
+        append(profile.header.derived, session_.columns.derived(i));
+        append(profile.header.descriptions, session_.profilers[i]->descriptions());
+    }
+    if (profile.columns.empty()) return;  // profilers without events have their own output
+    const std::string& out = session_.settings.out;
+    const std::string file = replaced() ? file_of_image(out, image_) : file_of_process(out, image_);
+    try {
+        write_profile(file, profile);
+        file_ = file;
+    } catch (const Error& e) {
+        throw Error(fmt::format("{}; {}", e.what(), fall_back(file, profile)));
+    }
+}
+
+// Saves the profile from a full disk.
+std::string Collection::fall_back(const std::string& wanted, const Profile& profile) {
+    const char* given = std::getenv("TMPDIR");
+    const std::filesystem::path folder = given && *given ? given : "/tmp";
+    const std::string path =
+        folder / fmt::format("assay.out.{}", static_cast<unsigned>(image_.pid));
+    if (std::filesystem::path(wanted).parent_path() == folder) return "the profile is lost";
+    try {
+        write_profile(path, profile);
+        return "the profile is in " + path;
+    } catch (const Error& e) {
+        return fmt::format("the profile is lost: {}", e.what());
+    }
+}
+
+// As Cachegrind's readers know it: each line behind the process id. In one piece, since other
+// collectors may be printing theirs.
+void Collection::print_summaries() {
+    std::string summaries;
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        if (session_.profilers[i]->lost()) continue;
+        std::string text = session_.profilers[i]->summary(totals(i));
+        if (text.ends_with('\n')) text.pop_back();
+        if (text.empty()) continue;
+        for (const std::string& line : split(text, '\n'))
+            summaries += fmt::format("=={}=={}{}\n", image_.pid, line.empty() ? "" : " ", line);
+    }
+    fmt::print(stderr, "{}", summaries);
+    if (!file_.empty())
+        log::remark(fmt::format("wrote {}; read it with: assay annotate {}", file_, file_));
+}
+
+trace_parser Collection::parser(std::uint32_t thread, std::span<const trace_record_t> records) {
+    return {.pid = static_cast<std::uint32_t>(image_.pid),
+            .thread = thread,
+            .records = records,
+            .code = reader_.code(),
+            .counts = counts_,
+            .addresses = &reader_.addresses(),
+            .contexts = {},
+            .context_table = {}};
+}
+
+template <typename Call>
+void Collection::for_each_profiler(const Call& call) {
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        if (session_.profilers[i]->lost()) continue;
+        const std::size_t first = session_.columns.first(i);
+        // Of the last sample: profilers emit those of one instruction one after the other.
+        SampleDatabase::Key key{0, reader_.addresses().find(0)};
+        call(*session_.profilers[i], [&, i, first, key](const vsample_t& sample) mutable {
+            if (sample.pc != key.pc) key = {sample.pc, reader_.addresses().find(sample.pc)};
+            samples_.add(key, first + sample.event, sample.weight);
+            if (sample.context0 != 0 && captures_calls_[i] &&
+                sample.context0 < stacks_.contexts().table().size())
+                context_counts_.add(static_cast<std::uint32_t>(sample.context0),
+                                    first + sample.event, sample.weight);
+        });
+    }
+}
+
+std::vector<std::uint64_t> Collection::totals(std::size_t profiler) const {
+    std::vector<std::uint64_t> sums(session_.profilers[profiler]->events().size());
+    for (std::size_t row = 0; row < samples_.rows(); ++row) {
+        const auto counts = samples_.counts(row).subspan(session_.columns.first(profiler));
+        for (std::size_t event = 0; event < sums.size(); ++event) sums[event] += counts[event];
+    }
+    return sums;
+}
+
+void Collection::incomplete(const std::string& why) {
+    if (incomplete_.empty()) incomplete_ = why;
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,92 @@
+// One process image, from its trace segment to its events file.
+#pragma once
+
+#include "framework/collector/child.h"
+#include "framework/collector/context_counts.h"
+#include "framework/collector/file_names.h"
+#include "framework/collector/lifeline.h"
+#include "framework/collector/parser.h"
+#include "framework/collector/sample_database.h"
+#include "framework/collector/segment.h"
+#include "framework/collector/session.h"
+#include "framework/collector/shadow_stack.h"
+#include "framework/collector/trace_reader.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::collector {
+
+struct Profile;
+
+class Collection {
+  public:
+    struct Outcome {
+        bool refused = false;  // the driver could not go on
+        bool failed = false;   // for another reason the profile is not what was asked for
+    };
+
+    // Starts the profilers for the image. Throws Error.
+    Collection(Session& session, const Image& image, Segment& segment, const Lifeline& lifeline);
+    Collection(const Collection&) = delete;
+    Collection& operator=(const Collection&) = delete;
+
+    // What the profilers ask for, all together.
+    const trace::Spec& spec() const { return spec_; }
+    // Takes what the driver writes until the image has ended.
+    void collect();
+    // Whether another image of the process follows.
+    bool replaced() const;
+    // Takes the last records, lets the profilers finish, and writes the events file. `ending`: of
+    // the process, where it is known. Throws Error if the file cannot be written.
+    Outcome finish(const std::optional<Ending>& ending);
+
+  private:
+    void start_profilers();
+    void process(std::uint32_t thread, std::span<const trace_record_t> records);
+    bool take_buffers();
+    void prepare_mappings();
+    void wait(std::uint32_t bell, std::chrono::milliseconds at_most);
+    void damaged(const std::string& how);
+    void find_outcome(const std::optional<Ending>& ending);
+    // Says what is wrong with this image.
+    void problem(const std::string& what) const;
+    void finish_profilers();
+    void write();
+    std::string fall_back(const std::string& wanted, const Profile& profile);
+    void print_summaries();
+
+    // A parser's view of records, with the tables as they are now.
+    trace_parser parser(std::uint32_t thread, std::span<const trace_record_t> records);
+    // Calls `call(profiler, sink)` for each, with a sink for its samples.
+    template <typename Call>
+    void for_each_profiler(const Call& call);
+    std::vector<std::uint64_t> totals(std::size_t profiler) const;
+    // Only the first reason is kept.
+    void incomplete(const std::string& why);
+    trace::DriverState state() const;
+
+    Session& session_;
+    const Image image_;
+    Segment& segment_;
+    const Lifeline& lifeline_;
+    trace::Spec spec_{};
+    SampleDatabase samples_;
+    ContextCounts context_counts_;
+    std::vector<bool> captures_calls_;  // by profiler
+    ShadowStacks stacks_;
+    TraceReader reader_;
+    std::size_t prepared_ = 0;           // mappings
+    std::vector<std::uint64_t> counts_;  // by instruction, at the end
+    bool damaged_ = false;               // the trace cannot be read any further
+    std::string incomplete_;             // why the profile is
+    std::string file_;                   // that has been written; "" if none
+    Outcome outcome_;
+};
+
+}  // namespace assay::collector

@@ -1,0 +1,42 @@
+#include "framework/collector/file_names.h"
+
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <filesystem>
+#include <system_error>
+
+namespace assay::collector {
+namespace {
+
+bool has_process_id(std::string_view pattern) {
+    for (std::size_t at = pattern.find('%'); at != std::string_view::npos;
+         at = pattern.find('%', at + 2))
+        if (pattern.substr(at + 1).starts_with('p')) return true;
+    return false;
+}
+
+// A device or a pipe stays what it is.
+std::string append(std::string name, long number) {
+    std::error_code error;
+    const std::filesystem::file_status status = std::filesystem::status(name, error);
+    if (exists(status) && !is_regular_file(status)) return name;
+    std::string_view ending;
+    for (const std::string_view compressed : {".gz", ".zst"})
+        if (name.ends_with(compressed)) ending = compressed;
+    name.resize(name.size() - ending.size());
+    return fmt::format("{}.{}{}", name, number, ending);
+}
+
+}  // namespace
+
+std::string file_of_process(std::string_view pattern, const Image& image) {
+    std::string name = expand_file_name(pattern, image.pid, image.program);
+    return image.of_first_process || has_process_id(pattern) ? name : append(name, image.pid);
+}
+
+std::string file_of_image(std::string_view pattern, const Image& image) {
+    return append(file_of_process(pattern, image), image.number);
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,26 @@
+// The names of the files that the images of a run write.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace assay::collector {
+
+// One of the images that a process goes through: the next begins with a successful execve(2).
+struct Image {
+    int pid = 0;
+    unsigned number = 1;           // within the process
+    bool of_first_process = true;  // that assay has started itself
+    std::string program;           // its name, without folders
+    std::string command;           // its command line
+};
+
+// The name behind `pattern` (expand_file_name) for the process: where the pattern does not have the
+// process id, that of a child is appended. Extensions are put before .gz and .zst, which mean a
+// compressed file.
+std::string file_of_process(std::string_view pattern, const Image& image);
+
+// With the image's number appended.
+std::string file_of_image(std::string_view pattern, const Image& image);
+
+}  // namespace assay::collector

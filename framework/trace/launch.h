@@ -1,0 +1,103 @@
+// What a driver is told when it is started: in an environment variable, which the program does not
+// see, so that the arguments of the driver's process are exactly the program's.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace assay::trace {
+
+inline constexpr std::string_view kLaunchVariable = "ASSAY_DRIVER=";
+
+struct Launch {
+    int segment_fd = -1;            // the trace segment
+    int program_fd = -1;            // the ELF file to load, opened for reading
+    int lifeline_fd = -1;           // held until the image's end (process_channel.h)
+    int channel_fd = -1;            // where new images are announced; -1: children are not followed
+    std::uint64_t signal_mask = 0;  // of the program's first thread
+    std::string name;               // of the executed file, as execve(2) was given it
+};
+
+// The variable, name and value.
+inline std::string to_variable(const Launch& launch) {
+    return std::string(kLaunchVariable) + std::to_string(launch.segment_fd) + "," +
+           std::to_string(launch.program_fd) + "," + std::to_string(launch.lifeline_fd) + "," +
+           std::to_string(launch.channel_fd) + "," + std::to_string(launch.signal_mask) + "," +
+           launch.name;
+}
+
+inline std::optional<Launch> launch_from(const char* variable) {
+    Launch launch;
+    int length = 0;
+    if (!std::string_view(variable).starts_with(kLaunchVariable)) return {};
+    variable += kLaunchVariable.size();
+    unsigned long long mask = 0;
+    if (std::sscanf(variable, "%d,%d,%d,%d,%llu,%n", &launch.segment_fd, &launch.program_fd,
+                    &launch.lifeline_fd, &launch.channel_fd, &mask, &length) != 5 ||
+        length == 0)
+        return {};
+    launch.signal_mask = mask;
+    launch.name = variable + length;
+    return launch;
+}
+
+// Variables that are for the program's dynamic linker and C library, and not for the driver's,
+// travel under another name.
+inline constexpr std::string_view kHiddenPrefix = "ASSAY_HIDDEN_";
+
+inline bool concerns_libc(std::string_view variable) {
+    return variable.starts_with("LD_") || variable.starts_with("GLIBC_TUNABLES=") ||
+           variable.starts_with("MALLOC_");
+}
+
+// The environment of a driver's process, and the text that it refers to beside `environment`.
+struct DriverEnvironment {
+    std::vector<char*> pointers;
+    std::deque<std::string> texts;
+};
+
+inline DriverEnvironment driver_environment(const std::vector<char*>& environment,
+                                            const Launch& launch) {
+    DriverEnvironment made;
+    const auto add = [&](std::string text) {
+        made.texts.push_back(std::move(text));
+        made.pointers.push_back(made.texts.back().data());
+    };
+    add(to_variable(launch));
+    for (char* variable : environment) {
+        if (concerns_libc(variable))
+            add(std::string(kHiddenPrefix) + variable);
+        else
+            made.pointers.push_back(variable);
+    }
+    made.pointers.push_back(nullptr);
+    return made;
+}
+
+// In the driver's process: what it was told, and the environment that the program shall see.
+struct ProgramEnvironment {
+    std::optional<Launch> launch;
+    std::vector<char*> pointers;
+};
+
+inline ProgramEnvironment program_environment(char** environment) {
+    ProgramEnvironment made;
+    for (char** variable = environment; *variable; ++variable) {
+        const std::string_view text = *variable;
+        if (text.starts_with(kLaunchVariable))
+            made.launch = launch_from(*variable);
+        else
+            made.pointers.push_back(*variable +
+                                    (text.starts_with(kHiddenPrefix) ? kHiddenPrefix.size() : 0));
+    }
+    made.pointers.push_back(nullptr);
+    return made;
+}
+
+}  // namespace assay::trace

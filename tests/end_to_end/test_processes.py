@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""Children and executed programs: one events file per process image, and the same behaviour."""
+
+import os
+import re
+import struct
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+import support
+from support import ASSAY, PLUGINS, PROGRAMS, profile, read_events, run
+
+PROCESSES = PROGRAMS / "processes"
+WORK = PROGRAMS / "work"
+COUNTS = PLUGINS / "counts.so"
+
+
+def small_program(status: int) -> bytes:
+    """A 32-bit ELF program that exits with the status."""
+    code = struct.pack("<BIBIBB", 0xB8, 1, 0xBB, status, 0xCD, 0x80)  # exit(status) by int $0x80
+    base, headers = 0x8048000, 52 + 32
+    ident = b"\x7fELF" + bytes([1, 1, 1]) + bytes(9)
+    elf = struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, base + headers, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    segment = struct.pack("<IIIIIIII", 1, 0, base, base, headers + len(code), headers + len(code),
+                          5, 4096)
+    return ident + elf + segment + code
+
+
+class Processes(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+
+    def script(self, name, text, mode=0o755):
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def profile(self, program, *options, out="out.%p", **more):
+        more.setdefault("plugin", COUNTS)
+        return profile(program, *options, out=self.folder / out, **more)
+
+    def files(self, pattern="out.*"):
+        """The events files, by the last word of the name that tells them apart."""
+        return {path.name: read_events(path) for path in sorted(self.folder.glob(pattern))}
+
+    def commands(self, pattern="out.*"):
+        return sorted(events.command for events in self.files(pattern).values())
+
+    def check_same(self, program, *options, **more):
+        """Runs it alone and under assay; returns what it says there beside its own."""
+        alone = run(program, **({"env": more["env"]} if "env" in more else {}))
+        result = self.profile(program, *options, **more)
+        self.assertEqual((result.returncode, result.stdout), (alone.returncode, alone.stdout),
+                         result.stderr)
+        return result.stderr
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "waited in vain")
+            time.sleep(0.05)
+
+    # --- How children come to be
+
+    def test_fork(self):
+        self.check_same([PROCESSES, "forked"])
+        files = list(self.files().values())
+        self.assertEqual(len(files), 2)
+        child, parent = sorted(files, key=lambda events: "forked" in events.functions
+                               and -events.functions["forked"][0])
+        self.assertEqual(child.command, parent.command)
+        # The loop is the child's, and what came before the fork is the parent's alone.
+        self.assertGreater(child.functions["forked"][0], 300_000)
+        self.assertLess(parent.functions["forked"][0], 1_000)
+        self.assertNotIn("run_case", child.functions)
+        for events in files:
+            self.assertEqual(events.totals(), events.summary)
+
+    def test_fork_and_exec(self):
+        self.check_same(["sh", "-c", "(exec /bin/echo child); exit 3"])
+        self.assertEqual(self.commands(), ["/bin/echo child"] + 2 * [
+            "sh -c (exec /bin/echo child); exit 3"])
+        replaced = [name for name in self.files() if re.fullmatch(r"out\.\d+\.1", name)]
+        self.assertEqual(len(replaced), 1)
+        self.assertIn("(exec", self.files()[replaced[0]].command)
+
+    def test_exec_chain(self):
+        """The last image has the plain name, the others have their numbers."""
+        self.check_same(["sh", "-c", "exec sh -c 'exec echo end'"])
+        names = {re.sub(r"\d+", "PID", name, count=1): events.command
+                 for name, events in self.files().items()}
+        self.assertEqual(names, {"out.PID.1": "sh -c exec sh -c 'exec echo end'",
+                                 "out.PID.2": "sh -c exec echo end", "out.PID": "echo end"})
+
+    def test_exec_that_fails(self):
+        self.check_same([PROCESSES, "replaced_not"])
+        self.assertEqual(len(self.files()), 1)
+        self.assertFalse(any("incomplete" in line for events in self.files().values()
+                             for line in events.remarks))
+
+    def test_posix_spawn(self):
+        self.check_same([PROCESSES, "spawned"])
+        self.check_same([PROCESSES, "spawn_missing"])
+        self.assertEqual(self.commands(), [f"{PROCESSES} spawn_missing", f"{PROCESSES} spawned",
+                                           "sh -c echo spawned $0 $1; exit 11 a b"])
+
+    def test_script(self):
+        inner = self.script("inner", "#!/bin/sh -e\necho \"$0 $1\"\n")
+        outer = self.script("outer", f"#!/bin/sh\n{inner} word\nexit 5\n")
+        self.check_same([outer])
+        self.assertEqual(self.commands(), [f"/bin/sh -e {inner} word", str(outer)])
+
+    def test_counts_of_a_child_are_those_of_a_run_of_its_own(self):
+        self.assertEqual(self.profile([WORK], out="alone").returncode, 0)
+        self.check_same(["sh", "-c", f"{WORK}; true"], out="child")
+        alone = read_events(self.folder / "alone")
+        child = next(events for name, events in self.files("child.*").items())
+        for name in ("fill_cells", "sum_cells", "count_bits"):
+            self.assertEqual(child.functions[name], alone.functions[name])
+
+    def test_many_short_processes(self):
+        self.check_same(["sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done"],
+                        "--quiet", timeout=300)
+        self.assertEqual(self.commands().count("/bin/true"), 200)
+        self.assertEqual(len({tuple(events.summary) for events in self.files().values()
+                              if events.command == "/bin/true"}), 1)
+
+    def test_many_at_once(self):
+        words = self.check_same(["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do "
+                                 "(/bin/echo $i | cat >/dev/null; /bin/true) & done; wait"],
+                                "--quiet")
+        self.assertEqual(words, "")
+        commands = self.commands()
+        for command in ("cat", "/bin/true"):
+            self.assertEqual(commands.count(command), 10)
+
+    # --- How they end
+
+    def test_killed_child(self):
+        self.check_same(["sh", "-c", "sh -c 'kill -KILL $$'; exit 0"])
+        killed = [events for events in self.files().values() if "kill -KILL" in events.command
+                  and any("incomplete" in line for line in events.remarks)]
+        self.assertEqual(len(killed), 1)
+        self.assertEqual(killed[0].totals(), killed[0].summary)
+        self.assertGreater(killed[0].summary[0], 1_000)
+
+    def test_daemon(self):
+        """assay does not wait for what goes on behind the program, nor do readers of its stderr."""
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        daemon = f"read word < {pipe}; echo $word > {self.folder / 'word'}"
+        result = self.profile(["sh", "-c", f"setsid sh -c '{daemon}' >/dev/null 2>&1 </dev/null &"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("still running", result.stderr)
+        self.assertNotIn(f"sh -c {daemon}", self.commands())
+        pipe.write_text("last\n")
+        self.wait_until(lambda: f"sh -c {daemon}" in self.commands())
+        self.assertEqual((self.folder / "word").read_text(), "last\n")
+
+    def test_child_outlives_a_killed_assay(self):
+        """Its own collector is another process, which writes its file."""
+        with subprocess.Popen(
+                [ASSAY, f"--plugin={COUNTS}", f"--out={self.folder / 'out.%p'}", "--", "sh", "-c",
+                 "/bin/sleep 1 & echo $!; wait"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as assay:
+            child = int(assay.stdout.readline())
+            time.sleep(0.3)
+            assay.kill()
+            assay.communicate(timeout=60)
+        expected = self.folder / f"out.{child}"
+        self.wait_until(expected.exists)
+        self.assertEqual(read_events(expected).command, "/bin/sleep 1")
+
+    def collectors(self):
+        """Processes that run assay with this test's folder, as (pid, parent)."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (path / "cmdline").read_bytes()
+                parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:
+                continue
+            if str(self.folder).encode() in words and words.startswith(str(ASSAY).encode()):
+                found.append((int(path.name), parent))
+        return found
+
+    def check_goes_on_without(self, choose):
+        """A child goes on when `choose` has said which process to kill, of [(pid, parent)]."""
+        loop = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; echo went on $i"
+        self.script("child", f"#!/bin/sh\necho ready; read word; {loop}\n")
+        with subprocess.Popen(
+                [ASSAY, "--plugin=cache", "--I1=64,1,64", "--D1=64,1,64", "--quiet",
+                 f"--out={self.folder / 'out.%p'}", "--", "sh", "-c", f"{self.folder / 'child'}; :"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True) as assay:
+            assay.stdout.readline()
+            # Of assay, the supervisor, and a collector.
+            self.wait_until(lambda: len(self.collectors()) == 3)
+            os.kill(choose(self.collectors()), 9)
+            output, words = assay.communicate("word\n", timeout=60)
+        self.assertEqual((assay.returncode, output), (0, "went on 20000\n"), words)
+
+    def test_killed_collector_does_not_stop_its_process(self):
+        self.check_goes_on_without(lambda processes: next(
+            pid for pid, _ in processes if pid not in [parent for _, parent in processes]))
+
+    def test_killed_supervisor_does_not_stop_the_program(self):
+        """Collectors that are there go on; later images run without one."""
+        self.check_goes_on_without(lambda processes: next(
+            pid for pid, parent in processes if parent != os.getpid()
+            and pid in [parent for _, parent in processes]))
+
+    # --- What is not followed
+
+    def test_trace_children_no(self):
+        for command in ("/bin/echo child; exit 3", "exec /bin/echo instead"):
+            with self.subTest(command):
+                for path in self.folder.glob("out.*"):
+                    path.unlink()
+                self.check_same(["sh", "-c", command], "--trace-children=no")
+                self.assertEqual(self.commands(), [f"sh -c {command}"])
+                self.assertRegex(next(iter(self.files())), r"^out\.\d+$")
+
+    def check_native(self, path, reason):
+        words = self.check_same(["sh", "-c", f"{path}; {path}; {path}; echo $?"])
+        about = [line for line in words.splitlines() if str(path) in line]
+        self.assertEqual(len(about), 1, words)
+        self.assertIn(reason, about[0])
+        self.assertIn("natively", about[0])
+        self.assertFalse(any(command == str(path) for command in self.commands()))
+
+    def test_32_bit_program(self):
+        path = self.folder / "small"
+        path.write_bytes(small_program(7))
+        path.chmod(0o755)
+        try:
+            if run([path]).returncode != 7:
+                self.skipTest("this kernel runs no 32-bit programs")
+        except OSError:
+            self.skipTest("this kernel runs no 32-bit programs")
+        self.check_native(path, "32-bit")
+
+    def privileged(self):
+        path = self.folder / "privileged"
+        path.write_bytes(Path("/bin/true").read_bytes())
+        os.chown(path, 4242, 0)
+        path.chmod(0o4755)
+        return path
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs a file of another user")
+    def test_set_user_id(self):
+        self.folder.chmod(0o755)
+        self.check_native(self.privileged(), "set-user-ID")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs a file of another user")
+    def test_script_for_a_set_user_id_interpreter(self):
+        self.folder.chmod(0o755)
+        path = self.script("script", f"#!{self.privileged()}\n")
+        words = self.check_same(["sh", "-c", f"{path}; true"])
+        self.assertIn("privileged: it is set-user-ID", words)
+
+    # --- Names of the files
+
+    def test_name_without_a_process_id(self):
+        self.check_same(["sh", "-c", "/bin/echo a; exec /bin/echo b"], out="out")
+        names = sorted(re.sub(r"\d\d+", "PID", name) for name in self.files("out*"))
+        self.assertEqual(names, ["out", "out.1", "out.PID"])
+        self.assertEqual(read_events(self.folder / "out").command, "/bin/echo b")
+
+    def test_name_that_compresses(self):
+        self.check_same(["sh", "-c", "/bin/echo a; exit 0"], out="out.gz")
+        names = sorted(path.name for path in self.folder.iterdir())
+        self.assertRegex(names[0], r"^out\.\d+\.gz$")
+        self.assertEqual(names[1:], ["out.gz"])
+
+    def test_device_stays_what_it_is(self):
+        self.assertEqual(profile(["sh", "-c", "/bin/true; exit 0"], plugin=COUNTS).returncode, 0)
+        self.assertEqual(list(Path("/dev").glob("null.*")), [])
+
+    # --- What a process sees of itself
+
+    def test_own_name_and_environment(self):
+        environment = {key: value for key, value in os.environ.items()
+                       if not key.startswith(("LD_", "MALLOC_"))}
+        script = ("tr '\\0' ' ' < /proc/$$/cmdline; echo; cat /proc/$$/comm; "
+                  "env | grep -c ASSAY; LD_LIBRARY_PATH=/nonexistent MALLOC_ARENA_MAX=1 env | "
+                  "grep -E '^(LD_|MALLOC_)'")
+        self.check_same(["sh", "-c", f"{script}; sh -c \"{script.replace('$', chr(92) + '$')}\""],
+                        env=environment)
+
+    def test_descriptors_stay_the_program_s(self):
+        """Whatever a program does to all descriptors does not reach the driver's."""
+        close_all = ("import os\nfor fd in range(3, 2000):\n try:\n  os.close(fd)\n"
+                     " except OSError:\n  pass\nos.closerange(3, 5000)\n"
+                     "raise SystemExit(os.spawnlp(os.P_WAIT, 'true', 'true'))")
+        self.check_same(["/usr/bin/python3", "-c", close_all])
+        self.assertIn("true", self.commands())
+
+    def test_ctrl_c_reaches_the_program_only(self):
+        """A terminal sends SIGINT to all; the collectors write their files nevertheless."""
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen(
+                [ASSAY, f"--plugin={COUNTS}", f"--out={self.folder / 'out.%p'}", "--", "sh", "-c",
+                 f"trap 'echo caught' INT; /bin/cat {pipe}; exit 4"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                start_new_session=True) as assay:
+            with pipe.open("w"):  # cat has opened it, too
+                self.wait_until(lambda: len(self.collectors()) >= 3)
+                os.killpg(assay.pid, 2)
+                output, words = assay.communicate(timeout=60)
+        self.assertEqual((assay.returncode, output), (4, "caught\n"), words)
+        self.assertIn(f"/bin/cat {pipe}", self.commands())
+
+
+if __name__ == "__main__":
+    unittest.main()
