@@ -137,7 +137,10 @@ void Signals::requeue(int number, siginfo_t* info, ucontext_t* interrupted) cons
 
 void Signals::on_fault(int number, const siginfo_t* info, ucontext_t* interrupted) {
     const std::uint64_t host_pc = pc_of(interrupted);
-    const bool stepped = info->si_code == TRAP_TRACE || after_string_ != 0;
+    // Rarely the kernel calls a single step TRAP_BRKPT; a breakpoint of the program's has
+    // SI_KERNEL.
+    const bool stepped =
+        info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT || after_string_ != 0;
     if (number == SIGTRAP && stepping_ && stepped) return on_step(interrupted);
     const bool copying =
         is_between(host_pc, reinterpret_cast<const void*>(&assay_copy), assay_copy_end);
@@ -276,11 +279,12 @@ void Signals::on_step(ucontext_t* interrupted) {
     const std::uint64_t host_pc = pc_of(interrupted);
     if (thread_.process.cache.contains(host_pc)) {
         if (!leave_at_entry(interrupted)) step_from(interrupted);
-    } else if (!is_between(host_pc, address_of(assay_enter), assay_enter_end)) {
-        // On its way to the driver.
-        set_trap_flag(interrupted, false);
-        stepping_ = false;
+        return;
     }
+    // popf may just have cleared the flag that the handler had set.
+    const bool enters = is_between(host_pc, address_of(assay_enter), assay_enter_end);
+    set_trap_flag(interrupted, enters);
+    stepping_ = enters;
 }
 
 // A repeated instruction is reported after each iteration, of which there can be millions
