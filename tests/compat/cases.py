@@ -20,13 +20,18 @@ class Case:
         return shutil.which(self.argv[0]) is None
 
 
-HOSTED = ("gs_segment", "endings", "interrupted", "signals", "jumps", "processes", "surroundings")
+HOSTED = ("descriptors", "endings", "gs_segment", "interrupted", "kernel", "proc_files", "signals",
+          "jumps", "processes", "surroundings")
 
 
 # What the native driver does not do yet: generated code is refused (end_to_end/test_failures.py).
 NOT_YET = {"surroundings generated_code"}
 # Addresses are random natively.
 NOT_COMPARABLE = {"surroundings addresses"}
+# They differ, or are refused (end_to_end/test_kernel.py).
+NOT_COMPARABLE |= {f"kernel {name}" for name in (
+    "in_the_way", "mapped_over_driver", "moved_over_driver", "strict_filter",
+    "strict_filter_by_seccomp", "traced", "tracer", "denied")}
 
 
 def own_cases(programs: Path) -> list[Case]:

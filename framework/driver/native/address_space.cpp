@@ -1,9 +1,12 @@
 #include "framework/driver/native/address_space.h"
 
+#include "framework/driver/native/own_memory.h"
+
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
+#include <algorithm>
 
 namespace assay::native {
 namespace {
@@ -37,6 +40,12 @@ bool take_above(std::uint64_t bytes) {
     return true;
 }
 
+// 0 if the kernel does not tell.
+unsigned long kernel_personality() {
+    constexpr unsigned long kQuery = 0xffffffff;
+    return static_cast<unsigned long>(std::max(personality(kQuery), 0));
+}
+
 // RLIMIT_AS counts what is taken, too: the program needs it more.
 bool address_space_is_limited() {
     rlimit limit{};
@@ -46,24 +55,31 @@ bool address_space_is_limited() {
 }  // namespace
 
 bool addresses_are_fixed() {
-    constexpr unsigned long kQuery = 0xffffffff;
-    const int persona = personality(kQuery);
-    return persona >= 0 && persona & ADDR_NO_RANDOMIZE;
+    return kernel_personality() & ADDR_NO_RANDOMIZE;
+}
+
+unsigned long personality_of_program() {
+    return kernel_personality() & ~std::uint64_t{ADDR_NO_RANDOMIZE};
 }
 
 void begin_arena() {
+    // The driver's heap stays in its program break, out of the program's way.
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_ARENA_MAX, 1);
     if (!addresses_are_fixed() || address_space_is_limited()) return;
     for (std::uint64_t bytes = kLargest; bytes >= kPage; bytes /= 2)
         while (take_above(bytes)) {
         }
-    // The driver's heap stays in its program break, out of the program's way.
-    mallopt(M_MMAP_MAX, 0);
-    mallopt(M_ARENA_MAX, 1);
 }
 
 unsigned char* reserve_outside_arena(std::uint64_t bytes) {
     bytes = (bytes + kPage - 1) & ~(kPage - 1);
-    if (taken.end - taken.begin < bytes) return map_without_access(bytes);
+    if (taken.end - taken.begin < bytes) {
+        unsigned char* memory = map_without_access(bytes);
+        const auto start = reinterpret_cast<std::uint64_t>(memory);
+        if (memory != nullptr) add_own_memory({start, start + bytes});
+        return memory;
+    }
     const std::uint64_t begin = taken.begin;
     taken.begin += bytes;
     return reinterpret_cast<unsigned char*>(begin);

@@ -14,6 +14,10 @@ inline constexpr std::uint64_t kArenaTop = 0x7fc0'0000'0000;
 // True if the kernel does not randomise addresses of this process.
 bool addresses_are_fixed();
 
+// The personality(2) that the program would have by itself: that the kernel does not randomise
+// addresses is assay's doing.
+unsigned long personality_of_program();
+
 // Takes all that is free above kArenaTop, so that from now on the kernel itself gives the addresses
 // right below it. To be called when the driver's own large mappings have been made; without effect
 // where addresses are randomised, or limited in number (RLIMIT_AS). Where the kernel itself begins

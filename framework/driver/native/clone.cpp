@@ -4,6 +4,7 @@
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/target_memory.h"
 
+#include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -15,6 +16,8 @@
 
 namespace assay::native {
 namespace {
+
+constexpr std::uint64_t kClone2Flags = 0xffffffff;  // clone(2) has no others
 
 void write_tid(std::uint64_t where, pid_t tid) {
     write_target(where, &tid, sizeof tid);
@@ -132,6 +135,22 @@ long start_thread(Thread& parent, const CloneArguments& arguments) {
 
 // --- Processes.
 
+// For clone(2) in the kernel, which has one place for two results: that of the thread's number is
+// filled in here if both are wanted.
+struct KernelArguments {
+    std::uint64_t flags, parent_tid;
+};
+
+KernelArguments kernel_arguments(const CloneArguments& arguments, std::uint64_t not_in_kernel) {
+    const std::uint64_t flags = arguments.flags & kClone2Flags & ~not_in_kernel;
+    if (arguments.pidfd == 0) return {flags, arguments.parent_tid};
+    return {flags & ~std::uint64_t{CLONE_PARENT_SETTID}, arguments.pidfd};
+}
+
+void write_parent_tid(const CloneArguments& arguments, pid_t tid) {
+    if (arguments.flags & CLONE_PARENT_SETTID) write_tid(arguments.parent_tid, tid);
+}
+
 // In the child of a fork: what it does from now on is profiled by itself, beginning with caches
 // that are empty. False if it is not followed.
 bool become_image(Thread& thread) {
@@ -146,11 +165,10 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     Process& process = thread.process;
     process.wait_for_ended_threads();
     const std::vector<std::uint64_t> table = process.cache.copy_shared_table();
-    constexpr std::uint64_t kHere = CLONE_VM | CLONE_SETTLS;
-    const long pid = syscall(SYS_clone, arguments.flags & ~kHere, 0, arguments.parent_tid,
-                             arguments.child_tid, 0);
+    const KernelArguments kernel = kernel_arguments(arguments, CLONE_VM | CLONE_SETTLS);
+    const long pid = syscall(SYS_clone, kernel.flags, 0, kernel.parent_tid, arguments.child_tid, 0);
     if (pid < 0) return -errno;
-    if (pid != 0) return pid;
+    if (pid != 0) return write_parent_tid(arguments, static_cast<pid_t>(pid)), pid;
     process.keep_only(thread);
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
     thread.shares_trace = false;
@@ -159,6 +177,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
         thread.trace.detach();
     }
     set_child_registers(*thread.context, arguments);
+    if (arguments.flags & CLONE_CLEAR_SIGHAND) process.actions.clear_handlers();
     return 0;
 }
 
@@ -176,6 +195,7 @@ int run_sharing_child(void* argument) {
     set_child_registers(*thread.context, child.arguments);
     thread.shares_trace = true;
     thread.signals.restore(thread.signals.state());
+    if (child.arguments.flags & CLONE_CLEAR_SIGHAND) thread.process.actions.clear_handlers();
     thread.run();
     _exit(0);
 }
@@ -191,11 +211,11 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     const Signals::State signals = thread.signals.state();
     const SignalActions actions = process.actions;
     SharingChild child{thread, arguments};
-    constexpr std::uint64_t kHere = CLONE_SETTLS;
+    const KernelArguments kernel = kernel_arguments(arguments, CLONE_SETTLS);
     process.lock.unlock();
     const int pid = clone(&run_sharing_child, static_cast<char*>(stack) + kStackBytes,
-                          static_cast<int>(arguments.flags & ~kHere), &child, arguments.parent_tid,
-                          nullptr, arguments.child_tid);
+                          static_cast<int>(kernel.flags), &child, kernel.parent_tid, nullptr,
+                          arguments.child_tid);
     const int error = errno;
     process.lock.lock();
     munmap(stack, kStackBytes);
@@ -203,7 +223,9 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     process.actions = actions;
     set_registers(*thread.context, registers);
     thread.signals.restore(signals);
-    return pid < 0 ? -error : pid;
+    if (pid < 0) return -error;
+    write_parent_tid(arguments, pid);
+    return pid;
 }
 
 [[noreturn]] void refuse_sharing(const Thread& thread) {
@@ -212,10 +234,19 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
         "CLONE_THREAD and CLONE_VFORK) is not supported");
 }
 
+// What the kernel says of threads (kernel/fork.c, copy_process), which it is not asked about in
+// this way. It gives descriptors for threads only from Linux 6.9 on.
+bool is_possible(std::uint64_t flags) {
+    if (flags & CLONE_THREAD && !(flags & CLONE_SIGHAND)) return false;
+    if (flags & CLONE_SIGHAND && !(flags & CLONE_VM)) return false;
+    return !(flags & CLONE_THREAD && flags & (CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWPID));
+}
+
 }  // namespace
 
 long do_clone(Thread& thread, const CloneArguments& arguments) {
     const std::uint64_t flags = arguments.flags;
+    if (!is_possible(flags)) return -EINVAL;
     long result = kNotCalled;
     if (!hold_signals(thread)) return result;
     if (flags & CLONE_THREAD)
@@ -229,6 +260,7 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
     thread.signals.restore_mask_in_kernel();
     return result;
 }
+
 void do_exit(Thread& thread, int status) {
     Process& process = thread.process;
     if (thread.shares_trace) thread.finish(status);

@@ -24,6 +24,9 @@ struct LoadedProgram {
     std::uint64_t break_start = 0;  // end of the program's data
     std::uint64_t stack_start = 0, stack_end = 0;
     bool executable_stack = false;
+    // As they are on the stack: what the process is shown in /proc/self/environ and auxv.
+    std::string environment;
+    std::vector<std::uint64_t> auxiliary_vector;
     std::string name;        // as execve(2) was given it: perhaps a script's
     std::string executable;  // the file, absolute and without symbolic links
     std::vector<LoadedCode> code;

@@ -106,15 +106,12 @@ void Emitter::emit_block(unsigned index) {
     emit_flow(planned, plan_.instructions[last]);
 }
 
-// As CodeCache's landings, but it may change flags that are dead.
+// As CodeCache's landings, but shorter. It keeps the flags even where its own block does not read
+// them: who arrives may want another one of the same index, whose block does.
 void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
     record.landing_next = hot_.patchable([&] {
         record.landing = hot_.address;
         hot_.load_address(RAX, block.pc);
-        if (plan_.flags_live[block.first] == 0) {
-            hot_.registers(0x39, RCX, RAX);  // cmp rcx, rax
-            return hot_.jump_if(kNotEqual, cache_.indirect_miss());
-        }
         // rcx -= pc, by its complement: rcx + ~pc + 1
         hot_.u8(0x48);  // not rax
         hot_.u8(0xf7);

@@ -1,6 +1,7 @@
 #include "framework/driver/native/execute.h"
 
 #include "framework/driver/native/new_image.h"
+#include "framework/driver/native/proc_files.h"
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/program_file.h"
 #include "framework/driver/native/target_memory.h"
@@ -133,7 +134,7 @@ long execute(Thread& thread, ExecCall call) {
     static thread_local Request request;
     request = {};
     const bool readable = read_request(call, request);
-    if (readable && is_own_executable(request.file.name.c_str())) {
+    if (readable && proc_file(AT_FDCWD, request.file.name) == ProcFile::kExecutable) {
         call.path = thread.process.program.executable.c_str();
         request.file = find_program_file(AT_FDCWD, call.path, 0);
         request.command.file = call.path;

@@ -142,7 +142,10 @@ std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
     program.stack_end = top;
     std::vector<std::string> strings{program.name};
     strings.insert(strings.end(), argv.begin(), argv.end());
-    for (char** entry = environment; *entry; ++entry) strings.emplace_back(*entry);
+    for (char** entry = environment; *entry; ++entry) {
+        strings.emplace_back(*entry);
+        program.environment.append(strings.back()).push_back('\0');
+    }
 
     unsigned char random[16] = {};
     random_bytes(random);
@@ -159,7 +162,8 @@ std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
     words.push_back(0);
     words.insert(words.end(), first_variable, addresses.end());
     words.push_back(0);
-    for (const std::uint64_t word : auxiliary_vector(program, level, placed)) words.push_back(word);
+    program.auxiliary_vector = auxiliary_vector(program, level, placed);
+    words.insert(words.end(), program.auxiliary_vector.begin(), program.auxiliary_vector.end());
 
     const std::uint64_t needed = stack.used() + words.size() * sizeof words[0];
     const std::uint64_t taken = (needed + kStringsBytes - 1) / kStringsBytes * kStringsBytes;

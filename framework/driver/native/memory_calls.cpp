@@ -1,9 +1,12 @@
 // The target's calls that change its memory: mmap(2) and its relatives, and brk(2).
+#include "framework/driver/native/own_memory.h"
 #include "framework/driver/native/syscalls.h"
 
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/shm.h>
 #include <unistd.h>
+#include <cerrno>
 #include <cstdio>
 
 namespace assay::native {
@@ -19,6 +22,11 @@ void forget_executable(Process& process, std::uint64_t start, std::uint64_t end)
     if (!process.memory.remove(start, end)) return;
     process.unmapped(start, end);
     process.code_changed(start, end);
+}
+
+// personality(2): what can be read can be executed. (The kernel leaves out files of some kinds.)
+bool implies_execution(const Process& process, long protection) {
+    return process.personality & READ_IMPLIES_EXEC && protection & PROT_READ;
 }
 
 void note_executable(const Call& call, const Region& region, int fd, std::uint64_t offset) {
@@ -39,6 +47,22 @@ void take_stack(const Call& call, std::uint64_t& start, std::uint64_t& end) {
     if (start < program.stack_start || end > program.stack_end) return;
     start = program.stack_start;
     end = program.stack_end;
+}
+
+// What a call is about, from an address and a length.
+Range range_of(const Call& call, unsigned address, unsigned length) {
+    const std::uint64_t start = call.unsigned_argument(address);
+    return {start, start + page_up(call.unsigned_argument(length))};
+}
+
+// Neither the driver nor the program can go on without what it wants there.
+[[noreturn]] void refuse_to_replace(const Call& call, const char* name, std::uint64_t address) {
+    std::array<char, 160> text{};
+    std::snprintf(text.data(), text.size(),
+                  "%s: the driver's memory is at the address 0x%llx that the program demands; "
+                  "--aslr=yes places the driver elsewhere",
+                  name, static_cast<unsigned long long>(address));
+    call.thread.refuse(text.data());
 }
 
 }  // namespace
@@ -64,7 +88,11 @@ long do_break(const Call& call) {
     return static_cast<long>(wanted);
 }
 
-long do_map(const Call& call) {
+long do_map(Call call) {
+    const Range wanted = range_of(call, 0, 1);
+    const bool replaces = call.arguments[3] & MAP_FIXED;
+    if (replaces && is_own_memory(wanted)) refuse_to_replace(call, "mmap(MAP_FIXED)", wanted.start);
+    if (implies_execution(call.process(), call.arguments[2])) call.arguments[2] |= PROT_EXEC;
     const long result = pass_on_locked(call);
     if (is_error(result)) return result;
     const auto start = static_cast<std::uint64_t>(result);
@@ -85,11 +113,18 @@ long do_map(const Call& call) {
     return result;
 }
 
+// Nothing of the program's is where the driver's memory is.
 long do_unmap(const Call& call) {
-    const long result = pass_on_locked(call);
-    if (!is_error(result))
-        forget_executable(call.process(), call.unsigned_argument(0),
-                          call.unsigned_argument(0) + page_up(call.unsigned_argument(1)));
+    const Range whole = range_of(call, 0, 1);
+    long result = 0;
+    for (const Range& part : without_own_memory(whole)) {
+        Call passed = call;
+        passed.arguments[0] = static_cast<long>(part.start);
+        passed.arguments[1] = static_cast<long>(part.end - part.start);
+        result = pass_on_locked(passed);
+        if (is_error(result)) break;
+        forget_executable(call.process(), part.start, part.end);
+    }
     return result;
 }
 
@@ -99,7 +134,9 @@ long do_protect(const Call& call) {
     Process& process = call.process();
     std::uint64_t start = call.unsigned_argument(0);
     std::uint64_t end = start + page_up(call.unsigned_argument(1));
-    const long wanted = call.arguments[2];
+    if (is_own_memory({start, end})) return -ENOMEM;
+    const long wanted =
+        call.arguments[2] | (implies_execution(process, call.arguments[2]) ? long{PROT_EXEC} : 0L);
     const bool executable = wanted & PROT_EXEC, writable = wanted & PROT_WRITE;
     const bool known = process.memory.overlaps(start, end);
     if (!known && !executable) return pass_on_locked(call);
@@ -123,7 +160,20 @@ long do_protect(const Call& call) {
     return 0;
 }
 
+// As of addresses where nothing is mapped.
+long do_look_at_memory(const Call& call) {
+    return is_own_memory(range_of(call, 0, 1)) ? -ENOMEM : pass_on(call);
+}
+
+// What the driver has reserved and not used would need memory at once, otherwise.
+long do_lock_all(const Call& call) {
+    Call passed = call;
+    passed.arguments[0] |= MCL_ONFAULT;
+    return pass_on(passed);
+}
+
 long do_advise(const Call& call) {
+    if (is_own_memory(range_of(call, 0, 1))) return -ENOMEM;
     const long result = pass_on_locked(call);
     const long advice = call.arguments[2];
     const bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
@@ -135,8 +185,13 @@ long do_advise(const Call& call) {
 }
 
 long do_attach(const Call& call) {
-    const long result = pass_on_locked(call);
     shmid_ds state{};
+    const std::uint64_t wanted = call.unsigned_argument(1);
+    if (call.arguments[2] & SHM_REMAP &&
+        shmctl(static_cast<int>(call.arguments[0]), IPC_STAT, &state) == 0 &&
+        is_own_memory({wanted, wanted + page_up(state.shm_segsz)}))
+        refuse_to_replace(call, "shmat(SHM_REMAP)", wanted);
+    const long result = pass_on_locked(call);
     if (is_error(result) || !(call.arguments[2] & SHM_EXEC) ||
         shmctl(static_cast<int>(call.arguments[0]), IPC_STAT, &state) != 0)
         return result;
@@ -161,6 +216,11 @@ long do_detach(const Call& call) {
 
 long do_remap(const Call& call) {
     const std::uint64_t from = call.unsigned_argument(0);
+    if (is_own_memory(range_of(call, 0, 1))) return -EFAULT;
+    const std::uint64_t place = call.unsigned_argument(4);
+    if (call.arguments[3] & MREMAP_FIXED &&
+        is_own_memory({place, place + page_up(call.unsigned_argument(2))}))
+        refuse_to_replace(call, "mremap(MREMAP_FIXED)", place);
     const Region* known = call.process().memory.find(from);
     const Region before = known != nullptr ? *known : Region{.executable = false};
     const long result = pass_on_locked(call);

@@ -2,6 +2,7 @@
 
 #include "framework/driver/native/address_space.h"
 #include "framework/driver/native/cpu_levels.h"
+#include "framework/driver/native/own_memory.h"
 
 #include <cpuid.h>
 #include <elf.h>
@@ -84,13 +85,15 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
     if (!missing.empty())
         thread.refuse("--cpu=" + std::string(name_of(level)) + ": this processor lacks " + missing +
                       "; use a lower level");
-    const LoadError error =
-        load_program(launch.program_fd, launch.name, cache.open_window(), memory, program);
+    const std::uint64_t base = cache.open_window();
+    begin_own_memory();
+    const LoadError error = load_program(launch.program_fd, launch.name, base, memory, program);
     if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
     for (const LoadedCode& code : program.code)
         mapped(code.start, code.end, code.offset, code.path);
     note_vdso(memory, trace);
     break_end = program.break_start;
+    personality = personality_of_program();
     const std::uint64_t stack = build_stack(program, level, argv, environment);
     if (stack == 0) thread.refuse("no memory for the program's stack");
     if (program.executable_stack)

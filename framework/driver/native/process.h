@@ -4,6 +4,7 @@
 #include "framework/driver/native/code_watch.h"
 #include "framework/driver/native/driver_lock.h"
 #include "framework/driver/native/elf_loader.h"
+#include "framework/driver/native/memory_limits.h"
 #include "framework/driver/native/signal_actions.h"
 #include "framework/driver/native/stress.h"
 #include "framework/driver/native/thread.h"
@@ -70,7 +71,10 @@ class Process {
     Stress stress;
     SignalActions actions;
     LoadedProgram program;
-    std::uint64_t break_end = 0;  // current program break
+    MemoryLimits memory_limits;
+    std::uint64_t break_end = 0;     // current program break
+    std::uint64_t personality = 0;   // as the program knows it
+    bool sets_death_signal = false;  // PR_SET_PDEATHSIG
 
   private:
     std::uint64_t vector_components_ = 0;

@@ -52,6 +52,12 @@ long SignalActions::set(int number, const KernelAction* action, KernelAction* ol
     return 0;
 }
 
+void SignalActions::clear_handlers() {
+    const KernelAction standard{};
+    for (int number = 1; number <= 64; ++number)
+        if (actions_[number].handler > 1) set(number, &standard, nullptr);
+}
+
 void SignalActions::set_default_in_kernel(int number) {
     const KernelAction standard{};
     kernel_action(number, &standard, nullptr);

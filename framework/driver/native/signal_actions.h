@@ -34,6 +34,8 @@ class SignalActions {
     const KernelAction& of(int number) const { return actions_[number]; }
     // SA_RESETHAND.
     void forget(int number) { actions_[number] = KernelAction{}; }
+    // CLONE_CLEAR_SIGHAND: what has a handler goes back to the default.
+    void clear_handlers();
     // In the kernel, too: a signal that ends the process.
     static void set_default_in_kernel(int number);
 

@@ -147,7 +147,10 @@ void Signals::requeue(int number, siginfo_t* info, ucontext_t* interrupted) cons
 
 void Signals::on_fault(int number, const siginfo_t* info, ucontext_t* interrupted) {
     const std::uint64_t host_pc = pc_of(interrupted);
-    const bool stepped = info->si_code == TRAP_TRACE || after_string_ != 0;
+    // Rarely the kernel calls a single step TRAP_BRKPT; a breakpoint of the program's has
+    // SI_KERNEL.
+    const bool stepped =
+        info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT || after_string_ != 0;
     if (number == SIGTRAP && stepping_ && stepped) return on_step(interrupted);
     const bool copying =
         is_between(host_pc, reinterpret_cast<const void*>(&assay_copy), assay_copy_end);

@@ -6,9 +6,9 @@
 #include "framework/driver/native/clone.h"
 #include "framework/driver/native/execute.h"
 #include "framework/driver/native/own_descriptors.h"
+#include "framework/driver/native/proc_files.h"
 #include "framework/driver/native/target_memory.h"
 
-#include <asm/prctl.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -16,8 +16,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 
 namespace assay::native {
 
@@ -56,42 +54,7 @@ long pass_on_locked(const Call& call) {
 
 namespace {
 
-// --- Files that show the driver instead of the target.
-
-// Where the target names its own executable, the driver's stands in its place.
-void show_own_executable(Call& call, unsigned path_argument) {
-    if (is_own_executable(call.pointer<const char>(path_argument)))
-        call.arguments[path_argument] =
-            reinterpret_cast<long>(call.process().program.executable.c_str());
-}
-
-// `other`: of dup2(2), which cannot make a number either that the driver uses.
-long do_descriptor(const Call& call, long descriptor, long other = -1) {
-    return is_own_descriptor(descriptor) || is_own_descriptor(other) ? -EBADF : pass_on(call);
-}
-
 // --- Processes.
-
-long do_arch_prctl(const Call& call) {
-    Context& context = *call.thread.context;
-    const auto put = [&](std::uint64_t value) -> long {
-        return write_target(call.unsigned_argument(1), &value, sizeof value) ? 0 : -EFAULT;
-    };
-    switch (call.arguments[0]) {
-        case ARCH_SET_FS:
-            context.target_fs = call.unsigned_argument(1);
-            return 0;
-        case ARCH_GET_FS:
-            return put(context.target_fs);
-        case ARCH_SET_GS:
-            context.target_gs = call.unsigned_argument(1);
-            return 0;
-        case ARCH_GET_GS:
-            return put(context.target_gs);
-        default:
-            return -EINVAL;
-    }
-}
 
 long do_execute(const Call& call) {
     const bool at = call.number == SYS_execveat;
@@ -101,21 +64,6 @@ long do_execute(const Call& call) {
         {at ? static_cast<int>(call.arguments[0]) : AT_FDCWD, call.pointer<const char>(first),
          call.pointer<char* const>(first + 1), call.pointer<char* const>(first + 2),
          at ? static_cast<int>(call.arguments[4]) : 0});
-}
-
-long do_readlink(const Call& call, unsigned path_argument) {
-    if (!is_own_executable(call.pointer<const char>(path_argument))) return pass_on(call);
-    const std::string& path = call.process().program.executable;
-    const std::size_t length =
-        std::min<std::size_t>(path.size(), call.unsigned_argument(path_argument + 2));
-    if (!write_target(call.unsigned_argument(path_argument + 1), path.data(), length))
-        return -EFAULT;
-    return static_cast<long>(length);
-}
-
-long do_open(Call call, unsigned path_argument) {
-    show_own_executable(call, path_argument);
-    return pass_on(call);
 }
 
 // --- Signals.
@@ -172,7 +120,10 @@ long do_signal_suspend(const Call& call) {
     return result;
 }
 
+constexpr long kMemorySeal = 462;  // mseal(2), Linux 6.10
+
 long dispatch(const Call& call) {
+    if (is_on_own_descriptor(call)) return -EBADF;
     switch (call.number) {
         case SYS_brk:
             return do_break(call);
@@ -191,30 +142,44 @@ long dispatch(const Call& call) {
             return do_attach(call);
         case SYS_shmdt:
             return do_detach(call);
+        case SYS_mincore:
+        case SYS_mlock:
+        case SYS_mlock2:
+        case SYS_munlock:
+        case SYS_msync:
+        case kMemorySeal:
+            return do_look_at_memory(call);
+        case SYS_mlockall:
+            return do_lock_all(call);
         case SYS_arch_prctl:
             return do_arch_prctl(call);
+        case SYS_prctl:
+            return do_prctl(call);
+        case SYS_seccomp:
+            return do_seccomp(call);
+        case SYS_personality:
+            return do_personality(call);
+        case SYS_getrlimit:
+        case SYS_setrlimit:
+        case SYS_prlimit64:
+            return do_limit(call);
+        case SYS_ptrace:
+            return do_trace(call);
         case SYS_rseq:
             return -ENOSYS;  // the driver's libc has registered its own
         case SYS_clone3:
-            return -ENOSYS;  // libc falls back to clone
+            return do_clone3(call.thread, call.unsigned_argument(0), call.unsigned_argument(1));
         case SYS_fork:
             return do_clone(call.thread, {.flags = SIGCHLD});
         case SYS_vfork:
             return do_clone(call.thread, {.flags = CLONE_VM | CLONE_VFORK | SIGCHLD});
         case SYS_clone:
-            return do_clone(call.thread, {call.unsigned_argument(0), call.unsigned_argument(1),
-                                          call.unsigned_argument(2), call.unsigned_argument(3),
-                                          call.unsigned_argument(4)});
+            return do_clone(call.thread, {call.unsigned_argument(0) & 0xffffffff,
+                                          call.unsigned_argument(1), call.unsigned_argument(2),
+                                          call.unsigned_argument(3), call.unsigned_argument(4)});
         case SYS_execve:
         case SYS_execveat:
             return do_execute(call);
-        case SYS_close:
-        case SYS_fcntl:
-        case SYS_dup:
-            return do_descriptor(call, call.arguments[0]);
-        case SYS_dup2:
-        case SYS_dup3:
-            return do_descriptor(call, call.arguments[0], call.arguments[1]);
         case SYS_close_range:
             return close_other_descriptors(static_cast<unsigned>(call.arguments[0]),
                                            static_cast<unsigned>(call.arguments[1]),
@@ -227,14 +192,22 @@ long dispatch(const Call& call) {
             return do_signal_stack(call);
         case SYS_rt_sigsuspend:
             return do_signal_suspend(call);
+        case SYS_getdents64:
+            return do_list_folder(call);
         case SYS_readlink:
-            return do_readlink(call, 0);
         case SYS_readlinkat:
-            return do_readlink(call, 1);
+            return do_readlink(call);
         case SYS_open:
-            return do_open(call, 0);
         case SYS_openat:
-            return do_open(call, 1);
+        case SYS_openat2:
+            return do_open(call);
+        case SYS_stat:
+        case SYS_newfstatat:
+        case SYS_statx:
+        case SYS_access:
+        case SYS_faccessat:
+        case SYS_faccessat2:
+            return do_look(call);
         case SYS_exit:
             do_exit(call.thread, static_cast<int>(call.arguments[0]));
             return 0;
@@ -252,14 +225,6 @@ bool starts_again(const Signals& signals, long number) {
 }
 
 }  // namespace
-
-bool is_own_executable(const char* path) {
-    std::array<char, 64> own{};
-    std::snprintf(own.data(), own.size(), "/proc/%d/exe", getpid());
-    return path &&
-           (std::strcmp(path, "/proc/self/exe") == 0 ||
-            std::strcmp(path, "/proc/thread-self/exe") == 0 || std::strcmp(path, own.data()) == 0);
-}
 
 void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     constexpr std::uint64_t kSyscallBytes = 2;

@@ -32,13 +32,27 @@ inline bool is_error(long result) {
 }
 
 // memory_calls.cpp
+long do_look_at_memory(const Call& call);
+long do_lock_all(const Call& call);
 long do_break(const Call& call);
-long do_map(const Call& call);
+long do_map(Call call);
 long do_unmap(const Call& call);
 long do_protect(const Call& call);
 long do_remap(const Call& call);
 long do_advise(const Call& call);
 long do_attach(const Call& call);
 long do_detach(const Call& call);
+// process_calls.cpp
+long do_arch_prctl(const Call& call);
+long do_prctl(const Call& call);
+long do_seccomp(const Call& call);
+long do_personality(const Call& call);
+long do_trace(const Call& call);
+// memory_limits.cpp
+long do_limit(const Call& call);
+// descriptor_calls.cpp
+bool is_on_own_descriptor(const Call& call);
+// getdents64.
+long do_list_folder(const Call& call);
 
 }  // namespace assay::native

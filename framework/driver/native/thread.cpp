@@ -4,6 +4,7 @@
 #include "framework/driver/native/cpu_levels.h"
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/target_memory.h"
+#include "framework/driver/native/vsyscall.h"
 
 #include <asm/prctl.h>
 #include <immintrin.h>
@@ -86,11 +87,12 @@ bool Thread::move_to_new_image() {
 }
 
 void Thread::refuse(const std::string& reason, int exit_status) const {
-    // The lock, too, is the parent's.
-    if (shares_trace)
-        process.lock.unlock();
-    else
+    if (shares_trace) {
+        process.trace.message(reason);
+        process.lock.unlock();  // it is the parent's, too
+    } else {
         process.trace.refuse(reason);
+    }
     _exit(exit_status);
 }
 
@@ -251,6 +253,7 @@ Block* Thread::block_for(std::uint64_t pc, bool by_indirect_branch) {
     const Region* region = process.memory.find(pc);
     if (region == nullptr || !region->executable) {
         alone_ = false;
+        if (call_vsyscall(*this, pc)) return nullptr;
         signals.raise_fault(SIGSEGV, is_mapped(pc) ? SEGV_ACCERR : SEGV_MAPERR, pc);
         return nullptr;
     }

@@ -84,9 +84,6 @@ class Thread {
 void do_marker(Thread& thread);
 // Emulates or passes on the system call in context->gpr (syscalls.cpp).
 void do_syscall(Thread& thread, std::uint64_t syscall_pc);
-// Whether the path is one of those under which a process finds its own file in /proc
-// (syscalls.cpp).
-bool is_own_executable(const char* path);
 // Records the references of an instruction that needs computing (special_references.cpp).
 void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site);
 // Answers cpuid or xgetbv as the level that the specification asks for (identification.cpp).

@@ -1,6 +1,7 @@
 // A program with several named cases: `program NAME` runs one of them.
 #pragma once
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,11 @@ struct test_case {
     const char* name;
     int (*run)(void);
 };
+
+// What a call has returned, and whether it has failed for the reason that it should.
+static inline void show_error(long result, int reason) {
+    printf("%ld %d\n", result, errno == reason);
+}
 
 static inline int run_case(const struct test_case* cases, size_t count, int argc, char** argv) {
     for (size_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// setjmp and longjmp, and contexts that a program switches by itself.
+// setjmp and longjmp, contexts that a program switches by itself, and jumps through registers.
 #include <setjmp.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -70,8 +70,36 @@ static int coroutines(void) {
     return 0;
 }
 
+// Compilers compare before a jump through a table, for branches that are the table's targets. Here
+// the target's address ends in the same 16 bits as one that has been called before.
+int flags_of_jump(void);
+__asm__(
+    ".text\n"
+    ".p2align 16\n"
+    "called_before: xor %eax, %eax\n"
+    "ret\n"
+    ".p2align 16\n"
+    "jump_target: jne 1f\n"
+    "mov $1, %eax\n"
+    "ret\n"
+    "1: mov $2, %eax\n"
+    "ret\n"
+    ".globl flags_of_jump\n"
+    "flags_of_jump: lea called_before(%rip), %rax\n"
+    "call *%rax\n"
+    "lea jump_target(%rip), %rdx\n"
+    "cmp %eax, %eax\n"
+    "jmp *%rdx\n");
+
+static int flags(void) {
+    printf("%d\n", flags_of_jump());
+    return 0;
+}
+
 int main(int argc, char** argv) {
-    static const struct test_case cases[] = {
-        {"long_jump", long_jump}, {"switch_context", switch_context}, {"coroutines", coroutines}};
+    static const struct test_case cases[] = {{"long_jump", long_jump},
+                                             {"switch_context", switch_context},
+                                             {"coroutines", coroutines},
+                                             {"flags", flags}};
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -1,0 +1,24 @@
+// Memory of the driver, which lives in the address space of the program: for the program's system
+// calls it does not exist. For whoever holds the driver's lock.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace assay::native {
+
+struct Range {
+    std::uint64_t start = 0, end = 0;
+};
+
+// All that is mapped now is the driver's, but for the vDSO. To be called before the program is
+// loaded.
+void begin_own_memory();
+// What the driver maps later.
+void add_own_memory(const Range& range);
+// True if any of it is the driver's.
+bool is_own_memory(const Range& range);
+// The parts that are not, in the order of their addresses.
+std::vector<Range> without_own_memory(const Range& range);
+
+}  // namespace assay::native

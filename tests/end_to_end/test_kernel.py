@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""System calls that would find the driver in the program's process: what they answer, and what is
+refused. What is as natively, tests/compat compares."""
+
+import signal
+import unittest
+
+from support import PLUGINS, PROGRAMS, installed, profile
+
+REFUSED = 125
+KERNEL = PROGRAMS / "kernel"
+COUNTS = PLUGINS / "counts.so"
+
+
+def run_case(name, *options):
+    return profile([KERNEL, name], "--quiet", *options, plugin=COUNTS)
+
+
+class Kernel(unittest.TestCase):
+    def check_refused(self, name, *words):
+        result = run_case(name)
+        self.assertEqual(result.returncode, REFUSED, result.stderr)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertRegex(lines[0], r"^assay: ")
+        for word in words:
+            self.assertIn(word, lines[0])
+
+    def check_all_failed(self, output, calls):
+        """Each call has failed, for the reason that the program expects."""
+        self.assertEqual(output.splitlines(), ["-1 1"] * calls)
+
+    def test_driver_memory_does_not_exist(self):
+        result = run_case("in_the_way")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        unmapped, *errors, mapped, replaced, unmapped_all = result.stdout.splitlines()
+        self.assertEqual((unmapped, mapped, replaced, unmapped_all), ("0", "1", "-1 1", "0"))
+        self.assertEqual(errors, ["-1 1"] * 5)
+
+    def test_driver_memory_is_not_replaced(self):
+        self.check_refused("mapped_over_driver", "MAP_FIXED", "0x7fd000000000", "--aslr=yes")
+        self.check_refused("moved_over_driver", "MREMAP_FIXED", "0x7fd000000000")
+
+    def test_the_remedy_helps(self):
+        result = run_case("mapped_over_driver", "--aslr=yes")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_strict_seccomp(self):
+        for name in ("strict_filter", "strict_filter_by_seccomp"):
+            with self.subTest(name):
+                self.check_refused(name, "SECCOMP_MODE_STRICT")
+
+    def test_a_filter_that_kills(self):
+        result = run_case("filter_kills")
+        self.assertEqual(result.returncode, -signal.SIGSYS, result.stderr)
+
+    def test_a_traced_program(self):
+        self.check_refused("traced", "PTRACE_TRACEME")
+
+    def test_a_tracer(self):
+        result = profile([KERNEL, "tracer"], plugin=COUNTS)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.check_all_failed(result.stdout, 3)
+        for request in ("PTRACE_SEIZE", "PTRACE_ATTACH"):
+            self.assertRegex(result.stderr, rf"assay: ptrace\({request}\): process \d+ runs under")
+
+    def test_denied(self):
+        result = run_case("denied")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.check_all_failed(result.stdout, 6)
+
+    @unittest.skipUnless(installed("strace"), "strace is not installed")
+    def test_strace(self):
+        result = profile(["strace", "-o", "/dev/null", "/bin/true"], plugin=COUNTS)
+        self.assertEqual(result.returncode, REFUSED, result.stderr)
+        self.assertIn("PTRACE_TRACEME", result.stderr)
+
+    @unittest.skipUnless(installed("gdb"), "gdb is not installed")
+    def test_gdb(self):
+        result = profile(["gdb", "-nx", "-batch", "-ex", "run", "/bin/true"], plugin=COUNTS)
+        self.assertIn("PTRACE_TRACEME", result.stderr)
+        self.assertIn("exited with code 125", result.stdout + result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

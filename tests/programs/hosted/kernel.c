@@ -1,0 +1,439 @@
+// Calls of the kernel that concern the process as a whole, and therefore the driver in it.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cases.h"
+#include "machine_code.h"
+
+// --- Processes and threads
+
+static long make(struct clone_args* arguments) {
+    fflush(stdout);
+    return syscall(SYS_clone3, arguments, sizeof *arguments);
+}
+
+static int status_of(long child) {
+    int status = -1;
+    waitpid((pid_t)child, &status, 0);
+    return status;
+}
+
+static int clone3_process(void) {
+    int pidfd = -1;
+    pid_t parent_tid = -1, child_tid = -1;
+    struct clone_args arguments = {
+        .flags = CLONE_PIDFD | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID,
+        .pidfd = (uintptr_t)&pidfd,
+        .parent_tid = (uintptr_t)&parent_tid,
+        .child_tid = (uintptr_t)&child_tid,
+        .exit_signal = SIGCHLD,
+    };
+    long child = make(&arguments);
+    if (child == 0) _exit(child_tid == getpid() ? 7 : 8);
+    siginfo_t info = {0};
+    printf("%d\n", parent_tid == child);
+    printf("%d\n", waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED));
+    printf("%d %d\n", info.si_status, fcntl(pidfd, F_GETFD));
+    return 0;
+}
+
+static void nothing(int number) {
+    (void)number;
+}
+
+static void raise_both(void) {
+    raise(SIGUSR2);
+    raise(SIGUSR1);
+    _exit(3);
+}
+
+// The child calls the function, on the stack that the arguments name.
+static long make_on_stack(struct clone_args* arguments, void (*run)(void)) {
+    fflush(stdout);
+    long result;
+    __asm__ volatile(
+        "syscall\n\t"
+        "test %%rax, %%rax\n\t"
+        "jnz 1f\n\t"
+        "xor %%ebp, %%ebp\n\t"
+        "call *%[run]\n"
+        "1:"
+        : "=a"(result)
+        : "a"(SYS_clone3), "D"(arguments), "S"(sizeof *arguments), [run] "r"(run)
+        : "rcx", "r11", "memory");
+    return result;
+}
+
+static int clone3_clears_handlers(void) {
+    signal(SIGUSR1, nothing);
+    signal(SIGUSR2, SIG_IGN);
+    struct clone_args arguments = {.flags = CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD};
+    long child = make(&arguments);
+    if (child == 0) raise_both();
+    printf("%d\n", status_of(child));
+    printf("%d\n", raise(SIGUSR1));
+    static char stack[65536] __attribute__((aligned(16)));
+    arguments.flags |= CLONE_VM | CLONE_VFORK;
+    arguments.stack = (uintptr_t)stack;
+    arguments.stack_size = sizeof stack;
+    printf("%d\n", status_of(make_on_stack(&arguments, raise_both)));
+    printf("%d\n", raise(SIGUSR1));
+    return 0;
+}
+
+static int clone3_errors(void) {
+    struct clone_args arguments = {.exit_signal = SIGCHLD};
+    struct larger {
+        struct clone_args known;
+        unsigned long unknown[4];
+    } larger = {.known = arguments, .unknown = {0, 0, 1}};
+    show_error(syscall(SYS_clone3, &arguments, 16), EINVAL);
+    show_error(syscall(SYS_clone3, &arguments, 8192), E2BIG);
+    show_error(syscall(SYS_clone3, &larger, sizeof larger), E2BIG);
+    show_error(syscall(SYS_clone3, (void*)1, sizeof arguments), EFAULT);
+    arguments.exit_signal = 65;
+    show_error(make(&arguments), EINVAL);
+    arguments.exit_signal = SIGCHLD;
+    arguments.flags = 1ULL << 60;
+    show_error(make(&arguments), EINVAL);
+    arguments.flags = CLONE_THREAD;
+    show_error(make(&arguments), EINVAL);
+    arguments.exit_signal = 0;
+    show_error(make(&arguments), EINVAL);
+    arguments.flags = CLONE_SIGHAND;
+    show_error(make(&arguments), EINVAL);
+    arguments.flags = CLONE_SIGHAND | CLONE_CLEAR_SIGHAND | CLONE_VM;
+    show_error(make(&arguments), EINVAL);
+    arguments.flags = 0;
+    arguments.stack_size = 4096;
+    show_error(make(&arguments), EINVAL);
+    larger.unknown[2] = 0;
+    fflush(stdout);
+    long child = syscall(SYS_clone3, &larger, sizeof larger);
+    if (child == 0) _exit(0);
+    printf("%d\n", status_of(child));
+    return 0;
+}
+
+static int clone_errors(void) {
+    show_error(syscall(SYS_clone, CLONE_THREAD, 0, 0, 0, 0), EINVAL);
+    show_error(syscall(SYS_clone, CLONE_SIGHAND, 0, 0, 0, 0), EINVAL);
+    return 0;
+}
+
+// --- Memory
+
+static int break_errors(void) {
+    char* before = sbrk(0);
+    printf("%d\n", syscall(SYS_brk, 0) == (long)before);
+    printf("%d\n", syscall(SYS_brk, 4096) == (long)before);
+    // Where something else is.
+    printf("%d\n", syscall(SYS_brk, 0x7ffffffff000) == (long)before);
+    return 0;
+}
+
+static int memory_errors(void) {
+    unsigned char* gap = map_memory(3 * PAGE, PROT_READ);
+    munmap(gap + PAGE, PAGE);
+    printf("%d\n", munmap(gap, 3 * PAGE));
+    show_error(munmap(gap + 1, PAGE), EINVAL);
+    show_error(munmap(gap, 0), EINVAL);
+    show_error(mprotect(gap, PAGE, PROT_READ), ENOMEM);
+    show_error(mprotect(gap + 1, PAGE, PROT_READ), EINVAL);
+    show_error(madvise(gap, PAGE, MADV_DONTNEED), ENOMEM);
+    show_error((long)mremap(gap, PAGE, 2 * PAGE, MREMAP_MAYMOVE), EFAULT);
+    return 0;
+}
+
+// What is locked must not make the driver's memory, most of which is unused, take room.
+static int locked(void) {
+    int result = mlockall(MCL_CURRENT | MCL_FUTURE);
+    unsigned char* memory = map_memory(PAGE, PROT_READ | PROT_WRITE);
+    memory[0] = 1;
+    printf("%d %d\n", result, munlockall());
+    return 0;
+}
+
+// --- Properties of the process
+
+static int names(void) {
+    char name[16] = "";
+    prctl(PR_SET_NAME, "something else");
+    prctl(PR_GET_NAME, name);
+    puts(name);
+    printf("%d\n", prctl(PR_SET_NAME, 1));
+    return 0;
+}
+
+static int properties(void) {
+    int signal_number = -1;
+    printf("%d\n", prctl(PR_GET_DUMPABLE));
+    prctl(PR_SET_DUMPABLE, 0);
+    printf("%d\n", prctl(PR_GET_DUMPABLE));
+    printf("%d\n", prctl(PR_GET_PDEATHSIG, &signal_number));
+    printf("%d\n", signal_number);
+    printf("%d\n", prctl(PR_SET_PDEATHSIG, SIGTERM));
+    printf("%d\n", prctl(PR_GET_PDEATHSIG, &signal_number));
+    printf("%d\n", signal_number);
+    show_error(prctl(PR_GET_PDEATHSIG, 1), EFAULT);
+    printf("%d\n", prctl(PR_GET_SECCOMP));
+    printf("%d\n", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+    show_error(prctl(12345), EINVAL);
+    return 0;
+}
+
+static void show_limit(int resource) {
+    struct rlimit limit = {0};
+    if (getrlimit(resource, &limit) == 0) printf("%lx %lx\n", limit.rlim_cur, limit.rlim_max);
+}
+
+// The driver's own memory does not count.
+static int limits(void) {
+    show_limit(RLIMIT_AS);
+    show_limit(RLIMIT_DATA);
+    struct rlimit small = {64 << 20, 128 << 20}, wrong = {2, 1}, old = {0};
+    printf("%d\n", setrlimit(RLIMIT_AS, &small));
+    printf("%d\n", prlimit(getpid(), RLIMIT_DATA, &small, &old));
+    show_limit(RLIMIT_AS);
+    show_limit(RLIMIT_DATA);
+    show_error(setrlimit(RLIMIT_AS, &wrong), EINVAL);
+    show_error(syscall(SYS_setrlimit, RLIMIT_AS, 1), EFAULT);
+    show_error(syscall(SYS_getrlimit, RLIMIT_AS, NULL), EFAULT);
+    unsigned char* memory = map_memory(1 << 20, PROT_READ | PROT_WRITE);
+    memset(memory, 1, 1 << 20);
+    char* heap = malloc(1 << 16);
+    fflush(stdout);
+    long child = fork();
+    if (child == 0) _exit(heap == NULL);
+    printf("%d\n", status_of(child));
+    return 0;
+}
+
+static int persona(void) {
+    printf("%x\n", personality(0xffffffff));
+    printf("%x\n", personality(ADDR_NO_RANDOMIZE | UNAME26));
+    printf("%x\n", personality(0xffffffff));
+    printf("%x\n", personality(0));
+    printf("%x\n", personality(0xffffffff));
+    return 0;
+}
+
+static int readable_is_executable(void) {
+    personality(READ_IMPLIES_EXEC);
+    unsigned char* code = map_memory(PAGE, PROT_READ | PROT_WRITE);
+    write_return(code, 12);
+    printf("%d\n", call(code));
+    unsigned char* later = map_memory(PAGE, PROT_NONE);
+    mprotect(later, PAGE, PROT_READ | PROT_WRITE);
+    write_return(later, 34);
+    printf("%d\n", call(later));
+    return 0;
+}
+
+// --- Old ways into the kernel
+
+static int has_vsyscall(void) {
+    char text[512];
+    FILE* file = fopen("/proc/self/maps", "r");
+    int found = 0;
+    while (fgets(text, sizeof text, file) != NULL) found |= strstr(text, "[vsyscall]") != NULL;
+    fclose(file);
+    return found;
+}
+
+static int vsyscall(void) {
+    if (!has_vsyscall()) return 0;
+    int (*get_time)(struct timeval*, void*);
+    time_t (*time_of)(time_t*);
+    int (*get_cpu)(unsigned*, unsigned*, void*);
+    uintptr_t page = 0xffffffffff600000;
+    memcpy(&get_time, &page, sizeof page);
+    page += 1024;
+    memcpy(&time_of, &page, sizeof page);
+    page += 1024;
+    memcpy(&get_cpu, &page, sizeof page);
+    struct timeval now = {0};
+    time_t before = time(NULL), stored = 0;
+    printf("%d\n", get_time(&now, NULL));
+    printf("%d\n", now.tv_sec >= before && now.tv_sec <= time(NULL));
+    printf("%d\n", time_of(&stored) >= before);
+    printf("%d\n", stored >= before);
+    unsigned core = ~0U;
+    printf("%d\n", get_cpu(&core, NULL, NULL));
+    printf("%d\n", core < 4096);
+    return 0;
+}
+
+static int vsyscall_elsewhere(void) {
+    uintptr_t page = 0xffffffffff600008;
+    function wrong;
+    memcpy(&wrong, &page, sizeof page);
+    return wrong();
+}
+
+// --- Filters of system calls
+
+static int filter_call(unsigned number, unsigned action) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, action),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
+static int filtered(void) {
+    struct utsname name;
+    printf("%d\n", filter_call(SYS_uname, SECCOMP_RET_ERRNO | EXDEV));
+    show_error(uname(&name), EXDEV);
+    printf("%d\n", prctl(PR_GET_SECCOMP));
+    fflush(stdout);
+    long child = fork();
+    if (child == 0) _exit(uname(&name) == 0);
+    printf("%d\n", status_of(child));
+    return 0;
+}
+
+static volatile int trapped, trapped_call;
+
+static void note_trap(int number, siginfo_t* info, void* context) {
+    ucontext_t* interrupted = context;
+    trapped = number;
+    trapped_call = info->si_syscall;
+    interrupted->uc_mcontext.gregs[REG_RAX] = 4711;
+}
+
+static int filter_traps(void) {
+    struct sigaction action = {.sa_sigaction = note_trap, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSYS, &action, NULL);
+    printf("%d\n", filter_call(SYS_getppid, SECCOMP_RET_TRAP));
+    printf("%ld\n", syscall(SYS_getppid));
+    printf("%d %d\n", trapped == SIGSYS, trapped_call == SYS_getppid);
+    return 0;
+}
+
+static int filter_kills(void) {
+    filter_call(SYS_getppid, SECCOMP_RET_KILL_PROCESS);
+    return (int)syscall(SYS_getppid);
+}
+
+// --- What test_kernel.py runs: it differs from what happens natively.
+
+// Addresses where the driver has its memory.
+static int in_the_way(void) {
+    unsigned char* place = (unsigned char*)0x7fd000000000;
+    size_t size = 64 * PAGE;
+    printf("%d\n", munmap(place, size));
+    show_error(mprotect(place, size, PROT_READ | PROT_WRITE), ENOMEM);
+    show_error(mprotect(place, size, PROT_READ | PROT_EXEC), ENOMEM);
+    show_error(madvise(place, size, MADV_DONTNEED), ENOMEM);
+    show_error(mlock(place, size), ENOMEM);
+    show_error((long)mremap(place, size, 2 * size, MREMAP_MAYMOVE), EFAULT);
+    void* wanted = mmap(place, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf("%d\n", wanted != MAP_FAILED && wanted != place);
+    wanted = mmap(place, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    show_error((long)wanted, EEXIST);
+    // All of it at once, with what lies above.
+    printf("%d\n", munmap((void*)0x7fc000000000, 0x3000000000));
+    return 0;
+}
+
+static int mapped_over_driver(void) {
+    mmap((void*)0x7fd000000000, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    return 0;
+}
+
+static int moved_over_driver(void) {
+    mremap(map_memory(PAGE, PROT_READ), PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+           (void*)0x7fd000000000);
+    return 0;
+}
+
+static int strict_filter(void) {
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+}
+
+static int strict_filter_by_seccomp(void) {
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, NULL);
+}
+
+static int traced(void) {
+    return (int)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+}
+
+static int tracer(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    show_error(ptrace(PTRACE_SEIZE, child, NULL, NULL), EPERM);
+    show_error(ptrace(PTRACE_ATTACH, child, NULL, NULL), EPERM);
+    show_error(ptrace(PTRACE_SEIZE, 999999999, NULL, NULL), ESRCH);
+    kill(child, SIGKILL);
+    return 0;
+}
+
+static int denied(void) {
+    show_error(prctl(PR_SET_MM, PR_SET_MM_BRK, sbrk(0), 0, 0), EPERM);
+    show_error(prctl(PR_SET_TSC, PR_TSC_SIGSEGV), EINVAL);
+    show_error(prctl(59, 1, 0, 0, 0), EINVAL);
+    show_error(prctl(65, 1, 0, 0, 0), EINVAL);
+    struct clone_args arguments = {.exit_signal = SIGCHLD, .set_tid_size = 1};
+    pid_t tid = 4000000;
+    arguments.set_tid = (uintptr_t)&tid;
+    show_error(make(&arguments), EPERM);
+    arguments = (struct clone_args){.exit_signal = SIGCHLD, .flags = CLONE_INTO_CGROUP};
+    show_error(make(&arguments), EINVAL);
+    return 0;
+}
+
+int main(int argc, char** argv) {
+    static const struct test_case cases[] = {
+        {"clone3_process", clone3_process},
+        {"clone3_clears_handlers", clone3_clears_handlers},
+        {"clone3_errors", clone3_errors},
+        {"clone_errors", clone_errors},
+        {"break_errors", break_errors},
+        {"memory_errors", memory_errors},
+        {"locked", locked},
+        {"names", names},
+        {"properties", properties},
+        {"limits", limits},
+        {"persona", persona},
+        {"readable_is_executable", readable_is_executable},
+        {"vsyscall", vsyscall},
+        {"vsyscall_elsewhere", vsyscall_elsewhere},
+        {"filtered", filtered},
+        {"filter_traps", filter_traps},
+        {"filter_kills", filter_kills},
+        {"in_the_way", in_the_way},
+        {"mapped_over_driver", mapped_over_driver},
+        {"moved_over_driver", moved_over_driver},
+        {"strict_filter", strict_filter},
+        {"strict_filter_by_seccomp", strict_filter_by_seccomp},
+        {"traced", traced},
+        {"tracer", tracer},
+        {"denied", denied},
+    };
+    return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
+}
