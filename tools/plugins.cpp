@@ -87,6 +87,7 @@ void print_captures(Profiler& profiler) {
         fmt::print("  data references{}\n", filter(spec.data));
     if (spec.captures & trace::kCaptureFetches)
         fmt::print("  instruction fetches{}\n", filter(spec.fetch));
+    if (spec.captures & trace::kCaptureCalls) fmt::print("  calls and returns\n");
     profiler.stop();
 }
 

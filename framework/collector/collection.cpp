@@ -22,11 +22,9 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       segment_(segment),
       lifeline_(lifeline),
       samples_(session.columns.size()),
+      context_counts_(session.columns.size()),
       reader_(segment_, [this](std::uint32_t thread, std::span<const trace_record_t> records) {
-          for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
-              trace_parser view = parser(thread, records);
-              profiler.process(view.pid, view, sink);
-          });
+          process(thread, records);
       }) {
     start_profilers();
 }
@@ -43,11 +41,24 @@ void Collection::start_profilers() {
                                            : file_of_image(value, image_);
         profiler.set_command(image_.command);
         profiler.set_options(given);
-        spec_ = combine(spec_, profiler.start());
+        const trace::Spec wanted = profiler.start();
+        captures_calls_.push_back(wanted.captures & trace::kCaptureCalls);
+        spec_ = combine(spec_, wanted);
     }
     spec_.cpu_level = session_.settings.cpu_level;
     spec_.regions = session_.settings.regions;
     spec_.stress = session_.settings.stress ? 1 : 0;
+}
+
+void Collection::process(std::uint32_t thread, std::span<const trace_record_t> records) {
+    trace_parser view = parser(thread, records);
+    if (spec_.captures & trace::kCaptureCalls) {
+        view.contexts = stacks_.follow(thread, records, reader_.code());
+        view.context_table = stacks_.contexts().table();
+    }
+    for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
+        profiler.process(view.pid, view, sink);
+    });
 }
 
 trace::DriverState Collection::state() const {
@@ -168,9 +179,14 @@ void Collection::find_outcome(const std::optional<Ending>& ending) {
 }
 
 void Collection::finish_profilers() {
+    if (stacks_.contexts().overflowed())
+        log::remark(fmt::format(
+            "the program has more than {} calling contexts: later ones count as their callers",
+            ContextTree::kMostContexts));
     if (spec_.captures & trace::kCaptureBlockCounts) counts_ = reader_.instruction_counts();
     for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
         trace_parser view = parser(0, {});
+        if (spec_.captures & trace::kCaptureCalls) view.context_table = stacks_.contexts().table();
         profiler.finish(view.pid, view, sink);
     });
 }
@@ -179,6 +195,8 @@ void Collection::write() {
     Profile profile{.header = {},
                     .columns = {},
                     .samples = &samples_,
+                    .context_counts = &context_counts_,
+                    .contexts = stacks_.contexts().table(),
                     .addresses = &reader_.addresses(),
                     .symbolizer = &session_.symbolizer,
                     .dump_instructions = session_.settings.dump_instructions};
@@ -246,7 +264,9 @@ trace_parser Collection::parser(std::uint32_t thread, std::span<const trace_reco
             .records = records,
             .code = reader_.code(),
             .counts = counts_,
-            .addresses = &reader_.addresses()};
+            .addresses = &reader_.addresses(),
+            .contexts = {},
+            .context_table = {}};
 }
 
 template <typename Call>
@@ -256,9 +276,13 @@ void Collection::for_each_profiler(const Call& call) {
         const std::size_t first = session_.columns.first(i);
         // Of the last sample: profilers emit those of one instruction one after the other.
         SampleDatabase::Key key{0, reader_.addresses().find(0)};
-        call(*session_.profilers[i], [&, first, key](const vsample_t& sample) mutable {
+        call(*session_.profilers[i], [&, i, first, key](const vsample_t& sample) mutable {
             if (sample.pc != key.pc) key = {sample.pc, reader_.addresses().find(sample.pc)};
             samples_.add(key, first + sample.event, sample.weight);
+            if (sample.context0 != 0 && captures_calls_[i] &&
+                sample.context0 < stacks_.contexts().table().size())
+                context_counts_.add(static_cast<std::uint32_t>(sample.context0),
+                                    first + sample.event, sample.weight);
         });
     }
 }

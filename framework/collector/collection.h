@@ -2,12 +2,14 @@
 #pragma once
 
 #include "framework/collector/child.h"
+#include "framework/collector/context_counts.h"
 #include "framework/collector/file_names.h"
 #include "framework/collector/lifeline.h"
 #include "framework/collector/parser.h"
 #include "framework/collector/sample_database.h"
 #include "framework/collector/segment.h"
 #include "framework/collector/session.h"
+#include "framework/collector/shadow_stack.h"
 #include "framework/collector/trace_reader.h"
 
 #include <chrono>
@@ -46,6 +48,7 @@ class Collection {
 
   private:
     void start_profilers();
+    void process(std::uint32_t thread, std::span<const trace_record_t> records);
     bool take_buffers();
     void prepare_mappings();
     void wait(std::uint32_t bell, std::chrono::milliseconds at_most);
@@ -74,6 +77,9 @@ class Collection {
     const Lifeline& lifeline_;
     trace::Spec spec_{};
     SampleDatabase samples_;
+    ContextCounts context_counts_;
+    std::vector<bool> captures_calls_;  // by profiler
+    ShadowStacks stacks_;
     TraceReader reader_;
     std::size_t prepared_ = 0;           // mappings
     std::vector<std::uint64_t> counts_;  // by instruction, at the end

@@ -1,5 +1,6 @@
 #include "framework/collector/profile.h"
 
+#include "framework/collector/profile_stacks.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
@@ -46,6 +47,8 @@ class ProfileBuilder {
 
     void write(const std::string& path) {
         collect();
+        StackLines stacks(profile_, [this](std::uint64_t pc) { return place_of(pc); });
+        stacks.resolve(header_.objects);
         find_source_positions();
         // Those of one line stay in the order of their addresses.
         std::stable_sort(parts_.begin(), parts_.end(),
@@ -58,6 +61,7 @@ class ProfileBuilder {
             write_line(writer, {begin, end});
             begin = end;
         }
+        stacks.write(writer);
         writer.finish();
     }
 
@@ -113,6 +117,11 @@ class ProfileBuilder {
             objects.push_back(
                 {path, anonymous ? std::string() : profile_.symbolizer->build_id(path)});
         return index;
+    }
+
+    ObjectPlace place_of(std::uint64_t pc) {
+        const std::uint32_t mapping = profile_.addresses->find(pc);
+        return {object_index(mapping), mapping == kNoMapping ? pc : pc + bias(mapping)};
     }
 
     void find_source_positions() {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "framework/collector/address_map.h"
+#include "framework/collector/context_counts.h"
 #include "framework/collector/sample_database.h"
 #include "framework/events/writer.h"
 #include "framework/symbols/symbolizer.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@ struct Profile {
     events::Header header;             // everything but the objects
     std::vector<std::size_t> columns;  // of the database, one per event of the header
     const SampleDatabase* samples;
+    const ContextCounts* context_counts;
+    std::span<const trace_context_t> contexts;  // which the counts are of
     const AddressMap* addresses;
     symbols::Symbolizer* symbolizer;
     bool dump_instructions;

@@ -23,9 +23,16 @@ uint32_t trace_parser_get_thread(const trace_parser_t* parser) {
     return parser->thread;
 }
 
-// Context values come with calls, which no driver captures yet.
-int trace_parser_has_context(const trace_parser_t*) {
-    return 0;
+int trace_parser_has_context(const trace_parser_t* parser) {
+    return !parser->context_table.empty();
+}
+
+const uint32_t* trace_parser_contexts(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->contexts, count);
+}
+
+const trace_context_t* trace_parser_context_table(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->context_table, count);
 }
 
 // No driver captures value lists yet, so that a buffer has no such record (trace_spec.cpp

@@ -148,9 +148,10 @@ void TraceReader::refresh_tables() {
     check_length("blocks", blocks, code_.blocks.size(), trace::kMaxBlocks);
     check_length("sites", sites, code_.sites.size(), trace::kMaxSites);
     check_length("instructions", instrs, code_.instrs.size(), trace::kMaxInstrs);
-    if (blocks == code_.blocks.size()) return;
+    if (blocks == code_.blocks.size() && sites == code_.sites.size()) return;
 
     for (std::size_t i = code_.blocks.size(); i < blocks; ++i) check_block(i, instrs);
+    if (blocks == 0) corrupt("sites without instructions");
     const trace_block_t& last = segment_.blocks()[blocks - 1];
     instrs = last.first_instr + last.instr_count;
     std::size_t site = code_.sites.size();

@@ -160,4 +160,8 @@ void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint
             filter_sets);
 }
 
+void trace_capture_calls(trace_vlist_table_t* spec) {
+    spec->spec.captures |= assay::trace::kCaptureCalls;
+}
+
 }  // extern "C"

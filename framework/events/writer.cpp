@@ -81,6 +81,11 @@ void append_counts(std::string& out, std::span<const std::uint64_t> counts) {
     out += '\n';
 }
 
+std::span<const std::uint64_t> without_last_zeros(std::span<const std::uint64_t> counts) {
+    while (!counts.empty() && counts.back() == 0) counts = counts.first(counts.size() - 1);
+    return counts;
+}
+
 void append(std::string& out, std::initializer_list<std::string_view> parts) {
     for (const std::string_view part : parts) out += part;
 }
@@ -138,6 +143,12 @@ struct Writer::Impl {
           object_count(header.objects.size()),
           totals(header.events.size()) {
         text = standard_header(header) + extended_header(header);
+    }
+
+    void check_object(std::uint32_t object) const {
+        if (object >= object_count)
+            throw Error("instruction of object " + std::to_string(object) + ", which the header " +
+                        "of the events file does not list; this is a defect of assay");
     }
 
     void flush_if_full() {
@@ -204,9 +215,7 @@ void Writer::line(std::uint32_t line, std::span<const std::uint64_t> counts) {
 
 void Writer::instruction(std::uint32_t object, std::uint64_t address,
                          std::span<const std::uint64_t> counts) {
-    if (object >= impl_->object_count)
-        throw Error("instruction of object " + std::to_string(object) + ", which the header of " +
-                    "the events file does not list; this is a defect of assay");
+    impl_->check_object(object);
     std::string& out = impl_->instructions;
     out += "fl=#! at ";
     append_number(out, object);
@@ -214,8 +223,19 @@ void Writer::instruction(std::uint32_t object, std::uint64_t address,
     append_number(out, address, 16);
     out += ' ';
     append_number(out, impl_->last_line);
-    while (!counts.empty() && counts.back() == 0) counts = counts.first(counts.size() - 1);
-    append_counts(out, counts);
+    append_counts(out, without_last_zeros(counts));
+}
+
+void Writer::stack(const Stack& stack, std::span<const std::uint64_t> counts) {
+    impl_->check_object(stack.object);
+    impl_->end_location();
+    std::string& out = impl_->text;
+    append(out, {"fl=#! stack ", std::to_string(stack.number), " in=", std::to_string(stack.parent),
+                 stack.handler ? " interrupted=" : " call=", std::to_string(stack.object), ":0x"});
+    append_number(out, stack.address, 16);
+    append(out, {" ", word(free_text(stack.function))});
+    append_counts(out, without_last_zeros(counts));
+    impl_->flush_if_full();
 }
 
 void Writer::finish() {

@@ -28,6 +28,7 @@ enum Capture : std::uint32_t {
     kCaptureReferences = 2,
     kCaptureFetches = 4,
     kCaptureValues = 8,  // value lists; no driver implements them yet
+    kCaptureCalls = 16,
 };
 
 // See trace_capture_references. `sets` of 0: no filter.

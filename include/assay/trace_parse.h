@@ -23,11 +23,20 @@ uint32_t trace_parser_get_pid(const trace_parser_t* parser);
  * the other. A program that damages its trace can make it any number: do not use it as the index
  * of an array unchecked. In vp_finish: 0. */
 uint32_t trace_parser_get_thread(const trace_parser_t* parser);
-/* Non-zero if entries carry context values. */
+/* Non-zero if calls are captured, so that records and entries have a context. */
 int trace_parser_has_context(const trace_parser_t* parser);
 
+/* The contexts of the buffer's records, one number for each of trace_parser_records: that of the
+ * instruction of a reference, and where control goes on behind a record of another kind. `*count`
+ * is 0 without context and in vp_finish. */
+const uint32_t* trace_parser_contexts(const trace_parser_t* parser, size_t* count);
+/* The contexts that have been entered so far, by number. As the tables below, it only grows, and
+ * its address can change. Empty without context. */
+const trace_context_t* trace_parser_context_table(const trace_parser_t* parser, size_t* count);
+
 /* The next instruction execution that was selected with a value list. Stores its index in the
- * instruction table, its pc, two context values (0 without context) and at most `max` values.
+ * instruction table, its pc, two context values (the context's number and 0; both 0 without
+ * context) and at most `max` values.
  * Any of the pointers but `values` may be NULL. Returns the number of values stored, or -1 at
  * the end of the buffer. Records of other captures are skipped. */
 int trace_parser_next(trace_parser_t* parser, uint32_t* instr, uint64_t* pc, uint64_t* context0,

@@ -59,7 +59,7 @@ typedef struct trace_block {
 } trace_block_t;
 
 /* A site is a place in the code that makes one kind of memory reference: a data operand of an
- * instruction, or an instruction fetch. 8 bytes. */
+ * instruction, or an instruction fetch; or that makes one kind of another event. 8 bytes. */
 typedef struct trace_site {
     uint32_t instr;  /* index in the instruction table */
     uint16_t bytes;  /* size of one reference, in bytes */
@@ -77,6 +77,21 @@ enum {
                               execution; sent after its references. For a repeated string
                               instruction that is its number of iterations, and both operands
                               of a two-operand one were referenced so often. */
+
+    /* With trace_capture_calls; no references, `bytes` is 0. They follow the data references of
+     * their instruction. */
+    TRACE_SITE_CALL = 5,   /* `value` is the stack pointer before the call: what DWARF calls the
+                              canonical frame address of the function that is called */
+    TRACE_SITE_TARGET = 6, /* right behind the record of an indirect call: `value` is where it
+                              goes. Where a direct call goes is in the instruction's bytes */
+    TRACE_SITE_RETURN = 7, /* `value` is the stack pointer behind the return */
+    TRACE_SITE_STACK = 8,  /* the stack pointer has become `value`, which may lie on another
+                              stack: a switch of coroutines, longjmp, the end of a C++ throw, the
+                              return from a signal handler */
+    TRACE_SITE_SIGNAL = 9, /* a signal handler begins, with this instruction: `value` is the
+                              handler's canonical frame address, `aux` the signal's number */
+    TRACE_SITE_INTERRUPTED = 10, /* right behind: `value` is the pc of the instruction before which
+                                    the handler runs */
 };
 
 /* One captured event. A trace buffer is an array of them, in the order in which one thread
@@ -87,6 +102,24 @@ typedef struct trace_record {
     uint32_t aux;   /* 0 in a reference; in a count of a repeated comparison 1 if its result
                        ended it, 0 if rcx did */
 } trace_record_t;
+
+/* A calling context: the calls that led to where a thread is, with trace_capture_calls. The index
+ * in the context table is its number. Context 0 is outside of all calls; the others are entered
+ * from their parent, whose number is lower. A function that is called again before it has returned
+ * is in the context of its first entry on that path, but for one that a signal handler calls and
+ * the handler interrupted. 24 bytes. */
+typedef struct trace_context {
+    uint64_t call;     /* pc of the call; for a signal handler, of the instruction before which it
+                          runs */
+    uint64_t function; /* where the call goes: the first pc of the function, or of the stub that
+                          leads there */
+    uint32_t parent;
+    uint32_t flags; /* TRACE_CONTEXT_* */
+} trace_context_t;
+
+enum {
+    TRACE_CONTEXT_SIGNAL = 1, /* a signal handler, entered at no call */
+};
 
 /* An ELF file mapped for execution. */
 typedef struct trace_object {

@@ -102,6 +102,10 @@ void trace_capture_references(trace_vlist_table_t* spec, uint32_t filter_line,
  * not be 0. */
 void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint32_t filter_sets);
 
+/* Calls and returns, as records of the sites of kind TRACE_SITE_CALL and those behind it, in order
+ * with all others; and the context of every record, with trace_parser_contexts. */
+void trace_capture_calls(trace_vlist_table_t* spec);
+
 #ifdef __cplusplus
 }
 #endif

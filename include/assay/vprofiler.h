@@ -54,8 +54,9 @@ extern "C" {
  * added to that event's count of the instruction; `value` is ignored. 48 bytes. */
 typedef struct vsample {
     uint64_t pc;
-    uint64_t context0;
-    uint64_t context1;
+    uint64_t
+        context0; /* the context that the count is of, or 0; from profilers that capture calls */
+    uint64_t context1; /* 0 */
     uint64_t value;
     uint32_t event;
     uint32_t reserved; /* 0 */

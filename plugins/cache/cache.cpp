@@ -204,6 +204,9 @@ void finish_site(trace_parser_t* parser, const trace_site_t* sites, std::size_t 
         add(instr.pc, kILmr, counts.ll_misses);
         return;
     }
+    const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
+                      site.kind == TRACE_SITE_MODIFY;
+    if (!data) return;  // what another profiler of the run captures
     uint64_t references = instr.flags & TRACE_INSTR_VARIABLE
                               ? counted_references(sites, count, at)
                               : trace_parser_count(parser, site.instr);

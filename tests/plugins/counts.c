@@ -105,7 +105,7 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) 
     (void)pid;
     for (size_t i = 0; i < count; ++i) {
         const trace_site_t* site = &sites[records[i].site];
-        if (site->kind == TRACE_SITE_COUNT) continue;
+        if (site->kind > TRACE_SITE_MODIFY) continue; /* no reference */
         fetches += site->kind == TRACE_SITE_FETCH;
         samples[n++] = (vsample_t){
             .pc = instrs[site->instr].pc,

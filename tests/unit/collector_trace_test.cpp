@@ -64,6 +64,9 @@ TEST_CASE("captures of several profilers are put together") {
     CHECK(all.data.sets == 32);  // who does not capture references has no say in their filter
     CHECK(all.fetch.line_bytes == 32);
     CHECK_NOTHROW(check(all));
+    const assay::trace::Spec calls{assay::trace::kCaptureCalls, {}, {}};
+    CHECK_NOTHROW(check(combine(all, calls)));
+    CHECK(combine(all, calls).captures == (all.captures | assay::trace::kCaptureCalls));
 
     const assay::trace::Spec fewer{assay::trace::kCaptureReferences, {64, 8}, {}};
     const assay::trace::Spec shorter{assay::trace::kCaptureReferences, {16, 64}, {}};

@@ -688,6 +688,41 @@ TEST_CASE("what is added to the stack pointer") {
     }
 }
 
+TEST_CASE("what may leave the stack") {
+    struct Row {
+        const char* text;
+        Bytes bytes;
+        bool sets;
+    };
+    const std::vector<Row> rows = {
+        {"mov rsp, rdi", {0x48, 0x89, 0xfc}, true},
+        {"mov rsp, rdi (load form)", {0x48, 0x8b, 0xe7}, true},
+        {"mov rsp, [rdi + 0xa0]", {0x48, 0x8b, 0xa7, 0xa0, 0, 0, 0}, true},
+        {"mov rsp, [rbp - 8]", {0x48, 0x8b, 0x65, 0xf8}, true},
+        {"lea rsp, [r10 - 8]", {0x49, 0x8d, 0x62, 0xf8}, true},
+        {"xchg rsp, rax", {0x48, 0x94}, true},
+        {"xchg rsp, [rdi]", {0x48, 0x87, 0x27}, true},
+        {"pop rsp", {0x5c}, true},
+        {"pop r12", {0x41, 0x5c}, false},
+        {"xchg r12, rax", {0x49, 0x94}, false},
+        {"mov rsp, rbp", {0x48, 0x89, 0xec}, false},
+        {"mov [rdi], rsp", {0x48, 0x89, 0x27}, false},
+        {"mov rax, rsp", {0x48, 0x89, 0xe0}, false},
+        {"lea rsp, [rbp - 0x28]", {0x48, 0x8d, 0x65, 0xd8}, false},
+        {"lea rsp, [rsp + 8]", {0x48, 0x8d, 0x64, 0x24, 0x08}, false},
+        {"add rsp, 8", {0x48, 0x83, 0xc4, 0x08}, false},
+        {"and rsp, -16", {0x48, 0x83, 0xe4, 0xf0}, false},
+        {"push rax", {0x50}, false},
+        {"leave", {0xc9}, false},
+        {"setz spl", {0x40, 0x0f, 0x94, 0xc4}, false},
+        {"ret", {0xc3}, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(std::string(row.text));
+        CHECK(decode(row.bytes).sets_stack() == row.sets);
+    }
+}
+
 // --- Bytes that are no instruction.
 
 TEST_CASE("invalid and cut instructions") {

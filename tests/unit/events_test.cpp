@@ -163,6 +163,30 @@ TEST_CASE("events: a file of version 1 stays readable, however it is cut into bl
     CHECK(first.find("prog.h prog.h:helper\nline 20: 3 0 0\n") != std::string::npos);
 }
 
+TEST_CASE("events: contexts stand behind all counts, and readers pass over them") {
+    const TemporaryFolder folder;
+    {
+        Writer writer(folder.file("events"), example_header());
+        const std::uint64_t five_one[] = {5, 1}, zero[] = {0, 0}, five_zero[] = {5, 0};
+        writer.location("a.c", "main");
+        writer.line(3, five_one);
+        writer.instruction(0, 0x1136, five_one);
+        writer.stack({1, 0, 0, 0x1100, false, "main"}, zero);
+        writer.stack({2, 1, 1, 0x40, false, "f(int, char)"}, five_one);
+        writer.stack({3, 1, 0, 0x1136, true, "handler"}, five_zero);
+        CHECK_THROWS(writer.stack({4, 1, 2, 0x40, false, "of no object"}, zero));
+        writer.finish();
+    }
+    CHECK(
+        folder.read("events").ends_with("fl=#! at 0:0x1136 3 5 1\n"
+                                        "fl=#! stack 1 in=0 call=0:0x1100 main\n"
+                                        "fl=#! stack 2 in=1 call=1:0x40 \"f(int, char)\" 5 1\n"
+                                        "fl=#! stack 3 in=1 interrupted=0:0x1136 handler 5\n"
+                                        "summary: 5 1\n"));
+    Recorder recorder;
+    CHECK(read_events(folder.file("events"), recorder).totals == std::vector<std::uint64_t>{5, 1});
+}
+
 TEST_CASE("events: a file of Cachegrind's is read") {
     Recorder recorder;
     const Profile profile = parse(text_of_data("cachegrind.out"), recorder);

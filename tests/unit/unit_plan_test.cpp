@@ -310,6 +310,47 @@ TEST_CASE("nothing is planned for a run that captures nothing") {
               .items.empty());
 }
 
+// --- Calls.
+
+TEST_CASE("a call is recorded behind its references, before it is executed") {
+    DriverParts parts({trace::kCaptureCalls | trace::kCaptureReferences, {64, 64}, {}});
+    const UnitPlan unit =
+        plan(parts, {{"mov rax, rcx", {0x48, 0x89, 0xc8}}, {"call [rdi]", {0xff, 0x17}}});
+    REQUIRE(!unit.items.empty());
+    CHECK(unit.items.back().kind == ItemKind::kCall);
+    CHECK(unit.items.back().position == 1);
+    CHECK(items(unit, ItemKind::kData).size() == 2);
+}
+
+TEST_CASE("what sets the stack pointer is recorded, unless it allocates memory on the stack") {
+    DriverParts parts({trace::kCaptureCalls, {}, {}});
+    const UnitPlan jump = plan(parts, {{"mov rdx, [rdi]", {0x48, 0x8b, 0x17}},
+                                       {"mov rsp, rdx", {0x48, 0x89, 0xd4}},
+                                       {"jmp rax", {0xff, 0xe0}}});
+    CHECK(jump.sets_stack == std::vector<bool>{false, true, false});
+    const UnitPlan allocation = plan(parts, {{"mov rax, rsp", {0x48, 0x89, 0xe0}},
+                                             {"sub rax, rcx", {0x48, 0x29, 0xc8}},
+                                             {"mov rsp, rax", {0x48, 0x89, 0xc4}},
+                                             {"jmp rdx", {0xff, 0xe2}}});
+    CHECK(allocation.sets_stack == std::vector<bool>(4, false));
+    const UnitPlan end = plan(parts, {{"lea rax, [rsp + 8]", {0x48, 0x8d, 0x44, 0x24, 0x08}},
+                                      {"mov rax, rbx", {0x48, 0x89, 0xd8}},
+                                      {"mov rsp, rax", {0x48, 0x89, 0xc4}},
+                                      {"ret", {0xc3}}});
+    CHECK(end.sets_stack == std::vector<bool>{false, false, true, false});
+}
+
+TEST_CASE("references behind a change of the stack pointer are not recorded before it") {
+    DriverParts parts({trace::kCaptureCalls | trace::kCaptureReferences, {64, 64}, {}});
+    const UnitPlan unit = plan(parts, {{"mov rsp, rdi", {0x48, 0x89, 0xfc}},
+                                       {"add rax, rcx", {0x48, 0x01, 0xc8}},
+                                       {"mov rdx, [rsi]", {0x48, 0x8b, 0x16}},
+                                       {"jz to the mov", {0x74, 0xfb}}});
+    const std::vector<Item> data = items(unit, ItemKind::kData);
+    REQUIRE(data.size() == 1);
+    CHECK(data[0].position >= 1);
+}
+
 // --- Fetches.
 
 TEST_CASE("an instruction fetches a line that the one before has not") {

@@ -187,6 +187,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
 struct SharingChild {
     Thread& thread;
     const CloneArguments& arguments;
+    std::uint32_t stack_site;
 };
 
 int run_sharing_child(void* argument) {
@@ -194,6 +195,7 @@ int run_sharing_child(void* argument) {
     Thread& thread = child.thread;
     set_child_registers(*thread.context, child.arguments);
     thread.shares_trace = true;
+    thread.record_stack(child.stack_site);
     thread.signals.restore(thread.signals.state());
     if (child.arguments.flags & CLONE_CLEAR_SIGHAND) thread.process.actions.clear_handlers();
     thread.run();
@@ -210,7 +212,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     const Registers registers = registers_of(*thread.context);
     const Signals::State signals = thread.signals.state();
     const SignalActions actions = process.actions;
-    SharingChild child{thread, arguments};
+    SharingChild child{thread, arguments, thread.stack_site()};
     const KernelArguments kernel = kernel_arguments(arguments, CLONE_SETTLS);
     process.lock.unlock();
     const int pid = clone(&run_sharing_child, static_cast<char*>(stack) + kStackBytes,
@@ -222,6 +224,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     thread.shares_trace = false;
     process.actions = actions;
     set_registers(*thread.context, registers);
+    thread.record_stack(child.stack_site);
     thread.signals.restore(signals);
     if (pid < 0) return -error;
     write_parent_tid(arguments, pid);

@@ -684,4 +684,23 @@ std::optional<std::int64_t> Instruction::stack_change() const {
     return std::nullopt;
 }
 
+bool Instruction::sets_stack() const {
+    if (!(form->writes & bit(RSP)) || form->flow != Flow::kNone) return false;
+    switch (form->opcode) {
+        case 0x8b:  // mov rsp, memory
+            if (form->reference_count != 0) return true;
+            [[fallthrough]];
+        case 0x89:
+        case 0x8d:  // lea
+            return !(form->reads & (bit(RSP) | bit(RBP)));
+        case 0x5c:  // pop rsp, but for pop r12
+            return (form->kills & ~bit(RSP)) == 0;
+        case 0x87:
+        case 0x94:  // xchg
+            return true;
+        default:
+            return false;
+    }
+}
+
 }  // namespace assay::native

@@ -101,6 +101,7 @@ void Emitter::emit_block(unsigned index) {
         if (i == last && flow) scratch_.give_back_all();
         if (flow && instruction.form->flow != Flow::kTrap) break;
         emit_instruction(instruction, i);
+        if (plan_.sets_stack[i]) emit_stack_pointer(i, TRACE_SITE_STACK);
     }
     scratch_.give_back_all();
     emit_flow(planned, plan_.instructions[last]);
@@ -176,6 +177,9 @@ void Emitter::emit_items(const PlannedBlock& block, unsigned position) {
                 break;
             case ItemKind::kSpecial:
                 emit_special(item);
+                break;
+            case ItemKind::kCall:
+                emit_stack_pointer(item.instr, TRACE_SITE_CALL);
                 break;
         }
     }
@@ -416,10 +420,12 @@ void Emitter::emit_indirect(const Instruction& last, unsigned position) {
     hot_.store_context(offsetof(Context, indirect_rax), RAX);
     hot_.store_context(offsetof(Context, indirect_rcx), RCX);
     emit_branch_target(last);
-    if (last.form->flow == Flow::kCallIndirect)
+    if (last.form->flow == Flow::kCallIndirect) {
         emit_push_return(last.next_pc());
-    else
+        emit_flow_record(position, TRACE_SITE_TARGET, RCX);
+    } else {
         emit_left_check(position);
+    }
     hot_.u8(0x0f);  // movzx eax, cx
     hot_.u8(0xb7);
     hot_.u8(0xc1);
@@ -432,6 +438,7 @@ void Emitter::emit_return(const Instruction& last, unsigned position) {
     hot_.with_memory(0x8b, RCX, Address{RSP, kNoGpr, 1, 0});
     const auto popped = static_cast<std::uint16_t>(last.immediate());
     hot_.lea(RSP, Address{RSP, kNoGpr, 1, 8 + popped});
+    emit_flow_record(position, TRACE_SITE_RETURN, RSP);
     emit_left_check(position);
     hot_.u8(0x0f);
     hot_.u8(0xb7);

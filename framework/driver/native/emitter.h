@@ -80,6 +80,8 @@ class Emitter {
     void emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_special(const Item& item);
+    void emit_stack_pointer(unsigned position, unsigned kind);
+    void emit_flow_record(unsigned position, unsigned kind, unsigned value);
     void emit_driver_part(const Instruction& instruction, std::uint32_t first_site);
     void emit_state_copy(const Instruction& instruction, unsigned position);
     void emit_data(const Item& item);

@@ -151,6 +151,9 @@ struct Instruction {
     // What the instruction adds to rsp; nothing if that is not a constant. Branches, which end a
     // block, are not looked at.
     std::optional<std::int64_t> stack_change() const;
+    // True if rsp gets a value from elsewhere, which may point into another stack. Not from rbp:
+    // that is how functions end.
+    bool sets_stack() const;
 };
 
 }  // namespace assay::native

@@ -391,7 +391,7 @@ void Signals::restore(const State& state) {
     apply_mask();
 }
 
-void Signals::deliver() {
+int Signals::deliver() {
     // What is sent meanwhile must not overwrite the note.
     block_all();
     SignalActions& actions = thread_.process.actions;
@@ -402,12 +402,16 @@ void Signals::deliver() {
     // A fault while its signal is blocked or ignored ends the process: force_sig_fault().
     const bool forced = signal_.fault && (mask_ & mask_of(number) || ignored);
     if (action.handler == 0 || forced) die_of(number);
-    if (ignored) return apply_mask();
+    if (ignored) {
+        apply_mask();
+        return 0;
+    }
     if (action.flags & SA_RESETHAND) actions.forget(number);
     if (!push_signal_frame(*thread_.context, action, signal_, mask_, stack_)) die_of(SIGSEGV);
     mask_ |= action.mask;
     if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
     apply_mask();
+    return number;
 }
 
 void Signals::return_from_handler() {

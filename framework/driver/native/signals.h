@@ -35,8 +35,9 @@ class Signals {
     bool asked_to_leave() const { return asked_; }
     void has_left() { asked_ = false; }
     const volatile int* pending_flag() const { return &pending_; }
-    // Delivers the pending signal: sets up its handler's frame, or ends the process.
-    void deliver();
+    // Delivers the pending signal: sets up its handler's frame, or ends the process. Returns the
+    // signal's number if there is a handler, else 0.
+    int deliver();
     // A fault that translation itself found, e.g. a jump to memory that is not executable.
     void raise_fault(int number, int code, std::uint64_t address);
 

@@ -236,7 +236,9 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
                      static_cast<long>(context.gpr[R8]), static_cast<long>(context.gpr[R9])}};
     context.pc = syscall_pc + kSyscallBytes;
     if (call.number == SYS_rt_sigreturn) {
+        const std::uint32_t site = thread.stack_site();
         thread.signals.return_from_handler();
+        thread.record_stack(site);
         return thread.process.regions.leave_functions(context);
     }
     context.gpr[RCX] = context.pc;

@@ -117,10 +117,7 @@ void Thread::run() {
     process.lock.lock();
     while (!ended_) {
         signals.has_left();
-        if (signals.pending()) {
-            signals.deliver();
-            next_ = nullptr;
-        }
+        if (signals.pending()) deliver_signal();
         if (process.stress.disturb(process.cache)) flush();
         if (process.stress.enabled()) next_ = nullptr;
         const Block* block = next_ ? next_ : block_for(context->pc);
@@ -131,6 +128,38 @@ void Thread::run() {
         handle_exit();
     }
     process.lock.unlock();
+}
+
+bool Thread::captures_calls() const {
+    return version() == kCollecting && process.trace.captures(trace::kCaptureCalls);
+}
+
+void Thread::deliver_signal() {
+    const std::uint64_t interrupted = context->pc;
+    const int handled = signals.deliver();
+    next_ = nullptr;
+    if (handled != 0 && captures_calls()) record_handler(handled, interrupted);
+}
+
+// The handler's frame begins with the address to return to, as a function's does. What was
+// interrupted may be no instruction at all.
+void Thread::record_handler(int signal, std::uint64_t interrupted) {
+    const Block* handler = block_for(context->pc);
+    if (handler == nullptr) return;
+    const std::uint32_t instr = handler->first_instr;
+    trace.append(context->gpr[RSP] + 8, process.trace.driver_site(instr, TRACE_SITE_SIGNAL),
+                 static_cast<std::uint32_t>(signal));
+    trace.append(interrupted, process.trace.driver_site(instr, TRACE_SITE_INTERRUPTED));
+}
+
+std::uint32_t Thread::stack_site() {
+    if (!captures_calls()) return 0;
+    const Block& block = process.cache.block_of(static_cast<std::uint32_t>(context->exit_id));
+    return process.trace.driver_site(block.first_instr + block.instr_count - 1U, TRACE_SITE_STACK);
+}
+
+void Thread::record_stack(std::uint32_t site) {
+    if (captures_calls()) trace.append(context->gpr[RSP], site);
 }
 
 // Runs translated code from context->entry until it needs more than a look by the driver.

@@ -40,6 +40,11 @@ class Thread {
     // Makes run() return, once the system call that is being executed has been.
     void end() { ended_ = true; }
 
+    // Where the driver itself, in the system call that is being executed, gives the stack pointer
+    // another value: the site for that, and the record.
+    std::uint32_t stack_site();
+    void record_stack(std::uint32_t site);
+
     std::uint32_t slot() const { return slot_; }
     pid_t tid() const { return tid_; }
     // A stack for driver code other than the thread's own.
@@ -61,6 +66,9 @@ class Thread {
     void forget_references();
     void enter();
     bool handle_inside();
+    bool captures_calls() const;
+    void deliver_signal();
+    void record_handler(int signal, std::uint64_t interrupted);
     void record_at(const Exit& exit, std::uint32_t id);
     bool is_unchanged(const Block& block) const;
     void handle_exit();

@@ -101,6 +101,16 @@ void TraceTables::add_site(std::uint32_t instr, unsigned bytes, unsigned kind, u
                      static_cast<std::uint8_t>(operand)};
 }
 
+std::uint32_t TraceTables::driver_site(std::uint32_t instr, unsigned kind) {
+    const std::uint64_t key = std::uint64_t{instr} << 8 | kind;
+    if (const std::uint32_t* known = driver_sites_.find(key)) return *known;
+    const std::uint32_t site = next_site();
+    add_site(instr, 0, kind, 0);
+    driver_sites_.set(key, site);
+    publish();
+    return site;
+}
+
 void TraceTables::add_block(std::uint64_t pc) {
     blocks_[blocks_used_++] = trace_block_t{pc, block_begin_, instrs_used_ - block_begin_};
     block_begin_ = instrs_used_;

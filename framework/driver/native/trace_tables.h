@@ -5,6 +5,7 @@
 
 #include "framework/driver/native/instruction.h"
 #include "framework/driver/native/new_image.h"
+#include "framework/driver/native/pc_map.h"
 #include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
 
@@ -46,6 +47,9 @@ class TraceTables {
     std::uint32_t next_site() const { return sites_used_; }
     void add_instr(const Instruction& instruction);
     void add_site(std::uint32_t instr, unsigned bytes, unsigned kind, unsigned operand);
+    // A site that is published at once, one for each instruction and kind: of events that no
+    // translation notes.
+    std::uint32_t driver_site(std::uint32_t instr, unsigned kind);
     // The block consists of the instructions added since the last block.
     void add_block(std::uint64_t pc);
     void publish();
@@ -54,6 +58,10 @@ class TraceTables {
     const trace_instr_t& instr(std::uint32_t index) const { return instrs_[index]; }
     std::uint32_t block_of(std::uint32_t site) const { return instrs_[sites_[site].instr].block; }
     bool is_fetch(std::uint32_t site) const { return sites_[site].kind == TRACE_SITE_FETCH; }
+    bool is_data(std::uint32_t site) const {
+        const unsigned kind = sites_[site].kind;
+        return kind == TRACE_SITE_READ || kind == TRACE_SITE_WRITE || kind == TRACE_SITE_MODIFY;
+    }
     // How often the site's block was executed, by all threads, if block counts are captured.
     std::uint64_t executions(std::uint32_t site) const;
 
@@ -92,6 +100,7 @@ class TraceTables {
     trace_instr_t* instrs_ = nullptr;
     trace_site_t* sites_ = nullptr;
     std::vector<trace::ThreadSlot*> slots_;
+    PcMap<std::uint32_t> driver_sites_;  // by instruction and kind
     std::uint64_t log_used_ = 0;
     std::uint32_t blocks_used_ = 0, instrs_used_ = 0, sites_used_ = 0;
     std::uint32_t block_begin_ = 0;  // first instruction of the next block

@@ -98,7 +98,7 @@ void Translator::adapt(std::span<const trace_record_t> buffer) {
     const std::uint32_t first_block = cache_.blocks().front().id;
     for (const std::uint32_t site : misses_.sample(buffer)) {
         const std::uint32_t number = trace_.block_of(site);
-        if (number < first_block || trace_.is_fetch(site)) continue;
+        if (number < first_block || !trace_.is_data(site)) continue;
         const Block& block = cache_.blocks()[number - first_block];
         if (cache_.find(block.pc, block.version) != &block) continue;  // invalidated
         const std::uint32_t unit = block.unit;
@@ -118,7 +118,7 @@ void Translator::translate_again(std::uint32_t unit_index) {
                                    static_cast<std::uint32_t>(cache_.specials().size())};
     unit.first_missed = static_cast<std::uint32_t>(cache_.often_missed().size());
     for (std::uint32_t site = first.first_site; site < unit.end_site; ++site)
-        if (!trace_.is_fetch(site) && misses_.misses_often(site))
+        if (trace_.is_data(site) && misses_.misses_often(site))
             cache_.often_missed().push_back(site);
     unit.missed_count =
         static_cast<std::uint32_t>(cache_.often_missed().size()) - unit.first_missed;

@@ -31,6 +31,22 @@ bool writes_memory(const Form& form) {
                [](const MemoryReference& reference) { return reference.kind != TRACE_SITE_READ; });
 }
 
+// True if the instruction gives rsp a value that was not computed from rsp before in the block, as
+// compilers do to allocate memory of variable size.
+bool leaves_stack(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) {
+    const Instruction& setting = plan.instructions[instr];
+    if (!setting.sets_stack()) return false;
+    const auto source = static_cast<GprMask>(setting.form->reads & ~bit(RSP));
+    if (setting.form->reference_count != 0 || source == 0) return true;
+    for (unsigned i = instr; i-- > block.first;) {
+        const Form& form = *plan.instructions[i].form;
+        if (!(form.writes & source)) continue;
+        if (form.reads & bit(RSP)) return false;
+        if (form.kills & ~form.reads & source) return true;
+    }
+    return true;
+}
+
 // Where control can go on in the same unit: the not-taken side of a conditional branch, the
 // target of a jump or call. A branch over code that rarely runs costs nothing that way.
 bool has_continuation(Flow flow) {
@@ -56,6 +72,7 @@ void UnitPlan::clear() {
     references.clear();
     flags_live.clear();
     gprs_live.clear();
+    sets_stack.clear();
 }
 
 bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
@@ -279,6 +296,7 @@ Live Planner::live_at(std::uint64_t pc, unsigned branches) {
 void Planner::analyse(UnitPlan& plan) {
     plan.flags_live.assign(plan.instructions.size(), kArithmeticFlags);
     plan.gprs_live.assign(plan.instructions.size(), kAllGprs);
+    plan.sets_stack.assign(plan.instructions.size(), false);
     const bool captures = plan.collects() && trace_.spec().captures != 0;
     if (!captures && !regions_.has_functions() && !regions_.counts()) return;
     for (std::size_t i = plan.blocks.size(); i-- > 0;) analyse_block(plan, i);
@@ -337,6 +355,7 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
     block.first_item = static_cast<std::uint32_t>(plan.items.size());
     const bool fetches = trace_.captures(trace::kCaptureFetches);
     const bool references = trace_.captures(trace::kCaptureReferences);
+    const bool calls = trace_.captures(trace::kCaptureCalls);
     unsigned earliest = block.first;
     Group group;
     for (unsigned i = block.first; i < block.first + block.count; ++i) {
@@ -346,23 +365,14 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
             place_fetch(plan, i, earliest);
             group.open = false;
         }
-        if (!references) continue;
-        const Form& form = *plan.instructions[i].form;
-        if (form.special != Special::kNone) {
-            Item item;
-            item.kind = ItemKind::kSpecial;
-            item.instr = item.position = static_cast<std::uint16_t>(i);
-            plan.items.push_back(item);
-            earliest = i;
-            group.open = false;
-            continue;
-        }
-        for (unsigned r = 0; r < form.reference_count; ++r)
-            place_reference(plan, i, r, group, earliest);
-        const auto change = plan.instructions[i].stack_change();
-        group.stack_change += change.value_or(0);
-        const auto moved = static_cast<GprMask>(change ? form.writes & ~bit(RSP) : form.writes);
-        if (moved & address_registers(group.first)) group.open = false;
+        if (references) place_references(plan, i, group, earliest);
+        if (!calls) continue;
+        const Flow flow = plan.instructions[i].form->flow;
+        if (flow == Flow::kCall || flow == Flow::kCallIndirect) place_call(plan, i);
+        if (!leaves_stack(plan, block, i)) continue;
+        plan.sets_stack[i] = true;
+        earliest = i + 1;
+        group.open = false;
     }
     if (trace_.captures(trace::kCaptureBlockCounts)) place_count(plan, block);
     block.item_count = static_cast<std::uint32_t>(plan.items.size()) - block.first_item;
@@ -374,6 +384,33 @@ void Planner::place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest) {
     item.instr = static_cast<std::uint16_t>(instr);
     place(plan, item, earliest, 0);
     earliest = plan.items.back().position;
+}
+
+void Planner::place_references(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest) {
+    const Form& form = *plan.instructions[instr].form;
+    if (form.special != Special::kNone) {
+        Item item;
+        item.kind = ItemKind::kSpecial;
+        item.instr = item.position = static_cast<std::uint16_t>(instr);
+        plan.items.push_back(item);
+        earliest = instr;
+        group.open = false;
+        return;
+    }
+    for (unsigned r = 0; r < form.reference_count; ++r)
+        place_reference(plan, instr, r, group, earliest);
+    const auto change = plan.instructions[instr].stack_change();
+    group.stack_change += change.value_or(0);
+    const auto moved = static_cast<GprMask>(change ? form.writes & ~bit(RSP) : form.writes);
+    if (moved & address_registers(group.first)) group.open = false;
+}
+
+// Right before the call: what it references is still its caller's.
+void Planner::place_call(UnitPlan& plan, unsigned instr) {
+    Item item;
+    item.kind = ItemKind::kCall;
+    item.instr = item.position = static_cast<std::uint16_t>(instr);
+    plan.items.push_back(item);
 }
 
 void Planner::place_reference(UnitPlan& plan, unsigned instr, unsigned number, Group& group,

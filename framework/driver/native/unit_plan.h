@@ -14,7 +14,7 @@
 
 namespace assay::native {
 
-enum class ItemKind : std::uint8_t { kCount, kFetch, kData, kSpecial };
+enum class ItemKind : std::uint8_t { kCount, kFetch, kData, kSpecial, kCall };
 
 // A data reference of a unit. Those of one group have addresses a constant apart.
 struct PlannedReference {
@@ -78,6 +78,8 @@ struct UnitPlan {
     // Before each instruction.
     std::vector<std::uint16_t> flags_live;
     std::vector<GprMask> gprs_live;
+    // By instruction: a record of the stack pointer follows it.
+    std::vector<bool> sets_stack;
 
     void clear();
     bool collects() const { return version == kCollecting; }
@@ -144,8 +146,10 @@ class Planner {
     void place_items(UnitPlan& plan, PlannedBlock& block);
     void place(UnitPlan& plan, Item item, unsigned earliest, GprMask address);
     void place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest);
+    void place_references(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest);
     void place_reference(UnitPlan& plan, unsigned instr, unsigned number, Group& group,
                          unsigned& earliest);
+    void place_call(UnitPlan& plan, unsigned instr);
     void place_count(UnitPlan& plan, const PlannedBlock& block);
     bool join(UnitPlan& plan, const PlannedReference& reference, const MemoryReference& form,
               Group& group) const;

@@ -1,0 +1,55 @@
+// The calling contexts of a run, as profilers see them: a tree that only grows.
+//
+// It is the calling context tree of Ammons, Ball and Larus ("Exploiting Hardware Performance
+// Counters with Flow and Context Sensitive Profiling", PLDI 1997): a function that is called again
+// before it has returned is in the context of its first entry. A signal handler is no recursion of
+// what it interrupts: what it calls has contexts of its own. So the length of a path is bounded by
+// the number of functions and handlers, however deep a recursion goes.
+#pragma once
+
+#include "assay/trace_types.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace assay::collector {
+
+class ContextTree {
+  public:
+    static constexpr std::uint32_t kMostContexts = 4 * 1024 * 1024;
+
+    explicit ContextTree(std::uint32_t most = kMostContexts);
+
+    // The context of `function`, called at `call` in `parent`. Beyond the greatest number of
+    // contexts a call that is new stays in `parent`.
+    std::uint32_t enter(std::uint32_t parent, std::uint64_t call, std::uint64_t function,
+                        std::uint32_t flags);
+
+    // By number; the first is what is outside of all calls.
+    std::span<const trace_context_t> table() const { return contexts_; }
+    // Whether there was a call beyond the greatest number.
+    bool overflowed() const { return overflowed_; }
+
+  private:
+    static constexpr std::uint32_t kEmpty = UINT32_MAX;
+
+    // Where a call leads: a context of its own, or the one that a recursion comes back to.
+    struct Edge {
+        std::uint64_t call, function;
+        std::uint32_t parent, context;
+    };
+
+    std::uint32_t destination(std::uint32_t parent, std::uint64_t call, std::uint64_t function,
+                              std::uint32_t flags);
+    std::size_t slot_of(std::uint32_t parent, std::uint64_t call, std::uint64_t function) const;
+    void grow();
+
+    std::uint32_t most_;
+    std::vector<trace_context_t> contexts_;
+    std::vector<Edge> edges_;
+    std::vector<std::uint32_t> slots_;  // edges by hash: open addressing, a power of two
+    bool overflowed_ = false;
+};
+
+}  // namespace assay::collector

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Calling contexts of programs whose calls are known: tests/programs/hosted/calling.c."""
+
+import os
+import re
+import unittest
+from collections import Counter
+
+import support
+from support import PLUGINS, PROGRAMS, installed, profile, read_events, run
+
+STACK = re.compile(r'#! stack (\d+) in=(\d+) (call|interrupted)=\d+:0x[0-9a-f]+ '
+                   r'("(?:[^"\\]|\\.)*"|\S+)((?: \d+)*)$')
+
+
+def function_name(word: str) -> str:
+    """The last part of a name, without arguments and @plt."""
+    return re.sub(r"\(.*?\)|@plt|@GLIBC.*", "", word.strip('"')).rpartition("::")[2]
+
+
+def read_calls(path) -> Counter:
+    """How often each path of functions was entered, as the plugin's last column has it."""
+    events = read_events(path)
+    column = events.events.index("Calls")
+    names = {0: ()}
+    calls = Counter()
+    for remark in events.remarks:
+        found = STACK.match(remark)
+        if not found:
+            continue
+        number, parent, kind, function, counts = found.groups()
+        step = function_name(function) + ("!" if kind == "interrupted" else "")
+        names[int(number)] = (*names[int(parent)], step)
+        counts = [int(count) for count in counts.split()]
+        calls[names[int(number)]] += counts[column] if column < len(counts) else 0
+    return calls
+
+
+class Contexts(unittest.TestCase):
+    def calls(self, program, *arguments, options=()):
+        out = support.temporary_folder(self) / "events"
+        result = profile([PROGRAMS / program, *arguments], *options, out=out,
+                         plugin=PLUGINS / "contexts.so", env={**os.environ, "LD_BIND_NOW": "1"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.out, self.stderr = out, result.stderr
+        return read_calls(out)
+
+    def below(self, name, *arguments, program="calling", **more) -> dict[str, int]:
+        """Calls of this program's own functions, by their path from the function `name` on."""
+        found = Counter()
+        for path, count in self.calls(program, *arguments, **more).items():
+            if name in path and count:
+                found["/".join(path[path.index(name):])] += count
+        return found
+
+    def check(self, found, expected):
+        """All calls of leaf, and of the other functions that `expected` names."""
+        names = {path.rpartition("/")[2] for path in expected} | {"leaf"}
+        self.assertEqual({path: count for path, count in found.items()
+                          if path.rpartition("/")[2] in names}, expected)
+
+    def test_plain_calls(self):
+        self.check(self.below("plain", "plain"),
+                   {"plain": 1, "plain/twice": 5, "plain/twice/leaf": 15, "plain/leaf": 1})
+
+    def test_pointers_and_tail_calls(self):
+        """first() jumps to last(), which so is in its context."""
+        self.check(self.below("pointers", "pointers"),
+                   {"pointers/last": 4, "pointers/first": 3, "pointers/last/leaf": 8,
+                    "pointers/first/leaf": 6})
+
+    def test_recursion(self):
+        self.check(self.below("recursion", "recursion"),
+                   {"recursion/descend": 10, "recursion/descend/leaf": 20, "recursion/leaf": 1})
+
+    def test_a_million_frames(self):
+        calls = self.calls("calling", "deep")
+        self.assertEqual(calls[("descend",)], 1_000_000)  # makecontext has no call to the first
+        self.assertEqual(calls[("leaf",)] + calls[("descend", "leaf")], 2 * 1_000_001)
+
+    def test_longjmp(self):
+        self.check(self.below("long_jump", "long_jump"),
+                   {"long_jump/jump": 28, "long_jump/leaf": 7, "long_jump/twice": 1,
+                    "long_jump/twice/leaf": 3})
+
+    def test_exceptions(self):
+        self.check(self.below("catcher", program="caught"),
+                   {"catcher": 8, "catcher/thrower": 24, "catcher/leaf": 16})
+
+    def test_signal_handlers(self):
+        found = self.below("signals", "signals")
+        by_end = Counter()
+        for path, count in found.items():
+            first, _, rest = path.partition("/outer_handler!")
+            by_end["handler/" + rest.rpartition("/")[2] if rest else
+                   first.rpartition("/")[2]] += count
+            self.assertEqual(path.count("inner_handler!"), int("inner_handler!" in path))
+            if "inner_handler!" in path:
+                self.assertIn("outer_handler!", path)
+        self.assertEqual(by_end["outer_handler!"] + by_end["signals"], 1)
+        self.assertEqual(by_end["leaf"], 1)
+        self.assertEqual(by_end["handler/leaf"], 18)
+        self.assertEqual(found["signals/leaf"], 1)
+
+    def test_handlers_on_an_alternate_stack(self):
+        found = self.below("alternate_stack", "alternate_stack")
+        leaves = Counter()
+        for path, count in found.items():
+            if path.endswith("/leaf"):
+                leaves[path.split("/")[-2]] += count
+        self.assertEqual(leaves, {"outer_handler!": 12, "inner_handler!": 6,
+                                  "leaving_handler!": 4, "alternate_stack": 1})
+        self.assertEqual(found["alternate_stack/leaf"], 1)
+
+    def test_coroutines(self):
+        calls = self.calls("calling", "coroutines")
+        self.assertEqual(calls[("yield",)], 30)
+        self.assertEqual(calls[("yield", "leaf")], 57)  # the last turn of each does not come back
+        self.assertEqual(sum(count for path, count in calls.items()
+                             if path[-2:] == ("coroutines", "leaf")), 30)
+
+    def test_switches_between_coroutines(self):
+        calls = self.calls("calling", "switches")
+        self.assertEqual((calls[("turn",)], calls[("turn", "leaf")]), (30, 57))
+        own = {path[-2:]: count for path, count in calls.items() if "switches" in path}
+        self.assertEqual(own[("switches", "turn")], 10)
+        self.assertEqual(own[("turn", "leaf")], 20)
+
+    def test_threads(self):
+        calls = self.calls("calling", "threads")
+        of_threads = {path: count for path, count in calls.items()
+                      if path[-2:] == ("thread_main", "twice")}
+        self.assertEqual(list(of_threads.values()), [4], calls)
+        self.assertNotIn("threads", list(of_threads)[0])
+        self.assertEqual(sum(count for path, count in calls.items()
+                             if path[-2:] == ("twice", "leaf")), 12)
+
+    def test_children_that_share_the_stack(self):
+        self.check(self.below("children", "children"), {"children/leaf": 6})
+
+    def test_references_belong_to_contexts(self):
+        """Each leaf() reads and writes sum, and reads its return address: three references, and
+        the call's own is its caller's."""
+        self.check(self.below("plain", "plain", options=["--references=yes"]),
+                   {"plain": 1, "plain/twice": 5, "plain/twice/leaf": 15, "plain/leaf": 1})
+        events = read_events(self.out)
+        references = {}
+        for remark in events.remarks:
+            found = STACK.match(remark)
+            if found and function_name(found[4]) == "leaf":
+                references[found[1]] = [int(count) for count in found[5].split()]
+        self.assertTrue(references)
+        for counts in references.values():
+            self.assertEqual(counts[0], 2 * counts[1] + counts[1])
+
+    @unittest.skipUnless(installed("cg_annotate", "cg_merge"), "Valgrind is not installed")
+    def test_cachegrind_s_tools_read_the_file(self):
+        self.calls("calling", "plain")
+        for command in (["cg_annotate", self.out],
+                        ["cg_merge", "-o", f"{self.out}.merged", self.out, self.out],
+                        [support.ASSAY, "annotate", self.out]):
+            shown = run(command)
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.assertNotIn("WARNING", (shown.stdout + shown.stderr).upper())
+
+    def test_filtered_beside_another_profiler(self):
+        """The cache profiler's counts are the same whether calls are captured or not."""
+        folder = support.temporary_folder(self)
+        columns = []
+        for plugins in ("cache", f"cache,{PLUGINS / 'contexts.so'}"):
+            out = folder / "events"
+            result = profile([PROGRAMS / "work"], *support.GEOMETRY, plugin=plugins, out=out)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            columns.append({name: counts[:9] for name, counts in
+                            read_events(out).functions.items() if any(counts[:9])})
+        self.assertEqual(columns[0], columns[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
