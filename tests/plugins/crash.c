@@ -1,5 +1,6 @@
 /* Crashes, or fails, in the interface function that an environment variable names:
- * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, stack, hang, fail. */
+ * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, stack, hang, fail.
+ */
 #include "assay/vprofiler.h"
 
 #include <stdlib.h>
