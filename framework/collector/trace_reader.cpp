@@ -217,7 +217,8 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
             return;
         }
         case trace::EventType::kPartial:
-            partials_.push_back(fixed(trace::PartialEvent{}));
+            fixed(trace::PartialEvent{});
+            partials_.push_back(body);
             return;
         case trace::EventType::kMarker: {
             const auto event = fixed(trace::MarkerEvent{});
@@ -252,13 +253,15 @@ std::vector<std::uint64_t> TraceReader::instruction_counts() const {
         const trace_block_t& block = code_.blocks[i];
         std::fill_n(counts.begin() + block.first_instr, block.instr_count, blocks[i]);
     }
-    for (const trace::PartialEvent& partial : partials_) {
+    for (const std::byte* event : partials_) {
+        trace::PartialEvent partial;
+        std::memcpy(&partial, event, sizeof partial);
         if (partial.block >= code_.blocks.size()) continue;
         const trace_block_t& block = code_.blocks[partial.block];
         const std::uint32_t executed = std::min(partial.executed, block.instr_count);
         for (std::uint32_t i = 0; i < block.instr_count; ++i) {
-            if (i < executed && !partial.counted) ++counts[block.first_instr + i];
-            if (i >= executed && partial.counted) --counts[block.first_instr + i];
+            if (i < executed && !partial.counted) counts[block.first_instr + i] += partial.times;
+            if (i >= executed && partial.counted) counts[block.first_instr + i] -= partial.times;
         }
     }
     return counts;

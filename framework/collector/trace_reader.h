@@ -89,8 +89,8 @@ class TraceReader {
     Sink sink_;
     CodeTables code_;
     AddressMap addresses_;
-    std::uint64_t event_bytes_ = 0;  // of the event log, taken
-    std::vector<trace::PartialEvent> partials_;
+    std::uint64_t event_bytes_ = 0;           // of the event log, taken
+    std::vector<const std::byte*> partials_;  // events in the log, of which the driver counts more
     std::vector<Marker> markers_;
     std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;

@@ -129,14 +129,16 @@ struct UnmappedEvent {
     std::uint64_t start, end;
 };
 
-// One execution of a block ended early, by a fault or a signal: only `executed` of its
-// instructions ran (the faulting one included, as hardware and Cachegrind count it), although
-// the block's counter says (counted = 1) that all did, or (counted = 0) that none did.
+// Executions of a block ended early, by faults: only `executed` of its instructions ran (the
+// faulting one included, as hardware and Cachegrind count it), although the block's counter says
+// (counted = 1) that all did, or (counted = 0) that none did. There is one event for all of one
+// kind: the driver goes on counting in it.
 struct PartialEvent {
     std::uint32_t block;
     std::uint32_t executed;
     std::uint32_t counted;
     std::uint32_t reserved;
+    std::uint64_t times;
 };
 
 // --- A thread's slot: header page, block counters, ring of trace buffers.

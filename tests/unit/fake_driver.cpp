@@ -74,7 +74,7 @@ int play(FakeTrace& driver, std::string_view scenario) {
     damage(driver, scenario);
     if (scenario == "threads") threads(driver);
     if (scenario == "partial") {
-        const trace::PartialEvent left_early{0, 1, 1, 0}, entered{1, 1, 0, 0};
+        const trace::PartialEvent left_early{0, 1, 1, 0, 1}, entered{1, 1, 0, 0, 1};
         driver.log(trace::EventType::kPartial, &left_early, sizeof left_early, "");
         driver.log(trace::EventType::kPartial, &entered, sizeof entered, "");
     }

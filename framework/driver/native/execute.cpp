@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <climits>
 #include <optional>
+#include <utility>
 
 namespace assay::native {
 namespace {
@@ -67,14 +68,14 @@ long depart(Thread& thread, trace::DriverState state, const System& call) {
 }
 
 // Under a driver of its own. 0: it has to run natively.
-long replace(Thread& thread, Request& request) {
+long replace(Thread& thread, Request& request, int program) {
     Process& process = thread.process;
     NewImage image(process.trace.spec(), thread.shares_trace ? 1 : process.trace.image() + 1);
     if (!image.usable() || !image.write_log(trace::command_event(request.command))) return 0;
     const int channel = process.trace.channel();
     if (!image.announce(channel)) return 0;
     const trace::Launch launch{.segment_fd = image.segment(),
-                               .program_fd = request.file.descriptor,
+                               .program_fd = program,
                                .lifeline_fd = image.lifeline(),
                                .channel_fd = channel,
                                .signal_mask = thread.signals.mask(),
@@ -120,9 +121,9 @@ long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file)
     return result;
 }
 
-long depart_with(Thread& thread, const ExecCall& call, Request& request) {
-    if (thread.process.trace.channel() >= 0 && request.file.descriptor >= 0)
-        if (const long error = replace(thread, request)) return error;
+long depart_with(Thread& thread, const ExecCall& call, Request& request, int program) {
+    if (thread.process.trace.channel() >= 0 && program >= 0)
+        if (const long error = replace(thread, request, program)) return error;
     return run_natively(thread, call, &request.file);
 }
 
@@ -139,14 +140,17 @@ long execute(Thread& thread, ExecCall call) {
         request.file = find_program_file(AT_FDCWD, call.path, 0);
         request.command.file = call.path;
     }
+    // The number means something else in the parent, which finds the request.
+    const int program = std::exchange(request.file.descriptor, -1);
     // No signal may arrive from here on: it would be noted, and lost with the image. The kernel
     // keeps it for the next one.
     Signals::block_all();
     long result = kNotCalled;
     if (!thread.signals.pending())
-        result =
-            readable ? depart_with(thread, call, request) : run_natively(thread, call, nullptr);
+        result = readable ? depart_with(thread, call, request, program)
+                          : run_natively(thread, call, nullptr);
     thread.signals.restore_mask_in_kernel();
+    if (program >= 0) close(program);
     return result;
 }
 

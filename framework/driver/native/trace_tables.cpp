@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -70,6 +71,7 @@ bool TraceTables::move_to(NewImage& image) {
     lifeline_ = adopt_descriptor(image.take_lifeline());
     if (!map(control_)) return false;
     log_used_ = events.size();
+    partials_.clear();
     publish();
     slots_.clear();
     set_state(trace::DriverState::kRunning);
@@ -155,8 +157,16 @@ void TraceTables::unmapped(std::uint64_t start, std::uint64_t end) {
 }
 
 void TraceTables::partial(std::uint32_t block, std::uint32_t executed, bool counted) {
-    const trace::PartialEvent body{block, executed, counted ? 1U : 0U, 0};
+    const std::uint64_t key = std::uint64_t{block} << 8 | executed << 1 | (counted ? 1U : 0U);
+    if (const std::uint64_t* known = partials_.find(key)) {
+        auto& times = reinterpret_cast<trace::PartialEvent*>(log_ + *known)->times;
+        std::atomic_ref(times).fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    const trace::PartialEvent body{block, executed, counted ? 1U : 0U, 0, 1};
+    const std::uint64_t at = log_used_ + sizeof(trace::EventHeader);
     log(trace::EventType::kPartial, &body, sizeof body, {});
+    if (log_used_ > at) partials_.set(key, at);
 }
 
 // Leaves room for what else there is to say.

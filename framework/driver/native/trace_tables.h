@@ -101,6 +101,7 @@ class TraceTables {
     trace_site_t* sites_ = nullptr;
     std::vector<trace::ThreadSlot*> slots_;
     PcMap<std::uint32_t> driver_sites_;  // by instruction and kind
+    PcMap<std::uint64_t> partials_;      // by what they say: where the event's body is in the log
     std::uint64_t log_used_ = 0;
     std::uint32_t blocks_used_ = 0, instrs_used_ = 0, sites_used_ = 0;
     std::uint32_t block_begin_ = 0;  // first instruction of the next block
