@@ -55,6 +55,7 @@ constexpr std::array kForwarded{SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUS
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
     std::vector<char*> to;
+    to.reserve(words.size() + 1);
     for (const std::string& word : words) to.push_back(const_cast<char*>(word.c_str()));
     to.push_back(nullptr);
     return to;

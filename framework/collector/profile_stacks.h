@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace assay::collector {
@@ -13,7 +14,10 @@ namespace assay::collector {
 struct ObjectPlace {
     std::uint32_t object;
     std::uint64_t address;  // link-time
-    auto operator<=>(const ObjectPlace&) const = default;
+    bool operator==(const ObjectPlace&) const = default;
+    bool operator<(const ObjectPlace& other) const {
+        return std::tie(object, address) < std::tie(other.object, other.address);
+    }
 };
 
 class StackLines {

@@ -15,7 +15,12 @@
 namespace cache {
 namespace {
 
+struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+};
+
 struct Profiler {
+    std::unique_ptr<trace_vlist_table_t, Free> spec;
     const vp_host_t* host = nullptr;
     Settings settings;
     std::unique_ptr<Simulator> simulator;
@@ -104,7 +109,8 @@ uint32_t data_filter_sets(const Geometries& shapes) {
 }
 
 trace_vlist_table_t* begin() {
-    trace_vlist_table_t* spec = trace_vlist_table_alloc();
+    profiler.spec.reset(trace_vlist_table_alloc());
+    trace_vlist_table_t* const spec = profiler.spec.get();
     trace_vlist_table_init(spec);
     trace_capture_block_counts(spec);
     if (!profiler.settings.simulate) return spec;
@@ -120,7 +126,6 @@ trace_vlist_table_t* begin() {
         profiler.host->error(profiler.host,
                              "no memory for the tables of the simulated caches; make them smaller "
                              "with --I1, --D1 or --LL");
-        std::free(spec);
         return nullptr;
     }
     trace_capture_references(spec, shapes.d1.line, data_filter_sets(shapes));
@@ -130,6 +135,7 @@ trace_vlist_table_t* begin() {
 
 void end() {
     profiler.simulator.reset();
+    profiler.spec.reset();
 }
 
 int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {

@@ -193,7 +193,7 @@ void Process::keep_only(Thread& thread) {
     ended_.clear();
     // What the others have mapped is still the parent's.
     for (auto& other : threads_)
-        if (other.get() != &thread) other.release();
+        if (other.get() != &thread) static_cast<void>(other.release());
     std::erase(threads_, nullptr);
 }
 

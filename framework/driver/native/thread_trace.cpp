@@ -68,7 +68,7 @@ ThreadTrace::Position ThreadTrace::position() const {
 }
 
 std::uint64_t ThreadTrace::buffer_address(std::uint32_t number) const {
-    return ring_ + (number % buffers_) * kBufferStride;
+    return ring_ + (number & (buffers_ - 1)) * kBufferStride;
 }
 
 void ThreadTrace::append(std::uint64_t value, std::uint32_t site, std::uint32_t aux) {
@@ -97,9 +97,9 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
         return start;
     }
     std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
-    slot_->owner[produced % buffers_].store(slot_->thread.load(std::memory_order_relaxed),
-                                            std::memory_order_relaxed);
-    slot_->filled[produced % buffers_].store(records, std::memory_order_release);
+    slot_->owner[produced & (buffers_ - 1)].store(slot_->thread.load(std::memory_order_relaxed),
+                                                  std::memory_order_relaxed);
+    slot_->filled[produced & (buffers_ - 1)].store(records, std::memory_order_release);
     const std::uint64_t start = buffer_address(produced + 1);
     // The order lets a collector that finds this process dead tell which buffer the cursor
     // belongs to: the cursor first goes to the next buffer, and the start follows it.

@@ -48,8 +48,8 @@ class ThreadTrace {
 
     TraceTables* tables_ = nullptr;
     trace::ThreadSlot* slot_ = nullptr;
-    std::uint64_t ring_ = 0;  // buffers with a guard page behind each
-    std::uint32_t buffers_ = 0;
+    std::uint64_t ring_ = 0;     // buffers with a guard page behind each
+    std::uint32_t buffers_ = 0;  // a power of two
 };
 
 }  // namespace assay::native
