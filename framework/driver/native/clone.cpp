@@ -197,7 +197,7 @@ int run_sharing_child(void* argument) {
     thread.shares_trace = true;
     thread.record_stack(child.stack_site);
     thread.signals.restore(thread.signals.state());
-    if (child.arguments.flags & CLONE_CLEAR_SIGHAND) thread.process.actions.clear_handlers();
+    if (child.arguments.flags & CLONE_CLEAR_SIGHAND) thread.actions->clear_handlers();
     thread.run();
     _exit(0);
 }
@@ -211,7 +211,9 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     // What the child changes in the thread that it has taken over.
     const Registers registers = registers_of(*thread.context);
     const Signals::State signals = thread.signals.state();
-    const SignalActions actions = process.actions;
+    // Its dispositions are its own, unless it asks for its parent's.
+    SignalActions actions = process.actions;
+    if (!(arguments.flags & CLONE_SIGHAND)) thread.actions = &actions;
     SharingChild child{thread, arguments, thread.stack_site()};
     const KernelArguments kernel = kernel_arguments(arguments, CLONE_SETTLS);
     process.lock.unlock();
@@ -222,7 +224,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     process.lock.lock();
     munmap(stack, kStackBytes);
     thread.shares_trace = false;
-    process.actions = actions;
+    thread.actions = &process.actions;
     set_registers(*thread.context, registers);
     thread.record_stack(child.stack_site);
     thread.signals.restore(signals);

@@ -25,6 +25,10 @@ inline constexpr std::uint64_t kUnblockable = mask_of(SIGKILL) | mask_of(SIGSTOP
 inline constexpr std::uint64_t kSynchronousSignals =
     mask_of(SIGSEGV) | mask_of(SIGBUS) | mask_of(SIGFPE) | mask_of(SIGILL) | mask_of(SIGTRAP);
 
+// signal(7), "Ign" and "Cont".
+inline constexpr std::uint64_t kIgnoredByDefault =
+    mask_of(SIGCHLD) | mask_of(SIGCONT) | mask_of(SIGURG) | mask_of(SIGWINCH);
+
 class SignalActions {
   public:
     // Takes over what the process has been started with, and makes synchronous signals arrive.

@@ -394,11 +394,13 @@ void Signals::restore(const State& state) {
 int Signals::deliver() {
     // What is sent meanwhile must not overwrite the note.
     block_all();
-    SignalActions& actions = thread_.process.actions;
+    SignalActions& actions = *thread_.actions;
     const int number = pending_;
     pending_ = 0;
     const KernelAction action = actions.of(number);
-    const bool ignored = action.handler == reinterpret_cast<std::uint64_t>(SIG_IGN);
+    // The handler may have been removed since the signal arrived.
+    const bool ignored = action.handler == reinterpret_cast<std::uint64_t>(SIG_IGN) ||
+                         (action.handler == 0 && kIgnoredByDefault & mask_of(number));
     // A fault while its signal is blocked or ignored ends the process: force_sig_fault().
     const bool forced = signal_.fault && (mask_ & mask_of(number) || ignored);
     if (action.handler == 0 || forced) die_of(number);
@@ -460,8 +462,7 @@ long Signals::suspend(std::uint64_t mask) {
 }
 
 bool Signals::restarts(long number) const {
-    return pending_ && thread_.process.actions.of(pending_).flags & SA_RESTART &&
-           !never_restarts(number);
+    return pending_ && thread_.actions->of(pending_).flags & SA_RESTART && !never_restarts(number);
 }
 
 void Signals::die_of(int number) {

@@ -88,8 +88,7 @@ long do_signal_action(const Call& call) {
     KernelAction action, old;
     const KernelAction* wanted = nullptr;
     if (!read_optional(call, 1, action, wanted)) return -EFAULT;
-    const long result =
-        call.process().actions.set(static_cast<int>(call.arguments[0]), wanted, &old);
+    const long result = call.thread.actions->set(static_cast<int>(call.arguments[0]), wanted, &old);
     return write_optional(call, 2, old, result);
 }
 

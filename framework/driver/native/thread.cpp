@@ -33,6 +33,8 @@ std::string hexadecimal(std::uint64_t value) {
 
 }  // namespace
 
+Thread::Thread(Process& owner) : process(owner), signals(*this), actions(&owner.actions) {}
+
 bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
     slot_ = slot;
     context = trace.map(process.trace, slot, buffers);

@@ -15,7 +15,7 @@ struct Region;
 
 class Thread {
   public:
-    explicit Thread(Process& owner) : process(owner), signals(*this) {}
+    explicit Thread(Process& owner);
     Thread(const Thread&) = delete;
     Thread& operator=(const Thread&) = delete;
 
@@ -58,6 +58,8 @@ class Thread {
     Context* context = nullptr;
     ThreadTrace trace;
     Signals signals;
+    // Dispositions of signals: the process's, or those of the child of vfork(2).
+    SignalActions* actions;
     // In a child of vfork(2), which has taken its parent's thread over: the trace is the parent's,
     // and does not end with the child.
     bool shares_trace = false;
