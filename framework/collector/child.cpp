@@ -95,11 +95,11 @@ struct Child::Signals {
     };
     std::vector<Saved> saved;
 
-    // A signal that is ignored already, as SIGHUP is under nohup(1), stays so.
+    // Also of a signal that is ignored, as SIGINT is for what a script starts in the background: the
+    // program inherits that, but may have a handler by now.
     void set(int signal, struct sigaction action) {
         Saved before{signal, {}};
         sigaction(signal, nullptr, &before.action);
-        if (before.action.sa_handler == SIG_IGN) return;
         sigaction(signal, &action, nullptr);
         saved.push_back(before);
     }
