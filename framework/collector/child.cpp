@@ -95,8 +95,8 @@ struct Child::Signals {
     };
     std::vector<Saved> saved;
 
-    // Also of a signal that is ignored, as SIGINT is for what a script starts in the background: the
-    // program inherits that, but may have a handler by now.
+    // Also of a signal that is ignored, as SIGINT is for what a script starts in the background:
+    // the program inherits that, but may have a handler by now.
     void set(int signal, struct sigaction action) {
         Saved before{signal, {}};
         sigaction(signal, nullptr, &before.action);

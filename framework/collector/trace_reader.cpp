@@ -225,6 +225,9 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
             markers_.push_back({event, std::string(text(sizeof event))});
             return;
         }
+        case trace::EventType::kProblem:
+            log::problem(text(0));
+            return;
         case trace::EventType::kMessage:
             log::remark(text(0));
             return;

@@ -102,6 +102,7 @@ enum class EventType : std::uint32_t {
     kCommand = 6,   // the name of the executed file, then the arguments; a zero byte behind each
     kLeaves = 7,    // text: what the process runs natively from now on; "": that has failed
     kMarker = 8,    // MarkerEvent, then the text
+    kProblem = 9,   // text for the user, however quiet assay is to be
 };
 
 struct EventHeader {

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from case import ENVIRONMENT, Case
 
-FAILURE = 125  # assay's own
 
 
 @dataclass
@@ -143,7 +142,8 @@ def refusal(case: Case, _alone: Outcome, under: Outcome | None) -> str:
         return "does not end"
     lines = under.stderr.decode(errors="replace").splitlines()
     said = [line for line in lines if line.startswith("assay: ")]
-    if under.status == FAILURE and len(said) == 1 and re.search(case.refused, said[0]):
+    # The status is a debugger's own, where it is its child that is refused.
+    if under.status != 0 and len(said) == 1 and re.search(case.refused, said[0]):
         return "same"
     return f"status {under.status}, not refused by name: {' / '.join(lines)[:200]}"
 

@@ -77,7 +77,8 @@ class Kernel(unittest.TestCase):
 
     @unittest.skipUnless(installed("gdb"), "gdb is not installed")
     def test_gdb(self):
-        result = profile(["gdb", "-nx", "-batch", "-ex", "run", "/bin/true"], plugin=COUNTS)
+        result = profile(["gdb", "-nx", "-batch", "-ex", "run", "/bin/true"], "--quiet",
+                         plugin=COUNTS)
         self.assertIn("PTRACE_TRACEME", result.stderr)
         self.assertIn("exited with code 125", result.stdout + result.stderr)
 

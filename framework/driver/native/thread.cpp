@@ -90,7 +90,7 @@ bool Thread::move_to_new_image() {
 
 void Thread::refuse(const std::string& reason, int exit_status) const {
     if (shares_trace) {
-        process.trace.message(reason);
+        process.trace.problem(reason);
         process.lock.unlock();  // it is the parent's, too
     } else {
         process.trace.refuse(reason);

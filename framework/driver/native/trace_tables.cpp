@@ -182,6 +182,10 @@ void TraceTables::message(std::string_view text) {
     log(trace::EventType::kMessage, nullptr, 0, text);
 }
 
+void TraceTables::problem(std::string_view text) {
+    log(trace::EventType::kProblem, nullptr, 0, text);
+}
+
 void TraceTables::refuse(std::string_view text) {
     if (detached()) {  // no collector would say it
         const std::string line = "assay: " + std::string(text) + "\n";

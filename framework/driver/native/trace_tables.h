@@ -71,6 +71,7 @@ class TraceTables {
     void partial(std::uint32_t block, std::uint32_t executed, bool counted);
     void marker(const trace::MarkerEvent& marker, std::string_view text);
     void message(std::string_view text);
+    void problem(std::string_view text);
     void refuse(std::string_view text);
     // What runs natively after this image; "": it goes on itself.
     void leaves_for(std::string_view text);
