@@ -15,7 +15,6 @@ from pathlib import Path
 from case import ENVIRONMENT, Case
 
 
-
 @dataclass
 class Outcome:
     status: int
