@@ -11,6 +11,7 @@ namespace assay::events {
 
 inline constexpr unsigned kFormatVersion = 1;
 inline constexpr std::size_t kMaxEvents = 256;
+inline constexpr std::size_t kMaxHotValues = 1024;  // written for one instruction
 inline constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
 
 struct Event {

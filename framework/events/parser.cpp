@@ -158,9 +158,13 @@ void Parser::parse_counts_line(std::string_view line) {
     const auto source_line = static_cast<std::uint32_t>(parse_number(number, kMaxLineNumber));
     parse_counts(line);
     add_counts(totals_);
+    announce_location();
+    handler_.line(source_line, counts_);
+}
+
+void Parser::announce_location() {
     if (std::exchange(location_changed_, false))
         handler_.location({file_, function_file_, function_});
-    handler_.line(source_line, counts_);
 }
 
 void Parser::parse_summary(std::string_view text) {

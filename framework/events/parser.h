@@ -4,6 +4,7 @@
 #pragma once
 
 #include "framework/events/header.h"
+#include "framework/events/hotlist.h"
 
 #include <cstdint>
 #include <span>
@@ -36,6 +37,9 @@ class Handler {
         std::uint32_t line;
     };
     virtual void instruction(const Instruction&, std::span<const std::uint64_t>) {}
+    // The values of one instruction. There is at most one list of a name for an instruction, unless
+    // the file was made by hand.
+    virtual void values(const Instruction&, const Hotlist&) {}
 };
 
 class Parser {
@@ -68,7 +72,13 @@ class Parser {
     void parse_derived(std::string_view text);
     void parse_object(std::string_view text);
     void parse_instruction(std::string_view text);
+    void parse_values(std::string_view text);
+    Hotlist parse_hotlist(std::string_view text);
+    HotValue parse_hot_value(std::string_view text);
 
+    // Takes OBJECT:0xADDRESS and LINE from the front of `text`.
+    Handler::Instruction take_instruction(std::string_view& text);
+    void announce_location();
     void start_body();
     // Fills counts_ from the words of `text`, missing ones with 0; returns how many there were.
     std::size_t parse_counts(std::string_view text);

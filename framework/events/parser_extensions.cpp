@@ -14,6 +14,7 @@ namespace assay::events {
 namespace {
 
 constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMax64 = std::numeric_limits<std::uint64_t>::max();
 
 // Takes `key=word` from the front of `rest`.
 std::optional<std::string> take_attribute(std::string_view& rest, std::string_view key) {
@@ -36,6 +37,8 @@ void Parser::parse_extension(std::string_view text) {
         parse_version(text);
     } else if (keyword == "at") {
         parse_instruction(text);
+    } else if (keyword == "value") {
+        parse_values(text);
     } else if (state_ != State::kExtensions) {
         // A keyword of a later release that stands among the counts, as `at` does.
         has_file_ = false;
@@ -106,6 +109,45 @@ void Parser::parse_object(std::string_view text) {
 }
 
 void Parser::parse_instruction(std::string_view text) {
+    const Handler::Instruction instruction = take_instruction(text);
+    parse_counts(text);
+    add_counts(instruction_totals_);
+    announce_location();
+    handler_.instruction(instruction, counts_);
+}
+
+void Parser::parse_values(std::string_view text) {
+    const std::string_view whole = text;
+    const Handler::Instruction instruction = take_instruction(text);
+    const Hotlist list = parse_hotlist(text);
+    if (const char* const reason = defect(list)) fail(reason, whole);
+    announce_location();
+    handler_.values(instruction, list);
+}
+
+Hotlist Parser::parse_hotlist(std::string_view text) {
+    Hotlist list;
+    list.name = take_word(text).value_or("");
+    if (list.name.empty()) fail("expected the name of a list of values", text);
+    list.total = parse_number(take_word(text).value_or(""), kMax64);
+    if (const auto error = take_attribute(text, "error")) list.error = parse_number(*error, kMax64);
+    for (text = skip_blanks(text); !text.empty(); text = skip_blanks(text)) {
+        const std::string_view word = text.substr(0, text.find_first_of(" \t\r"));
+        text.remove_prefix(word.size());
+        list.values.push_back(parse_hot_value(word));
+    }
+    return list;
+}
+
+HotValue Parser::parse_hot_value(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    if (!text.starts_with("0x") || colon == std::string_view::npos)
+        fail("expected 0xVALUE:COUNT", text);
+    return {parse_number(text.substr(2, colon - 2), kMax64, 16),
+            parse_number(text.substr(colon + 1), kMax64)};
+}
+
+Handler::Instruction Parser::take_instruction(std::string_view& text) {
     start_body();
     if (!has_function_) fail("an instruction without fn= before it", text);
     has_file_ = false;
@@ -116,14 +158,10 @@ void Parser::parse_instruction(std::string_view text) {
     const std::string_view digits = std::string_view(place).substr(colon + 3);
     const Handler::Instruction instruction = {
         static_cast<std::uint32_t>(parse_number(place.substr(0, colon), kMax32)),
-        parse_number(digits, std::numeric_limits<std::uint64_t>::max(), 16),
+        parse_number(digits, kMax64, 16),
         static_cast<std::uint32_t>(parse_number(source_line, kMax32))};
     if (instruction.object >= header_.objects.size()) fail("unknown object", place);
-    parse_counts(text);
-    add_counts(instruction_totals_);
-    if (std::exchange(location_changed_, false))
-        handler_.location({file_, function_file_, function_});
-    handler_.instruction(instruction, counts_);
+    return instruction;
 }
 
 }  // namespace assay::events

@@ -151,6 +151,14 @@ struct Writer::Impl {
                         "of the events file does not list; this is a defect of assay");
     }
 
+    void append_instruction(std::string& out, std::uint32_t object, std::uint64_t address) const {
+        append_number(out, object);
+        out += ":0x";
+        append_number(out, address, 16);
+        out += ' ';
+        append_number(out, last_line);
+    }
+
     void flush_if_full() {
         if (text.size() < kBlockBytes) return;
         file.write(text);
@@ -218,12 +226,28 @@ void Writer::instruction(std::uint32_t object, std::uint64_t address,
     impl_->check_object(object);
     std::string& out = impl_->instructions;
     out += "fl=#! at ";
-    append_number(out, object);
-    out += ":0x";
-    append_number(out, address, 16);
-    out += ' ';
-    append_number(out, impl_->last_line);
+    impl_->append_instruction(out, object, address);
     append_counts(out, without_last_zeros(counts));
+}
+
+void Writer::values(std::uint32_t object, std::uint64_t address, const Hotlist& list) {
+    impl_->check_object(object);
+    Hotlist most_frequent = list;
+    merge(most_frequent, {}, kMaxHotValues);
+    if (const char* const reason = defect(most_frequent))
+        throw Error("values of " + list.name + ": " + reason + "; this is a defect of assay");
+    std::string& out = impl_->instructions;
+    out += "fl=#! value ";
+    impl_->append_instruction(out, object, address);
+    append(out, {" ", word(list.name), " ", std::to_string(most_frequent.total)});
+    if (most_frequent.error != 0) append(out, {" error=", std::to_string(most_frequent.error)});
+    for (const HotValue& each : most_frequent.values) {
+        out += " 0x";
+        append_number(out, each.value, 16);
+        out += ':';
+        append_number(out, each.count);
+    }
+    out += '\n';
 }
 
 void Writer::stack(const Stack& stack, std::span<const std::uint64_t> counts) {

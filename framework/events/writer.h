@@ -9,6 +9,7 @@
 #pragma once
 
 #include "framework/events/header.h"
+#include "framework/events/hotlist.h"
 
 #include <cstdint>
 #include <memory>
@@ -37,6 +38,8 @@ class Writer {
     // header) of the line last written; a breakdown of counts that line() already carried.
     void instruction(std::uint32_t object, std::uint64_t address,
                      std::span<const std::uint64_t> counts);
+    // Values of such an instruction. They are cut to those that a line of the file can hold.
+    void values(std::uint32_t object, std::uint64_t address, const Hotlist& list);
     // Counts of one calling context (docs/events-file.md), after all lines and instructions: a
     // breakdown of counts that line() already carried. Numbers go up from 1.
     struct Stack {

@@ -45,6 +45,14 @@ class Recorder final : public Handler {
         text += "at " + std::to_string(at.object) + " " + std::to_string(at.address) + " line " +
                 std::to_string(at.line) + numbers(counts);
     }
+    void values(const Instruction& at, const Hotlist& list) override {
+        text += "values " + std::to_string(at.object) + " " + std::to_string(at.address) +
+                " line " + std::to_string(at.line) + " " + list.name + " " +
+                std::to_string(list.total) + " error " + std::to_string(list.error) + ":";
+        for (const HotValue& each : list.values)
+            text += " " + std::to_string(each.value) + "*" + std::to_string(each.count);
+        text += "\n";
+    }
     static std::string numbers(std::span<const std::uint64_t> counts) {
         std::string out = ":";
         for (const std::uint64_t count : counts) out.append(" ").append(std::to_string(count));
@@ -97,6 +105,8 @@ void write_example(const std::string& path) {
     writer.instruction(0, 0x1136, five_one);
     writer.line(4, seven_zero);
     writer.instruction(1, 0x40, seven_zero);
+    writer.values(1, 0x40, {"classic.loaded", 9, 1, {{~std::uint64_t{0}, 5}, {0, 2}}});
+    writer.values(1, 0x40, {"a name", 0, 0, {}});
     writer.location("a.c", "main");
     writer.line(5, five_one);
     writer.location("a.c", "other");
@@ -110,6 +120,8 @@ const char* const kExampleRead =
     "a.c a.c:main\n"
     "line 3: 5 1\nline 4: 7 0\nline 5: 5 1\n"
     "at 0 4406 line 3: 5 1\nat 1 64 line 4: 7 0\n"
+    "values 1 64 line 4 classic.loaded 9 error 1: 18446744073709551615*5 0*2\n"
+    "values 1 64 line 4 a name 0 error 0:\n"
     "a.c a.c:other\nline 0: 5 1\n"
     "??? ???:???\nline 0: 7 0\n";
 
@@ -311,6 +323,56 @@ TEST_CASE("events: malformed extensions are refused") {
     };
     for (const auto& [text, error] : cases) CHECK(error_of(text) == error);
     CHECK(error_of(kVersion + "fl=#! later anything\n" + kPlace + "1 2\nsummary: 2 0\n") == "");
+}
+
+TEST_CASE("events: malformed lists of values are refused") {
+    const std::string start = kVersion + "fl=#! object 0 a\n" + kPlace + "1 1\nfl=#! value ";
+    const std::string place = "0:0x1 1 ";
+    const std::map<std::string, std::string> cases = {
+        {"1:0x1 1 p 1", "unknown object (1:0x1)"},
+        {"0:0x1 1", "expected the name of a list of values ()"},
+        {place + "p", "malformed number ()"},
+        {place + "p x", "malformed number (x)"},
+        {place + "p -1", "malformed number (-1)"},
+        {place + "p 18446744073709551616",
+         "number beyond 18446744073709551615 (18446744073709551616)"},
+        {place + "p 1 error=", "expected 0xVALUE:COUNT (error=)"},
+        {place + "p 1 error=2", "the error exceeds the total (0:0x1 1 p 1 error=2)"},
+        {place + "p 1 0x1", "expected 0xVALUE:COUNT (0x1)"},
+        {place + "p 1 1:1", "expected 0xVALUE:COUNT (1:1)"},
+        {place + "p 1 0x:1", "malformed number ()"},
+        {place + "p 1 0x1:", "malformed number ()"},
+        {place + "p 1 0x10000000000000000:1",
+         "number beyond 18446744073709551615 (10000000000000000)"},
+        {place + "p 1 0x1:0", "a value was never seen (0:0x1 1 p 1 0x1:0)"},
+        {place + "p 2 0x1:2 0x2:1", "the counts exceed the total (0:0x1 1 p 2 0x1:2 0x2:1)"},
+        {place + "p 2 0x1:18446744073709551615 0x2:18446744073709551615",
+         "the counts exceed the total (0:0x1 1 p 2 0x1:18446744073709551615 "
+         "0x2:1844674407370955161...)"},
+        {place + "p 3 0x1:1 0x2:2",
+         "the values are not sorted by their counts (0:0x1 1 p 3 0x1:1 0x2:2)"},
+        {place + "p 3 0x1:2 0x1:1", "a value occurs twice (0:0x1 1 p 3 0x1:2 0x1:1)"},
+    };
+    for (const auto& [line, error] : cases)
+        CHECK(error_of(start + line + "\n") == "FILE:9: " + error);
+    CHECK(error_of(start + place + "p 3 error=3\t0x1:2 \nsummary: 1 0\n") == "");
+    CHECK(error_of(kVersion + "fl=#! value 0:0x1 1 p 1\n") ==
+          "FILE:5: an instruction without fn= before it (0:0x1 1 p 1)");
+}
+
+TEST_CASE("events: lists of values are merged with their errors") {
+    const auto merged = [](Hotlist into, const Hotlist& other, std::size_t most) {
+        merge(into, other, most);
+        CHECK(defect(into) == nullptr);
+        return into;
+    };
+    const Hotlist a = {"p", 10, 1, {{7, 5}, {8, 3}}};
+    const Hotlist b = {"p", 20, 2, {{8, 6}, {6, 5}, {9, 1}}};
+    CHECK(merged(a, b, 8) == Hotlist{"p", 30, 3, {{8, 9}, {6, 5}, {7, 5}, {9, 1}}});
+    CHECK(merged(a, b, 2) == Hotlist{"p", 30, 8, {{8, 9}, {6, 5}}});
+    CHECK(merged({"p", 0, 0, {}}, b, 8) == b);
+    Hotlist full = {"p", ~std::uint64_t{0}, 0, {}};
+    CHECK_THROWS_AS(merge(full, a, 8), Error);
 }
 
 TEST_CASE("events: lines and lists of hostile length are refused") {
