@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,16 @@ struct Derived {
 struct Object {
     std::string path;
     std::string build_id;  // lower-case hexadecimal, or empty
+};
+
+// A calling context: the stack down to one function. Its counts are its own, without those of the
+// contexts in it.
+struct Stack {
+    std::uint32_t number, parent;  // from 1 upwards; the parent's is lower, 0: outside of all calls
+    std::uint32_t object;          // where the call is, as an index in Header::objects
+    std::uint64_t address;         // relative to the object
+    bool handler;                  // of a signal: no call, but what was interrupted
+    std::string_view function;
 };
 
 struct Header {

@@ -113,6 +113,7 @@ void Parser::parse_events(std::string_view text) {
     counts_.resize(header_.events.size());
     totals_.resize(header_.events.size());
     instruction_totals_.resize(header_.events.size());
+    stack_totals_.resize(header_.events.size());
     state_ = State::kExtensions;
 }
 
@@ -183,6 +184,9 @@ void Parser::parse_summary(std::string_view text) {
         if (instruction_totals_[i] > totals_[i])
             fail("the counts of " + excerpt(name) + " by instruction exceed its summary",
                  std::to_string(instruction_totals_[i]));
+        if (stack_totals_[i] > totals_[i])
+            fail("the counts of " + excerpt(name) + " by calling context exceed its summary",
+                 std::to_string(stack_totals_[i]));
     }
     state_ = State::kEnd;
 }

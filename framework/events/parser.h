@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay::events {
@@ -40,6 +41,8 @@ class Handler {
     // The values of one instruction. There is at most one list of a name for an instruction, unless
     // the file was made by hand.
     virtual void values(const Instruction&, const Hotlist&) {}
+    // The breakdown of all lines by calling context, after them.
+    virtual void stack(const Stack&, std::span<const std::uint64_t>) {}
 };
 
 class Parser {
@@ -75,7 +78,10 @@ class Parser {
     void parse_values(std::string_view text);
     Hotlist parse_hotlist(std::string_view text);
     HotValue parse_hot_value(std::string_view text);
+    void parse_stack(std::string_view text);
 
+    // OBJECT:0xADDRESS
+    std::pair<std::uint32_t, std::uint64_t> parse_place_in_object(std::string_view text);
     // Takes OBJECT:0xADDRESS and LINE from the front of `text`.
     Handler::Instruction take_instruction(std::string_view& text);
     void announce_location();
@@ -94,7 +100,8 @@ class Parser {
     State state_ = State::kDescriptions;
     unsigned version_ = 0;  // 0: Cachegrind's own format
     Header header_;
-    std::vector<std::uint64_t> counts_, totals_, instruction_totals_;
+    std::vector<std::uint64_t> counts_, totals_, instruction_totals_, stack_totals_;
+    std::uint32_t stacks_ = 0;
     std::string file_, function_file_, function_;
     bool has_file_ = false, has_function_ = false;
     bool location_changed_ = false;

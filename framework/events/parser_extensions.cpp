@@ -39,6 +39,8 @@ void Parser::parse_extension(std::string_view text) {
         parse_instruction(text);
     } else if (keyword == "value") {
         parse_values(text);
+    } else if (keyword == "stack") {
+        parse_stack(text);
     } else if (state_ != State::kExtensions) {
         // A keyword of a later release that stands among the counts, as `at` does.
         has_file_ = false;
@@ -108,6 +110,14 @@ void Parser::parse_object(std::string_view text) {
     header_.objects.push_back({*path, take_attribute(rest, "build-id").value_or("")});
 }
 
+std::pair<std::uint32_t, std::uint64_t> Parser::parse_place_in_object(std::string_view text) {
+    const std::size_t colon = text.find(":0x");
+    if (colon == std::string_view::npos) fail("expected OBJECT:0xADDRESS", text);
+    const std::uint64_t object = parse_number(text.substr(0, colon), kMax32);
+    if (object >= header_.objects.size()) fail("unknown object", text);
+    return {static_cast<std::uint32_t>(object), parse_number(text.substr(colon + 3), kMax64, 16)};
+}
+
 void Parser::parse_instruction(std::string_view text) {
     const Handler::Instruction instruction = take_instruction(text);
     parse_counts(text);
@@ -151,17 +161,32 @@ Handler::Instruction Parser::take_instruction(std::string_view& text) {
     start_body();
     if (!has_function_) fail("an instruction without fn= before it", text);
     has_file_ = false;
-    const std::string place = take_word(text).value_or("");
+    const auto [object, address] = parse_place_in_object(take_word(text).value_or(""));
     const std::string source_line = take_word(text).value_or("");
-    const std::size_t colon = place.find(":0x");
-    if (colon == std::string::npos) fail("expected OBJECT:0xADDRESS", place);
-    const std::string_view digits = std::string_view(place).substr(colon + 3);
-    const Handler::Instruction instruction = {
-        static_cast<std::uint32_t>(parse_number(place.substr(0, colon), kMax32)),
-        parse_number(digits, kMax64, 16),
-        static_cast<std::uint32_t>(parse_number(source_line, kMax32))};
-    if (instruction.object >= header_.objects.size()) fail("unknown object", place);
-    return instruction;
+    return {object, address, static_cast<std::uint32_t>(parse_number(source_line, kMax32))};
+}
+
+void Parser::parse_stack(std::string_view text) {
+    start_body();
+    has_file_ = false;
+    const std::string number = take_word(text).value_or("");
+    if (parse_number(number, kMax32) != std::uint64_t{stacks_} + 1)
+        fail("contexts must be numbered from 1 upwards", number);
+    ++stacks_;
+    const std::uint64_t parent = parse_number(take_attribute(text, "in").value_or(""), kMax32);
+    if (parent >= stacks_) fail("a context within one that does not come before it", number);
+    const std::optional<std::string> call = take_attribute(text, "call");
+    const std::optional<std::string> interrupted =
+        call ? std::nullopt : take_attribute(text, "interrupted");
+    if (!call && !interrupted) fail("expected call= or interrupted=", skip_blanks(text));
+    const auto [object, address] = parse_place_in_object(call ? *call : *interrupted);
+    const std::optional<std::string> function = take_word(text);
+    if (!function) fail("malformed name of a function", text);
+    parse_counts(text);
+    add_counts(stack_totals_);
+    handler_.stack({stacks_, static_cast<std::uint32_t>(parent), object, address,
+                    interrupted.has_value(), *function},
+                   counts_);
 }
 
 }  // namespace assay::events

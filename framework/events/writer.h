@@ -42,13 +42,6 @@ class Writer {
     void values(std::uint32_t object, std::uint64_t address, const Hotlist& list);
     // Counts of one calling context (docs/events-file.md), after all lines and instructions: a
     // breakdown of counts that line() already carried. Numbers go up from 1.
-    struct Stack {
-        std::uint32_t number, parent;
-        std::uint32_t object;  // as above, of the call
-        std::uint64_t address;
-        bool handler;  // of a signal: no call, but what was interrupted
-        std::string_view function;
-    };
     void stack(const Stack& stack, std::span<const std::uint64_t> counts);
     // Writes the summary, which is the sum of what line() received, and renames the file.
     void finish();

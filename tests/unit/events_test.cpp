@@ -53,6 +53,11 @@ class Recorder final : public Handler {
             text += " " + std::to_string(each.value) + "*" + std::to_string(each.count);
         text += "\n";
     }
+    void stack(const Stack& stack, std::span<const std::uint64_t> counts) override {
+        text += "stack " + std::to_string(stack.number) + " in " + std::to_string(stack.parent) +
+                (stack.handler ? " interrupting " : " from ") + std::to_string(stack.object) + " " +
+                std::to_string(stack.address) + " " + std::string(stack.function) + numbers(counts);
+    }
     static std::string numbers(std::span<const std::uint64_t> counts) {
         std::string out = ":";
         for (const std::uint64_t count : counts) out.append(" ").append(std::to_string(count));
@@ -83,6 +88,7 @@ std::string error_of(const std::string& text) {
 const std::string kStart = "desc: a\ncmd: ./t\nevents: Ir Dr\n";
 const std::string kVersion = kStart + "fl=#! version 1\n";
 const std::string kPlace = "fl=a.c\nfn=f\n";
+const std::string kContexts = kVersion + "fl=#! object 0 a\n" + kPlace + "1 1 2\nfl=#! stack ";
 
 Header example_header() {
     Header header;
@@ -175,28 +181,32 @@ TEST_CASE("events: a file of version 1 stays readable, however it is cut into bl
     CHECK(first.find("prog.h prog.h:helper\nline 20: 3 0 0\n") != std::string::npos);
 }
 
-TEST_CASE("events: contexts stand behind all counts, and readers pass over them") {
+TEST_CASE("events: contexts stand behind all counts") {
     const TemporaryFolder folder;
     {
         Writer writer(folder.file("events"), example_header());
-        const std::uint64_t five_one[] = {5, 1}, zero[] = {0, 0}, five_zero[] = {5, 0};
+        const std::uint64_t five_one[] = {5, 1}, zero[] = {0, 0}, two[] = {2, 0}, rest[] = {3, 1};
         writer.location("a.c", "main");
         writer.line(3, five_one);
         writer.instruction(0, 0x1136, five_one);
         writer.stack({1, 0, 0, 0x1100, false, "main"}, zero);
-        writer.stack({2, 1, 1, 0x40, false, "f(int, char)"}, five_one);
-        writer.stack({3, 1, 0, 0x1136, true, "handler"}, five_zero);
+        writer.stack({2, 1, 1, 0x40, false, "f(int, char)"}, rest);
+        writer.stack({3, 1, 0, 0x1136, true, "handler"}, two);
         CHECK_THROWS(writer.stack({4, 1, 2, 0x40, false, "of no object"}, zero));
         writer.finish();
     }
     CHECK(
         folder.read("events").ends_with("fl=#! at 0:0x1136 3 5 1\n"
                                         "fl=#! stack 1 in=0 call=0:0x1100 main\n"
-                                        "fl=#! stack 2 in=1 call=1:0x40 \"f(int, char)\" 5 1\n"
-                                        "fl=#! stack 3 in=1 interrupted=0:0x1136 handler 5\n"
+                                        "fl=#! stack 2 in=1 call=1:0x40 \"f(int, char)\" 3 1\n"
+                                        "fl=#! stack 3 in=1 interrupted=0:0x1136 handler 2\n"
                                         "summary: 5 1\n"));
     Recorder recorder;
     CHECK(read_events(folder.file("events"), recorder).totals == std::vector<std::uint64_t>{5, 1});
+    CHECK(
+        recorder.text.ends_with("stack 1 in 0 from 0 4352 main: 0 0\n"
+                                "stack 2 in 1 from 1 64 f(int, char): 3 1\n"
+                                "stack 3 in 1 interrupting 0 4406 handler: 2 0\n"));
 }
 
 TEST_CASE("events: a file of Cachegrind's is read") {
@@ -320,6 +330,16 @@ TEST_CASE("events: malformed extensions are refused") {
          "FILE:10: counts without fl= and fn= before them (1 1)"},
         {kVersion + "fl=#! object 0 a\n" + kPlace + "1 1\nfl=#! at 0:0x1 1 2\nsummary: 1 0\n",
          "FILE:10: the counts of Ir by instruction exceed its summary (2)"},
+        {kContexts + "2 in=0 call=0:0x1 f\n",
+         "FILE:9: contexts must be numbered from 1 upwards (2)"},
+        {kContexts + "1 in=1 call=0:0x1 f\n",
+         "FILE:9: a context within one that does not come before it (1)"},
+        {kContexts + "1 in=0 0:0x1 f\n", "FILE:9: expected call= or interrupted= (0:0x1 f)"},
+        {kContexts + "1 in=0 call=1:0x1 f\n", "FILE:9: unknown object (1:0x1)"},
+        {kContexts + "1 in=0 call=0:0x1 \"f\n", "FILE:9: malformed name of a function ()"},
+        {kContexts + "1 in=0 call=0:0x1 f 1 2 3\n", "FILE:9: more counts than events (3)"},
+        {kContexts + "1 in=0 call=0:0x1 f 2\nsummary: 1 2\n",
+         "FILE:10: the counts of Ir by calling context exceed its summary (2)"},
     };
     for (const auto& [text, error] : cases) CHECK(error_of(text) == error);
     CHECK(error_of(kVersion + "fl=#! later anything\n" + kPlace + "1 2\nsummary: 2 0\n") == "");
