@@ -6,22 +6,30 @@
 //   - the profiler that crashed is never called again, nor unloaded;
 //   - the frames left behind are the profiler's own: assay calls nothing through them that owns
 //     a resource;
+//   - assay goes on with another heap (spare_heap.h);
 //   - the alternative is to lose the columns of all other profilers, and with them a run that
-//     may have taken hours. If the heap was damaged and assay crashes later, nothing is worse
+//     may have taken hours. If something else was damaged and assay crashes later, nothing is worse
 //     than it would have been.
-// A call that does not return is ended in the same way, by SIGABRT, where a run has a time limit.
-// C++ exceptions that leave a profiler are caught too. A crash on another thread of the profiler
-// cannot be attributed and ends the collector as it always would.
+// A call that does not return is left in the same way: by SIGVTALRM when it has taken longer than
+// one call may, by SIGABRT at the end of a run that has a time limit. C++ exceptions that leave a
+// profiler are caught too, and so is exit(3). A crash on another thread of the profiler cannot be
+// attributed and ends the collector as it always would.
 #pragma once
 
 #include <pthread.h>
+#include <sys/types.h>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <type_traits>
 
 namespace assay::collector {
+
+// For messages: "60 s".
+std::string seconds(std::chrono::milliseconds time);
 
 class CrashGuard {
   public:
@@ -33,6 +41,11 @@ class CrashGuard {
     ~CrashGuard();
     CrashGuard(const CrashGuard&) = delete;
     CrashGuard& operator=(const CrashGuard&) = delete;
+
+    // How long a call may take; 0: as long as it likes. Time during which assay is stopped does not
+    // count, or at least not much of it.
+    void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }
+    std::chrono::milliseconds limit() const { return limit_; }
 
     // Calls `function()`. Returns "", or how it crashed.
     template <typename Function>
@@ -49,10 +62,15 @@ class CrashGuard {
 
   private:
     std::string call(void (*function)(void*), void* argument);
+    void start_timer();
+    void stop_timer();
 
     struct Saved;
     std::unique_ptr<Saved> saved_;
     const pthread_t thread_;  // the one that may call run()
+    std::chrono::milliseconds limit_{0};
+    timer_t timer_{};
+    pid_t timer_owner_ = 0;  // the process that has made it: a child does not inherit it
     std::atomic<std::uint64_t> calls_{0};
     std::atomic<bool> in_call_{false};
 };

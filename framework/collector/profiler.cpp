@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 
 namespace assay::collector {
@@ -38,6 +40,13 @@ std::string text_or_empty(const char* text) {
 std::string one_line(std::string_view text) {
     std::string line(text.substr(0, text.find('\n')));
     return line.empty() ? "it does not say why" : line;
+}
+
+// Of this thread.
+std::chrono::nanoseconds processor_time() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 // Reads a table of the profiler: a function that stores a length and returns an array.
@@ -139,6 +148,7 @@ void Profiler::read_events() {
         events_.push_back(
             {text_or_empty(row.name), text_or_empty(row.description), text_or_empty(row.unit)});
     });
+    totals_.resize(events_.size());
 }
 
 void Profiler::read_derived() {
@@ -255,25 +265,48 @@ void Profiler::process(std::uint32_t pid, trace_parser_t& parser, const SampleSi
     if (!call("vp_prof_process", [&] { count = table_.vp_prof_process(pid, &parser, &samples); }))
         return;
     if (count < 0) return failed("vp_prof_process");
-    take({samples, static_cast<std::size_t>(count)}, sink);
+    take("vp_prof_process", samples, static_cast<std::size_t>(count), sink);
 }
 
 void Profiler::finish(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink) {
     if (!table_.vp_finish) return;
-    for (;;) {
+    for (const auto begin = processor_time(); !lost_;) {
         const vsample_t* samples = nullptr;
         int count = 0;
         if (!call("vp_finish", [&] { count = table_.vp_finish(pid, &parser, &samples); })) return;
         if (count < 0) return failed("vp_finish");
         if (count == 0) return;
-        take({samples, static_cast<std::size_t>(count)}, sink);
+        take("vp_finish", samples, static_cast<std::size_t>(count), sink);
+        if (guard_.limit().count() != 0 && processor_time() - begin > guard_.limit())
+            lose("its vp_finish still returns samples after " + seconds(guard_.limit()));
     }
 }
 
-void Profiler::take(std::span<const vsample_t> samples, const SampleSink& sink) {
-    if (!samples.empty() && !samples.data()) return lose("it returned samples at address 0");
+// They are copied under the guard, since nobody knows what the address is that a profiler returns.
+void Profiler::take(const char* function, const vsample_t* samples, std::size_t count,
+                    const SampleSink& sink) {
+    constexpr std::size_t kBatch = 1024;
+    if (count != 0 && !samples)
+        return lose(
+            fmt::format("its {} returned no samples, but says that there are {}", function, count));
+    for (std::size_t begin = 0; begin < count && !lost_; begin += kBatch) {
+        batch_.resize(std::min(kBatch, count - begin));
+        const std::string crash = guard_.run(
+            [&] { std::memcpy(batch_.data(), samples + begin, batch_.size() * sizeof batch_[0]); });
+        if (!crash.empty())
+            return lose(fmt::format("its {} returned {} samples at an address where there are none",
+                                    function, count));
+        pass_on(batch_, sink);
+    }
+}
+
+void Profiler::pass_on(std::span<const vsample_t> samples, const SampleSink& sink) {
     for (const vsample_t& sample : samples) {
         if (sample.event < events_.size()) {
+            if (__builtin_add_overflow(totals_[sample.event], sample.weight,
+                                       &totals_[sample.event]))
+                return lose(
+                    fmt::format("its counts of {} exceed 64 bits", events_[sample.event].name));
             sink(sample);
         } else if (sample.event != VP_VALUE) {
             return lose(fmt::format("it returned a sample of event {}, but declares {}",

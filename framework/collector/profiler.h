@@ -88,7 +88,10 @@ class Profiler {
     bool call(const char* name, Function&& function);
     // A step that returned a negative number.
     void failed(const char* function);
-    void take(std::span<const vsample_t> samples, const SampleSink& sink);
+    // Passes on samples that `function` has returned, if they can be read.
+    void take(const char* function, const vsample_t* samples, std::size_t count,
+              const SampleSink& sink);
+    void pass_on(std::span<const vsample_t> samples, const SampleSink& sink);
     [[noreturn]] void unusable(const std::string& why) const;
 
     static Profiler& self(const vp_host_t* host);
@@ -104,6 +107,8 @@ class Profiler {
     std::vector<ProfilerDerived> derived_;
     std::vector<ProfilerOption> options_;
     std::vector<std::pair<std::string, std::string>> descriptions_;
+    std::vector<vsample_t> batch_;       // in take()
+    std::vector<std::uint64_t> totals_;  // by event, to see that they fit 64 bits
     bool lost_ = false;
     bool started_ = false;
     bool written_ = false;        // its columns are

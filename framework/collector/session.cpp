@@ -11,6 +11,7 @@ namespace {
 
 std::vector<std::unique_ptr<Profiler>> load(const CoreSettings& settings,
                                             const std::string& command, CrashGuard& guard) {
+    guard.set_limit(settings.profiler_timeout);
     std::vector<std::unique_ptr<Profiler>> loaded;
     for (const std::string& name : settings.plugins) {
         loaded.push_back(std::make_unique<Profiler>(find_plugin(name), command, guard));

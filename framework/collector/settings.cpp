@@ -38,6 +38,9 @@ constexpr std::array kCoreOptions{
     CoreOption{"timeout", "SECONDS",
                "end the program after that time: with SIGTERM, and with SIGKILL 5 s later; also "
                "10m, 1h; exit status 124"},
+    CoreOption{"profiler-timeout", "SECONDS",
+               "a profiler is given up, with its columns, when one call of it takes longer; 0: "
+               "never; default: 60"},
     CoreOption{"config", "FILE", "YAML with the same options as keys; the command line wins"},
     CoreOption{"quiet", "", "say nothing but errors (-q)"},
     CoreOption{"help", "", "show this (-h)"},
@@ -203,6 +206,9 @@ void take(CoreSettings& core, const Setting& setting) {
     } else if (setting.name == "timeout") {
         core.timeout = duration(setting);
         core.timeout_option = "--timeout=" + setting.value;
+    } else if (setting.name == "profiler-timeout") {
+        const bool never = setting.value == "0";
+        core.profiler_timeout = never ? std::chrono::milliseconds(0) : duration(setting);
     } else if (setting.name == "driver") {
         core.driver = setting.value;
     } else if (setting.name == "quiet") {

@@ -57,6 +57,8 @@ struct CoreSettings {
     // Of the whole run; 0: none.
     std::chrono::milliseconds timeout{0};
     std::string timeout_option;  // as it was given
+    // Of one call of a profiler; 0: none.
+    std::chrono::milliseconds profiler_timeout{60'000};
     bool quiet = false;
     bool help = false;
     bool version = false;

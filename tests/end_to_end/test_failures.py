@@ -258,6 +258,49 @@ class Failures(unittest.TestCase):
         self.assertIn("D1mr", events.events)
         self.assertEqual(events.totals(), events.summary)
 
+    def test_whatever_a_profiler_returns_costs_only_its_own_columns(self):
+        """Garbage, exceptions, exit, endless calls, a damaged heap: one line, and the run goes on."""
+        counts, garbage, crash = (PLUGINS / f"{name}.so" for name in ("counts", "garbage", "crash"))
+        alone = profile(WORK, "-q", "--references=yes", plugin=counts, out=self.out)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        expected = read_events(self.out).functions["sum_cells"]
+        cases = {
+            "throw": "threw an exception: something is wrong", "throw-number": "threw an exception",
+            "exit": "called exit", "sleep": "did not return within 0.2 s",
+            "loop": "did not return within 0.2 s", "null": "returned no samples",
+            "dangling": "at an address where there are none",
+            "huge": "2147483647 samples at an address where there are none",
+            "event": "a sample of event 7, but declares 1", "overflow": "exceed 64 bits",
+            "negative": "failed", "finish-sleep": "did not return within 0.2 s",
+            "finish-places": "still returns samples after 0.2 s", "finish-dangling": "none",
+        }
+        def check(plugin, words, environment):
+            result = profile(WORK, "-q", "--references=yes", "--profiler-timeout=0.2",
+                             plugin=f"{plugin},{counts}", out=self.out, timeout=20,
+                             env={**os.environ, **environment})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout, alone.stdout)
+            said = [line for line in result.stderr.splitlines() if line.startswith("assay:")]
+            self.assertEqual(len(said), 1, result.stderr)
+            self.assertIn(f"the profiler {plugin.stem} is lost, and its columns with it", said[0])
+            self.assertIn(words, said[0])
+            self.assertEqual(read_events(self.out).functions["sum_cells"], expected)
+        for case, words in cases.items():
+            with self.subTest(case):
+                check(garbage, words, {"ASSAY_GARBAGE": case})
+        for how in ("heap", "abort"):
+            with self.subTest(how):
+                check(crash, "crashed with signal 6",
+                      {"ASSAY_CRASH_IN": "vp_prof_process", "ASSAY_CRASH_BY": how})
+
+    def test_places_that_do_not_exist_are_counted_as_unknown(self):
+        """A pc outside of the program is no error: code that was generated has none either."""
+        result = profile(WORK, "-q", plugin=PLUGINS / "garbage.so", out=self.out,
+                         env={**os.environ, "ASSAY_GARBAGE": "places"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        events = read_events(self.out)
+        self.assertEqual(events.functions, {"???": events.summary})
+
     # --- Damaged events files
 
     def test_annotate_refuses_damaged_files(self):

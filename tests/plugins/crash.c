@@ -1,5 +1,6 @@
 /* Crashes, or fails, in the interface function that an environment variable names:
- * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, stack, hang, fail.
+ * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, heap,
+ * stack, hang, fail.
  */
 #include "assay/vprofiler.h"
 
@@ -32,6 +33,12 @@ static int perhaps_crash(const char* function) {
         return 100 / zero;
     } else if (strcmp(how, "stack") == 0) {
         return overflow_stack(1000000000);
+    } else if (strcmp(how, "heap") == 0) {
+        char* volatile freed = malloc(100000); /* too large for a thread's cache */
+        char* volatile behind = malloc(100000);
+        free(freed);
+        free(freed);
+        free(behind);
     } else if (strcmp(how, "hang") == 0) {
         for (;;) pause();
     }
