@@ -23,8 +23,9 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       lifeline_(lifeline),
       samples_(session.columns.size()),
       context_counts_(session.columns.size()),
-      reader_(segment_, [this](std::uint32_t thread, std::span<const trace_record_t> records) {
-          process(thread, records);
+      reader_(segment_, [this](std::uint32_t thread, std::span<const trace_record_t> records,
+                               std::span<const trace_marker_t> markers) {
+          process(thread, records, markers);
       }) {
     start_profilers();
 }
@@ -50,8 +51,10 @@ void Collection::start_profilers() {
     spec_.stress = session_.settings.stress ? 1 : 0;
 }
 
-void Collection::process(std::uint32_t thread, std::span<const trace_record_t> records) {
+void Collection::process(std::uint32_t thread, std::span<const trace_record_t> records,
+                         std::span<const trace_marker_t> markers) {
     trace_parser view = parser(thread, records);
+    view.markers = markers;
     if (spec_.captures & trace::kCaptureCalls) {
         view.contexts = stacks_.follow(thread, records, reader_.code());
         view.context_table = stacks_.contexts().table();

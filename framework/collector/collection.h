@@ -48,7 +48,8 @@ class Collection {
 
   private:
     void start_profilers();
-    void process(std::uint32_t thread, std::span<const trace_record_t> records);
+    void process(std::uint32_t thread, std::span<const trace_record_t> records,
+                 std::span<const trace_marker_t> markers);
     bool take_buffers();
     void prepare_mappings();
     void wait(std::uint32_t bell, std::chrono::milliseconds at_most);

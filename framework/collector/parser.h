@@ -24,6 +24,7 @@ struct trace_parser {
     assay::collector::CodeTables code;
     std::span<const std::uint64_t> counts;  // by instruction; empty before the end
     const assay::collector::AddressMap* addresses;
+    std::span<const trace_marker_t> markers = {};
     // With calls; else both are empty.
     std::span<const std::uint32_t> contexts = {};  // by record
     std::span<const trace_context_t> context_table = {};

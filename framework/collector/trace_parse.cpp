@@ -35,6 +35,10 @@ const trace_context_t* trace_parser_context_table(const trace_parser_t* parser, 
     return contents(parser->context_table, count);
 }
 
+const trace_marker_t* trace_parser_markers(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->markers, count);
+}
+
 // No driver captures value lists yet, so that a buffer has no such record (trace_spec.cpp
 // refuses the specification): the end of the buffer is all there is.
 int trace_parser_next(trace_parser_t*, uint32_t*, uint64_t*, uint64_t*, uint64_t*, int, uint64_t*) {

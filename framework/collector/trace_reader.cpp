@@ -81,7 +81,7 @@ void TraceReader::open_rings() {
     segment_.map_slots(count);
     for (auto index = static_cast<std::uint32_t>(rings_.size()); index < count; ++index) {
         trace::ThreadSlot& slot = segment_.slot(index);
-        const Ring ring{&slot, segment_.ring(index), slot.buffer_count, 0};
+        const Ring ring{index, &slot, segment_.ring(index), slot.buffer_count, 0};
         if (!std::has_single_bit(ring.buffer_count) || ring.buffer_count > trace::kBufferCount)
             corrupt(fmt::format("a ring of {} buffers", ring.buffer_count));
         rings_.push_back(ring);
@@ -94,7 +94,7 @@ bool TraceReader::consume_one(Ring& ring) {
     if (ready == 0) return false;
     refresh();
     std::atomic<std::uint32_t>& filled = ring.slot->filled[ring.index()];
-    pass_on(ring.slot->owner[ring.index()].load(), ring.buffer(), filled.load());
+    pass_on(ring, ring.slot->owner[ring.index()].load(), filled.load());
     filled.store(0, std::memory_order_relaxed);
     give_back(*ring.slot, ++ring.consumed);
     return true;
@@ -105,17 +105,27 @@ bool TraceReader::consume_one(Ring& ring) {
 void TraceReader::consume_last(const Ring& ring) {
     const trace::ThreadSlot& slot = *ring.slot;
     const std::uint32_t filled = slot.filled[ring.index()].load();
-    if (filled != 0) return pass_on(slot.owner[ring.index()].load(), ring.buffer(), filled);
+    if (filled != 0) return pass_on(ring, slot.owner[ring.index()].load(), filled);
     const std::uint64_t bytes = slot.cursor.load() - slot.buffer_start.load();
     check_length("bytes in the last buffer", bytes, 0, trace::kBufferBytes);
-    pass_on(slot.thread.load(), ring.buffer(), bytes / sizeof(trace_record_t));
+    pass_on(ring, slot.thread.load(), bytes / sizeof(trace_record_t));
 }
 
-void TraceReader::pass_on(std::uint32_t thread, std::span<const trace_record_t> buffer,
-                          std::uint64_t count) {
+void TraceReader::pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count) {
+    const std::span<const trace_record_t> buffer = ring.buffer();
     check_length("records in a buffer", count, 0, buffer.size());
-    if (count == 0) return;
     const std::span<const trace_record_t> records = buffer.first(count);
+    check_sites(records);
+    records_ += count;
+    // Threads that used the slot before and made no record.
+    while (const auto earlier = markers_.earlier_thread(ring.number, thread, ring.consumed))
+        sink_(*earlier, {}, markers_.take(ring.number, *earlier, ring.consumed, 0));
+    const auto markers = markers_.take(ring.number, thread, ring.consumed, count);
+    if (count != 0 || !markers.empty()) sink_(thread, records, markers);
+}
+
+void TraceReader::check_sites(std::span<const trace_record_t> records) const {
+    if (records.empty()) return;
     std::uint32_t highest = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
         // The records are in the cache of the driver's processor: it takes many lines on their
@@ -127,8 +137,6 @@ void TraceReader::pass_on(std::uint32_t thread, std::span<const trace_record_t> 
     }
     if (highest >= code_.sites.size())
         corrupt(fmt::format("a record of site {} of {}", highest, code_.sites.size()));
-    records_ += count;
-    sink_(thread, records);
 }
 
 void TraceReader::refresh() {
@@ -222,7 +230,8 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
             return;
         case trace::EventType::kMarker: {
             const auto event = fixed(trace::MarkerEvent{});
-            markers_.push_back({event, std::string(text(sizeof event))});
+            check_length("slots", event.slot, 0, trace::kMaxThreads - 1);
+            markers_.add(event, text(sizeof event));
             return;
         }
         case trace::EventType::kProblem:

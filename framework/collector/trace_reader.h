@@ -6,6 +6,7 @@
 #pragma once
 
 #include "framework/collector/address_map.h"
+#include "framework/collector/marker_queues.h"
 #include "framework/collector/parser.h"
 #include "framework/collector/segment.h"
 
@@ -16,17 +17,13 @@
 
 namespace assay::collector {
 
-// What the program has said by a marker of assay/client.h.
-struct Marker {
-    trace::MarkerEvent event;
-    std::string text;
-};
-
 class TraceReader {
   public:
-    // Receives the records of one buffer and the number of the thread that made them, which can be
-    // any if the program has written over it; the tables are those at that time.
-    using Sink = std::function<void(std::uint32_t thread, std::span<const trace_record_t> records)>;
+    // Receives the records of one buffer, what the program said among them, and the number of the
+    // thread that made them, which can be any if the program has written over it; the tables are
+    // those at that time. There is at least a record or a marker.
+    using Sink = std::function<void(std::uint32_t thread, std::span<const trace_record_t> records,
+                                    std::span<const trace_marker_t> markers)>;
 
     TraceReader(Segment& segment, Sink sink);
 
@@ -46,7 +43,6 @@ class TraceReader {
     const CodeTables& code() const { return code_; }
     const AddressMap& addresses() const { return addresses_; }
     std::uint64_t records() const { return records_; }
-    const std::vector<Marker>& markers() const { return markers_; }
     // Why the driver refused to go on; "" if it did not.
     const std::string& refusal() const { return refusal_; }
 
@@ -62,6 +58,7 @@ class TraceReader {
   private:
     // A thread slot. Where its number of buffers is needed, it is the one that has been checked.
     struct Ring {
+        std::uint32_t number;
         trace::ThreadSlot* slot;
         const trace_record_t* records;
         std::uint32_t buffer_count;
@@ -77,7 +74,8 @@ class TraceReader {
     void open_rings();
     bool consume_one(Ring& ring);
     void consume_last(const Ring& ring);
-    void pass_on(std::uint32_t thread, std::span<const trace_record_t> buffer, std::uint64_t count);
+    void pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count);
+    void check_sites(std::span<const trace_record_t> records) const;
     void refresh_tables();
     void check_block(std::size_t index, std::uint32_t instrs) const;
     void refresh_events();
@@ -91,7 +89,7 @@ class TraceReader {
     AddressMap addresses_;
     std::uint64_t event_bytes_ = 0;           // of the event log, taken
     std::vector<const std::byte*> partials_;  // events in the log, of which the driver counts more
-    std::vector<Marker> markers_;
+    MarkerQueues markers_;
     std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;
     std::vector<Ring> rings_;  // by slot

@@ -34,6 +34,11 @@ const uint32_t* trace_parser_contexts(const trace_parser_t* parser, size_t* coun
  * its address can change. Empty without context. */
 const trace_context_t* trace_parser_context_table(const trace_parser_t* parser, size_t* count);
 
+/* What the thread of this buffer said with assay/client.h: its phases, and memory regions of the
+ * process, in its order. A buffer can have markers and no records. 0 of them in vp_finish. The
+ * strings are valid during this call of vp_prof_process. Nothing needs to be asked for. */
+const trace_marker_t* trace_parser_markers(const trace_parser_t* parser, size_t* count);
+
 /* The next instruction execution that was selected with a value list. Stores its index in the
  * instruction table, its pc, two context values (the context's number and 0; both 0 without
  * context) and at most `max` values.

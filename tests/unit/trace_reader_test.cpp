@@ -1,6 +1,7 @@
 // The reader of the trace segment, with threads.
 #include "framework/collector/trace_reader.h"
 
+#include "assay/client.h"
 #include "framework/support/error.h"
 #include "tests/unit/fake_trace.h"
 
@@ -30,13 +31,35 @@ class Setup {
     }
     const std::map<std::uint32_t, std::uint64_t>& written() const { return written_; }
 
+    // At the place where the thread that uses the slot is.
+    void say(std::uint32_t slot, std::uint64_t operation, std::uint64_t address,
+             std::uint64_t bytes, std::string_view text) {
+        const trace::ThreadSlot& of = driver.slot(slot);
+        const std::uint64_t at = of.cursor - of.buffer_start;
+        const trace::MarkerEvent event{
+            operation, {address, bytes}, of.thread,
+            slot,      of.produced,      static_cast<std::uint32_t>(at / sizeof(trace_record_t))};
+        driver.log(trace::EventType::kMarker, &event, sizeof event, text);
+    }
+
     // As the reader passes it on. Values that do not continue those of the thread are not counted.
     std::map<std::uint32_t, std::uint64_t> read;
     std::vector<std::uint32_t> order;  // the thread of each buffer
+    struct Said {
+        std::uint32_t thread;
+        std::uint64_t record, records, operation, address, bytes;
+        std::string name, owner;
+        bool operator==(const Said&) const = default;
+    };
+    std::vector<Said> said;
 
   private:
-    void take(std::uint32_t thread, std::span<const trace_record_t> records) {
+    void take(std::uint32_t thread, std::span<const trace_record_t> records,
+              std::span<const trace_marker_t> markers) {
         order.push_back(thread);
+        for (const trace_marker_t& marker : markers)
+            said.push_back({thread, marker.record, records.size(), marker.operation, marker.address,
+                            marker.bytes, marker.name, marker.owner});
         std::uint64_t& next = read[thread];
         for (const trace_record_t& record : records)
             if (record.value == next) ++next;
@@ -47,10 +70,10 @@ class Setup {
 
   public:
     FakeTrace driver;
-    TraceReader reader{segment_,
-                       [this](std::uint32_t thread, std::span<const trace_record_t> records) {
-                           take(thread, records);
-                       }};
+    TraceReader reader{
+        segment_,
+        [this](std::uint32_t thread, std::span<const trace_record_t> records,
+               std::span<const trace_marker_t> markers) { take(thread, records, markers); }};
 };
 
 }  // namespace
@@ -170,7 +193,8 @@ TEST_CASE("all slots can be in use") {
         segment.slot(slot).buffer_count = 1;
     segment.control().thread_count = trace::kMaxThreads;
     segment.slot(trace::kMaxThreads - 1).produced = 1;
-    TraceReader reader(segment, [](std::uint32_t, std::span<const trace_record_t>) {});
+    TraceReader reader(segment, [](std::uint32_t, std::span<const trace_record_t>,
+                                   std::span<const trace_marker_t>) {});
     CHECK(reader.consume());
     CHECK(segment.slot(trace::kMaxThreads - 1).consumed == 1);
 }
@@ -191,4 +215,72 @@ TEST_CASE("counts are sums over the threads") {
     CHECK(counts[3] == 0);
     CHECK(counts.back() == 11);
     CHECK(setup.reader.instructions() == 3 * 7 + 11);
+}
+
+TEST_CASE("markers arrive with the records that they stand before") {
+    using namespace std::string_literals;
+    constexpr std::uint64_t kWhole = trace::kRecordsPerBuffer;
+    Setup setup;
+    setup.driver.open_slot(8, 0);
+    setup.say(0, ASSAY_BEGIN_PHASE, 0x1234, 0, "first\0"s);
+    setup.records(0, kWhole - 1);
+    setup.say(0, ASSAY_REGISTER_REGION, 0x5000, 64, "owner\0label\0"s);
+    setup.driver.open_slot(1, 1);
+    setup.say(1, ASSAY_UNREGISTER_REGION, 0x5000, 0, "");
+    setup.records(1, 3);
+    setup.records(0, 1);
+    setup.say(0, ASSAY_END_PHASE, 0, 0, "first\0"s);
+    setup.records(0, 5);
+    setup.say(0, 999, 7, 8, "");
+    CHECK(setup.reader.consume());
+    CHECK(setup.said ==
+          std::vector<Setup::Said>{
+              {0, 0, kWhole, ASSAY_BEGIN_PHASE, 0, 0, "first", ""},
+              {0, kWhole - 1, kWhole, ASSAY_REGISTER_REGION, 0x5000, 64, "label", "owner"}});
+    setup.said.clear();
+    setup.reader.consume_rest();
+    CHECK(setup.said ==
+          std::vector<Setup::Said>{{0, 0, 5, ASSAY_END_PHASE, 0, 0, "first", ""},
+                                   {0, 5, 5, 999, 0, 0, "", ""},
+                                   {1, 0, 3, ASSAY_UNREGISTER_REGION, 0x5000, 0, "", ""}});
+    CHECK(setup.read == setup.written());
+}
+
+TEST_CASE("markers of threads without records arrive under their threads") {
+    Setup setup;
+    setup.driver.open_slot(2, 0);
+    setup.say(0, ASSAY_BEGIN_PHASE, 0, 0, "a");
+    setup.driver.reuse_slot(0, 1);
+    setup.say(0, ASSAY_BEGIN_PHASE, 0, 0, "b");
+    setup.driver.reuse_slot(0, 2);
+    setup.records(0, 4);
+    setup.say(0, ASSAY_BEGIN_PHASE, 0, 0, "c");
+    setup.driver.reuse_slot(0, 3);
+    setup.say(0, ASSAY_BEGIN_PHASE, 0, 0, "d");
+    setup.reader.consume_rest();
+    CHECK(setup.said == std::vector<Setup::Said>{{0, 0, 0, ASSAY_BEGIN_PHASE, 0, 0, "a", ""},
+                                                 {1, 0, 0, ASSAY_BEGIN_PHASE, 0, 0, "b", ""},
+                                                 {2, 4, 4, ASSAY_BEGIN_PHASE, 0, 0, "c", ""},
+                                                 {3, 0, 0, ASSAY_BEGIN_PHASE, 0, 0, "d", ""}});
+    setup.reader.consume_rest();
+    CHECK(setup.said.size() == 4);
+}
+
+TEST_CASE("markers whose place was damaged keep their order") {
+    Setup setup;
+    setup.driver.open_slot(2, 0);
+    for (const std::uint32_t record : {3U, 1U, 9999U}) {
+        const trace::MarkerEvent event{ASSAY_BEGIN_PHASE, {}, 0, 0, 0, record};
+        setup.driver.log(trace::EventType::kMarker, &event, sizeof event, "x");
+    }
+    setup.records(0, 5);
+    setup.reader.consume_rest();
+    REQUIRE(setup.said.size() == 3);
+    CHECK(setup.said[0].record == 3);
+    CHECK(setup.said[1].record == 3);
+    CHECK(setup.said[2].record == 5);
+
+    const trace::MarkerEvent event{ASSAY_BEGIN_PHASE, {}, 0, trace::kMaxThreads, 0, 0};
+    setup.driver.log(trace::EventType::kMarker, &event, sizeof event, "x");
+    CHECK_THROWS_WITH_AS(setup.reader.consume_rest(), doctest::Contains("slots"), Error);
 }
