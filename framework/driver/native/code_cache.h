@@ -224,7 +224,7 @@ class CodeCache {
   private:
     static constexpr std::uint32_t kOddGeneration = 0x80000000;
     static constexpr std::uint64_t kStepBytes = 32;
-    static constexpr std::uint64_t kPart = 128 * trace::kMiB, kSmallPart = 1280 * 1024ULL;
+    static constexpr std::uint64_t kPart = 128 * trace::kMiB, kSmallPart = 2048 * 1024ULL;
 
     // The translations between two flushes.
     struct Generation {
