@@ -1,7 +1,7 @@
 // The profiler's options, spelled as Cachegrind's where it has them.
 #pragma once
 
-#include "plugins/cache/geometry.h"
+#include "plugins/common/geometry.h"
 
 #include "assay/vprofiler.h"
 

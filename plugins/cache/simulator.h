@@ -2,8 +2,8 @@
 // processor of its own, and one LL behind all of them.
 #pragma once
 
-#include "plugins/cache/geometry.h"
 #include "plugins/cache/tables.h"
+#include "plugins/common/geometry.h"
 
 #include <unordered_map>
 #include <vector>

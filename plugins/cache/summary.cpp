@@ -1,28 +1,18 @@
 #include "plugins/cache/summary.h"
 
+#include "plugins/common/text.h"
+
 #include <algorithm>
-#include <cstdio>
 
 namespace cache {
 namespace {
 
-std::string with_commas(std::uint64_t number) {
-    std::string digits = std::to_string(number);
-    for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
-    return digits;
-}
+using plugins::percent;
+using plugins::right;
+using plugins::with_commas;
 
 std::string padded(std::uint64_t number, std::size_t width) {
-    const std::string text = with_commas(number);
-    return std::string(width - std::min(width, text.size()), ' ') + text;
-}
-
-std::string percent(std::uint64_t part, std::uint64_t whole, int decimals) {
-    const double value =
-        whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-    char text[32];
-    std::snprintf(text, sizeof text, "%.*f%%", decimals, value);
-    return text;
+    return right(with_commas(number), width);
 }
 
 struct Widths {
@@ -33,10 +23,6 @@ std::string counts(const char* label, std::uint64_t reads, std::uint64_t writes,
                    const Widths& widths) {
     return std::string(label) + padded(reads + writes, widths.all) + "  (" +
            padded(reads, widths.reads) + " rd   + " + padded(writes, widths.writes) + " wr)\n";
-}
-
-std::string right(const std::string& text, std::size_t width) {
-    return std::string(width - std::min(width, text.size()), ' ') + text;
 }
 
 std::string rates(const char* label, std::uint64_t reads, std::uint64_t read_whole,

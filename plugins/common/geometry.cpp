@@ -1,4 +1,4 @@
-#include "plugins/cache/geometry.h"
+#include "plugins/common/geometry.h"
 
 #include <cpuid.h>
 #include <bit>
