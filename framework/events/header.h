@@ -51,6 +51,9 @@ struct Header {
     std::vector<Object> objects;
     std::uint32_t pid = 0;   // 0 if unknown
     std::string incomplete;  // why the counts are not those of a whole run; empty if they are
+    // The counts are of one profile less those of another. They are then passed on as two's
+    // complement: convert them to std::int64_t.
+    bool difference = false;
 };
 
 }  // namespace assay::events

@@ -30,34 +30,17 @@ bool take_prefix(std::string_view& text, std::string_view prefix) {
 
 }  // namespace
 
-Parser::Parser(std::string path, Handler& handler) : path_(std::move(path)), handler_(handler) {}
+Parser::Parser(std::string path, Handler& handler, Accept accept)
+    : path_(std::move(path)), handler_(handler), accept_(accept) {}
 
 void Parser::feed(std::string_view block) {
-    while (!block.empty()) {
-        const std::size_t end = block.find('\n');
-        const std::string_view piece = block.substr(0, end);
-        if (partial_line_.size() + piece.size() > kMaxLineBytes) {
-            ++line_number_;
-            fail("the line is longer than " + std::to_string(kMaxLineBytes) + " bytes",
-                 partial_line_.empty() ? piece : partial_line_);
-        }
-        if (end == std::string_view::npos) {
-            partial_line_ += piece;
-            return;
-        }
-        if (partial_line_.empty()) {
-            parse_line(piece);
-        } else {
-            partial_line_ += piece;
-            parse_line(partial_line_);
-            partial_line_.clear();
-        }
-        block.remove_prefix(end + 1);
-    }
+    if (lines_.feed(block, [this](std::string_view line) { parse_line(line); })) return;
+    ++line_number_;
+    fail("the line is longer than " + std::to_string(kMaxLineBytes) + " bytes", lines_.begin());
 }
 
 void Parser::finish() {
-    if (!partial_line_.empty()) parse_line(std::exchange(partial_line_, {}));
+    if (const std::string line = lines_.take_rest(); !line.empty()) parse_line(line);
     if (line_number_ == 0) throw Error(path_ + ": the file is empty");
     if (state_ != State::kEnd)
         fail(state_ == State::kDescriptions ? "the file ends before its events: line"
@@ -97,6 +80,8 @@ void Parser::parse_description(std::string_view text) {
         colon == std::string_view::npos ? std::string_view() : skip_blanks(text.substr(0, colon));
     if (colon != std::string_view::npos) text.remove_prefix(colon + 1);
     header_.descriptions.emplace_back(name, skip_blanks(text));
+    // What cg_diff writes.
+    if (name == "Files compared") header_.difference = true;
 }
 
 void Parser::parse_events(std::string_view text) {
@@ -181,19 +166,30 @@ void Parser::parse_summary(std::string_view text) {
             fail("the summary of " + excerpt(name) + " differs from the sum of its counts, " +
                      std::to_string(totals_[i]) + ": the file is damaged",
                  std::to_string(counts_[i]));
-        if (instruction_totals_[i] > totals_[i])
-            fail("the counts of " + excerpt(name) + " by instruction exceed its summary",
-                 std::to_string(instruction_totals_[i]));
-        if (stack_totals_[i] > totals_[i])
-            fail("the counts of " + excerpt(name) + " by calling context exceed its summary",
-                 std::to_string(stack_totals_[i]));
     }
+    check_part(instruction_totals_, "instruction");
+    check_part(stack_totals_, "calling context");
     state_ = State::kEnd;
+}
+
+void Parser::check_part(const std::vector<std::uint64_t>& totals, std::string_view what) const {
+    if (header_.difference) return;
+    for (std::size_t i = 0; i < totals.size(); ++i)
+        if (totals[i] > totals_[i])
+            fail("the counts of " + excerpt(header_.events[i].name) + " by " + std::string(what) +
+                     " exceed its summary",
+                 std::to_string(totals[i]));
+}
+
+void Parser::check_difference() {
+    if (header_.difference && accept_ == Accept::kProfiles)
+        throw Error(path_ + ": the file is a difference of two profiles, not a profile");
 }
 
 void Parser::start_body() {
     if (state_ != State::kExtensions) return;
     state_ = State::kBody;
+    check_difference();
     handler_.start(header_);
 }
 
@@ -207,18 +203,7 @@ std::size_t Parser::parse_counts(std::string_view text) {
         const char* const word = at;
         if (count == counts_.size())
             fail("more counts than events", {word, static_cast<std::size_t>(end - word)});
-        std::uint64_t value = 0;
-        if (*at == '.') {  // Cachegrind's manual: a point is a zero
-            ++at;
-        } else {
-            const auto [rest, error] = std::from_chars(at, end, value);
-            at = rest;
-            if (error == std::errc::result_out_of_range)
-                fail("the count exceeds 64 bits", {word, static_cast<std::size_t>(end - word)});
-            if (*word == '-')
-                fail("negative count: a file of differences is not a profile",
-                     {word, static_cast<std::size_t>(end - word)});
-        }
+        const std::uint64_t value = *at == '.' ? (++at, 0) : parse_count(at, end);
         if (at == word || (at != end && !is_blank(*at)))
             fail("malformed count", {word, static_cast<std::size_t>(end - word)});
         counts_[count++] = value;
@@ -227,11 +212,37 @@ std::size_t Parser::parse_counts(std::string_view text) {
     return count;
 }
 
+// Leaves `at` where it is if there is no number.
+std::uint64_t Parser::parse_count(const char*& at, const char* end) {
+    const auto parse = [&](auto value) {
+        const auto [rest, error] = std::from_chars(at, end, value);
+        if (error == std::errc::result_out_of_range)
+            fail("the count exceeds 64 bits", {at, static_cast<std::size_t>(end - at)});
+        at = rest;
+        return static_cast<std::uint64_t>(value);
+    };
+    if (header_.difference) return parse(std::int64_t{0});
+    if (*at == '-')
+        fail("negative count: only a difference of two profiles has such",
+             {at, static_cast<std::size_t>(end - at)});
+    return parse(std::uint64_t{0});
+}
+
 void Parser::add_counts(std::vector<std::uint64_t>& totals) {
-    for (std::size_t i = 0; i < totals.size(); ++i)
-        if (__builtin_add_overflow(totals[i], counts_[i], &totals[i]))
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+        bool overflow = false;
+        if (header_.difference) {
+            std::int64_t sum = 0;
+            overflow = __builtin_add_overflow(static_cast<std::int64_t>(totals[i]),
+                                              static_cast<std::int64_t>(counts_[i]), &sum);
+            totals[i] = static_cast<std::uint64_t>(sum);
+        } else {
+            overflow = __builtin_add_overflow(totals[i], counts_[i], &totals[i]);
+        }
+        if (overflow)
             fail("the total of " + excerpt(header_.events[i].name) + " exceeds 64 bits",
                  std::to_string(counts_[i]));
+    }
 }
 
 std::uint64_t Parser::parse_number(std::string_view text, std::uint64_t largest, int base) {

@@ -5,6 +5,7 @@
 
 #include "framework/events/header.h"
 #include "framework/events/hotlist.h"
+#include "framework/events/line_cutter.h"
 
 #include <cstdint>
 #include <span>
@@ -43,12 +44,30 @@ class Handler {
     virtual void values(const Instruction&, const Hotlist&) {}
     // The breakdown of all lines by calling context, after them.
     virtual void stack(const Stack&, std::span<const std::uint64_t>) {}
+
+    // Of Callgrind's files only. Their objects are not in the header that start() receives: each
+    // is passed before the first instruction in it.
+    virtual void object(const Object&) {}
+    // Calls from a line of the current location: how many, and what they cost with all that they
+    // called in turn. No part of any total.
+    struct Call {
+        std::uint32_t line;
+        std::string_view callee_file, callee;
+        std::uint64_t calls;
+    };
+    virtual void call(const Call&, std::span<const std::uint64_t>) {}
+};
+
+// What a reader can make sense of.
+enum class Accept : std::uint8_t {
+    kProfiles,
+    kDifferences,  // profiles too
 };
 
 class Parser {
   public:
     // The path is for messages: every function throws Error("PATH:LINE: reason (value)").
-    Parser(std::string path, Handler& handler);
+    Parser(std::string path, Handler& handler, Accept accept = Accept::kProfiles);
 
     void feed(std::string_view block);
     // The file has ended. Throws if that is too early.
@@ -88,14 +107,19 @@ class Parser {
     void start_body();
     // Fills counts_ from the words of `text`, missing ones with 0; returns how many there were.
     std::size_t parse_counts(std::string_view text);
+    std::uint64_t parse_count(const char*& at, const char* end);
     void add_counts(std::vector<std::uint64_t>& totals);
+    // Counts of instructions and of contexts are parts of the summary.
+    void check_part(const std::vector<std::uint64_t>& totals, std::string_view what) const;
+    void check_difference();
     std::uint64_t parse_number(std::string_view text, std::uint64_t largest, int base = 10);
     [[noreturn]] void fail(std::string_view reason) const;
     [[noreturn]] void fail(std::string_view reason, std::string_view value) const;
 
     std::string path_;
     Handler& handler_;
-    std::string partial_line_;  // the beginning of a line that the last block ended in
+    Accept accept_;
+    LineCutter lines_;
     std::uint64_t line_number_ = 0;
     State state_ = State::kDescriptions;
     unsigned version_ = 0;  // 0: Cachegrind's own format

@@ -54,6 +54,8 @@ void Parser::parse_extension(std::string_view text) {
         parse_object(text);
     } else if (keyword == "incomplete") {
         header_.incomplete = text;
+    } else if (keyword == "difference") {
+        header_.difference = true;
     }
     // Other keywords belong to a later release and change nothing that this one knows: what
     // does, raises the version.

@@ -1,4 +1,4 @@
-// Reads an events file, compressed or not.
+// Reads an events file or a Callgrind profile, compressed or not.
 #pragma once
 
 #include "framework/events/parser.h"
@@ -16,9 +16,9 @@ struct Profile {
 
 // Passes the whole file to `handler`. Throws Error if it cannot be read or is malformed or cut
 // short; by then `handler` may have received the beginning of it.
-Profile read_events(const std::string& path, Handler& handler);
+Profile read_events(const std::string& path, Handler& handler, Accept accept = Accept::kProfiles);
 
-// Whether the file can be opened and begins as an events file does.
+// Whether the file can be opened and begins as one of these does.
 bool begins_as_events_file(const std::string& path);
 
 }  // namespace assay::events

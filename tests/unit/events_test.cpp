@@ -290,7 +290,7 @@ TEST_CASE("events: errors name the line, the reason and the value") {
         {kStart + kPlace + "1 2x\n", "FILE:6: malformed count (2x)"},
         {kStart + kPlace + "1 ..\n", "FILE:6: malformed count (..)"},
         {kStart + kPlace + "1 -2\n",
-         "FILE:6: negative count: a file of differences is not a profile (-2)"},
+         "FILE:6: negative count: only a difference of two profiles has such (-2)"},
         {kStart + kPlace + "1 18446744073709551616\n",
          "FILE:6: the count exceeds 64 bits (18446744073709551616)"},
         {kStart + kPlace + "1 18446744073709551615\n1 1\n",
@@ -304,6 +304,34 @@ TEST_CASE("events: errors name the line, the reason and the value") {
          "FILE:7: unexpected line behind the summary (fl=b)"},
     };
     for (const auto& [text, error] : cases) CHECK(error_of(text) == error);
+}
+
+TEST_CASE("events: a difference is read where one is accepted") {
+    const auto totals = [](const std::string& text, Accept accept) {
+        Recorder recorder;
+        Parser parser("FILE", recorder, accept);
+        parser.feed(text);
+        parser.finish();
+        return parser.totals();
+    };
+    const std::string body =
+        kPlace + "0 -7 2\n0 9223372036854775807 1\n" + "0 -9223372036854775807\nsummary: -7 3\n";
+    // cg_diff's, and ours.
+    for (const std::string& text :
+         {"desc: Files compared:   a; b\ncmd:  a; b\nevents:  Ir Dr\n" + body,
+          kVersion + "fl=#! difference\n" + body}) {
+        CHECK(totals(text, Accept::kDifferences) ==
+              std::vector<std::uint64_t>{static_cast<std::uint64_t>(-7), 3});
+        CHECK(error_of(text) == "FILE: the file is a difference of two profiles, not a profile");
+    }
+    CHECK_THROWS_WITH_AS(
+        totals(kVersion + "fl=#! difference\n" + kPlace + "0 9223372036854775808\n",
+               Accept::kDifferences),
+        doctest::Contains("the count exceeds 64 bits"), Error);
+    CHECK_THROWS_WITH_AS(
+        totals(kVersion + "fl=#! difference\n" + kPlace + "0 -9223372036854775808\n0 -1\n",
+               Accept::kDifferences),
+        doctest::Contains("the total of Ir exceeds 64 bits"), Error);
 }
 
 TEST_CASE("events: malformed extensions are refused") {

@@ -1,0 +1,91 @@
+// Parses a Callgrind profile (Valgrind's manual, "Callgrind Format Specification", version 1) and
+// passes it on as the parser of events files does: self costs as lines, costs of instructions
+// where the file has them, and calls. Jumps are checked and left out. Without input of its own.
+//
+// Memory use is bounded by the names in the file, of which kMostNameBytes are accepted.
+#pragma once
+
+#include "framework/events/parser.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace assay::events {
+
+class CallgrindParser {
+  public:
+    static constexpr std::size_t kMostNameBytes = std::size_t{1} << 28;
+
+    // The path is for messages: every function throws Error("PATH:LINE: reason (value)").
+    CallgrindParser(std::string path, Handler& handler);
+
+    void feed(std::string_view block);
+    // The file has ended. Throws if that is too early, or if the totals that it states are not
+    // those that it contains.
+    void finish();
+
+    const Header& header() const { return header_; }
+    const std::vector<std::uint64_t>& totals() const { return totals_; }
+
+  private:
+    enum NameKind : std::uint8_t { kObject, kFile, kFunction };
+    // What the next line of costs belongs to.
+    enum class Costs : std::uint8_t { kSelf, kCall, kJump };
+    // Numbers of an instruction and of a line, each relative to that of the last line of costs.
+    struct Positions {
+        std::uint64_t instruction = 0, line = 0;
+    };
+    // Names seen, and which of them a number in parentheses stands for.
+    struct Names {
+        std::unordered_map<std::uint64_t, std::string> by_number;
+    };
+
+    void parse_line(std::string_view line);
+    void parse_header_line(std::string_view key, std::string_view text);
+    void parse_event(std::string_view text);
+    void parse_events(std::string_view text);
+    void parse_positions(std::string_view text);
+    void parse_specification(std::string_view key, std::string_view text);
+    void parse_calls(std::string_view text);
+    void parse_jump(std::string_view text);
+    void parse_costs(std::string_view line);
+    void parse_totals(std::string_view text);
+    std::string_view parse_name(NameKind kind, std::string_view text);
+    Positions parse_position_list(std::string_view& rest);
+    std::uint64_t parse_position(std::string_view word, std::uint64_t last);
+    void parse_counts(std::string_view text);
+    std::uint64_t parse_number(std::string_view text);
+
+    void start_body();
+    void pass_self();
+    void pass_call();
+    std::uint32_t line_number(std::uint64_t line);
+    std::uint32_t object_index();
+    [[noreturn]] void fail(std::string_view reason, std::string_view value) const;
+
+    std::string path_;
+    Handler& handler_;
+    LineCutter lines_;
+    std::uint64_t line_number_ = 0;
+    Header header_;
+    bool has_instructions_ = false, has_lines_ = true, in_body_ = false, has_events_ = false;
+    bool has_function_ = false, location_changed_ = false;
+    std::array<Names, 3> names_;
+    std::size_t name_bytes_ = 0;
+    std::unordered_map<std::string, std::uint32_t> object_indices_;
+
+    std::string object_, file_, function_file_, function_, callee_file_, callee_;
+    Costs next_costs_ = Costs::kSelf;
+    std::uint64_t calls_ = 0;
+    Positions last_;
+    std::vector<std::uint64_t> counts_, totals_;
+    std::optional<std::vector<std::uint64_t>> stated_totals_;
+};
+
+}  // namespace assay::events
