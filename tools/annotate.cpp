@@ -1,7 +1,6 @@
 #include "tools/annotate.h"
 
 #include "framework/events/formula.h"
-#include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/annotate_profile.h"
 #include "tools/annotate_sources.h"
@@ -10,7 +9,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace assay::annotate {
 
@@ -21,42 +19,6 @@ struct SortColumn {
     std::size_t event;
     std::optional<double> percent;
 };
-
-std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
-    std::string out;
-    for (const std::string& part : parts) {
-        if (!out.empty()) out += separator;
-        out += part;
-    }
-    return out;
-}
-
-std::vector<std::string> event_names(const events::Header& header) {
-    std::vector<std::string> names;
-    for (const events::Event& event : header.events) names.push_back(event.name);
-    return names;
-}
-
-std::size_t event_index(std::string_view option, const std::string& name,
-                        const events::Header& header) {
-    const std::vector<std::string> names = event_names(header);
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-    const std::string near = nearest(name, names);
-    throw Error(fmt::format("{}: the profile has no event '{}'; it has {}{}", option, name,
-                            joined(names, " "),
-                            near.empty() ? "" : fmt::format("; did you mean {}?", near)));
-}
-
-std::vector<std::size_t> shown_events(const Options& options, const events::Header& header) {
-    std::vector<std::size_t> shown(options.show.size());
-    std::transform(options.show.begin(), options.show.end(), shown.begin(),
-                   [&](const std::string& name) { return event_index("--show", name, header); });
-    if (!shown.empty()) return shown;
-    shown.resize(header.events.size());
-    std::iota(shown.begin(), shown.end(), 0);
-    return shown;
-}
 
 std::vector<SortColumn> sort_columns(const Options& options, const events::Header& header) {
     std::vector<SortColumn> columns;
@@ -77,7 +39,7 @@ std::string thresholds(const std::vector<SortColumn>& sort, const events::Header
         if (column.percent)
             parts.push_back(
                 fmt::format("{}% of {}", *column.percent, header.events[column.event].name));
-    return fmt::format("those with at least {}", joined(parts, " or "));
+    return fmt::format("those with at least {}", join(parts, " or "));
 }
 
 // "Name:   value" with the values of all lines of the header in one column; further values of the
@@ -118,9 +80,9 @@ void write_header(const Options& options, const Profile& profile,
     for (const auto& [name, text] : profile.descriptions()) facts.add(name, text);
     add_list(facts, "Command", profile.commands());
     add_list(facts, options.profiles.size() == 1 ? "File" : "Files", options.profiles);
-    facts.add("Events recorded", joined(names, " "));
-    facts.add("Events shown", joined(shown_names, " "));
-    facts.add("Sorted by", joined(sort_names, " "));
+    facts.add("Events recorded", join(names, " "));
+    facts.add("Events shown", join(shown_names, " "));
+    facts.add("Sorted by", join(sort_names, " "));
     facts.add("Functions", thresholds(sort, header));
     add_list(facts, "Include", options.include_dirs);
     add_list(facts, "Sources named", options.sources);
@@ -228,7 +190,7 @@ void annotate(const Options& options, Output& output) {
     for (const std::string& path : options.profiles) profile.add_file(path);
 
     const events::Header& header = profile.header();
-    const Columns columns = {header, profile.totals(), shown_events(options, header),
+    const Columns columns = {header, profile.totals(), shown_events(options.show, header),
                              options.percentages, options.color};
     const std::vector<SortColumn> sort = sort_columns(options, header);
     write_header(options, profile, columns.shown, sort, output);

@@ -3,6 +3,7 @@
 #include "framework/events/reader.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/annotate_output.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -43,14 +44,6 @@ std::vector<SortEvent> parse_sort(const std::vector<std::string>& words) {
         events.push_back(std::move(event));
     }
     return events;
-}
-
-// https://no-color.org: any value that is not empty switches colour off.
-bool terminal_has_color() {
-    const char* const no_color = std::getenv("NO_COLOR");
-    const char* const terminal = std::getenv("TERM");
-    return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0') &&
-           terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
 // What the first argument is must be an events file. cg_annotate takes all others for sources.

@@ -3,7 +3,9 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
+#include <unistd.h>
 #include <cerrno>
+#include <cstdlib>
 
 namespace assay::annotate {
 
@@ -11,6 +13,14 @@ std::string padded(std::string_view text, std::size_t width) {
     std::string out(text);
     if (out.size() < width) out.append(width - out.size(), ' ');
     return out;
+}
+
+// https://no-color.org: any value that is not empty switches colour off.
+bool terminal_has_color() {
+    const char* const no_color = std::getenv("NO_COLOR");
+    const char* const terminal = std::getenv("TERM");
+    return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0') &&
+           terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
 void Output::section(std::string_view title) {

@@ -10,6 +10,9 @@ namespace assay::annotate {
 // The text and blanks behind it up to that width.
 std::string padded(std::string_view text, std::size_t width);
 
+// Whether colours are wanted and can be shown where stdout goes.
+bool terminal_has_color();
+
 class Output {
   public:
     explicit Output(std::FILE* stream) : stream_(stream) {}

@@ -1,9 +1,11 @@
 #include "tools/annotate_table.h"
 
+#include "framework/support/error.h"
 #include "framework/support/text.h"
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <numeric>
 
 namespace assay::annotate {
 
@@ -23,6 +25,34 @@ std::string percentage(std::uint64_t count, std::uint64_t total) {
 }
 
 }  // namespace
+
+std::vector<std::string> event_names(const events::Header& header) {
+    std::vector<std::string> names;
+    for (const events::Event& event : header.events) names.push_back(event.name);
+    return names;
+}
+
+std::size_t event_index(std::string_view option, const std::string& name,
+                        const events::Header& header) {
+    const std::vector<std::string> names = event_names(header);
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+    const std::string near = nearest(name, names);
+    throw Error(fmt::format("{}: the profile has no event '{}'; it has {}{}", option, name,
+                            join(names, " "),
+                            near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+}
+
+std::vector<std::size_t> shown_events(const std::vector<std::string>& show,
+                                      const events::Header& header) {
+    std::vector<std::size_t> shown(show.size());
+    std::transform(show.begin(), show.end(), shown.begin(),
+                   [&](const std::string& name) { return event_index("--show", name, header); });
+    if (!shown.empty()) return shown;
+    shown.resize(header.events.size());
+    std::iota(shown.begin(), shown.end(), 0);
+    return shown;
+}
 
 Table::Table(const Columns& columns) : columns_(columns) {
     for (const std::size_t event : columns.shown)

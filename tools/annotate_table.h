@@ -20,6 +20,14 @@ struct Columns {
     bool color;
 };
 
+std::vector<std::string> event_names(const events::Header& header);
+// The index of an event that the user named with `option`. Throws Error.
+std::size_t event_index(std::string_view option, const std::string& name,
+                        const events::Header& header);
+// The events that --show names; all of them if it names none. Throws Error.
+std::vector<std::size_t> shown_events(const std::vector<std::string>& show,
+                                      const events::Header& header);
+
 class Table {
   public:
     explicit Table(const Columns& columns);

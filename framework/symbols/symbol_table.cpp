@@ -36,7 +36,10 @@ class SymbolTable {
 
     void add(const ElfFile& file, const Section& table);
     void add_mini_debug_info(const ElfFile& file, Names& names);
-    std::vector<std::string_view> lookup(Names& names);
+    void add_all(const ElfFile& object, const ElfFile* debug_file, Names& names);
+    // For each address the index of its symbol, or IntervalMap::kNone.
+    std::vector<std::uint32_t> lookup();
+    const Symbol& symbol(std::uint32_t index) const { return symbols_[index]; }
 
   private:
     static bool may_be_function(const ElfFile& file, const Elf64_Sym& symbol);
@@ -127,7 +130,7 @@ void SymbolTable::extend_unsized() {
     }
 }
 
-std::vector<std::string_view> SymbolTable::lookup(Names& names) {
+std::vector<std::uint32_t> SymbolTable::lookup() {
     extend_unsized();
     // IntervalMap lets the last of equal ranges win.
     std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
@@ -138,21 +141,21 @@ std::vector<std::string_view> SymbolTable::lookup(Names& names) {
         map.add(symbols_[i].low, symbols_[i].high, static_cast<std::uint32_t>(i));
     }
     map.seal();
-
-    std::vector<std::string_view> result;
-    result.reserve(addresses_.size());
-    std::uint32_t last = IntervalMap::kNone;
-    std::string_view name;
-    for (Address address : addresses_) {
-        std::uint32_t symbol = map.find(address);
-        if (symbol != last) {
-            name = symbol != IntervalMap::kNone ? names.readable(symbols_[symbol].name)
-                                                : std::string_view{};
-            last = symbol;
-        }
-        result.push_back(name);
-    }
+    std::vector<std::uint32_t> result(addresses_.size());
+    std::transform(addresses_.begin(), addresses_.end(), result.begin(),
+                   [&](Address address) { return map.find(address); });
     return result;
+}
+
+void SymbolTable::add_all(const ElfFile& object, const ElfFile* debug_file, Names& names) {
+    if (const Section* full = object.section(".symtab")) {
+        add(object, *full);
+    } else if (const Section* separate = debug_file ? debug_file->section(".symtab") : nullptr) {
+        add(*debug_file, *separate);
+    } else {
+        if (const Section* dynamic = object.section(".dynsym")) add(object, *dynamic);
+        if (object.section(".gnu_debugdata") != nullptr) add_mini_debug_info(object, names);
+    }
 }
 
 }  // namespace
@@ -160,17 +163,40 @@ std::vector<std::string_view> SymbolTable::lookup(Names& names) {
 std::vector<std::string_view> symbol_names(const ElfFile& object, const ElfFile* debug_file,
                                            std::span<const Address> addresses, Names& names) {
     SymbolTable table(addresses);
-    if (const Section* full = object.section(".symtab")) {
-        table.add(object, *full);
-    } else if (const Section* separate = debug_file ? debug_file->section(".symtab") : nullptr) {
-        table.add(*debug_file, *separate);
-    } else {
-        if (const Section* dynamic = object.section(".dynsym")) table.add(object, *dynamic);
-        if (object.section(".gnu_debugdata") != nullptr) table.add_mini_debug_info(object, names);
+    table.add_all(object, debug_file, names);
+    std::vector<std::string_view> result;
+    result.reserve(addresses.size());
+    std::uint32_t last = IntervalMap::kNone;
+    std::string_view name;
+    for (const std::uint32_t symbol : table.lookup()) {
+        if (symbol != last) {
+            name = symbol != IntervalMap::kNone ? names.readable(table.symbol(symbol).name)
+                                                : std::string_view{};
+            last = symbol;
+        }
+        result.push_back(name);
     }
-    std::vector<std::string_view> result = table.lookup(names);
     name_plt_entries(object, addresses, names, result);
     return result;
+}
+
+std::vector<FunctionRange> functions_with(const ElfFile& object, const ElfFile* debug_file,
+                                          std::span<const Address> addresses, Names& names) {
+    SymbolTable table(addresses);
+    table.add_all(object, debug_file, names);
+    std::vector<FunctionRange> functions;
+    std::vector<std::uint32_t> indices = table.lookup();
+    std::sort(indices.begin(), indices.end());  // symbols are sorted by address
+    indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
+    for (const std::uint32_t index : indices) {
+        if (index == IntervalMap::kNone) continue;
+        const Symbol& symbol = table.symbol(index);
+        const Section* const section = object.section_at(symbol.low);
+        if (section == nullptr) continue;
+        const Address end = section->header.sh_addr + section->header.sh_size;
+        functions.push_back({symbol.low, std::min(symbol.high, end), names.readable(symbol.name)});
+    }
+    return functions;
 }
 
 }  // namespace assay::symbols

@@ -17,4 +17,16 @@ namespace assay::symbols {
 std::vector<std::string_view> symbol_names(const ElfFile& object, const ElfFile* debug_file,
                                            std::span<const Address> addresses, Names& names);
 
+// The range of a function as its symbol has it.
+struct FunctionRange {
+    Address low, high;
+    std::string_view name;
+};
+
+// The functions of `object` that contain one of the sorted `addresses`, from the same tables, in
+// the order of their addresses. Each is there once, under the name that it has above. They do not
+// reach beyond their section. Not those of procedure linkage tables, which have no symbols.
+std::vector<FunctionRange> functions_with(const ElfFile& object, const ElfFile* debug_file,
+                                          std::span<const Address> addresses, Names& names);
+
 }  // namespace assay::symbols
