@@ -46,6 +46,53 @@ std::vector<SortEvent> parse_sort(const std::vector<std::string>& words) {
     return events;
 }
 
+// What is written on the command line, before it is understood.
+struct Arguments {
+    std::vector<std::string> files, show, sort, include_dirs;
+    std::string threshold, percentages = "yes", automatic = "yes", color = "auto";
+    unsigned context = 8;
+};
+
+void add_options(CLI::App& app, Arguments& arguments) {
+    app.set_help_flag("-h,--help", "show this");
+    const CLI::IsMember yes_no({"yes", "no"});
+    app.add_option("FILE", arguments.files,
+                   "events files, whose counts are added up; source files to annotate")
+        ->required();
+    app.add_option("--show", arguments.show, "show only these events, in this order")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("A,B,...");
+    app.add_option("--sort", arguments.sort,
+                   "sort by these events; with :P, show functions with at least P % of it")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("A[:P],B,...");
+    app.add_option("--threshold", arguments.threshold,
+                   "show functions with at least P % of the first sort event [0.1]")
+        ->type_name("P");
+    app.add_option("--show-percs", arguments.percentages, "show percentages of the totals [yes]")
+        ->check(yes_no)
+        ->type_name("yes|no");
+    app.add_option("--auto", arguments.automatic,
+                   "annotate the sources of the functions shown [yes]")
+        ->check(yes_no)
+        ->type_name("yes|no");
+    app.add_option("--context", arguments.context, "lines of source around each counted one [8]")
+        ->check(CLI::Range(0U, 1'000'000U))
+        ->type_name("N");
+    app.add_option("-I,--include", arguments.include_dirs, "look for sources in this folder, too")
+        ->allow_extra_args(false)
+        ->type_name("DIR");
+    app.add_option("--color", arguments.color, "highlight what counts most [auto: on a terminal]")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->type_name("auto|always|never");
+}
+
+constexpr const char* kPurpose =
+    "Prints totals, functions and annotated sources of events files, which are added up.\n\n"
+    "  assay annotate [options] FILE... [SOURCE...]\n";
+
 // What the first argument is must be an events file. cg_annotate takes all others for sources.
 void sort_files(const std::vector<std::string>& files, Options& options) {
     for (const std::string& file : files) {
@@ -56,59 +103,30 @@ void sort_files(const std::vector<std::string>& files, Options& options) {
 
 }  // namespace
 
+std::vector<OptionDescription> options() {
+    Arguments arguments;
+    CLI::App app(kPurpose, "assay annotate");
+    add_options(app, arguments);
+    return describe_options(app);
+}
+
 std::optional<Options> parse_options(int argc, const char* const* argv) {
+    Arguments arguments;
+    CLI::App app(kPurpose, "assay annotate");
+    add_options(app, arguments);
+    if (!parse_arguments(app, argc, argv)) return std::nullopt;
     Options options;
-    std::vector<std::string> files, sort;
-    std::string threshold, percentages = "yes", automatic = "yes", color = "auto";
-    const CLI::IsMember yes_no({"yes", "no"});
-
-    CLI::App app("Prints totals, functions and annotated sources of events files.",
-                 "assay annotate");
-    app.add_option("FILE", files,
-                   "events files, whose counts are added up; source files to annotate")
-        ->required();
-    app.add_option("--show", options.show, "show only these events, in this order")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("A,B,...");
-    app.add_option("--sort", sort,
-                   "sort by these events; with :P, show functions with at least P % of it")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("A[:P],B,...");
-    app.add_option("--threshold", threshold,
-                   "show functions with at least P % of the first sort event [0.1]")
-        ->type_name("P");
-    app.add_option("--show-percs", percentages, "show percentages of the totals [yes]")
-        ->check(yes_no)
-        ->type_name("yes|no");
-    app.add_option("--auto", automatic, "annotate the sources of the functions shown [yes]")
-        ->check(yes_no)
-        ->type_name("yes|no");
-    app.add_option("--context", options.context, "lines of source around each counted one [8]")
-        ->check(CLI::Range(0U, 1'000'000U))
-        ->type_name("N");
-    app.add_option("-I,--include", options.include_dirs, "look for sources in this folder, too")
-        ->allow_extra_args(false)
-        ->type_name("DIR");
-    app.add_option("--color", color, "highlight what counts most [auto: on a terminal]")
-        ->check(CLI::IsMember({"auto", "always", "never"}))
-        ->type_name("auto|always|never");
-
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        std::fputs(app.help().c_str(), stdout);
-        return std::nullopt;
-    } catch (const CLI::ParseError& error) {
-        throw Error(fmt::format("annotate: {}; see assay annotate --help", error.what()));
-    }
-    if (!threshold.empty()) options.threshold = parse_threshold("--threshold", threshold);
-    options.sort = parse_sort(sort);
-    options.percentages = percentages == "yes";
-    options.automatic = automatic == "yes";
-    options.color = color == "always" || (color == "auto" && terminal_has_color());
-    sort_files(files, options);
+    options.show = arguments.show;
+    options.context = arguments.context;
+    options.include_dirs = arguments.include_dirs;
+    if (!arguments.threshold.empty())
+        options.threshold = parse_threshold("--threshold", arguments.threshold);
+    options.sort = parse_sort(arguments.sort);
+    options.percentages = arguments.percentages == "yes";
+    options.automatic = arguments.automatic == "yes";
+    options.color =
+        arguments.color == "always" || (arguments.color == "auto" && terminal_has_color());
+    sort_files(arguments.files, options);
     return options;
 }
 

@@ -1,6 +1,8 @@
 // The command line of assay annotate.
 #pragma once
 
+#include "tools/command.h"
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +28,9 @@ struct Options {
     std::vector<std::string> include_dirs;  // where to look for sources, too
     bool color = false;
 };
+
+// The table of the options.
+std::vector<OptionDescription> options();
 
 // No value if --help was asked for and has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);

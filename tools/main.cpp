@@ -2,9 +2,7 @@
 // status.
 #include "framework/support/error.h"
 #include "framework/support/log.h"
-#include "framework/version.h"
-#include "tools/annotate.h"
-#include "tools/plugins.h"
+#include "tools/command.h"
 #include "tools/run.h"
 
 #include <fcntl.h>
@@ -13,6 +11,7 @@
 #include <cerrno>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -24,14 +23,21 @@ void occupy_standard_descriptors() {
         if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF) open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
+int help_of(const char* name, char* program) {
+    const assay::Command* command = assay::find_command(name);
+    if (!command) throw assay::Error(fmt::format("there is no command {}: see assay --help", name));
+    char help[] = "--help";
+    char* arguments[] = {program, help, nullptr};
+    return command->main(2, arguments);
+}
+
 int dispatch(int argc, char** argv) {
-    const std::vector<std::string> arguments(argv + 1, argv + argc);
-    if (arguments.empty()) throw assay::Error("nothing to do: see assay --help");
-    const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
-    if (arguments[0] == "annotate") return assay::annotate_main(argc - 1, argv + 1);
-    if (arguments[0] == "plugins") return assay::plugins_main(rest);
-    if (arguments[0] == "run") return assay::run_main(rest);
-    if (arguments[0] != "help") return assay::run_main(arguments);
+    if (argc < 2) throw assay::Error("nothing to do: see assay --help");
+    const std::string_view first = argv[1];
+    if (const assay::Command* command = assay::find_command(first))
+        return command->main(argc - 1, argv + 1);
+    if (first != "help") return assay::run_main(std::vector<std::string>(argv + 1, argv + argc));
+    if (argc > 2) return help_of(argv[2], argv[0]);
     fmt::print("{}", assay::run_help());
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/version.h"
+#include "tools/command.h"
 
 #include <fmt/format.h>
 
@@ -15,9 +16,12 @@ constexpr std::string_view kHead =
     R"(Runs a program under profilers and writes what they found to an events file.
 
   assay --plugin=NAME[,NAME...] [options] [--] PROGRAM [ARG...]
-  assay annotate FILE...       shows an events file beside the source
-  assay plugins [NAME]         lists the profilers, or one's options and events
 
+Other commands, each with a --help of its own:
+
+)";
+
+constexpr std::string_view kExamples = R"(
 First steps:
 
   assay --plugin=cache -- ls -l            where does ls miss the caches?
@@ -39,6 +43,18 @@ Every option of a profiler is an option of the run, written --NAME=VALUE, or
 Exit status: that of the program, or 125 if assay itself failed, 126 if the program cannot be
 executed, 127 if it was not found.
 )";
+
+std::string command_table() {
+    constexpr std::size_t kWidth = 26;
+    std::string table;
+    for (const Command& command : commands()) {
+        if (command.name == "run") continue;
+        table +=
+            fmt::format("  assay {:{}} {}\n", fmt::format("{} {}", command.name, command.arguments),
+                        kWidth, command.summary);
+    }
+    return table;
+}
 
 // A column of option names and one of help, broken into lines.
 std::string option_table() {
@@ -68,7 +84,7 @@ std::string option_table() {
 }  // namespace
 
 std::string run_help() {
-    return fmt::format("{}{}{}", kHead, option_table(), kTail);
+    return fmt::format("{}{}{}{}{}", kHead, command_table(), kExamples, option_table(), kTail);
 }
 
 int run_main(std::span<const std::string> arguments) {

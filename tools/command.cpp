@@ -1,0 +1,88 @@
+#include "tools/command.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kNameWidth = 26, kLineWidth = 98;
+
+// The text behind `line`, broken into lines of which further ones begin below it.
+std::string wrapped(std::string line, std::string_view text) {
+    std::string out;
+    line.resize(std::max(line.size() + 1, kNameWidth), ' ');
+    for (const std::string& word : split(text, ' ')) {
+        if (line.size() + 1 + word.size() > kLineWidth) {
+            out += line + "\n";
+            line.assign(kNameWidth, ' ');
+        }
+        if (!line.ends_with(' ')) line += ' ';
+        line += word;
+    }
+    return out + line + "\n";
+}
+
+std::string help_text(const CLI::App& app) {
+    std::string text = app.get_description() + "\nOptions:\n\n";
+    for (const OptionDescription& option : describe_options(app)) {
+        std::string names = "  " + join(option.names, ", ");
+        const bool is_long = option.names.back().starts_with("--");
+        if (!option.argument.empty()) names += (is_long ? "=" : " ") + option.argument;
+        text += wrapped(std::move(names), option.help);
+    }
+    return text + (app.get_footer().empty() ? "" : "\n" + app.get_footer());
+}
+
+}  // namespace
+
+std::vector<std::string> OptionDescription::choices() const {
+    const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || c == '|' || c == '-'; };
+    if (argument.find('|') == std::string::npos ||
+        !std::all_of(argument.begin(), argument.end(), is_word))
+        return {};
+    return split(argument, '|');
+}
+
+bool OptionDescription::takes_file() const {
+    return argument.find("FILE") != std::string::npos || argument == "DIR";
+}
+
+std::vector<OptionDescription> describe_options(const CLI::App& app) {
+    std::vector<OptionDescription> descriptions;
+    for (const CLI::Option* option : app.get_options()) {
+        if (!option->nonpositional()) continue;
+        OptionDescription description;
+        for (const std::string& name : option->get_snames())
+            description.names.push_back("-" + name);
+        for (const std::string& name : option->get_lnames())
+            description.names.push_back("--" + name);
+        const bool is_flag = option->get_expected_max() == 0 || option->get_type_size_max() == 0;
+        // CLI11 appends what the argument is checked for.
+        const std::string type = option->get_type_name();
+        if (!is_flag) description.argument = type.substr(0, type.find(':'));
+        description.help = option->get_description();
+        descriptions.push_back(std::move(description));
+    }
+    return descriptions;
+}
+
+bool parse_arguments(CLI::App& app, int argc, const char* const* argv) {
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        std::fputs(help_text(app).c_str(), stdout);
+        return false;
+    } catch (const CLI::ParseError& error) {
+        throw Error(
+            fmt::format("{}: {}; see {} --help", app.get_name(), error.what(), app.get_name()));
+    }
+    return true;
+}
+
+}  // namespace assay

@@ -1,0 +1,60 @@
+// The table of subcommands.
+#include "framework/collector/settings.h"
+#include "tools/annotate.h"
+#include "tools/command.h"
+#include "tools/completion.h"
+#include "tools/plugins.h"
+#include "tools/run.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+
+namespace assay {
+namespace {
+
+std::vector<std::string> rest(int argc, char** argv) {
+    return {argv + 1, argv + argc};
+}
+
+std::vector<OptionDescription> run_options() {
+    std::vector<OptionDescription> options;
+    for (const collector::CoreOption& option : collector::core_options()) {
+        if (option.help.empty()) continue;
+        options.push_back({{"--" + std::string(option.name)},
+                           std::string(option.argument),
+                           std::string(option.help)});
+    }
+    return options;
+}
+
+std::vector<OptionDescription> no_options() {
+    return {{{"-h", "--help"}, "", "show this help"}};
+}
+
+constexpr std::array kCommands = {
+    Command{"run", "--plugin=NAME[,NAME...] [options] [--] PROGRAM [ARG...]",
+            "profiles a program; the word may be left out",
+            [](int argc, char** argv) { return run_main(rest(argc, argv)); }, run_options},
+    Command{"annotate", "FILE...", "shows events files beside the source", annotate_main,
+            annotate::options},
+    Command{"plugins", "[NAME]", "lists the profilers, or one's options and events",
+            [](int argc, char** argv) { return plugins_main(rest(argc, argv)); }, no_options},
+    Command{"completion", "SHELL", "prints what completes assay's commands in a shell",
+            completion_main, no_options},
+};
+
+}  // namespace
+
+std::span<const Command> commands() {
+    return kCommands;
+}
+
+const Command* find_command(std::string_view name) {
+    const std::span<const Command> all = commands();
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const Command& command) { return command.name == name; });
+    return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace assay

@@ -1,0 +1,220 @@
+#include "tools/completion.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "tools/command.h"
+
+#include <fmt/format.h>
+
+namespace assay {
+namespace {
+
+std::string command_names() {
+    std::string names;
+    for (const Command& command : commands())
+        names.append(names.empty() ? "" : " ").append(command.name);
+    return names;
+}
+
+// In single quotes, as all three shells understand them; zsh's and fish's texts have no others.
+std::string in_quotes(std::string_view text) {
+    std::string out = "'";
+    for (const char c : text) {
+        if (c == '\'')
+            out += "'\\''";
+        else
+            out += c;
+    }
+    return out += '\'';
+}
+
+// --- bash
+
+// A word for each name; --name=CHOICE for each choice; --name= where anything may follow.
+std::string bash_words(const Command& command) {
+    std::string words;
+    for (const OptionDescription& option : command.options()) {
+        const std::vector<std::string> choices = option.choices();
+        for (const std::string& name : option.names) {
+            const bool is_long = name.starts_with("--");
+            if (is_long)
+                for (const std::string& choice : choices) words += name + "=" + choice + " ";
+            if (choices.empty()) words += name + (is_long && !option.argument.empty() ? "= " : " ");
+        }
+    }
+    return words;
+}
+
+std::string bash_script() {
+    std::string cases;
+    for (const Command& command : commands())
+        cases +=
+            fmt::format("        {}) words={} ;;\n", command.name, in_quotes(bash_words(command)));
+    return fmt::format(R"(# bash completion for assay
+_assay() {{
+    local current=${{COMP_LINE:0:COMP_POINT}} command=${{COMP_WORDS[1]}} words
+    current=${{current##*[[:space:]]}}
+    if [ "$COMP_CWORD" = 1 ] && [[ $current != -* ]]; then
+        COMPREPLY=($(compgen -W '{}' -- "$current"))
+        return
+    fi
+    case $command in
+{}        *) words={} ;;
+    esac
+    COMPREPLY=()
+    case $current in
+        --*=*)
+            COMPREPLY=($(compgen -W "$words" -- "$current"))
+            [ "${{COMPREPLY[0]}}" != "${{current%%=*}}=" ] || COMPREPLY=()
+            [ ${{#COMPREPLY[@]}} -gt 0 ] ||
+                COMPREPLY=($(compgen -f -P "${{current%%=*}}=" -- "${{current#*=}}"))
+            # Readline replaces only what stands behind the = if that separates words.
+            case $COMP_WORDBREAKS in
+                *=*) COMPREPLY=("${{COMPREPLY[@]#"${{current%%=*}}="}}") ;;
+            esac ;;
+        -*) COMPREPLY=($(compgen -W "$words" -- "$current")) ;;
+        *) [ "$command" != completion ] || COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
+           [ ${{#COMPREPLY[@]}} -gt 0 ] || COMPREPLY=($(compgen -f -- "$current")) ;;
+    esac
+    if [[ ${{COMPREPLY[0]}} == *= ]] || [ -d "${{COMPREPLY[0]}}" ]; then compopt -o nospace; fi
+}}
+complete -o filenames -F _assay assay
+)",
+                       command_names(), cases, in_quotes(bash_words(*find_command("run"))));
+}
+
+// --- zsh
+
+// A specification of _arguments: what stands in [] and behind : must not contain them.
+std::string zsh_text(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
+        out += c;
+    }
+    return out;
+}
+
+std::string zsh_option(const OptionDescription& option, const std::string& name) {
+    std::string specification = name;
+    if (!option.argument.empty()) specification += name.starts_with("--") ? "=-" : "+";
+    specification += "[" + zsh_text(option.help) + "]";
+    if (!option.argument.empty()) {
+        specification += ":" + zsh_text(option.argument) + ":";
+        const std::vector<std::string> choices = option.choices();
+        if (!choices.empty())
+            specification += "(" + join(choices, " ") + ")";
+        else if (option.takes_file())
+            specification += "_files";
+    }
+    return in_quotes("*" + specification);
+}
+
+std::string zsh_script() {
+    std::string names, cases;
+    for (const Command& command : commands()) {
+        names +=
+            fmt::format("        {}\n",
+                        in_quotes(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
+        cases += fmt::format("        {})\n            options=(\n", command.name);
+        for (const OptionDescription& option : command.options())
+            for (const std::string& name : option.names)
+                cases += "                " + zsh_option(option, name) + "\n";
+        cases += "            ) ;;\n";
+    }
+    return fmt::format(R"(#compdef assay
+# zsh completion for assay
+_assay() {{
+    local -a names options
+    names=(
+{})
+    if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
+        _describe command names
+        return
+    fi
+    local command=$words[2]
+    if (( $+names[(r)$command:*] )); then
+        shift words
+        (( CURRENT-- ))
+    else
+        command=run
+    fi
+    case $command in
+{}    esac
+    if [[ $command == completion ]]; then
+        _values shell bash zsh fish
+    elif [[ $command == run ]]; then
+        _arguments -S $options '*::program: _normal'
+    else
+        _arguments -S $options '*:file:_files'
+    fi
+}}
+if [ "$funcstack[1]" = _assay ]; then _assay "$@"; else compdef _assay assay; fi
+)",
+                       names, cases);
+}
+
+// --- fish
+
+std::string fish_option(const OptionDescription& option) {
+    std::string out;
+    for (const std::string& name : option.names)
+        out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+    if (!option.argument.empty()) {
+        out += " -r";
+        const std::vector<std::string> choices = option.choices();
+        if (!choices.empty())
+            out += " -f -a " + in_quotes(join(choices, " "));
+        else if (!option.takes_file())
+            out += " -f";
+    }
+    return out + " -d " + in_quotes(option.help);
+}
+
+std::string fish_script() {
+    const std::string names = command_names();
+    std::string out = "# fish completion for assay\n";
+    for (const Command& command : commands()) {
+        out += fmt::format("complete -c assay -n __fish_use_subcommand -a {} -d {}\n", command.name,
+                           in_quotes(command.summary));
+        // Without a subcommand, the options are those of a run.
+        const std::string condition =
+            command.name == "run"
+                ? fmt::format(
+                      "not __fish_seen_subcommand_from {}; or __fish_seen_subcommand_from run",
+                      names)
+                : fmt::format("__fish_seen_subcommand_from {}", command.name);
+        for (const OptionDescription& option : command.options())
+            out += fmt::format("complete -c assay -n {}{}\n", in_quotes(condition),
+                               fish_option(option));
+    }
+    return out +
+           "complete -c assay -n '__fish_seen_subcommand_from completion' -f -a "
+           "'bash zsh fish'\n";
+}
+
+}  // namespace
+
+std::string completion_script(std::string_view shell) {
+    if (shell == "bash") return bash_script();
+    if (shell == "zsh") return zsh_script();
+    if (shell == "fish") return fish_script();
+    throw Error(fmt::format("completion: there is none for {}; name bash, zsh or fish", shell));
+}
+
+int completion_main(int argc, char** argv) {
+    const std::string_view shell = argc == 2 ? argv[1] : "--help";
+    if (shell == "--help" || shell == "-h") {
+        fmt::print(
+            "assay completion SHELL   prints a script for bash, zsh or fish\n\n"
+            "Installed with assay. Without installing it:\n\n"
+            "  eval \"$(assay completion bash)\"      in ~/.bashrc\n"
+            "  eval \"$(assay completion zsh)\"       in ~/.zshrc, behind compinit\n"
+            "  assay completion fish | source       in ~/.config/fish/config.fish\n");
+        return 0;
+    }
+    fmt::print("{}", completion_script(shell));
+    return 0;
+}
+
+}  // namespace assay
