@@ -35,22 +35,6 @@ bool is_readable_file(const fs::path& path) {
     return fs::is_regular_file(path, error) && std::ifstream(path).good();
 }
 
-// Where the source is now: as it was named when it was compiled, or below a folder that the user
-// gave. There, the name may have lost leading folders, because sources move as whole trees.
-std::optional<fs::path> find_source(const fs::path& name,
-                                    const std::vector<std::string>& include_dirs) {
-    if (is_readable_file(name)) return name;
-    for (const std::string& folder : include_dirs) {
-        const fs::path relative = name.relative_path();
-        for (auto first = relative.begin(); first != relative.end(); ++first) {
-            fs::path candidate = folder;
-            for (auto part = first; part != relative.end(); ++part) candidate /= *part;
-            if (is_readable_file(candidate)) return candidate;
-        }
-    }
-    return std::nullopt;
-}
-
 bool is_newer(const fs::path& source, const std::string& profile) {
     std::error_code error;
     const fs::file_time_type source_time = fs::last_write_time(source, error);
@@ -189,6 +173,20 @@ std::vector<std::uint32_t> files_named(const Profile& profile, const std::string
 }
 
 }  // namespace
+
+std::optional<fs::path> find_source(const fs::path& name,
+                                    const std::vector<std::string>& include_dirs) {
+    if (is_readable_file(name)) return name;
+    for (const std::string& folder : include_dirs) {
+        const fs::path relative = name.relative_path();
+        for (auto first = relative.begin(); first != relative.end(); ++first) {
+            fs::path candidate = folder;
+            for (auto part = first; part != relative.end(); ++part) candidate /= *part;
+            if (is_readable_file(candidate)) return candidate;
+        }
+    }
+    return std::nullopt;
+}
 
 void write_sources(const Options& options, const Profile& profile, const Columns& columns,
                    const std::vector<std::uint32_t>& files_of_functions, Output& output) {

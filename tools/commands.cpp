@@ -3,6 +3,7 @@
 #include "tools/annotate.h"
 #include "tools/command.h"
 #include "tools/completion.h"
+#include "tools/list.h"
 #include "tools/plugins.h"
 #include "tools/run.h"
 
@@ -38,6 +39,8 @@ constexpr std::array kCommands = {
             [](int argc, char** argv) { return run_main(rest(argc, argv)); }, run_options},
     Command{"annotate", "FILE...", "shows events files beside the source", annotate_main,
             annotate::options},
+    Command{"list", "FILE [PROGRAM]", "shows the counts and values of single instructions",
+            list_main, list::options},
     Command{"plugins", "[NAME]", "lists the profilers, or one's options and events",
             [](int argc, char** argv) { return plugins_main(rest(argc, argv)); }, no_options},
     Command{"completion", "SHELL", "prints what completes assay's commands in a shell",

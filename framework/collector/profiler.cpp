@@ -37,8 +37,12 @@ std::string text_or_empty(const char* text) {
     return text ? text : "";
 }
 
+std::string first_line(std::string_view text) {
+    return std::string(text.substr(0, text.find('\n')));
+}
+
 std::string one_line(std::string_view text) {
-    std::string line(text.substr(0, text.find('\n')));
+    std::string line = first_line(text);
     return line.empty() ? "it does not say why" : line;
 }
 
@@ -332,6 +336,26 @@ std::string Profiler::summary(std::span<const std::uint64_t> totals) {
 void Profiler::stop() {
     if (std::exchange(started_, false) && table_.vp_prof_release)
         call("vp_prof_release", [this] { table_.vp_prof_release(); });
+}
+
+std::optional<std::string> Profiler::preface(const trace_instr_t& instr) {
+    written_ = true;
+    std::optional<std::string> text;
+    if (table_.vp_preface)
+        call("vp_preface", [&] {
+            if (const char* preface = table_.vp_preface(&instr)) text = first_line(preface);
+        });
+    return text;
+}
+
+std::optional<std::string> Profiler::format(const trace_instr_t& instr, std::uint64_t value) {
+    std::optional<std::string> text;
+    if (table_.vp_format)
+        call("vp_format", [&] {
+            if (const char* formatted = table_.vp_format(&instr, value))
+                text = first_line(formatted);
+        });
+    return text;
 }
 
 void Profiler::unusable(const std::string& why) const {

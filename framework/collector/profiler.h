@@ -73,6 +73,12 @@ class Profiler {
     std::string summary(std::span<const std::uint64_t> totals);
     void stop();
 
+    // For tools. What stands before the values of an instruction; none if the profiler leaves them
+    // out. To be called before format(), which has nothing to say if the profiler does not.
+    bool has_preface() const { return table_.vp_preface != nullptr; }
+    std::optional<std::string> preface(const trace_instr_t& instr);
+    std::optional<std::string> format(const trace_instr_t& instr, std::uint64_t value);
+
   private:
     struct Library;
 

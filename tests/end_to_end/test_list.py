@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""assay list: instructions with counts and values, from the objects that are there now."""
+
+import os
+import re
+import shutil
+import unittest
+from pathlib import Path
+
+import support
+from support import ASSAY, BUILD, PLUGINS, PROGRAMS, profile, run
+
+COUNTS = PLUGINS / "counts.so"
+VERSION_1 = BUILD / "tests" / "abi" / "version_1.so"
+# counts, address, text
+LINE = re.compile(r"^ *([\d,.]+) +([\d,.]+) +([0-9a-f]+)  (.+)$")
+
+
+def listed(path, *options):
+    return run([ASSAY, "list", "--show-percs=no", *options, path])
+
+
+def lines(result):
+    """Of all instructions: address, counts as far as there are any, text."""
+    found = [LINE.match(line) for line in result.stdout.splitlines()]
+    return [(int(m[3], 16), [int(count.replace(",", "")) for count in (m[1], m[2]) if count != "."],
+             m[4]) for m in found if m]
+
+
+class List(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = Path(support.tempfile.mkdtemp(prefix="assay-test-"))
+        cls.program = cls.shared / "work"
+        shutil.copy(PROGRAMS / "work", cls.program)
+        cls.out = cls.shared / "events"
+        result = profile([cls.program], "-q", "--dump-instr=yes", "--references=yes",
+                         plugin=COUNTS, out=cls.out)
+        assert result.returncode == 0, result.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.shared)
+
+    def good(self, result):
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def refused(self, result, *words):
+        self.assertEqual(result.returncode, 125, result.stdout)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        for word in words:
+            self.assertIn(str(word), result.stderr)
+
+    def changed(self, name, change):
+        path = self.shared / name
+        path.write_text(change(self.out.read_text()))
+        return path
+
+    def test_counts_are_those_of_the_file(self):
+        """Every `at` line of the program's object is there, with its counts."""
+        text = self.out.read_text()
+        number = re.search(rf"object (\d+) {self.program} ", text)[1]
+        expected = {}
+        for address, counts in re.findall(rf"^fl=#! at {number}:0x([0-9a-f]+) \d+ ([\d ]+)$", text,
+                                          re.MULTILINE):
+            expected[int(address, 16)] = ([int(word) for word in counts.split()] + [0])[:2]
+        result = self.good(listed(self.out, "--threshold=0", "--show=Ir,Refs", "--function=.*"))
+        part = result.stdout.split(f"({self.program})")[1:]
+        found = {}
+        for section in part:
+            for address, counts, _ in lines(support.subprocess.CompletedProcess([], 0, section)):
+                if counts and address in expected:
+                    found[address] = counts
+        self.assertEqual(found, expected)
+
+    def test_whole_function_in_order(self):
+        result = self.good(listed(self.out, "--function=^count_bits$", "--show=Ir,Refs"))
+        found = lines(result)
+        self.assertEqual([a for a, _, _ in found], sorted(a for a, _, _ in found))
+        self.assertTrue(any(not counts for _, counts, _ in found), "one branch is never taken")
+        self.assertIn("retq", found[-1][2] + found[-2][2] + found[-3][2] + found[-4][2])
+        self.assertTrue(any("<count_bits+0x" in text for _, _, text in found), result.stdout)
+        size = int(run(["nm", "-S", self.program]).stdout.split(" count_bits")[0]
+                   .rsplit("\n", 1)[-1].split()[1], 16)
+        self.assertLess(found[-1][0] - found[0][0], size)
+        self.assertGreaterEqual(found[-1][0] - found[0][0] + 15, size)
+
+    def test_choice_and_order(self):
+        by_default = self.good(listed(self.out)).stdout
+        self.assertLess(by_default.index("-- count_bits "), by_default.index("-- sum_cells "))
+        by_references = self.good(listed(self.out, "--sort=Refs")).stdout
+        self.assertLess(by_references.index("-- sum_cells "), by_references.index("-- count_bits "))
+        self.assertNotIn("-- count_bits ", self.good(listed(self.out, "--threshold=99.5",
+                                                            "--function=sum")).stdout)
+        self.refused(listed(self.out, "--sort=Irr"), "Irr", "did you mean Ir")
+        self.refused(listed(self.out, "--function=no_such_function"), "no function")
+        self.refused(listed(self.out, "--function=("), "(")
+        self.refused(listed(self.out, "--threshold=100"), "threshold")
+
+    def test_source_and_syntax(self):
+        result = self.good(listed(self.out, "--function=^count_bits$", "--source=yes",
+                                  "--syntax=intel"))
+        self.assertIn("for (; value != 0; value &= value - 1) ++bits;", result.stdout)
+        self.assertIn("work.c:", result.stdout)
+        self.assertIn("add     edx, 1", result.stdout)
+
+    def test_no_counts_of_instructions(self):
+        out = self.shared / "without"
+        profile([self.program], "-q", plugin=COUNTS, out=out)
+        self.refused(listed(out), "--dump-instr=yes", out)
+
+    def test_program_that_has_moved(self):
+        moved = self.shared / "elsewhere" / "renamed"
+        moved.parent.mkdir()
+        shutil.copy(self.program, moved)
+        gone = self.changed("gone", lambda text: text.replace(str(self.program), "/nonexistent/x"))
+        result = self.good(listed(gone, "--function=^count_bits$", "--show=Ir,Refs"))
+        self.assertIn("/nonexistent/x cannot be read", result.stdout)
+        self.assertIn("assay list FILE PROGRAM", result.stdout)
+        self.assertEqual({text for _, _, text in lines(result)}, {"?"})
+        found = self.good(run([ASSAY, "list", "--function=^count_bits$", gone, moved]))
+        self.assertIn("retq", found.stdout)
+        self.assertNotIn("Warning", found.stdout)
+        self.refused(run([ASSAY, "list", gone, "/bin/true"]), "/bin/true", "/nonexistent/x")
+        self.refused(run([ASSAY, "list", gone, self.out]), self.out)
+
+    def test_program_that_has_changed(self):
+        other = self.changed("other", lambda text: re.sub(
+            rf"(object \d+ {self.program} build-id=)\w+", r"\g<1>0123456789abcdef", text))
+        result = self.good(listed(other, "--function=^count_bits$"))
+        self.assertIn("is not what was profiled: its build id is", result.stdout)
+        self.assertIn("0123456789abcdef", result.stdout)
+        self.assertNotIn("retq", result.stdout)
+
+    def values(self, name):
+        """The profile with values at the first instruction of count_bits."""
+        def add(text):
+            line = re.search(r"^fn=count_bits\n(?:\d.*\n)*(fl=#! at (\S+ \d+) .*\n)", text,
+                             re.MULTILINE)
+            text = text.replace(line[1], line[1] + f"fl=#! value {line[2]} {name} 1000 "
+                                "error=3 0xabc:900 0x10:20\n")
+            load = re.search(r"^fn=sum_cells\n(?:.*\n)*?(fl=#! at (\S+ \d+) \d+ [1-9]\d*\n)", text,
+                             re.MULTILINE)
+            return text.replace(load[1], load[1] + f"fl=#! value {load[2]} {name} 4 0x7:4\n")
+        return self.changed("values", add)
+
+    def test_values_as_their_profiler_prints_them(self):
+        path = self.values("version_1")
+        result = self.good(listed(path, "--function=^sum_cells$", f"--plugin={VERSION_1}"))
+        self.assertRegex(result.stdout, r"\n +value: 0x7 of \d bytes \(100\.0%\) of 4\n")
+        # The profiler leaves the lists of instructions without memory operands out.
+        result = self.good(listed(path, "--function=^count_bits$", f"--plugin={VERSION_1}"))
+        self.assertNotIn("0xabc", result.stdout)
+        found = run([ASSAY, "list", "--function=^sum_cells$", path],
+                    env={**os.environ, "ASSAY_PLUGIN_PATH": str(VERSION_1.parent)})
+        self.assertIn("value: 0x7 of", self.good(found).stdout)
+
+    def test_values_without_their_profiler(self):
+        path = self.values("not_at_hand.list")
+        result = self.good(listed(path, "--function=^count_bits$"))
+        self.assertRegex(result.stdout, r"\n +not_at_hand\.list: 0xabc \(90\.0%\) 0x10 \(2\.0%\) "
+                                        r"of 1,000, each up to 3 more\n")
+        self.assertRegex(result.stdout, r"Note: +values are shown as they are: .*not_at_hand")
+        one = self.good(listed(path, "--function=^count_bits$", "--values=1")).stdout
+        self.assertNotIn("0x10 ", one)
+
+    def test_hostile_files(self):
+        """Addresses anywhere, overlapping and unordered: every count is shown, nothing hangs."""
+        def change(text):
+            object_number = re.search(rf"object (\d+) {self.program} ", text)[1]
+            return re.sub(rf"^fl=#! at {object_number}:0x(\w+)",
+                          lambda m: f"fl=#! at {object_number}:0x{int(m[1], 16) * 2 ** 40:x}"
+                          if int(m[1], 16) % 3 == 0 else m[0] + "0" * 3,
+                          text, flags=re.MULTILINE)
+        result = self.good(listed(self.changed("hostile", change), "--threshold=0",
+                                  "--source=yes"))
+        self.assertIn("  ?", result.stdout)
+        same = self.changed("same", lambda text: re.sub(r"(?m)^fl=#! at (\d+):0x\w+",
+                                                        r"fl=#! at \1:0xffffffffffffffff", text))
+        self.good(listed(same, "--threshold=0", "--source=yes"))
+        cut = self.shared / "cut"
+        cut.write_text(self.out.read_text()[:5000])
+        self.refused(listed(cut), cut)
+        self.refused(listed("/nonexistent"), "/nonexistent")
+        self.refused(listed(self.program), self.program)
+
+
+if __name__ == "__main__":
+    unittest.main()

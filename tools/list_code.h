@@ -1,0 +1,45 @@
+// The code of a profile's objects, from the files that are there now.
+#pragma once
+
+#include "framework/events/header.h"
+#include "framework/symbols/elf_file.h"
+#include "framework/symbols/names.h"
+#include "framework/symbols/symbol_table.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::list {
+
+class Code {
+  public:
+    // `path` is where the object is now; "" if that is the path of the profile.
+    Code(const events::Object& object, const std::string& path);
+
+    // Why there is no code, with a remedy; "" if there is.
+    const std::string& problem() const { return problem_; }
+    const std::string& path() const { return path_; }
+
+    // From an address to the end of its section; empty if there is no code. Valid as long as this.
+    std::span<const std::uint8_t> bytes(std::uint64_t address) const;
+    // The functions that contain one of the sorted addresses; see symbols/symbol_table.h.
+    std::vector<symbols::FunctionRange> functions(std::span<const std::uint64_t> addresses);
+    // The names of what is at sorted addresses; entries of procedure linkage tables too.
+    std::vector<std::string_view> names(std::span<const std::uint64_t> addresses);
+
+  private:
+    std::string path_, problem_;
+    std::unique_ptr<symbols::ElfFile> file_, debug_file_;
+    symbols::Names names_;
+};
+
+// The code of all objects. `program` stands in for the one with its build id, or with its file
+// name. Throws Error if there is none, unless it is "".
+std::vector<std::unique_ptr<Code>> open_objects(const std::vector<events::Object>& objects,
+                                                const std::string& program);
+
+}  // namespace assay::list

@@ -1,0 +1,36 @@
+// The command line of assay list.
+#pragma once
+
+#include "tools/command.h"
+#include "tools/disassembler.h"
+
+#include <optional>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace assay::list {
+
+struct Options {
+    std::string profile;
+    std::string program;                 // stands in for one of the profile's objects; may be empty
+    std::optional<std::regex> function;  // lists the functions with such names, whatever they count
+    double threshold = 1;                // else those with so many per cent of the first sort event
+    std::vector<std::string> show;       // event names; empty: all
+    std::vector<std::string> sort;       // empty: all, in the order of the file
+    std::vector<std::string> include_dirs;  // where to look for sources, too
+    std::vector<std::string> plugins;       // that print values, by path or name
+    std::size_t values = 8;                 // of each list, at most
+    Syntax syntax = Syntax::kAtt;
+    bool source = false;  // source lines between the instructions
+    bool percentages = true;
+    bool color = false;
+};
+
+// For the table of commands.
+std::vector<OptionDescription> options();
+
+// No value if --help was asked for and has been printed. Throws Error.
+std::optional<Options> parse_options(int argc, const char* const* argv);
+
+}  // namespace assay::list

@@ -1,0 +1,39 @@
+// Lists of values as the profilers that have seen them print them.
+#pragma once
+
+#include "assay/trace_types.h"
+#include "framework/collector/profiler.h"
+#include "framework/events/hotlist.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::list {
+
+class ValuePrinter {
+  public:
+    // `lists`: the names of the lists that will be printed. Their profilers are looked for among
+    // `plugins`, paths or names, and then by their names. At most `most` values of each are
+    // printed.
+    ValuePrinter(const std::vector<std::string_view>& lists,
+                 const std::vector<std::string>& plugins, std::size_t most);
+
+    // What is worth knowing of profilers that are not there, in a line each.
+    const std::vector<std::string>& notes() const { return notes_; }
+    // One line, or none if the profiler leaves the list out. As it is if `instr` is null, or if the
+    // profiler is not there.
+    std::vector<std::string> print(const std::vector<const events::Hotlist*>& lists,
+                                   const trace_instr_t* instr);
+
+  private:
+    collector::Profiler* profiler_of(std::string_view list) const;
+
+    collector::CrashGuard guard_;
+    std::vector<std::unique_ptr<collector::Profiler>> profilers_;
+    std::vector<std::string> notes_;
+    std::size_t most_;
+};
+
+}  // namespace assay::list
