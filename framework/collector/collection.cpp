@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 namespace assay::collector {
 
@@ -21,8 +22,7 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       image_(image),
       segment_(segment),
       lifeline_(lifeline),
-      samples_(session.columns.size()),
-      context_counts_(session.columns.size()),
+      counts_(session.columns.size()),
       reader_(segment_, [this](std::uint32_t thread, std::span<const trace_record_t> records,
                                std::span<const trace_marker_t> markers) {
           process(thread, records, markers);
@@ -186,7 +186,7 @@ void Collection::finish_profilers() {
         log::remark(fmt::format(
             "the program has more than {} calling contexts: later ones count as their callers",
             ContextTree::kMostContexts));
-    if (spec_.captures & trace::kCaptureBlockCounts) counts_ = reader_.instruction_counts();
+    if (spec_.captures & trace::kCaptureBlockCounts) executions_ = reader_.instruction_counts();
     for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
         trace_parser view = parser(0, {});
         if (spec_.captures & trace::kCaptureCalls) view.context_table = stacks_.contexts().table();
@@ -194,11 +194,11 @@ void Collection::finish_profilers() {
     });
 }
 
-void Collection::write() {
+Profile Collection::empty_profile() const {
     Profile profile{.header = {},
                     .columns = {},
-                    .samples = &samples_,
-                    .context_counts = &context_counts_,
+                    .samples = &counts_.samples,
+                    .context_counts = &counts_.contexts,
                     .contexts = stacks_.contexts().table(),
                     .addresses = &reader_.addresses(),
                     .symbolizer = &session_.symbolizer,
@@ -206,18 +206,26 @@ void Collection::write() {
     profile.header.command = image_.command;
     profile.header.pid = static_cast<std::uint32_t>(image_.pid);
     profile.header.incomplete = incomplete_;
-    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
-        if (session_.profilers[i]->lost()) continue;
-        for (std::size_t event = 0; event < session_.profilers[i]->events().size(); ++event) {
-            profile.columns.push_back(session_.columns.first(i) + event);
-            profile.header.events.push_back(session_.columns.event(profile.columns.back()));
-        }
-        const auto append = [](auto& to, const auto& from) {
-            to.insert(to.end(), from.begin(), from.end());
-        };
-        append(profile.header.derived, session_.columns.derived(i));
-        append(profile.header.descriptions, session_.profilers[i]->descriptions());
+    return profile;
+}
+
+void Collection::add_columns(Profile& profile, std::size_t profiler) const {
+    const Profiler& of = *session_.profilers[profiler];
+    for (std::size_t event = 0; event < of.events().size(); ++event) {
+        profile.columns.push_back(session_.columns.first(profiler) + event);
+        profile.header.events.push_back(session_.columns.event(profile.columns.back()));
     }
+    const auto append = [](auto& to, const auto& from) {
+        to.insert(to.end(), from.begin(), from.end());
+    };
+    append(profile.header.derived, session_.columns.derived(profiler));
+    append(profile.header.descriptions, of.descriptions());
+}
+
+void Collection::write() {
+    Profile profile = empty_profile();
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i)
+        if (!session_.profilers[i]->lost()) add_columns(profile, i);
     if (profile.columns.empty()) return;  // profilers without events have their own output
     const std::string& out = session_.settings.out;
     const std::string file = replaced() ? file_of_image(out, image_) : file_of_process(out, image_);
@@ -226,6 +234,28 @@ void Collection::write() {
         file_ = file;
     } catch (const Error& e) {
         throw Error(fmt::format("{}; {}", e.what(), fall_back(file, profile)));
+    }
+    write_parts(file);
+}
+
+void Collection::write_parts(const std::string& file) {
+    std::set<std::string> files{file};  // a device is not written once more
+    for (const auto& [part, counts] : parts_) {
+        const Profiler& profiler = *session_.profilers[part.first];
+        if (profiler.lost()) continue;
+        const std::string& name = profiler.parts()[part.second - 1];
+        std::string own = file_of_part(file, name);
+        if (own == file) continue;
+        // Names that differ in what a file's name has not.
+        for (int i = 2; !files.insert(own).second; ++i)
+            own = file_of_part(file, fmt::format("{}-{}", name, i));
+        Profile profile = empty_profile();
+        profile.samples = &counts.samples;
+        profile.context_counts = &counts.contexts;
+        add_columns(profile, part.first);
+        profile.header.descriptions.emplace_back("part", name);
+        write_profile(own, profile);
+        ++part_files_;
     }
 }
 
@@ -257,8 +287,10 @@ void Collection::print_summaries() {
             summaries += fmt::format("=={}=={}{}\n", image_.pid, line.empty() ? "" : " ", line);
     }
     fmt::print(stderr, "{}", summaries);
-    if (!file_.empty())
-        log::remark(fmt::format("wrote {}; read it with: assay annotate {}", file_, file_));
+    if (file_.empty()) return;
+    const std::string parts =
+        part_files_ == 0 ? "" : fmt::format(" and {}.* of {} parts", file_, part_files_);
+    log::remark(fmt::format("wrote {}{}; read it with: assay annotate {}", file_, parts, file_));
 }
 
 trace_parser Collection::parser(std::uint32_t thread, std::span<const trace_record_t> records) {
@@ -266,8 +298,9 @@ trace_parser Collection::parser(std::uint32_t thread, std::span<const trace_reco
             .thread = thread,
             .records = records,
             .code = reader_.code(),
-            .counts = counts_,
+            .counts = executions_,
             .addresses = &reader_.addresses(),
+            .places = &places_,
             .contexts = {},
             .context_table = {}};
 }
@@ -276,24 +309,32 @@ template <typename Call>
 void Collection::for_each_profiler(const Call& call) {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
         if (session_.profilers[i]->lost()) continue;
-        const std::size_t first = session_.columns.first(i);
         // Of the last sample: profilers emit those of one instruction one after the other.
         SampleDatabase::Key key{0, reader_.addresses().find(0)};
-        call(*session_.profilers[i], [&, i, first, key](const vsample_t& sample) mutable {
+        call(*session_.profilers[i], [&, i, key](const vsample_t& sample) mutable {
             if (sample.pc != key.pc) key = {sample.pc, reader_.addresses().find(sample.pc)};
-            samples_.add(key, first + sample.event, sample.weight);
-            if (sample.context0 != 0 && captures_calls_[i] &&
-                sample.context0 < stacks_.contexts().table().size())
-                context_counts_.add(static_cast<std::uint32_t>(sample.context0),
-                                    first + sample.event, sample.weight);
+            Counts* counts = &counts_;
+            if (sample.context1 != 0)
+                counts = &parts_.try_emplace({i, sample.context1}, session_.columns.size())
+                              .first->second;
+            count(*counts, i, key, sample);
         });
     }
 }
 
+void Collection::count(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
+                       const vsample_t& sample) {
+    const std::size_t column = session_.columns.first(profiler) + sample.event;
+    counts.samples.add(key, column, sample.weight);
+    if (sample.context0 != 0 && captures_calls_[profiler] &&
+        sample.context0 < stacks_.contexts().table().size())
+        counts.contexts.add(static_cast<std::uint32_t>(sample.context0), column, sample.weight);
+}
+
 std::vector<std::uint64_t> Collection::totals(std::size_t profiler) const {
     std::vector<std::uint64_t> sums(session_.profilers[profiler]->events().size());
-    for (std::size_t row = 0; row < samples_.rows(); ++row) {
-        const auto counts = samples_.counts(row).subspan(session_.columns.first(profiler));
+    for (std::size_t row = 0; row < counts_.samples.rows(); ++row) {
+        const auto counts = counts_.samples.counts(row).subspan(session_.columns.first(profiler));
         for (std::size_t event = 0; event < sums.size(); ++event) sums[event] += counts[event];
     }
     return sums;

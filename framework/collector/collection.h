@@ -15,9 +15,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::collector {
@@ -59,6 +61,9 @@ class Collection {
     void problem(const std::string& what) const;
     void finish_profilers();
     void write();
+    void write_parts(const std::string& file);
+    Profile empty_profile() const;
+    void add_columns(Profile& profile, std::size_t profiler) const;
     std::string fall_back(const std::string& wanted, const Profile& profile);
     void print_summaries();
 
@@ -77,16 +82,27 @@ class Collection {
     Segment& segment_;
     const Lifeline& lifeline_;
     trace::Spec spec_{};
-    SampleDatabase samples_;
-    ContextCounts context_counts_;
+    struct Counts {
+        explicit Counts(std::size_t columns) : samples(columns), contexts(columns) {}
+        SampleDatabase samples;
+        ContextCounts contexts;
+    };
+    void count(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
+               const vsample_t& sample);
+
+    Counts counts_;
+    // Those of parts of the profile, by profiler and number of the part.
+    std::map<std::pair<std::size_t, std::uint64_t>, Counts> parts_;
     std::vector<bool> captures_calls_;  // by profiler
     ShadowStacks stacks_;
     TraceReader reader_;
-    std::size_t prepared_ = 0;           // mappings
-    std::vector<std::uint64_t> counts_;  // by instruction, at the end
-    bool damaged_ = false;               // the trace cannot be read any further
-    std::string incomplete_;             // why the profile is
-    std::string file_;                   // that has been written; "" if none
+    SourcePlaces places_{reader_.addresses(), session_.symbolizer};
+    std::size_t prepared_ = 0;               // mappings
+    std::vector<std::uint64_t> executions_;  // by instruction, at the end
+    bool damaged_ = false;                   // the trace cannot be read any further
+    std::string incomplete_;                 // why the profile is
+    std::string file_;                       // that has been written; "" if none
+    std::size_t part_files_ = 0;
     Outcome outcome_;
 };
 

@@ -23,4 +23,8 @@ std::string file_of_process(std::string_view pattern, const Image& image);
 // With the image's number appended.
 std::string file_of_image(std::string_view pattern, const Image& image);
 
+// The file of a part of the profile that is in `file`: with the part's name appended, in which
+// all but letters, digits, '-' and '.' become '_'. `file` itself if that is a device.
+std::string file_of_part(std::string_view file, std::string_view name);
+
 }  // namespace assay::collector

@@ -3,6 +3,7 @@
 
 #include "assay/trace_parse.h"
 #include "framework/collector/address_map.h"
+#include "framework/collector/source_places.h"
 
 #include <span>
 
@@ -24,6 +25,7 @@ struct trace_parser {
     assay::collector::CodeTables code;
     std::span<const std::uint64_t> counts;  // by instruction; empty before the end
     const assay::collector::AddressMap* addresses;
+    assay::collector::SourcePlaces* places;
     std::span<const trace_marker_t> markers = {};
     // With calls; else both are empty.
     std::span<const std::uint32_t> contexts = {};  // by record

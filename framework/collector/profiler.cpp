@@ -101,6 +101,9 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
         self(host).descriptions_.emplace_back(text_or_empty(name), text_or_empty(text));
     };
     host_.reserved = this;
+    host_.part = [](const vp_host_t* host, const char* name) {
+        return self(host).part(text_or_empty(name));
+    };
 
     int status = 0;
     if (!call("vp_init", [&] { status = table_.vp_init ? table_.vp_init(&host_) : 0; })) return;
@@ -306,6 +309,9 @@ void Profiler::take(const char* function, const vsample_t* samples, std::size_t 
 
 void Profiler::pass_on(std::span<const vsample_t> samples, const SampleSink& sink) {
     for (const vsample_t& sample : samples) {
+        if (sample.context1 > parts_.size())
+            return lose(fmt::format("it returned a sample of part {}, but has named {}",
+                                    sample.context1, parts_.size()));
         if (sample.event < events_.size()) {
             if (__builtin_add_overflow(totals_[sample.event], sample.weight,
                                        &totals_[sample.event]))
@@ -356,6 +362,16 @@ std::optional<std::string> Profiler::format(const trace_instr_t& instr, std::uin
                 text = first_line(formatted);
         });
     return text;
+
+std::uint32_t Profiler::part(const std::string& name) {
+    constexpr std::size_t kMost = 1000;
+    const auto known = std::find(parts_.begin(), parts_.end(), name);
+    if (known == parts_.end()) {
+        if (parts_.size() == kMost) return 0;
+        parts_.push_back(name);
+        return static_cast<std::uint32_t>(parts_.size());
+    }
+    return static_cast<std::uint32_t>(known - parts_.begin()) + 1;
 }
 
 void Profiler::unusable(const std::string& why) const {

@@ -55,6 +55,9 @@ class Profiler {
         return descriptions_;
     }
 
+    // Names of the parts that it has given its profile; context1 of samples is the index + 1.
+    const std::vector<std::string>& parts() const { return parts_; }
+
     bool lost() const { return lost_; }
     // Says that this profiler is lost, and why.
     void lose(const std::string& why);
@@ -100,6 +103,7 @@ class Profiler {
     void pass_on(std::span<const vsample_t> samples, const SampleSink& sink);
     [[noreturn]] void unusable(const std::string& why) const;
 
+    std::uint32_t part(const std::string& name);
     static Profiler& self(const vp_host_t* host);
 
     std::string path_;
@@ -113,6 +117,7 @@ class Profiler {
     std::vector<ProfilerDerived> derived_;
     std::vector<ProfilerOption> options_;
     std::vector<std::pair<std::string, std::string>> descriptions_;
+    std::vector<std::string> parts_;
     std::vector<vsample_t> batch_;       // in take()
     std::vector<std::uint64_t> totals_;  // by event, to see that they fit 64 bits
     bool lost_ = false;

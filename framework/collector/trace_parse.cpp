@@ -69,4 +69,12 @@ const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t
     return parser->addresses->object(pc);
 }
 
+const trace_frame_t* trace_parser_frames(const trace_parser_t* parser, uint64_t pc, size_t* count) {
+    return contents(parser->places->find(pc), count);
+}
+
+void trace_parser_prepare_frames(const trace_parser_t* parser, const uint64_t* pcs, size_t count) {
+    parser->places->prepare({pcs, count});
+}
+
 }  // extern "C"

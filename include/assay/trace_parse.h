@@ -65,6 +65,14 @@ uint64_t trace_parser_count(const trace_parser_t* parser, uint32_t instr);
 /* The object that contains address `pc` now, or NULL. */
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc);
 
+/* Where the instruction at `pc` comes from in the source, `*count` frames and at least one: the
+ * innermost inlined function first, the function that is not inlined last. Valid until
+ * vp_prof_release has returned. For reports; places of samples assay finds by itself. */
+const trace_frame_t* trace_parser_frames(const trace_parser_t* parser, uint64_t pc, size_t* count);
+/* Finds those of `count` instructions at once, for trace_parser_frames: reading an object's debug
+ * information can take a second, and without this, each question does it. */
+void trace_parser_prepare_frames(const trace_parser_t* parser, const uint64_t* pcs, size_t count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -141,6 +141,14 @@ typedef struct trace_object {
     const char* path; /* as mapped; never NULL */
 } trace_object_t;
 
+/* A place in the source of the program. 24 bytes. */
+typedef struct trace_frame {
+    const char* function; /* demangled; "???" if unknown. Never NULL */
+    const char* file;     /* "???" if unknown. Never NULL */
+    uint32_t line;        /* 0 if unknown */
+    uint32_t reserved;    /* 0 */
+} trace_frame_t;
+
 #ifdef __cplusplus
 }
 #endif

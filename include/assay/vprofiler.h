@@ -56,7 +56,7 @@ typedef struct vsample {
     uint64_t pc;
     uint64_t
         context0; /* the context that the count is of, or 0; from profilers that capture calls */
-    uint64_t context1; /* 0 */
+    uint64_t context1; /* the part of the profile that the count is of (vp_host_t.part), or 0 */
     uint64_t value;
     uint32_t event;
     uint32_t reserved; /* 0 */
@@ -109,6 +109,11 @@ typedef struct vp_host {
     /* Adds a desc: line to the events file, "name: text". From vp_prof_init on. */
     void (*describe)(const struct vp_host* host, const char* name, const char* text);
     void* reserved;
+    /* The number of a part of the profile, 1 or higher, for context1 of samples: an events file of
+     * its own beside the profile's, whose name has `name` appended. Samples with a part are in that
+     * file only; give the same counts without a part if they shall be in the profile too. The same
+     * name is the same part. 0 if there are too many, 1000. From vp_prof_init on. */
+    uint32_t (*part)(const struct vp_host* host, const char* name);
 } vp_host_t;
 
 /* An option that the user gave. */

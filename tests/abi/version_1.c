@@ -144,7 +144,8 @@ static int event_of(const trace_site_t* site) {
 static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) {
     static vsample_t* batch;
     static size_t room;
-    size_t record_count, site_count, instr_count, context_count, tree_size;
+    size_t record_count, site_count, instr_count, context_count, tree_size, marker_count;
+    const trace_marker_t* markers;
     const trace_record_t* records = trace_parser_records(parser, &record_count);
     const trace_site_t* sites = trace_parser_sites(parser, &site_count);
     const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
@@ -155,6 +156,8 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) 
     uint64_t pc, context0, context1, values[TRACE_VLIST_MAX];
     if (pid != trace_parser_get_pid(parser)) return -1;
     (void)trace_parser_get_thread(parser);
+    markers = trace_parser_markers(parser, &marker_count);
+    if (marker_count != 0 && markers[marker_count - 1].record > record_count) return -1;
     if (room < 2 * record_count) {
         void* grown = realloc(batch, 2 * record_count * sizeof *batch);
         if (!grown) return -1;
@@ -188,9 +191,16 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) 
 }
 
 static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** out) {
-    size_t instr_count, block_count;
+    size_t instr_count, block_count, frame_count;
     const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
     const trace_block_t* blocks = trace_parser_blocks(parser, &block_count);
+    const uint32_t part = host->part(host, "part");
+    if (instr_count != 0) {
+        const trace_frame_t* frames;
+        trace_parser_prepare_frames(parser, &instrs[0].pc, 1);
+        frames = trace_parser_frames(parser, instrs[0].pc, &frame_count);
+        if (frame_count == 0 || !frames[0].function || !frames[0].file || part != 1) return -1;
+    }
     int n = 0;
     (void)pid;
     for (; next_instr < instr_count && n < BATCH && most != 0; ++next_instr) {
