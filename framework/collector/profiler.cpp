@@ -362,6 +362,7 @@ std::optional<std::string> Profiler::format(const trace_instr_t& instr, std::uin
                 text = first_line(formatted);
         });
     return text;
+}
 
 std::uint32_t Profiler::part(const std::string& name) {
     constexpr std::size_t kMost = 1000;

@@ -1,0 +1,112 @@
+// Whom the lines that are fetched are charged to: the place in the program that fetches them, its
+// thread, its section, and the arena that they lie in.
+#pragma once
+
+#include "plugins/used_bytes/arenas.h"
+#include "plugins/used_bytes/double_reads.h"
+#include "plugins/used_bytes/page_map.h"
+#include "plugins/used_bytes/sections.h"
+
+#include "assay/trace_types.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace used_bytes {
+
+// An instruction in a calling context.
+struct Point {
+    std::uint32_t instr, context;
+    Usage usage;
+};
+
+// What has profiles of its own.
+struct Separation {
+    bool sections = false, arenas = false, threads = false;
+};
+
+class Accounts {
+  public:
+    // Of a cache with that many places for lines.
+    Accounts(std::size_t places, std::optional<SectionChoice> choice, Separation separation);
+
+    // What follows is of that thread.
+    void enter(std::uint32_t thread);
+    // The thread says this.
+    void note(const trace_marker_t& marker);
+
+    PointNumber point(std::uint32_t instr, std::uint32_t context);
+    // `by` brings a line to a place of the cache, touching that address of it first.
+    void fetched(std::size_t place, std::uint64_t line, std::uint64_t address, PointNumber by);
+    // The line at that place, of which so many bytes were used, is replaced.
+    void evicted(std::size_t place, std::uint32_t used, PointNumber by);
+    // The program has ended with the line in the cache.
+    void left(std::size_t place, std::uint32_t used);
+
+    const std::vector<Point>& points() const { return points_; }
+    const Sections& sections() const { return sections_; }
+    const Arenas& arenas() const { return arenas_; }
+    // What was fetched in the chosen sections: in all, by thread, and by arena, where `again` means
+    // since the line belongs to it.
+    const Usage& total() const { return total_; }
+    const std::unordered_map<std::uint32_t, Usage>& threads() const { return threads_; }
+    struct Arena {
+        Usage usage;
+        Histogram earlier;  // lines that have become another arena's
+        MostFetched most_fetched;
+    };
+    const std::vector<Arena>& by_arena() const { return by_arena_; }
+    const LineTable<LineHistory>& lines() const { return lines_; }
+    // What evicted a line after it was fetched the last time; kNoPoint if nothing did.
+    PointNumber evicted_last(std::uint64_t line) const;
+
+    // A profile of its own: what of each point belongs to it.
+    enum class PartKind : std::uint32_t { kSection, kArena, kThread };
+    struct Part {
+        PartKind kind;
+        std::uint32_t number;  // of a section's name, an arena, or a thread
+        std::unordered_map<PointNumber, Usage> points;
+    };
+    const std::vector<Part>& parts() const { return parts_; }
+
+  private:
+    // Of a line in the cache.
+    struct Stay {
+        PointNumber by = kNoPoint;  // kNoPoint: not fetched in a chosen section
+        std::uint32_t section = Sections::kNone;
+        std::uint32_t arena = Arenas::kOutside;
+        std::uint32_t thread = 0;
+        std::uint32_t line = 0;  // its number in lines_
+    };
+
+    void gone(const Stay& stay, std::uint32_t used);
+    // Calls `add(usage)` for what the stay is charged to beside its point.
+    template <typename Add>
+    void for_each_part(const Stay& stay, const Add& add);
+    Usage& part(PartKind kind, std::uint32_t number, PointNumber point);
+    std::size_t slot_of(std::uint32_t instr, std::uint32_t context) const;
+    void grow();
+
+    Separation separation_;
+    Sections sections_;
+    Arenas arenas_;
+    std::vector<Stay> stays_;  // by place
+    std::vector<Point> points_;
+    std::vector<PointNumber> slots_;  // points by hash: open addressing, a power of two
+    LineTable<LineHistory> lines_;
+    Usage total_;
+    std::unordered_map<std::uint32_t, Usage> threads_;
+    std::vector<Arena> by_arena_;
+    std::vector<Part> parts_;
+    std::unordered_map<std::uint64_t, std::size_t> part_numbers_;
+
+    std::uint32_t thread_ = 0;  // that is executing, and where it is
+    Usage* thread_usage_ = nullptr;
+    std::uint32_t* section_ = nullptr;
+    std::unordered_map<std::uint32_t, std::uint32_t> section_of_;  // by thread
+};
+
+}  // namespace used_bytes

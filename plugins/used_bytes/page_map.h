@@ -1,0 +1,122 @@
+// What is known of lines, by their number: kept for 64 neighbours at a time, because what is
+// touched in memory lies together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace used_bytes {
+
+inline constexpr std::uint64_t kLinesPerPage = 64;
+
+// A value for each page that was asked for. It begins as T{}.
+template <typename T>
+class PageMap {
+  public:
+    PageMap() : slots_(64) {}
+
+    // Valid until the next call.
+    T& operator[](std::uint64_t page) {
+        std::size_t slot = slot_of(page);
+        if (slots_[slot].key == 0) {
+            if (2 * (used_ + 1) > slots_.size()) {
+                grow();
+                slot = slot_of(page);
+            }
+            slots_[slot].key = page + 1;
+            ++used_;
+        }
+        return slots_[slot].value;
+    }
+
+    // nullptr if it was not asked for.
+    const T* find(std::uint64_t page) const {
+        const Slot& slot = slots_[slot_of(page)];
+        return slot.key == 0 ? nullptr : &slot.value;
+    }
+
+    template <typename Call>
+    void for_each(const Call& call) const {
+        for (const Slot& slot : slots_)
+            if (slot.key != 0) call(slot.key - 1, slot.value);
+    }
+
+  private:
+    struct Slot {
+        std::uint64_t key = 0;  // page + 1
+        T value{};
+    };
+
+    std::size_t slot_of(std::uint64_t page) const {
+        // Fibonacci hashing: Knuth, The Art of Computer Programming, volume 3, section 6.4.
+        const std::size_t mask = slots_.size() - 1;
+        std::size_t slot = (page * 0x9E3779B97F4A7C15ULL >> 20) & mask;
+        while (slots_[slot].key != 0 && slots_[slot].key != page + 1) slot = (slot + 1) & mask;
+        return slot;
+    }
+
+    void grow() {
+        std::vector<Slot> old(slots_.size() * 2);
+        old.swap(slots_);
+        for (const Slot& slot : old)
+            if (slot.key != 0) slots_[slot_of(slot.key - 1)] = slot;
+    }
+
+    std::vector<Slot> slots_;  // a power of two
+    std::size_t used_ = 0;
+};
+
+// A set of lines.
+class LineSet {
+  public:
+    // True if it was not there.
+    bool insert(std::uint64_t line) {
+        std::uint64_t& page = pages_[line / kLinesPerPage];
+        const std::uint64_t bit = std::uint64_t{1} << line % kLinesPerPage;
+        const bool is_new = (page & bit) == 0;
+        page |= bit;
+        return is_new;
+    }
+
+  private:
+    PageMap<std::uint64_t> pages_;
+};
+
+// An entry for each line.
+template <typename Entry>
+class LineTable {
+  public:
+    // The number of the line's entry, which stays.
+    std::uint32_t number(std::uint64_t line) {
+        std::uint32_t& page = pages_[line / kLinesPerPage];
+        if (page == 0) {
+            entries_.push_back(std::make_unique<Entry[]>(kLinesPerPage));
+            page = static_cast<std::uint32_t>(entries_.size());
+        }
+        return static_cast<std::uint32_t>((page - 1) * kLinesPerPage + line % kLinesPerPage);
+    }
+    Entry& operator[](std::uint32_t number) {
+        return entries_[number / kLinesPerPage][number % kLinesPerPage];
+    }
+    // nullptr if its page has none.
+    const Entry* find(std::uint64_t line) const {
+        const std::uint32_t* const page = pages_.find(line / kLinesPerPage);
+        return page ? &entries_[*page - 1][line % kLinesPerPage] : nullptr;
+    }
+    // `call(line, entry)`, in no order.
+    template <typename Call>
+    void for_each(const Call& call) const {
+        pages_.for_each([&](std::uint64_t page, std::uint32_t number) {
+            for (std::uint64_t i = 0; i < kLinesPerPage; ++i)
+                call(page * kLinesPerPage + i, entries_[number - 1][i]);
+        });
+    }
+
+  private:
+    PageMap<std::uint32_t> pages_;  // number of the page's entries + 1
+    std::vector<std::unique_ptr<Entry[]>> entries_;
+};
+
+}  // namespace used_bytes

@@ -1,0 +1,31 @@
+// What the profiler says in words and tables.
+#pragma once
+
+#include "plugins/used_bytes/accounts.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace used_bytes {
+
+struct ReportInput {
+    const Accounts& accounts;
+    std::string cache;  // its shape, in words
+    std::uint64_t line_bytes;
+    // The calls that lead to a point, innermost first, a line for each.
+    std::function<std::vector<std::string>(PointNumber)> stack;
+};
+
+// Totals, and what the most important sections, arenas and threads have of them.
+std::string short_report(const ReportInput& input);
+// All sections, arenas and threads, and the lines that were read more than once.
+std::string long_report(const ReportInput& input);
+
+// Those whose stacks the long report shows.
+std::vector<PointNumber> points_of_report(const Accounts& accounts);
+
+// How reports and files of parts call an arena.
+std::string arena_name(const Arenas::Name& name);
+
+}  // namespace used_bytes

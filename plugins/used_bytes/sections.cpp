@@ -1,0 +1,69 @@
+#include "plugins/used_bytes/sections.h"
+
+#include <charconv>
+
+namespace used_bytes {
+
+Sections::Sections(std::optional<SectionChoice> choice) : choice_(std::move(choice)) {
+    all_.emplace_back();
+    all_[kNone].chosen = !choice_;
+}
+
+bool Sections::is_wanted(const Section& section) const {
+    return choice_ && choice_->name == names_[section.name] &&
+           (choice_->occurrence == 0 || choice_->occurrence == section.occurrence);
+}
+
+std::uint32_t Sections::begin(std::uint32_t around, std::string_view name, std::uint32_t thread) {
+    auto known = numbers_.find(name);
+    if (known == numbers_.end()) {
+        known = numbers_.emplace(name, static_cast<std::uint32_t>(names_.size())).first;
+        names_.emplace_back(name);
+        occurrences_.push_back(0);
+    }
+    Section section{.name = known->second,
+                    .occurrence = ++occurrences_[known->second],
+                    .thread = thread,
+                    .around = around,
+                    .chosen = all_[around].chosen,
+                    .usage = {},
+                    .seen = std::make_unique<LineSet>()};
+    section.chosen |= is_wanted(section);
+    all_.push_back(std::move(section));
+    return static_cast<std::uint32_t>(all_.size() - 1);
+}
+
+std::uint32_t Sections::end(std::uint32_t current, std::string_view name) {
+    std::uint32_t found = current;
+    while (found != kNone && names_[all_[found].name] != name) found = all_[found].around;
+    if (found == kNone) {
+        ++stray_ends_;
+        return current;
+    }
+    for (; current != all_[found].around; current = all_[current].around)
+        all_[current].seen.reset();
+    return current;
+}
+
+void Sections::fetched(std::uint32_t section, std::uint64_t line) {
+    for (; section != kNone; section = all_[section].around) {
+        Section& of = all_[section];
+        ++of.usage.lines;
+        if (!of.seen->insert(line)) ++of.usage.again;
+    }
+}
+
+SectionChoice parse_section(std::string_view text) {
+    const std::size_t mark = text.rfind('#');
+    std::uint32_t occurrence = 0;
+    if (mark != std::string_view::npos) {
+        const std::string_view digits = text.substr(mark + 1);
+        const auto [end, error] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), occurrence);
+        if (error == std::errc{} && end == digits.data() + digits.size() && occurrence != 0)
+            return {std::string(text.substr(0, mark)), occurrence};
+    }
+    return {std::string(text), 0};
+}
+
+}  // namespace used_bytes

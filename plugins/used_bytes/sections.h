@@ -1,0 +1,88 @@
+// The phases that the program has named: sections of what its threads do.
+#pragma once
+
+#include "plugins/used_bytes/page_map.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace used_bytes {
+
+// Of lines that were fetched.
+struct Usage {
+    std::uint64_t lines = 0;  // fetched
+    std::uint64_t again = 0;  // of them, those that had been fetched before
+    std::uint64_t used = 0;   // bytes
+
+    Usage& operator+=(const Usage& other) {
+        lines += other.lines;
+        again += other.again;
+        used += other.used;
+        return *this;
+    }
+};
+
+// Which sections are wanted: NAME, or NAME#N for the Nth only.
+struct SectionChoice {
+    std::string name;
+    std::uint32_t occurrence = 0;  // 0: all of them
+};
+
+class Sections {
+  public:
+    // Outside of all sections.
+    static constexpr std::uint32_t kNone = 0;
+
+    // One from its begin to its end.
+    struct Section {
+        std::uint32_t name = 0;        // in names()
+        std::uint32_t occurrence = 0;  // of that name, from 1
+        std::uint32_t thread = 0;
+        std::uint32_t around = kNone;   // the section in which it lies
+        bool chosen = false;            // it or one around it is wanted
+        Usage usage;                    // of all that is fetched in it; again: in it before
+        std::unique_ptr<LineSet> seen;  // while it lasts
+    };
+
+    explicit Sections(std::optional<SectionChoice> choice = {});
+
+    // Returns the section that begins, in `around`.
+    std::uint32_t begin(std::uint32_t around, std::string_view name, std::uint32_t thread);
+    // Ends the innermost section of that name, and those in it. Returns what is around them;
+    // `current` if there is none of that name.
+    std::uint32_t end(std::uint32_t current, std::string_view name);
+
+    // A line is fetched in the section, and in those around it.
+    void fetched(std::uint32_t section, std::uint64_t line);
+    // The line that was fetched there is gone.
+    void used(std::uint32_t section, std::uint32_t bytes) {
+        for (; section != kNone; section = all_[section].around) all_[section].usage.used += bytes;
+    }
+
+    bool is_chosen(std::uint32_t section) const { return all_[section].chosen; }
+    // By number; the first is kNone.
+    const std::vector<Section>& all() const { return all_; }
+    const std::vector<std::string>& names() const { return names_; }
+    // Ends without a begin.
+    std::uint64_t stray_ends() const { return stray_ends_; }
+
+  private:
+    bool is_wanted(const Section& section) const;
+
+    std::optional<SectionChoice> choice_;
+    std::vector<Section> all_;
+    std::vector<std::string> names_;
+    std::vector<std::uint32_t> occurrences_;  // by name
+    std::map<std::string, std::uint32_t, std::less<>> numbers_;
+    std::uint64_t stray_ends_ = 0;
+};
+
+// Reads NAME or NAME#N.
+SectionChoice parse_section(std::string_view text);
+
+}  // namespace used_bytes

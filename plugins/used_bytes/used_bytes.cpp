@@ -1,0 +1,287 @@
+// The used-bytes profiler: how much of what is fetched into a cache is used, behind assay's
+// profiler interface.
+#include "plugins/used_bytes/report.h"
+#include "plugins/used_bytes/settings.h"
+#include "plugins/used_bytes/simulator.h"
+
+#include "assay/vprofiler.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace used_bytes {
+namespace {
+
+struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+};
+
+struct Profiler {
+    const vp_host_t* host = nullptr;
+    Settings settings;
+    std::unique_ptr<trace_vlist_table_t, Free> spec;
+    std::unique_ptr<Simulator> simulator;
+    bool finished = false;
+    std::vector<vsample_t> samples;
+    std::string summary;
+};
+Profiler profiler;
+
+enum Event : std::uint32_t { kRead, kUsed, kWasted, kAgain, kEvents };
+
+constexpr std::array<vp_event_t, kEvents> kEventTable{{
+    {"ReadB", "bytes of the lines fetched into the cache", "bytes"},
+    {"UsedB", "bytes of them that were read or written before the line left the cache", "bytes"},
+    {"WastedB", "bytes of them that were not", "bytes"},
+    {"AgainB", "bytes of lines that had been fetched before", "bytes"},
+}};
+
+constexpr std::array<vp_derived_t, 3> kDerivedTable{{
+    {"wasted", "WastedB / ReadB", "%"},
+    {"unique bytes", "ReadB - AgainB", ""},
+    {"double read overhead", "AgainB / (ReadB - AgainB)", "%"},
+}};
+
+const char* name() {
+    return "used_bytes";
+}
+const char* description() {
+    return "simulates one cache and counts how many bytes of what is fetched into it are used";
+}
+
+int initialise(const vp_host_t* host) {
+    profiler = Profiler{};
+    profiler.host = host;
+    return 0;
+}
+
+void release() {
+    profiler = Profiler{};
+}
+
+const vp_event_t* events(uint32_t* count) {
+    *count = kEventTable.size();
+    return kEventTable.data();
+}
+
+const vp_derived_t* derived(uint32_t* count) {
+    *count = kDerivedTable.size();
+    return kDerivedTable.data();
+}
+
+const vp_option_t* option_table(uint32_t* count) {
+    *count = kOptionTable.size();
+    return kOptionTable.data();
+}
+
+int receive_options(const vp_setting_t* settings, uint32_t count) {
+    std::string why;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (apply(profiler.settings, settings[i].name, settings[i].value, why)) continue;
+        profiler.host->error(profiler.host, why.c_str());
+        return -1;
+    }
+    return 0;
+}
+
+trace_vlist_table_t* begin() {
+    const Settings& settings = profiler.settings;
+    profiler.spec.reset(trace_vlist_table_alloc());
+    trace_vlist_table_init(profiler.spec.get());
+    profiler.host->describe(profiler.host, "cache", describe(settings.geometry).c_str());
+    try {
+        profiler.simulator =
+            std::make_unique<Simulator>(settings.geometry, settings.section, settings.separation);
+    } catch (const std::bad_alloc&) {
+        profiler.host->error(profiler.host,
+                             "no memory for the tables of the simulated cache; make it smaller "
+                             "with --cache");
+        return nullptr;
+    }
+    trace_capture_references(profiler.spec.get(), settings.geometry.line, 0);
+    trace_capture_calls(profiler.spec.get());
+    return profiler.spec.get();
+}
+
+void end() {
+    profiler.simulator.reset();
+    profiler.spec.reset();
+}
+
+int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
+    *samples = nullptr;
+    std::size_t site_count = 0, count = 0, context_count = 0, marker_count = 0;
+    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
+    const trace_record_t* records = trace_parser_records(parser, &count);
+    const uint32_t* contexts = trace_parser_contexts(parser, &context_count);
+    const trace_marker_t* markers = trace_parser_markers(parser, &marker_count);
+    try {
+        profiler.simulator->process({sites, site_count}, {.thread = trace_parser_get_thread(parser),
+                                                          .records = {records, count},
+                                                          .contexts = {contexts, context_count},
+                                                          .markers = {markers, marker_count}});
+    } catch (const std::bad_alloc&) {
+        profiler.host->error(profiler.host, "no memory for what is known of the program's lines");
+        return -1;
+    }
+    return 0;
+}
+
+struct Place {
+    std::uint64_t pc;
+    std::uint32_t context, part;
+};
+
+void add(const Place& at, Event event, std::uint64_t weight) {
+    if (weight == 0) return;
+    profiler.samples.push_back({.pc = at.pc,
+                                .context0 = at.context,
+                                .context1 = at.part,
+                                .value = 0,
+                                .event = event,
+                                .reserved = 0,
+                                .weight = weight});
+}
+
+void add_usage(const Place& at, const Usage& usage) {
+    const std::uint64_t line = profiler.simulator->line_bytes();
+    add(at, kRead, usage.lines * line);
+    add(at, kUsed, usage.used);
+    add(at, kWasted, usage.lines * line - usage.used);
+    add(at, kAgain, usage.again * line);
+}
+
+std::string name_of(const Accounts::Part& part) {
+    const Accounts& accounts = profiler.simulator->accounts();
+    switch (part.kind) {
+        case Accounts::PartKind::kSection:
+            return "section-" + accounts.sections().names()[part.number];
+        case Accounts::PartKind::kArena:
+            return part.number == Arenas::kOutside
+                       ? "no-arena"
+                       : "arena-" + arena_name(accounts.arenas().names()[part.number]);
+        default:
+            return "thread-" + std::to_string(part.number);
+    }
+}
+
+void add_all(const trace_instr_t* instrs) {
+    const Accounts& accounts = profiler.simulator->accounts();
+    const auto& points = accounts.points();
+    for (const Point& point : points)
+        add_usage({instrs[point.instr].pc, point.context, 0}, point.usage);
+    for (const Accounts::Part& part : accounts.parts()) {
+        const std::uint32_t number = profiler.host->part(profiler.host, name_of(part).c_str());
+        if (number == 0) {
+            profiler.host->warning(profiler.host,
+                                   "there are too many sections, arenas and threads: not all have "
+                                   "files of their own");
+            return;
+        }
+        for (const auto& [point, usage] : part.points)
+            add_usage({instrs[points[point].instr].pc, points[point].context, number}, usage);
+    }
+}
+
+// The pcs of a point and of the calls that lead to it, innermost first.
+std::vector<std::uint64_t> pcs_of(const trace_parser_t* parser, const Point& point) {
+    constexpr std::size_t kMost = 40;
+    std::size_t count = 0;
+    const trace_context_t* contexts = trace_parser_context_table(parser, &count);
+    std::vector<std::uint64_t> pcs{trace_parser_instrs(parser, &count)[point.instr].pc};
+    for (std::uint32_t c = point.context; c != 0 && pcs.size() < kMost; c = contexts[c].parent)
+        pcs.push_back(contexts[c].call);
+    return pcs;
+}
+
+std::vector<std::string> stack_of(const trace_parser_t* parser, const Point& point) {
+    std::vector<std::string> lines;
+    for (const std::uint64_t pc : pcs_of(parser, point)) {
+        std::size_t frames = 0;
+        const trace_frame_t* const frame = trace_parser_frames(parser, pc, &frames);
+        for (std::size_t i = 0; i < frames; ++i)
+            lines.push_back(std::string(frame[i].function) + " (" + frame[i].file + ":" +
+                            std::to_string(frame[i].line) + ")");
+    }
+    return lines;
+}
+
+void prepare_stacks(const trace_parser_t* parser) {
+    const Accounts& accounts = profiler.simulator->accounts();
+    std::vector<std::uint64_t> pcs;
+    for (const PointNumber point : points_of_report(accounts))
+        for (const std::uint64_t pc : pcs_of(parser, accounts.points()[point])) pcs.push_back(pc);
+    trace_parser_prepare_frames(parser, pcs.data(), pcs.size());
+}
+
+bool write_file(const std::string& name, const std::string& text) {
+    std::FILE* const file = std::fopen(name.c_str(), "w");
+    if (!file) return false;
+    const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    return std::fclose(file) == 0 && written;
+}
+
+void report(const trace_parser_t* parser) {
+    const Accounts& accounts = profiler.simulator->accounts();
+    const ReportInput input{
+        accounts, describe(profiler.settings.geometry), profiler.simulator->line_bytes(),
+        [&](PointNumber point) { return stack_of(parser, accounts.points()[point]); }};
+    profiler.summary = short_report(input);
+    if (const std::uint64_t stray = accounts.sections().stray_ends())
+        profiler.host->warning(
+            profiler.host,
+            (std::to_string(stray) + " phases ended that had not begun in their thread").c_str());
+    const std::string& file = profiler.settings.report;
+    if (file.empty()) return;
+    prepare_stacks(parser);
+    if (!write_file(file, long_report(input)))
+        profiler.host->warning(profiler.host,
+                               ("cannot write " + file + ": " + std::strerror(errno)).c_str());
+}
+
+int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
+    *samples = nullptr;
+    if (std::exchange(profiler.finished, true)) return 0;
+    profiler.simulator->finish();
+    std::size_t count = 0;
+    add_all(trace_parser_instrs(parser, &count));
+    report(parser);
+    *samples = profiler.samples.data();
+    return static_cast<int>(profiler.samples.size());
+}
+
+const char* summary(const uint64_t* /*totals*/, uint32_t /*count*/) {
+    return profiler.summary.c_str();
+}
+
+}  // namespace
+}  // namespace used_bytes
+
+extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch;
+const vp_dispatch_t assay_vp_dispatch = {
+    .size = sizeof(vp_dispatch_t),
+    .abi_version = VP_ABI_VERSION,
+    .vp_name = used_bytes::name,
+    .vp_description = used_bytes::description,
+    .vp_init = used_bytes::initialise,
+    .vp_release = used_bytes::release,
+    .vp_events = used_bytes::events,
+    .vp_derived = used_bytes::derived,
+    .vp_option_table = used_bytes::option_table,
+    .vp_options = used_bytes::receive_options,
+    .vp_prof_init = used_bytes::begin,
+    .vp_prof_release = used_bytes::end,
+    .vp_prof_process = used_bytes::process,
+    .vp_finish = used_bytes::finish,
+    .vp_summary = used_bytes::summary,
+    .vp_preface = nullptr,
+    .vp_format = nullptr,
+};

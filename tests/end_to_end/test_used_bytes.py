@@ -1,0 +1,156 @@
+"""The used-bytes profiler on a program whose numbers are known on paper (hosted/footprints.c)."""
+
+import unittest
+
+import support
+from support import PROGRAMS, profile, read_events
+
+FOOTPRINTS = PROGRAMS / "footprints"
+LINE = 64
+
+
+def usage(lines, used, again=0):
+    """As the columns of an events file: read, used, wasted, read again."""
+    return [lines * LINE, used, lines * LINE - used, again * LINE]
+
+
+class UsedBytes(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.out = self.folder / "events"
+        self.report = self.folder / "report"
+
+    def run_case(self, case, *options):
+        result = profile([FOOTPRINTS, case], *options, f"--usage-report={self.report}",
+                         plugin="used_bytes", out=self.out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def function(self, name, part=""):
+        return read_events(f"{self.out}{part}").functions.get(name)
+
+    def parts(self):
+        return {path.name.removeprefix("events.") for path in self.folder.glob("events.*")}
+
+    def rows(self, title):
+        """The rows of a table of the report: name, read, unique, used, wasted."""
+        rows = {}
+        lines = iter(self.report.read_text().splitlines())
+        for line in lines:
+            if line.split()[:2] == [title, "read"]:
+                break
+        for line in lines:
+            if not line:
+                break
+            name, *numbers = line.strip().rsplit(maxsplit=6)
+            values = [int(n.replace(",", "")) for n in numbers if not n.endswith("%")]
+            rows[name] = dict(zip(("read", "unique", "used", "wasted"), values))
+        return rows
+
+    def test_parts_of_structures(self):
+        result = self.run_case("structures", "--separate=section")
+        self.assertEqual(self.function("touch"), usage(4000, 1000 * (4 + 8 + 16 + 64)))
+        self.assertEqual(self.parts(), {f"section-walk_{n}" for n in (4, 8, 16, 64)})
+        for used in (4, 8, 16, 64):
+            self.assertEqual(self.function("touch", f".section-walk_{used}"),
+                             usage(1000, 1000 * used))
+            self.assertEqual(self.rows("section")[f"walk {used}"],
+                             {"read": 64000, "unique": 64000, "used": 1000 * used,
+                              "wasted": 64000 - 1000 * used})
+        self.assertIn("part: section-walk 4", read_events(f"{self.out}.section-walk_4").descriptions)
+        self.assertIn("walk 64", result.stderr)
+
+    def test_lines_of_another_size(self):
+        """A structure of 64 bytes lies in two lines of 32, or half a line of 128."""
+        self.run_case("structures", "--cache=1048576,8,32")
+        self.assertEqual(self.function("touch")[:2], [32 * (3000 + 2000), 1000 * (4 + 8 + 16 + 64)])
+        self.run_case("structures", "--cache=2097152,8,128")
+        self.assertEqual(self.function("touch")[:2], [128 * 4 * 500, 1000 * (4 + 8 + 16 + 64)])
+
+    def test_double_reads(self):
+        self.run_case("double_reads", "--LL=4096,1,64", "--section=double#1")
+        self.assertEqual(self.function("alternate"), usage(200, 100 * (4 + 8), again=198))
+        report = self.report.read_text()
+        self.assertIn("  2 lines read 100 to 999 times (100%)\n", report)
+        self.assertIn(", read 100 times; the last 4:\n    97. read at\n         alternate (", report)
+        # Each fetch and eviction with its stack, but the last of all.
+        self.assertEqual(report.count(" double_reads ("), 2 * 4 * 2 - 1, report)
+        self.assertEqual(report.count(" main ("), 2 * 4 * 2 - 1)
+
+    def test_what_evicts_nothing_of_the_section(self):
+        self.run_case("double_reads", "--section=double")
+        self.assertEqual(self.function("alternate"), usage(2, 12))
+        self.assertEqual(read_events(self.out).summary, usage(2, 12))
+
+    def test_arenas(self):
+        self.run_case("arenas", "--separate=arena")
+        orders, items = usage(200, 100 * (8 + 16)), usage(110, 100 * 64 + 10 * 4)
+        self.assertEqual(self.function("touch", ".arena-shop__orders"), orders)
+        self.assertEqual(self.function("touch", ".arena-stock__items"), items)
+        self.assertEqual(self.function("touch", ".no-arena"), usage(64, 32 * (64 + 4)))
+        self.assertEqual(self.parts(), {"arena-shop__orders", "arena-stock__items", "no-arena"})
+        self.assertEqual(self.rows("arena")["shop: orders"],
+                         {"read": orders[0], "unique": orders[0], "used": orders[1],
+                          "wasted": orders[2]})
+        self.assertIn("in stock: items\n  110 lines read 1 time (100%)\n", self.report.read_text())
+
+    def test_sections(self):
+        result = self.run_case("sections", "--separate=section")
+        step, inner = usage(630, 600 * 4 + 30 * 8), usage(30, 30 * 8)
+        self.assertEqual(self.function("touch", ".section-step"), step)
+        self.assertEqual(self.function("touch", ".section-inner"), inner)
+        self.assertEqual(self.function("touch", ".section-open"), usage(1, 4))
+        self.assertEqual(self.function("touch"), usage(632, 602 * 4 + 30 * 8))
+        rows = self.rows("step")
+        self.assertEqual({name: row["read"] // LINE for name, row in rows.items()},
+                         {"step#1": 110, "step#2": 210, "step#3": 310})
+        self.assertIn("1 phases ended that had not begun", result.stderr)
+
+    def test_one_of_several_sections(self):
+        self.run_case("sections", "--section=step#2")
+        self.assertEqual(self.function("touch"), usage(210, 200 * 4 + 10 * 8))
+        self.run_case("sections", "--section=inner")
+        self.assertEqual(self.function("touch"), usage(30, 30 * 8))
+
+    def test_threads(self):
+        self.run_case("threads", "--separate=thread")
+        self.assertEqual(self.function("touch"), usage(300, 100 * 16 + 200 * 32))
+        self.assertEqual(self.function("touch", ".thread-1"), usage(100, 100 * 16))
+        self.assertEqual(self.function("touch", ".thread-2"), usage(200, 200 * 32))
+        self.assertIsNone(self.function("touch", ".thread-0"))
+        self.assertEqual(self.rows("section")["two"]["used"], 200 * 32)
+
+    def test_parts_add_up(self):
+        self.run_case("arenas", "--separate=arena,thread")
+        whole = read_events(self.out).summary
+        for kind in ({"arena-shop__orders", "arena-stock__items", "no-arena"}, {"thread-0"}):
+            sums = [read_events(f"{self.out}.{part}").summary for part in kind]
+            self.assertEqual([sum(column) for column in zip(*sums)], whole)
+
+    def test_stacks(self):
+        """What is fetched by touch() belongs to its context, in the section's file too."""
+        self.run_case("structures", "--separate=section")
+        for part, lines in (("", 4000), (".section-walk_8", 1000)):
+            stacks = [remark.split() for remark in read_events(f"{self.out}{part}").remarks
+                      if remark.startswith("#! stack")]
+            touched = [words for words in stacks if words[5] == "touch"]
+            self.assertEqual([int(words[6]) for words in touched], [lines * LINE])
+
+    def test_unusable_options(self):
+        for option in ("--cache=1,2", "--cache=4096,1,8", "--separate=thread,x", "--section=",
+                       "--LL=5000,1,64"):
+            with self.subTest(option):
+                result = profile(["true"], option, plugin="used_bytes", out=self.out)
+                self.assertEqual(result.returncode, 125)
+                self.assertIn(option.partition("=")[0], result.stderr)
+
+    def test_a_report_that_cannot_be_written(self):
+        result = profile(["true"], "--usage-report=/nowhere/report", plugin="used_bytes",
+                         out=self.out)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("/nowhere/report", result.stderr)
+        self.assertTrue(read_events(self.out).summary)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,391 @@
+// The used-bytes profiler's cache against a model that is written for plainness, and its accounts.
+#include "plugins/used_bytes/simulator.h"
+
+#include "assay/client.h"
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace used_bytes;
+using cache::Geometry;
+
+namespace {
+
+using Records = std::vector<trace_record_t>;
+using Sites = std::vector<trace_site_t>;
+using Markers = std::vector<trace_marker_t>;
+
+bool same_usage(const Usage& a, const Usage& b) {
+    return a.lines == b.lines && a.again == b.again && a.used == b.used;
+}
+
+// Each set a list of lines, the most recent first; each line a set of bytes.
+class Model {
+  public:
+    explicit Model(const Geometry& geometry) : geometry_(geometry) {}
+
+    void reference(std::uint32_t instr, std::uint64_t address, std::uint64_t bytes) {
+        for (std::uint64_t i = 0; i < bytes; ++i) touch(instr, address + i);
+    }
+    std::map<std::uint32_t, Usage> finish() {
+        for (auto& [set, lines] : sets_)
+            for (const Line& line : lines) usage_[line.by].used += line.bytes.size();
+        return usage_;
+    }
+
+  private:
+    struct Line {
+        std::uint64_t number;
+        std::uint32_t by;
+        std::set<std::uint64_t> bytes;
+    };
+
+    void touch(std::uint32_t instr, std::uint64_t address) {
+        const std::uint64_t number = address / geometry_.line;
+        std::list<Line>& set = sets_[number % geometry_.sets()];
+        auto line =
+            std::find_if(set.begin(), set.end(), [&](const Line& l) { return l.number == number; });
+        if (line == set.end()) {
+            if (set.size() == geometry_.ways) {
+                usage_[set.back().by].used += set.back().bytes.size();
+                set.pop_back();
+            }
+            line = set.insert(set.begin(), {number, instr, {}});
+            ++usage_[instr].lines;
+            if (!seen_.insert(number).second) ++usage_[instr].again;
+        }
+        set.splice(set.begin(), set, line);
+        set.front().bytes.insert(address);
+    }
+
+    Geometry geometry_;
+    std::map<std::uint64_t, std::list<Line>> sets_;
+    std::set<std::uint64_t> seen_;
+    std::map<std::uint32_t, Usage> usage_;  // by instruction
+};
+
+Geometry shape(std::uint64_t sets, std::uint32_t ways, std::uint32_t line) {
+    return {sets * ways * line, ways, line};
+}
+
+// Of each kind and size, an instruction for each.
+Sites every_site() {
+    Sites sites;
+    for (const std::uint8_t kind : {TRACE_SITE_READ, TRACE_SITE_WRITE, TRACE_SITE_MODIFY})
+        for (const std::uint16_t bytes : {1, 2, 4, 8, 10, 16, 32, 64, 108, 512})
+            sites.push_back({.instr = static_cast<std::uint32_t>(sites.size()),
+                             .bytes = bytes,
+                             .kind = kind,
+                             .operand = 0});
+    for (const std::uint8_t kind : {TRACE_SITE_FETCH, TRACE_SITE_COUNT, TRACE_SITE_CALL})
+        sites.push_back({.instr = 0, .bytes = 8, .kind = kind, .operand = 0});
+    return sites;
+}
+
+Records random_records(const Sites& sites, std::size_t count, unsigned seed) {
+    std::mt19937_64 random(seed);
+    Records records;
+    std::uint64_t address = 0;
+    while (records.size() < count) {
+        // Mostly nearby, and often the same line again.
+        if (random() % 3 == 0) address = 0x10000 * (random() % 3) + random() % 8192;
+        const auto site = static_cast<std::uint32_t>(random() % sites.size());
+        records.push_back({.value = address + random() % 8, .site = site, .aux = 0});
+    }
+    return records;
+}
+
+std::map<std::uint32_t, Usage> by_instruction(const Accounts& accounts) {
+    std::map<std::uint32_t, Usage> sums;
+    for (const Point& point : accounts.points())
+        if (point.usage.lines != 0) sums[point.instr] += point.usage;
+    return sums;
+}
+
+// A cache of the document's kind, and a program that reads `bytes` at addresses.
+class Program {
+  public:
+    explicit Program(const Geometry& geometry, std::optional<SectionChoice> choice = {},
+                     Separation separation = {})
+        : simulator(geometry, std::move(choice), separation) {}
+
+    void read(std::uint64_t address, std::uint16_t bytes, std::uint32_t context = 0) {
+        const auto site = static_cast<std::uint32_t>(sites_.size());
+        sites_.push_back({.instr = site, .bytes = bytes, .kind = TRACE_SITE_READ, .operand = 0});
+        records_.push_back({address, site, 0});
+        contexts_.push_back(context);
+    }
+    void say(std::uint64_t operation, const char* name, const char* owner = "",
+             std::uint64_t address = 0, std::uint64_t bytes = 0) {
+        markers_.push_back({records_.size(), operation, address, bytes, name, owner});
+    }
+    void run(std::uint32_t thread = 0) {
+        simulator.process(sites_, {thread, records_, contexts_, markers_});
+        records_.clear();
+        contexts_.clear();
+        markers_.clear();
+    }
+    const Accounts& accounts() const { return simulator.accounts(); }
+
+    Simulator simulator;
+
+  private:
+    Sites sites_;
+    Records records_;
+    std::vector<std::uint32_t> contexts_;
+    Markers markers_;
+};
+
+}  // namespace
+
+TEST_CASE("used bytes: every shape agrees with the model") {
+    const Sites sites = every_site();
+    unsigned seed = 1;
+    for (const std::uint32_t line : {16U, 32U, 64U, 128U, 4096U})
+        for (const std::uint32_t ways : {1U, 2U, 3U, 8U})
+            for (const std::uint64_t sets : {1U, 4U, 64U, 2048U}) {
+                CAPTURE(line);
+                CAPTURE(ways);
+                CAPTURE(sets);
+                const Geometry geometry = shape(sets, ways, line);
+                const Records records = random_records(sites, 3000, seed++);
+                Model model(geometry);
+                Simulator simulator(geometry, {}, {});
+                for (std::size_t at = 0; at < records.size(); at += 701) {
+                    const std::size_t count = std::min<std::size_t>(701, records.size() - at);
+                    simulator.process(sites, {0, {records.data() + at, count}, {}, {}});
+                }
+                simulator.finish();
+                for (const trace_record_t& record : records) {
+                    const trace_site_t& site = sites[record.site];
+                    if (site.kind >= TRACE_SITE_READ && site.kind <= TRACE_SITE_MODIFY)
+                        model.reference(site.instr, record.value, site.bytes);
+                }
+                const auto expected = model.finish();
+                const auto found = by_instruction(simulator.accounts());
+                REQUIRE(found.size() == expected.size());
+                bool same = true;
+                for (const auto& [instr, usage] : expected)
+                    same &= same_usage(usage, found.at(instr));
+                CHECK(same);
+            }
+}
+
+TEST_CASE("used bytes: a reference across two lines fetches both, and uses its part of each") {
+    Program program(shape(1, 2, 64));
+    program.read(0x1000 - 6, 8);
+    program.run();
+    program.simulator.finish();
+    CHECK(program.accounts().total().lines == 2);
+    CHECK(program.accounts().total().used == 8);
+    CHECK(program.accounts().total().again == 0);
+}
+
+TEST_CASE("used bytes: one larger than the cache evicts its own lines") {
+    Program program(shape(1, 1, 64));
+    program.read(0x1000, 256);
+    program.read(0x1000, 4);
+    program.run();
+    program.simulator.finish();
+    CHECK(program.accounts().total().lines == 5);
+    CHECK(program.accounts().total().again == 1);
+    CHECK(program.accounts().total().used == 260);
+}
+
+TEST_CASE("used bytes: the last addresses there are") {
+    Program program(shape(1, 1, 64));
+    program.read(UINT64_MAX - 3, 4);
+    program.read(UINT64_MAX - 3, 64);  // impossible
+    program.run();
+    program.simulator.finish();
+    CHECK(program.accounts().total().lines == 1);
+    CHECK(program.accounts().total().used == 4);
+}
+
+TEST_CASE("used bytes: what is used late counts for who fetched the line") {
+    Program program(shape(64, 1, 64));
+    program.read(0x1000, 4, 7);
+    program.read(0x1020, 16, 8);
+    program.run(3);
+    program.read(0x1000 + 64 * 64, 1, 9);
+    program.run(4);
+    const auto& points = program.accounts().points();
+    REQUIRE(points.size() == 2);
+    CHECK(points[0].context == 7);
+    CHECK(points[0].usage.used == 20);
+    CHECK(points[1].context == 9);
+    CHECK(points[1].usage.used == 0);  // in the cache
+    program.simulator.finish();
+    CHECK(points[1].usage.used == 1);
+    CHECK(program.accounts().threads().at(3).used == 20);
+    CHECK(program.accounts().threads().at(4).used == 1);
+}
+
+TEST_CASE("used bytes: sections in one another, chosen by name and number") {
+    for (const char* chosen : {"", "in", "in#2", "out", "none"}) {
+        CAPTURE(chosen);
+        std::optional<SectionChoice> choice;
+        if (*chosen) choice = parse_section(chosen);
+        Program program(shape(64, 8, 64), choice, {.sections = true});
+        program.read(0x0, 4);
+        program.say(ASSAY_BEGIN_PHASE, "out");
+        program.read(0x1000, 4);
+        for (int i = 0; i < 2; ++i) {
+            program.say(ASSAY_BEGIN_PHASE, "in");
+            program.read(0x2000 + 0x100 * i, 8);
+            program.say(ASSAY_END_PHASE, "in");
+        }
+        program.run();
+        program.say(ASSAY_END_PHASE, "out");
+        program.read(0x3000, 4);
+        program.say(ASSAY_END_PHASE, "out");
+        program.run();
+        program.simulator.finish();
+        const auto& all = program.accounts().sections().all();
+        REQUIRE(all.size() == 4);
+        CHECK(same_usage(all[1].usage, {3, 0, 20}));
+        CHECK(same_usage(all[2].usage, {1, 0, 8}));
+        CHECK(all[3].occurrence == 2);
+        CHECK(program.accounts().sections().stray_ends() == 1);
+        const std::map<std::string, std::uint64_t> used{
+            {"", 28}, {"in", 16}, {"in#2", 8}, {"out", 20}, {"none", 0}};
+        CHECK(program.accounts().total().used == used.at(chosen));
+        std::map<std::uint32_t, std::uint64_t> parts;
+        for (const Accounts::Part& part : program.accounts().parts())
+            for (const auto& [point, usage] : part.points) parts[part.number] += usage.used;
+        if (*chosen == 0 || std::string(chosen) == "out")
+            CHECK(parts == std::map<std::uint32_t, std::uint64_t>{{0, 20}, {1, 16}});
+    }
+}
+
+TEST_CASE("used bytes: a section's lines are unique within it") {
+    Program program(shape(1, 1, 64));
+    program.read(0x1000, 4);
+    for (int i = 0; i < 2; ++i) {
+        program.say(ASSAY_BEGIN_PHASE, "s");
+        program.read(0x2000, 4);
+        program.read(0x1000, 4);
+        program.read(0x2000, 4);
+        program.say(ASSAY_END_PHASE, "s");
+        program.read(0x1000, 4);
+    }
+    program.run();
+    const auto& all = program.accounts().sections().all();
+    CHECK(same_usage(all[1].usage, {3, 1, 12}));
+    CHECK(all[2].usage.lines == 3);
+    CHECK(all[2].usage.again == 1);
+    CHECK(program.accounts().total().again == 9 - 2);
+}
+
+TEST_CASE("used bytes: names of sections") {
+    CHECK(parse_section("a b").name == "a b");
+    CHECK(parse_section("a b").occurrence == 0);
+    CHECK(parse_section("a#12").name == "a");
+    CHECK(parse_section("a#12").occurrence == 12);
+    CHECK(parse_section("C#").name == "C#");
+    CHECK(parse_section("a#0").name == "a#0");
+    CHECK(parse_section("a#1#2").name == "a#1");
+}
+
+TEST_CASE("used bytes: arenas") {
+    Arenas arenas;
+    CHECK(arenas.find(0x1000) == Arenas::kOutside);
+    arenas.add(0x1000, 0x1000, "o", "a");
+    arenas.add(0x3000, 0x1000, "o", "b");
+    arenas.add(0x8000, 0x1000, "o", "a");
+    CHECK(arenas.names().size() == 3);
+    CHECK(arenas.find(0xfff) == 0);
+    CHECK(arenas.find(0x1000) == 1);
+    CHECK(arenas.find(0x1fff) == 1);
+    CHECK(arenas.find(0x2000) == 0);
+    CHECK(arenas.find(0x3000) == 2);
+    CHECK(arenas.find(0x8001) == 1);
+    arenas.add(0x1800, 0x2000, "p", "c");  // over the end of one and the beginning of another
+    CHECK(arenas.find(0x17ff) == 1);
+    CHECK(arenas.find(0x1800) == 3);
+    CHECK(arenas.find(0x37ff) == 3);
+    CHECK(arenas.find(0x3800) == 2);
+    arenas.add(0x8400, 0x100, "p", "c");  // within one
+    CHECK(arenas.find(0x83ff) == 1);
+    CHECK(arenas.find(0x8400) == 3);
+    CHECK(arenas.find(0x8500) == 1);
+    arenas.remove(0x8400);
+    CHECK(arenas.find(0x8400) == 0);
+    CHECK(arenas.find(0x8500) == 1);
+    arenas.remove(0x9999);
+    arenas.add(UINT64_MAX - 10, 100, "p", "end");
+    CHECK(arenas.find(UINT64_MAX - 1) == 4);
+    arenas.add(0x20000, 0, "p", "nothing");
+    CHECK(arenas.find(0x20000) == 0);
+}
+
+TEST_CASE("used bytes: an arena counts what is fetched while the memory belongs to it") {
+    Program program(shape(1, 1, 64));
+    program.read(0x1000, 4);
+    program.say(ASSAY_REGISTER_REGION, "a", "o", 0x1000, 0x1000);
+    program.read(0x2000, 4);
+    for (int i = 0; i < 2; ++i) {
+        program.read(0x1000, 8);
+        program.read(0x1040, 16);
+    }
+    program.say(ASSAY_UNREGISTER_REGION, "", "", 0x1000);
+    program.read(0x1000, 32);
+    program.run();
+    program.simulator.finish();
+    REQUIRE(program.accounts().by_arena().size() == 2);
+    CHECK(same_usage(program.accounts().by_arena()[1].usage, {4, 2, 48}));
+    CHECK(same_usage(program.accounts().by_arena()[0].usage, {3, 0, 40}));
+    CHECK(program.accounts().by_arena()[0].earlier == Histogram{{1, 1}});
+    CHECK(program.accounts().by_arena()[1].earlier == Histogram{{2, 1}});
+    CHECK(program.accounts().total().again == 4);
+}
+
+TEST_CASE("used bytes: who fetched and evicted the lines that are read most often") {
+    Program program(shape(1, 1, 64));
+    for (int i = 0; i < 6; ++i) {
+        program.read(0x1000, 4);
+        program.read(0x2000, 4);
+        if (i % 3 == 0) program.read(0x3000, 4);
+    }
+    program.run();
+    const auto lines = program.accounts().by_arena()[0].most_fetched.sorted();
+    REQUIRE(lines.size() == 3);
+    CHECK(lines[0].line == 0x1000 / 64);
+    CHECK(lines[0].fetches == 6);
+    CHECK(lines[2].line == 0x3000 / 64);
+    CHECK(lines[2].fetches == 2);
+    // The reads are points 0, 1, 2 ...; that of 0x3000 is number 2, and the second one 9.
+    CHECK(lines[2].stays[1].fetched_by == 2);
+    CHECK(lines[2].stays[1].evicted_by == 3);
+    CHECK(lines[2].stays[2].fetched_by == 9);
+    CHECK(program.accounts().evicted_last(0x3000 / 64) == 10);
+    CHECK(lines[0].stays[6 % MostFetched::kStays].fetched_by == 12);
+    CHECK(lines[0].stays[5 % MostFetched::kStays].evicted_by == 11);
+    CHECK(lines[0].stays[3 % MostFetched::kStays].fetched_by == 5);
+    CHECK(program.accounts().evicted_last(0x2000 / 64) == kNoPoint);
+    CHECK(program.accounts().evicted_last(0x9000 / 64) == kNoPoint);
+}
+
+TEST_CASE("used bytes: only the lines that are read most often are remembered") {
+    MostFetched most;
+    LineHistory history;
+    const auto fetch = [&](std::uint64_t line, std::uint32_t before) {
+        history.fetches_in_arena = before;
+        most.fetched_again(line, history, 0);
+    };
+    for (std::uint64_t line = 0; line < 100; ++line)
+        for (std::uint32_t before = 1; before <= line; ++before) fetch(line, before);
+    const auto lines = most.sorted();
+    REQUIRE(lines.size() == MostFetched::kLines);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        CHECK(lines[i].line == 99 - i);
+        CHECK(lines[i].fetches == 100 - i);
+    }
+}
