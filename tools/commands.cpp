@@ -3,6 +3,7 @@
 #include "tools/annotate.h"
 #include "tools/command.h"
 #include "tools/completion.h"
+#include "tools/export/export.h"
 #include "tools/list.h"
 #include "tools/plugins.h"
 #include "tools/run.h"
@@ -39,6 +40,9 @@ constexpr std::array kCommands = {
             [](int argc, char** argv) { return run_main(rest(argc, argv)); }, run_options},
     Command{"annotate", "FILE...", "shows events files beside the source", annotate_main,
             annotate::options},
+    Command{"export", "--format=FORMAT FILE...",
+            "converts events files for KCachegrind, pprof, speedscope and others", export_main,
+            exporting::options},
     Command{"list", "FILE [PROGRAM]", "shows the counts and values of single instructions",
             list_main, list::options},
     Command{"plugins", "[NAME]", "lists the profilers, or one's options and events",

@@ -43,6 +43,13 @@ def temporary_folder(test) -> Path:
     return Path(folder)
 
 
+def temporary_folder_of_class(tests) -> Path:
+    """A folder that lives as long as a class of test cases, for its setUpClass."""
+    folder = tempfile.mkdtemp(prefix="assay-test-")
+    tests.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
 @dataclass
 class EventsFile:
     """A profile in Cachegrind's format. `remarks` are the lines beyond it, from `#!` on."""

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""assay export: real readers open what it writes, and find the counts of the events file."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import unittest
+from collections import Counter
+from pathlib import Path
+
+import support
+from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, ROOT, installed, profile, read_events, run
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+DATA = Path(__file__).parent / "data"
+CACHEGRIND = ROOT / "tests" / "unit" / "data" / "cachegrind.out"
+
+
+def export(form, *words, **more):
+    return run([ASSAY, "export", f"--format={form}", *words], **more)
+
+
+def validate(document, schema):
+    if jsonschema:
+        jsonschema.validate(document, json.loads(Path(schema).read_text()))
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if not data[at - 1] & 0x80:
+            return value, at
+
+
+def fields(data):
+    """Numbers and bytes of a protocol buffer's message, with their field numbers."""
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        value, at = varint(data, at)
+        if tag & 7 == 2:
+            value, at = data[at:at + value], at + value
+        yield tag >> 3, value
+
+
+def packed(data):
+    values, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        values.append(value)
+    return values
+
+
+class Profile(unittest.TestCase):
+    """A run with counts by line, by instruction and by calling context."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = support.temporary_folder_of_class(cls)
+        cls.path = cls.folder / "events"
+        result = profile([PROGRAMS / "calling", "plain"], *GEOMETRY, "--dump-instr=yes",
+                         "--references=yes", plugin=f"cache,{PLUGINS / 'contexts.so'}",
+                         out=cls.path, env={**os.environ, "LD_BIND_NOW": "1"})
+        assert result.returncode == 0, result.stderr
+        cls.events = read_events(cls.path)
+
+    def column(self, event):
+        return self.events.events.index(event)
+
+    def by_function(self, event) -> Counter:
+        index = self.column(event)
+        return Counter({name: counts[index] for name, counts in self.events.functions.items()
+                        if counts[index]})
+
+    def by_context(self, event) -> Counter:
+        """Counts by innermost function, as the stack lines have them."""
+        index, found = self.column(event), Counter()
+        for remark in self.events.remarks:
+            stack = re.match(r'#! stack \d+ in=\d+ \S+ ("(?:[^"\\]|\\.)*"|\S+)(.*)$', remark)
+            counts = stack[2].split() if stack else []
+            if index < len(counts) and int(counts[index]):
+                found[stack[1].strip('"')] += int(counts[index])
+        found["[outside of known calls]"] = self.events.summary[index] - sum(found.values())
+        return +found
+
+    def exported(self, form, *words) -> str:
+        result = export(form, *words, self.path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def check_json(self, form, schema, *words):
+        document = json.loads(self.exported(form, *words))
+        validate(document, schema)
+        return document
+
+
+class Exports(Profile):
+    def test_csv(self):
+        rows = list(csv.DictReader(io.StringIO(self.exported("csv"))))
+        for event in self.events.events:
+            found = Counter()
+            for row in rows:
+                found[row["function"]] += int(row[event])
+            self.assertEqual(+found, self.by_function(event))
+        chosen = csv.DictReader(io.StringIO(self.exported("csv", "--event=Dw,Ir")))
+        self.assertEqual(chosen.fieldnames, ["file", "line", "function", "Dw", "Ir"])
+
+    def test_json(self):
+        document = self.check_json("json", ROOT / "docs" / "export-schema.json")
+        self.assertEqual([event["total"] for event in document["events"]], self.events.summary)
+        found = Counter()
+        for function in document["functions"]:
+            for line in function["lines"]:
+                found[function["name"]] += line["counts"][0]
+                self.assertEqual([sum(column) for column in
+                                  zip(*(at["counts"] for at in line["instructions"]))],
+                                 line["counts"])
+        self.assertEqual(+found, self.by_function("Ir"))
+        refs = self.column("Refs")
+        in_contexts = Counter()
+        for context in document["contexts"]:
+            in_contexts[context["function"]] += context["counts"][refs]
+        in_contexts["[outside of known calls]"] = (self.events.summary[refs] -
+                                                  sum(in_contexts.values()))
+        self.assertEqual(+in_contexts, self.by_context("Refs"))
+
+    def test_folded_by_context(self):
+        found = Counter()
+        paths = set()
+        for line in self.exported("folded", "--event=Refs").splitlines():
+            stack, _, count = line.rpartition(" ")
+            paths.add(stack)
+            found[stack.rpartition(";")[2]] += int(count)
+        self.assertEqual(found, self.by_context("Refs"))
+        self.assertTrue(any(path.endswith(";plain;twice;leaf") for path in paths), paths)
+
+    def test_folded_by_line(self):
+        found = Counter()
+        for line in self.exported("folded").splitlines():  # of Ir, which has no contexts
+            stack, _, count = line.rpartition(" ")
+            found[stack.split(";")[0]] += int(count)
+        self.assertEqual(found, self.by_function("Ir"))
+
+    def test_speedscope(self):
+        document = self.check_json("speedscope", DATA / "speedscope.schema.json")
+        frames = document["shared"]["frames"]
+        self.assertEqual([each["name"] for each in document["profiles"]], self.events.events)
+        for each in document["profiles"]:
+            stacks = Counter()
+            for sample, weight in zip(each["samples"], each["weights"], strict=True):
+                innermost = -1 if each["name"] in ("Refs", "Calls") else 0
+                stacks[frames[sample[innermost]]["name"]] += weight
+            self.assertEqual(stacks, self.expected(each["name"]))
+
+    def expected(self, event):
+        return self.by_context(event) if event in ("Refs", "Calls") else self.by_function(event)
+
+    def test_firefox_profiler(self):
+        document = self.check_json("firefox", DATA / "firefox.schema.json")
+        self.assertEqual([thread["name"] for thread in document["threads"]], self.events.events)
+        for thread in document["threads"]:
+            for value in thread.values():  # all columns of a table have its length
+                if isinstance(value, dict):
+                    self.assertEqual({len(column) for column in value.values()
+                                      if isinstance(column, list)}, {value["length"]})
+            names = [thread["stringArray"][i] for i in thread["funcTable"]["name"]]
+            found = Counter()
+            for stack, weight in zip(thread["samples"]["stack"], thread["samples"]["weight"]):
+                frame = thread["stackTable"]["frame"][stack]
+                found[names[thread["frameTable"]["func"][frame]]] += weight
+            self.assertEqual(found, self.expected(thread["name"]))
+            for i, prefix in enumerate(thread["stackTable"]["prefix"]):
+                self.assertTrue(prefix is None or prefix < i)
+
+    @unittest.skipUnless(installed("callgrind_annotate"), "Valgrind is not installed")
+    def test_callgrind_annotate(self):
+        out = self.folder / "callgrind.out"
+        self.exported("callgrind", "-o", out)
+        for event in ("Ir", "D1mr"):
+            self.assertEqual(self.callgrind_annotate(out, event), self.by_function(event))
+        inclusive = self.callgrind_annotate(out, "Refs", "--inclusive=yes")
+        own = self.by_context("Refs")
+        self.assertEqual(inclusive["leaf"], own["leaf"])
+        self.assertEqual(inclusive["twice"], own["twice"] + 15 * own["leaf"] // 16)
+        self.assertEqual(inclusive["plain"], own["plain"] + own["twice"] + own["leaf"])
+
+    def callgrind_annotate(self, path, event, *options) -> Counter:
+        shown = run(["callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no",
+                     f"--show={event}", f"--sort={event}", *options, path])
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertEqual(shown.stderr, "")
+        found = Counter()
+        for line in shown.stdout.splitlines():
+            row = re.match(r"\s*([\d,]+)\s+\S+?:(.*?)(?: \[.*\])?$", line)
+            if row:
+                found[row[2]] += int(row[1].replace(",", ""))
+        return +found
+
+    def test_pprof_s_messages(self):
+        out = self.folder / "profile.pb.gz"
+        self.exported("pprof", "-o", out)
+        self.assertEqual(gzip.decompress(out.read_bytes()),
+                         gzip.decompress(run_bytes([ASSAY, "export", "--format=pprof",
+                                                    self.path])))
+        found = {}
+        for number, value in fields(gzip.decompress(out.read_bytes())):
+            found.setdefault(number, []).append(value)
+        texts = [text.decode() for text in found[6]]
+        self.assertEqual(texts[0], "")
+        self.assertEqual([texts[dict(fields(each))[1]] for each in found[1]], self.events.events)
+        totals = [sum(column) for column in
+                  zip(*(packed(dict(fields(sample))[2]) for sample in found[2]))]
+        self.assertEqual(totals, self.events.summary)
+        ids = [{dict(fields(message))[1] for message in found[field]} for field in (4, 5)]
+        for location in found[4]:
+            self.assertIn(dict(fields(dict(fields(location))[4]))[1], ids[1])
+        for sample in found[2]:
+            self.assertLessEqual(set(packed(dict(fields(sample))[1])), ids[0])
+
+    @unittest.skipUnless(installed("go"), "go is not installed")
+    def test_go_tool_pprof(self):
+        out = self.folder / "profile.pb.gz"
+        self.exported("pprof", "-o", out)
+        for event in ("Ir", "Refs"):
+            shown = run(["go", "tool", "pprof", "-top", "-functions", f"-sample_index={event}",
+                         "-nodecount=100000", "-nodefraction=0", "-edgefraction=0", out],
+                        env={**os.environ, "HOME": str(self.folder),
+                             "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"})
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            found = Counter()
+            for line in shown.stdout.split("cum%")[1].splitlines()[1:]:
+                words = line.split(None, 5)
+                found[words[5].removesuffix(" (inline)")] += int(words[0])
+            self.assertEqual(+found, self.expected(event))
+
+
+def run_bytes(argv) -> bytes:
+    import subprocess
+    return subprocess.run([str(word) for word in argv], stdout=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, timeout=60, check=True).stdout
+
+
+class Inputs(unittest.TestCase):
+    def test_several_files_add_up(self):
+        once, twice = (csv.DictReader(io.StringIO(export("csv", *paths).stdout))
+                       for paths in ([CACHEGRIND], [CACHEGRIND, CACHEGRIND]))
+        for a, b in zip(once, twice, strict=True):
+            self.assertEqual(2 * int(a["Ir"]), int(b["Ir"]))
+
+    def test_cachegrind_s_inlined_code(self):
+        """fi= keeps the function: one function with lines of two files."""
+        folder = support.temporary_folder(self)
+        path = folder / "old"
+        path.write_text("desc: a\ncmd: ./t\nevents: Ir\nfl=a.c\nfn=main\n1 5\nfi=a.h\n7 2\n"
+                        "fe=a.c\n2 3\nsummary: 10\n")
+        document = json.loads(export("json", path).stdout)
+        self.assertEqual([(line["file"], line["line"], line["counts"])
+                          for line in document["functions"][0]["lines"]],
+                         [("a.c", 1, [5]), ("a.c", 2, [3]), ("a.h", 7, [2])])
+        self.assertIn("\n1 5\n2 3\nfi=(2) a.h\n7 2\n", export("callgrind", path).stdout)
+
+    def test_hostile_names(self):
+        folder = support.temporary_folder(self)
+        path = folder / "hostile"
+        path.write_bytes(b'desc: a\ncmd: ./t\nevents: Ir\nfl=a,"b\xff.c\nfn=f;"</script>\\\n1 5\n'
+                         b"summary: 5\n")
+        row = list(csv.reader(io.StringIO(export("csv", path).stdout)))[1]
+        self.assertEqual(row[2:], ['f;"</script>\\', "5"])
+        for form in ("json", "speedscope", "firefox"):
+            self.assertIn('f;"</script>\\', str(json.loads(export(form, path).stdout))
+                          .replace("\\\\", "\\"))
+        self.assertEqual(export("folded", path).stdout.count(";"), 1)
+
+    def test_what_cannot_be_exported(self):
+        folder = support.temporary_folder(self)
+        big = folder / "big"
+        big.write_text(f"desc: a\ncmd: ./t\nevents: Ir\nfl=a\nfn=f\n1 {1 << 63}\n"
+                       f"summary: {1 << 63}\n")
+        other = folder / "other"
+        other.write_text("desc: a\ncmd: ./t\nevents: Xx\nfl=a\nfn=f\n1 1\nsummary: 1\n")
+        for words, error in (
+                (["--format=svg", big], "--format=svg: there is no such format; give one of"),
+                (["--format=csw", big], "(did you mean csv?)"),
+                (["--format=csv", "--event=It", big], "--event=It: the profile has no such event"),
+                (["--format=folded", "--event=Ir,Ir", big], "has room for one event"),
+                (["--format=pprof", big], "exceeds the 63 bits of pprof's format"),
+                (["--format=csv", big, other], "its events are not those of"),
+                (["--format=csv"], "FILE is required"),
+                (["--format=csv", "/nonexistent"], "cannot open '/nonexistent'")):
+            result = run([ASSAY, "export", *words])
+            self.assertEqual(result.returncode, 125)
+            self.assertEqual(result.stderr.count("\n"), 1)
+            self.assertIn(error, result.stderr)
+        self.assertIn("speedscope", run([ASSAY, "export", "--help"]).stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

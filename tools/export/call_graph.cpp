@@ -1,0 +1,121 @@
+#include "tools/export/call_graph.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+namespace assay::exporting {
+
+namespace {
+
+class Builder {
+  public:
+    Builder(const WholeProfile& profile, Strings::Id unknown)
+        : profile_(profile),
+          unknown_(unknown),
+          columns_(profile.events().size()),
+          inclusive_(profile.contexts().size() * columns_),
+          active_(profile.strings().size()) {
+        const auto calls = std::find_if(profile.events().begin(), profile.events().end(),
+                                        [](const auto& event) { return event.unit == "calls"; });
+        if (calls != profile.events().end())
+            calls_event_ = static_cast<std::size_t>(calls - profile.events().begin());
+    }
+
+    CallGraph build() {
+        add_up();
+        order_children();
+        walk();
+        return std::move(graph_);
+    }
+
+  private:
+    std::span<std::uint64_t> inclusive(std::uint32_t context) {
+        return std::span(inclusive_).subspan(context * columns_, columns_);
+    }
+
+    // Contexts come after their parents, so from the last on each is complete when it is added.
+    void add_up() {
+        for (auto i = static_cast<std::uint32_t>(profile_.contexts().size()); i-- > 1;) {
+            const WholeProfile::Context& context = profile_.contexts()[i];
+            profile_.counts().add_to(inclusive(i), context.row);
+            const std::span<std::uint64_t> sum = inclusive(context.parent);
+            for (std::size_t event = 0; event < columns_; ++event)
+                sum[event] += inclusive(i)[event];
+        }
+    }
+
+    // Lists of children, linked through next_.
+    void order_children() {
+        first_child_.assign(profile_.contexts().size(), 0);
+        next_.assign(profile_.contexts().size(), 0);
+        for (auto i = static_cast<std::uint32_t>(profile_.contexts().size()); i-- > 1;) {
+            std::uint32_t& first = first_child_[profile_.contexts()[i].parent];
+            next_[i] = first;
+            first = i;
+        }
+    }
+
+    // Depth first, without recursion: contexts nest as deeply as the program's calls.
+    void walk() {
+        std::uint32_t context = first_child_[0];
+        while (context != 0) {
+            add_call(context);
+            ++active_[profile_.contexts()[context].function];
+            if (first_child_[context] != 0) {
+                context = first_child_[context];
+                continue;
+            }
+            while (context != 0) {
+                --active_[profile_.contexts()[context].function];
+                if (next_[context] != 0) {
+                    context = next_[context];
+                    break;
+                }
+                context = profile_.contexts()[context].parent;
+            }
+        }
+    }
+
+    void add_call(std::uint32_t number) {
+        const WholeProfile::Context& context = profile_.contexts()[number];
+        if (context.parent == 0) return;
+        Calls& calls = graph_[{key(profile_.contexts()[context.parent].function), context.object,
+                               context.address, key(context.function)}];
+        calls.inclusive.resize(columns_);
+        calls.number += calls_of(context);
+        if (active_[context.function] != 0) return;
+        for (std::size_t event = 0; event < columns_; ++event)
+            calls.inclusive[event] += inclusive(number)[event];
+    }
+
+    std::uint64_t calls_of(const WholeProfile::Context& context) const {
+        if (!calls_event_) return 1;
+        std::vector<std::uint64_t> counts(columns_);
+        profile_.counts().read(context.row, counts);
+        return counts[*calls_event_];
+    }
+
+    FunctionKey key(Strings::Id name) const {
+        const std::optional<std::uint32_t> function = profile_.function_named(name);
+        return {function ? profile_.functions()[*function].file : unknown_, name};
+    }
+
+    const WholeProfile& profile_;
+    Strings::Id unknown_;
+    std::size_t columns_;
+    std::optional<std::size_t> calls_event_;
+    std::vector<std::uint64_t> inclusive_;  // by context and event
+    std::vector<std::uint32_t> first_child_, next_;
+    std::vector<std::uint32_t> active_;  // by function name: how often on the stack
+    CallGraph graph_;
+};
+
+}  // namespace
+
+CallGraph call_graph(const WholeProfile& profile, Strings::Id unknown) {
+    if (!profile.has_contexts()) return {};
+    return Builder(profile, unknown).build();
+}
+
+}  // namespace assay::exporting

@@ -1,0 +1,254 @@
+// Callgrind's format, version 1 (Valgrind's manual, "Callgrind Format Specification"), for
+// KCachegrind, QCachegrind and callgrind_annotate.
+//
+// Each function is a block, or one per object where it has instructions in several. With counts by
+// instruction, costs have addresses; what lines count beyond their instructions has address 0.
+#include "framework/events/lexical.h"
+#include "framework/version.h"
+#include "tools/export/call_graph.h"
+#include "tools/export/export.h"
+#include "tools/export/stacks.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <tuple>
+
+namespace assay::exporting {
+
+namespace {
+
+constexpr std::uint32_t kNoObject = std::numeric_limits<std::uint32_t>::max();
+
+// Names as `(1) name` where they first occur, then as `(1)`.
+class Names {
+  public:
+    std::string reference(std::string_view name) {
+        const auto [entry, is_new] = numbers_.try_emplace(std::string(name), numbers_.size() + 1);
+        if (is_new) return fmt::format("({}) {}", entry->second, name);
+        return fmt::format("({})", entry->second);
+    }
+
+  private:
+    std::unordered_map<std::string, std::size_t> numbers_;
+};
+
+// Counts of a line, or of an instruction of one.
+struct Cost {
+    std::uint32_t object;
+    Strings::Id file;
+    std::uint32_t line;
+    std::uint64_t address;
+    std::vector<std::uint64_t> counts;
+};
+
+class Document {
+  public:
+    Document(const Selection& selection, Sink& sink)
+        : profile_(selection.profile),
+          events_(selection.events),
+          sink_(sink),
+          has_instructions_(!profile_.instructions().empty()),
+          calls_(call_graph(profile_, kUnknownFile)) {}
+
+    void write() {
+        write_header();
+        find_objects();
+        for (const WholeProfile::Function& function : profile_.functions())
+            write_function(function);
+        write_functions_without_lines();
+        sink_.write("\ntotals:" + numbers(profile_.totals()) + "\n");
+    }
+
+  private:
+    // Not the number of any text of the profile.
+    static constexpr Strings::Id kUnknownFile = std::numeric_limits<Strings::Id>::max();
+
+    std::string_view text(Strings::Id id) const {
+        return id == kUnknownFile ? kUnknown : std::string_view(profile_.text(id));
+    }
+
+    void write_header() {
+        sink_.write("# callgrind format\nversion: 1\n");
+        sink_.write(fmt::format("creator: assay {}\n", kVersion));
+        for (const std::string& command : profile_.commands())
+            sink_.write(fmt::format("cmd: {}\n", events::one_line(command)));
+        for (const auto& [name, value] : profile_.descriptions())
+            sink_.write(
+                fmt::format("desc: {}: {}\n", events::one_line(name), events::one_line(value)));
+        for (const std::string& reason : profile_.incomplete())
+            sink_.write(fmt::format("desc: incomplete: {}\n", events::one_line(reason)));
+        sink_.write(fmt::format("\npositions: {}line\n", has_instructions_ ? "instr " : ""));
+        std::string names;
+        for (const std::size_t index : events_) {
+            const events::Event& event = profile_.events()[index];
+            names += " " + event.name;
+            if (!event.description.empty())
+                sink_.write(fmt::format("event: {} : {}\n", event.name,
+                                        events::one_line(event.description)));
+        }
+        sink_.write("events:" + names + "\nsummary:" + numbers(profile_.totals()) + "\n");
+    }
+
+    std::string numbers(Counts counts) const {
+        std::string out;
+        for (const std::size_t event : events_)
+            fmt::format_to(std::back_inserter(out), " {}", counts[event]);
+        return out;
+    }
+
+    // Which object a function is in: that of its first instruction, or of the calls in it.
+    void find_objects() {
+        if (!has_instructions_) return;
+        for (const WholeProfile::Function& function : profile_.functions())
+            for (std::uint32_t i = function.first_place; i < function.end_place; ++i)
+                for (const WholeProfile::Instruction& at : profile_.instructions(i))
+                    objects_.try_emplace({function.file, function.name}, at.object);
+        for (const auto& [site, calls] : calls_) objects_.try_emplace(site.caller, site.object);
+    }
+
+    std::uint32_t object_of(const FunctionKey& key) const {
+        const auto found = objects_.find(key);
+        return found == objects_.end() ? kNoObject : found->second;
+    }
+
+    std::string object_name(std::uint32_t object) const {
+        return object == kNoObject ? std::string(kUnknown)
+                                   : events::one_line(profile_.objects()[object].path);
+    }
+
+    // --- Own costs
+
+    std::vector<Cost> costs_of(const WholeProfile::Function& function) const {
+        const std::uint32_t object = object_of({function.file, function.name});
+        std::vector<Cost> costs;
+        std::vector<std::uint64_t> rest(profile_.events().size()), counts(rest.size());
+        for (std::uint32_t place = function.first_place; place < function.end_place; ++place) {
+            const Strings::Id file = profile_.places()[place].file;
+            auto at = profile_.instructions(place).begin();
+            const auto end = profile_.instructions(place).end();
+            for (const WholeProfile::Line& line : profile_.lines(place)) {
+                profile_.counts().read(line.row, rest);
+                for (; at != end && at->line <= line.line; ++at) {
+                    profile_.counts().read(at->row, counts);
+                    for (std::size_t i = 0; i < rest.size(); ++i)
+                        rest[i] -= std::min(rest[i], counts[i]);
+                    costs.push_back({at->object, file, at->line, at->address, counts});
+                }
+                if (std::any_of(rest.begin(), rest.end(), [](auto count) { return count != 0; }))
+                    costs.push_back({object, file, line.line, 0, rest});
+            }
+        }
+        std::stable_sort(costs.begin(), costs.end(), [](const Cost& a, const Cost& b) {
+            return std::tie(a.object, a.file) < std::tie(b.object, b.file);
+        });
+        return costs;
+    }
+
+    void write_function(const WholeProfile::Function& function) {
+        const FunctionKey key = {function.file, function.name};
+        const std::vector<Cost> costs = costs_of(function);
+        bool calls_written = false;
+        for (auto begin = costs.begin(); begin != costs.end();) {
+            const auto end = std::find_if(
+                begin, costs.end(), [&](const Cost& cost) { return cost.object != begin->object; });
+            start_block(key, begin->object);
+            for (; begin != end; ++begin) write_cost(*begin);
+            if (std::prev(end)->object == object_of(key)) {
+                write_calls(key);
+                calls_written = true;
+            }
+        }
+        if (calls_written || !makes_calls(key)) return;
+        start_block(key, object_of(key));
+        write_calls(key);
+    }
+
+    // `file_` is what fl=, fi= and fe= have set.
+    void start_block(const FunctionKey& key, std::uint32_t object) {
+        sink_.write("\n");
+        if (has_instructions_)
+            sink_.write(fmt::format("ob={}\n", object_names_.reference(object_name(object))));
+        sink_.write(fmt::format("fl={}\nfn={}\n", file_names_.reference(text(key.file)),
+                                function_names_.reference(text(key.name))));
+        file_ = function_file_ = key.file;
+    }
+
+    // fi= begins code of another file, fe= ends it.
+    void set_file(Strings::Id file) {
+        if (file == file_) return;
+        file_ = file;
+        sink_.write(fmt::format("{}={}\n", file == function_file_ ? "fe" : "fi",
+                                file_names_.reference(text(file))));
+    }
+
+    std::string position(std::uint64_t address, std::uint32_t line) const {
+        return has_instructions_ ? fmt::format("{:#x} {}", address, line) : fmt::format("{}", line);
+    }
+
+    void write_cost(const Cost& cost) {
+        set_file(cost.file);
+        sink_.write(position(cost.address, cost.line) + numbers(cost.counts) + "\n");
+    }
+
+    // --- Calls
+
+    // The first call site of a caller, in the order of the call graph.
+    CallGraph::const_iterator first_call(const FunctionKey& caller) const {
+        return calls_.lower_bound({caller, 0, 0, {0, 0}});
+    }
+    bool makes_calls(const FunctionKey& caller) const {
+        const auto first = first_call(caller);
+        return first != calls_.end() && first->first.caller == caller;
+    }
+
+    void write_calls(const FunctionKey& caller) {
+        for (auto call = first_call(caller); call != calls_.end() && call->first.caller == caller;
+             ++call) {
+            const CallSite& site = call->first;
+            const WholeProfile::Instruction* const at =
+                profile_.instruction_at(site.object, site.address);
+            if (at) set_file(profile_.places()[at->place].file);
+            if (has_instructions_)
+                sink_.write(fmt::format(
+                    "cob={}\n", object_names_.reference(object_name(object_of(site.callee)))));
+            sink_.write(fmt::format("cfi={}\ncfn={}\ncalls={} {}\n",
+                                    file_names_.reference(text(site.callee.file)),
+                                    function_names_.reference(text(site.callee.name)),
+                                    call->second.number, position(0, 0)));
+            sink_.write(position(site.address, at ? at->line : 0) +
+                        numbers(call->second.inclusive) + "\n");
+        }
+    }
+
+    // Callers none of whose own instructions have counts.
+    void write_functions_without_lines() {
+        for (auto call = calls_.begin(); call != calls_.end();) {
+            const FunctionKey caller = call->first.caller;
+            if (caller.file == kUnknownFile) {
+                start_block(caller, object_of(caller));
+                write_calls(caller);
+            }
+            while (call != calls_.end() && call->first.caller == caller) ++call;
+        }
+    }
+
+    const WholeProfile& profile_;
+    const std::vector<std::size_t>& events_;
+    Sink& sink_;
+    bool has_instructions_;
+    CallGraph calls_;
+    std::map<FunctionKey, std::uint32_t> objects_;
+    Names object_names_, file_names_, function_names_;
+    Strings::Id file_ = 0, function_file_ = 0;
+};
+
+}  // namespace
+
+void write_callgrind(const Selection& selection, Sink& sink) {
+    Document(selection, sink).write();
+}
+
+}  // namespace assay::exporting

@@ -1,0 +1,43 @@
+// Comma-separated values (RFC 4180): one row per function and source line.
+#include "tools/export/export.h"
+
+#include <fmt/format.h>
+#include <iterator>
+
+namespace assay::exporting {
+
+namespace {
+
+void append_field(std::string& row, std::string_view text) {
+    const bool bare = text.find_first_of(",\"\r\n") == std::string_view::npos;
+    if (bare) {
+        row += text;
+        return;
+    }
+    row += '"';
+    for (const char c : text) row.append(c == '"' ? 2 : 1, c);
+    row += '"';
+}
+
+}  // namespace
+
+void write_csv(const Selection& selection, Sink& sink) {
+    const WholeProfile& profile = selection.profile;
+    std::string row = "file,line,function";
+    for (const std::size_t event : selection.events) row += "," + profile.events()[event].name;
+    sink.write(row + "\r\n");
+    std::vector<std::uint64_t> counts(profile.events().size());
+    for (const WholeProfile::Line& line : profile.lines()) {
+        profile.counts().read(line.row, counts);
+        const WholeProfile::Place& place = profile.places()[line.place];
+        row.clear();
+        append_field(row, profile.text(place.file));
+        fmt::format_to(std::back_inserter(row), ",{},", line.line);
+        append_field(row, profile.text(place.function));
+        for (const std::size_t event : selection.events)
+            fmt::format_to(std::back_inserter(row), ",{}", counts[event]);
+        sink.write(row + "\r\n");
+    }
+}
+
+}  // namespace assay::exporting

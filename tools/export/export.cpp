@@ -1,0 +1,166 @@
+#include "tools/export/export.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+
+namespace assay {
+
+namespace exporting {
+
+namespace {
+
+enum class Events : std::uint8_t { kOne, kAny };
+
+struct Format {
+    std::string_view name;
+    void (*write)(const Selection&, Sink&);
+    Events events;
+    bool binary;  // and compressed
+    std::string_view readers;
+};
+
+constexpr std::array kFormats = {
+    Format{"callgrind", write_callgrind, Events::kAny, false,
+           "KCachegrind, QCachegrind, callgrind_annotate"},
+    Format{"pprof", write_pprof, Events::kAny, true, "go tool pprof and others"},
+    Format{"firefox", write_firefox, Events::kAny, false,
+           "Firefox Profiler: load the file at https://profiler.firefox.com"},
+    Format{"speedscope", write_speedscope, Events::kAny, false,
+           "speedscope: load it at https://www.speedscope.app"},
+    Format{"folded", write_folded, Events::kOne, false,
+           "flamegraph.pl and others; of one event, by default the first"},
+    Format{"json", write_json, Events::kAny, false, "programs: see export-schema.json"},
+    Format{"csv", write_csv, Events::kAny, false, "spreadsheets, data frames"},
+};
+
+struct Options {
+    const Format* format = nullptr;
+    std::vector<std::string> events;  // none: all
+    std::string output;               // empty: standard output
+    std::vector<std::string> profiles;
+};
+
+std::string format_help() {
+    std::string out = "Formats, and what reads them:\n";
+    for (const Format& format : kFormats)
+        out += fmt::format("  {:<12}{}\n", format.name, format.readers);
+    return out +
+           "\nExamples:\n"
+           "  assay export --format=callgrind -o prog.callgrind assay.out.1234\n"
+           "  assay export --format=folded --event=D1mr assay.out.1234 | flamegraph.pl > d1.svg\n"
+           "  assay export --format=pprof -o prog.pb.gz assay.out.1234\n";
+}
+
+const Format& format_named(const std::string& name) {
+    std::vector<std::string> names;
+    for (const Format& format : kFormats) {
+        if (format.name == name) return format;
+        names.emplace_back(format.name);
+    }
+    const std::string near = nearest(name, names);
+    throw Error(fmt::format("--format={}: there is no such format; give one of {}{}", name,
+                            join(names, ", "),
+                            near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+}
+
+// What is written on the command line, before it is understood.
+struct Arguments {
+    std::string format;
+    Options options;
+};
+
+void add_options(CLI::App& app, Arguments& arguments) {
+    app.set_help_flag("-h,--help", "show this");
+    std::string names;
+    for (const Format& format : kFormats)
+        names += (names.empty() ? "" : "|") + std::string(format.name);
+    app.add_option("--format", arguments.format, "what to write")->required()->type_name(names);
+    app.add_option("--event", arguments.options.events, "only these events, in this order [all]")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("A,B,...");
+    app.add_option("-o,--output", arguments.options.output,
+                   "where to write; a name that ends in .gz or .zst is compressed "
+                   "[standard output]")
+        ->type_name("FILE");
+    app.add_option("FILE", arguments.options.profiles, "events files, whose counts are added up")
+        ->required();
+}
+
+constexpr const char* kDescription =
+    "Converts events files for other tools; the counts of several files are added up.\n\n"
+    "  assay export --format=FORMAT [options] FILE...\n";
+
+std::optional<Options> parse_options(int argc, const char* const* argv) {
+    Arguments arguments;
+    CLI::App app(kDescription, "assay export");
+    app.footer(format_help());
+    add_options(app, arguments);
+    if (!parse_arguments(app, argc, argv)) return std::nullopt;
+    arguments.options.format = &format_named(arguments.format);
+    return arguments.options;
+}
+
+std::vector<std::size_t> selected_events(const Options& options, const WholeProfile& profile) {
+    std::vector<std::string> names;
+    for (const events::Event& event : profile.events()) names.push_back(event.name);
+    std::vector<std::size_t> selected;
+    for (const std::string& name : options.events) {
+        const auto found = std::find(names.begin(), names.end(), name);
+        if (found == names.end())
+            throw Error(fmt::format("--event={}: the profile has no such event; it has {}", name,
+                                    join(names, ", ")));
+        selected.push_back(static_cast<std::size_t>(found - names.begin()));
+    }
+    if (selected.empty()) {
+        selected.resize(names.size());
+        std::iota(selected.begin(), selected.end(), 0);
+        if (options.format->events == Events::kOne) selected.resize(1);
+    }
+    if (options.format->events == Events::kOne && selected.size() > 1)
+        throw Error(fmt::format("--format={} has room for one event; give only one with --event",
+                                options.format->name));
+    return selected;
+}
+
+void check_output(const Options& options) {
+    if (options.format->binary && options.output.empty() && isatty(STDOUT_FILENO) != 0)
+        throw Error(fmt::format("--format={} is not for terminals: name a file with -o",
+                                options.format->name));
+}
+
+}  // namespace
+
+std::vector<OptionDescription> options() {
+    Arguments arguments;
+    CLI::App app(kDescription, "assay export");
+    add_options(app, arguments);
+    return describe_options(app);
+}
+
+}  // namespace exporting
+
+int export_main(int argc, char** argv) {
+    using namespace exporting;
+    const std::optional<Options> options = parse_options(argc, argv);
+    if (!options) return 0;
+    check_output(*options);
+    WholeProfile profile;
+    for (const std::string& path : options->profiles) profile.add_file(path);
+    profile.finish();
+    const Selection selection = {profile, selected_events(*options, profile)};
+    Sink sink(options->output, options->format->binary ? Compress::kGzip : Compress::kByName);
+    options->format->write(selection, sink);
+    sink.finish();
+    return 0;
+}
+
+}  // namespace assay

@@ -1,0 +1,39 @@
+// assay export: events files in the formats that other tools read.
+#pragma once
+
+#include "tools/command.h"
+#include "tools/sink.h"
+#include "tools/whole_profile.h"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+// The subcommand. argv[0] is its name. Throws Error.
+int export_main(int argc, char** argv);
+
+namespace exporting {
+
+// For --help and completion.
+std::vector<OptionDescription> options();
+
+// What of a profile to write: events by their index, at least one.
+struct Selection {
+    const WholeProfile& profile;
+    std::vector<std::size_t> events;
+};
+
+void write_callgrind(const Selection& selection, Sink& sink);
+void write_csv(const Selection& selection, Sink& sink);
+void write_firefox(const Selection& selection, Sink& sink);
+void write_folded(const Selection& selection, Sink& sink);
+void write_json(const Selection& selection, Sink& sink);
+// Not compressed: the caller does that.
+void write_pprof(const Selection& selection, Sink& sink);
+void write_speedscope(const Selection& selection, Sink& sink);
+
+}  // namespace exporting
+}  // namespace assay

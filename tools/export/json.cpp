@@ -1,0 +1,221 @@
+// JSON with a schema of its own, docs/export-schema.json: everything that an events file has.
+#include "framework/events/formula.h"
+#include "tools/export/export.h"
+#include "tools/json_writer.h"
+
+#include <optional>
+
+namespace assay::exporting {
+
+namespace {
+
+class Document {
+  public:
+    Document(const Selection& selection, Sink& sink)
+        : profile_(selection.profile),
+          events_(selection.events),
+          json_(sink),
+          all_(profile_.events().size()),
+          shown_(events_.size()) {}
+
+    void write() {
+        json_.begin_object();
+        json_.text("format", "assay-export");
+        json_.number("version", 1);
+        write_header();
+        write_functions();
+        write_contexts();
+        write_values();
+        json_.end_object();
+    }
+
+  private:
+    void write_header();
+    void write_texts(std::string_view key, const std::vector<std::string>& texts);
+    void write_events();
+    void write_derived();
+    void write_functions();
+    void write_lines(std::uint32_t place);
+    void write_contexts();
+    void write_values();
+    void write_counts(CountStore::Row row);
+
+    const WholeProfile& profile_;
+    const std::vector<std::size_t>& events_;
+    JsonWriter json_;
+    std::vector<std::uint64_t> all_, shown_;  // scratch
+};
+
+void Document::write_texts(std::string_view key, const std::vector<std::string>& texts) {
+    json_.key(key);
+    json_.begin_array();
+    for (const std::string& text : texts) json_.text(text);
+    json_.end_array();
+}
+
+void Document::write_header() {
+    write_texts("commands", profile_.commands());
+    write_texts("files", profile_.paths());
+    write_texts("incomplete", profile_.incomplete());
+    json_.key("descriptions");
+    json_.begin_array();
+    for (const auto& [name, text] : profile_.descriptions()) {
+        json_.begin_object();
+        json_.text("name", name);
+        json_.text("text", text);
+        json_.end_object();
+    }
+    json_.end_array();
+    write_events();
+    write_derived();
+    json_.key("objects");
+    json_.begin_array();
+    for (const events::Object& object : profile_.objects()) {
+        json_.begin_object();
+        json_.text("path", object.path);
+        json_.text("buildId", object.build_id);
+        json_.end_object();
+    }
+    json_.end_array();
+}
+
+void Document::write_events() {
+    json_.key("events");
+    json_.begin_array();
+    for (const std::size_t index : events_) {
+        const events::Event& event = profile_.events()[index];
+        json_.begin_object();
+        json_.text("name", event.name);
+        json_.text("description", event.description);
+        json_.text("unit", event.unit);
+        json_.text("profiler", event.profiler);
+        json_.number("total", profile_.totals()[index]);
+        json_.end_object();
+    }
+    json_.end_array();
+}
+
+void Document::write_derived() {
+    json_.key("derived");
+    json_.begin_array();
+    for (const events::Derived& derived : profile_.derived()) {
+        json_.begin_object();
+        json_.text("name", derived.name);
+        json_.text("formula", derived.formula);
+        json_.text("unit", derived.unit);
+        json_.key("value");
+        const std::optional<double> value =
+            events::Formula(derived.formula, profile_.events()).value(profile_.totals());
+        if (value)
+            json_.real(*value);
+        else
+            json_.null();
+        json_.end_object();
+    }
+    json_.end_array();
+}
+
+void Document::write_counts(CountStore::Row row) {
+    profile_.counts().read(row, all_);
+    for (std::size_t i = 0; i < events_.size(); ++i) shown_[i] = all_[events_[i]];
+    json_.key("counts");
+    json_.numbers(shown_);
+}
+
+void Document::write_functions() {
+    json_.key("functions");
+    json_.begin_array();
+    for (const WholeProfile::Function& function : profile_.functions()) {
+        json_.begin_object();
+        json_.text("name", profile_.text(function.name));
+        json_.text("file", profile_.text(function.file));
+        json_.key("lines");
+        json_.begin_array();
+        for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
+            write_lines(place);
+        json_.end_array();
+        json_.end_object();
+    }
+    json_.end_array();
+}
+
+void Document::write_lines(std::uint32_t place) {
+    auto at = profile_.instructions(place).begin();
+    const auto end = profile_.instructions(place).end();
+    for (const WholeProfile::Line& line : profile_.lines(place)) {
+        json_.begin_object();
+        json_.text("file", profile_.text(profile_.places()[place].file));
+        json_.number("line", line.line);
+        write_counts(line.row);
+        json_.key("instructions");
+        json_.begin_array();
+        while (at != end && at->line < line.line) ++at;
+        for (; at != end && at->line == line.line; ++at) {
+            json_.begin_object();
+            json_.number("object", at->object);
+            json_.key("address");
+            json_.address(at->address);
+            write_counts(at->row);
+            json_.end_object();
+        }
+        json_.end_array();
+        json_.end_object();
+    }
+}
+
+void Document::write_contexts() {
+    json_.key("contexts");
+    json_.begin_array();
+    for (const WholeProfile::Context& context : profile_.contexts().subspan(1)) {
+        json_.begin_object();
+        json_.number("parent", context.parent);
+        json_.text("function", profile_.text(context.function));
+        json_.key("signalHandler");
+        json_.boolean(context.handler);
+        json_.number("callObject", context.object);
+        json_.key("callAddress");
+        json_.address(context.address);
+        write_counts(context.row);
+        json_.end_object();
+    }
+    json_.end_array();
+}
+
+void Document::write_values() {
+    json_.key("values");
+    json_.begin_array();
+    for (const WholeProfile::Values& values : profile_.values()) {
+        const WholeProfile::Place& place = profile_.places()[values.place];
+        json_.begin_object();
+        json_.text("list", values.list.name);
+        json_.text("function", profile_.text(place.function));
+        json_.text("file", profile_.text(place.file));
+        json_.number("line", values.line);
+        json_.number("object", values.object);
+        json_.key("address");
+        json_.address(values.address);
+        json_.number("total", values.list.total);
+        json_.number("error", values.list.error);
+        json_.key("values");
+        json_.begin_array();
+        for (const events::HotValue& each : values.list.values) {
+            json_.begin_object();
+            json_.key("value");
+            json_.address(each.value);
+            json_.number("count", each.count);
+            json_.end_object();
+        }
+        json_.end_array();
+        json_.end_object();
+    }
+    json_.end_array();
+}
+
+}  // namespace
+
+void write_json(const Selection& selection, Sink& sink) {
+    Document(selection, sink).write();
+    sink.write("\n");
+}
+
+}  // namespace assay::exporting

@@ -1,0 +1,276 @@
+// pprof's profile.proto (https://github.com/google/pprof/blob/main/proto/profile.proto), whose
+// field numbers the constants here are. All fields of the outermost message are repeated ones, or
+// stand alone, so that they can be written as they come, in any order.
+#include "framework/support/error.h"
+#include "tools/export/export.h"
+#include "tools/export/protobuf_writer.h"
+#include "tools/export/stacks.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace assay::exporting {
+
+namespace {
+
+// Objects have addresses of their own, as if object N had been loaded at N * kObjectBytes; the
+// first is mostly the program, and has the addresses that debuggers and disassemblers show.
+constexpr std::uint64_t kObjectBytes = std::uint64_t{1} << 44;
+
+// Other units would stand behind each number, without a blank.
+std::string_view unit_of(const events::Event& event) {
+    for (const std::string_view unit :
+         {"bytes", "seconds", "milliseconds", "microseconds", "nanoseconds"})
+        if (event.unit == unit) return unit;
+    return "count";
+}
+
+class Document {
+  public:
+    Document(const Selection& selection, Sink& sink)
+        : profile_(selection.profile),
+          events_(selection.events),
+          sink_(sink),
+          counts_(profile_.events().size()),
+          rest_(profile_.events().size()) {
+        for (const std::size_t event : events_)
+            by_context_.push_back(is_counted_by_context(profile_, event));
+    }
+
+    void write() {
+        check_totals();
+        text("");  // must be the first
+        write_header();
+        write_mappings();
+        for (std::uint32_t place = 0; place < profile_.places().size(); ++place) write_lines(place);
+        for (std::uint32_t context = 1; context < profile_.contexts().size(); ++context)
+            write_context(context);
+        write_outside();
+    }
+
+  private:
+    enum ProfileField : unsigned {
+        kSampleType = 1,
+        kSample = 2,
+        kMapping = 3,
+        kLocation = 4,
+        kFunction = 5,
+        kStringTable = 6,
+        kPeriodType = 11,
+        kPeriod = 12,
+        kComment = 13,
+        kDefaultSampleType = 14,
+    };
+    struct Frame {
+        std::uint64_t object_number;  // 0: none
+        std::uint64_t address, function, line;
+        bool operator<(const Frame& other) const {
+            return std::tie(object_number, address, function, line) <
+                   std::tie(other.object_number, other.address, other.function, other.line);
+        }
+    };
+
+    void check_totals() const {
+        for (const std::size_t event : events_)
+            if (profile_.totals()[event] > std::numeric_limits<std::int64_t>::max())
+                throw Error(
+                    fmt::format("the total of {}, {}, exceeds the 63 bits of pprof's "
+                                "format; export other events with --event",
+                                profile_.events()[event].name, profile_.totals()[event]));
+    }
+
+    void field(ProfileField number, const ProtobufMessage& message) {
+        ProtobufMessage outer;
+        outer.bytes(number, message.encoded());
+        sink_.write(outer.encoded());
+    }
+    void number(ProfileField field, std::uint64_t value) {
+        ProtobufMessage outer;
+        outer.number(field, value);
+        sink_.write(outer.encoded());
+    }
+
+    // The index of a text, which is written when it first occurs.
+    std::uint64_t text(std::string_view text) {
+        const auto [entry, is_new] = texts_.try_emplace(std::string(text), texts_.size());
+        if (is_new) {
+            ProtobufMessage outer;
+            outer.bytes(kStringTable, text);
+            sink_.write(outer.encoded());
+        }
+        return entry->second;
+    }
+
+    void write_header() {
+        for (const std::size_t event : events_) {
+            const events::Event& described = profile_.events()[event];
+            ProtobufMessage type;
+            type.number(1, text(described.name));
+            type.number(2, text(unit_of(described)));
+            field(kSampleType, type);
+        }
+        number(kDefaultSampleType, text(profile_.events()[events_.front()].name));
+        for (const std::string& command : profile_.commands()) number(kComment, text(command));
+        for (const auto& [name, value] : profile_.descriptions())
+            number(kComment, text(fmt::format("{}: {}", name, value)));
+        for (const std::string& reason : profile_.incomplete())
+            number(kComment, text("incomplete: " + reason));
+    }
+
+    void write_mappings() {
+        std::uint64_t start = 0;
+        for (std::size_t i = 0; i < profile_.objects().size(); ++i, start += kObjectBytes) {
+            const events::Object& object = profile_.objects()[i];
+            ProtobufMessage mapping;
+            mapping.number(1, i + 1);
+            mapping.number(2, start);
+            mapping.number(3, start + kObjectBytes);
+            mapping.number(5, text(object.path));
+            mapping.number(6, text(object.build_id));
+            for (const unsigned known : {7U, 8U, 9U})  // functions, file names, line numbers
+                mapping.boolean(known, true);
+            field(kMapping, mapping);
+        }
+    }
+
+    std::uint64_t function(Strings::Id name, std::string_view file) {
+        const auto [entry, is_new] = functions_.try_emplace(
+            {name, std::string(file)}, static_cast<std::uint64_t>(functions_.size() + 1));
+        if (is_new) write_function(entry->second, profile_.text(name), file);
+        return entry->second;
+    }
+
+    void write_function(std::uint64_t id, std::string_view name, std::string_view file) {
+        ProtobufMessage function;
+        function.number(1, id);
+        function.number(2, text(name));
+        function.number(3, text(name));
+        function.number(4, text(file == kUnknown ? "" : file));
+        field(kFunction, function);
+    }
+
+    // One that is no function of the program.
+    std::uint64_t pseudo_location(std::string_view name) {
+        const auto [entry, is_new] = pseudo_locations_.try_emplace(std::string(name), 0);
+        if (is_new) {
+            constexpr Strings::Id kNoName = std::numeric_limits<Strings::Id>::max();
+            const std::uint64_t id = functions_.size() + 1;
+            functions_[{kNoName, std::string(name)}] = id;
+            write_function(id, name, "");
+            entry->second = location({0, 0, id, 0});
+        }
+        return entry->second;
+    }
+
+    std::uint64_t location(const Frame& frame) {
+        const auto [entry, is_new] =
+            locations_.try_emplace(frame, static_cast<std::uint64_t>(locations_.size() + 1));
+        if (!is_new) return entry->second;
+        ProtobufMessage line;
+        line.number(1, frame.function);
+        line.number(2, frame.line);
+        ProtobufMessage location;
+        location.number(1, entry->second);
+        location.number(2, frame.object_number);
+        if (frame.object_number != 0)
+            location.number(3, frame.address + (frame.object_number - 1) * kObjectBytes);
+        location.bytes(4, line.encoded());
+        field(kLocation, location);
+        return entry->second;
+    }
+
+    // The counts of those events that are, or are not, counted by context.
+    void write_sample(std::span<const std::uint64_t> locations, Counts counts, bool by_context) {
+        std::vector<std::uint64_t> values;
+        for (std::size_t i = 0; i < events_.size(); ++i)
+            values.push_back(by_context_[i] == by_context ? counts[events_[i]] : 0);
+        if (std::all_of(values.begin(), values.end(), [](std::uint64_t v) { return v == 0; }))
+            return;
+        ProtobufMessage sample;
+        sample.packed(1, locations);
+        sample.packed(2, values);
+        field(kSample, sample);
+    }
+
+    void write_lines(std::uint32_t place) {
+        const WholeProfile::Place& names = profile_.places()[place];
+        const std::uint64_t function_id = function(names.function, profile_.text(names.file));
+        auto at = profile_.instructions(place).begin();
+        const auto end = profile_.instructions(place).end();
+        for (const WholeProfile::Line& line : profile_.lines(place)) {
+            profile_.counts().read(line.row, rest_);
+            for (; at != end && at->line <= line.line; ++at) {
+                profile_.counts().read(at->row, counts_);
+                for (std::size_t i = 0; i < rest_.size(); ++i)
+                    rest_[i] -= std::min(rest_[i], counts_[i]);
+                const std::uint64_t id =
+                    location({std::uint64_t{at->object} + 1, at->address, function_id, at->line});
+                write_sample({&id, 1}, counts_, false);
+            }
+            if (std::all_of(rest_.begin(), rest_.end(), [](std::uint64_t n) { return n == 0; }))
+                continue;
+            const std::uint64_t id = location({0, 0, function_id, line.line});
+            write_sample({&id, 1}, rest_, false);
+        }
+    }
+
+    std::uint64_t context_function(std::uint32_t context) {
+        const Strings::Id name = profile_.contexts()[context].function;
+        const auto known = profile_.function_named(name);
+        return function(name, known ? profile_.text(profile_.functions()[*known].file) : kUnknown);
+    }
+
+    // The frame of `caller` while it executes the call that leads to `context`.
+    std::uint64_t call_site(std::uint32_t caller, std::uint32_t context) {
+        const WholeProfile::Context& call = profile_.contexts()[context];
+        const WholeProfile::Instruction* const at =
+            profile_.instruction_at(call.object, call.address);
+        return location({std::uint64_t{call.object} + 1, call.address, context_function(caller),
+                         at ? at->line : 0});
+    }
+
+    void write_context(std::uint32_t context) {
+        profile_.counts().read(profile_.contexts()[context].row, counts_);
+        if (std::all_of(counts_.begin(), counts_.end(), [](std::uint64_t n) { return n == 0; }))
+            return;
+        const std::vector<std::uint32_t> path = path_to(profile_, context);
+        std::vector<std::uint64_t> locations = {location({0, 0, context_function(context), 0})};
+        for (std::size_t i = path.size() - 1; i > 0; --i) {
+            const std::uint32_t caller = path[i - 1];
+            if (caller == 0)
+                locations.push_back(pseudo_location(kLeftOut));
+            else if (path[i] == 0)
+                locations.push_back(location({0, 0, context_function(caller), 0}));
+            else
+                locations.push_back(call_site(caller, path[i]));
+        }
+        write_sample(locations, counts_, true);
+    }
+
+    void write_outside() {
+        for (const std::size_t event : events_) rest_[event] = outside(profile_, event);
+        const std::uint64_t id = pseudo_location(kOutside);
+        write_sample({&id, 1}, rest_, true);
+    }
+
+    const WholeProfile& profile_;
+    const std::vector<std::size_t>& events_;
+    Sink& sink_;
+    std::vector<bool> by_context_;              // of events_
+    std::vector<std::uint64_t> counts_, rest_;  // scratch
+    std::map<std::string, std::uint64_t> texts_;
+    std::map<std::pair<Strings::Id, std::string>, std::uint64_t> functions_;
+    std::map<Frame, std::uint64_t> locations_;
+    std::map<std::string, std::uint64_t> pseudo_locations_;
+};
+
+}  // namespace
+
+void write_pprof(const Selection& selection, Sink& sink) {
+    Document(selection, sink).write();
+}
+
+}  // namespace assay::exporting

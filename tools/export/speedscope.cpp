@@ -1,0 +1,171 @@
+// speedscope's file format (https://www.speedscope.app/file-format-schema.json): one sampled
+// profile per event, each context or line a sample with its count as weight.
+#include "tools/export/export.h"
+#include "tools/export/stacks.h"
+#include "tools/json_writer.h"
+
+#include <fmt/format.h>
+
+namespace assay::exporting {
+
+namespace {
+
+// The units that speedscope knows.
+std::string_view unit_of(const events::Event& event) {
+    for (const std::string_view unit :
+         {"bytes", "seconds", "milliseconds", "microseconds", "nanoseconds"})
+        if (event.unit == unit) return unit;
+    return "none";
+}
+
+// Frames: the two that stand for others, then one per function name that a context has, one per
+// function, and one per line.
+class Document {
+  public:
+    Document(const Selection& selection, Sink& sink)
+        : profile_(selection.profile),
+          events_(selection.events),
+          json_(sink),
+          counts_(profile_.events().size()) {
+        number_frames();
+    }
+
+    void write() {
+        json_.begin_object();
+        json_.text("$schema", "https://www.speedscope.app/file-format-schema.json");
+        json_.text("exporter", "assay");
+        json_.text("name", profile_.commands().front());
+        json_.key("shared");
+        json_.begin_object();
+        json_.key("frames");
+        json_.begin_array();
+        write_frames();
+        json_.end_array();
+        json_.end_object();
+        json_.key("profiles");
+        json_.begin_array();
+        for (const std::size_t event : events_) write_profile(event);
+        json_.end_array();
+        json_.end_object();
+    }
+
+  private:
+    enum : std::size_t { kOutsideFrame, kLeftOutFrame, kFixedFrames };
+
+    void number_frames() {
+        frames_of_names_.assign(profile_.strings().size(), 0);
+        std::size_t next = kFixedFrames;
+        for (const WholeProfile::Context& context : profile_.contexts().subspan(1)) {
+            std::size_t& frame = frames_of_names_[context.function];
+            if (frame != 0) continue;
+            frame = next++;
+            names_.push_back(context.function);
+        }
+        first_function_ = next;
+        first_line_ = first_function_ + profile_.functions().size();
+    }
+
+    void write_frame(std::string_view name, std::string_view file = {}, std::uint32_t line = 0) {
+        json_.begin_object();
+        json_.text("name", name);
+        if (!file.empty() && file != kUnknown) json_.text("file", file);
+        if (line != 0) json_.number("line", line);
+        json_.end_object();
+    }
+
+    void write_frames() {
+        write_frame(kOutside);
+        write_frame(kLeftOut);
+        for (const Strings::Id name : names_) {
+            const auto function = profile_.function_named(name);
+            write_frame(profile_.text(name),
+                        function ? profile_.text(profile_.functions()[*function].file)
+                                 : std::string_view());
+        }
+        for (const WholeProfile::Function& function : profile_.functions())
+            write_frame(profile_.text(function.name), profile_.text(function.file));
+        for (const WholeProfile::Line& line : profile_.lines()) {
+            const std::string& file = profile_.text(profile_.places()[line.place].file);
+            const std::string position = source_position(file, line.line);
+            write_frame(position.empty() ? kUnknown : position, file, line.line);
+        }
+    }
+
+    void write_profile(std::size_t event) {
+        json_.begin_object();
+        json_.text("type", "sampled");
+        json_.text("name", profile_.events()[event].name);
+        json_.text("unit", unit_of(profile_.events()[event]));
+        json_.number("startValue", 0);
+        json_.number("endValue", profile_.totals()[event]);
+        json_.key("samples");
+        json_.begin_array();
+        for_each_sample(event, [&](std::span<const std::uint64_t> frames, std::uint64_t) {
+            json_.numbers(frames);
+        });
+        json_.end_array();
+        json_.key("weights");
+        json_.begin_array();
+        for_each_sample(event, [&](std::span<const std::uint64_t>, std::uint64_t weight) {
+            json_.number(weight);
+        });
+        json_.end_array();
+        json_.end_object();
+    }
+
+    template <typename Function>
+    void for_each_sample(std::size_t event, const Function& function) {
+        if (is_counted_by_context(profile_, event))
+            for_each_context(event, function);
+        else
+            for_each_line(event, function);
+    }
+
+    template <typename Function>
+    void for_each_context(std::size_t event, const Function& function) {
+        std::vector<std::uint64_t> frames;
+        for (std::uint32_t context = 1; context < profile_.contexts().size(); ++context) {
+            profile_.counts().read(profile_.contexts()[context].row, counts_);
+            if (counts_[event] == 0) continue;
+            frames.clear();
+            for (const std::uint32_t caller : path_to(profile_, context))
+                frames.push_back(caller == 0
+                                     ? std::size_t{kLeftOutFrame}
+                                     : frames_of_names_[profile_.contexts()[caller].function]);
+            function(frames, counts_[event]);
+        }
+        const std::uint64_t frame = kOutsideFrame;
+        if (const std::uint64_t rest = outside(profile_, event)) function({&frame, 1}, rest);
+    }
+
+    template <typename Function>
+    void for_each_line(std::size_t event, const Function& function) {
+        std::size_t index = 0;
+        for (const WholeProfile::Line& line : profile_.lines()) {
+            while (profile_.functions()[index].end_place <= line.place) ++index;
+            profile_.counts().read(line.row, counts_);
+            if (counts_[event] == 0) continue;
+            const std::uint64_t frames[] = {
+                first_function_ + index,
+                first_line_ + static_cast<std::size_t>(&line - profile_.lines().data())};
+            function(frames, counts_[event]);
+        }
+    }
+
+    const WholeProfile& profile_;
+    const std::vector<std::size_t>& events_;
+    JsonWriter json_;
+    std::vector<std::uint64_t> counts_;  // scratch
+    std::vector<std::size_t> frames_of_names_;
+    std::vector<Strings::Id> names_;
+    std::size_t first_function_ = 0, first_line_ = 0;
+};
+
+}  // namespace
+
+void write_speedscope(const Selection& selection, Sink& sink) {
+    Document(selection, sink).write();
+    sink.write("\n");
+}
+
+}  // namespace assay::exporting
