@@ -2,36 +2,18 @@
 
 #include "framework/events/formula.h"
 #include "framework/support/text.h"
+#include "tools/annotate_assembly.h"
+#include "tools/annotate_functions.h"
 #include "tools/annotate_profile.h"
 #include "tools/annotate_sources.h"
 #include "tools/annotate_table.h"
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cmath>
 
 namespace assay::annotate {
 
 namespace {
-
-// A sort event by its index, and the percentage of its total that makes a function worth showing.
-struct SortColumn {
-    std::size_t event;
-    std::optional<double> percent;
-};
-
-std::vector<SortColumn> sort_columns(const Options& options, const events::Header& header) {
-    std::vector<SortColumn> columns;
-    for (const SortEvent& event : options.sort)
-        columns.push_back({event_index("--sort", event.name, header), event.threshold});
-    for (std::size_t i = 0; options.sort.empty() && i < header.events.size(); ++i)
-        columns.push_back({i, std::nullopt});
-    const bool any = std::any_of(columns.begin(), columns.end(), [](const SortColumn& column) {
-        return column.percent.has_value();
-    });
-    if (!any) columns.front().percent = options.threshold;
-    return columns;
-}
 
 std::string thresholds(const std::vector<SortColumn>& sort, const events::Header& header) {
     std::vector<std::string> parts;
@@ -52,8 +34,9 @@ class Facts {
         std::size_t width = 0;
         for (const auto& [name, value] : facts_) width = std::max(width, name.size() + 1);
         for (const auto& [name, value] : facts_)
-            output.write(
-                fmt::format("{}  {}\n", padded(name.empty() ? "" : name + ":", width), value));
+            output.write(fmt::format("{}  {}\n",
+                                     padded(name.empty() ? "" : printable(name) + ":", width),
+                                     printable(value)));
         output.write("\n");
     }
 
@@ -73,13 +56,18 @@ void write_header(const Options& options, const Profile& profile,
         }
     };
     std::vector<std::string> shown_names, sort_names;
-    for (const std::size_t event : shown) shown_names.push_back(names[event]);
+    for (const std::size_t column : shown) shown_names.push_back(shown_name(column, header));
     for (const SortColumn& column : sort) sort_names.push_back(names[column.event]);
 
     Facts facts;
     for (const auto& [name, text] : profile.descriptions()) facts.add(name, text);
     add_list(facts, "Command", profile.commands());
-    add_list(facts, options.profiles.size() == 1 ? "File" : "Files", options.profiles);
+    if (options.difference) {
+        facts.add("Old", options.profiles[0]);
+        facts.add("New", options.profiles[1]);
+    } else {
+        add_list(facts, options.profiles.size() == 1 ? "File" : "Files", options.profiles);
+    }
     facts.add("Events recorded", join(names, " "));
     facts.add("Events shown", join(shown_names, " "));
     facts.add("Sorted by", join(sort_names, " "));
@@ -90,45 +78,32 @@ void write_header(const Options& options, const Profile& profile,
     output.section("Profile");
     facts.write(output);
     for (const std::string& difference : profile.differences())
-        output.write(fmt::format("Warning: counts are added up that were made differently: {}\n",
-                                 difference));
+        output.write(fmt::format("Warning: counts are {} that were made differently: {}\n",
+                                 options.difference ? "compared" : "added up",
+                                 printable(difference)));
     if (!profile.differences().empty()) output.write("\n");
     for (const std::string& reason : profile.incomplete())
-        output.write(fmt::format("INCOMPLETE, not the counts of a whole run: {}\n", reason));
+        output.write(
+            fmt::format("INCOMPLETE, not the counts of a whole run: {}\n", printable(reason)));
     if (!profile.incomplete().empty()) output.write("\n");
 }
 
 void write_legend(const Columns& columns, Output& output) {
     std::size_t width = 0;
-    for (const std::size_t event : columns.shown)
-        if (!columns.header.events[event].description.empty())
-            width = std::max(width, columns.header.events[event].name.size());
-    if (width == 0) return;
-    output.section("Events");
-    for (const std::size_t index : columns.shown) {
-        const events::Event& event = columns.header.events[index];
+    std::vector<events::Event> described;
+    for (const std::size_t column : columns.shown) {
+        if (column >= columns.header.events.size()) continue;
+        const events::Event& event = columns.header.events[column];
         if (event.description.empty()) continue;
-        output.write(fmt::format("{}  {}\n", padded(event.name, width), event.description));
+        described.push_back(event);
+        width = std::max(width, event.name.size());
     }
+    if (described.empty()) return;
+    output.section("Events");
+    for (const events::Event& event : described)
+        output.write(
+            fmt::format("{}  {}\n", padded(event.name, width), printable(event.description)));
     output.write("\n");
-}
-
-// A figure that is whole, such as a sum of counts, looks like a count.
-std::string plain_number(double value) {
-    constexpr double kLargestExact = 0x1p53;
-    if (value != std::trunc(value) || std::abs(value) > kLargestExact)
-        return fmt::format("{:.3f}", value);
-    const auto magnitude = static_cast<unsigned long long>(std::abs(value));
-    return (value < 0 ? "-" : "") + with_thousands(magnitude);
-}
-
-std::string derived_value(const events::Derived& derived, const Columns& columns) {
-    const std::optional<double> value =
-        events::Formula(derived.formula, columns.header.events).value(columns.totals);
-    if (!value) return "none";
-    if (derived.unit == "%") return fmt::format("{:.2f}%", *value * 100);
-    return fmt::format("{}{}{}", plain_number(*value), derived.unit.empty() ? "" : " ",
-                       derived.unit);
 }
 
 void write_totals(const Columns& columns, Output& output) {
@@ -137,58 +112,35 @@ void write_totals(const Columns& columns, Output& output) {
     output.section("Totals");
     output.write(table.heading(""));
     output.write(table.row(columns.totals, "PROGRAM TOTALS") + "\n");
-    if (columns.header.derived.empty()) return;
+    // Those of a difference would not be the differences of those of the profiles.
+    if (columns.header.derived.empty() || columns.header.difference) return;
     std::size_t width = 0;
     for (const events::Derived& derived : columns.header.derived)
         width = std::max(width, derived.name.size());
-    for (const events::Derived& derived : columns.header.derived)
-        output.write(
-            fmt::format("{}  {}\n", padded(derived.name, width), derived_value(derived, columns)));
+    for (const events::Derived& derived : columns.header.derived) {
+        const events::Formula formula(derived.formula, columns.header.events);
+        output.write(fmt::format("{}  {}\n", padded(printable(derived.name), width),
+                                 printable(derived_text(derived, formula, columns.totals))));
+    }
     output.write("\n");
 }
 
-bool is_above_threshold(Counts counts, Counts totals, const std::vector<SortColumn>& sort) {
-    return std::any_of(sort.begin(), sort.end(), [&](const SortColumn& column) {
-        return column.percent && static_cast<double>(counts[column.event]) * 100 >=
-                                     *column.percent * static_cast<double>(totals[column.event]);
-    });
-}
-
-// The functions above the threshold, those with the highest counts first.
-std::vector<std::size_t> functions_to_show(const Profile& profile,
-                                           const std::vector<SortColumn>& sort) {
-    std::vector<std::size_t> functions;
-    for (std::size_t i = 0; i < profile.functions().size(); ++i)
-        if (is_above_threshold(profile.function_counts(i), profile.totals(), sort))
-            functions.push_back(i);
-    std::sort(functions.begin(), functions.end(), [&](std::size_t a, std::size_t b) {
-        const Counts counts_a = profile.function_counts(a), counts_b = profile.function_counts(b);
-        for (const SortColumn& column : sort)
-            if (counts_a[column.event] != counts_b[column.event])
-                return counts_a[column.event] > counts_b[column.event];
-        return profile.functions()[a].name < profile.functions()[b].name;
-    });
-    return functions;
-}
-
-void write_functions(const Profile& profile, const Columns& columns,
-                     const std::vector<std::size_t>& functions, Output& output) {
-    Table table(columns);
-    for (const std::size_t function : functions) table.fit(profile.function_counts(function));
-    output.section("Functions");
-    output.write(table.heading("file:function"));
-    for (const std::size_t function : functions)
-        output.write(
-            table.row(profile.function_counts(function), profile.functions()[function].name));
-    output.write("\n");
+Details details_of(const SourceChoice& choice, const Profile& profile, const Options& options) {
+    Details details{std::vector<bool>(profile.files().size()), options.instructions};
+    for (const SourceChoice::Source& source : choice.found) details.files[source.file] = true;
+    return details;
 }
 
 }  // namespace
 
 void annotate(const Options& options, Output& output) {
-    Profile profile(options.automatic || !options.sources.empty());
-    for (const std::string& path : options.profiles) profile.add_file(path);
-
+    Profile profile(options.file_names, options.function_names);
+    if (options.difference) {
+        profile.add_file(options.profiles[1]);
+        profile.add_file(options.profiles[0], Profile::Sign::kSubtract);
+    } else {
+        for (const std::string& path : options.profiles) profile.add_file(path);
+    }
     const events::Header& header = profile.header();
     const Columns columns = {header, profile.totals(), shown_events(options.show, header),
                              options.percentages, options.color};
@@ -196,15 +148,12 @@ void annotate(const Options& options, Output& output) {
     write_header(options, profile, columns.shown, sort, output);
     write_legend(columns, output);
     write_totals(columns, output);
+    write_functions(profile, columns, sort, output);
 
-    const std::vector<std::size_t> functions = functions_to_show(profile, sort);
-    write_functions(profile, columns, functions, output);
-
-    std::vector<std::uint32_t> files;
-    files.reserve(functions.size());
-    for (const std::size_t function : functions)
-        files.push_back(profile.functions()[function].file);
-    write_sources(options, profile, columns, files, output);
+    const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
+    profile.read_details(details_of(choice, profile, options));
+    write_sources(options, profile, columns, choice,
+                  options.instructions ? assembly_of(profile) : Assembly(), output);
     output.finish();
 }
 
@@ -215,7 +164,8 @@ namespace assay {
 int annotate_main(int argc, char** argv) {
     const std::optional<annotate::Options> options = annotate::parse_options(argc, argv);
     if (!options) return 0;
-    annotate::Output output(stdout);
+    annotate::Output output(stdout, options->pager ? annotate::Output::Paging::kIfLong
+                                                   : annotate::Output::Paging::kNever);
     annotate::annotate(*options, output);
     return 0;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "tools/command.h"
+#include "tools/replacement.h"
+#include "tools/source_files.h"
 
 #include <optional>
 #include <string>
@@ -19,14 +21,23 @@ struct SortEvent {
 struct Options {
     std::vector<std::string> profiles;  // events files; their counts are added up
     std::vector<std::string> sources;   // to annotate, whatever they count
-    std::vector<std::string> show;      // event names; empty: all
-    std::vector<SortEvent> sort;        // empty: all, in the order of the file
-    double threshold = 0.1;             // of the first sort event, if none has its own
+    bool difference = false;            // of two profiles: the second less the first
+    std::vector<Replacement> file_names, function_names;
+
+    std::vector<std::string> show;  // names of events and derived figures; empty: all events
+    std::vector<SortEvent> sort;    // empty: all, in the order of the file
+    double threshold = 0.1;         // of the first sort event, if none has its own
     bool percentages = true;
+
     bool automatic = true;                  // annotate the files of the functions shown
+    bool instructions = false;              // below their lines
     unsigned context = 8;                   // lines around each line with counts
     std::vector<std::string> include_dirs;  // where to look for sources, too
+    std::vector<MovedFolder> moved;
+
+    bool json = false;
     bool color = false;
+    bool pager = false;
 };
 
 // The table of the options.
@@ -34,5 +45,11 @@ std::vector<OptionDescription> options();
 
 // No value if --help was asked for and has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);
+
+// Also of other commands: an event and, behind a colon, a threshold; a percentage. Throw Error.
+std::vector<SortEvent> parse_sort(const std::vector<std::string>& words);
+double parse_threshold(std::string_view option, std::string_view text);
+// Of "yes" or "no". Throws Error.
+bool parse_yes_no(std::string_view option, std::string_view text);
 
 }  // namespace assay::annotate

@@ -1,7 +1,10 @@
-// The sum of one or more events files, by function and by source line.
+// The sum of one or more events files, or the difference of two, by function; by source line and
+// instruction only for chosen files, which are read a second time for that. Memory is needed for
+// what is shown, not for what the files contain.
 #pragma once
 
 #include "framework/events/reader.h"
+#include "tools/replacement.h"
 
 #include <cstdint>
 #include <memory>
@@ -13,6 +16,7 @@
 
 namespace assay::annotate {
 
+// One per event. Those of a difference are two's complement: see events::Header::difference.
 using Counts = std::span<const std::uint64_t>;
 using Descriptions = decltype(events::Header::descriptions);
 
@@ -24,7 +28,12 @@ class CountTable {
     std::size_t size() const { return keys_.size(); }
     std::uint64_t key(std::size_t row) const { return keys_[row]; }
     Counts counts(std::size_t row) const { return {row_start(row), columns_}; }
-    void add(std::uint64_t key, Counts counts);
+    // The row of that key, which is made if there is none.
+    std::size_t row(std::uint64_t key);
+    // Empty if there is no row of that key.
+    Counts find(std::uint64_t key) const;
+    void add_to_row(std::size_t row, Counts counts);
+    void add(std::uint64_t key, Counts counts) { add_to_row(row(key), counts); }
 
   private:
     static constexpr std::size_t kBlockRows = 4096;
@@ -41,21 +50,56 @@ class CountTable {
     std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
 };
 
+// Texts by number, each once.
+class Names {
+  public:
+    std::uint32_t id(std::string_view text);
+    std::string_view operator[](std::uint32_t id) const { return texts_[id]; }
+    std::size_t size() const { return texts_.size(); }
+
+  private:
+    // Nodes of the map own the texts that the vector refers to.
+    std::unordered_map<std::string, std::uint32_t> ids_;
+    std::vector<std::string_view> texts_;
+    std::string scratch_;
+};
+
 // A source line of a source file.
 struct SourceLine {
     std::uint32_t line;
     Counts counts;
 };
 
+// An instruction of a source line.
+struct SourceInstruction {
+    std::uint32_t line, object;  // an index in objects()
+    std::uint64_t address;
+    Counts counts;
+};
+
+// What of files is wanted beyond the counts of functions.
+struct Details {
+    std::vector<bool> files;  // by index
+    bool instructions = false;
+};
+
+// Throws Error, with both lists, if the events of a file are not those of another one.
+void check_same_events(const events::Header& header, const std::string& path,
+                       const events::Header& first, const std::string& first_path);
+
 class Profile final : public events::Handler {
   public:
-    // Counts by source line take most of the memory.
-    explicit Profile(bool with_lines) : with_lines_(with_lines) {}
+    // The names of files and functions are those of the profile after the replacements.
+    explicit Profile(std::vector<Replacement> file_names = {},
+                     std::vector<Replacement> function_names = {});
 
+    enum class Sign : std::uint8_t { kAdd, kSubtract };
     // Throws Error if the file is malformed, or if its events are not those of the others.
-    void add_file(const std::string& path);
+    void add_file(const std::string& path, Sign sign = Sign::kAdd);
+    // Reads the files again. Throws Error also if one has changed since.
+    void read_details(const Details& details);
 
-    // Of the first file.
+    // Of the first file. It is a difference if anything was subtracted.
     const events::Header& header() const { return header_; }
     // What all files say of how they were made, such as the shapes of the caches.
     const Descriptions& descriptions() const { return descriptions_; }
@@ -66,45 +110,89 @@ class Profile final : public events::Handler {
     const std::vector<std::string>& commands() const { return commands_; }
     Counts totals() const { return totals_; }
 
-    struct Function {
-        std::string_view name;  // FILE:FUNCTION
-        std::uint32_t file;     // index in files()
-    };
-    std::span<const Function> functions() const { return functions_; }
-    Counts function_counts(std::size_t function) const {
-        return Counts(function_counts_).subspan(function * columns_, columns_);
+    std::size_t function_count() const { return functions_.size(); }
+    // By index: the file that the function is in, its name, its counts.
+    std::uint32_t function_file(std::size_t function) const {
+        return static_cast<std::uint32_t>(functions_.key(function) >> 32);
+    }
+    std::uint32_t function_name(std::size_t function) const {
+        return static_cast<std::uint32_t>(functions_.key(function));
+    }
+    Counts function_counts(std::size_t function) const { return functions_.counts(function); }
+
+    const Names& files() const { return files_; }
+    const Names& names() const { return names_; }
+    // The lines of a file together; empty if the profile has no counts of any.
+    Counts file_counts(std::uint32_t file) const { return file_counts_.find(file); }
+    // What a file was called before replacements; several names if those made one of them.
+    const std::vector<std::string>& original_names(std::uint32_t file) const {
+        return originals_[file];
     }
 
-    std::span<const std::string_view> files() const { return files_; }
-    // The lines of the files wanted, each file's in ascending order; one element per file.
-    std::vector<std::vector<SourceLine>> lines(const std::vector<bool>& wanted_files) const;
+    // Of the files that details were read of, each file's in ascending order.
+    std::vector<std::vector<SourceLine>> lines() const;
+    std::vector<std::vector<SourceInstruction>> instructions() const;
+    std::size_t instruction_count() const { return instruction_keys_.size(); }
+    const std::vector<events::Object>& objects() const { return objects_; }
 
   private:
+    struct InstructionKey {
+        std::uint32_t file, line, object;
+        std::uint64_t address;
+        bool operator==(const InstructionKey&) const = default;
+    };
+    struct InstructionHash {
+        std::size_t operator()(const InstructionKey& key) const;
+    };
+    struct File {
+        std::string path;
+        Sign sign;
+        std::vector<std::uint64_t> totals;
+        bool can_be_read_again;
+    };
+
     void start(const events::Header& header) override;
     void location(const events::Location& location) override;
     void line(std::uint32_t line, Counts counts) override;
+    void instruction(const Instruction& at, Counts counts) override;
+    void object(const events::Object& object) override;
 
-    std::uint32_t file_index(std::string_view name);
+    bool wants_details(std::uint32_t file) const;
+    Counts signed_counts(Counts counts);
+    std::uint32_t file_id(std::string_view name);
+    std::uint32_t object_index(const events::Object& object);
+    void start_first(const events::Header& header);
+    void check_events(const events::Header& header) const;
     void compare_descriptions(const Descriptions& other);
     void add_totals(const std::string& path, Counts totals);
 
-    bool with_lines_;
+    std::vector<Replacement> file_replacements_, function_replacements_;
     std::string path_, first_path_;  // of the file being read, and of the first
+    Sign sign_ = Sign::kAdd;
+    std::vector<File> read_;
     events::Header header_;
     Descriptions descriptions_;
     std::vector<std::string> commands_, differences_, incomplete_;
-    std::size_t columns_ = 0;
     std::vector<std::uint64_t> totals_;
 
-    // Nodes of the maps own the names that the vectors refer to.
-    std::unordered_map<std::string, std::uint32_t> file_indices_, function_indices_;
-    std::vector<std::string_view> files_;
-    std::vector<Function> functions_;
-    std::vector<std::uint64_t> function_counts_;
-    CountTable line_counts_;  // key: index of the file << 32 | line
+    Names files_, names_, raw_files_, raw_names_;
+    std::vector<std::uint32_t> raw_file_ids_, raw_name_ids_;  // what became of them
+    std::vector<std::vector<std::string>> originals_;
+    CountTable functions_;    // key: file << 32 | name
+    CountTable file_counts_;  // key: file
+    std::size_t function_row_ = 0, file_row_ = 0;
+    std::uint32_t file_ = 0;
 
-    std::uint32_t current_file_ = 0, current_function_ = 0;
-    std::string name_;  // scratch
+    // A file that cannot be read twice, such as a pipe, is kept in full.
+    bool all_details_ = false, second_reading_ = false, wanted_ = false;
+    Details details_;
+    CountTable line_counts_;  // key: file << 32 | line
+    std::unordered_map<InstructionKey, std::uint32_t, InstructionHash> instruction_rows_;
+    std::vector<InstructionKey> instruction_keys_;
+    CountTable instruction_counts_;  // key: the row
+    std::vector<events::Object> objects_;
+    std::vector<std::uint32_t> object_map_;  // of the file being read
+    std::vector<std::uint64_t> negated_;     // scratch
 };
 
 }  // namespace assay::annotate

@@ -1,10 +1,12 @@
 // Source files with the counts of each line before it.
 #pragma once
 
+#include "tools/annotate_assembly.h"
 #include "tools/annotate_options.h"
 #include "tools/annotate_output.h"
 #include "tools/annotate_profile.h"
 #include "tools/annotate_table.h"
+#include "tools/source_files.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -14,14 +16,25 @@
 
 namespace assay::annotate {
 
-// Where a source is now: as it was named when it was compiled, or below one of the folders.
-// There, the name may have lost leading folders, because sources move as whole trees.
-std::optional<std::filesystem::path> find_source(const std::filesystem::path& name,
-                                                 const std::vector<std::string>& include_dirs);
+// Which source files are annotated, and what becomes of the others.
+struct SourceChoice {
+    struct Source {
+        std::uint32_t file;  // an index in the profile
+        std::filesystem::path path;
+    };
+    std::vector<Source> found;
+    std::vector<std::uint32_t> not_found;
+    // Of several names that were made one, more than one is there, and they differ.
+    std::vector<std::uint32_t> ambiguous;
+};
 
-// Annotates the sources that the user named, then the files of the functions shown, given as
-// indices of files. Throws Error if one that the user named has no counts or cannot be read.
+// The sources that the user named, then the files shown, by their indices. Throws Error if one that
+// the user named has no counts or cannot be read.
+SourceChoice choose_sources(const Options& options, const Profile& profile,
+                            const std::vector<std::uint32_t>& files_shown);
+
+// Annotates what was chosen. The profile has read the details.
 void write_sources(const Options& options, const Profile& profile, const Columns& columns,
-                   const std::vector<std::uint32_t>& files_of_functions, Output& output);
+                   const SourceChoice& choice, const Assembly& assembly, Output& output);
 
 }  // namespace assay::annotate

@@ -3,6 +3,7 @@
 #include "tools/annotate.h"
 #include "tools/command.h"
 #include "tools/completion.h"
+#include "tools/diff.h"
 #include "tools/export/export.h"
 #include "tools/list.h"
 #include "tools/plugins.h"
@@ -40,6 +41,8 @@ constexpr std::array kCommands = {
             [](int argc, char** argv) { return run_main(rest(argc, argv)); }, run_options},
     Command{"annotate", "FILE...", "shows events files beside the source", annotate_main,
             annotate::options},
+    Command{"diff", "OLD NEW", "shows what changed from one events file to another", diff_main,
+            diff::options},
     Command{"export", "--format=FORMAT FILE...",
             "converts events files for KCachegrind, pprof, speedscope and others", export_main,
             exporting::options},

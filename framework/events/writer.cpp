@@ -73,10 +73,12 @@ void append_number(std::string& out, std::uint64_t number, int base = 10) {
     out.append(digits, std::to_chars(digits, digits + sizeof digits, number, base).ptr);
 }
 
-void append_counts(std::string& out, std::span<const std::uint64_t> counts) {
+void append_counts(std::string& out, std::span<const std::uint64_t> counts,
+                   bool difference = false) {
     for (const std::uint64_t count : counts) {
-        out += ' ';
-        append_number(out, count);
+        const bool negative = difference && count >> 63 != 0;
+        out += negative ? " -" : " ";
+        append_number(out, negative ? 0 - count : count);
     }
     out += '\n';
 }
@@ -131,6 +133,7 @@ std::string extended_header(const Header& header) {
     }
     if (!header.incomplete.empty())
         append(out, {"fl=#! incomplete ", free_text(header.incomplete), "\n"});
+    if (header.difference) out += "fl=#! difference\n";
     return out;
 }
 
@@ -141,6 +144,7 @@ struct Writer::Impl {
         : file(path),
           event_count(header.events.size()),
           object_count(header.objects.size()),
+          difference(header.difference),
           totals(header.events.size()) {
         text = standard_header(header) + extended_header(header);
     }
@@ -157,6 +161,15 @@ struct Writer::Impl {
         append_number(out, address, 16);
         out += ' ';
         append_number(out, last_line);
+    }
+
+    void add_to_totals(std::span<const std::uint64_t> counts) {
+        for (std::size_t i = 0; i < event_count; ++i) {
+            if (difference)
+                totals[i] += counts[i];  // a difference of two totals of 63 bits at most
+            else if (__builtin_add_overflow(totals[i], counts[i], &totals[i]))
+                throw Error("the total of an event exceeds 64 bits; profile a shorter run");
+        }
     }
 
     void flush_if_full() {
@@ -176,6 +189,7 @@ struct Writer::Impl {
 
     OutputFile file;
     std::size_t event_count, object_count;
+    bool difference;
     std::vector<std::uint64_t> totals;
     std::string text;          // not yet written
     std::string instructions;  // of the current location
@@ -213,10 +227,8 @@ void Writer::line(std::uint32_t line, std::span<const std::uint64_t> counts) {
                     std::to_string(impl.event_count) + " events; this is a defect of assay");
     if (impl.file_name.empty()) location(kUnknown, kUnknown);
     append_number(impl.text, line);
-    append_counts(impl.text, counts);
-    for (std::size_t i = 0; i < impl.event_count; ++i)
-        if (__builtin_add_overflow(impl.totals[i], counts[i], &impl.totals[i]))
-            throw Error("the total of an event exceeds 64 bits; profile a shorter run");
+    append_counts(impl.text, counts, impl.difference);
+    impl.add_to_totals(counts);
     impl.last_line = line;
     impl.flush_if_full();
 }
@@ -265,7 +277,7 @@ void Writer::stack(const Stack& stack, std::span<const std::uint64_t> counts) {
 void Writer::finish() {
     impl_->end_location();
     impl_->text += "summary:";
-    append_counts(impl_->text, impl_->totals);
+    append_counts(impl_->text, impl_->totals, impl_->difference);
     impl_->file.write(impl_->text);
     impl_->text.clear();
     impl_->file.finish();

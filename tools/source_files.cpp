@@ -1,0 +1,129 @@
+#include "tools/source_files.h"
+
+#include "framework/support/error.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+namespace assay::annotate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Generated sources reach some hundred megabytes.
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 30;
+
+bool is_readable_file(const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error) && std::ifstream(path).good();
+}
+
+std::string moved_name(const std::string& name, const std::vector<MovedFolder>& moved) {
+    for (const MovedFolder& folder : moved) {
+        const bool whole = folder.from.ends_with('/') || name.size() == folder.from.size() ||
+                           name.substr(folder.from.size(), 1) == "/";
+        if (name.starts_with(folder.from) && whole)
+            return folder.to + name.substr(folder.from.size());
+    }
+    return name;
+}
+
+void append_utf8(std::string& out, char32_t c) {
+    const auto append = [&out](char32_t byte) { out += static_cast<char>(byte); };
+    if (c < 0x80) {
+        append(c);
+    } else if (c < 0x800) {
+        append(0xC0 | c >> 6);
+        append(0x80 | (c & 0x3F));
+    } else if (c < 0x10000) {
+        append(0xE0 | c >> 12);
+        append(0x80 | (c >> 6 & 0x3F));
+        append(0x80 | (c & 0x3F));
+    } else {
+        append(0xF0 | c >> 18);
+        append(0x80 | (c >> 12 & 0x3F));
+        append(0x80 | (c >> 6 & 0x3F));
+        append(0x80 | (c & 0x3F));
+    }
+}
+
+// A surrogate without its other half stays one: printing it is printable()'s business.
+std::string from_utf16(std::string_view text, bool big_endian) {
+    const auto unit = [&](std::size_t i) -> char32_t {
+        const auto first = static_cast<unsigned char>(text[i]);
+        const auto second = static_cast<unsigned char>(text[i + 1]);
+        return static_cast<char32_t>(big_endian ? first << 8 | second : second << 8 | first);
+    };
+    std::string out;
+    for (std::size_t i = 2; i + 1 < text.size(); i += 2) {
+        char32_t c = unit(i);
+        if (c >= 0xD800 && c < 0xDC00 && i + 3 < text.size() && unit(i + 2) >= 0xDC00 &&
+            unit(i + 2) < 0xE000) {
+            c = 0x10000 + ((c - 0xD800) << 10) + (unit(i + 2) - 0xDC00);
+            i += 2;
+        }
+        append_utf8(out, c);
+    }
+    return out;
+}
+
+}  // namespace
+
+std::optional<fs::path> find_source(const fs::path& name,
+                                    const std::vector<std::string>& include_dirs,
+                                    const std::vector<MovedFolder>& moved) {
+    const fs::path now = moved_name(name.string(), moved);
+    if (is_readable_file(now)) return now;
+    for (const std::string& folder : include_dirs) {
+        const fs::path relative = name.relative_path();
+        for (auto first = relative.begin(); first != relative.end(); ++first) {
+            fs::path candidate = folder;
+            for (auto part = first; part != relative.end(); ++part) candidate /= *part;
+            if (is_readable_file(candidate)) return candidate;
+        }
+    }
+    return std::nullopt;
+}
+
+std::string read_source(const fs::path& path) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path, error);
+    if (!error && size > kMostBytes)
+        throw Error(
+            fmt::format("source file {} has {} bytes, more than any that is shown; leave "
+                        "sources out with --auto=no",
+                        path.string(), size));
+    std::ifstream file(path, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (text.starts_with("\xFF\xFE")) return from_utf16(text, false);
+    if (text.starts_with("\xFE\xFF")) return from_utf16(text, true);
+    if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
+    return text;
+}
+
+std::vector<std::string_view> split_lines(std::string_view text) {
+    std::vector<std::string_view> lines;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        std::string_view line = text.substr(0, end);
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        lines.push_back(line);
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return lines;
+}
+
+bool is_newer(const fs::path& source, const std::string& file) {
+    std::error_code error;
+    const fs::file_time_type source_time = fs::last_write_time(source, error);
+    if (error) return false;
+    const fs::file_time_type time = fs::last_write_time(file, error);
+    return !error && source_time > time;
+}
+
+}  // namespace assay::annotate
