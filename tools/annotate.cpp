@@ -4,6 +4,7 @@
 #include "framework/support/text.h"
 #include "tools/annotate_assembly.h"
 #include "tools/annotate_functions.h"
+#include "tools/annotate_json.h"
 #include "tools/annotate_profile.h"
 #include "tools/annotate_sources.h"
 #include "tools/annotate_table.h"
@@ -145,15 +146,20 @@ void annotate(const Options& options, Output& output) {
     const Columns columns = {header, profile.totals(), shown_events(options.show, header),
                              options.percentages, options.color};
     const std::vector<SortColumn> sort = sort_columns(options, header);
+    const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
+    profile.read_details(details_of(choice, profile, options));
+    const Assembly assembly = options.instructions ? assembly_of(profile) : Assembly();
+
+    if (options.json) {
+        Sink sink("");
+        write_json(options, profile, columns, sort, choice, assembly, sink);
+        return sink.finish();
+    }
     write_header(options, profile, columns.shown, sort, output);
     write_legend(columns, output);
     write_totals(columns, output);
     write_functions(profile, columns, sort, output);
-
-    const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
-    profile.read_details(details_of(choice, profile, options));
-    write_sources(options, profile, columns, choice,
-                  options.instructions ? assembly_of(profile) : Assembly(), output);
+    write_sources(options, profile, columns, choice, assembly, output);
     output.finish();
 }
 

@@ -91,7 +91,7 @@ void add_options(CLI::App& app, Arguments& arguments) {
     app.add_option("FILE", arguments.files, "events files; source files to annotate")->required();
     add_choice_options(app, arguments);
     add_source_options(app, arguments);
-    app.add_flag("--json", arguments.json, "write JSON, as docs/annotate-json.md describes it");
+    app.add_flag("--json", arguments.json, "write JSON, by the schema docs/annotate-schema.json");
     app.add_option("--color", arguments.color,
                    "highlight what counts most; default: on a terminal, unless NO_COLOR is set")
         ->check(CLI::IsMember({"auto", "always", "never"}))

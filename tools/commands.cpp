@@ -6,6 +6,7 @@
 #include "tools/diff.h"
 #include "tools/export/export.h"
 #include "tools/list.h"
+#include "tools/merge.h"
 #include "tools/plugins.h"
 #include "tools/run.h"
 
@@ -41,6 +42,7 @@ constexpr std::array kCommands = {
             [](int argc, char** argv) { return run_main(rest(argc, argv)); }, run_options},
     Command{"annotate", "FILE...", "shows events files beside the source", annotate_main,
             annotate::options},
+    Command{"merge", "-o OUT FILE...", "adds up events files to one", merge_main, merge_options},
     Command{"diff", "OLD NEW", "shows what changed from one events file to another", diff_main,
             diff::options},
     Command{"export", "--format=FORMAT FILE...",

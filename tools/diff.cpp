@@ -4,6 +4,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/annotate_functions.h"
+#include "tools/annotate_json.h"
 #include "tools/annotate_profile.h"
 #include "tools/annotate_table.h"
 
@@ -185,6 +186,15 @@ std::vector<const Change*> important(const std::vector<Change>& changes,
     return chosen;
 }
 
+std::vector<std::size_t> shown_columns(const Options& options, const events::Header& header) {
+    std::vector<std::size_t> shown = annotate::shown_events(options.show, header);
+    for (const std::size_t column : shown)
+        if (column >= header.events.size())
+            throw Error(fmt::format("--show: '{}' is calculated from counts; show events",
+                                    annotate::shown_name(column, header)));
+    return shown;
+}
+
 void write_header(const Options& options, const Profile& before, const Profile& after,
                   Output& output) {
     output.section("Difference");
@@ -214,11 +224,7 @@ void write_header(const Options& options, const Profile& before, const Profile& 
 void write_table(const Options& options, const Profile& before, const Profile& after,
                  const std::vector<Change>& changes, Output& output) {
     const events::Header& header = before.header();
-    const std::vector<std::size_t> shown = annotate::shown_events(options.show, header);
-    for (const std::size_t column : shown)
-        if (column >= header.events.size())
-            throw Error(fmt::format("--show: '{}' is calculated from counts; show events",
-                                    annotate::shown_name(column, header)));
+    const std::vector<std::size_t> shown = shown_columns(options, header);
     const std::vector<SortColumn> sort = sort_columns(options, header);
     write_header(options, before, after, output);
 
@@ -271,6 +277,44 @@ void write_file(const Options& options, const Profile& before, const Profile& af
     writer.finish();
 }
 
+void write_json(const Options& options, const Profile& before, const Profile& after,
+                const std::vector<Change>& changes) {
+    const events::Header& header = before.header();
+    const std::vector<std::size_t> shown = shown_columns(options, header);
+    Sink sink("");
+    JsonWriter json(sink);
+    const auto write_both = [&](Counts old_counts, Counts new_counts) {
+        json.key("old");
+        annotate::write_counts(header, shown, old_counts, json);
+        json.key("new");
+        annotate::write_counts(header, shown, new_counts, json);
+    };
+    json.begin_object();
+    json.text("format", "assay-diff");
+    json.number("version", 1);
+    json.text("oldFile", options.old_path);
+    json.text("newFile", options.new_path);
+    annotate::write_event_list(header, shown, json);
+    json.key("totals");
+    json.begin_object();
+    write_both(before.totals(), after.totals());
+    json.end_object();
+    json.key("functions");
+    json.begin_array();
+    for (const Change* change :
+         important(changes, sort_columns(options, header), before.totals())) {
+        json.begin_object();
+        json.text("file", change->file);
+        json.text("function", change->function);
+        write_both(change->before, change->after);
+        json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+    sink.write("\n");
+    sink.finish();
+}
+
 }  // namespace
 
 void diff(const Options& options, Output& output) {
@@ -284,6 +328,7 @@ void diff(const Options& options, Output& output) {
                                 options.old_path);
     const std::vector<Change> changes = changes_of(before, after);
     if (!options.out.empty()) return write_file(options, before, after, changes);
+    if (options.json) return write_json(options, before, after, changes);
     write_table(options, before, after, changes, output);
     output.finish();
 }

@@ -58,7 +58,7 @@ void add_options(CLI::App& app, Arguments& arguments) {
                    "show functions whose first sort event changed by at least P % of OLD's total; "
                    "default: 0.1")
         ->type_name("P");
-    app.add_flag("--json", arguments.json, "write JSON, as docs/annotate-json.md describes it");
+    app.add_flag("--json", arguments.json, "write JSON, by the schema docs/diff-schema.json");
     app.add_option("--color", arguments.color,
                    "red for more, green for less; default: on a terminal, unless NO_COLOR is set")
         ->check(CLI::IsMember({"auto", "always", "never"}))

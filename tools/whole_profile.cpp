@@ -1,6 +1,7 @@
 #include "tools/whole_profile.h"
 
 #include "framework/support/error.h"
+#include "tools/annotate_profile.h"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -76,7 +77,7 @@ void WholeProfile::add_file(const std::string& path) {
         if (__builtin_add_overflow(totals_[i], read.totals[i], &totals_[i]))
             throw Error(fmt::format("{}: with it, the total of {} exceeds 64 bits", path,
                                     header_.events[i].name));
-    if (lines_.size() + instructions_.size() > 2 * rows_when_compacted_ + kFewRows) compact();
+    if (rows_since_ > rows_when_compacted_ + kFewRows) compact();
 }
 
 void WholeProfile::start(const events::Header& header) {
@@ -99,15 +100,7 @@ void WholeProfile::start(const events::Header& header) {
 }
 
 void WholeProfile::check_events(const events::Header& header) const {
-    const auto same_name = [](const events::Event& a, const events::Event& b) {
-        return a.name == b.name;
-    };
-    if (!std::equal(header.events.begin(), header.events.end(), header_.events.begin(),
-                    header_.events.end(), same_name))
-        throw Error(
-            fmt::format("{}: its events are not those of {}; give only files of the same "
-                        "profilers together",
-                        path_, paths_.front()));
+    annotate::check_same_events(header, path_, header_, paths_.front());
 }
 
 void WholeProfile::keep_common_descriptions(const events::Header& header) {
@@ -142,19 +135,23 @@ void WholeProfile::location(const events::Location& location) {
 }
 
 void WholeProfile::line(std::uint32_t line, Counts counts) {
+    ++rows_since_;
     lines_.push_back({place_, line, counts_.append(counts)});
 }
 
 void WholeProfile::instruction(const events::Handler::Instruction& at, Counts counts) {
+    ++rows_since_;
     instructions_.push_back(
         {place_, at.line, object_map_[at.object], at.address, counts_.append(counts)});
 }
 
 void WholeProfile::values(const events::Handler::Instruction& at, const events::Hotlist& list) {
+    rows_since_ += 1 + list.values.size();
     values_.push_back({place_, at.line, object_map_[at.object], at.address, list});
 }
 
 void WholeProfile::stack(const events::Stack& stack, Counts counts) {
+    ++rows_since_;
     for (std::size_t i = 0; i < counts.size(); ++i) context_totals_[i] += counts[i];
     const Context context = {context_map_[stack.parent],
                              object_map_[stack.object],
@@ -192,7 +189,10 @@ void WholeProfile::compact() {
         context.row = sums.append(counts);
     }
     counts_ = std::move(sums);
-    rows_when_compacted_ = lines_.size() + instructions_.size();
+    add_up_values();
+    rows_when_compacted_ = lines_.size() + instructions_.size() + contexts_.size();
+    for (const Values& values : values_) rows_when_compacted_ += 1 + values.list.values.size();
+    rows_since_ = 0;
 }
 
 template <typename Row>
@@ -271,6 +271,7 @@ void WholeProfile::find_functions() {
 void WholeProfile::index_rows() {
     place_lines_ = beginnings(lines_, places_.size());
     place_instructions_ = beginnings(instructions_, places_.size());
+    place_values_ = beginnings(values_, places_.size());
     const auto lines_of = [&](std::uint32_t function) {
         return place_lines_[functions_[function].end_place] -
                place_lines_[functions_[function].first_place];
@@ -302,6 +303,10 @@ std::span<const WholeProfile::Instruction> WholeProfile::instructions(std::uint3
 std::optional<std::uint32_t> WholeProfile::function_named(Strings::Id name) const {
     const auto found = functions_by_name_.find(name);
     return found == functions_by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::span<const WholeProfile::Values> WholeProfile::values(std::uint32_t place) const {
+    return rows_of(values_, place_values_, place);
 }
 
 const WholeProfile::Instruction* WholeProfile::instruction_at(std::uint32_t object,

@@ -100,6 +100,7 @@ class WholeProfile final : public events::Handler {
     std::span<const Instruction> instructions() const { return instructions_; }
     std::span<const Instruction> instructions(std::uint32_t place) const;
     std::span<const Values> values() const { return values_; }
+    std::span<const Values> values(std::uint32_t place) const;
 
     std::span<const Context> contexts() const { return contexts_; }
     bool has_contexts() const { return contexts_.size() > 1; }
@@ -149,10 +150,11 @@ class WholeProfile final : public events::Handler {
     std::vector<Line> lines_;
     std::vector<Instruction> instructions_;
     std::vector<Values> values_;
-    std::size_t rows_when_compacted_ = 0;
+    std::size_t rows_when_compacted_ = 0, rows_since_ = 0;
     std::vector<Function> functions_;
-    std::vector<std::size_t> place_lines_, place_instructions_;  // where those of a place begin
-    std::vector<std::uint32_t> by_address_;                      // instructions
+    std::vector<std::size_t> place_lines_, place_instructions_,
+        place_values_;                       // where those of a place begin
+    std::vector<std::uint32_t> by_address_;  // instructions
 
     std::vector<Context> contexts_ = {{}};
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, Strings::Id, bool>,

@@ -102,7 +102,7 @@ void append_attribute(std::string& out, std::string_view key, std::string_view v
 std::string standard_header(const Header& header) {
     std::string out;
     for (const auto& [name, text] : header.descriptions)
-        append(out, {"desc: ", free_text(name), ": ", free_text(text), "\n"});
+        append(out, {"desc: ", free_text(name), name.empty() ? "" : ": ", free_text(text), "\n"});
     if (header.descriptions.empty()) out += "desc: Profile: written by assay\n";
     const std::string command = replaced(free_text(header.command), "desc:", "desc\\:");
     append(out, {"cmd: ", command, "\nevents:"});

@@ -1,0 +1,15 @@
+// assay merge: the sum of events files as an events file.
+#pragma once
+
+#include "tools/command.h"
+
+#include <vector>
+
+namespace assay {
+
+// The subcommand. argv[0] is its name. Throws Error.
+int merge_main(int argc, char** argv);
+
+std::vector<OptionDescription> merge_options();
+
+}  // namespace assay
