@@ -88,6 +88,9 @@ void print_captures(Profiler& profiler) {
     if (spec.captures & trace::kCaptureFetches)
         fmt::print("  instruction fetches{}\n", filter(spec.fetch));
     if (spec.captures & trace::kCaptureCalls) fmt::print("  calls and returns\n");
+    if (spec.captures & trace::kCaptureRepeats)
+        fmt::print("  iterations of repeated string instructions\n");
+    if (spec.interval != 0) fmt::print("  intervals of {} instructions\n", spec.interval);
     profiler.stop();
 }
 

@@ -23,9 +23,9 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       segment_(segment),
       lifeline_(lifeline),
       counts_(session.columns.size()),
-      reader_(segment_, [this](std::uint32_t thread, std::span<const trace_record_t> records,
+      reader_(segment_, [this](TraceReader::Source source, std::span<const trace_record_t> records,
                                std::span<const trace_marker_t> markers) {
-          process(thread, records, markers);
+          process(source, records, markers);
       }) {
     start_profilers();
 }
@@ -51,15 +51,18 @@ void Collection::start_profilers() {
     spec_.stress = session_.settings.stress ? 1 : 0;
 }
 
-void Collection::process(std::uint32_t thread, std::span<const trace_record_t> records,
+void Collection::process(TraceReader::Source source, std::span<const trace_record_t> records,
                          std::span<const trace_marker_t> markers) {
-    trace_parser view = parser(thread, records);
+    trace_parser view = parser(source.thread, records);
     view.markers = markers;
     if (spec_.captures & trace::kCaptureCalls) {
-        view.contexts = stacks_.follow(thread, records, reader_.code());
+        view.contexts = stacks_.follow(source.thread, records, reader_.code());
         view.context_table = stacks_.contexts().table();
     }
+    if (spec_.interval != 0)
+        view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code());
     for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
+        view.next_interval = 0;
         profiler.process(view.pid, view, sink);
     });
 }
@@ -187,9 +190,15 @@ void Collection::finish_profilers() {
             "the program has more than {} calling contexts: later ones count as their callers",
             ContextTree::kMostContexts));
     if (spec_.captures & trace::kCaptureBlockCounts) executions_ = reader_.instruction_counts();
+    if (spec_.interval != 0)
+        for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
+            intervals_.take_rest(reader_.thread_of(slot), slot, reader_.block_counts(slot),
+                                 reader_.code());
+    const std::span<const Interval> rests = intervals_.rests();
     for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
         trace_parser view = parser(0, {});
         if (spec_.captures & trace::kCaptureCalls) view.context_table = stacks_.contexts().table();
+        view.intervals = rests;
         profiler.finish(view.pid, view, sink);
     });
 }

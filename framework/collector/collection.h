@@ -4,6 +4,7 @@
 #include "framework/collector/child.h"
 #include "framework/collector/context_counts.h"
 #include "framework/collector/file_names.h"
+#include "framework/collector/interval_reader.h"
 #include "framework/collector/lifeline.h"
 #include "framework/collector/parser.h"
 #include "framework/collector/sample_database.h"
@@ -50,7 +51,7 @@ class Collection {
 
   private:
     void start_profilers();
-    void process(std::uint32_t thread, std::span<const trace_record_t> records,
+    void process(TraceReader::Source source, std::span<const trace_record_t> records,
                  std::span<const trace_marker_t> markers);
     bool take_buffers();
     void prepare_mappings();
@@ -95,6 +96,7 @@ class Collection {
     std::map<std::pair<std::size_t, std::uint64_t>, Counts> parts_;
     std::vector<bool> captures_calls_;  // by profiler
     ShadowStacks stacks_;
+    IntervalReader intervals_;
     TraceReader reader_;
     SourcePlaces places_{reader_.addresses(), session_.symbolizer};
     std::size_t prepared_ = 0;               // mappings

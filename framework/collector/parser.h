@@ -3,6 +3,7 @@
 
 #include "assay/trace_parse.h"
 #include "framework/collector/address_map.h"
+#include "framework/collector/interval_reader.h"
 #include "framework/collector/source_places.h"
 
 #include <span>
@@ -30,4 +31,6 @@ struct trace_parser {
     // With calls; else both are empty.
     std::span<const std::uint32_t> contexts = {};  // by record
     std::span<const trace_context_t> context_table = {};
+    std::span<const assay::collector::Interval> intervals = {};
+    std::size_t next_interval = 0;
 };

@@ -65,6 +65,11 @@ uint64_t trace_parser_count(const trace_parser_t* parser, uint32_t instr) {
     return instr < parser->counts.size() ? parser->counts[instr] : 0;
 }
 
+const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser) {
+    if (parser->next_interval == parser->intervals.size()) return nullptr;
+    return &parser->intervals[parser->next_interval++].row;
+}
+
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc) {
     return parser->addresses->object(pc);
 }

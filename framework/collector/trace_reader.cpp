@@ -119,9 +119,9 @@ void TraceReader::pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t 
     records_ += count;
     // Threads that used the slot before and made no record.
     while (const auto earlier = markers_.earlier_thread(ring.number, thread, ring.consumed))
-        sink_(*earlier, {}, markers_.take(ring.number, *earlier, ring.consumed, 0));
+        sink_({*earlier, ring.number}, {}, markers_.take(ring.number, *earlier, ring.consumed, 0));
     const auto markers = markers_.take(ring.number, thread, ring.consumed, count);
-    if (count != 0 || !markers.empty()) sink_(thread, records, markers);
+    if (count != 0 || !markers.empty()) sink_({thread, ring.number}, records, markers);
 }
 
 void TraceReader::check_sites(std::span<const trace_record_t> records) const {
@@ -256,6 +256,16 @@ std::vector<std::uint64_t> TraceReader::block_counts() const {
     std::vector<std::uint64_t> sums(code_.blocks.size());
     for (std::uint32_t slot = 0; slot < slots(); ++slot) segment_.add_counters(slot, sums);
     return sums;
+}
+
+std::vector<std::uint64_t> TraceReader::block_counts(std::uint32_t slot) const {
+    std::vector<std::uint64_t> counts(code_.blocks.size());
+    segment_.add_counters(slot, counts);
+    return counts;
+}
+
+std::uint32_t TraceReader::thread_of(std::uint32_t slot) const {
+    return slot < rings_.size() ? rings_[slot].slot->thread.load() : 0;
 }
 
 std::vector<std::uint64_t> TraceReader::instruction_counts() const {

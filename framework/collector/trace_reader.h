@@ -19,10 +19,14 @@ namespace assay::collector {
 
 class TraceReader {
   public:
-    // Receives the records of one buffer, what the program said among them, and the number of the
-    // thread that made them, which can be any if the program has written over it; the tables are
+    // The thread that made the records of a buffer, whose number can be any if the program has
+    // written over it, and the slot that it used.
+    struct Source {
+        std::uint32_t thread, slot;
+    };
+    // Receives the records of one buffer, and what the program said among them; the tables are
     // those at that time. There is at least a record or a marker.
-    using Sink = std::function<void(std::uint32_t thread, std::span<const trace_record_t> records,
+    using Sink = std::function<void(Source source, std::span<const trace_record_t> records,
                                     std::span<const trace_marker_t> markers)>;
 
     TraceReader(Segment& segment, Sink sink);
@@ -52,6 +56,12 @@ class TraceReader {
     // Executions by instruction, from the block counters and the blocks left early. Exact once the
     // driver has ended; block counts must have been captured.
     std::vector<std::uint64_t> instruction_counts() const;
+    // Slots that threads have used, and how often the one that uses it, and those before it, have
+    // entered each block.
+    std::uint32_t slots() const;
+    std::vector<std::uint64_t> block_counts(std::uint32_t slot) const;
+    // The thread that uses the slot, or did.
+    std::uint32_t thread_of(std::uint32_t slot) const;
     // Executed instructions so far, roughly. Reads all counters of all threads.
     std::uint64_t instructions() const;
 
@@ -80,7 +90,6 @@ class TraceReader {
     void check_block(std::size_t index, std::uint32_t instrs) const;
     void refresh_events();
     void take_event(const trace::EventHeader& header, const std::byte* body);
-    std::uint32_t slots() const;
     std::vector<std::uint64_t> block_counts() const;
 
     Segment& segment_;

@@ -21,6 +21,15 @@ void check_filter(const char* what, const trace::LineFilter& filter) {
             filter.line_bytes));
 }
 
+std::uint64_t combine_intervals(std::uint64_t a, std::uint64_t b) {
+    if (a != 0 && b != 0 && a != b)
+        throw Error(
+            fmt::format("two profilers want intervals, of {} and of {} instructions: only one "
+                        "length is possible in a run",
+                        a, b));
+    return a != 0 ? a : b;
+}
+
 }  // namespace
 
 // A filter with lines of L bytes and S sets serves a profiler that asked for (l, s) if it drops
@@ -47,13 +56,17 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
     };
     return {.captures = a.captures | b.captures,
             .data = filter(trace::kCaptureReferences, &trace::Spec::data),
-            .fetch = filter(trace::kCaptureFetches, &trace::Spec::fetch)};
+            .fetch = filter(trace::kCaptureFetches, &trace::Spec::fetch),
+            .interval = combine_intervals(a.interval, b.interval)};
 }
 
 void check(const trace::Spec& spec) {
     if (spec.captures & trace::kCaptureValues)
         throw Error("the native driver cannot capture values yet");
     if (spec.captures & trace::kCaptureReferences) check_filter("references", spec.data);
+    constexpr std::uint64_t kLongestInterval = std::uint64_t{1} << 62;
+    if (spec.interval > kLongestInterval)
+        throw Error(fmt::format("intervals of {} instructions: more than 2^62", spec.interval));
     if (!(spec.captures & trace::kCaptureFetches)) return;
     if (spec.fetch.sets == 0) throw Error("fetches without a filter are not captured");
     check_filter("fetches", spec.fetch);

@@ -164,4 +164,13 @@ void trace_capture_calls(trace_vlist_table_t* spec) {
     spec->spec.captures |= assay::trace::kCaptureCalls;
 }
 
+void trace_capture_intervals(trace_vlist_table_t* spec, uint64_t instructions) {
+    spec->spec.captures |= assay::trace::kCaptureBlockCounts;
+    spec->spec.interval = instructions;
+}
+
+void trace_capture_repeats(trace_vlist_table_t* spec) {
+    spec->spec.captures |= assay::trace::kCaptureRepeats;
+}
+
 }  // extern "C"

@@ -29,6 +29,7 @@ enum Capture : std::uint32_t {
     kCaptureFetches = 4,
     kCaptureValues = 8,  // value lists; no driver implements them yet
     kCaptureCalls = 16,
+    kCaptureRepeats = 32,
 };
 
 // See trace_capture_references. `sets` of 0: no filter.
@@ -51,8 +52,9 @@ struct Spec {
     std::uint32_t captures;  // Capture bits
     LineFilter data;
     LineFilter fetch;
-    CpuLevel cpu_level;    // what CPUID says
-    std::uint32_t stress;  // not 0: for tests of the driver, rare things happen often
+    std::uint64_t interval;  // instructions; 0: none. With block counts
+    CpuLevel cpu_level;      // what CPUID says
+    std::uint32_t stress;    // not 0: for tests of the driver, rare things happen often
     Regions regions;
 };
 

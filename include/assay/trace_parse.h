@@ -62,6 +62,12 @@ const trace_block_t* trace_parser_blocks(const trace_parser_t* parser, size_t* c
  * profiler captures block counts. */
 uint64_t trace_parser_count(const trace_parser_t* parser, uint32_t instr);
 
+/* The next interval (trace_capture_intervals) that ends in this buffer, of its thread; NULL if
+ * there is none. In vp_finish: of each thread that has executed anything, in the order of their
+ * numbers, what it has executed since its last complete interval. Valid until the profiler's
+ * function returns. */
+const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser);
+
 /* The object that contains address `pc` now, or NULL. */
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc);
 

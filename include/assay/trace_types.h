@@ -92,6 +92,14 @@ enum {
                               handler's canonical frame address, `aux` the signal's number */
     TRACE_SITE_INTERRUPTED = 10, /* right behind: `value` is the pc of the instruction before which
                                     the handler runs */
+
+    /* With trace_capture_intervals; no references, `bytes` is 0. They are what
+     * trace_parser_next_interval adds up. */
+    TRACE_SITE_BLOCK_COUNT = 11, /* `value` is how often the thread's slot has entered the block
+                                    with index `aux` so far */
+    TRACE_SITE_BLOCK_CORRECTION = 12, /* `value`, signed, is how many instructions of the block with
+                                         index `aux` belong to the interval beyond that */
+    TRACE_SITE_INTERVAL = 13          /* an interval ends */
 };
 
 /* One captured event. A trace buffer is an array of them, in the order in which one thread
@@ -132,6 +140,23 @@ typedef struct trace_marker {
     const char* name;   /* of a phase; the label of a region that is registered; else "" */
     const char* owner;  /* of a region that is registered, else "" */
 } trace_marker_t;
+
+/* What a thread executed of a block in an interval. 16 bytes. */
+typedef struct trace_interval_block {
+    uint64_t instructions; /* of the block, executed in the interval; never 0 */
+    uint32_t block;        /* index in the block table */
+    uint32_t reserved;
+} trace_interval_block_t;
+
+/* An interval of a thread, with trace_capture_intervals. */
+typedef struct trace_interval {
+    uint32_t size;         /* of this struct, as assay was built */
+    uint32_t thread;       /* as trace_parser_get_thread says it */
+    uint32_t complete;     /* 1; 0 for what a thread has executed since its last one */
+    uint32_t block_count;  /* of `blocks` */
+    uint64_t instructions; /* executed in it: the sum over `blocks` */
+    const trace_interval_block_t* blocks; /* by their index, each once */
+} trace_interval_t;
 
 /* An ELF file mapped for execution. */
 typedef struct trace_object {

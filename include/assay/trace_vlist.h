@@ -106,6 +106,19 @@ void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint
  * with all others; and the context of every record, with trace_parser_contexts. */
 void trace_capture_calls(trace_vlist_table_t* spec);
 
+/* Intervals of instructions: whenever a thread has executed `instructions` of them, which blocks
+ * they belong to (trace_parser_next_interval), and block counts. Not 0 and at most 2^62. An
+ * interval ends exactly, within a block too, as exp-bbv's: behind the instruction with which the
+ * thread has executed more than a multiple of `instructions`. So the first has one instruction more
+ * than `instructions`. If that instruction is a repeated string instruction, the interval ends
+ * behind the next one that is not. Only one length is possible in a run. */
+void trace_capture_intervals(trace_vlist_table_t* spec, uint64_t instructions);
+
+/* The iterations of repeated string instructions, as records of sites of kind TRACE_SITE_COUNT;
+ * with trace_capture_references they arrive anyway. Each execution of such an instruction takes
+ * some hundred nanoseconds more. */
+void trace_capture_repeats(trace_vlist_table_t* spec);
+
 #ifdef __cplusplus
 }
 #endif

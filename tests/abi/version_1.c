@@ -117,6 +117,8 @@ static trace_vlist_table_t* prof_init(void) {
     trace_capture_references(spec, 64, 0);
     trace_capture_fetches(spec, 64, 64);
     trace_capture_calls(spec);
+    trace_capture_intervals(spec, 100000);
+    trace_capture_repeats(spec);
     if (with_values) capture_values();
     return spec;
 }
@@ -154,6 +156,7 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) 
     int has_context = trace_parser_has_context(parser), stored, n = 0;
     uint32_t instr;
     uint64_t pc, context0, context1, values[TRACE_VLIST_MAX];
+    const trace_interval_t* interval;
     if (pid != trace_parser_get_pid(parser)) return -1;
     (void)trace_parser_get_thread(parser);
     markers = trace_parser_markers(parser, &marker_count);
@@ -186,6 +189,9 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) 
                                      .value = values[0],
                                      .event = VP_VALUE,
                                      .weight = 1};
+    while ((interval = trace_parser_next_interval(parser)) != NULL)
+        for (uint32_t i = 0; i < interval->block_count; ++i)
+            if (interval->blocks[i].instructions == 0) return -1;
     *out = batch;
     return n;
 }

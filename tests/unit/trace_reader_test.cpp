@@ -54,8 +54,9 @@ class Setup {
     std::vector<Said> said;
 
   private:
-    void take(std::uint32_t thread, std::span<const trace_record_t> records,
+    void take(TraceReader::Source source, std::span<const trace_record_t> records,
               std::span<const trace_marker_t> markers) {
+        const std::uint32_t thread = source.thread;
         order.push_back(thread);
         for (const trace_marker_t& marker : markers)
             said.push_back({thread, marker.record, records.size(), marker.operation, marker.address,
@@ -72,8 +73,8 @@ class Setup {
     FakeTrace driver;
     TraceReader reader{
         segment_,
-        [this](std::uint32_t thread, std::span<const trace_record_t> records,
-               std::span<const trace_marker_t> markers) { take(thread, records, markers); }};
+        [this](TraceReader::Source source, std::span<const trace_record_t> records,
+               std::span<const trace_marker_t> markers) { take(source, records, markers); }};
 };
 
 }  // namespace
@@ -193,7 +194,7 @@ TEST_CASE("all slots can be in use") {
         segment.slot(slot).buffer_count = 1;
     segment.control().thread_count = trace::kMaxThreads;
     segment.slot(trace::kMaxThreads - 1).produced = 1;
-    TraceReader reader(segment, [](std::uint32_t, std::span<const trace_record_t>,
+    TraceReader reader(segment, [](TraceReader::Source, std::span<const trace_record_t>,
                                    std::span<const trace_marker_t>) {});
     CHECK(reader.consume());
     CHECK(segment.slot(trace::kMaxThreads - 1).consumed == 1);

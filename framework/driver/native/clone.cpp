@@ -175,6 +175,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     if (!become_image(thread)) {
         process.trace.detach();
         thread.trace.detach();
+        thread.intervals.begin_image(*thread.context);
     }
     set_child_registers(*thread.context, arguments);
     if (arguments.flags & CLONE_CLEAR_SIGHAND) process.actions.clear_handlers();

@@ -117,7 +117,7 @@ void CodeCache::begin_half() {
     for (PcMap<std::uint32_t>& table : tables_) table.clear();
     pages_.clear();
     suspended_.clear();
-    for (const Version version : {kPlain, kCollecting})
+    for (const Version version : {kPlain, kCollecting, kExact})
         if (used_[version]) clear_landings(version);
 }
 
@@ -216,6 +216,10 @@ void CodeCache::direct(Exit& exit, const Block& target) {
     exit.linked = target.entry;
     // The lines that the exit's own block has just fetched are the most recent of their sets.
     const Block& from = blocks()[exit.block];
+    // What counts the exit's own block has counted the target, too.
+    const bool forward = from.unit == target.unit && from.first_instr < target.first_instr;
+    if (forward && target.entry_counted != 0 && from.counted_by == target.counted_by)
+        exit.linked = target.entry_counted;
     if (target.entry_fetched != target.entry &&
         has_fetched(from.pc, from.end_pc, target.pc, target.first_length))
         exit.linked = target.entry_fetched;
@@ -245,6 +249,7 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
         block.unit = index;
         block.entry = new_blocks[i].entry;
         block.entry_fetched = new_blocks[i].entry_fetched;
+        block.entry_counted = new_blocks[i].entry_counted;
         if (block.landing_jump != 0) {
             write_displacement(block.landing_jump, block.entry);
         } else if (block.landing != 0) {

@@ -32,6 +32,8 @@ struct Block {
     std::uint64_t end_pc = 0;         // behind its last instruction
     std::uint64_t entry = 0;          // translated address
     std::uint64_t entry_fetched = 0;  // the same behind the check of its first fetch
+    // The same behind what counts who comes from elsewhere; 0 if nothing does. See Intervals.
+    std::uint64_t entry_counted = 0;
     // Where indirect branches arrive: code that makes sure that they go to `pc`. 0 if there is
     // none.
     std::uint64_t landing = 0;
@@ -46,13 +48,14 @@ struct Block {
     std::uint32_t first_site = 0;
     std::uint16_t instr_count = 0;
     std::uint8_t first_length = 0;  // bytes of its first instruction
+    std::uint8_t counted_by = 0;    // the block of the unit that counts it, by its index there
     bool chained = false;           // runs on into the unit's next block without a jump
     bool previous_fetched = false;  // the block before has fetched its first instruction's lines
     std::uint32_t id = 0;           // index in the trace's block table
     std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
 };
 
-// kSpecial and kCheck come back to where they left from, kEnters and kCountdown may.
+// kSpecial and kCheck come back to where they left from, kEnters, kCountdown and kInterval may.
 enum class ExitKind : std::uint8_t {
     kDirect,
     kSyscall,
@@ -60,6 +63,7 @@ enum class ExitKind : std::uint8_t {
     kCheck,
     kEnters,     // a function that switches collecting on
     kCountdown,  // Context::countdown has become negative
+    kInterval,   // Context::interval_countdown has
     kMarker,
     kUnsupported,
 };

@@ -15,10 +15,11 @@
 
 namespace assay::native {
 
-// What is translated twice: as the program is, and with the instrumentation that the specification
-// asks for.
-enum Version : std::uint8_t { kPlain, kCollecting };
-inline constexpr std::size_t kVersions = 2;
+// What is translated more than once: as the program is, and with the instrumentation that the
+// specification asks for.
+// kExact is like kCollecting, and left exactly where an interval ends: Intervals.
+enum Version : std::uint8_t { kPlain, kCollecting, kExact };
+inline constexpr std::size_t kVersions = 3;
 
 inline constexpr std::size_t kIndirectEntries = 65536;  // of each version
 // A most-recent-line table: at most 4096 bytes of address space per filter, see record_stubs.cpp.
@@ -61,8 +62,9 @@ struct Context {
     // collecting on, and at returns and indirect jumps.
     std::uint64_t enters_above, leaves_above;
     std::int64_t countdown;  // of instructions
+    std::int64_t interval_countdown;
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
-    unsigned char unused[kIndirectTableOffset - 0x4128];
+    unsigned char unused[kIndirectTableOffset - 0x4130];
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
 };
 

@@ -5,7 +5,7 @@ namespace assay::native {
 
 // Before a block, where all of the target's state is in its place.
 void Emitter::emit_gate(const PlannedBlock& block) {
-    if (!block.enters_function && !block.counted_down) return;
+    if (!block.enters_function && !block.counted_down && !block.counted_in_interval) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     if (flags_live) save_flags(hot_, false);
     if (block.enters_function) {
@@ -18,6 +18,10 @@ void Emitter::emit_gate(const PlannedBlock& block) {
         hot_.u8(block.count);
         const std::uint64_t negative = hot_.jump_if(kSign, hot_.address);
         hot_.patch(negative, leave_at_entry(block, ExitKind::kCountdown, flags_live));
+    }
+    if (block.counted_in_interval) {
+        emit_interval_countdown(hot_, instructions_from(block),
+                                leave_at_entry(block, ExitKind::kInterval, flags_live));
     }
     if (flags_live) restore_flags(hot_, false);
 }

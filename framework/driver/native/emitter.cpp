@@ -89,6 +89,8 @@ void Emitter::emit_block(unsigned index) {
     record.chained = planned.chained;
     record.previous_fetched = planned.previous_fetched;
     record.id = numbers_.block + index;
+    if (planned.counted_in_interval) counted_by_ = static_cast<std::uint8_t>(index);
+    record.counted_by = counted_by_;
     if (index == 0 && plan_.landing) emit_landing(planned, record);
     emit_entry(planned, record);
     output_->blocks.push_back(record);
@@ -137,7 +139,14 @@ void Emitter::emit_entry(const PlannedBlock& block, Block& record) {
     record.entry = record.entry_fetched = hot_.address;
     if (block.checked) emit_check(block);
     emit_gate(block);
-    if (!plan_.collects() || !(spec_.captures & trace::kCaptureFetches)) return;
+    if (!plan_.collects()) return;
+    if (spec_.captures & trace::kCaptureFetches) emit_first_fetch(block, record);
+    if (spec_.interval == 0 || block.counted_in_interval) return;
+    record.entry_counted = record.entry;
+    record.entry = record.entry_fetched = emit_interval_arrival(block, record.entry);
+}
+
+void Emitter::emit_first_fetch(const PlannedBlock& block, Block& record) {
     const bool flags_live = plan_.flags_live[block.first] != 0;
     if (!block.previous_fetched) {
         emit_fetch_check(hot_, block.first, block.first, flags_live);
@@ -203,7 +212,8 @@ void Emitter::emit_special(const Item& item) {
     const std::uint32_t first_site = next_site_;
     const Form& form = *plan_.instructions[item.instr].form;
     const bool bit_string = form.special == Special::kBitString;
-    for (unsigned r = 0; r < form.reference_count; ++r)
+    const bool references = spec_.captures & trace::kCaptureReferences;
+    for (unsigned r = 0; references && r < form.reference_count; ++r)
         new_site(item.instr, bit_string ? 1 : form.references[r].bytes, form.references[r].kind, r);
     if (form.trace_flags & TRACE_INSTR_VARIABLE) new_site(item.instr, 0, TRACE_SITE_COUNT, 0);
     emit_driver_part(plan_.instructions[item.instr], first_site);

@@ -47,10 +47,14 @@ class Emitter {
     void emit_block(unsigned index);
     void emit_landing(const PlannedBlock& block, Block& record);
     void emit_entry(const PlannedBlock& block, Block& record);
+    void emit_first_fetch(const PlannedBlock& block, Block& record);
     void emit_check(const PlannedBlock& block);
     void emit_gate(const PlannedBlock& block);
     std::uint64_t leave_at_entry(const PlannedBlock& block, ExitKind kind, bool flags_saved);
     void emit_left_check(unsigned position);
+    void emit_interval_countdown(Assembler& code, unsigned instructions, std::uint64_t leave);
+    std::uint64_t emit_interval_arrival(const PlannedBlock& block, std::uint64_t body);
+    unsigned instructions_from(const PlannedBlock& block) const;
     void emit_items(const PlannedBlock& block, unsigned position);
     void emit_instruction(const Instruction& instruction, unsigned position);
     void emit_copy(const Instruction& instruction, unsigned position);
@@ -114,6 +118,7 @@ class Emitter {
     unsigned block_index_ = 0;
     unsigned next_item_ = 0;
     bool counted_ = false;
+    std::uint8_t counted_by_ = 0;  // the last block that counts its interval down
     std::uint64_t hot_begin_ = 0;
 };
 

@@ -225,9 +225,10 @@ void Signals::leave_before(const RecoveryPoint& point, std::uint64_t host_pc, bo
     if (point.rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
     const std::uint32_t count = point.executed - (executed ? 0U : 1U);
     const Block& block = process.cache.block_at(host_pc, point.block);
-    if (block.version == kCollecting && (count != block.instr_count || !point.counted))
+    if (block.version != kPlain && (count != block.instr_count || !point.counted))
         process.trace.partial(block.id, count, point.counted);
     if (process.regions.counts()) context.countdown += block.instr_count - count;
+    thread_.intervals.left_early(context, block, count, point.counted);
     context.pc = point.pc;
     context.exit_id = kInterrupted;
     // The way out that translated code itself takes: it puts the registers into the context.

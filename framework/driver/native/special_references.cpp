@@ -95,6 +95,8 @@ void record_string(Thread& thread, const Instruction& instruction, std::uint32_t
     if (is_compare(form.opcode))
         iterations = compared_iterations(context, instruction, iterations, step, by_comparison);
     Recorder recorder(thread);
+    if (!thread.process.trace.captures(trace::kCaptureReferences))
+        return recorder.count(iterations, site, by_comparison);
     const std::uint64_t first = address_of(context, instruction, form.references[0]);
     const std::uint64_t second =
         form.reference_count == 2 ? address_of(context, instruction, form.references[1]) : 0;

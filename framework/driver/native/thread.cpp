@@ -33,7 +33,8 @@ std::string hexadecimal(std::uint64_t value) {
 
 }  // namespace
 
-Thread::Thread(Process& owner) : process(owner), signals(*this), actions(&owner.actions) {}
+Thread::Thread(Process& owner)
+    : process(owner), intervals(owner.trace, trace), signals(*this), actions(&owner.actions) {}
 
 bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
     slot_ = slot;
@@ -65,6 +66,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     syscall(SYS_arch_prctl, ARCH_SET_GS, context);
     trace.begin(number);
     process.regions.begin(*context, number == 0);
+    intervals.begin(*context);
     stack_t handlers{};
     handlers.ss_sp = stacks_;
     handlers.ss_size = kHandlerStackBytes;
@@ -85,6 +87,7 @@ bool Thread::move_to_new_image() {
     tid_ = gettid();
     forget_references();
     trace.begin(kFirst);
+    intervals.begin_image(*context);
     return true;
 }
 
@@ -112,7 +115,8 @@ void Thread::finish(int exit_status) const {
 }
 
 Version Thread::version() const {
-    return process.regions.version_of(*context);
+    const Version version = process.regions.version_of(*context);
+    return version == kCollecting && intervals.near_end() ? kExact : version;
 }
 
 void Thread::run() {
@@ -133,13 +137,14 @@ void Thread::run() {
 }
 
 bool Thread::captures_calls() const {
-    return version() == kCollecting && process.trace.captures(trace::kCaptureCalls);
+    return version() != kPlain && process.trace.captures(trace::kCaptureCalls);
 }
 
 void Thread::deliver_signal() {
     const std::uint64_t interrupted = context->pc;
     const int handled = signals.deliver();
     next_ = nullptr;
+    intervals.send_corrections();
     if (handled != 0 && captures_calls()) record_handler(handled, interrupted);
 }
 
@@ -236,6 +241,8 @@ void Thread::handle_exit() {
             return process.regions.enter(*context);
         case ExitKind::kCountdown:
             return reach(process.cache.block_of(id));
+        case ExitKind::kInterval:
+            return reach_interval(process.cache.block_of(id));
         case ExitKind::kMarker:
             context->pc = exit.target + kMarkerBytes;
             return do_marker(*this);
@@ -262,6 +269,12 @@ void Thread::reach(const Block& block) {
     process.regions.reach(*context);
     process.switch_others(*this);
     if (!process.regions.counts()) flush();
+}
+
+void Thread::reach_interval(const Block& block) {
+    context->pc = block.pc;
+    if (process.regions.counts()) context->countdown += block.instr_count;  // will be again
+    intervals.reach(*context, block);
 }
 
 void Thread::indirect_miss() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/driver/native/code_cache.h"
+#include "framework/driver/native/intervals.h"
 #include "framework/driver/native/signals.h"
 #include "framework/driver/native/thread_trace.h"
 
@@ -57,6 +58,7 @@ class Thread {
     Process& process;
     Context* context = nullptr;
     ThreadTrace trace;
+    Intervals intervals;
     Signals signals;
     // Dispositions of signals: the process's, or those of the child of vfork(2).
     SignalActions* actions;
@@ -76,6 +78,7 @@ class Thread {
     void handle_exit();
     void follow(const Exit& exit, std::uint32_t id);
     void reach(const Block& block);
+    void reach_interval(const Block& block);
     Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
     bool needs_flush(const Region& region, std::uint64_t pc);
     void flush();

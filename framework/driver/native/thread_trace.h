@@ -38,6 +38,8 @@ class ThreadTrace {
     };
     Position position() const;
     std::uint32_t thread() const { return slot_->thread.load(std::memory_order_relaxed); }
+    // Those of the first `count` blocks.
+    std::span<const std::uint64_t> counters(std::uint32_t count) const;
 
     // Replaces what is shared with the collector by memory of this process: the child of a fork.
     void detach();

@@ -79,8 +79,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     PlannedBlock block;
     block.pc = pc;
     block.first = static_cast<std::uint16_t>(out.instructions.size());
-    block.enters_function = regions_.is_entry(pc);
-    block.counted_down = regions_.counts();
+    set_gates(block, out);
     while (block.count < limit && (block.count == 0 || !regions_.is_entry(pc))) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
@@ -101,6 +100,14 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     block.end_pc = pc;
     out.blocks.push_back(block);
     return true;
+}
+
+void Planner::set_gates(PlannedBlock& block, const UnitPlan& plan) const {
+    block.enters_function = regions_.is_entry(block.pc);
+    block.counted_down = regions_.counts();
+    const bool first = plan.blocks.empty();
+    block.counted_in_interval = trace_.spec().interval != 0 && plan.collects() &&
+                                (first || plan.version == kExact || block.has_gate());
 }
 
 // Before code is read. True if it has to be compared whenever it is executed.
@@ -149,8 +156,25 @@ bool Planner::plan(std::uint64_t pc, Version version, bool landing, UnitPlan& ou
             cache_.has_fetched(before.pc, before.end_pc, next,
                                out.instructions[out.blocks.back().first].form->length);
     }
+    count_loops(out);
     analyse(out);
     return true;
+}
+
+// Blocks that the unit itself jumps back to are entered by that jump most of the time, so counting
+// stands in them and not aside.
+void Planner::count_loops(UnitPlan& plan) const {
+    if (trace_.spec().interval == 0 || !plan.collects()) return;
+    for (const PlannedBlock& from : plan.blocks) {
+        const Instruction& last = plan.instructions[from.first + from.count - 1U];
+        const Flow flow = last.form->flow;
+        if (flow != Flow::kConditional && flow != Flow::kCounted && flow != Flow::kJump) continue;
+        for (PlannedBlock& to : plan.blocks) {
+            if (to.pc != last.target() || to.first > from.first) continue;
+            to.counted_in_interval = true;
+            to.previous_fetched = false;
+        }
+    }
 }
 
 bool Planner::plan_alone(std::uint64_t pc, Version version, UnitPlan& out) {
@@ -171,6 +195,7 @@ void Planner::replan(const Unit& unit, UnitPlan& out) {
         out.blocks.back().chained = block.chained;
         out.blocks.back().previous_fetched = block.previous_fetched;
     }
+    count_loops(out);
     analyse(out);
 }
 
@@ -355,6 +380,7 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
     block.first_item = static_cast<std::uint32_t>(plan.items.size());
     const bool fetches = trace_.captures(trace::kCaptureFetches);
     const bool references = trace_.captures(trace::kCaptureReferences);
+    const bool repeats = trace_.captures(trace::kCaptureRepeats);
     const bool calls = trace_.captures(trace::kCaptureCalls);
     unsigned earliest = block.first;
     Group group;
@@ -365,7 +391,10 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
             place_fetch(plan, i, earliest);
             group.open = false;
         }
-        if (references) place_references(plan, i, group, earliest);
+        if (references)
+            place_references(plan, i, group, earliest);
+        else if (repeats && plan.instructions[i].form->special == Special::kString)
+            place_special(plan, i, group, earliest);
         if (!calls) continue;
         const Flow flow = plan.instructions[i].form->flow;
         if (flow == Flow::kCall || flow == Flow::kCallIndirect) place_call(plan, i);
@@ -388,21 +417,22 @@ void Planner::place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest) {
 
 void Planner::place_references(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest) {
     const Form& form = *plan.instructions[instr].form;
-    if (form.special != Special::kNone) {
-        Item item;
-        item.kind = ItemKind::kSpecial;
-        item.instr = item.position = static_cast<std::uint16_t>(instr);
-        plan.items.push_back(item);
-        earliest = instr;
-        group.open = false;
-        return;
-    }
+    if (form.special != Special::kNone) return place_special(plan, instr, group, earliest);
     for (unsigned r = 0; r < form.reference_count; ++r)
         place_reference(plan, instr, r, group, earliest);
     const auto change = plan.instructions[instr].stack_change();
     group.stack_change += change.value_or(0);
     const auto moved = static_cast<GprMask>(change ? form.writes & ~bit(RSP) : form.writes);
     if (moved & address_registers(group.first)) group.open = false;
+}
+
+void Planner::place_special(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest) {
+    Item item;
+    item.kind = ItemKind::kSpecial;
+    item.instr = item.position = static_cast<std::uint16_t>(instr);
+    plan.items.push_back(item);
+    earliest = instr;
+    group.open = false;
 }
 
 // Right before the call: what it references is still its caller's.

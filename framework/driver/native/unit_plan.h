@@ -62,9 +62,12 @@ struct PlannedBlock {
     // See Regions.
     bool enters_function = false;
     bool counted_down = false;
+    bool counted_in_interval = false;  // in its interval, whichever way leads to it
 
     // Whatever leads to it has to arrive at its very beginning.
-    bool has_gate() const { return checked || enters_function || counted_down; }
+    bool has_gate() const {
+        return checked || enters_function || counted_down || counted_in_interval;
+    }
 };
 
 struct UnitPlan {
@@ -82,7 +85,7 @@ struct UnitPlan {
     std::vector<bool> sets_stack;
 
     void clear();
-    bool collects() const { return version == kCollecting; }
+    bool collects() const { return version != kPlain; }
 };
 
 class Planner {
@@ -132,6 +135,8 @@ class Planner {
 
     void begin(UnitPlan& out, Version version) const;
     bool decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit);
+    void set_gates(PlannedBlock& block, const UnitPlan& plan) const;
+    void count_loops(UnitPlan& plan) const;
     bool watch(std::uint64_t begin, std::uint64_t end);
     bool is_changeable(std::uint64_t pc) const;
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
@@ -149,6 +154,7 @@ class Planner {
     void place_references(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest);
     void place_reference(UnitPlan& plan, unsigned instr, unsigned number, Group& group,
                          unsigned& earliest);
+    void place_special(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest);
     void place_call(UnitPlan& plan, unsigned instr);
     void place_count(UnitPlan& plan, const PlannedBlock& block);
     bool join(UnitPlan& plan, const PlannedReference& reference, const MemoryReference& form,

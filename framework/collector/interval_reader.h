@@ -1,0 +1,55 @@
+// Makes the intervals of trace_parser_next_interval from the records of threads: see Intervals of
+// the driver.
+#pragma once
+
+#include "assay/trace_parse.h"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace assay::collector {
+
+struct CodeTables;
+
+struct Interval {
+    std::vector<trace_interval_block_t> blocks;
+    trace_interval_t row;  // points there
+};
+
+class IntervalReader {
+  public:
+    // Takes the records of one buffer. Returns the intervals that end in it, until the next call.
+    std::span<const Interval> take(std::uint32_t thread, std::uint32_t slot,
+                                   std::span<const trace_record_t> records, const CodeTables& code);
+    // At the end, for each slot with its final counters: what its last thread has not sent.
+    void take_rest(std::uint32_t thread, std::uint32_t slot,
+                   std::span<const std::uint64_t> counters, const CodeTables& code);
+    // Behind that: the unfinished interval of each thread, in the order of their numbers.
+    std::span<const Interval> rests();
+
+  private:
+    // Of one thread, since its last interval. An interval that ends within a block gives the rest
+    // of it back, and the driver may go on with another translation of it: therefore all of one
+    // address are one, the first of them.
+    struct Unfinished {
+        std::vector<std::int64_t> instructions;  // by block
+        std::vector<std::uint32_t> touched;      // of these, may repeat
+    };
+
+    void learn(const CodeTables& code);
+    void add(Unfinished& to, std::uint32_t block, std::int64_t instructions);
+    void count(Unfinished& to, std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
+               const CodeTables& code);
+    static Interval finish(std::uint32_t thread, bool complete, Unfinished& unfinished);
+
+    std::unordered_map<std::uint64_t, std::uint32_t> first_at_;  // blocks by address
+    std::vector<std::uint32_t> first_;  // by block: the first one of its address
+    std::map<std::uint32_t, Unfinished> threads_;
+    std::map<std::uint32_t, std::vector<std::uint64_t>> counters_;  // by slot: as last sent
+    std::vector<Interval> finished_;
+};
+
+}  // namespace assay::collector
