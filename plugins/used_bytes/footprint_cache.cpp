@@ -1,7 +1,6 @@
 #include "plugins/used_bytes/footprint_cache.h"
 
 #include <sys/mman.h>
-#include <algorithm>
 #include <new>
 
 namespace used_bytes {
@@ -21,13 +20,9 @@ FootprintCache::FootprintCache(const cache::Geometry& geometry)
     : line_shift_(static_cast<std::uint32_t>(std::countr_zero(geometry.line))),
       piece_(std::min(geometry.line, 64U)),
       ways_(geometry.ways),
-      words_(geometry.line / piece_),
-      word_mask_(words_ - 1),
+      pieces_(geometry.line / piece_),
       set_mask_(geometry.sets() - 1),
-      recent_mask_(std::min(geometry.sets(), kMostRecent) - 1),
-      recent_(recent_mask_ + 1, Recent{UINT64_MAX, nullptr}),
-      tags_(places() * sizeof(std::uint64_t)),
-      times_(places() * sizeof(std::uint64_t)),
-      masks_(places() * words_ * sizeof(std::uint64_t)) {}
+      words_of_set_(ways_ * (2 + pieces_)),
+      sets_(sets() * words_of_set_ * sizeof(std::uint64_t)) {}
 
 }  // namespace used_bytes

@@ -31,6 +31,8 @@ class PageMap {
         return slots_[slot].value;
     }
 
+    void prefetch(std::uint64_t page) const { __builtin_prefetch(&slots_[first_slot(page)]); }
+
     // nullptr if it was not asked for.
     const T* find(std::uint64_t page) const {
         const Slot& slot = slots_[slot_of(page)];
@@ -49,10 +51,14 @@ class PageMap {
         T value{};
     };
 
+    // Fibonacci hashing: Knuth, The Art of Computer Programming, volume 3, section 6.4.
+    std::size_t first_slot(std::uint64_t page) const {
+        return (page * 0x9E3779B97F4A7C15ULL >> 20) & (slots_.size() - 1);
+    }
+
     std::size_t slot_of(std::uint64_t page) const {
-        // Fibonacci hashing: Knuth, The Art of Computer Programming, volume 3, section 6.4.
         const std::size_t mask = slots_.size() - 1;
-        std::size_t slot = (page * 0x9E3779B97F4A7C15ULL >> 20) & mask;
+        std::size_t slot = first_slot(page);
         while (slots_[slot].key != 0 && slots_[slot].key != page + 1) slot = (slot + 1) & mask;
         return slot;
     }
@@ -100,6 +106,8 @@ class LineTable {
     Entry& operator[](std::uint32_t number) {
         return entries_[number / kLinesPerPage][number % kLinesPerPage];
     }
+    void prefetch(std::uint64_t line) const { pages_.prefetch(line / kLinesPerPage); }
+
     // nullptr if its page has none.
     const Entry* find(std::uint64_t line) const {
         const std::uint32_t* const page = pages_.find(line / kLinesPerPage);

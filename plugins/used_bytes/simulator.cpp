@@ -1,92 +1,170 @@
 #include "plugins/used_bytes/simulator.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace used_bytes {
 namespace {
 
-// A site's size, where it fits into a piece of a line; else larger than any.
-constexpr std::uint8_t kNoReference = 255;
-constexpr std::uint8_t kLarge = 254;
+// The last offset in a piece of a line at which a site's reference does not reach beyond it; below
+// 0 for all that are none, or too large.
+constexpr std::int8_t kNoReference = -2;
+constexpr std::int8_t kLarge = -1;
 
-std::uint8_t size_of(const trace_site_t& site) {
+std::int8_t last_offset(const trace_site_t& site, std::uint32_t piece) {
     const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
                       site.kind == TRACE_SITE_MODIFY;
     if (!data || site.bytes == 0) return kNoReference;
-    return static_cast<std::uint8_t>(std::min<std::uint32_t>(site.bytes, kLarge));
+    return site.bytes > piece ? kLarge : static_cast<std::int8_t>(piece - site.bytes);
 }
 
 }  // namespace
 
 Simulator::Simulator(const cache::Geometry& geometry, std::optional<SectionChoice> choice,
                      Separation separation)
-    : cache_(geometry), accounts_(cache_.places(), std::move(choice), separation) {}
+    : cache_(geometry),
+      accounts_(cache_.places(), std::move(choice), separation),
+      line_shift_(static_cast<std::uint32_t>(std::countr_zero(geometry.line))),
+      small_lines_(cache_.piece_bytes() == geometry.line),
+      recent_mask_(std::min(cache_.sets(), kMostRecent) - 1),
+      recent_(recent_mask_ + 1),
+      homes_(recent_mask_ + 1, &nothing_) {}
 
 void Simulator::learn() {
-    for (std::size_t i = sizes_.size(); i < sites_.size(); ++i)
-        sizes_.push_back(size_of(sites_[i]));
+    for (std::size_t i = last_offsets_.size(); i < sites_.size(); ++i)
+        last_offsets_.push_back(
+            small_lines_ ? last_offset(sites_[i], cache_.piece_bytes())
+                         : std::min(kLarge, last_offset(sites_[i], cache_.piece_bytes())));
 }
 
 void Simulator::process(std::span<const trace_site_t> sites, const Buffer& buffer) {
     sites_ = sites;
+    buffer_ = &buffer;
     learn();
     accounts_.enter(buffer.thread);
     std::size_t at = 0;
     for (const trace_marker_t& marker : buffer.markers) {
-        run(buffer, at, marker.record);
+        run(at, marker.record);
         at = marker.record;
         accounts_.note(marker);
     }
-    run(buffer, at, buffer.records.size());
+    run(at, buffer.records.size());
 }
 
-void Simulator::run(const Buffer& buffer, std::size_t begin, std::size_t end) {
-    if (cache_.line_bytes() == 64)
-        run<true>(buffer, begin, end);
+void Simulator::run(std::size_t begin, std::size_t end) {
+    if (line_shift_ != 6)
+        run_any<false>(begin, end);
+    else if (__builtin_cpu_supports("bmi2"))
+        run_bmi2(begin, end);
     else
-        run<false>(buffer, begin, end);
+        run_any<true>(begin, end);
+    look_up();
 }
 
-// Nearly all references end at the first lookup.
+// With shifts by variable counts that are one operation instead of three.
+__attribute__((target("bmi2"))) void Simulator::run_bmi2(std::size_t begin, std::size_t end) {
+    run_any<true>(begin, end);
+}
+
+// Nearly all references end here. `kUsual`: lines have 64 bytes.
 template <bool kUsual>
-void Simulator::run(const Buffer& buffer, std::size_t begin, std::size_t end) {
-    const FootprintCache::RecentLines recent = cache_.recent_lines();
-    const std::uint8_t* const sizes = sizes_.data();
-    const trace_record_t* const records = buffer.records.data();
+inline void Simulator::run_any(std::size_t begin, std::size_t end) {
+    const trace_record_t* const first = buffer_->records.data();
+    const std::int8_t* const last_offsets = last_offsets_.data();
+    auto* const recent = reinterpret_cast<char*>(recent_.data());
     const std::uint64_t piece = kUsual ? 64 : cache_.piece_bytes();
-    for (std::size_t i = begin; i < end; ++i) {
-        const trace_record_t record = records[i];
-        const std::uint32_t bytes = sizes[record.site];
-        if ((record.value & (piece - 1)) + bytes <= piece) [[likely]] {
-            if (recent.touch<kUsual>(record.value, bytes)) [[likely]]
-                continue;
-        } else if (bytes == kNoReference) {
+    const std::uint32_t shift = kUsual ? 6 : line_shift_;
+    const std::uint64_t mask = recent_mask_ * sizeof(Recent);
+    for (const trace_record_t* record = first + begin; record != first + end; ++record) {
+        const std::uint64_t address = record->value;
+        const std::int64_t last = last_offsets[record->site];
+        const std::uint64_t line = address >> shift;
+        if (static_cast<std::int64_t>(address & (piece - 1)) > last) [[unlikely]] {
+            if (last != kNoReference) large(static_cast<std::size_t>(record - first));
             continue;
         }
-        access(record, buffer.contexts.empty() ? 0 : buffer.contexts[i]);
+        const std::uint64_t bits = ones(piece - static_cast<std::uint64_t>(last))
+                                   << (address & (piece - 1));
+        // The entry of the line: its number times the entry's size, by one shift.
+        auto& entry =
+            *reinterpret_cast<Recent*>(recent + (address >> (shift - kRecentShift) & mask));
+        if (entry.line == line) [[likely]] {
+            entry.bits |= bits;
+            continue;
+        }
+        wait({line, address, entry.bits, static_cast<std::uint32_t>(record - first), 0});
+        entry = {line, bits};
     }
 }
 
-void Simulator::access(const trace_record_t& record, std::uint32_t context) {
-    const trace_site_t& site = sites_[record.site];
+// A reference that is not in one piece of a line, or any if lines have several.
+void Simulator::large(std::size_t index) {
+    const trace_record_t& record = buffer_->records[index];
     const std::uint64_t piece = cache_.piece_bytes();
     // The last address there is may belong to it.
-    std::uint64_t left = std::min<std::uint64_t>(site.bytes - 1, ~record.value) + 1;
+    std::uint64_t left = std::min<std::uint64_t>(sites_[record.site].bytes - 1U, ~record.value) + 1;
     for (std::uint64_t address = record.value; left != 0;) {
         const std::uint64_t bytes = std::min(left, piece - (address & (piece - 1)));
-        cache_.touch(address, static_cast<std::uint32_t>(bytes),
-                     [&](std::size_t place, std::uint64_t line) {
-                         const PointNumber by = accounts_.point(site.instr, context);
-                         if (cache_.holds_line(place))
-                             accounts_.evicted(place, cache_.used(place), by);
-                         accounts_.fetched(place, line, address, by);
-                     });
+        const std::uint64_t line = address >> line_shift_;
+        const std::uint64_t bits = ones(bytes) << (address & (piece - 1));
+        const auto at = static_cast<std::uint32_t>(index);
+        Recent& entry = recent_[line & recent_mask_];
+        if (!small_lines_) {
+            const std::uint64_t in_line = address & (cache_.line_bytes() - 1);
+            wait({line, address, bits, at, static_cast<std::uint32_t>(in_line / piece)});
+        } else if (entry.line == line) {
+            entry.bits |= bits;
+        } else {
+            wait({line, address, entry.bits, at, 0});
+            entry = {line, bits};
+        }
         address += bytes;
         left -= bytes;
     }
 }
 
+void Simulator::wait(const Waiting& waiting) {
+    if (waiting_count_ == kQueue) look_up();
+    cache_.prefetch(waiting.line);
+    waiting_[waiting_count_++] = waiting;
+}
+
+// In the order of the references. All lines of a set of the cache share an entry of the table, so
+// the bits of a line are at home before it can be replaced.
+void Simulator::look_up() {
+    std::size_t missing_count = 0;
+    for (std::size_t i = 0; i < waiting_count_; ++i) {
+        const Waiting& waiting = waiting_[i];
+        std::uint64_t*& home = homes_[waiting.line & recent_mask_];
+        if (small_lines_) *home |= waiting.bits;
+        bool absent = false;
+        const std::size_t place = cache_.touch(waiting.line, absent);
+        if (absent) {
+            const std::uint32_t used = cache_.holds_line(place) ? cache_.used(place) : kNoLine;
+            missing_[missing_count++] = {place, waiting.line, waiting.address, waiting.record,
+                                         used};
+            accounts_.prefetch(place, waiting.line);
+            cache_.replace(place, waiting.line);
+        }
+        if (small_lines_)
+            home = cache_.bits(place);
+        else
+            cache_.bits(place)[waiting.piece] |= waiting.bits;
+    }
+    waiting_count_ = 0;
+    for (std::size_t i = 0; i < missing_count; ++i) {
+        const Missing& missing = missing_[i];
+        const trace_record_t& record = buffer_->records[missing.record];
+        const std::uint32_t context =
+            buffer_->contexts.empty() ? 0 : buffer_->contexts[missing.record];
+        const PointNumber by = accounts_.point(sites_[record.site].instr, context);
+        if (missing.used != kNoLine) accounts_.evicted(missing.place, missing.used, by);
+        accounts_.fetched(missing.place, missing.line, missing.address, by);
+    }
+}
+
 void Simulator::finish() {
+    for (std::size_t i = 0; small_lines_ && i < recent_.size(); ++i) *homes_[i] |= recent_[i].bits;
     for (std::size_t place = 0; place < cache_.places(); ++place)
         if (cache_.holds_line(place)) accounts_.left(place, cache_.used(place));
 }

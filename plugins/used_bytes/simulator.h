@@ -1,4 +1,12 @@
 // The cache, fed with trace records.
+//
+// Most references are to a line that was the last one touched of its set; for them there is a small
+// table, by set, of the last line and which of its bytes were touched, and the cache is not looked
+// at. Nothing is lost by it: such a reference finds its line and changes nothing in the order of
+// its set. A line's bits go to the cache when another line takes the entry.
+//
+// The other references wait in a queue for their sets to arrive in the processor's own cache; and
+// those that find their line missing, in another one for what is known of lines.
 #pragma once
 
 #include "plugins/used_bytes/accounts.h"
@@ -6,6 +14,7 @@
 
 #include "assay/trace_types.h"
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -32,16 +41,55 @@ class Simulator {
     std::uint32_t line_bytes() const { return cache_.line_bytes(); }
 
   private:
+    // The table of last lines stays in the processor's first-level cache.
+    static constexpr std::uint64_t kMostRecent = 1024;
+    static constexpr std::size_t kQueue = 32;
+
+    struct Recent {
+        std::uint64_t line = UINT64_MAX;
+        std::uint64_t bits = 0;
+    };
+    static constexpr std::uint32_t kRecentShift = 4;  // of its size
+    static_assert(sizeof(Recent) == 1U << kRecentShift && cache::kSmallestLine >= sizeof(Recent));
+    // A reference to another line than the last one. `bits`: of that line, which go to its home; of
+    // lines that have several words of them, the reference's own, for the word `piece`.
+    struct Waiting {
+        std::uint64_t line, address, bits;
+        std::uint32_t record, piece;
+    };
+    struct Missing {
+        std::size_t place;
+        std::uint64_t line, address;
+        std::uint32_t record;
+        std::uint32_t used;  // of the line that was there; kNoLine if there was none
+    };
+    static constexpr std::uint32_t kNoLine = UINT32_MAX;
+
     void learn();
-    void run(const Buffer& buffer, std::size_t begin, std::size_t end);
+    void run(std::size_t begin, std::size_t end);
+    void run_bmi2(std::size_t begin, std::size_t end);
     template <bool kUsual>
-    void run(const Buffer& buffer, std::size_t begin, std::size_t end);
-    void access(const trace_record_t& record, std::uint32_t context);
+    [[gnu::always_inline]] void run_any(std::size_t begin, std::size_t end);
+    void large(std::size_t index);
+    void wait(const Waiting& waiting);
+    void look_up();
 
     FootprintCache cache_;
     Accounts accounts_;
+    std::uint32_t line_shift_;
+    bool small_lines_;  // one word of bits is enough for them
+
+    std::uint64_t recent_mask_;
+    std::vector<Recent> recent_;
+    std::vector<std::uint64_t*> homes_;  // of the recent lines' bits, as far as looked up
+    std::array<Waiting, kQueue> waiting_;
+    std::array<Missing, kQueue> missing_;
+    std::size_t waiting_count_ = 0;
+    std::uint64_t nothing_ = 0;  // the home of no line
+
     std::span<const trace_site_t> sites_;
-    std::vector<std::uint8_t> sizes_;  // by site
+    std::vector<std::int8_t> last_offsets_;  // by site
+    const Buffer* buffer_ = nullptr;
 };
 
 }  // namespace used_bytes
