@@ -34,7 +34,7 @@ def broken_links(page: Path, leads_outside=True) -> list[str]:
 class Documents(unittest.TestCase):
     def test_source_tree(self):
         pages = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
-        for folder in ("docs", "tests", "bench"):
+        for folder in ("docs", "examples", "tests", "bench"):
             pages += (ROOT / folder).rglob("*.md")
         self.assertEqual([link for page in pages for link in broken_links(page)], [])
 

@@ -136,6 +136,21 @@ class UsedBytes(unittest.TestCase):
             touched = [words for words in stacks if words[5] == "touch"]
             self.assertEqual([int(words[6]) for words in touched], [lines * LINE])
 
+    def test_the_example(self):
+        """That of docs/used-bytes-profiler.md: positions apart from styles are read faster."""
+        building = {}
+        for split in ([], ["--split"]):
+            result = profile([support.BUILD / "examples" / "display_list", *split],
+                             "--cache=1048576,8,64", f"--usage-report={self.report}",
+                             plugin="used_bytes", out=self.out)
+            self.assertEqual(len(set(result.stdout.split())), 1)
+            building[bool(split)] = self.rows("section")["build (3 times)"]
+            # All shapes are read, and fit into their lines.
+            self.assertEqual(self.rows("arena")["document: shapes"]["unique"], 20000 * LINE)
+            self.assertEqual(set(self.rows("build")), {"build#1", "build#2", "build#3"})
+        self.assertLess(2 * building[True]["read"], building[False]["read"])
+        self.assertGreater(building[False]["wasted"], 2 * building[False]["used"])
+
     def test_unusable_options(self):
         for option in ("--cache=1,2", "--cache=4096,1,8", "--separate=thread,x", "--section=",
                        "--LL=5000,1,64"):
