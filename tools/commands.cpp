@@ -1,6 +1,7 @@
 // The table of subcommands.
 #include "framework/collector/settings.h"
 #include "tools/annotate.h"
+#include "tools/check_plugin.h"
 #include "tools/command.h"
 #include "tools/completion.h"
 #include "tools/diff.h"
@@ -52,6 +53,8 @@ constexpr std::array kCommands = {
             list_main, list::options},
     Command{"plugins", "[NAME]", "lists the profilers, or one's options and events",
             [](int argc, char** argv) { return plugins_main(rest(argc, argv)); }, no_options},
+    Command{"check-plugin", "FILE.so...", "says which rules of the interface profilers break",
+            check_plugin_main, check::options},
     Command{"completion", "SHELL", "prints what completes assay's commands in a shell",
             completion_main, no_options},
 };

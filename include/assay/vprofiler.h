@@ -132,7 +132,8 @@ typedef struct vp_dispatch {
     /* One sentence: what the profiler tells about a program. */
     const char* (*vp_description)(void);
 
-    /* After loading. Returns 0, or negative. */
+    /* After loading, and again for another run after vp_release: nothing of the run before may be
+     * left. Returns 0, or negative. */
     int (*vp_init)(const vp_host_t* host);
     /* Before unloading. */
     void (*vp_release)(void);

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""assay check-plugin: good profilers pass, and each broken rule is named once, with a remedy."""
+
+import os
+import unittest
+
+from support import ASSAY, BUILD, PLUGINS, run
+
+# What careless.so does wrong: the function that is named, and words of the line.
+CARELESS = {
+    "changing-name": ("vp_events", "the same at every call"),
+    "two-lines": ("vp_description", "one line only"),
+    "old-state": ("vp_init", "does not begin anew"),
+    "early-file": ("vp_prof_init", "creates a file"),
+    "exit": ("vp_release", "ends the process with status 3"),
+    "no-count": ("vp_events", "leaves *count as it was"),
+    "null-table": ("vp_events", "returns NULL for a table of 1 rows"),
+    "bad-default": ("vp_option_table", 'has "deep" as the default of depth'),
+    "twice": ("vp_option_table", "has the option depth twice"),
+    "silent": ("vp_options", "fails without a reason: call host->error"),
+    "trusting": ("vp_options", 'with --depth="18446744073709551615", it crashes with signal 11'),
+    "null-spec": ("vp_prof_init", "returns NULL without a reason"),
+    "filter": ("vp_prof_init", "lines of 48 bytes: not a power of two"),
+    "keeps-records": ("vp_prof_process", "a pointer of an earlier call"),
+    "keeps-table": ("vp_prof_process", "a pointer of an earlier call"),
+    "beyond-end": ("vp_prof_process", "beyond the end of an array"),
+    "writes": ("vp_prof_process", "changes the trace"),
+    "thread-index": ("vp_prof_process", "extreme addresses, counts, kinds and thread numbers"),
+    "other-pc": ("vp_prof_process", "at pc 0x1, where no instruction is"),
+    "other-event": ("vp_prof_process", "a sample of event 1, but vp_events declares 1"),
+    "context": ("vp_prof_process", "a context without having asked for calls"),
+    "weightless": ("vp_prof_process", "a value with a weight of 0"),
+    "null-samples": ("vp_prof_process", "returns 1 and stores NULL in *samples"),
+    "empty-run": ("vp_finish", "in a run in which nothing happens, it crashes"),
+    "endless": ("vp_finish", "does not end: return 0"),
+    "half-line": ("vp_summary", "add a newline"),
+    "null-text": ("vp_format", "returns NULL for a value"),
+}
+
+
+def check(*plugins, **environment):
+    return run([ASSAY, "check-plugin", *plugins], env={**os.environ, **environment})
+
+
+class CheckPlugin(unittest.TestCase):
+    def test_good_profilers_pass(self):
+        plugins = [PLUGINS / f"{name}.so" for name in ("careless", "counts", "contexts", "crash",
+                                                       "null")]
+        result = check("cache", *plugins)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        self.assertEqual(result.stdout.count("keeps to the rules"), 1 + len(plugins))
+
+    def test_each_broken_rule_is_named(self):
+        plugin = PLUGINS / "careless.so"
+        for rule, (function, words) in CARELESS.items():
+            with self.subTest(rule):
+                result = check(plugin, ASSAY_CARELESS=rule)
+                self.assertEqual(result.returncode, 1, result.stdout)
+                lines = [line for line in result.stdout.splitlines() if "advice:" not in line]
+                named = [line for line in lines if line.startswith(f"{plugin}: {function}: ")
+                         and words in line]
+                self.assertTrue(named, result.stdout)
+                self.assertEqual(len(set(lines)), len(lines), "said twice")
+
+    def test_a_crash_names_the_function(self):
+        for function in ("vp_init", "vp_name", "vp_description", "vp_events", "vp_derived",
+                         "vp_option_table", "vp_options", "vp_prof_init", "vp_prof_process",
+                         "vp_finish", "vp_summary", "vp_prof_release", "vp_release"):
+            with self.subTest(function):
+                result = check(PLUGINS / "crash.so", ASSAY_CRASH_IN=function)
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertIn("crashes with signal 11", result.stdout)
+                self.assertIn(f"crash.so: {function}: ", result.stdout)
+
+    def test_exceptions(self):
+        result = check(PLUGINS / "garbage.so", ASSAY_GARBAGE="throw")
+        self.assertIn("vp_prof_process: lets a C++ exception out", result.stdout)
+
+    def test_what_is_no_profiler(self):
+        for name, words in {"no_table": "does not export", "no_prof_init": "has no vp_prof_init",
+                            "wrong_abi": "version 1001", "wrong_size": "size is 16"}.items():
+            with self.subTest(name):
+                result = check(PLUGINS / f"{name}.so")
+                self.assertEqual(result.returncode, 1)
+                self.assertEqual(len(result.stdout.splitlines()), 1, result.stdout)
+                self.assertIn(words, result.stdout)
+        missing = check("/nonexistent/mine.so")
+        self.assertEqual(missing.returncode, 1, missing.stdout)
+        self.assertIn("No such file", missing.stdout)
+        self.assertEqual(check().returncode, 125)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,154 @@
+/* Breaks the rule of the interface that the environment variable ASSAY_CARELESS names; none without
+ * it. */
+#include "assay/vprofiler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const vp_host_t* host;
+static trace_vlist_table_t* spec;
+static vsample_t sample;
+static const trace_record_t* kept_records;
+static const trace_instr_t* kept_instrs;
+static uint64_t seen;
+static uint64_t by_thread[1 << 16];
+static char text[64];
+
+static int does(const char* what) {
+    const char* chosen = getenv("ASSAY_CARELESS");
+    return chosen && strcmp(chosen, what) == 0;
+}
+
+static const char* name(void) {
+    static int calls;
+    if (does("changing-name")) return ++calls % 2 ? "careless" : "carefree";
+    return "careless";
+}
+static const char* description(void) {
+    return does("two-lines") ? "breaks\nrules" : "breaks rules";
+}
+
+static int init(const vp_host_t* given) {
+    host = given;
+    kept_records = NULL;
+    kept_instrs = NULL;
+    if (!does("old-state")) seen = 0;
+    if (does("early-file")) {
+        FILE* file = fopen("early", "w");
+        if (file) fclose(file);
+    }
+    return 0;
+}
+static void release(void) {
+    if (does("exit")) exit(3);
+}
+
+static const vp_event_t* events(uint32_t* count) {
+    static const vp_event_t table[] = {{"Seen", "records", "records"}};
+    if (!does("no-count")) *count = 1;
+    return does("null-table") ? NULL : table;
+}
+
+static const vp_option_t* option_table(uint32_t* count) {
+    static vp_option_t table[2];
+    const vp_option_t first = {.name = "depth",
+                               .default_value = does("bad-default") ? "deep" : "1",
+                               .help = "How deep.",
+                               .type = VP_OPTION_UNSIGNED};
+    const vp_option_t second = {
+        .name = does("twice") ? "depth" : "width", .help = "How wide.", .type = VP_OPTION_TEXT};
+    table[0] = first;
+    table[1] = second;
+    *count = 2;
+    return table;
+}
+static int options(const vp_setting_t* settings, uint32_t count) {
+    if (does("silent") && count > 0) return -1;
+    if (does("trusting"))
+        for (uint32_t i = 0; i < count; ++i)
+            if (strcmp(settings[i].name, "depth") == 0)
+                by_thread[strtoull(settings[i].value, NULL, 10) / 16] = 1;
+    return 0;
+}
+
+static trace_vlist_table_t* prof_init(void) {
+    if (does("null-spec")) return NULL;
+    spec = trace_vlist_table_alloc();
+    trace_capture_references(spec, does("filter") ? 48 : 64, 64);
+    return spec;
+}
+static void prof_release(void) {
+    free(spec);
+}
+
+static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** samples) {
+    size_t count, site_count, instr_count;
+    const trace_record_t* records = trace_parser_records(parser, &count);
+    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
+    const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
+    (void)pid;
+    seen += count;
+    if (!kept_records) kept_records = records;
+    if (!kept_instrs) kept_instrs = instrs;
+    if (does("keeps-records")) seen += kept_records[0].value & 1;
+    if (does("keeps-table")) seen += kept_instrs[sites[records[0].site].instr].length;
+    if (does("beyond-end")) seen += records[count].value & 1;
+    if (does("writes")) ((trace_record_t*)records)[0].value = 0;
+    if (does("thread-index")) ++by_thread[trace_parser_get_thread(parser)];
+    if (does("loops"))
+        for (volatile uint64_t i = 0; i < records[count / 2].value; ++i) continue;
+    sample =
+        (vsample_t){.pc = instrs[0].pc, .event = 0, .weight = does("old-state") ? seen : count};
+    if (does("other-pc")) sample.pc = 1;
+    if (does("other-event")) sample.event = 1;
+    if (does("context")) sample.context0 = 1;
+    if (does("weightless")) sample.event = VP_VALUE, sample.weight = 0;
+    *samples = does("null-samples") ? NULL : &sample;
+    return 1;
+}
+
+static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** samples) {
+    size_t instr_count;
+    const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
+    (void)pid;
+    if (does("empty-run")) seen += instrs[0].pc;
+    *samples = &sample;
+    if (does("endless") && instr_count > 0) return 1;
+    return 0;
+}
+
+static const char* summary(const uint64_t* totals, uint32_t count) {
+    (void)count;
+    snprintf(text, sizeof text, "%llu%s", (unsigned long long)totals[0],
+             does("half-line") ? "" : "\n");
+    return text;
+}
+static const char* preface(const trace_instr_t* instr) {
+    (void)instr;
+    return "value";
+}
+static const char* format(const trace_instr_t* instr, uint64_t value) {
+    (void)instr;
+    if (does("null-text") && value > 1000) return NULL;
+    return "x";
+}
+
+VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
+    .size = sizeof(vp_dispatch_t),
+    .abi_version = VP_ABI_VERSION,
+    .vp_name = name,
+    .vp_description = description,
+    .vp_init = init,
+    .vp_release = release,
+    .vp_events = events,
+    .vp_option_table = option_table,
+    .vp_options = options,
+    .vp_prof_init = prof_init,
+    .vp_prof_release = prof_release,
+    .vp_prof_process = process,
+    .vp_finish = finish,
+    .vp_summary = summary,
+    .vp_preface = preface,
+    .vp_format = format,
+};

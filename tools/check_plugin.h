@@ -1,0 +1,18 @@
+// assay check-plugin: whether profilers keep to the rules of the interface.
+#pragma once
+
+#include "tools/command.h"
+
+#include <vector>
+
+namespace assay {
+
+// The subcommand. argv[0] is its name. 1 if a profiler breaks a rule. Throws Error.
+int check_plugin_main(int argc, char** argv);
+
+namespace check {
+
+std::vector<OptionDescription> options();
+
+}  // namespace check
+}  // namespace assay
