@@ -103,6 +103,10 @@ class Headers(unittest.TestCase):
                 with self.subTest(header=header.name, standard=standard):
                     self.compiles([CXX, f"-std={standard}", "-x", "c++"], header)
 
+    def test_the_header_for_cpp_compiles_alone(self):
+        self.compiles([CXX, "-std=c++20", f"-I{ROOT / 'sdk' / 'include'}", "-x", "c++"],
+                      ROOT / "sdk" / "include" / "assay" / "profiler.hpp")
+
     def test_none_needs_more_than_the_c_library(self):
         for header in HEADERS:
             for included in re.findall(r"#include ([<\"].*[>\"])", header.read_text()):

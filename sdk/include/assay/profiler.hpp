@@ -1,0 +1,359 @@
+// assay/profiler.hpp - profilers in C++20, on top of the C interface of assay/vprofiler.h.
+//
+//     class Splits final : public assay::Profiler {
+//       public:
+//         static constexpr const char* kName = "splits";
+//         static constexpr vp_event_t kEvents[] = {{"Splits", "references of two lines",
+//         "references"}}; void capture(assay::Captures& wanted) override { wanted.references(); }
+//         void process(assay::Trace& trace, assay::Samples& samples) override { ... }
+//     };
+//     extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = assay::dispatch<Splits>();
+//
+// An object of the class lives from vp_init to vp_release: one run of one program. Its functions
+// are called on one thread, in the order in which they stand below. What one of them throws becomes
+// the reason that assay gives for having lost the profiler; nothing leaves the library as an
+// exception. Everything that a Trace gives is valid during the call that it was passed to.
+//
+// Nothing here has a symbol in the binary interface: two profilers built with different versions of
+// this header work in one run. The C functions can be used beside it.
+#ifndef ASSAY_PROFILER_HPP
+#define ASSAY_PROFILER_HPP
+
+#include <assay/vprofiler.h>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+// What to capture: trace_vlist.h says what each means, and what it costs.
+class Captures {
+  public:
+    explicit Captures(trace_vlist_table_t* spec) : spec_(spec) {}
+
+    void block_counts() { trace_capture_block_counts(spec_); }
+    // Every reference; or those that a filter leaves, which loses nothing to a cache with that line
+    // size, at least so many sets, and LRU replacement.
+    void references(std::uint32_t filter_line = 64, std::uint32_t filter_sets = 0) {
+        trace_capture_references(spec_, filter_line, filter_sets);
+    }
+    void fetches(std::uint32_t filter_line, std::uint32_t filter_sets) {
+        trace_capture_fetches(spec_, filter_line, filter_sets);
+    }
+    void calls() { trace_capture_calls(spec_); }
+
+    // The values of each execution of the instructions for which `selector` returns non-zero, for
+    // Trace::next. At most TRACE_VLIST_MAX.
+    void values(std::initializer_list<trace_value_t> wanted, trace_selector_t selector) {
+        struct Free {
+            void operator()(trace_vlist_t* list) const { std::free(list); }
+        };
+        const std::unique_ptr<trace_vlist_t, Free> list(trace_vlist_alloc());
+        for (const trace_value_t value : wanted)
+            if (trace_add_value_to_vlist(list.get(), value) != 0)
+                throw std::invalid_argument("too many values, or one that assay does not know");
+        if (trace_add_vlist_by_select(spec_, selector, list.get()) != 0)
+            throw std::invalid_argument("too many values of one instruction");
+    }
+
+    trace_vlist_table_t* get() const { return spec_; }
+
+  private:
+    trace_vlist_table_t* spec_;
+};
+
+// One execution of an instruction with values.
+struct Execution {
+    std::uint32_t instr;  // index in Trace::instrs
+    std::uint64_t pc;
+    std::uint64_t context;
+    std::array<std::uint64_t, TRACE_VLIST_MAX> values;  // in the order of the list
+    int count;                                          // of values
+};
+
+// What has been captured: trace_parse.h.
+class Trace {
+  public:
+    explicit Trace(trace_parser_t* parser) : parser_(parser) {}
+
+    std::uint32_t pid() const { return trace_parser_get_pid(parser_); }
+    std::uint32_t thread() const { return trace_parser_get_thread(parser_); }
+    bool has_context() const { return trace_parser_has_context(parser_) != 0; }
+
+    // The buffer. None in finish().
+    std::span<const trace_record_t> records() const { return table(trace_parser_records); }
+    // By record; empty without calls.
+    std::span<const std::uint32_t> contexts() const { return table(trace_parser_contexts); }
+    // The next execution with values; none at the end of the buffer.
+    std::optional<Execution> next() {
+        Execution found{};
+        found.count = trace_parser_next(parser_, &found.instr, &found.pc, &found.context, nullptr,
+                                        TRACE_VLIST_MAX, found.values.data());
+        if (found.count < 0) return std::nullopt;
+        return found;
+    }
+
+    // Everything that has been translated so far. An index stays valid for the run.
+    std::span<const trace_site_t> sites() const { return table(trace_parser_sites); }
+    std::span<const trace_instr_t> instrs() const { return table(trace_parser_instrs); }
+    std::span<const trace_block_t> blocks() const { return table(trace_parser_blocks); }
+    std::span<const trace_context_t> context_table() const {
+        return table(trace_parser_context_table);
+    }
+    // Executions of an instruction; in finish(), with block counts.
+    std::uint64_t count(std::uint32_t instr) const { return trace_parser_count(parser_, instr); }
+    const trace_object_t* object(std::uint64_t pc) const {
+        return trace_parser_object(parser_, pc);
+    }
+
+    trace_parser_t* get() const { return parser_; }
+
+  private:
+    template <typename Row>
+    std::span<const Row> table(const Row* (*function)(const trace_parser_t*, std::size_t*)) const {
+        std::size_t count = 0;
+        const Row* const rows = function(parser_, &count);
+        return {rows, count};
+    }
+
+    trace_parser_t* parser_;
+};
+
+// What a call returns. Few large batches, such as all at the end, are faster than one per record.
+class Samples {
+  public:
+    // Adds `weight` to the column of event `event`.
+    void count(std::uint64_t pc, std::uint32_t event, std::uint64_t weight = 1,
+               std::uint64_t context = 0) {
+        if (weight != 0) all_.push_back({pc, context, 0, 0, event, 0, weight});
+    }
+    // A value that was seen `times` times.
+    void value(std::uint64_t pc, std::uint64_t value, std::uint64_t times = 1,
+               std::uint64_t context = 0) {
+        if (times != 0) all_.push_back({pc, context, 0, value, VP_VALUE, 0, times});
+    }
+    void add(const vsample_t& sample) { all_.push_back(sample); }
+
+    std::size_t size() const { return all_.size(); }
+    const vsample_t* data() const { return all_.data(); }
+    void clear() { all_.clear(); }
+
+  private:
+    std::vector<vsample_t> all_;
+};
+
+// Something for each site or instruction, by its index: begins as T{}, grows as it is used.
+template <typename T>
+class Indexed {
+  public:
+    T& operator[](std::size_t index) {
+        if (index >= all_.size()) all_.resize(index + index / 2 + 64);
+        return all_[index];
+    }
+    std::size_t size() const { return all_.size(); }
+
+  private:
+    std::vector<T> all_;
+};
+
+// The base of profilers. A class defines, of these, what it needs:
+//     static constexpr const char* kName            required; as vp_name
+//     static constexpr const char* kDescription     one sentence
+//     static constexpr vp_event_t kEvents[]         its columns
+//     static constexpr vp_derived_t kDerived[]      figures over their totals
+//     static constexpr vp_option_t kOptions[]
+//     static constexpr bool kPrintsValues = true    it has preface() and format()
+class Profiler {
+  public:
+    Profiler() = default;
+    virtual ~Profiler() = default;
+    Profiler(const Profiler&) = delete;
+    Profiler& operator=(const Profiler&) = delete;
+
+    // For each option that the user gave. The value fits the option's type.
+    virtual void option(std::string_view, const std::string&) {}
+    virtual void capture(Captures& wanted) = 0;
+    // For each buffer of a thread.
+    virtual void process(Trace&, Samples&) {}
+    // Once, after the program's end.
+    virtual void finish(Trace&, Samples&) {}
+    // For people; `totals` by event. Lines end in newlines.
+    virtual std::string summary(std::span<const std::uint64_t>) { return {}; }
+
+    // In tools: what stands before the values of an instruction (nothing: they are left out), and
+    // one of its values.
+    virtual std::optional<std::string> preface(const trace_instr_t&) { return "values"; }
+    virtual std::string format(const trace_instr_t&, std::uint64_t value) {
+        return std::to_string(value);
+    }
+
+  protected:
+    // A remark for the user.
+    void warn(const std::string& text) const { host_->warning(host_, text.c_str()); }
+    // A line of the header of the events file.
+    void describe(const std::string& name, const std::string& text) const {
+        host_->describe(host_, name.c_str(), text.c_str());
+    }
+    const vp_host_t& host() const { return *host_; }
+
+  private:
+    template <typename Class>
+    friend class Binding;
+
+    const vp_host_t* host_ = nullptr;
+    Samples samples_;
+    bool finished_ = false;
+    std::string text_;  // that was returned last
+};
+
+// The functions of the C interface for a class.
+template <typename Class>
+class Binding {
+  public:
+    static constexpr vp_dispatch_t table() {
+        vp_dispatch_t table{};
+        table.size = sizeof table;
+        table.abi_version = VP_ABI_VERSION;
+        table.vp_name = [] { return Class::kName; };
+        if constexpr (requires { Class::kDescription; })
+            table.vp_description = [] { return Class::kDescription; };
+        table.vp_init = init;
+        table.vp_release = release;
+        if constexpr (requires { Class::kEvents; })
+            table.vp_events = [](uint32_t* count) { return rows(Class::kEvents, count); };
+        if constexpr (requires { Class::kDerived; })
+            table.vp_derived = [](uint32_t* count) { return rows(Class::kDerived, count); };
+        if constexpr (requires { Class::kOptions; })
+            table.vp_option_table = [](uint32_t* count) { return rows(Class::kOptions, count); };
+        table.vp_options = options;
+        table.vp_prof_init = prof_init;
+        table.vp_prof_release = prof_release;
+        table.vp_prof_process = process;
+        table.vp_finish = finish;
+        table.vp_summary = summary;
+        if constexpr (requires { Class::kPrintsValues; }) {
+            table.vp_preface = preface;
+            table.vp_format = format;
+        }
+        return table;
+    }
+
+  private:
+    static inline std::unique_ptr<Profiler> profiler;
+    static inline const vp_host_t* host = nullptr;
+    static inline trace_vlist_table_t* spec = nullptr;
+
+    template <typename Row, std::size_t N>
+    static const Row* rows(const Row (&table)[N], uint32_t* count) {
+        *count = static_cast<uint32_t>(N);
+        return table;
+    }
+
+    // What `function` returns, or `failed` after host->error if it throws.
+    template <typename Result, typename Function>
+    static Result caught(Result failed, const Function& function) {
+        try {
+            return function();
+        } catch (const std::exception& error) {
+            host->error(host, error.what());
+        } catch (...) {
+            host->error(host, "an exception without a text");
+        }
+        return failed;
+    }
+
+    static int init(const vp_host_t* given) {
+        host = given;
+        return caught(-1, [] {
+            profiler = std::make_unique<Class>();
+            profiler->host_ = host;
+            return 0;
+        });
+    }
+    static void release() { profiler.reset(); }
+
+    static int options(const vp_setting_t* settings, uint32_t count) {
+        return caught(-1, [&] {
+            for (const vp_setting_t& setting : std::span(settings, count))
+                profiler->option(setting.name, setting.value);
+            return 0;
+        });
+    }
+
+    static trace_vlist_table_t* prof_init() {
+        return caught<trace_vlist_table_t*>(nullptr, [] {
+            spec = trace_vlist_table_alloc();
+            Captures wanted(spec);
+            profiler->capture(wanted);
+            return spec;
+        });
+    }
+    static void prof_release() {
+        std::free(spec);
+        spec = nullptr;
+    }
+
+    static int returned(const vsample_t** samples) {
+        *samples = profiler->samples_.data();
+        return static_cast<int>(profiler->samples_.size());
+    }
+    static int process(uint32_t, trace_parser_t* parser, const vsample_t** samples) {
+        return caught(-1, [&] {
+            Trace trace(parser);
+            profiler->samples_.clear();
+            profiler->process(trace, profiler->samples_);
+            return returned(samples);
+        });
+    }
+    static int finish(uint32_t, trace_parser_t* parser, const vsample_t** samples) {
+        return caught(-1, [&] {
+            if (profiler->finished_) return 0;
+            profiler->finished_ = true;
+            Trace trace(parser);
+            profiler->samples_.clear();
+            profiler->finish(trace, profiler->samples_);
+            return returned(samples);
+        });
+    }
+
+    static const char* keep(std::string text) {
+        profiler->text_ = std::move(text);
+        return profiler->text_.c_str();
+    }
+    static const char* summary(const uint64_t* totals, uint32_t count) {
+        return caught<const char*>(nullptr, [&] {
+            return keep(profiler->summary({totals, count}));
+        });
+    }
+    static const char* preface(const trace_instr_t* instr) {
+        return caught<const char*>(nullptr, [&]() -> const char* {
+            const std::optional<std::string> text = profiler->preface(*instr);
+            return text ? keep(*text) : nullptr;
+        });
+    }
+    static const char* format(const trace_instr_t* instr, uint64_t value) {
+        return caught<const char*>("?", [&] { return keep(profiler->format(*instr, value)); });
+    }
+};
+
+// The table of a profiler, to be exported as assay_vp_dispatch.
+template <std::derived_from<Profiler> Class>
+constexpr vp_dispatch_t dispatch() {
+    return Binding<Class>::table();
+}
+
+}  // namespace assay
+
+#endif

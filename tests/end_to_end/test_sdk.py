@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""For authors of profilers: template, examples and tutorial do what they say, with an assay that has
+been installed, and the examples find the answers that are known."""
+
+import shutil
+import unittest
+from pathlib import Path
+
+import recipes
+import support
+from support import ROOT, read_events, run
+
+
+@unittest.skipUnless(support.installed("meson", "pkg-config"), "needs meson and pkg-config")
+class ForAuthors(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = Path(support.tempfile.mkdtemp(prefix="assay-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+        cls.environment = recipes.install(cls.shared / "root")
+
+    def follow(self, document, copy=True):
+        """Follows a README in a copy of its folder, or another document in an empty one."""
+        folder = self.shared / document.parent.name
+        if copy:
+            shutil.copytree(document.parent, folder)
+        else:
+            folder.mkdir()
+        return folder, recipes.follow(self, document, folder, self.environment)
+
+    def counts(self, path, function):
+        events = read_events(path)
+        self.assertEqual(events.totals(), events.summary)
+        return dict(zip(events.events, events.functions[function]))
+
+    def test_installed_files(self):
+        for name in ("profiler.hpp", "vprofiler.h", "client.h"):
+            self.assertTrue(list(self.shared.rglob(f"include/assay/{name}")), name)
+        shared = next(self.shared.rglob("share/assay"))
+        self.assertTrue((shared / "template" / "my_profiler.cpp").exists())
+        self.assertTrue((shared / "examples" / "replacement" / "replacement.cpp").exists())
+
+    def test_template(self):
+        folder, outputs = self.follow(ROOT / "sdk" / "template" / "README.md")
+        self.assertTrue(all("keeps to the rules" in text for line, text in outputs.items()
+                            if "check-plugin" in line))
+        program = folder / "misfit.c"
+        program.write_text("struct __attribute__((packed)) r { char c[4]; double v; };\n"
+                           "static volatile struct r records[100000] __attribute__((aligned(64)));\n"
+                           "static double add_up(void) { double sum = 0;\n"
+                           "  for (int i = 0; i < 100000; ++i) sum += records[i].v; return sum; }\n"
+                           "int main(void) { return add_up() != 0; }\n")
+        for command in ("cc -O1 -g -fno-inline misfit.c -o misfit",
+                        "assay -q --plugin=./my_profiler.so --out=line -- ./misfit",
+                        "assay -q --plugin=build/my_profiler.so --line=32 --out=half -- ./misfit"):
+            result = run(["sh", "-c", command], cwd=folder, env=self.environment)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        # 12 * i + 4 is above 56 modulo 64 for one in 16 of all i, 24 modulo 32 for one in 8.
+        self.assertEqual(self.counts(folder / "line", "add_up")["Splits"], 100000 // 16)
+        self.assertEqual(self.counts(folder / "half", "add_up")["Splits"], 100000 // 8)
+        refused = run(["sh", "-c", "assay --plugin=./my_profiler.so --line=3 -- ./misfit"],
+                      cwd=folder, env=self.environment)
+        self.assertIn("my_profiler: --line: not a power of two", refused.stderr)
+
+    def test_tutorial(self):
+        folder, outputs = self.follow(ROOT / "docs" / "tutorial.md", copy=False)
+        hot = [self.counts(folder / "hot.out", name)["Ir"] for name in ("by_rows", "by_columns")]
+        self.assertEqual(hot[0], hot[1])
+        for name, jumps in (("by_rows", 32768), ("by_columns", 262144)):
+            counts = self.counts(folder / "strides.out", name)
+            self.assertIn(counts["Refs"] - 262144, range(3), name)
+            self.assertIn(counts["Jumps"] - jumps, range(3), name)
+        self.assertTrue(any("addsd" in text for text in outputs.values()))
+
+    def example(self, name):
+        folder, outputs = self.follow(ROOT / "examples" / name / "README.md")
+        libraries = list(folder.glob("*.so"))
+        self.assertEqual(len(libraries), 1)
+        checked = run([next(self.shared.rglob("bin/assay")), "check-plugin", libraries[0]])
+        self.assertEqual(checked.returncode, 0, checked.stdout)
+        return folder, outputs
+
+    def test_replacement(self):
+        source = ROOT / "examples" / "replacement" / "replacement.cpp"
+        self.assertLess(len(source.read_text().splitlines()), 100)
+        folder, _ = self.example("replacement")
+        for policy, hot in (("srrip", 4), ("lru", 400)):
+            # The returns of the functions read the stack, in a line that is always there.
+            self.assertIn(self.counts(folder / f"{policy}.out", "use_hot")["Misses"] - hot, (0, 1))
+            self.assertIn(self.counts(folder / f"{policy}.out", "scan")["Misses"] - 800, (0, 1))
+
+    def needs_values(self):
+        tried = support.profile([support.PROGRAMS / "work"], plugin=support.PLUGINS / "values.so")
+        if "cannot capture values yet" in tried.stderr:
+            self.skipTest("values are not captured yet")
+
+    def test_silent_stores(self):
+        self.needs_values()
+        folder, _ = self.example("silent_stores")
+        self.assertEqual(self.counts(folder / "fill.out", "fill"), {"Stores": 3000, "Silent": 1000})
+
+    def test_zero_values(self):
+        self.needs_values()
+        folder, _ = self.example("zero_values")
+        counts = self.counts(folder / "sparse.out", "add_up")
+        self.assertEqual(counts["Zeros"], 900)
+        self.assertIn(counts["Loads"] - 1000, (0, 1))  # the return
+
+    def test_load_latency(self):
+        self.needs_values()
+        folder, _ = self.example("load_latency")
+        near, far = (self.counts(folder / "chase.out", name) for name in ("follow_near",
+                                                                          "follow_far"))
+        self.assertEqual((near["Loads"], far["Loads"]), (20000, 20000))
+        self.assertGreater(far["Ticks"], 1.5 * near["Ticks"])
+
+    def test_sample_of_dcpi(self):
+        """The program prints the addresses that the profiler must find."""
+        self.needs_values()
+        folder, outputs = self.example("vp_ldq_addr")
+        listed = next(text for line, text in outputs.items() if "assay list" in line)
+        ran = run([next(self.shared.rglob("bin/assay")), "-q", f"--plugin={folder}/vp-ldq-addr.so",
+                   "--out=/dev/null", "--", folder / "counters"])
+        often, seldom, total = ran.stdout.split()
+        self.assertEqual(int(total), 100 * (3 * 3 + 5))
+        self.assertIn(f"addr: {often} (100.0%) of 300\n", listed)
+        self.assertIn(f"addr: {seldom} (100.0%) of 100\n", listed)
+
+
+if __name__ == "__main__":
+    unittest.main()
