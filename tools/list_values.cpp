@@ -65,11 +65,10 @@ std::vector<std::string> ValuePrinter::print(const std::vector<const events::Hot
         collector::Profiler* const profiler = instr ? profiler_of(list->name) : nullptr;
         std::string text(list->name);
         if (profiler && profiler->has_preface()) {
-            const std::optional<std::string> preface = profiler->preface(*instr);
+            const std::optional<std::string> preface =
+                profiler->preface(*instr, list_name(list->name));
             if (!preface && !profiler->lost()) continue;
             if (preface) text = *preface;
-            const std::string_view name = list_name(list->name);
-            if (preface && !name.empty()) text = fmt::format("{} {}", name, text);
         }
         text += ':';
         for (std::size_t i = 0; i < std::min(most_, list->values.size()); ++i) {

@@ -45,6 +45,10 @@ void Collection::start_profilers() {
         const trace::Spec wanted = profiler.start();
         captures_calls_.push_back(wanted.captures & trace::kCaptureCalls);
         spec_ = combine(spec_, wanted);
+        if (profiler.wanted_values()) add(value_lists_, *profiler.wanted_values());
+        first_list_.push_back(static_cast<std::uint32_t>(list_names_.size()));
+        for (const std::string& list : profiler.value_lists())
+            list_names_.push_back(list.empty() ? profiler.name() : profiler.name() + "." + list);
     }
     spec_.cpu_level = session_.settings.cpu_level;
     spec_.regions = session_.settings.regions;
@@ -63,6 +67,8 @@ void Collection::process(TraceReader::Source source, std::span<const trace_recor
         view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code());
     for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
         view.next_interval = 0;
+        view.wanted = profiler.wanted_values();
+        view.next = 0;
         profiler.process(view.pid, view, sink);
     });
 }
@@ -207,6 +213,8 @@ Profile Collection::empty_profile() const {
     Profile profile{.header = {},
                     .columns = {},
                     .samples = &counts_.samples,
+                    .hotlists = &counts_.hotlists,
+                    .list_names = std::vector<std::string>(list_names_.size()),
                     .context_counts = &counts_.contexts,
                     .contexts = stacks_.contexts().table(),
                     .addresses = &reader_.addresses(),
@@ -220,6 +228,8 @@ Profile Collection::empty_profile() const {
 
 void Collection::add_columns(Profile& profile, std::size_t profiler) const {
     const Profiler& of = *session_.profilers[profiler];
+    std::copy_n(list_names_.begin() + first_list_[profiler], of.value_lists().size(),
+                profile.list_names.begin() + first_list_[profiler]);
     for (std::size_t event = 0; event < of.events().size(); ++event) {
         profile.columns.push_back(session_.columns.first(profiler) + event);
         profile.header.events.push_back(session_.columns.event(profile.columns.back()));
@@ -260,6 +270,7 @@ void Collection::write_parts(const std::string& file) {
             own = file_of_part(file, fmt::format("{}-{}", name, i));
         Profile profile = empty_profile();
         profile.samples = &counts.samples;
+        profile.hotlists = &counts.hotlists;
         profile.context_counts = &counts.contexts;
         add_columns(profile, part.first);
         profile.header.descriptions.emplace_back("part", name);
@@ -311,7 +322,10 @@ trace_parser Collection::parser(std::uint32_t thread, std::span<const trace_reco
             .addresses = &reader_.addresses(),
             .places = &places_,
             .contexts = {},
-            .context_table = {}};
+            .context_table = {},
+            .wanted = nullptr,
+            .next = 0,
+            .present = 0};
 }
 
 template <typename Call>
@@ -333,7 +347,18 @@ void Collection::for_each_profiler(const Call& call) {
 
 void Collection::count(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
                        const vsample_t& sample) {
-    const std::size_t column = session_.columns.first(profiler) + sample.event;
+    const std::size_t first = session_.columns.first(profiler);
+    if (Profiler::is_value(sample)) {
+        // It makes a row, even if nothing is counted there.
+        TopValues& values = counts.hotlists.of(counts.samples.add(key, first, 0),
+                                               first_list_[profiler] + Profiler::list_of(sample));
+        if (Profiler::is_rest(sample))
+            values.add_rest(sample.weight, sample.value);
+        else
+            values.add(sample.value, sample.weight);
+        return;
+    }
+    const std::size_t column = first + sample.event;
     counts.samples.add(key, column, sample.weight);
     if (sample.context0 != 0 && captures_calls_[profiler] &&
         sample.context0 < stacks_.contexts().table().size())

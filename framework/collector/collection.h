@@ -4,6 +4,7 @@
 #include "framework/collector/child.h"
 #include "framework/collector/context_counts.h"
 #include "framework/collector/file_names.h"
+#include "framework/collector/hotlists.h"
 #include "framework/collector/interval_reader.h"
 #include "framework/collector/lifeline.h"
 #include "framework/collector/parser.h"
@@ -41,6 +42,7 @@ class Collection {
 
     // What the profilers ask for, all together.
     const trace::Spec& spec() const { return spec_; }
+    const trace::ValueLists& value_lists() const { return value_lists_; }
     // Takes what the driver writes until the image has ended.
     void collect();
     // Whether another image of the process follows.
@@ -87,6 +89,7 @@ class Collection {
         explicit Counts(std::size_t columns) : samples(columns), contexts(columns) {}
         SampleDatabase samples;
         ContextCounts contexts;
+        Hotlists hotlists;
     };
     void count(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
                const vsample_t& sample);
@@ -94,7 +97,10 @@ class Collection {
     Counts counts_;
     // Those of parts of the profile, by profiler and number of the part.
     std::map<std::pair<std::size_t, std::uint64_t>, Counts> parts_;
-    std::vector<bool> captures_calls_;  // by profiler
+    std::vector<std::uint32_t> first_list_;  // by profiler: the number of its first
+    std::vector<std::string> list_names_;    // by number
+    trace::ValueLists value_lists_{};        // what all profilers ask for
+    std::vector<bool> captures_calls_;       // by profiler
     ShadowStacks stacks_;
     IntervalReader intervals_;
     TraceReader reader_;

@@ -5,6 +5,7 @@
 #include "framework/collector/address_map.h"
 #include "framework/collector/interval_reader.h"
 #include "framework/collector/source_places.h"
+#include "framework/trace/value_lists.h"
 
 #include <span>
 
@@ -33,4 +34,9 @@ struct trace_parser {
     std::span<const trace_context_t> context_table = {};
     std::span<const assay::collector::Interval> intervals = {};
     std::size_t next_interval = 0;
+    // Of trace_parser_next(): what the profiler wants, or nullptr; the next record; and which
+    // values of the list the last execution had, as bits.
+    const assay::trace::ValueLists* wanted = nullptr;
+    std::size_t next = 0;
+    std::uint32_t present = 0;
 };

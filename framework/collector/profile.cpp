@@ -76,7 +76,9 @@ class ProfileBuilder {
         std::uint64_t link_address_of_0 = 0;
         std::optional<std::uint32_t> object;
         for (const SampleDatabase::Row& row : rows) {
-            if (!has_counts(row.number)) continue;
+            if (!has_counts(row.number) &&
+                profile_.hotlists->named(row.number, profile_.list_names).empty())
+                continue;
             if (!object || row.key.mapping != mapping) {
                 mapping = row.key.mapping;
                 link_address_of_0 = mapping == kNoMapping ? 0 : bias(mapping);
@@ -171,22 +173,42 @@ class ProfileBuilder {
             for (const Entry& entry : part.entries) add_counts(entry);
         writer.location(parts[0].file, parts[0].function);
         writer.line(parts[0].line, counts_);
-        if (!profile_.dump_instructions) return;
         for (const Part& part : parts) write_instructions(writer, part.entries);
     }
 
     void write_instructions(events::Writer& writer, std::span<const Entry> entries) {
-        for (std::size_t i = 0; i < entries.size(); ++i) {
+        for (auto begin = entries.begin(); begin != entries.end();) {
             // The same instruction can have been mapped more than once.
-            const auto same = [&](std::size_t other) {
-                return entries[i].address == entries[other].address &&
-                       entries[i].object == entries[other].object;
-            };
-            if (i == 0 || !same(i - 1)) std::fill(counts_.begin(), counts_.end(), 0);
-            add_counts(entries[i]);
-            if (i + 1 == entries.size() || !same(i + 1))
-                writer.instruction(entries[i].object, entries[i].address, counts_);
+            const auto end = std::find_if(begin, entries.end(), [&](const Entry& entry) {
+                return entry.address != begin->address || entry.object != begin->object;
+            });
+            write_instruction(writer, {begin, end});
+            begin = end;
         }
+    }
+
+    void write_instruction(events::Writer& writer, std::span<const Entry> entries) {
+        std::fill(counts_.begin(), counts_.end(), 0);
+        std::vector<events::Hotlist> lists;
+        for (const Entry& entry : entries) {
+            add_counts(entry);
+            for (events::Hotlist& list : profile_.hotlists->named(entry.row, profile_.list_names))
+                add_list(lists, std::move(list));
+        }
+        if (profile_.dump_instructions)
+            writer.instruction(entries[0].object, entries[0].address, counts_);
+        for (const events::Hotlist& list : lists)
+            writer.values(entries[0].object, entries[0].address, list);
+    }
+
+    static void add_list(std::vector<events::Hotlist>& lists, events::Hotlist&& added) {
+        const auto known =
+            std::find_if(lists.begin(), lists.end(),
+                         [&](const events::Hotlist& list) { return list.name == added.name; });
+        if (known == lists.end())
+            lists.push_back(std::move(added));
+        else
+            merge(*known, added, events::kMaxHotValues);
     }
 
     void add_counts(const Entry& entry) {

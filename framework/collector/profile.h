@@ -3,6 +3,7 @@
 
 #include "framework/collector/address_map.h"
 #include "framework/collector/context_counts.h"
+#include "framework/collector/hotlists.h"
 #include "framework/collector/sample_database.h"
 #include "framework/events/writer.h"
 #include "framework/symbols/symbolizer.h"
@@ -17,6 +18,8 @@ struct Profile {
     events::Header header;             // everything but the objects
     std::vector<std::size_t> columns;  // of the database, one per event of the header
     const SampleDatabase* samples;
+    const Hotlists* hotlists;
+    std::vector<std::string> list_names;  // of those; "" for lists that are not written
     const ContextCounts* context_counts;
     std::span<const trace_context_t> contexts;  // which the counts are of
     const AddressMap* addresses;

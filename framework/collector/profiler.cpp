@@ -147,6 +147,7 @@ bool Profiler::read_tables() {
                 }) &&
            call("vp_events", [this] { read_events(); }) &&
            call("vp_derived", [this] { read_derived(); }) &&
+           call("vp_value_lists", [this] { read_value_lists(); }) &&
            call("vp_option_table", [this] { read_options(); });
 }
 
@@ -156,6 +157,19 @@ void Profiler::read_events() {
             {text_or_empty(row.name), text_or_empty(row.description), text_or_empty(row.unit)});
     });
     totals_.resize(events_.size());
+}
+
+// A profiler that only returns values, as DCPI's do, has a column all the same: how many.
+void Profiler::read_value_lists() {
+    std::uint32_t count = 0;
+    const char* const* names = table_.vp_value_lists ? table_.vp_value_lists(&count) : nullptr;
+    for (std::uint32_t i = 0; names && i < count; ++i)
+        value_lists_.push_back(text_or_empty(names[i]));
+    if (value_lists_.empty()) value_lists_.emplace_back();
+    counts_values_ = events_.empty() && (has_preface() || table_.vp_format);
+    if (counts_values_) events_.push_back({"Values", "values returned", "values"});
+    totals_.resize(events_.size());
+    value_totals_.resize(value_lists_.size());
 }
 
 void Profiler::read_derived() {
@@ -194,6 +208,14 @@ void Profiler::check_names() const {
             unusable(fmt::format("its figure \"{}\": {}", figure.name, e.what()));
         }
     }
+    if (value_lists_.size() > VP_VALUE_LISTS_MAX)
+        unusable(fmt::format("it declares {} lists of values, more than {}", value_lists_.size(),
+                             unsigned{VP_VALUE_LISTS_MAX}));
+    for (const std::string& list : value_lists_)
+        if (value_lists_.size() > 1 || !list.empty())
+            if (!is_name(list))
+                unusable(
+                    fmt::format("its list of values \"{}\": use letters, digits, _ and -", list));
     for (const ProfilerOption& option : options_)
         if (!is_name(option.name) || option.type > VP_OPTION_OUTPUT_FILE)
             unusable(
@@ -250,7 +272,10 @@ trace::Spec Profiler::start() {
     started_ = true;
     const bool called = call("vp_prof_init", [&] {
         wanted = table_.vp_prof_init();
-        if (wanted) spec = wanted->spec;
+        if (!wanted) return;
+        spec = wanted->spec;
+        if (spec.captures & trace::kCaptureValues)
+            wanted_values_ = std::make_unique<trace::ValueLists>(collector::value_lists(*wanted));
     });
     if (!called) return {};
     if (!wanted) {
@@ -313,19 +338,38 @@ void Profiler::pass_on(std::span<const vsample_t> samples, const SampleSink& sin
             return lose(fmt::format("it returned a sample of part {}, but has named {}",
                                     sample.context1, parts_.size()));
         if (sample.event < events_.size()) {
-            if (__builtin_add_overflow(totals_[sample.event], sample.weight,
-                                       &totals_[sample.event]))
-                return lose(
-                    fmt::format("its counts of {} exceed 64 bits", events_[sample.event].name));
-            sink(sample);
-        } else if (sample.event != VP_VALUE) {
+            if (add_to_total(sample)) sink(sample);
+        } else if (is_value(sample)) {
+            pass_on_value(sample, sink);
+        } else {
             return lose(fmt::format("it returned a sample of event {}, but declares {}",
                                     sample.event, events_.size()));
-        } else if (!value_samples_) {
-            value_samples_ = true;
-            log::remark(fmt::format("{}: values of instructions are not written yet", name_));
         }
+        if (lost_) return;
     }
+}
+
+void Profiler::pass_on_value(const vsample_t& sample, const SampleSink& sink) {
+    const std::uint32_t list = list_of(sample);
+    if (list >= value_lists_.size())
+        return lose(fmt::format("it returned a value of list {}, but declares {}", list,
+                                value_lists_.size()));
+    if (events_.empty())
+        return lose("it returned a value, but declares neither an event nor vp_format");
+    if (__builtin_add_overflow(value_totals_[list], sample.weight, &value_totals_[list]))
+        return lose("it returned more values than 64 bits count");
+    sink(sample);
+    if (!counts_values_) return;
+    vsample_t counted = sample;
+    counted.event = 0;
+    if (add_to_total(counted)) sink(counted);
+}
+
+bool Profiler::add_to_total(const vsample_t& sample) {
+    std::uint64_t& total = totals_[sample.event];
+    if (!__builtin_add_overflow(total, sample.weight, &total)) return true;
+    lose(fmt::format("its counts of {} exceed 64 bits", events_[sample.event].name));
+    return false;
 }
 
 std::string Profiler::summary(std::span<const std::uint64_t> totals) {
@@ -344,13 +388,20 @@ void Profiler::stop() {
         call("vp_prof_release", [this] { table_.vp_prof_release(); });
 }
 
-std::optional<std::string> Profiler::preface(const trace_instr_t& instr) {
+std::optional<std::string> Profiler::preface(const trace_instr_t& instr, std::string_view list) {
     written_ = true;
     std::optional<std::string> text;
-    if (table_.vp_preface)
-        call("vp_preface", [&] {
-            if (const char* preface = table_.vp_preface(&instr)) text = first_line(preface);
-        });
+    const auto take = [&](const char* preface) {
+        if (preface) text = first_line(preface);
+    };
+    const auto known = std::find(value_lists_.begin(), value_lists_.end(), list);
+    if (table_.vp_list_preface && known != value_lists_.end()) {
+        const auto number = static_cast<std::uint32_t>(known - value_lists_.begin());
+        call("vp_list_preface", [&] { take(table_.vp_list_preface(&instr, number)); });
+    } else if (table_.vp_preface) {
+        call("vp_preface", [&] { take(table_.vp_preface(&instr)); });
+        if (text && !list.empty()) text = fmt::format("{} {}", list, *text);
+    }
     return text;
 }
 

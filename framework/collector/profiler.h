@@ -37,6 +37,11 @@ class Profiler {
   public:
     using SampleSink = std::function<void(const vsample_t&)>;
 
+    // Of a sample that has passed the checks: a value (or the rest of them) and not a count.
+    static bool is_value(const vsample_t& sample) { return sample.event >= kFirstValueEvent; }
+    static bool is_rest(const vsample_t& sample) { return (VP_VALUE - sample.event) % 2 == 1; }
+    static std::uint32_t list_of(const vsample_t& sample) { return (VP_VALUE - sample.event) / 2; }
+
     // Loads, checks, and calls vp_init. `command` is what vp_host_t.command says.
     Profiler(const std::string& path, std::string command, CrashGuard& guard);
     ~Profiler();
@@ -57,6 +62,10 @@ class Profiler {
 
     // Names of the parts that it has given its profile; context1 of samples is the index + 1.
     const std::vector<std::string>& parts() const { return parts_; }
+    // Of the lists that it keeps for an instruction: "" if it keeps but one.
+    const std::vector<std::string>& value_lists() const { return value_lists_; }
+    // What it asks for; nullptr if it asks for no values. Valid from start() on.
+    const trace::ValueLists* wanted_values() const { return wanted_values_.get(); }
 
     bool lost() const { return lost_; }
     // Says that this profiler is lost, and why.
@@ -78,18 +87,22 @@ class Profiler {
 
     // For tools. What stands before the values of an instruction; none if the profiler leaves them
     // out. To be called before format(), which has nothing to say if the profiler does not.
-    bool has_preface() const { return table_.vp_preface != nullptr; }
-    std::optional<std::string> preface(const trace_instr_t& instr);
+    bool has_preface() const { return table_.vp_preface || table_.vp_list_preface; }
+    // `list`: the name of one of value_lists().
+    std::optional<std::string> preface(const trace_instr_t& instr, std::string_view list);
     std::optional<std::string> format(const trace_instr_t& instr, std::uint64_t value);
 
   private:
     struct Library;
+
+    static constexpr std::uint32_t kFirstValueEvent = VP_VALUE - 2 * VP_VALUE_LISTS_MAX + 1;
 
     void check_table(const void* table);
     bool read_tables();  // false if that crashed
     void read_events();
     void read_derived();
     void read_options();
+    void read_value_lists();
     void check_names() const;
     // Calls `function` under the guard, with the name of the interface function for messages.
     // False if the profiler is lost now or was before.
@@ -101,6 +114,8 @@ class Profiler {
     void take(const char* function, const vsample_t* samples, std::size_t count,
               const SampleSink& sink);
     void pass_on(std::span<const vsample_t> samples, const SampleSink& sink);
+    void pass_on_value(const vsample_t& sample, const SampleSink& sink);
+    bool add_to_total(const vsample_t& sample);
     [[noreturn]] void unusable(const std::string& why) const;
 
     std::uint32_t part(const std::string& name);
@@ -122,8 +137,11 @@ class Profiler {
     std::vector<std::uint64_t> totals_;  // by event, to see that they fit 64 bits
     bool lost_ = false;
     bool started_ = false;
-    bool written_ = false;        // its columns are
-    bool value_samples_ = false;  // it has emitted some
+    bool written_ = false;  // its columns are
+    std::vector<std::string> value_lists_;
+    std::vector<std::uint64_t> value_totals_;  // by list
+    bool counts_values_ = false;               // its one event is how many values there are
+    std::unique_ptr<trace::ValueLists> wanted_values_;
 };
 
 }  // namespace assay::collector

@@ -136,6 +136,8 @@ Ending Run::execute() {
     const Image image{child_.pid(), 1, true, program_.name, command_line(words_)};
     Collection collection(session_, image, *segment_, *lifeline_);
     segment_->control().spec = collection.spec();
+    if (collection.spec().captures & trace::kCaptureValues)
+        segment_->value_lists() = collection.value_lists();
     segment_->control().collector_pid = getpid();
     check_writable(file_of_process(settings_.out, image));
     child_.start();

@@ -17,7 +17,7 @@ std::size_t hash(const SampleDatabase::Key& key) {
 
 SampleDatabase::SampleDatabase(std::size_t columns) : columns_(columns), slots_(1024, kEmpty) {}
 
-void SampleDatabase::add(const Key& key, std::size_t column, std::uint64_t weight) {
+std::uint32_t SampleDatabase::add(const Key& key, std::size_t column, std::uint64_t weight) {
     const auto byte = static_cast<std::uint32_t>(key.pc % kPlaceBytes);
     const Key first_byte{key.pc - byte, key.mapping};
     if (last_place_ == kEmpty || places_[last_place_].key != first_byte) {
@@ -26,6 +26,7 @@ void SampleDatabase::add(const Key& key, std::size_t column, std::uint64_t weigh
     }
     last_row_ = row_of(places_[last_place_], byte);
     cell(last_row_)[column] += weight;
+    return last_row_;
 }
 
 std::uint32_t SampleDatabase::row_of(Place& place, std::uint32_t byte) {

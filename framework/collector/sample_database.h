@@ -23,7 +23,8 @@ class SampleDatabase {
 
     explicit SampleDatabase(std::size_t columns);
 
-    void add(const Key& key, std::size_t column, std::uint64_t weight);
+    // Returns the row.
+    std::uint32_t add(const Key& key, std::size_t column, std::uint64_t weight);
 
     std::size_t rows() const { return links_.size(); }
     std::span<const std::uint64_t> counts(std::size_t row) const { return {cell(row), columns_}; }

@@ -44,6 +44,9 @@ class Segment {
     trace::Command command() const;
 
     trace::Control& control() const { return tables_.at<trace::Control>(trace::kControlOffset); }
+    trace::ValueLists& value_lists() const {
+        return tables_.at<trace::ValueLists>(trace::kValueListsOffset);
+    }
     const std::byte* event_log() const {
         return &tables_.at<const std::byte>(trace::kEventLogOffset);
     }

@@ -28,7 +28,7 @@ std::span<const std::uint32_t> ShadowStacks::follow(std::uint32_t number,
     std::uint32_t context = thread.stack ? thread.stack->context() : 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
         const trace_site_t& site = code.sites[records[i].site];
-        if (site.kind >= TRACE_SITE_CALL) {
+        if (site.kind >= TRACE_SITE_CALL && site.kind <= TRACE_SITE_INTERRUPTED) {
             apply(thread, records[i], site, code.instrs[site.instr]);
             context = thread.stack ? thread.stack->context() : 0;
         }

@@ -11,6 +11,48 @@ const T* contents(std::span<const T> table, size_t* count) {
     return table.data();
 }
 
+// The records of one execution of an instruction.
+struct Execution {
+    std::span<const trace_record_t> records;
+    std::uint32_t instr, context;
+};
+
+// No records: the end of the buffer.
+Execution next_execution(trace_parser_t& parser) {
+    const std::span<const trace_record_t> records = parser.records;
+    const std::span<const trace_site_t> sites = parser.code.sites;
+    std::size_t& next = parser.next;
+    const auto is_value = [&](std::size_t i) {
+        return i < records.size() && sites[records[i].site].kind == TRACE_SITE_VALUE;
+    };
+    while (next < records.size() && !is_value(next)) ++next;
+    if (next >= records.size()) return {{}, 0, 0};
+    const std::size_t first = next++;
+    const std::uint32_t instr = sites[records[first].site].instr;
+    while (is_value(next) && sites[records[next].site].instr == instr &&
+           records[next].site > records[next - 1].site)
+        ++next;
+    return {records.subspan(first, next - first), instr,
+            parser.contexts.empty() ? 0 : parser.contexts[first]};
+}
+
+// In the order of the list; what is not there is 0.
+int store_values(trace_parser_t& parser, const Execution& execution,
+                 const assay::trace::ValueList& list, int max, uint64_t* values) {
+    parser.present = 0;
+    int stored = 0;
+    for (; stored < list.count && stored < max; ++stored) {
+        values[stored] = 0;
+        for (const trace_record_t& record : execution.records) {
+            if (parser.code.sites[record.site].operand != list.values[stored]) continue;
+            values[stored] = record.value;
+            parser.present |= 1U << static_cast<unsigned>(stored);
+            break;
+        }
+    }
+    return stored;
+}
+
 }  // namespace
 
 extern "C" {
@@ -39,10 +81,25 @@ const trace_marker_t* trace_parser_markers(const trace_parser_t* parser, size_t*
     return contents(parser->markers, count);
 }
 
-// No driver captures value lists yet, so that a buffer has no such record (trace_spec.cpp
-// refuses the specification): the end of the buffer is all there is.
-int trace_parser_next(trace_parser_t*, uint32_t*, uint64_t*, uint64_t*, uint64_t*, int, uint64_t*) {
-    return -1;
+int trace_parser_next(trace_parser_t* parser, uint32_t* instr, uint64_t* pc, uint64_t* context0,
+                      uint64_t* context1, int max, uint64_t* values) {
+    for (;;) {
+        const Execution execution = next_execution(*parser);
+        if (execution.records.empty()) return -1;
+        const trace_instr_t& row = parser->code.instrs[execution.instr];
+        const assay::trace::ValueList* list =
+            parser->wanted ? parser->wanted->find(row.opcode, row.flags) : nullptr;
+        if (!list) continue;
+        if (instr) *instr = execution.instr;
+        if (pc) *pc = row.pc;
+        if (context0) *context0 = execution.context;
+        if (context1) *context1 = 0;
+        return store_values(*parser, execution, *list, max, values);
+    }
+}
+
+int trace_parser_has_value(const trace_parser_t* parser, uint32_t index) {
+    return index < TRACE_VLIST_MAX && (parser->present >> index & 1);
 }
 
 const trace_record_t* trace_parser_records(const trace_parser_t* parser, size_t* count) {

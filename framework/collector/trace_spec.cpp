@@ -60,9 +60,39 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
             .interval = combine_intervals(a.interval, b.interval)};
 }
 
+trace::ValueLists value_lists(const trace_vlist_table& table) {
+    trace::ValueLists lists{};
+    for (std::size_t map = 0; map < trace::kOpcodeMaps.size(); ++map)
+        for (unsigned opcode = 0; opcode < trace::kOpcodesOfMap; ++opcode)
+            for (unsigned access = 0; access < trace::kAccesses; ++access) {
+                const trace_vlist_table::Entry& entry = table.entries[map][opcode][access];
+                trace::ValueList& list = lists.lists[map][opcode][access];
+                list.selected = entry.selected;
+                for (std::uint32_t i = 0; i < entry.list.count; ++i)
+                    list.values[list.count++] = trace::value_byte(entry.list.values[i]);
+            }
+    return lists;
+}
+
+void add(trace::ValueLists& to, const trace::ValueLists& from) {
+    const auto* theirs = &from.lists[0][0][0];
+    trace::ValueList* ours = &to.lists[0][0][0];
+    for (std::size_t i = 0; i < sizeof from / sizeof *theirs; ++i) {
+        trace::ValueList& list = ours[i];
+        list.selected |= theirs[i].selected;
+        for (unsigned v = 0; v < theirs[i].count; ++v) {
+            const std::uint8_t value = theirs[i].values[v];
+            if (list.has(value)) continue;
+            if (list.count == trace::kMostValues)
+                throw Error(fmt::format(
+                    "the profilers ask for more than {} values of one instruction: load fewer",
+                    trace::kMostValues));
+            list.values[list.count++] = value;
+        }
+    }
+}
+
 void check(const trace::Spec& spec) {
-    if (spec.captures & trace::kCaptureValues)
-        throw Error("the native driver cannot capture values yet");
     if (spec.captures & trace::kCaptureReferences) check_filter("references", spec.data);
     constexpr std::uint64_t kLongestInterval = std::uint64_t{1} << 62;
     if (spec.interval > kLongestInterval)

@@ -14,16 +14,15 @@ struct trace_vlist {
 
 // The C ABI's handle. Profilers free it with free(), so it is one block without constructors.
 struct trace_vlist_table {
-    // Lists by opcode map (one that trace_types.h names), opcode byte, and whether the instruction
-    // loads and stores.
-    static constexpr unsigned kMaps = 12, kOpcodes = 256, kAccesses = 4;
     struct Entry {
         bool selected;
         trace_vlist list;
     };
 
     assay::trace::Spec spec;
-    Entry entries[kMaps][kOpcodes][kAccesses];
+    // As in ValueLists.
+    Entry entries[assay::trace::kOpcodeMaps.size()][assay::trace::kOpcodesOfMap]
+                 [assay::trace::kAccesses];
 };
 
 namespace assay::collector {
@@ -31,6 +30,12 @@ namespace assay::collector {
 // The most selective filter that passes on whatever one of both passes on.
 trace::LineFilter combine(trace::LineFilter a, trace::LineFilter b);
 trace::Spec combine(const trace::Spec& a, const trace::Spec& b);
+
+// What one profiler asks for, with each value in the order of its list.
+trace::ValueLists value_lists(const trace_vlist_table& table);
+// Adds the values that are not there yet. Throws Error if one instruction would have more than a
+// driver can capture.
+void add(trace::ValueLists& to, const trace::ValueLists& from);
 
 // Throws Error if a filter's numbers are not those that trace_vlist.h allows, or if the native
 // driver cannot capture it.

@@ -10,34 +10,12 @@
 namespace {
 
 using Table = trace_vlist_table;
-
-// The maps of TRACE_OPCODE, in the order of Table::entries.
-constexpr unsigned kMaps[Table::kMaps] = {
-    0,
-    1,
-    2,
-    3,
-    TRACE_MAP_VECTOR + 1,
-    TRACE_MAP_VECTOR + 2,
-    TRACE_MAP_VECTOR + 3,
-    TRACE_MAP_VECTOR + 5,
-    TRACE_MAP_VECTOR + 6,
-    TRACE_MAP_VECTOR + 8,
-    TRACE_MAP_VECTOR + 9,
-    TRACE_MAP_VECTOR + 10,
-};
-constexpr std::uint32_t kAccessMask = TRACE_INSTR_LOAD | TRACE_INSTR_STORE;
+using assay::trace::kOpcodeMaps;
 
 template <typename T>
 T* allocate() {
     if (void* memory = std::calloc(1, sizeof(T))) return static_cast<T*>(memory);
     std::abort();
-}
-
-// Index in Table::entries of an opcode's map, or kMaps if there is no such map.
-unsigned map_index(std::uint16_t opcode) {
-    const auto* found = std::find(std::begin(kMaps), std::end(kMaps), unsigned{opcode} >> 8);
-    return static_cast<unsigned>(found - std::begin(kMaps));
 }
 
 // The flags that follow from the opcode alone. Intel SDM volume 2, tables; FF is
@@ -74,11 +52,11 @@ template <typename Visit>
 int for_each_entry(Table& table, Visit&& visit) {
     table.spec.captures |= assay::trace::kCaptureValues;
     bool good = true;
-    for (unsigned map = 0; map < Table::kMaps; ++map)
-        for (unsigned byte = 0; byte < Table::kOpcodes; ++byte)
-            for (unsigned access = 0; access < Table::kAccesses; ++access) {
-                const std::uint16_t opcode = TRACE_OPCODE(kMaps[map], byte);
-                const std::uint32_t flags = (access & kAccessMask) | control_flow(opcode);
+    for (std::size_t map = 0; map < kOpcodeMaps.size(); ++map)
+        for (unsigned byte = 0; byte < assay::trace::kOpcodesOfMap; ++byte)
+            for (unsigned access = 0; access < assay::trace::kAccesses; ++access) {
+                const std::uint16_t opcode = TRACE_OPCODE(kOpcodeMaps[map], byte);
+                const std::uint32_t flags = access | control_flow(opcode);
                 good &= visit(table.entries[map][byte][access], opcode, flags);
             }
     return good ? 0 : -1;
@@ -120,8 +98,8 @@ int trace_add_value_to_vlist(trace_vlist_t* vlist, trace_value_t value) {
 }
 
 int trace_add_vlist_by_opc(trace_vlist_table_t* spec, uint16_t opcode, const trace_vlist_t* vlist) {
-    const unsigned map = map_index(opcode);
-    if (map == Table::kMaps) return -1;
+    const unsigned map = assay::trace::map_index(opcode);
+    if (map == kOpcodeMaps.size()) return -1;
     spec->spec.captures |= assay::trace::kCaptureValues;
     bool good = true;
     for (Table::Entry& entry : spec->entries[map][opcode & 0xFF]) good &= append(entry, *vlist);

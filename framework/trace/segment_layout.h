@@ -1,7 +1,8 @@
 // The shared memory between a driver and the collector: one sparse memory file per profiled
 // process, laid out at fixed offsets, so that neither side ever sends a pointer.
 //
-//   control | event log | block table | instruction table | site table | thread slot 0, 1, ...
+//   control | value lists | event log | block table | instruction table | site table | thread slot
+//   0, 1, ...
 //
 // The driver appends to the tables and publishes a new length with release order; whatever a
 // record or a counter refers to has been published before it. The tables are the arrays that
@@ -12,6 +13,7 @@
 
 #include "assay/trace_types.h"
 #include "framework/trace/cpu_level.h"
+#include "framework/trace/value_lists.h"
 
 #include <atomic>
 #include <cstddef>
@@ -27,7 +29,7 @@ enum Capture : std::uint32_t {
     kCaptureBlockCounts = 1,
     kCaptureReferences = 2,
     kCaptureFetches = 4,
-    kCaptureValues = 8,  // value lists; no driver implements them yet
+    kCaptureValues = 8,  // see ValueLists
     kCaptureCalls = 16,
     kCaptureRepeats = 32,
 };
@@ -187,7 +189,9 @@ inline constexpr std::uint32_t kMaxSites = 64 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxThreads = 1024;  // slots: threads at the same time
 
 inline constexpr std::uint64_t kControlOffset = 0;
+inline constexpr std::uint64_t kValueListsOffset = 64 * 1024;
 inline constexpr std::uint64_t kEventLogOffset = 1 * kMiB;
+static_assert(kValueListsOffset + sizeof(ValueLists) <= kEventLogOffset);
 inline constexpr std::uint64_t kEventLogBytes = 63 * kMiB;
 inline constexpr std::uint64_t kBlocksOffset = kEventLogOffset + kEventLogBytes;
 inline constexpr std::uint64_t kInstrsOffset =

@@ -39,13 +39,18 @@ const trace_context_t* trace_parser_context_table(const trace_parser_t* parser, 
  * strings are valid during this call of vp_prof_process. Nothing needs to be asked for. */
 const trace_marker_t* trace_parser_markers(const trace_parser_t* parser, size_t* count);
 
-/* The next instruction execution that was selected with a value list. Stores its index in the
- * instruction table, its pc, two context values (the context's number and 0; both 0 without
- * context) and at most `max` values.
+/* The next instruction execution that this profiler selected with a value list. Stores its index
+ * in the instruction table, its pc, two context values (the context's number and 0; both 0 without
+ * context) and at most `max` values, in the order of the list; 0 for a value that the execution
+ * does not have.
  * Any of the pointers but `values` may be NULL. Returns the number of values stored, or -1 at
- * the end of the buffer. Records of other captures are skipped. */
+ * the end of the buffer. Records of other captures, and what only other profilers selected, are
+ * skipped. */
 int trace_parser_next(trace_parser_t* parser, uint32_t* instr, uint64_t* pc, uint64_t* context0,
                       uint64_t* context1, int max, uint64_t* values);
+/* Non-zero if the execution that trace_parser_next found last has the value with this index of the
+ * list: the instruction has such an operand, and its last execution such an access. */
+int trace_parser_has_value(const trace_parser_t* parser, uint32_t index);
 
 /* The records of the buffer, `*count` of them, read in place. 0 of them in vp_finish. */
 const trace_record_t* trace_parser_records(const trace_parser_t* parser, size_t* count);

@@ -99,7 +99,14 @@ enum {
                                     with index `aux` so far */
     TRACE_SITE_BLOCK_CORRECTION = 12, /* `value`, signed, is how many instructions of the block with
                                          index `aux` belong to the interval beyond that */
-    TRACE_SITE_INTERVAL = 13          /* an interval ends */
+    TRACE_SITE_INTERVAL = 13,         /* an interval ends */
+
+    /* With value lists. The records of one execution of an instruction follow one another, in
+     * the order of their sites, within one buffer. `value` is the captured value, the site's
+     * `operand` says which: a trace_value_t of trace_vlist.h, plus 128 where it has TRACE_BEFORE;
+     * TRACE_NONE says only that the instruction was executed. The site's `bytes` are how many the
+     * value has, at most 8. trace_parser_next puts them together. */
+    TRACE_SITE_VALUE = 16,
 };
 
 /* One captured event. A trace buffer is an array of them, in the order in which one thread

@@ -27,19 +27,34 @@ enum { TRACE_VLIST_MAX = 7 };
 
 /* A value to capture, one 64-bit word per execution. Read after the instruction, unless the
  * value is or-ed with TRACE_BEFORE. Floating-point and vector values are the low 64 bits of
- * the register. */
+ * the register; operands of fewer than 64 bits are zero-extended.
+ *
+ * An instruction that does not complete, because it faults, has no values, whenever they would be
+ * read. Of an instruction that makes several accesses (repeated string instructions, gathers and
+ * scatters) address, loaded and stored value are those of the first; if it makes none, it has
+ * none of the three. Of system calls and markers, everything is as it was before them.
+ *
+ * Register operands are general-purpose and vector registers, explicit ones before implicit ones,
+ * without the stack pointer of push, pop, call and return. No other registers (x87, MMX, masks,
+ * segments) are captured, nor memory values of instructions under a vector mask. */
 typedef uint32_t trace_value_t;
 enum {
     TRACE_NONE = 0,
     TRACE_EFFECTIVE_ADDRESS = 1, /* of the first memory operand; always that of before */
-    TRACE_LOADED = 2,            /* the memory value read, zero-extended */
-    TRACE_STORED = 3,            /* the memory value written, zero-extended */
+    TRACE_LOADED = 2,            /* the memory value read, zero-extended; always that of before. At
+                                    most the low 64 bits */
+    TRACE_STORED = 3,            /* the memory value written, the same way; with TRACE_BEFORE what
+                                    it overwrote */
     TRACE_DESTINATION = 4,       /* the first destination register operand */
     TRACE_SOURCE0 = 5,           /* the first source register operand */
     TRACE_SOURCE1 = 6,           /* the second source register operand */
-    TRACE_BRANCH_TAKEN = 7,      /* 1 or 0 */
+    TRACE_BRANCH_TAKEN = 7,      /* 1 or 0; of jumps, calls and returns 1 */
     TRACE_BRANCH_TARGET = 8,     /* where control went */
-    TRACE_LATENCY = 9,           /* time-stamp counter ticks around the instruction */
+    TRACE_LATENCY = 9,           /* time-stamp counter ticks around the instruction, by itself:
+                                    everything before it has completed, and it has before the
+                                    second reading. Includes reading the counter; nothing is
+                                    subtracted. Not of branches, system calls and instructions with
+                                    several accesses */
     TRACE_GPR0 = 64,             /* + 0 to 15: rax rcx rdx rbx rsp rbp rsi rdi r8 ... r15 */
     TRACE_VECTOR0 = 96,          /* + 0 to 31: the low 64 bits of zmm0 ... zmm31 */
     TRACE_BEFORE = 0x10000       /* read before the instruction instead of after */

@@ -12,8 +12,8 @@
  * Order of calls, all on one thread, for one run of one program:
  *     vp_init, vp_options, vp_prof_init, vp_prof_process any number of times,
  *     vp_finish until it returns 0, vp_summary, vp_prof_release, vp_release.
- * vp_name, vp_description, vp_events, vp_derived and vp_option_table may be called at any time
- * after vp_init.
+ * vp_name, vp_description, vp_events, vp_derived, vp_value_lists and vp_option_table may be called
+ * at any time after vp_init.
  *
  * Tools call a part of that, without a program: vp_init, the functions for names and tables, and
  * vp_release; to show what a profiler captures also vp_options without options, vp_prof_init and
@@ -49,9 +49,10 @@ extern "C" {
 #endif
 
 /* What a profiler returns: DCPI's (pc, context, value), with an event and a weight.
- * With event = VP_VALUE the sample is a value seen `weight` times, kept in the hotlist of the
- * instruction. Otherwise `event` is an index in the profiler's event table and `weight` is
- * added to that event's count of the instruction; `value` is ignored. 48 bytes. */
+ * With event = VP_VALUE the sample is a value seen `weight` times, for the hotlist of the
+ * instruction, which has the most frequent ones and a bound of its error (docs/events-file.md).
+ * Otherwise `event` is an index in the profiler's event table and `weight` is added to that event's
+ * count of the instruction; `value` is ignored. 48 bytes. */
 typedef struct vsample {
     uint64_t pc;
     uint64_t
@@ -63,6 +64,13 @@ typedef struct vsample {
     uint64_t weight;
 } vsample_t;
 #define VP_VALUE UINT32_MAX
+/* A profiler that keeps several lists for an instruction (vp_value_lists) says which is meant; the
+ * first is that of VP_VALUE. */
+#define VP_VALUE_OF(list) (VP_VALUE - 2u * (list))
+/* `weight` values of that list that the profiler has seen and does not know any more, among which
+ * none can be more than `value` times: they add to the total, and to the list's error. */
+#define VP_VALUE_REST(list) (VP_VALUE - 2u * (list)-1u)
+enum { VP_VALUE_LISTS_MAX = 16 };
 
 /* A column of the events file. */
 typedef struct vp_event {
@@ -167,6 +175,13 @@ typedef struct vp_dispatch {
     const char* (*vp_preface)(const trace_instr_t* instr);
     /* A value as people want to read it. Called only after vp_preface for that instruction. */
     const char* (*vp_format)(const trace_instr_t* instr, uint64_t value);
+
+    /* The names of the hotlists that the profiler keeps for an instruction, if it keeps several: at
+     * most VP_VALUE_LISTS_MAX, each of letters, digits, _ and -. In the events file they stand as
+     * PROFILER.NAME. */
+    const char* const* (*vp_value_lists)(uint32_t* count);
+    /* As vp_preface, which is then not called, for the list with that index. */
+    const char* (*vp_list_preface)(const trace_instr_t* instr, uint32_t list);
 } vp_dispatch_t;
 
 #ifdef __cplusplus

@@ -182,7 +182,7 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) 
     while ((size_t)n < room &&
            (stored = trace_parser_next(parser, &instr, &pc, &context0, &context1, TRACE_VLIST_MAX,
                                        values)) >= 0)
-        if (stored > 0)
+        if (stored > 0 && trace_parser_has_value(parser, 0))
             batch[n++] = (vsample_t){.pc = pc,
                                      .context0 = context0,
                                      .context1 = context1,

@@ -55,7 +55,7 @@ std::uint64_t loop(DriverParts& parts) {
 void fill_buffer(DriverParts& parts, std::uint32_t site) {
     for (std::uint32_t i = 0; i < trace::kRecordsPerBuffer; ++i)
         parts.buffers.append(0x1000 + i * 64ULL, site);
-    parts.buffers.next_buffer();
+    parts.buffers.next_buffer(~std::uint64_t{0});
 }
 
 }  // namespace

@@ -242,7 +242,6 @@ TEST_CASE("unusable profilers are refused with the reason") {
     refused("wrong_size", "size is 16");
     refused("no_table", "does not export assay_vp_dispatch");
     refused("no_prof_init", "has no vp_prof_init");
-    refused("values", "cannot capture values yet");
     refused("not-there", "No such file");
 }
 

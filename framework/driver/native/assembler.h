@@ -18,6 +18,25 @@ struct Address {
     std::int32_t disp = 0;
 };
 
+// Opcodes for with_memory(), and /n of group 1.
+enum Opcode : unsigned {
+    kLoad = 0x8b,
+    kStore = 0x89,
+    kStoreConstant = 0xc7,  // 32 bits, sign-extended to 64
+    kCompareMemory = 0x3b,
+    kAddMemory = 0x03,
+    kGroup1Byte = 0x83,  // with a sign-extended byte
+};
+enum Group1 : unsigned { kAdd = 0, kAnd = 4, kSubtract = 5, kCompare = 7 };
+enum Condition : unsigned {
+    kBelow = 2,
+    kEqual = 4,
+    kNotEqual = 5,
+    kBelowEqual = 6,
+    kAbove = 7,
+    kSign = 8,
+};
+
 class Assembler {
   public:
     std::uint8_t* out = nullptr;
@@ -91,6 +110,67 @@ class Assembler {
             u8(static_cast<std::uint8_t>(value));
         else
             u32(static_cast<std::uint32_t>(value));
+    }
+    // The low 1, 2, 4 or 8 bytes of a register or of memory, zero-extended: movzx or mov.
+    void zero_extend(unsigned reg, unsigned from, unsigned bytes) {
+        if (bytes >= 4) return registers(kStore, reg, from, bytes == 8);
+        u8(0x40 | (reg >= 8 ? 4 : 0) | (from >= 8 ? 1 : 0));  // without, 4 to 7 are ah to bh
+        u8(0x0f);
+        u8(bytes == 1 ? 0xb6 : 0xb7);
+        u8(0xc0 | (reg & 7) << 3 | (from & 7));
+    }
+    void load_zero_extended(unsigned reg, const Address& memory, unsigned bytes) {
+        if (bytes >= 4) return with_memory(kLoad, reg, memory, bytes == 8);
+        u8(0x40 | (reg >= 8 ? 4 : 0) | (memory.index != kNoGpr && memory.index >= 8 ? 2 : 0) |
+           (memory.base != kNoGpr && memory.base >= 8 ? 1 : 0));
+        u8(0x0f);
+        u8(bytes == 1 ? 0xb6 : 0xb7);
+        modrm(reg & 7, memory);
+    }
+    void load_context_zero_extended(unsigned reg, std::size_t offset, unsigned bytes) {
+        u8(0x65);
+        load_zero_extended(reg, Address{kNoGpr, kNoGpr, 1, static_cast<std::int32_t>(offset)},
+                           bytes);
+    }
+    // The low 64 bits of a vector register: movq, 66 REX.W 0F 7E, in the encoding that has the
+    // register. With AVX that is VEX: legacy SSE would cost a transition where the upper halves
+    // are in use (Intel Optimization Reference Manual, "Mixing AVX code with SSE code").
+    enum class VectorEncoding : std::uint8_t { kLegacy, kVex, kEvex };
+    void move_from_vector(unsigned reg, unsigned vector, VectorEncoding encoding) {
+        const unsigned r = vector >> 3 & 1, r2 = vector >> 4 & 1, b = reg >> 3 & 1;
+        switch (encoding) {
+            case VectorEncoding::kLegacy:
+                u8(0x66);
+                u8(0x48 | r << 2 | b);
+                u8(0x0f);
+                break;
+            case VectorEncoding::kVex:
+                u8(0xc4);
+                u8((r ^ 1) << 7 | 1 << 6 | (b ^ 1) << 5 | 1);
+                u8(0xf9);
+                break;
+            case VectorEncoding::kEvex:
+                u8(0x62);
+                u8((r ^ 1) << 7 | 1 << 6 | (b ^ 1) << 5 | (r2 ^ 1) << 4 | 1);
+                u8(0xfd);
+                u8(0x08);
+                break;
+        }
+        u8(0x7e);
+        u8(0xc0 | (vector & 7) << 3 | (reg & 7));
+    }
+    // Changes no flag.
+    void complement(unsigned reg) {
+        u8(0x48 | (reg >= 8 ? 1 : 0));
+        u8(0xf7);
+        u8(0xd0 | (reg & 7));
+    }
+    // The time-stamp counter in edx:eax, once all before has completed (SDM volume 2, RDTSC).
+    void read_time() {
+        for (const unsigned byte : {0x0f, 0xae, 0xe8, 0x0f, 0x31}) u8(byte);
+    }
+    void load_fence() {
+        for (const unsigned byte : {0x0f, 0xae, 0xe8}) u8(byte);
     }
     // Intel SDM volume 2, PREFETCHW: never faults, and does nothing on processors without it.
     void prefetch_for_write(const Address& memory) {
@@ -212,25 +292,6 @@ class Assembler {
     static unsigned scale_bits(unsigned scale) {
         return scale == 8 ? 3 : scale == 4 ? 2 : scale == 2 ? 1 : 0;
     }
-};
-
-// Opcodes for with_memory(), and /n of group 1.
-enum Opcode : unsigned {
-    kLoad = 0x8b,
-    kStore = 0x89,
-    kStoreConstant = 0xc7,  // 32 bits, sign-extended to 64
-    kCompareMemory = 0x3b,
-    kAddMemory = 0x03,
-    kGroup1Byte = 0x83,  // with a sign-extended byte
-};
-enum Group1 : unsigned { kAdd = 0, kAnd = 4, kSubtract = 5, kCompare = 7 };
-enum Condition : unsigned {
-    kBelow = 2,
-    kEqual = 4,
-    kNotEqual = 5,
-    kBelowEqual = 6,
-    kAbove = 7,
-    kSign = 8,
 };
 
 }  // namespace assay::native

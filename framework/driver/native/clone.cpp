@@ -156,7 +156,7 @@ void write_parent_tid(const CloneArguments& arguments, pid_t tid) {
 bool become_image(Thread& thread) {
     TraceTables& trace = thread.process.trace;
     if (trace.channel() < 0 || trace.detached()) return false;
-    NewImage image(trace.spec(), 1);
+    NewImage image(trace.spec(), trace.value_lists(), 1);
     return image.usable() && trace.move_to(image) && thread.move_to_new_image();
 }
 

@@ -55,11 +55,14 @@ struct Block {
     std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
 };
 
-// kSpecial and kCheck come back to where they left from, kEnters, kCountdown and kInterval may.
+// kSpecial, kValuesBefore, kValuesBehind and kCheck come back to where they left from, kEnters,
+// kCountdown and kInterval may.
 enum class ExitKind : std::uint8_t {
     kDirect,
     kSyscall,
     kSpecial,
+    kValuesBefore,  // special_values.cpp
+    kValuesBehind,
     kCheck,
     kEnters,     // a function that switches collecting on
     kCountdown,  // Context::countdown has become negative
@@ -71,13 +74,14 @@ enum class ExitKind : std::uint8_t {
 // A place where translated code can return to the driver.
 struct Exit {
     ExitKind kind = ExitKind::kDirect;
-    std::uint32_t block = 0;    // index in blocks()
-    std::uint64_t target = 0;   // kDirect: the target's pc; else the pc of the instruction
-    std::uint64_t site = 0;     // kDirect: address of the jump's 32-bit displacement;
-                                // kSpecial: the instruction's first site
-    std::uint64_t stub = 0;     // kDirect: the code that leaves; else where to go on
-    std::uint64_t linked = 0;   // kDirect: what the jump goes to, stub if nothing
-    std::uint32_t special = 0;  // kSpecial: index of the instruction, CodeCache::special()
+    std::uint32_t block = 0;   // index in blocks()
+    std::uint64_t target = 0;  // kDirect: the target's pc; else the pc of the instruction
+    std::uint64_t site = 0;    // kDirect: address of the jump's 32-bit displacement;
+                               // kSpecial, kValuesBehind: the instruction's first site
+    std::uint64_t stub = 0;    // kDirect: the code that leaves; else where to go on
+    std::uint64_t linked = 0;  // kDirect: what the jump goes to, stub if nothing
+    std::uint32_t special =
+        0;  // kSpecial and kValues...: index of the instruction, CodeCache::special()
     std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
 };
 

@@ -64,7 +64,13 @@ struct Context {
     std::int64_t countdown;  // of instructions
     std::int64_t interval_countdown;
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
-    unsigned char unused[kIndirectTableOffset - 0x4130];
+    // What emit_values.cpp and special_values.cpp read before an instruction, by its place in the
+    // list; with `values_present` where only the execution tells which there are.
+    std::uint64_t values[trace::kMostValues];
+    std::uint64_t values_present;
+    std::uint64_t latency[2];      // the time before and behind the instruction
+    std::uint64_t latency_gpr[2];  // rax and rdx while the time is read
+    unsigned char unused[kIndirectTableOffset - 0x4130 - (trace::kMostValues + 5) * 8];
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
 };
 

@@ -198,6 +198,61 @@ void note_register(Form& form, const ZydisDecodedInstruction& zydis,
     if (whole) form.kills |= bit(number);
 }
 
+RegisterOperand register_operand(const ZydisDecodedOperand& operand) {
+    const ZydisRegister reg = operand.reg.value;
+    RegisterOperand out;
+    out.bytes = static_cast<std::uint8_t>(operand.size / 8);
+    switch (ZydisRegisterGetClass(reg)) {
+        case ZYDIS_REGCLASS_XMM:
+        case ZYDIS_REGCLASS_YMM:
+        case ZYDIS_REGCLASS_ZMM:
+            out.kind = RegisterOperand::kVector;
+            out.number = static_cast<std::uint8_t>(ZydisRegisterGetId(reg));
+            return out;
+        default:
+            break;
+    }
+    const std::uint8_t number = gpr_of(reg);
+    if (number >= 16) return {};
+    out.kind = reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH ? RegisterOperand::kHighByte
+                                                                    : RegisterOperand::kGpr;
+    out.number = number;
+    return out;
+}
+
+// Zydis lists explicit operands first.
+void note_register_operand(Form& form, const ZydisDecodedOperand& operand) {
+    const RegisterOperand reg = register_operand(operand);
+    const bool hidden = operand.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
+    if (reg.kind == RegisterOperand::kNone || (hidden && reg.number == RSP)) return;
+    if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+        form.destination.kind == RegisterOperand::kNone)
+        form.destination = reg;
+    if (!(operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ)) return;
+    for (RegisterOperand& source : form.sources)
+        if (source.kind == RegisterOperand::kNone) {
+            source = reg;
+            return;
+        }
+}
+
+// Under an opmask other than k0, or the mask of a register.
+bool is_masked(const ZydisDecodedInstruction& zydis) {
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_MASKMOVQ:
+        case ZYDIS_MNEMONIC_MASKMOVDQU:
+        case ZYDIS_MNEMONIC_VMASKMOVDQU:
+        case ZYDIS_MNEMONIC_VMASKMOVPS:
+        case ZYDIS_MNEMONIC_VMASKMOVPD:
+        case ZYDIS_MNEMONIC_VPMASKMOVD:
+        case ZYDIS_MNEMONIC_VPMASKMOVQ:
+            return true;
+        default:
+            return zydis.avx.mask.reg != ZYDIS_REGISTER_NONE &&
+                   zydis.avx.mask.reg != ZYDIS_REGISTER_K0;
+    }
+}
+
 bool touches_no_data(const ZydisDecodedInstruction& zydis) {
     switch (zydis.meta.category) {
         case ZYDIS_CATEGORY_PREFETCH:
@@ -498,10 +553,13 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     form.reads_gs_base = zydis.mnemonic == ZYDIS_MNEMONIC_RDGSBASE;
     form.sets_gs_base = zydis.mnemonic == ZYDIS_MNEMONIC_WRGSBASE;
     for (unsigned i = 0; i < zydis.operand_count; ++i) {
-        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) {
             note_register(form, zydis, operands[i]);
+            note_register_operand(form, operands[i]);
+        }
         if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(form, zydis, operands[i]);
     }
+    form.masked = is_masked(zydis);
     note_flags(form, zydis, operands);
     order_references(form, zydis);
     form.trace_flags = trace_flags_of(form);

@@ -1,5 +1,7 @@
 #include "framework/driver/native/emitter.h"
 
+#include "framework/driver/native/values.h"
+
 #include <algorithm>
 
 namespace assay::native {
@@ -237,7 +239,15 @@ void Emitter::emit_driver_part(const Instruction& instruction, std::uint32_t fir
 // --- Copying.
 
 void Emitter::emit_instruction(const Instruction& instruction, unsigned position) {
-    scratch_.make_way(instruction);
+    const trace::ValueList* const list = values_of(position);
+    scratch_.make_way(instruction,
+                      list ? value_registers(*instruction.form, *list).before : GprMask{0});
+    if (list) emit_values_before(instruction, position);
+    emit_translated(instruction, position);
+    if (list) emit_values_behind(instruction, position);
+}
+
+void Emitter::emit_translated(const Instruction& instruction, unsigned position) {
     if (spec_.cpu_level != trace::CpuLevel::kHost) {
         if (instruction.form->processor_use == ProcessorUse::kIdentify)
             return emit_driver_part(instruction, next_site_);
@@ -359,28 +369,30 @@ void Emitter::emit_gs_base(const Instruction& instruction) {
 
 void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
     const unsigned position = block.first + block.count - 1U;
-    if (last.form->flow != Flow::kNone && last.form->flow != Flow::kTrap) note_point(position);
+    if (last.form->flow != Flow::kNone && last.form->flow != Flow::kTrap) {
+        note_point(position);
+        if (values_of(position)) emit_branch_values_before(last, position);
+    }
     switch (last.form->flow) {
         case Flow::kNone:
         case Flow::kTrap:
             emit_continuation(block, last.next_pc());
             break;
         case Flow::kJump:
+            emit_branch_values(position, last.target());
             emit_continuation(block, last.target());
             break;
-        case Flow::kConditional: {
-            const std::uint64_t site =
-                hot_.patchable([&] { return hot_.jump_if(last.form->opcode & 0xf, hot_.address); });
-            direct_exit(site, last.target());
+        case Flow::kConditional:
+            emit_conditional(last, position);
             emit_continuation(block, last.next_pc());
             break;
-        }
         case Flow::kCounted:
-            emit_counted(last);
+            emit_counted(last, position);
             emit_continuation(block, last.next_pc());
             break;
         case Flow::kCall:
             emit_push_return(last.next_pc());
+            emit_branch_values(position, last.target());
             emit_continuation(block, last.target());
             break;
         case Flow::kJumpIndirect:
@@ -391,9 +403,11 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             emit_return(last, position);
             break;
         case Flow::kSyscall:
+            emit_branch_values(position, 0);
             emit_leave(ExitKind::kSyscall, last.pc);
             break;
         case Flow::kMarker:
+            emit_branch_values(position, 0);
             emit_leave(ExitKind::kMarker, last.pc);
             break;
         case Flow::kUnsupported:
@@ -404,11 +418,18 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
 
 void Emitter::emit_continuation(const PlannedBlock& block, std::uint64_t target) {
     if (block.chained) return;
-    direct_exit(hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
+    direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
+}
+
+void Emitter::emit_conditional(const Instruction& last, unsigned position) {
+    const std::uint64_t site =
+        hot_.patchable([&] { return hot_.jump_if(last.form->opcode & 0xf, hot_.address); });
+    if (values_of(position)) return emit_sides(site, last, position);
+    direct_exit(hot_, site, last.target());
 }
 
 // loop and jrcxz have only a short form: they jump over a jump.
-void Emitter::emit_counted(const Instruction& last) {
+void Emitter::emit_counted(const Instruction& last, unsigned position) {
     const std::uint64_t site = hot_.patchable([&] {
         if (has_prefix(last, 0x67)) hot_.u8(0x67);
         hot_.u8(last.bytes[last.form->opcode_offset]);
@@ -417,7 +438,8 @@ void Emitter::emit_counted(const Instruction& last) {
         hot_.u8(5);
         return hot_.jump(hot_.address);
     });
-    direct_exit(site, last.target());
+    if (values_of(position)) return emit_sides(site, last, position);
+    direct_exit(hot_, site, last.target());
 }
 
 void Emitter::emit_push_return(std::uint64_t return_pc) {
@@ -433,7 +455,9 @@ void Emitter::emit_indirect(const Instruction& last, unsigned position) {
     if (last.form->flow == Flow::kCallIndirect) {
         emit_push_return(last.next_pc());
         emit_flow_record(position, TRACE_SITE_TARGET, RCX);
+        emit_branch_values(position, kTargetInContext);
     } else {
+        emit_branch_values(position, kTargetInContext);
         emit_left_check(position);
     }
     hot_.u8(0x0f);  // movzx eax, cx
@@ -449,6 +473,7 @@ void Emitter::emit_return(const Instruction& last, unsigned position) {
     const auto popped = static_cast<std::uint16_t>(last.immediate());
     hot_.lea(RSP, Address{RSP, kNoGpr, 1, 8 + popped});
     emit_flow_record(position, TRACE_SITE_RETURN, RSP);
+    emit_branch_values(position, kTargetInContext);
     emit_left_check(position);
     hot_.u8(0x0f);
     hot_.u8(0xb7);
@@ -491,13 +516,13 @@ void Emitter::emit_leave(ExitKind kind, std::uint64_t pc) {
 }
 
 // The jump at `site` leaves the unit: to the driver, until it is linked.
-void Emitter::direct_exit(std::uint64_t site, std::uint64_t target) {
+void Emitter::direct_exit(Assembler& code, std::uint64_t site, std::uint64_t target) {
     Exit exit;
     exit.block = block_index_;
     exit.target = target;
     exit.site = site;
     exit.stub = exit.linked = cold_.address;
-    hot_.patch(site, exit.stub);
+    code.patch(site, exit.stub);
     emit_exit_id(cold_, add_exit(exit));
     cold_.jump(cache_.exit_thunk());
 }

@@ -23,11 +23,14 @@ class Emitter {
     };
 
     // `often_missed`: sites whose checks shall have no branch.
-    Emitter(const UnitPlan& plan, CodeCache& cache, const trace::Spec& spec, const Numbers& numbers,
+    // `values`: nullptr if none are captured.
+    Emitter(const UnitPlan& plan, CodeCache& cache, const trace::Spec& spec,
+            const trace::ValueLists* values, const Numbers& numbers,
             std::span<const std::uint32_t> often_missed, Assembler hot, Assembler cold)
         : plan_(plan),
           cache_(cache),
           spec_(spec),
+          values_(values),
           often_missed_(often_missed),
           next_site_(numbers.site),
           numbers_(numbers),
@@ -42,7 +45,14 @@ class Emitter {
     const Assembler& cold() const { return cold_; }
 
   private:
-    struct Operands;  // of a reference check, see emit_references.cpp
+    struct Operands;     // of a reference check, see emit_references.cpp
+    struct ValueReader;  // see emit_values.cpp
+    struct ValueSites {
+        std::uint32_t first, count;
+    };
+    // Where a branch goes, if it is not known now.
+    static constexpr std::uint64_t kNotTaken = ~std::uint64_t{0};
+    static constexpr std::uint64_t kTargetInContext = ~std::uint64_t{1};
 
     void emit_block(unsigned index);
     void emit_landing(const PlannedBlock& block, Block& record);
@@ -57,6 +67,7 @@ class Emitter {
     unsigned instructions_from(const PlannedBlock& block) const;
     void emit_items(const PlannedBlock& block, unsigned position);
     void emit_instruction(const Instruction& instruction, unsigned position);
+    void emit_translated(const Instruction& instruction, unsigned position);
     void emit_copy(const Instruction& instruction, unsigned position);
     void note_point(unsigned position);
     void emit_gs_copy(const Instruction& instruction, unsigned position);
@@ -66,13 +77,14 @@ class Emitter {
     void emit_based_copy(const Instruction& instruction, unsigned position);
     void emit_flow(const PlannedBlock& block, const Instruction& last);
     void emit_continuation(const PlannedBlock& block, std::uint64_t target);
-    void emit_counted(const Instruction& last);
+    void emit_conditional(const Instruction& last, unsigned position);
+    void emit_counted(const Instruction& last, unsigned position);
     void emit_push_return(std::uint64_t return_pc);
     void emit_indirect(const Instruction& last, unsigned position);
     void emit_return(const Instruction& last, unsigned position);
     void emit_branch_target(const Instruction& last);
     void emit_leave(ExitKind kind, std::uint64_t pc);
-    void direct_exit(std::uint64_t site, std::uint64_t target);
+    void direct_exit(Assembler& code, std::uint64_t site, std::uint64_t target);
     std::uint32_t add_exit(const Exit& exit);
     void emit_exit_id(Assembler& code, std::uint32_t exit);
 
@@ -86,6 +98,23 @@ class Emitter {
     void emit_special(const Item& item);
     void emit_stack_pointer(unsigned position, unsigned kind);
     void emit_flow_record(unsigned position, unsigned kind, unsigned value);
+    const trace::ValueList* values_of(unsigned position) const;
+    ValueSites new_value_sites(unsigned position, const trace::ValueList& list);
+    void emit_values_before(const Instruction& instruction, unsigned position);
+    void emit_values_behind(const Instruction& instruction, unsigned position);
+    static GprMask registers_of(const Instruction& instruction);
+    void take_registers(ValueReader& reader, unsigned position);
+    void emit_value_records(const ValueReader& reader, unsigned cursor, const ValueSites& sites,
+                            std::uint64_t target);
+    static void emit_value(const ValueReader& reader, unsigned index, std::uint64_t target);
+    void emit_time(std::size_t to, bool before);
+    void emit_values_by_driver(const Instruction& instruction, ExitKind kind,
+                               std::uint32_t first_site);
+    void emit_branch_values_before(const Instruction& instruction, unsigned position);
+    void emit_branch_values(Assembler& code, const Instruction& instruction, unsigned position,
+                            const ValueSites& sites, std::uint64_t target);
+    void emit_branch_values(unsigned position, std::uint64_t target);
+    void emit_sides(std::uint64_t site, const Instruction& last, unsigned position);
     void emit_driver_part(const Instruction& instruction, std::uint32_t first_site);
     void emit_state_copy(const Instruction& instruction, unsigned position);
     void emit_data(const Item& item);
@@ -108,6 +137,7 @@ class Emitter {
     const UnitPlan& plan_;
     CodeCache& cache_;
     const trace::Spec& spec_;
+    const trace::ValueLists* values_;
     std::span<const std::uint32_t> often_missed_;
     std::uint32_t next_site_;
     Numbers numbers_;

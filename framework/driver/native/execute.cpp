@@ -70,7 +70,8 @@ long depart(Thread& thread, trace::DriverState state, const System& call) {
 // Under a driver of its own. 0: it has to run natively.
 long replace(Thread& thread, Request& request, int program) {
     Process& process = thread.process;
-    NewImage image(process.trace.spec(), thread.shares_trace ? 1 : process.trace.image() + 1);
+    NewImage image(process.trace.spec(), process.trace.value_lists(),
+                   thread.shares_trace ? 1 : process.trace.image() + 1);
     if (!image.usable() || !image.write_log(trace::command_event(request.command))) return 0;
     const int channel = process.trace.channel();
     if (!image.announce(channel)) return 0;

@@ -103,6 +103,14 @@ enum class ProcessorUse : std::uint8_t {
     kSaveState,  // xsave, xsavec, xsaveopt, xrstor: the components that edx:eax names
 };
 
+// A general-purpose or vector register as an operand.
+struct RegisterOperand {
+    enum Kind : std::uint8_t { kNone, kGpr, kHighByte, kVector };  // kHighByte: ah, ch, dh, bh
+    Kind kind = kNone;
+    std::uint8_t number = 0;
+    std::uint8_t bytes = 0;
+};
+
 struct Form {
     std::uint8_t length = 0;  // of the whole instruction
     std::uint8_t opcode_offset = 0;
@@ -130,6 +138,9 @@ struct Form {
     std::uint16_t flags_read = 0;
     std::uint16_t flags_killed = 0;  // surely overwritten
     std::uint16_t mnemonic = 0;      // ZydisMnemonic
+    bool masked = false;             // not all of its memory operand need be accessed
+    // As TRACE_DESTINATION and TRACE_SOURCE0 and 1 have them.
+    RegisterOperand destination, sources[2];
     MemoryReference references[2];
 };
 

@@ -11,7 +11,7 @@
 
 namespace assay::native {
 
-NewImage::NewImage(const trace::Spec& spec, std::uint32_t number)
+NewImage::NewImage(const trace::Spec& spec, const trace::ValueLists* values, std::uint32_t number)
     : segment_(memfd_create("assay-trace", MFD_CLOEXEC)) {
     if (segment_ < 0 || ftruncate(segment_, static_cast<off_t>(trace::kSegmentBytes)) != 0) return;
     trace::Control control{};
@@ -20,6 +20,7 @@ NewImage::NewImage(const trace::Spec& spec, std::uint32_t number)
     control.pid = getpid();
     control.spec = spec;
     control.image = number;
+    if (values && !write(trace::kValueListsOffset, values, sizeof *values)) return;
     if (!write(trace::kControlOffset, &control, sizeof control) || pipe2(lifeline_, O_CLOEXEC) != 0)
         return;
     lifeline_[1] = trace::move_high(lifeline_[1]);

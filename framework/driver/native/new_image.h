@@ -12,8 +12,9 @@ namespace assay::native {
 
 class NewImage {
   public:
-    // `number`: within its process. Nothing is announced yet; usable() tells whether it can be.
-    NewImage(const trace::Spec& spec, std::uint32_t number);
+    // `values`: null if none are captured. `number`: within its process. Nothing is announced yet;
+    // usable() tells whether it can be.
+    NewImage(const trace::Spec& spec, const trace::ValueLists* values, std::uint32_t number);
     // Closes what nobody has taken.
     ~NewImage();
     NewImage(const NewImage&) = delete;

@@ -59,13 +59,18 @@ class Scratch {
         return found == 0 ? kNoGpr : static_cast<unsigned>(__builtin_ctz(found));
     }
 
-    // Gives back what the instruction uses.
-    void make_way(const Instruction& instruction) {
+    // Where the target's value of a borrowed register waits, in the context.
+    static std::size_t slot(unsigned reg) { return offsetof(Context, gpr) + reg * 8U; }
+    bool is_borrowed(unsigned reg) const { return taken() & bit(reg); }
+
+    // Gives back what the instruction uses. `read`: registers whose values are needed although it
+    // does not read them.
+    void make_way(const Instruction& instruction, GprMask read = 0) {
         const Form& form = *instruction.form;
         const GprMask used = static_cast<GprMask>((form.reads | form.writes) & taken());
         if (used == 0) return;
         for (unsigned reg = 0; reg < 16; ++reg)
-            if (used & bit(reg)) give_back(reg, form.reads & bit(reg));
+            if (used & bit(reg)) give_back(reg, (form.reads | read) & bit(reg));
     }
     void give_back_all() {
         for (unsigned reg = 0; reg < 16 && taken(); ++reg)
@@ -92,7 +97,6 @@ class Scratch {
         // the flags are kept.
         return 31U - static_cast<unsigned>(__builtin_clz(candidates));
     }
-    static std::size_t slot(unsigned reg) { return offsetof(Context, gpr) + reg * 8U; }
     void borrow(unsigned reg, unsigned position) {
         if ((plan_.gprs_live[position] & bit(reg)) == 0) return;
         code_.store_context(slot(reg), reg);

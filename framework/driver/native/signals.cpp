@@ -171,16 +171,18 @@ void Signals::on_fault(int number, const siginfo_t* info, ucontext_t* interrupte
     thread_.refuse(text.data());
 }
 
-// The store that began a record ran into the end of the buffer: mov [register], reg or constant.
+// The store that began a record, or the last of several, ran into the end of the buffer:
+// mov [register + displacement], reg or constant.
 bool Signals::continue_in_next_buffer(const siginfo_t* info, ucontext_t* interrupted) {
     const auto address = reinterpret_cast<std::uint64_t>(info->si_addr);
-    if (!thread_.trace.is_buffer_end(address)) return false;
+    if (!thread_.trace.is_behind_buffer(address)) return false;
     const auto* code = reinterpret_cast<const std::uint8_t*>(pc_of(interrupted));
     unsigned rex = 0;
     if ((*code & 0xf0) == 0x40) rex = *code++;
     if (code[0] != kStore && code[0] != kStoreConstant) return false;
     const unsigned base = (code[1] & 7U) | (rex & 1U) << 3;
-    interrupted->uc_mcontext.gregs[kGregs[base]] = static_cast<greg_t>(thread_.trace.next_buffer());
+    greg_t& cursor = interrupted->uc_mcontext.gregs[kGregs[base]];
+    cursor = static_cast<greg_t>(thread_.trace.next_buffer(static_cast<std::uint64_t>(cursor)));
     DriverLock& lock = thread_.process.lock;
     if (!pending_ && lock.try_lock()) {
         thread_.process.translator.adapt(thread_.trace.last_buffer());

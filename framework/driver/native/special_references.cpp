@@ -1,6 +1,8 @@
 // References that have to be computed when the instruction runs: repeated string instructions,
 // gathers and scatters, bit strings, xlat. Called right before the instruction; the filter is the
 // one that translated code uses.
+#include "framework/driver/native/special_references.h"
+
 #include "framework/driver/native/process.h"
 
 #include <Zydis/Zydis.h>
@@ -109,39 +111,30 @@ void record_string(Thread& thread, const Instruction& instruction, std::uint32_t
 }
 
 // Byte addressed by a bit offset in a register (SDM, BT): signed, in units of the operand size.
-void record_bit_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+std::uint64_t bit_string_address(const Context& context, const Instruction& instruction) {
     const Form& form = *instruction.form;
     const std::uint8_t modrm = instruction.bytes[form.modrm_offset];
     std::uint8_t rex = 0;
     for (unsigned i = 0; i + 2U < form.modrm_offset + 0U; ++i)
         if ((instruction.bytes[i] & 0xf0) == 0x40) rex = instruction.bytes[i];
-    std::uint64_t value = thread.context->gpr[(modrm >> 3 & 7) | (rex & 4) << 1];
+    std::uint64_t value = context.gpr[(modrm >> 3 & 7) | (rex & 4) << 1];
     std::int64_t offset = static_cast<std::int64_t>(value);
     if (form.references[0].bytes == 4) offset = static_cast<std::int32_t>(value);
     if (form.references[0].bytes == 2) offset = static_cast<std::int16_t>(value);
-    const std::uint64_t address = address_of(*thread.context, instruction, form.references[0]) +
-                                  static_cast<std::uint64_t>(offset >> 3);
-    Recorder(thread).reference(address, 1, site);
+    return address_of(context, instruction, form.references[0]) +
+           static_cast<std::uint64_t>(offset >> 3);
+}
+
+void record_bit_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder(thread).reference(bit_string_address(*thread.context, instruction), 1, site);
+}
+
+std::uint64_t translate_address(const Context& context) {
+    return context.gpr[RBX] + (context.gpr[RAX] & 0xff);
 }
 
 void record_translate(Thread& thread, std::uint32_t site) {
-    const Context& context = *thread.context;
-    Recorder(thread).reference(context.gpr[RBX] + (context.gpr[RAX] & 0xff), 1, site);
-}
-
-// A vector register's bytes in the saved state (SDM volume 1, 13.4 and 13.5).
-void read_vector(const Context& context, unsigned reg, unsigned char out[64]) {
-    const unsigned char* state = context.vector_state;
-    std::uint64_t present;
-    std::memcpy(&present, state + 512, sizeof present);
-    std::memset(out, 0, 64);
-    if (reg >= 16) {
-        if (present & 0x80) std::memcpy(out, state + 1664 + (reg - 16) * 64ULL, 64);
-        return;
-    }
-    if (present & 2) std::memcpy(out, state + 160 + reg * 16ULL, 16);
-    if (present & 4) std::memcpy(out + 16, state + 576 + reg * 16ULL, 16);
-    if (present & 0x40) std::memcpy(out + 32, state + 1152 + reg * 32ULL, 32);
+    Recorder(thread).reference(translate_address(*thread.context), 1, site);
 }
 
 std::uint64_t read_opmask(const Context& context, unsigned reg) {
@@ -205,16 +198,15 @@ bool describe_gather(const Context& context, const Instruction& instruction, Gat
     return true;
 }
 
-void record_gather(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    const Context& context = *thread.context;
+// Calls `visit` with the address of each element that is accessed, and with its size.
+template <typename Visit>
+void for_each_element(const Context& context, const Instruction& instruction, const Visit& visit) {
     const MemoryReference& reference = instruction.form->references[0];
     Gather gather;
     if (!describe_gather(context, instruction, gather)) return;
     unsigned char indexes[64];
     read_vector(context, gather.index_reg, indexes);
     const std::uint64_t base = address_of(context, instruction, reference);
-    Recorder recorder(thread);
-    std::uint64_t accessed = 0;
     for (unsigned i = 0; i < gather.elements; ++i) {
         const bool wanted = gather.by_opmask
                                 ? gather.opmask >> i & 1
@@ -228,14 +220,64 @@ void record_gather(Thread& thread, const Instruction& instruction, std::uint32_t
             std::memcpy(&narrow, indexes + i * 4ULL, 4);
             index = narrow;
         }
-        recorder.reference(base + static_cast<std::uint64_t>(index) * reference.scale,
-                           gather.element_bytes, site);
-        ++accessed;
+        visit(base + static_cast<std::uint64_t>(index) * reference.scale, gather.element_bytes);
     }
+}
+
+void record_gather(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder recorder(thread);
+    std::uint64_t accessed = 0;
+    for_each_element(*thread.context, instruction, [&](std::uint64_t address, unsigned bytes) {
+        recorder.reference(address, bytes, site);
+        ++accessed;
+    });
     recorder.count(accessed, site + 1);
 }
 
 }  // namespace
+
+// SDM volume 1, 13.4 and 13.5.
+void read_vector(const Context& context, unsigned reg, unsigned char out[64]) {
+    const unsigned char* state = context.vector_state;
+    std::uint64_t present;
+    std::memcpy(&present, state + 512, sizeof present);
+    std::memset(out, 0, 64);
+    if (reg >= 16) {
+        if (present & 0x80) std::memcpy(out, state + 1664 + (reg - 16) * 64ULL, 64);
+        return;
+    }
+    if (present & 2) std::memcpy(out, state + 160 + reg * 16ULL, 16);
+    if (present & 4) std::memcpy(out + 16, state + 576 + reg * 16ULL, 16);
+    if (present & 0x40) std::memcpy(out + 32, state + 1152 + reg * 32ULL, 32);
+}
+
+std::optional<FirstAccess> first_access(const Context& context, const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    std::optional<FirstAccess> first;
+    switch (form.special) {
+        case Special::kString: {
+            std::uint64_t iterations = context.gpr[RCX];
+            if (form.references[0].address32) iterations = static_cast<std::uint32_t>(iterations);
+            if (iterations == 0) return {};
+            first.emplace();
+            for (unsigned r = 0; r < form.reference_count; ++r)
+                first->address[r] = address_of(context, instruction, form.references[r]);
+            return first;
+        }
+        case Special::kGather:
+            for_each_element(context, instruction, [&](std::uint64_t address, unsigned) {
+                if (!first) first = FirstAccess{{address, 0}};
+            });
+            return first;
+        case Special::kBitString:
+            return FirstAccess{{bit_string_address(context, instruction), 0}};
+        case Special::kTranslate:
+            return FirstAccess{{translate_address(context), 0}};
+        case Special::kNone:
+            return {};
+    }
+    return {};
+}
 
 void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site) {
     switch (instruction.form->special) {

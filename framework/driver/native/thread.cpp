@@ -188,7 +188,8 @@ bool Thread::handle_inside() {
     if (id < kFirstExit) return false;
     const Exit exit = process.cache.exit(id);
     context->entry = exit.stub;
-    if (exit.kind == ExitKind::kSpecial) {
+    if (exit.kind == ExitKind::kSpecial || exit.kind == ExitKind::kValuesBefore ||
+        exit.kind == ExitKind::kValuesBehind) {
         record_at(exit, id);
         return true;
     }
@@ -205,8 +206,14 @@ void Thread::record_at(const Exit& exit, std::uint32_t id) {
     const Instruction instruction = process.cache.special(id);
     context->pc = exit.target;
     if (instruction.form->processor_use == ProcessorUse::kIdentify) identify(*this, instruction);
+    const auto site = static_cast<std::uint32_t>(exit.site);
     process.lock.unlock();
-    record_special(*this, instruction, static_cast<std::uint32_t>(exit.site));
+    if (exit.kind == ExitKind::kValuesBefore)
+        read_special_values(*this, instruction);
+    else if (exit.kind == ExitKind::kValuesBehind)
+        record_special_values(*this, instruction, site);
+    else
+        record_special(*this, instruction, site);
     process.lock.lock();
 }
 
@@ -247,6 +254,8 @@ void Thread::handle_exit() {
             context->pc = exit.target + kMarkerBytes;
             return do_marker(*this);
         case ExitKind::kSpecial:
+        case ExitKind::kValuesBefore:
+        case ExitKind::kValuesBehind:
         case ExitKind::kCheck:
             return;  // handle_inside() has seen to it
     }

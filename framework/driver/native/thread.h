@@ -99,6 +99,11 @@ void do_marker(Thread& thread);
 void do_syscall(Thread& thread, std::uint64_t syscall_pc);
 // Records the references of an instruction that needs computing (special_references.cpp).
 void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site);
+// The values of such an instruction (special_values.cpp): reads those of before, and records all
+// behind it.
+void read_special_values(Thread& thread, const Instruction& instruction);
+void record_special_values(Thread& thread, const Instruction& instruction,
+                           std::uint32_t first_site);
 // Answers cpuid or xgetbv as the level that the specification asks for (identification.cpp).
 void identify(Thread& thread, const Instruction& instruction);
 

@@ -77,15 +77,30 @@ std::uint64_t ThreadTrace::buffer_address(std::uint32_t number) const {
 }
 
 void ThreadTrace::append(std::uint64_t value, std::uint32_t site, std::uint32_t aux) {
-    std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
-    if (is_buffer_end(cursor)) cursor = next_buffer();
     const trace_record_t record{value, site, aux};
-    std::memcpy(reinterpret_cast<void*>(cursor), &record, sizeof record);
-    slot_->cursor.store(cursor + sizeof record, std::memory_order_relaxed);
+    append({&record, 1});
 }
 
-bool ThreadTrace::is_buffer_end(std::uint64_t address) const {
-    return address == slot_->buffer_start.load(std::memory_order_relaxed) + trace::kBufferBytes;
+void ThreadTrace::append(std::span<const trace_record_t> records) {
+    std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
+    if (cursor + records.size_bytes() > buffer_end()) cursor = next_buffer(cursor);
+    std::memcpy(reinterpret_cast<void*>(cursor), records.data(), records.size_bytes());
+    slot_->cursor.store(cursor + records.size_bytes(), std::memory_order_relaxed);
+}
+
+std::uint64_t ThreadTrace::buffer_end() const {
+    return slot_->buffer_start.load(std::memory_order_relaxed) + trace::kBufferBytes;
+}
+
+bool ThreadTrace::is_behind_buffer(std::uint64_t address) const {
+    const std::uint64_t end = buffer_end();
+    return address >= end && address < end + kMostTogether * sizeof(trace_record_t);
+}
+
+std::uint64_t ThreadTrace::next_buffer(std::uint64_t cursor) {
+    const std::uint64_t bytes = cursor - slot_->buffer_start.load(std::memory_order_relaxed);
+    return complete(static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, trace::kBufferBytes) /
+                                               sizeof(trace_record_t)));
 }
 
 std::span<const trace_record_t> ThreadTrace::last_buffer() const {

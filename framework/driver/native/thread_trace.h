@@ -21,11 +21,14 @@ class ThreadTrace {
 
     // Appends one record (the cursor must be in memory, not in a register).
     void append(std::uint64_t value, std::uint32_t site, std::uint32_t aux = 0);
-    // Hands the current buffer, filled to its end, to the collector and waits for a free one.
+    // The same with records that must not lie in two buffers, at most kMostTogether.
+    void append(std::span<const trace_record_t> records);
+    // Hands the current buffer, filled up to `cursor`, to the collector and waits for a free one.
     // Returns the start of the next. Async-signal-safe.
-    std::uint64_t next_buffer() { return complete(trace::kRecordsPerBuffer); }
-    // True if a store to `address` ran into the end of the current buffer.
-    bool is_buffer_end(std::uint64_t address) const;
+    std::uint64_t next_buffer(std::uint64_t cursor);
+    // True if a store to `address`, in a record that one behind at most kMostTogether others,
+    // ran over the end of the current buffer.
+    bool is_behind_buffer(std::uint64_t address) const;
     void set_cursor(std::uint64_t cursor) {
         slot_->cursor.store(cursor, std::memory_order_relaxed);
     }
@@ -44,7 +47,10 @@ class ThreadTrace {
     // Replaces what is shared with the collector by memory of this process: the child of a fork.
     void detach();
 
+    static constexpr std::uint32_t kMostTogether = trace::kMostValues + 1;
+
   private:
+    std::uint64_t buffer_end() const;
     std::uint64_t complete(std::uint32_t records);
     std::uint64_t buffer_address(std::uint32_t number) const;
 

@@ -22,6 +22,7 @@ bool TraceTables::map(void* where) {
     if (memory == MAP_FAILED) return false;
     auto* base = static_cast<unsigned char*>(memory);
     control_ = reinterpret_cast<trace::Control*>(base);
+    value_lists_ = reinterpret_cast<const trace::ValueLists*>(base + trace::kValueListsOffset);
     log_ = base + trace::kEventLogOffset;
     blocks_ = reinterpret_cast<trace_block_t*>(base + trace::kBlocksOffset);
     instrs_ = reinterpret_cast<trace_instr_t*>(base + trace::kInstrsOffset);
@@ -126,7 +127,7 @@ void TraceTables::publish() {
 }
 
 bool TraceTables::tables_full() const {
-    constexpr std::uint32_t kMargin = 4096;
+    constexpr std::uint32_t kMargin = 16384;  // what one unit needs at most
     return blocks_used_ + kMargin > trace::kMaxBlocks ||
            instrs_used_ + kMargin > trace::kMaxInstrs || sites_used_ + kMargin > trace::kMaxSites;
 }

@@ -40,6 +40,15 @@ class TraceTables {
     std::int32_t pid() const { return control_->pid; }
     std::uint32_t image() const { return control_->image; }
     bool captures(trace::Capture capture) const { return control_->spec.captures & capture; }
+    // nullptr if no values are captured.
+    const trace::ValueLists* value_lists() const {
+        return captures(trace::kCaptureValues) ? value_lists_ : nullptr;
+    }
+    // What is captured of such instructions; nullptr if nothing is.
+    const trace::ValueList* value_list(const Form& form) const {
+        const trace::ValueLists* lists = value_lists();
+        return lists ? lists->find(form.opcode, form.trace_flags) : nullptr;
+    }
 
     // Appends to the tables; what a block needs is published by publish.
     std::uint32_t next_block() const { return blocks_used_; }
@@ -97,6 +106,7 @@ class TraceTables {
     int fd_ = -1, lifeline_ = -1, channel_ = -1;
     trace::Control* control_ = nullptr;
     unsigned char* log_ = nullptr;
+    const trace::ValueLists* value_lists_ = nullptr;
     trace_block_t* blocks_ = nullptr;
     trace_instr_t* instrs_ = nullptr;
     trace_site_t* sites_ = nullptr;

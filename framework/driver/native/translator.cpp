@@ -77,8 +77,8 @@ void Translator::emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* 
     cache_.use(plan_.version);
     unit.hot_begin = cache_.hot;
     unit.cold_begin = cache_.cold;
-    Emitter emitter(plan_, cache_, trace_.spec(), numbers, cache_.often_missed(unit),
-                    assembler_at(cache_.hot, memory_at(cache_.hot)),
+    Emitter emitter(plan_, cache_, trace_.spec(), trace_.value_lists(), numbers,
+                    cache_.often_missed(unit), assembler_at(cache_.hot, memory_at(cache_.hot)),
                     assembler_at(cache_.cold, memory_at(cache_.cold)));
     emitter.emit(output, trace);
     cache_.hot = unit.hot_end = emitter.hot().address;

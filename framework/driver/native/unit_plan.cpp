@@ -299,9 +299,12 @@ Live Planner::live_at(std::uint64_t pc, unsigned branches) {
         const auto code = memory_.code_at(pc);
         if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
         const Form& form = *instruction.form;
-        live = live | (pending & Live{form.flags_read, form.reads});
+        const ValueRegisters captured = captured_registers(form);
+        const auto read = static_cast<GprMask>(form.reads | captured.before);
+        live = live | (pending & Live{form.flags_read, read});
         pending.flags &= static_cast<std::uint16_t>(~instruction.flags_killed());
         pending.gprs &= static_cast<GprMask>(~form.kills);
+        live.gprs |= pending.gprs & captured.behind;
         if (form.flow == Flow::kNone) {
             pc = instruction.next_pc();
             continue;
@@ -316,6 +319,12 @@ Live Planner::live_at(std::uint64_t pc, unsigned branches) {
     live = live | pending;
     live_.set(start, live);
     return live;
+}
+
+// What the values of such an instruction are read from keeps its value until then.
+ValueRegisters Planner::captured_registers(const Form& form) const {
+    const trace::ValueList* list = trace_.value_list(form);
+    return list ? value_registers(form, *list) : ValueRegisters{};
 }
 
 void Planner::analyse(UnitPlan& plan) {
@@ -346,8 +355,10 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
         const Instruction& instruction = plan.instructions[i];
         const Form& form = *instruction.form;
         live.flags &= static_cast<std::uint16_t>(~instruction.flags_killed());
+        const ValueRegisters captured = captured_registers(form);
+        live.gprs |= captured.behind;
         live.gprs &= static_cast<GprMask>(~form.kills);
-        live = live | Live{form.flags_read, form.reads};
+        live = live | Live{form.flags_read, static_cast<GprMask>(form.reads | captured.before)};
         plan.flags_live[i] = live.flags;
         plan.gprs_live[i] = generated ? kAllGprs : live.gprs;
     }

@@ -8,6 +8,7 @@
 #include "framework/driver/native/memory_map.h"
 #include "framework/driver/native/regions.h"
 #include "framework/driver/native/trace_tables.h"
+#include "framework/driver/native/values.h"
 
 #include <optional>
 #include <vector>
@@ -146,6 +147,7 @@ class Planner {
     Live live_after(const Instruction& last, unsigned branches,
                     const std::optional<Live>& continuation);
     Live live_at(std::uint64_t pc, unsigned branches);
+    ValueRegisters captured_registers(const Form& form) const;
     void analyse(UnitPlan& plan);
     void analyse_block(UnitPlan& plan, std::size_t index);
     void place_items(UnitPlan& plan, PlannedBlock& block);

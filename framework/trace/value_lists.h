@@ -1,0 +1,72 @@
+// Which values a driver captures of which instructions (trace_vlist.h), as it stands in the trace
+// segment: a list for each opcode, and for whether the instruction loads and stores.
+#pragma once
+
+#include "assay/trace_vlist.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+namespace assay::trace {
+
+// The maps of TRACE_OPCODE.
+inline constexpr std::array<std::uint8_t, 12> kOpcodeMaps{0,
+                                                          1,
+                                                          2,
+                                                          3,
+                                                          TRACE_MAP_VECTOR + 1,
+                                                          TRACE_MAP_VECTOR + 2,
+                                                          TRACE_MAP_VECTOR + 3,
+                                                          TRACE_MAP_VECTOR + 5,
+                                                          TRACE_MAP_VECTOR + 6,
+                                                          TRACE_MAP_VECTOR + 8,
+                                                          TRACE_MAP_VECTOR + 9,
+                                                          TRACE_MAP_VECTOR + 10};
+inline constexpr unsigned kOpcodesOfMap = 256;
+inline constexpr unsigned kAccesses = 4;
+inline constexpr unsigned kAccessFlags = TRACE_INSTR_LOAD | TRACE_INSTR_STORE;
+static_assert(kAccessFlags == kAccesses - 1);
+
+// Index in kOpcodeMaps of an opcode's map; their number if there is no such map.
+inline unsigned map_index(std::uint16_t opcode) {
+    const auto* const found = std::find(kOpcodeMaps.begin(), kOpcodeMaps.end(), opcode >> 8);
+    return static_cast<unsigned>(found - kOpcodeMaps.begin());
+}
+
+// A trace_value_t in the seven bits and one that a site's `operand` has.
+inline constexpr unsigned kReadBefore = 0x80;
+inline constexpr std::uint8_t value_byte(trace_value_t value) {
+    return static_cast<std::uint8_t>((value & 0x7f) | (value & TRACE_BEFORE ? kReadBefore : 0));
+}
+static_assert(TRACE_VECTOR0 + 31 <= 0x7f);
+
+inline constexpr unsigned kMostValues = 30;  // of all profilers together
+
+struct ValueList {
+    std::uint8_t selected;             // by some profiler, perhaps without any value
+    std::uint8_t count;                // of values, each of which is there once
+    std::uint8_t values[kMostValues];  // value_byte()
+
+    bool has(std::uint8_t value) const {
+        return std::find(values, values + count, value) != values + count;
+    }
+};
+static_assert(sizeof(ValueList) == 32);
+
+struct ValueLists {
+    ValueList lists[kOpcodeMaps.size()][kOpcodesOfMap][kAccesses];
+
+    // The list for instructions of this opcode with these TRACE_INSTR_ flags; nullptr if they are
+    // not selected.
+    const ValueList* find(std::uint16_t opcode, unsigned flags) const {
+        const unsigned map = map_index(opcode);
+        if (map == kOpcodeMaps.size()) return nullptr;
+        const ValueList& list = lists[map][opcode & 0xff][flags & kAccessFlags];
+        return list.selected ? &list : nullptr;
+    }
+};
+static_assert(std::is_trivially_copyable_v<ValueLists>);
+
+}  // namespace assay::trace
