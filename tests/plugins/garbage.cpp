@@ -2,9 +2,11 @@
 // vp_prof_process, or from vp_finish if it begins with "finish-".
 #include "assay/vprofiler.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,17 @@ void promises_not_to_throw() noexcept {
     throws();
 }
 
+// A copy right before a page that cannot be read, so that what follows it is known.
+const vsample_t* at_end_of_memory(const std::vector<vsample_t>& copied) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t bytes = copied.size() * sizeof copied[0];
+    const std::size_t room = (bytes + page - 1) / page * page;
+    void* const memory = mmap(nullptr, room + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory, room, PROT_READ | PROT_WRITE);
+    return static_cast<const vsample_t*>(
+        std::memcpy(static_cast<char*>(memory) + room - bytes, copied.data(), bytes));
+}
+
 int garbage(std::string_view what, const vsample_t** out) {
     samples.assign(100, {.pc = 0x1000, .event = 0, .weight = 1});
     *out = samples.data();
@@ -34,7 +47,10 @@ int garbage(std::string_view what, const vsample_t** out) {
         for (volatile bool for_ever = true; for_ever;) continue;
     if (what == "null") *out = nullptr;
     if (what == "dangling") *out = reinterpret_cast<const vsample_t*>(0x123456789000);
-    if (what == "huge") return INT32_MAX;
+    if (what == "huge") {
+        *out = at_end_of_memory(samples);
+        return INT32_MAX;
+    }
     if (what == "event") samples[50].event = 7;
     if (what == "overflow")
         for (vsample_t& sample : samples) sample.weight = UINT64_MAX / 2;
