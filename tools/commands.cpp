@@ -10,6 +10,7 @@
 #include "tools/merge.h"
 #include "tools/plugins.h"
 #include "tools/run.h"
+#include "tools/simpoint/simpoint.h"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -51,6 +52,8 @@ constexpr std::array kCommands = {
             exporting::options},
     Command{"list", "FILE [PROGRAM]", "shows the counts and values of single instructions",
             list_main, list::options},
+    Command{"simpoint", "BBFILE", "finds the phases of a program in basic block vectors",
+            simpoint_main, simpoint::options},
     Command{"plugins", "[NAME]", "lists the profilers, or one's options and events",
             [](int argc, char** argv) { return plugins_main(rest(argc, argv)); }, no_options},
     Command{"check-plugin", "FILE.so...", "says which rules of the interface profilers break",

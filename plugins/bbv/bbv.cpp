@@ -67,6 +67,7 @@ const char* description() {
     return "writes basic block vectors, from which assay simpoint finds the phases of a program";
 }
 int init(const vp_host_t* host) {
+    profiler = {};
     profiler.host = host;
     return 0;
 }

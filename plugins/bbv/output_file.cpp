@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 namespace bbv {
@@ -59,6 +60,7 @@ class ZstdFile : public OutputFile {
     }
     bool write(std::string_view text) override { return compress(text, ZSTD_e_continue); }
     bool close() override {
+        if (std::exchange(closed_, true)) return true;
         const bool ended = compress({}, ZSTD_e_end);
         return file_.close() && ended;
     }
@@ -77,6 +79,7 @@ class ZstdFile : public OutputFile {
 
     PlainFile file_;
     ZSTD_CStream* stream_;
+    bool closed_ = false;
     std::vector<char> buffer_ = std::vector<char>(ZSTD_CStreamOutSize());
 };
 

@@ -1,0 +1,210 @@
+"""The bbv profiler against exp-bbv, and assay simpoint on what it writes."""
+
+import gzip
+import re
+import shutil
+import subprocess
+import unittest
+
+from support import ASSAY, PROGRAMS, installed, profile, read_events, run, temporary_folder
+
+# Valgrind does not know all instructions of the other freestanding programs.
+FREESTANDING = {"matrix": (997, 20_000), "recursion": (997,), "repeat": (997, 20_000),
+                "sort": (20_000,), "strings": (997,), "switch": (997,), "x87": (997,)}
+
+
+def vectors(text: str) -> list[dict[int, int]]:
+    """By SimPoint 3.2's rules, and nothing else: T, pairs, three blanks behind each."""
+    found = []
+    for line in text.splitlines():
+        if line.startswith("T"):
+            assert re.fullmatch(r"T(:\d+:\d+   )+", line), line[:200]
+            pairs = re.findall(r":(\d+):(\d+)", line)
+            found.append({int(block): int(count) for block, count in pairs})
+            assert len(found[-1]) == len(pairs), "a block occurs twice"
+        else:
+            assert line == "" or line.startswith("# "), line[:200]
+    return found
+
+
+def totals(text: str) -> str:
+    """What stands behind the vectors."""
+    return text[text.index("\n\n# Thread"):]
+
+
+def lines(text: str) -> list[int]:
+    return [sum(vector.values()) for vector in vectors(text)]
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = temporary_folder(self)
+
+    def bbv(self, program, *options, out="/dev/null", plugin="bbv", name="bb"):
+        ended = profile(program, f"--bb-out-file={self.folder}/{name}", "--quiet", *options,
+                        plugin=plugin, out=out)
+        self.assertEqual(ended.stderr, "")
+        return ended
+
+    def text(self, name="bb") -> str:
+        return (self.folder / name).read_text()
+
+
+@unittest.skipUnless(installed("valgrind"), "needs valgrind")
+class LikeExpBbv(Files):
+    def test_freestanding_programs(self):
+        for name, lengths in FREESTANDING.items():
+            program = PROGRAMS / name
+            for length in lengths:
+                with self.subTest(name, length=length):
+                    theirs = self.folder / "theirs"
+                    run(["valgrind", "-q", "--tool=exp-bbv", f"--interval-size={length}",
+                         f"--bb-out-file={theirs}", program])
+                    self.bbv([program], f"--interval-size={length}")
+                    self.assertEqual(lines(self.text()), lines(theirs.read_text()))
+                    self.assertEqual(totals(self.text()), totals(theirs.read_text()))
+
+    def test_names_of_functions(self):
+        program = PROGRAMS / "sort"
+        run(["valgrind", "-q", "--tool=exp-bbv", "--interval-size=1000",
+             f"--pc-out-file={self.folder}/theirs", f"--bb-out-file={self.folder}/x", program])
+        self.bbv([program], "--interval-size=1000", f"--pc-out-file={self.folder}/ours")
+        rule = re.compile(r"F:(\d+):([0-9a-f]+):(.*)")
+        theirs, ours = ({int(line[2], 16): line[3] for line in map(rule.fullmatch, text.splitlines())}
+                        for text in (self.text("theirs"), self.text("ours")))
+        self.assertGreater(len(ours), 10)
+        shared = theirs.keys() & ours.keys()
+        self.assertGreater(len(shared), 10)
+        for pc in shared:
+            self.assertEqual(ours[pc].replace("_start", "(below main)"), theirs[pc])
+
+
+class Intervals(Files):
+    def test_boundaries_are_exact_however_the_program_runs(self):
+        """Signals, faults, code that changes: a long interval is what several short ones are."""
+        for program in ("work",), ("exceptions",), ("signals", "fault_and_retry"):
+            sums = {}
+            for length in (1000, 50_000):
+                for stress in ("no", "yes"):
+                    self.bbv([PROGRAMS / program[0], *program[1:]], f"--interval-size={length}",
+                             f"--stress={stress}")
+                    sums[length, stress] = lines(self.text())
+                    first, *later = sums[length, stress]
+                    self.assertIn(first - length, (1, 2))
+                    ends = [first + sum(later[:i]) for i in range(len(later) + 1)]
+                    for number, end in enumerate(ends, 1):
+                        # One more if it ended with a repeated string instruction.
+                        self.assertIn(end - number * length, (1, 2, 3))
+                self.assertEqual(sums[length, "no"], sums[length, "yes"])
+
+    def test_totals_are_those_of_the_events(self):
+        out = self.folder / "out"
+        self.bbv([PROGRAMS / "work"], "--interval-size=5000", out=out)
+        told = int(re.search(r"Total instructions: (\d+)", self.text())[1])
+        self.assertEqual(read_events(out).summary, [told])
+
+    def test_same_counts_as_another_profiler(self):
+        out = self.folder / "out"
+        self.bbv([PROGRAMS / "sort"], "--interval-size=5000", "--cache-sim=no", plugin="bbv,cache",
+                 out=out)
+        events = read_events(out)
+        ir, other = events.events.index("Ir"), events.events.index("cache.Ir")
+        for counts in events.functions.values():
+            self.assertEqual(counts[ir], counts[other])
+
+    def test_threads_have_files_of_their_own(self):
+        self.bbv([PROGRAMS / "threads", "mutex"], "--interval-size=1000")
+        files = sorted(path.name for path in self.folder.iterdir())
+        self.assertIn("bb", files)
+        self.assertIn("bb.2", files)
+        for file in files:
+            number = int(file.split(".")[1]) if "." in file else 1
+            self.assertIn(f"# Thread {number}\n", self.text(file))
+            told = int(re.search(r"Total instructions: (\d+)", self.text(file))[1])
+            self.assertEqual(told // 1000, int(re.search(r"Total intervals: (\d+)",
+                                                         self.text(file))[1]))
+            counted = sum(lines(self.text(file)))
+            self.assertLessEqual(counted, told)
+            self.assertLess(told - counted, 1001)
+
+    def test_only_totals(self):
+        self.bbv([PROGRAMS / "sort"], "--interval-size=5000", "--instr-count-only=yes")
+        self.assertEqual(vectors(self.text()), [])
+        self.assertIn("Total intervals: 976", self.text())
+
+    def test_compressed_files(self):
+        program = [PROGRAMS / "sort"]
+        self.bbv(program, "--interval-size=5000")
+        self.bbv(program, "--interval-size=5000", name="bb.gz")
+        self.assertEqual(gzip.decompress((self.folder / "bb.gz").read_bytes()).decode(), self.text())
+        if shutil.which("zstd"):
+            self.bbv(program, "--interval-size=5000", name="bb.zst")
+            unpacked = subprocess.run(["zstd", "-dcq", self.folder / "bb.zst"],
+                                      capture_output=True, check=True).stdout
+            self.assertEqual(unpacked.decode(), self.text())
+
+    def test_two_lengths_and_no_length_are_refused(self):
+        ended = profile(["true"], "--interval-size=0", plugin="bbv")
+        self.assertEqual(ended.returncode, 125)
+        self.assertEqual(ended.stderr, "assay: bbv: --interval-size=0: use a number of instructions "
+                                       "from 1 to 2^62\n")
+
+    def test_files_that_cannot_be_written_cost_the_profiler(self):
+        ended = profile([PROGRAMS / "sort"], "--bb-out-file=/nonexistent/bb", plugin="bbv")
+        self.assertEqual(ended.returncode, 125)
+        self.assertIn("cannot write /nonexistent/bb: No such file or directory", ended.stderr)
+
+
+class SimPoint(Files):
+    def simpoint(self, *words):
+        return run([ASSAY, "simpoint", *words])
+
+    def test_phases_of_a_program(self):
+        self.bbv([PROGRAMS / "sort"], "--interval-size=20000", name="bb.gz")
+        told = self.simpoint(self.folder / "bb.gz")
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        strip = told.stdout.splitlines()[0]
+        self.assertRegex(strip, r"^[A-Za-z]{80}$")
+        self.assertIn("stand for 100.0% of the instructions", told.stdout)
+        points = [tuple(map(int, line.split())) for line in self.text("bb.simpts").splitlines()]
+        weights = [line.split() for line in self.text("bb.weights").splitlines()]
+        self.assertEqual([cluster for _, cluster in points], list(range(len(points))))
+        self.assertEqual([int(cluster) for _, cluster in weights], list(range(len(points))))
+        self.assertAlmostEqual(sum(float(weight) for weight, _ in weights), 1, places=4)
+        for interval, _ in points:
+            self.assertLess(interval, 244)
+        self.assertEqual(self.simpoint(self.folder / "bb.gz").stdout, told.stdout)
+
+    def test_labels_and_names_of_files(self):
+        file = self.folder / "bb"
+        file.write_text("T:1:10   \nT:2:10   \nT:1:9   :3:1   \nT:2:10   \nT:2:10   \n")
+        told = self.simpoint("--k=2", f"--save-labels={self.folder}/labels",
+                             f"--save-simpoints={self.folder}/points",
+                             f"--save-weights={self.folder}/weights", file)
+        self.assertEqual(told.stderr, "")
+        self.assertEqual(told.stdout.splitlines()[0], "ABABB")
+        self.assertEqual(self.text("labels"), "0\n1\n0\n1\n1\n")
+        self.assertIn(self.text("points"), ("0 0\n1 1\n", "2 0\n1 1\n"))
+        self.assertEqual(self.text("weights"), "0.4 0\n0.6 1\n")
+        self.assertFalse((self.folder / "bb.simpts").exists())
+
+    def test_rare_phases_can_be_left_out(self):
+        file = self.folder / "bb"
+        file.write_text("T:1:10   \n" * 9 + "T:2:10   \n")
+        told = self.simpoint("--k=2", "--coverage=0.9", file)
+        self.assertIn("1 of 10 intervals stand for 90.0% of the instructions", told.stdout)
+        self.assertEqual(self.text("bb.weights"), "1 0\n")
+
+    def test_other_files_are_refused(self):
+        file = self.folder / "bb"
+        for content, why in (("events: Ir\n", "1: an interval begins with T"),
+                             ("T:1:10   \nT:1:1", "2: the file ends within an interval"),
+                             ("# Thread 1\n", " no intervals")):
+            file.write_text(content)
+            told = self.simpoint(file)
+            self.assertEqual(told.returncode, 125)
+            self.assertTrue(told.stderr.startswith(f"assay: {file}:{why}"), told.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,245 @@
+#include "tools/simpoint/clustering.h"
+
+#include "tools/simpoint/random.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <future>
+#include <limits>
+#include <numbers>
+#include <thread>
+#include <utility>
+
+namespace assay::simpoint {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+double squared_distance(std::span<const double> a, std::span<const double> b) {
+    double sum = 0;
+    for (std::size_t d = 0; d < a.size(); ++d) sum += (a[d] - b[d]) * (a[d] - b[d]);
+    return sum;
+}
+
+void add_center(Clustering& clustering, std::span<const double> point) {
+    clustering.centers.values.insert(clustering.centers.values.end(), point.begin(), point.end());
+}
+
+// Each further one is a point, with a probability in proportion to its squared distance from the
+// nearest of those before.
+Clustering choose_centers(const Points& points, std::size_t k, std::uint64_t seed) {
+    Clustering made;
+    made.centers.dimensions = points.dimensions;
+    std::uint64_t state = seed;
+    std::vector<double> distances(points.count(), kInfinite);
+    std::size_t chosen = splitmix64(state) % points.count();
+    for (;;) {
+        add_center(made, points[chosen]);
+        if (made.centers.count() == k) return made;
+        double sum = 0;
+        for (std::size_t i = 0; i < points.count(); ++i) {
+            distances[i] = std::min(distances[i], squared_distance(points[i], points[chosen]));
+            sum += distances[i];
+        }
+        if (!(sum > 0)) return made;  // there are no more different points
+        double left = uniform(state) * sum;
+        for (std::size_t i = 0; i < points.count(); ++i) {
+            if (distances[i] > 0) chosen = i;
+            if ((left -= distances[i]) < 0) break;
+        }
+    }
+}
+
+// Assigns each point to the nearest center. Returns whether any has changed.
+bool assign(Clustering& clustering, const Points& points) {
+    bool changed = false;
+    clustering.distortion = 0;
+    for (std::size_t i = 0; i < points.count(); ++i) {
+        double least = kInfinite;
+        std::uint32_t nearest = 0;
+        for (std::uint32_t c = 0; c < clustering.centers.count(); ++c) {
+            const double distance = squared_distance(points[i], clustering.centers[c]);
+            if (distance >= least) continue;
+            least = distance;
+            nearest = c;
+        }
+        clustering.distortion += least;
+        changed |= std::exchange(clustering.cluster[i], nearest) != nearest;
+    }
+    return changed;
+}
+
+std::vector<std::size_t> sizes(const Clustering& clustering) {
+    std::vector<std::size_t> sizes(clustering.centers.count());
+    for (const std::uint32_t cluster : clustering.cluster) ++sizes[cluster];
+    return sizes;
+}
+
+// A center without points stays where it is.
+void move_centers(Clustering& clustering, const Points& points) {
+    const std::size_t dimensions = points.dimensions;
+    const std::vector<std::size_t> members = sizes(clustering);
+    for (std::size_t c = 0; c < members.size(); ++c)
+        if (members[c] != 0)
+            std::fill_n(
+                clustering.centers.values.begin() + static_cast<std::ptrdiff_t>(c * dimensions),
+                dimensions, 0);
+    for (std::size_t i = 0; i < points.count(); ++i) {
+        const std::size_t c = clustering.cluster[i];
+        double* const center = clustering.centers.values.data() + c * dimensions;
+        for (std::size_t d = 0; d < dimensions; ++d)
+            center[d] += points[i][d] / static_cast<double>(members[c]);
+    }
+}
+
+void remove_empty(Clustering& clustering) {
+    const std::vector<std::size_t> members = sizes(clustering);
+    std::vector<std::uint32_t> number(members.size());
+    Clustering kept;
+    kept.centers.dimensions = clustering.centers.dimensions;
+    for (std::size_t c = 0; c < members.size(); ++c) {
+        number[c] = static_cast<std::uint32_t>(kept.centers.count());
+        if (members[c] != 0) add_center(kept, clustering.centers[c]);
+    }
+    clustering.centers = std::move(kept.centers);
+    for (std::uint32_t& cluster : clustering.cluster) cluster = number[cluster];
+}
+
+// Numbered in the order in which they first occur.
+void renumber(Clustering& clustering) {
+    constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+    std::vector<std::uint32_t> number(clustering.centers.count(), kNone);
+    Clustering ordered;
+    ordered.centers.dimensions = clustering.centers.dimensions;
+    for (std::uint32_t& cluster : clustering.cluster) {
+        if (number[cluster] == kNone) {
+            number[cluster] = static_cast<std::uint32_t>(ordered.centers.count());
+            add_center(ordered, clustering.centers[cluster]);
+        }
+        cluster = number[cluster];
+    }
+    clustering.centers = std::move(ordered.centers);
+}
+
+Clustering best_of_seeds(const Points& points, std::size_t k, const Search& search) {
+    Clustering best;
+    best.distortion = kInfinite;
+    for (std::size_t i = 0; i < search.seeds; ++i) {
+        std::uint64_t state = search.seed ^ (k << 32U | i);
+        Clustering made = k_means(points, k, search.iterations, splitmix64(state));
+        if (made.distortion < best.distortion) best = std::move(made);
+    }
+    best.score = bic(best, points);
+    return best;
+}
+
+// For k from 1 up, on several threads.
+std::vector<Clustering> all_sizes(const Points& points, const Search& search) {
+    // With as many clusters as points nothing would be left to estimate a variance from.
+    const std::size_t most =
+        std::max<std::size_t>(1, std::min(search.most_clusters, points.count() - 1));
+    std::vector<Clustering> made(most);
+    std::atomic<std::size_t> next = most;
+    const auto work = [&] {
+        for (std::size_t k = next--; k > 0 && k <= most; k = next--)
+            made[k - 1] = best_of_seeds(points, k, search);
+    };
+    std::vector<std::future<void>> others;
+    const std::size_t threads = std::min<std::size_t>(std::thread::hardware_concurrency(), most);
+    for (std::size_t i = 1; i < threads; ++i)
+        others.push_back(std::async(std::launch::async, work));
+    work();
+    for (std::future<void>& other : others) other.get();
+    return made;
+}
+
+// Evenly spread.
+Points sample_of(const Points& points, std::size_t most) {
+    if (points.count() <= most) return points;
+    Points sample{points.dimensions, {}};
+    for (std::size_t i = 0; i < most; ++i) {
+        const auto point = points[i * points.count() / most];
+        sample.values.insert(sample.values.end(), point.begin(), point.end());
+    }
+    return sample;
+}
+
+}  // namespace
+
+Clustering k_means(const Points& points, std::size_t k, std::size_t iterations,
+                   std::uint64_t seed) {
+    Clustering clustering = choose_centers(points, k, seed);
+    clustering.cluster.assign(points.count(), 0);
+    assign(clustering, points);
+    for (std::size_t i = 0; i < iterations; ++i) {
+        move_centers(clustering, points);
+        if (!assign(clustering, points)) break;
+    }
+    remove_empty(clustering);
+    return clustering;
+}
+
+double bic(const Clustering& clustering, const Points& points) {
+    const auto count = static_cast<double>(points.count());
+    const auto dimensions = static_cast<double>(points.dimensions);
+    const auto k = static_cast<double>(clustering.centers.count());
+    // Points that are their centers would have an infinite likelihood: the projection of vectors
+    // with 15 digits tells nothing about smaller differences.
+    constexpr double kLeastVariance = 1e-12;
+    const double freedom = std::max(1.0, count - k) * dimensions;
+    const double variance = std::max(kLeastVariance, clustering.distortion / freedom);
+    double likelihood = -count * dimensions / 2 * std::log(2 * std::numbers::pi * variance) -
+                        clustering.distortion / (2 * variance);
+    for (const std::size_t size : sizes(clustering)) {
+        const auto members = static_cast<double>(size);
+        likelihood += members * std::log(members / count);
+    }
+    const double parameters = (k - 1) + k * dimensions + 1;
+    return likelihood - parameters / 2 * std::log(count);
+}
+
+Clustering find_phases(const Points& points, const Search& search) {
+    // Enough to tell phases apart; the time grows with the points, the clusters, and both.
+    constexpr std::size_t kMostForSearch = 4096;
+    const Points sample = sample_of(points, kMostForSearch);
+    Clustering found;
+    if (search.clusters != 0) {
+        found = best_of_seeds(sample, std::min(search.clusters, sample.count()), search);
+    } else {
+        const std::vector<Clustering> sizes = all_sizes(sample, search);
+        const auto by_score = [](const Clustering& a, const Clustering& b) {
+            return a.score < b.score;
+        };
+        const auto [lowest, highest] = std::minmax_element(sizes.begin(), sizes.end(), by_score);
+        const double wanted = lowest->score + search.threshold * (highest->score - lowest->score);
+        found = *std::find_if(sizes.begin(), sizes.end(),
+                              [&](const Clustering& one) { return one.score >= wanted; });
+    }
+    found.cluster.assign(points.count(), 0);
+    assign(found, points);
+    remove_empty(found);
+    found.score = bic(found, points);
+    renumber(found);
+    return found;
+}
+
+std::vector<std::size_t> representatives(const Clustering& clustering, const Points& points) {
+    std::vector<std::size_t> found(clustering.centers.count());
+    std::vector<double> least(found.size(), kInfinite);
+    for (std::size_t i = 0; i < points.count(); ++i) {
+        const std::uint32_t c = clustering.cluster[i];
+        const double distance = squared_distance(points[i], clustering.centers[c]);
+        if (distance >= least[c]) continue;
+        least[c] = distance;
+        found[c] = i;
+    }
+    return found;
+}
+
+double explained_variance(const Clustering& clustering, const Points& points) {
+    const double total = k_means(points, 1, 1, 0).distortion;
+    return total > 0 ? 1 - clustering.distortion / total : 1;
+}
+
+}  // namespace assay::simpoint

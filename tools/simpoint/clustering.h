@@ -1,0 +1,46 @@
+// K-means clustering, and the choice of k, as SimPoint 3.2 does it (Hamerly, Perelman, Lau, Calder:
+// SimPoint 3.0: Faster and More Flexible Program Phase Analysis, JILP 7, 2005).
+#pragma once
+
+#include "tools/simpoint/projection.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace assay::simpoint {
+
+struct Clustering {
+    Points centers;
+    std::vector<std::uint32_t> cluster;  // of each point
+    double distortion = 0;               // sum of squared distances to their centers
+    double score = 0;                    // bic()
+};
+
+struct Search {
+    std::size_t most_clusters = 30;
+    std::size_t clusters = 0;  // exactly so many, if not 0
+    std::size_t seeds = 5;     // the best of so many initialisations is taken
+    std::size_t iterations = 100;
+    double threshold = 0.9;  // of the range of scores
+    std::uint64_t seed = 0;
+};
+
+// Lloyd's algorithm from centers chosen as k-means++ does (Arthur, Vassilvitskii, SODA 2007). No
+// cluster of the result is empty; there are fewer than k if there are fewer different points.
+Clustering k_means(const Points& points, std::size_t k, std::size_t iterations, std::uint64_t seed);
+
+// The Bayesian information criterion of a clustering as a mixture of spherical Gaussians with one
+// variance (Pelleg, Moore: X-means, ICML 2000). The higher the better.
+double bic(const Clustering& clustering, const Points& points);
+
+// For each k up to the most the best of several; of these the smallest k whose score lies at least
+// at the threshold between the lowest score and the highest.
+Clustering find_phases(const Points& points, const Search& search);
+
+// The point that is nearest to the center of each cluster, the first of equals.
+std::vector<std::size_t> representatives(const Clustering& clustering, const Points& points);
+
+// Which part of the variance of the points the clusters explain: 1 if each point is its center.
+double explained_variance(const Clustering& clustering, const Points& points);
+
+}  // namespace assay::simpoint

@@ -1,0 +1,226 @@
+#include "tools/simpoint/simpoint.h"
+
+#include "framework/events/file.h"
+#include "framework/support/error.h"
+#include "tools/annotate_output.h"
+#include "tools/simpoint/clustering.h"
+#include "tools/simpoint/strip.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+namespace assay {
+namespace simpoint {
+namespace {
+
+struct Arguments {
+    std::string file;
+    Search search;
+    std::size_t dimensions = 15;
+    double coverage = 1;
+    std::string points, weights, labels;
+    std::string color = "auto";
+};
+
+constexpr const char* kPurpose =
+    "Finds the phases of a program in its basic block vectors, and for each phase the interval "
+    "that\n"
+    "stands for it. Vectors are projected to a few dimensions and clustered by k-means; of the\n"
+    "numbers of clusters the smallest with a good enough BIC is taken, as SimPoint 3.2 does.\n\n"
+    "  assay simpoint [options] BBFILE\n";
+
+constexpr const char* kFooter =
+    "BBFILE is what --plugin=bbv or valgrind --tool=exp-bbv writes; it may be compressed. Results "
+    "go\n"
+    "to BBFILE.simpts (lines \"INTERVAL PHASE\", intervals counted from 0) and BBFILE.weights "
+    "(lines\n"
+    "\"WEIGHT PHASE\"), and the phases to the terminal. The same file, options and seed give the "
+    "same\n"
+    "result.\n\n"
+    "Examples:\n\n"
+    "  assay --plugin=bbv --interval-size=10000000 --bb-out-file=bb.out -- ./program\n"
+    "  assay simpoint bb.out\n"
+    "  assay simpoint --maxK=10 --save-labels=phases.txt bb.out\n\n"
+    "Exit status: 0, or 125 if something could not be read or written.\n";
+
+void add_search(CLI::App& app, Arguments& arguments) {
+    Search& search = arguments.search;
+    constexpr std::size_t kMostClusters = 1000, kMostSeeds = 1000, kMostIterations = 100'000;
+    app.add_option("--maxK", search.most_clusters, "at most N phases [30]")
+        ->check(CLI::Range(std::size_t{1}, kMostClusters))
+        ->type_name("N");
+    app.add_option("--k", search.clusters, "exactly N phases")
+        ->check(CLI::Range(std::size_t{1}, kMostClusters))
+        ->type_name("N");
+    app.add_option("--dim", arguments.dimensions, "project to N dimensions [15]")
+        ->check(CLI::Range(std::size_t{1}, kMostDimensions))
+        ->type_name("N");
+    app.add_option("--seeds", search.seeds, "the best of N initialisations for each k [5]")
+        ->check(CLI::Range(std::size_t{1}, kMostSeeds))
+        ->type_name("N");
+    app.add_option("--seed", search.seed, "of all random numbers [0]")->type_name("N");
+    app.add_option("--iters", search.iterations, "at most N iterations of k-means [100]")
+        ->check(CLI::Range(std::size_t{1}, kMostIterations))
+        ->type_name("N");
+    app.add_option("--bic-threshold", search.threshold,
+                   "take the smallest k that reaches this part of the range of scores [0.9]")
+        ->check(CLI::Range(0.0, 1.0))
+        ->type_name("X");
+    app.add_option("--coverage", arguments.coverage,
+                   "leave out the rarest phases beyond this part of the instructions [1]")
+        ->check(CLI::Range(0.0, 1.0))
+        ->type_name("X");
+}
+
+void add_options(CLI::App& app, Arguments& arguments) {
+    app.description(kPurpose);
+    app.footer(kFooter);
+    app.set_help_flag("-h,--help", "show this");
+    app.add_option("BBFILE", arguments.file, "basic block vectors")->required();
+    add_search(app, arguments);
+    app.add_option("--save-simpoints", arguments.points, "instead of BBFILE.simpts")
+        ->type_name("FILE");
+    app.add_option("--save-weights", arguments.weights, "instead of BBFILE.weights")
+        ->type_name("FILE");
+    app.add_option("--save-labels", arguments.labels,
+                   "write the phase of each interval, one to a line")
+        ->type_name("FILE");
+    app.add_option("--color", arguments.color, "show phases in colours [auto: on a terminal]")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->type_name("auto|always|never");
+}
+
+struct Phase {
+    std::uint32_t number = 0;
+    std::size_t representative = 0;  // interval
+    std::size_t intervals = 0;
+    double weight = 0;  // of all instructions
+};
+
+std::vector<Phase> phases_of(const Clustering& clustering, const Intervals& intervals) {
+    const std::vector<std::size_t> points = representatives(clustering, intervals.points);
+    std::vector<Phase> phases(points.size());
+    double all = 0;
+    for (std::size_t i = 0; i < clustering.cluster.size(); ++i) {
+        Phase& phase = phases[clustering.cluster[i]];
+        ++phase.intervals;
+        phase.weight += static_cast<double>(intervals.instructions[i]);
+        all += static_cast<double>(intervals.instructions[i]);
+    }
+    for (std::uint32_t number = 0; number < phases.size(); ++number) {
+        phases[number].number = number;
+        phases[number].representative = points[number];
+        if (all > 0) phases[number].weight /= all;
+    }
+    return phases;
+}
+
+// The most frequent phases that make up that part of the instructions.
+std::vector<Phase> covering(std::vector<Phase> phases, double coverage) {
+    std::stable_sort(phases.begin(), phases.end(),
+                     [](const Phase& a, const Phase& b) { return a.weight > b.weight; });
+    constexpr double kRounding = 1e-9;
+    double covered = 0;
+    std::size_t count = 0;
+    while (count < phases.size() && (count == 0 || covered < coverage - kRounding))
+        covered += phases[count++].weight;
+    phases.resize(count);
+    std::sort(phases.begin(), phases.end(),
+              [](const Phase& a, const Phase& b) { return a.number < b.number; });
+    return phases;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+    events::OutputFile file(path);
+    file.write(text);
+    file.finish();
+}
+
+// Weights are of what is covered: they add up to 1.
+void write_results(const Arguments& arguments, const std::vector<Phase>& phases,
+                   const Clustering& clustering) {
+    std::string base = arguments.file;
+    for (const std::string_view ending : {".gz", ".zst"})
+        if (base.ends_with(ending)) base.resize(base.size() - ending.size());
+    double covered = 0;
+    for (const Phase& phase : phases) covered += phase.weight;
+    std::string points, weights, labels;
+    for (const Phase& phase : phases) {
+        points += fmt::format("{} {}\n", phase.representative, phase.number);
+        weights +=
+            fmt::format("{:.6g} {}\n", covered > 0 ? phase.weight / covered : 0, phase.number);
+    }
+    write_file(arguments.points.empty() ? base + ".simpts" : arguments.points, points);
+    write_file(arguments.weights.empty() ? base + ".weights" : arguments.weights, weights);
+    if (arguments.labels.empty()) return;
+    for (const std::uint32_t phase : clustering.cluster) labels += fmt::format("{}\n", phase);
+    write_file(arguments.labels, labels);
+}
+
+std::size_t terminal_width() {
+    constexpr std::size_t kUsual = 80;
+    winsize size{};
+    const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0;
+    return known ? std::size_t{size.ws_col} : kUsual;
+}
+
+void print_phase(const Phase& phase, bool color) {
+    const std::string name(1, letter(phase.number));
+    fmt::print("  {}     {:5.1f}%  {:>9}  {:>9}\n",
+               color ? in_color(phase.number, "\u2588\u2588") : name + " ", phase.weight * 100,
+               phase.intervals, phase.representative);
+}
+
+void print_report(const Arguments& arguments, const std::vector<Phase>& phases,
+                  const Clustering& clustering, const Intervals& intervals) {
+    const bool color = arguments.color == "always" ||
+                       (arguments.color == "auto" && annotate::terminal_has_color());
+    fmt::print("{}\n\n", strip(clustering.cluster, terminal_width(), color));
+    fmt::print("  phase  weight  intervals  simulate\n");
+    double covered = 0, simulated = 0, all = 0;
+    for (const std::uint64_t instructions : intervals.instructions)
+        all += static_cast<double>(instructions);
+    for (const Phase& phase : phases) {
+        print_phase(phase, color);
+        covered += phase.weight;
+        simulated += static_cast<double>(intervals.instructions[phase.representative]);
+    }
+    fmt::print(
+        "\n{} of {} intervals stand for {:.1f}% of the instructions: {:.2f}% of them to simulate.\n"
+        "The phases explain {:.1f}% of the differences between intervals.\n",
+        phases.size(), intervals.instructions.size(), covered * 100,
+        all > 0 ? simulated / all * 100 : 0,
+        explained_variance(clustering, intervals.points) * 100);
+}
+
+}  // namespace
+
+std::vector<OptionDescription> options() {
+    Arguments arguments;
+    CLI::App app("", "assay simpoint");
+    add_options(app, arguments);
+    return describe_options(app);
+}
+
+}  // namespace simpoint
+
+int simpoint_main(int argc, char** argv) {
+    simpoint::Arguments arguments;
+    CLI::App app("", "assay simpoint");
+    simpoint::add_options(app, arguments);
+    if (!parse_arguments(app, argc, argv)) return 0;
+    const simpoint::Intervals intervals =
+        simpoint::read_intervals(arguments.file, arguments.dimensions, arguments.search.seed);
+    const simpoint::Clustering clustering =
+        simpoint::find_phases(intervals.points, arguments.search);
+    const auto phases =
+        simpoint::covering(simpoint::phases_of(clustering, intervals), arguments.coverage);
+    simpoint::write_results(arguments, phases, clustering);
+    simpoint::print_report(arguments, phases, clustering, intervals);
+    return 0;
+}
+
+}  // namespace assay

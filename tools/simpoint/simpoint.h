@@ -1,0 +1,19 @@
+// assay simpoint: finds the phases of a program in its block vectors, and an interval that stands
+// for each.
+#pragma once
+
+#include "tools/command.h"
+
+#include <vector>
+
+namespace assay {
+
+// The subcommand. argv[0] is its name. Throws Error.
+int simpoint_main(int argc, char** argv);
+
+namespace simpoint {
+
+std::vector<OptionDescription> options();
+
+}  // namespace simpoint
+}  // namespace assay
