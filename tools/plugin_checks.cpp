@@ -343,7 +343,10 @@ class Run {
         const GuardedCopy records(buffer.records);
         const GuardedCopy contexts(captures_calls() ? buffer.contexts
                                                     : std::vector<std::uint32_t>());
-        const GuardedCopy markers(trace_.markers());
+        std::vector<trace_marker_t> said = trace_.markers();
+        for (trace_marker_t& marker : said)
+            marker.record = std::min<std::uint64_t>(marker.record, buffer.records.size());
+        const GuardedCopy markers(said);
         const Tables tables(*this);
         trace_parser parser = tables.parser(buffer.thread);
         parser.records = records.span();
