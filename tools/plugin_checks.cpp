@@ -19,6 +19,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <unordered_set>
 
@@ -59,10 +60,7 @@ class Subject {
             self(host).check_line("host->describe", name);
             self(host).check_line("host->describe", text);
         };
-        host_.part = [](const vp_host_t* host, const char* name) {
-            self(host).check_line("host->part", name);
-            return ++self(host).parts_;
-        };
+        host_.part = [](const vp_host_t* host, const char* name) { return self(host).part(name); };
         host_.reserved = this;
     }
     Subject(const Subject&) = delete;
@@ -70,7 +68,7 @@ class Subject {
 
     const vp_dispatch_t& table() const { return table_; }
     // How many it has named.
-    std::uint32_t parts() const { return parts_; }
+    std::size_t parts() const { return parts_.size(); }
     Report& report() { return report_; }
 
     // Calls it, and says so if it lets an exception out.
@@ -98,6 +96,7 @@ class Subject {
     }
 
     bool init() {
+        parts_.clear();
         return try_call("vp_init", [&] { return table_.vp_init ? table_.vp_init(&host_) : 0; });
     }
     void release() {
@@ -129,6 +128,9 @@ class Subject {
     std::vector<vp_derived_t> derived() {
         return read<vp_derived_t>("vp_derived", table_.vp_derived);
     }
+    std::vector<const char*> value_lists() {
+        return read<const char*>("vp_value_lists", table_.vp_value_lists);
+    }
     std::vector<vp_option_t> option_table() {
         return read<vp_option_t>("vp_option_table", table_.vp_option_table);
     }
@@ -149,6 +151,14 @@ class Subject {
     void take_error(const char* message) {
         if (check_line("host->error", message)) error_ = message;
         if (error_.empty()) error_ = "?";
+    }
+
+    std::uint32_t part(const char* name) {
+        if (!check_line("host->part", name)) return 0;
+        const auto known = std::find(parts_.begin(), parts_.end(), name);
+        const auto index = static_cast<std::uint32_t>(known - parts_.begin());
+        if (known == parts_.end()) parts_.emplace_back(name);
+        return index + 1;
     }
 
     template <typename Row, typename Function>
@@ -179,7 +189,7 @@ class Subject {
     Report& report_;
     vp_dispatch_t table_{};
     vp_host_t host_{};
-    std::uint32_t parts_ = 0;
+    std::vector<std::string> parts_;
     std::string error_;
 };
 
@@ -231,6 +241,7 @@ std::vector<std::string> texts(Subject& subject) {
         add(row.name);
         add(row.help);
     }
+    for (const char* list : subject.value_lists()) add(list);
     return all;
 }
 
@@ -295,22 +306,30 @@ void check_no_files(Report& report) {
                       "wait until vp_prof_process or vp_finish");
 }
 
-trace::Spec start(Subject& subject) {
-    const trace_vlist_table_t* const wanted = subject.prof_init();
-    if (!wanted) return {};
+struct Wanted {
+    trace::Spec spec{};
+    std::unique_ptr<trace::ValueLists> values;  // null: none
+};
+
+Wanted start(Subject& subject) {
+    const trace_vlist_table_t* const table = subject.prof_init();
+    if (!table) return {};
+    Wanted wanted{table->spec, nullptr};
     try {
-        collector::check(wanted->spec);
+        collector::check(table->spec);
+        if (table->spec.captures & trace::kCaptureValues)
+            wanted.values = std::make_unique<trace::ValueLists>(collector::value_lists(*table));
     } catch (const Error& error) {
         subject.report().broken("vp_prof_init",
                                 fmt::format("asks for what cannot be captured: {}", error.what()));
     }
-    return wanted->spec;
+    return wanted;
 }
 
 void check_specification(const std::string& path, Report& report) {
     Subject subject(path, report);
     if (!subject.init() || !subject.options({})) return;
-    const trace::Spec spec = start(subject);
+    const trace::Spec spec = start(subject).spec;
     check_no_files(report);
     subject.prof_release();
     subject.release();
@@ -324,6 +343,7 @@ class Run {
   public:
     Run(Subject& subject, SyntheticTrace& trace) : subject_(subject), trace_(trace) {
         totals_.resize(subject.events().size());
+        lists_ = subject.value_lists().size();
     }
 
     bool begin(const Settings& settings) {
@@ -332,7 +352,7 @@ class Run {
             subject_.release();
             return false;
         }
-        spec_ = start(subject_);
+        wanted_ = start(subject_);
         return true;
     }
 
@@ -352,6 +372,7 @@ class Run {
         parser.records = records.span();
         parser.contexts = contexts.span();
         parser.markers = markers.span();
+        parser.wanted = wanted_.values.get();
         const vsample_t* samples = nullptr;
         int count = 0;
         if (!subject_.try_call("vp_prof_process",
@@ -362,7 +383,7 @@ class Run {
 
     // Until there are no more samples.
     void finish(std::uint64_t times) {
-        const GuardedCopy counts(spec_.captures & trace::kCaptureBlockCounts
+        const GuardedCopy counts(wanted_.spec.captures & trace::kCaptureBlockCounts
                                      ? trace_.counts(times)
                                      : std::vector<std::uint64_t>());
         const Tables tables(*this);
@@ -432,7 +453,7 @@ class Run {
         GuardedCopy<trace_context_t> contexts_;
     };
 
-    bool captures_calls() const { return spec_.captures & trace::kCaptureCalls; }
+    bool captures_calls() const { return wanted_.spec.captures & trace::kCaptureCalls; }
 
     void take(std::string_view function, const vsample_t* samples, int count) {
         Report& report = subject_.report();
@@ -482,7 +503,10 @@ class Run {
                           "context0 at 0, or call trace_capture_calls");
     }
 
-    bool is_value(const vsample_t& sample) const { return sample.event == VP_VALUE; }
+    // VP_VALUE_OF or VP_VALUE_REST of one of its lists.
+    bool is_value(const vsample_t& sample) const {
+        return (VP_VALUE - sample.event) / 2 < std::max<std::size_t>(lists_, 1);
+    }
 
     bool is_instruction(std::uint64_t pc) {
         if (pcs_.size() != trace_.instrs().size())
@@ -494,8 +518,9 @@ class Run {
     SyntheticTrace& trace_;
     symbols::Symbolizer symbolizer_;
     mutable collector::SourcePlaces places_{trace_.addresses(), symbolizer_};
-    trace::Spec spec_{};
+    Wanted wanted_;
     std::vector<std::uint64_t> totals_;
+    std::size_t lists_ = 0;  // of values
     std::uint64_t samples_ = 0;
     std::unordered_set<std::uint64_t> pcs_;
 };
@@ -591,22 +616,31 @@ void check_format(Subject& subject, const trace_instr_t& instr) {
         });
 }
 
+void check_preface(Subject& subject, const trace_instr_t& instr, std::uint32_t list) {
+    const vp_dispatch_t& table = subject.table();
+    const std::string_view name = table.vp_list_preface ? "vp_list_preface" : "vp_preface";
+    const char* text = nullptr;
+    subject.call(name, [&] {
+        text =
+            table.vp_list_preface ? table.vp_list_preface(&instr, list) : table.vp_preface(&instr);
+    });
+    if (!text) return;
+    subject.check_line(name, text);
+    if (table.vp_format) check_format(subject, instr);
+}
+
 void check_printing(const std::string& path, Report& report) {
     Subject subject(path, report);
     const vp_dispatch_t& table = subject.table();
-    if (table.vp_format && !table.vp_preface)
+    if (table.vp_format && !table.vp_preface && !table.vp_list_preface)
         report.advice("vp_preface", "is missing: values are printed behind the profiler's name");
-    if (!table.vp_preface || !subject.init()) return;
+    if ((!table.vp_preface && !table.vp_list_preface) || !subject.init()) return;
     SyntheticTrace trace;
     trace.add_code(kCode);
     const GuardedCopy instrs(trace.instrs());
-    for (const trace_instr_t& instr : instrs.span()) {
-        const char* preface = nullptr;
-        subject.call("vp_preface", [&] { preface = table.vp_preface(&instr); });
-        if (!preface) continue;
-        subject.check_line("vp_preface", preface);
-        if (table.vp_format) check_format(subject, instr);
-    }
+    const std::size_t lists = std::max<std::size_t>(subject.value_lists().size(), 1);
+    for (const trace_instr_t& instr : instrs.span())
+        for (std::uint32_t list = 0; list < lists; ++list) check_preface(subject, instr, list);
     subject.release();
 }
 

@@ -97,6 +97,14 @@ void SyntheticTrace::add_instr(std::span<const std::uint8_t> bytes, std::uint64_
         if (form.reference_count == 0) add_site(TRACE_SITE_READ, 4, 0);
         add_site(TRACE_SITE_COUNT, 0, 0);
     }
+    // More than one profiler asks for: those of others are in its stream too.
+    for (trace_value_t value = TRACE_NONE; value <= TRACE_LATENCY; ++value) {
+        add_site(TRACE_SITE_VALUE, 8, trace::value_byte(value));
+        if (value != TRACE_NONE)
+            add_site(TRACE_SITE_VALUE, 8, trace::value_byte(value | TRACE_BEFORE));
+    }
+    for (trace_value_t i = 0; i < 16; ++i)
+        add_site(TRACE_SITE_VALUE, 8, trace::value_byte(TRACE_GPR0 + i));
     if (instr.flags & TRACE_INSTR_CALL) add_site(TRACE_SITE_CALL, 0, 0);
     if (instr.flags & TRACE_INSTR_CALL && instr.flags & TRACE_INSTR_INDIRECT)
         add_site(TRACE_SITE_TARGET, 0, 0);
@@ -156,7 +164,9 @@ SyntheticTrace::Buffer SyntheticTrace::strange(std::uint32_t thread, std::size_t
     for (std::size_t i = 0; i < count; ++i) {
         const auto site = static_cast<std::uint32_t>(random() % sites_.size());
         std::uint64_t value = random() % 2 ? kEdges[random() % kEdges.size()] : random();
-        if (sites_[site].kind == TRACE_SITE_COUNT) value %= 1 << 20;
+        const bool ticks =
+            sites_[site].kind == TRACE_SITE_VALUE && sites_[site].operand == TRACE_LATENCY;
+        if (ticks || sites_[site].kind == TRACE_SITE_COUNT) value %= 1 << 20;
         const bool aux =
             sites_[site].kind == TRACE_SITE_COUNT || sites_[site].kind == TRACE_SITE_SIGNAL;
         buffer.records.push_back(

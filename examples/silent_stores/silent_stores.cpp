@@ -27,6 +27,7 @@ class SilentStores final : public assay::Profiler {
 
     void process(assay::Trace& trace, assay::Samples&) override {
         while (const auto execution = trace.next()) {
+            if (!trace.has_value(0)) continue;  // rep stos that stored nothing
             Counts& counts = counts_[execution->instr];
             ++counts.stores;
             counts.silent += execution->values[0] == execution->values[1];

@@ -27,6 +27,7 @@ class ZeroValues final : public assay::Profiler {
 
     void process(assay::Trace& trace, assay::Samples&) override {
         while (const auto execution = trace.next()) {
+            if (!trace.has_value(0)) continue;  // rep movs that loaded nothing
             Counts& counts = counts_[execution->instr];
             ++counts.loads;
             counts.zeros += execution->values[0] == 0;

@@ -89,25 +89,17 @@ class ForAuthors(unittest.TestCase):
             self.assertIn(self.counts(folder / f"{policy}.out", "use_hot")["Misses"] - hot, (0, 1))
             self.assertIn(self.counts(folder / f"{policy}.out", "scan")["Misses"] - 800, (0, 1))
 
-    def needs_values(self):
-        tried = support.profile([support.PROGRAMS / "work"], plugin=support.PLUGINS / "values.so")
-        if "cannot capture values yet" in tried.stderr:
-            self.skipTest("values are not captured yet")
-
     def test_silent_stores(self):
-        self.needs_values()
         folder, _ = self.example("silent_stores")
         self.assertEqual(self.counts(folder / "fill.out", "fill"), {"Stores": 3000, "Silent": 1000})
 
     def test_zero_values(self):
-        self.needs_values()
         folder, _ = self.example("zero_values")
         counts = self.counts(folder / "sparse.out", "add_up")
         self.assertEqual(counts["Zeros"], 900)
         self.assertIn(counts["Loads"] - 1000, (0, 1))  # the return
 
     def test_load_latency(self):
-        self.needs_values()
         folder, _ = self.example("load_latency")
         near, far = (self.counts(folder / "chase.out", name) for name in ("follow_near",
                                                                           "follow_far"))
@@ -116,7 +108,6 @@ class ForAuthors(unittest.TestCase):
 
     def test_sample_of_dcpi(self):
         """The program prints the addresses that the profiler must find."""
-        self.needs_values()
         folder, outputs = self.example("vp_ldq_addr")
         listed = next(text for line, text in outputs.items() if "assay list" in line)
         ran = run([next(self.shared.rglob("bin/assay")), "-q", f"--plugin={folder}/vp-ldq-addr.so",

@@ -11,7 +11,7 @@
 enum { SEEN, MISSING, EVENTS };
 
 static const vp_host_t* host;
-static const char* wanted = "address,loaded,stored,stored!,destination,source0,taken";
+static const char* wanted;
 static const char* log_name;
 static trace_vlist_table_t* table;
 static FILE* log_file;
@@ -24,6 +24,10 @@ static const char* name(void) {
 }
 static int init(const vp_host_t* given) {
     host = given;
+    wanted = "address,loaded,stored,stored!,destination,source0,taken";
+    log_name = NULL;
+    seen = NULL;
+    known = next_instr = 0;
     return 0;
 }
 

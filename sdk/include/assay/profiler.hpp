@@ -104,6 +104,11 @@ class Trace {
         if (found.count < 0) return std::nullopt;
         return found;
     }
+    // Whether the execution that next() found last has the value with this index of the list. Else
+    // it is 0.
+    bool has_value(std::uint32_t index) const {
+        return trace_parser_has_value(parser_, index) != 0;
+    }
 
     // Everything that has been translated so far. An index stays valid for the run.
     std::span<const trace_site_t> sites() const { return table(trace_parser_sites); }
@@ -139,10 +144,14 @@ class Samples {
                std::uint64_t context = 0) {
         if (weight != 0) all_.push_back({pc, context, 0, 0, event, 0, weight});
     }
-    // A value that was seen `times` times.
+    // A value that was seen `times` times, for the list with that index.
     void value(std::uint64_t pc, std::uint64_t value, std::uint64_t times = 1,
-               std::uint64_t context = 0) {
-        if (times != 0) all_.push_back({pc, context, 0, value, VP_VALUE, 0, times});
+               std::uint32_t list = 0) {
+        if (times != 0) all_.push_back({pc, 0, 0, value, VP_VALUE_OF(list), 0, times});
+    }
+    // Values that are not known any more, none of them more than `most` times.
+    void rest(std::uint64_t pc, std::uint64_t most, std::uint64_t times, std::uint32_t list = 0) {
+        if (times != 0) all_.push_back({pc, 0, 0, most, VP_VALUE_REST(list), 0, times});
     }
     void add(const vsample_t& sample) { all_.push_back(sample); }
 
@@ -175,6 +184,8 @@ class Indexed {
 //     static constexpr vp_derived_t kDerived[]      figures over their totals
 //     static constexpr vp_option_t kOptions[]
 //     static constexpr bool kPrintsValues = true    it has preface() and format()
+//     static constexpr const char* kValueLists[]    names of the lists of values, if there are
+//     several
 class Profiler {
   public:
     Profiler() = default;
@@ -192,9 +203,11 @@ class Profiler {
     // For people; `totals` by event. Lines end in newlines.
     virtual std::string summary(std::span<const std::uint64_t>) { return {}; }
 
-    // In tools: what stands before the values of an instruction (nothing: they are left out), and
-    // one of its values.
-    virtual std::optional<std::string> preface(const trace_instr_t&) { return "values"; }
+    // In tools: what stands before the values of an instruction in the list with that index
+    // (nothing: they are left out), and one of its values.
+    virtual std::optional<std::string> preface(const trace_instr_t&, std::uint32_t) {
+        return "values";
+    }
     virtual std::string format(const trace_instr_t&, std::uint64_t value) {
         return std::to_string(value);
     }
@@ -244,9 +257,12 @@ class Binding {
         table.vp_finish = finish;
         table.vp_summary = summary;
         if constexpr (requires { Class::kPrintsValues; }) {
-            table.vp_preface = preface;
+            table.vp_preface = [](const trace_instr_t* instr) { return preface(instr, 0); };
+            table.vp_list_preface = preface;
             table.vp_format = format;
         }
+        if constexpr (requires { Class::kValueLists; })
+            table.vp_value_lists = [](uint32_t* count) { return rows(Class::kValueLists, count); };
         return table;
     }
 
@@ -337,9 +353,9 @@ class Binding {
             return keep(profiler->summary({totals, count}));
         });
     }
-    static const char* preface(const trace_instr_t* instr) {
+    static const char* preface(const trace_instr_t* instr, uint32_t list) {
         return caught<const char*>(nullptr, [&]() -> const char* {
-            const std::optional<std::string> text = profiler->preface(*instr);
+            const std::optional<std::string> text = profiler->preface(*instr, list);
             return text ? keep(*text) : nullptr;
         });
     }
