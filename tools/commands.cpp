@@ -9,6 +9,7 @@
 #include "tools/list.h"
 #include "tools/merge.h"
 #include "tools/plugins.h"
+#include "tools/report/report.h"
 #include "tools/run.h"
 #include "tools/simpoint/simpoint.h"
 
@@ -54,6 +55,7 @@ constexpr std::array kCommands = {
             list_main, list::options},
     Command{"simpoint", "BBFILE", "finds the phases of a program in basic block vectors",
             simpoint_main, simpoint::options},
+    Command{"report", "FILE...", "makes a page of HTML for browsers", report_main, report::options},
     Command{"plugins", "[NAME]", "lists the profilers, or one's options and events",
             [](int argc, char** argv) { return plugins_main(rest(argc, argv)); }, no_options},
     Command{"check-plugin", "FILE.so...", "says which rules of the interface profilers break",

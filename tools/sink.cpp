@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 namespace assay {
 
@@ -14,8 +15,14 @@ Sink::Sink(const std::string& path, Compress compress) {
         gzip_ = events::make_compressor("profile.gz");
 }
 
+Sink::Sink(events::Consumer consumer, Compress compress) : consumer_(std::move(consumer)) {
+    if (compress == Compress::kGzip) gzip_ = events::make_compressor("profile.gz");
+}
+
 void Sink::put(std::string_view bytes) {
-    if (file_)
+    if (consumer_)
+        consumer_(bytes);
+    else if (file_)
         file_->write(bytes);
     else if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size())
         throw Error("cannot write to standard output: " + system_reason(errno));
@@ -34,7 +41,7 @@ void Sink::finish() {
     if (gzip_) gzip_->finish([this](std::string_view bytes) { put(bytes); });
     if (file_)
         file_->finish();
-    else if (std::fflush(stdout) != 0)
+    else if (!consumer_ && std::fflush(stdout) != 0)
         throw Error("cannot write to standard output: " + system_reason(errno));
 }
 

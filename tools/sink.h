@@ -20,6 +20,8 @@ class Sink {
   public:
     // An empty path: standard output.
     explicit Sink(const std::string& path, Compress compress = Compress::kByName);
+    // Passed on.
+    Sink(events::Consumer consumer, Compress compress);
 
     void write(std::string_view text) {
         buffer_ += text;
@@ -34,6 +36,7 @@ class Sink {
     void put(std::string_view bytes);
 
     std::optional<events::OutputFile> file_;
+    events::Consumer consumer_;
     std::unique_ptr<events::Codec> gzip_;
     std::string buffer_;
 };

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""assay report: what the page contains. How it looks and reacts, tests/report/ tests in a browser."""
+
+import base64
+import gzip
+import json
+import os
+import re
+import unittest
+from collections import Counter
+
+import support
+from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, ROOT, profile, read_events, run
+
+ALL_KINDS = ROOT / "tests" / "unit" / "data" / "version-1.events"
+
+
+def data_of(page: str) -> dict:
+    encoded = re.search(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>',
+                        page)
+    return json.loads(gzip.decompress(base64.b64decode(encoded[1])))
+
+
+class Reports(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.page = self.folder / "report.html"
+
+    def report(self, *words) -> dict:
+        result = run([ASSAY, "report", "-o", self.page, *words])
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        return data_of(self.page.read_text())
+
+    def refused(self, *words) -> str:
+        page = self.folder / "refused.html"
+        result = run([ASSAY, "report", "-o", page, *words])
+        self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (125, "", 1))
+        self.assertFalse(page.exists())
+        return result.stderr
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def test_counts_are_the_file_s(self):
+        out = self.folder / "events"
+        result = profile([PROGRAMS / "calling", "plain"], *GEOMETRY, "--references=yes", out=out,
+                         plugin=f"cache,{PLUGINS / 'contexts.so'}",
+                         env={**os.environ, "LD_BIND_NOW": "1"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        data, events = self.report(out), read_events(out)
+        self.assertEqual([event["name"] for event in data["events"]], events.events)
+        self.assertEqual([event["total"] for event in data["events"]], events.summary)
+        for index in range(len(events.events)):
+            found = Counter()
+            for name, count in zip(data["functions"]["name"], data["functions"]["counts"][index],
+                                   strict=True):
+                found[name] += count
+            self.assertEqual(+found, Counter({name: counts[index] for name, counts in
+                                              events.functions.items() if counts[index]}))
+            self.assertEqual(sum(sum(source["counts"][index]) for source in data["sources"]),
+                             events.summary[index])
+        source = next(each for each in data["sources"] if each["name"].endswith("/calling.c"))
+        text = (ROOT / "tests/programs/hosted/calling.c").read_text().splitlines()
+        for first, lines in source["pieces"]:
+            self.assertEqual(lines, text[first - 1:first - 1 + len(lines)])
+        shown = {first + i for first, lines in source["pieces"] for i in range(len(lines))}
+        self.assertLessEqual(set(source["lines"]), shown)
+
+        flame = data["flame"]
+        self.assertEqual([events.events[event] for event in flame["events"]], ["Refs", "Calls"])
+        paths = [""]
+        for parent, name in zip(flame["parent"][1:], flame["name"][1:]):
+            paths.append(paths[parent] + "/" + name)
+        twice = [count for path, count in zip(paths, flame["counts"][1])
+                 if path.endswith("/plain/twice")]
+        self.assertEqual(twice, [20])  # 5 calls, which make 15
+
+    def test_nothing_of_a_profile_can_get_out_of_its_data(self):
+        name = "</script><script>intrude(1)</script><!--"
+        path = self.write("hostile", f"desc: a: <b>\ncmd: {name}\nevents: Ir\nfl=<i>\nfn={name}\n"
+                                     f"1 5\nsummary: 5\n")
+        data = self.report(path)
+        self.assertEqual(data["functions"]["name"], [name])
+        page = self.page.read_text()
+        self.assertEqual(page.count("intrude"), 1)  # in the title
+        self.assertIn("<title>&lt;/script&gt;&lt;script&gt;intrude(1)&lt;/script&gt;&lt;!-- - assay",
+                      page)
+        self.assertEqual(page.count("</script>"), 2)
+        self.assertIn("default-src 'none'", page)
+        self.assertIsNone(re.search(r'(src|href)="(?!data:,)', page))
+
+    def test_difference(self):
+        head = "desc: a\ncmd: ./t\nevents: Ir\n"
+        old = self.write("old", head + "fl=a.c\nfn=f\n1 5\nfn=gone\n2 3\nsummary: 8\n")
+        new = self.write("new", head + "fl=a.c\nfn=f\n1 7\nfn=made\n4 9\nsummary: 16\n")
+        data = self.report("--diff", old, new)
+        self.assertEqual({name: (before, after) for name, before, after in
+                          zip(data["functions"]["name"], data["functions"]["old"][0],
+                              data["functions"]["counts"][0])},
+                         {"f": (5, 7), "gone": (3, 0), "made": (0, 9)})
+        self.assertEqual((data["events"][0]["old"], data["events"][0]["total"]), (8, 16))
+        self.assertIn("compares two files", self.refused("--diff", old))
+        self.assertIn("its events are not those of", self.refused("--diff", old, ALL_KINDS))
+
+    def test_values_and_phases(self):
+        vectors = self.write("bb", "# exp-bbv\nT:1:90   :2:10   \nT:2:100   \nT:1:100   \n"
+                                   "T:2:50   :3:1   \n\n# Total instructions: 351\n")
+        points = self.write("simpts", "2 0\n1 1\n")
+        weights = self.write("weights", "0.6 0\n0.4 1\n")
+        data = self.report("--block-vectors", vectors, "--simpoints", points, "--weights", weights,
+                           ALL_KINDS)
+        self.assertEqual(data["phases"], {
+            "instructions": [100, 100, 100, 51], "phases": [0, 1, 0, 1],
+            "points": [{"interval": 2, "cluster": 0, "weight": 0.6},
+                       {"interval": 1, "cluster": 1, "weight": 0.4}]})
+        self.assertEqual(data["values"][0]["list"], "classic.loaded")
+        self.assertLessEqual(sum(count for _, count in data["values"][0]["values"]),
+                             data["values"][0]["total"])
+        shares = self.report("--block-vectors", vectors, "--simpoints", points, ALL_KINDS)
+        self.assertEqual([point["weight"] for point in shares["phases"]["points"]], [0.5, 0.5])
+
+    def test_malformed_phases(self):
+        good = self.write("bb", "T:1:90   \n")
+        for text, error in (("T:1:x   \n", "bb2:1: expected a number (x"),
+                            ("T:1 90\n", "bb2:1: expected :BLOCK:COUNT"),
+                            ("nothing\n", "there is no block vector")):
+            self.assertIn(error, self.refused("--block-vectors", self.write("bb2", text), ALL_KINDS))
+        self.assertIn("simpts:1: there are 1 block vectors, counted from 0 (7)", self.refused(
+            "--block-vectors", good, "--simpoints", self.write("simpts", "7 0\n"), ALL_KINDS))
+        self.assertIn("--simpoints needs", self.refused("--simpoints", good, ALL_KINDS))
+
+
+if __name__ == "__main__":
+    unittest.main()

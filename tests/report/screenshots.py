@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Makes the pictures of docs/report.md, in docs/images."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import test_report
+from browser import Browser
+from support import ROOT
+
+PICTURES = [  # name, view, width, height, dark
+    ("report-functions", "functions/D1mr", 1280, 720, False),
+    ("report-source", "source/D1mr", 1280, 720, True),
+    ("report-flame-graph", "flame/Refs", 1280, 440, True),
+    ("report-cache-lines", "lines/ReadB", 1280, 720, False),
+    ("report-narrow", "overview/D1mr", 390, 844, False),
+    ("report-narrow-dark", "functions/D1mr", 390, 844, True),
+]
+
+
+def main():
+    folder = Path("/tmp/walk")  # as the pictures show it
+    folder.mkdir()
+    page = test_report.make_report(folder, "walk.html", test_report.make_profile(folder))
+    images = ROOT / "docs" / "images"
+    images.mkdir(exist_ok=True)
+    browser = Browser()
+    try:
+        for name, view, width, height, dark in PICTURES:
+            browser.open(f"{page}#{view}", width, height, dark)
+            path = images / f"{name}.png"
+            browser.screenshot(path)
+            subprocess.run(["convert", path, "-strip", "+dither", "-colors", "128", f"PNG8:{path}"],
+                           check=True)
+    finally:
+        browser.close()
+        shutil.rmtree(folder)
+
+
+main()

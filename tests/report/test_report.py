@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""The page of assay report in a headless Chromium: what it shows, and that the keyboard suffices."""
+
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
+
+import browser
+import support
+from support import ASSAY, PLUGINS, ROOT, run
+
+PROGRAM = Path(__file__).with_name("walk.c")
+USED_BYTES = support.BUILD / "plugins" / "used_bytes" / "used_bytes.so"
+VIEWS = ["overview", "functions", "source", "flame", "lines", "values", "phases"]
+
+
+def make_profile(folder: Path) -> str:
+    """The name of the file in the folder; where the folder is shows in no command."""
+    shutil.copy(PROGRAM, folder)
+    subprocess.run(["gcc", "-O1", "-g", "-fno-inline", "walk.c", "-o", "walk"], check=True,
+                   cwd=folder)
+    subprocess.run([ASSAY, "-q", f"--plugin=cache,{USED_BYTES},{PLUGINS / 'contexts.so'}",
+                    "--references=yes", "--dump-instr=yes", "--cache.I1=32768,8,64",
+                    "--D1=32768,8,64", "--cache.LL=8388608,16,64", "--out=walk.out", "--",
+                    "./walk"], check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    return "walk.out"
+
+
+def make_report(folder: Path, name: str, *words) -> str:
+    result = run([ASSAY, "report", "-o", name, *words], cwd=folder)
+    if result.returncode:
+        raise RuntimeError(result.stderr)
+    return (folder / name).as_uri()
+
+
+def write_phases(folder: Path) -> list:
+    vectors = "".join("T" + "".join(f":{block + 10 * phase}:{1000 * block}   " for block in (1, 2, 3))
+                      + "\n" for phase in (0, 1, 0, 2) for _ in range(20))
+    (folder / "bb.out").write_text(vectors)
+    (folder / "simpts").write_text("3 0\n25 1\n70 2\n")
+    return ["--block-vectors", folder / "bb.out", "--simpoints", folder / "simpts"]
+
+
+@unittest.skipUnless(browser.CHROMIUM, "Chromium is not installed")
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = support.temporary_folder_of_class(cls)
+        cls.profile = make_profile(folder)
+        cls.page = make_report(folder, "walk.html", cls.profile)
+        all_kinds = ROOT / "tests" / "unit" / "data" / "version-1.events"
+        cls.kinds = make_report(folder, "kinds.html", *write_phases(folder), all_kinds)
+        cls.difference = make_report(folder, "diff.html", "--diff", cls.profile, cls.profile)
+        hostile = folder / "hostile"
+        name = "</script><img src=x onerror=document.body.dataset.hacked=1>"
+        hostile.write_text(f"desc: {name}: {name}\ncmd: {name}\nevents: Ir\nfl={name}\nfn={name}\n"
+                           "1 5\nsummary: 5\n")
+        cls.hostile = make_report(folder, "hostile.html", hostile)
+        large = folder / "large"
+        large.write_text("desc: a\ncmd: large\nevents: Ir Dr\n" + "".join(
+            f"fl=file{i % 300}.c\nfn=function{i}\n{i} {i} 1\n" for i in range(1, 60001)) +
+            f"summary: {60000 * 60001 // 2} 60000\n")
+        cls.large = make_report(folder, "large.html", large)
+        cls.browser = browser.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.browser.console.clear()
+
+    def tearDown(self):
+        self.assertEqual(self.browser.console, [])  # no error, nothing blocked, nothing loaded
+
+    def texts(self, selector) -> list[str]:
+        return self.browser.evaluate(
+            f"[...document.querySelectorAll({selector!r})].map(each => each.textContent.trim())")
+
+    def view(self) -> str:
+        return self.browser.evaluate(
+            "document.querySelector('[role=tab][aria-selected=true]').id.slice(4)")
+
+    def test_all_views_fit_and_are_legible(self):
+        for page, views in ((self.page, VIEWS[:5]), (self.kinds, VIEWS[:4] + VIEWS[5:]),
+                            (self.difference, VIEWS[:5]), (self.hostile, VIEWS[:3])):
+            for width, dark in ((1280, False), (390, True)):
+                for view in views:
+                    self.browser.open(f"{page}#{view}", width, 844, dark)
+                    self.assertEqual(self.view(), view)
+                    self.assertEqual(self.browser.evaluate(
+                        "document.documentElement.scrollWidth"), width)
+                    self.assertGreater(len(self.texts("main")[0]), 40)
+                    self.assertEqual(self.browser.evaluate(UNNAMED), [], f"{page}#{view}")
+                    self.assertGreaterEqual(self.browser.evaluate(CONTRAST), 4.5)
+        self.assertIsNone(self.browser.evaluate("document.body.dataset.hacked || null"))
+
+    def test_functions_by_keyboard(self):
+        self.browser.open(self.page + "#functions/D1mr")
+        names = self.texts(".functions .name b")
+        self.assertEqual(names[:3], ["by_columns", "by_rows", "move"])
+        self.browser.press("/")
+        self.browser.type("by_ walk.c")
+        self.assertEqual(self.texts(".functions .name b"), ["by_columns", "by_rows"])
+        self.assertEqual(self.texts("[role=status]")[0], "2 functions")
+        self.browser.evaluate("document.querySelector('.functions').focus()")
+        self.browser.press("ArrowDown")
+        self.browser.press("Enter", "\r")
+        self.assertEqual(self.view(), "source")
+        self.assertIn("sum += matrix[i][j]", self.texts(".source .row.cursor .text")[0])
+        self.assertEqual(self.texts(".source .row.cursor .number"), ["12"])
+        self.browser.press("p")  # the hottest line of the file
+        self.assertEqual(self.texts(".source .row.cursor .number"), ["19"])
+
+    def test_sorting(self):
+        self.browser.open(self.page + "#functions/Ir")
+        for _ in range(2):
+            self.browser.evaluate("document.querySelector('.head .first button').click()")
+            self.browser.settle()
+        names = self.texts(".functions .name b")
+        self.assertEqual(names, sorted(names, reverse=True))
+        self.assertEqual(self.browser.evaluate(
+            "document.querySelector('.head .first').getAttribute('aria-sort')"), "descending")
+
+    def test_events(self):
+        self.browser.open(self.page + "#overview/Ir")
+        self.browser.press("]")
+        self.assertEqual(self.texts("h2")[0], "Where it goes: I1mr")
+        self.browser.press("[")
+        self.browser.press("3")
+        self.assertEqual(self.view(), "source")
+        self.assertEqual(self.texts(".source .head span")[0], "Ir")
+
+    def test_flame_graph(self):
+        self.browser.open(self.page + "#flame/Refs")
+        self.assertTrue({"main", "median", "by_columns"} <= set(self.texts(".flame .frame")))
+        widths = self.browser.evaluate(
+            "Object.fromEntries([...document.querySelectorAll('.flame .frame')]"
+            ".map(each => [each.textContent, each.getBoundingClientRect().width]))")
+        self.assertAlmostEqual(widths["by_rows"], widths["by_columns"], delta=2)
+        self.browser.evaluate("document.querySelector('.flame').focus()")
+        for _ in range(4):
+            self.browser.press("ArrowDown")
+        self.assertIn("median", self.texts(".status b")[0])
+        self.browser.press("Enter", "\r")
+        self.assertNotIn("by_rows", self.texts(".flame .frame"))
+        self.browser.press("Escape")
+        self.assertIn("by_rows", self.texts(".flame .frame"))
+
+    def test_cache_lines(self):
+        self.browser.open(self.page + "#lines")
+        shown = dict(zip(self.texts(".cacheline .linkish"), self.texts(".cacheline .num")))
+        self.assertTrue(shown["move"].endswith("bytes, 12.5 % used"), shown)  # 8 of 64
+        self.assertGreater(len(self.texts(".heatmap i")), 400)
+
+    def test_values_and_phases(self):
+        self.browser.open(self.kinds + "#values")
+        self.assertIn("0x2a = 42", self.texts(".values code"))
+        self.browser.open(self.kinds + "#phases")
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('rect').length"), 4)
+        self.assertEqual(self.texts("tbody tr:first-child td"), ["0", "3", "40", "50.0 %"])
+
+    def test_large_profiles_stay_quick(self):
+        self.browser.open(self.large + "#functions")
+        self.assertLess(self.browser.evaluate("document.querySelectorAll('.row').length"), 60)
+        self.assertIn("are left out", self.texts("[role=status]")[0])
+        self.browser.evaluate("document.querySelector('.functions').focus()")
+        self.browser.press("End")
+        self.assertEqual(self.texts(".functions .row.cursor .name b"), ["function40001"])
+
+
+# Controls that a screen reader has no name for.
+UNNAMED = """[...document.querySelectorAll('button, select, input, [role=grid], [role=tree]')]
+  .filter(each => !(each.textContent.trim() || each.getAttribute('aria-label') ||
+                    (each.labels && each.labels.length))).map(each => each.outerHTML)"""
+
+# The lowest contrast of text with its panel (WCAG 2.1, 1.4.3), of the colours that texts have.
+CONTRAST = """(() => {
+  const channel = c => (c /= 255) <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4;
+  const luminance = color => { const [r, g, b] = color.match(/[\\d.]+/g).map(Number);
+    return .2126 * channel(r) + .7152 * channel(g) + .0722 * channel(b); };
+  const probe = document.createElement('i');
+  document.body.append(probe);
+  const value = name => { probe.style.color = `var(${name})`; return getComputedStyle(probe).color; };
+  const contrast = (a, b) => { const [x, y] = [luminance(value(a)), luminance(value(b))];
+    return (Math.max(x, y) + .05) / (Math.min(x, y) + .05); };
+  const least = Math.min(...['--text', '--soft', '--accent', '--worse', '--better'].flatMap(
+    text => ['--page', '--panel', '--row'].map(back => contrast(text, back))));
+  probe.remove();
+  return least;
+})()"""
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,173 @@
+#include "tools/report/block_vectors.h"
+
+#include "framework/events/file.h"
+#include "framework/events/lexical.h"
+#include "framework/support/error.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace assay::report {
+
+namespace {
+
+// More than any run has intervals, and few enough to show.
+constexpr std::size_t kMostIntervals = 1'000'000;
+constexpr std::size_t kMostLineBytes = std::size_t{1} << 26;
+
+using Vector = std::vector<std::pair<std::uint64_t, double>>;  // block and share, by block
+
+// Passes the lines of a file with their numbers.
+void for_each_line(const std::string& path,
+                   const std::function<void(std::string_view, std::size_t)>& function) {
+    std::string partial;
+    std::size_t number = 0;
+    events::read_file(path, [&](std::string_view block) {
+        for (std::size_t end = block.find('\n'); end != std::string_view::npos;
+             end = block.find('\n')) {
+            partial += block.substr(0, end);
+            function(partial, ++number);
+            partial.clear();
+            block.remove_prefix(end + 1);
+        }
+        partial += block;
+        if (partial.size() > kMostLineBytes)
+            throw Error(fmt::format("{}:{}: the line is longer than {} bytes", path, number + 1,
+                                    kMostLineBytes));
+    });
+    if (!partial.empty()) function(partial, ++number);
+}
+
+template <typename Number>
+Number take_number(std::string_view& text, const std::string& path, std::size_t line) {
+    text = events::skip_blanks(text);
+    Number number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc())
+        throw Error(
+            fmt::format("{}:{}: expected a number ({})", path, line, events::excerpt(text)));
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return number;
+}
+
+// `T:1:20   :2:13   `: pairs of a block and its instructions.
+Vector parse_vector(std::string_view text, const std::string& path, std::size_t line,
+                    std::uint64_t& instructions) {
+    Vector vector;
+    instructions = 0;
+    text.remove_prefix(1);
+    for (text = events::skip_blanks(text); !text.empty(); text = events::skip_blanks(text)) {
+        const auto expect_colon = [&] {
+            if (!text.starts_with(':'))
+                throw Error(fmt::format("{}:{}: expected :BLOCK:COUNT ({})", path, line,
+                                        events::excerpt(text)));
+            text.remove_prefix(1);
+        };
+        expect_colon();
+        const auto block = take_number<std::uint64_t>(text, path, line);
+        expect_colon();
+        const auto count = take_number<std::uint64_t>(text, path, line);
+        vector.emplace_back(block, static_cast<double>(count));
+        instructions += count;
+    }
+    std::sort(vector.begin(), vector.end());
+    for (auto& [block, share] : vector)
+        share /= static_cast<double>(std::max<std::uint64_t>(1, instructions));
+    return vector;
+}
+
+double distance(const Vector& a, const Vector& b) {
+    double sum = 0;
+    auto x = a.begin(), y = b.begin();
+    while (x != a.end() || y != b.end()) {
+        if (y == b.end() || (x != a.end() && x->first < y->first)) {
+            sum += x++->second;
+        } else if (x == a.end() || y->first < x->first) {
+            sum += y++->second;
+        } else {
+            sum += std::abs(x++->second - y++->second);
+        }
+    }
+    return sum;
+}
+
+std::vector<SimulationPoint> read_points(const std::string& path, std::size_t intervals) {
+    std::vector<SimulationPoint> points;
+    if (path.empty()) return points;
+    for_each_line(path, [&](std::string_view text, std::size_t line) {
+        if (events::skip_blanks(text).empty()) return;
+        const auto interval = take_number<std::uint32_t>(text, path, line);
+        const auto cluster = take_number<std::uint32_t>(text, path, line);
+        if (interval >= intervals)
+            throw Error(fmt::format("{}:{}: there are {} block vectors, counted from 0 ({})", path,
+                                    line, intervals, interval));
+        points.push_back({interval, cluster, 0});
+    });
+    return points;
+}
+
+void read_weights(const std::string& path, std::vector<SimulationPoint>& points) {
+    for_each_line(path, [&](std::string_view text, std::size_t line) {
+        if (events::skip_blanks(text).empty()) return;
+        const auto weight = take_number<double>(text, path, line);
+        const auto cluster = take_number<std::uint32_t>(text, path, line);
+        for (SimulationPoint& point : points)
+            if (point.cluster == cluster) point.weight = weight;
+    });
+}
+
+std::uint32_t nearest_point(const Vector& vector, const std::vector<Vector>& vectors,
+                            const std::vector<SimulationPoint>& points) {
+    std::uint32_t nearest = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::uint32_t i = 0; i < points.size(); ++i) {
+        const double far = distance(vector, vectors[points[i].interval]);
+        if (far < least) {
+            least = far;
+            nearest = i;
+        }
+    }
+    return nearest;
+}
+
+}  // namespace
+
+Phases read_phases(const std::string& vectors_path, const std::string& points_path,
+                   const std::string& weights_path) {
+    Phases phases;
+    std::vector<Vector> vectors;
+    for_each_line(vectors_path, [&](std::string_view text, std::size_t line) {
+        if (!text.starts_with('T')) return;  // comments and totals
+        if (vectors.size() == kMostIntervals)
+            throw Error(
+                fmt::format("{}:{}: more than {} intervals; choose a longer "
+                            "--interval-size",
+                            vectors_path, line, kMostIntervals));
+        std::uint64_t instructions = 0;
+        vectors.push_back(parse_vector(text, vectors_path, line, instructions));
+        phases.instructions.push_back(instructions);
+    });
+    if (vectors.empty())
+        throw Error(fmt::format("{}: there is no block vector, a line that begins with T, in it",
+                                vectors_path));
+    phases.points = read_points(points_path, vectors.size());
+    if (phases.points.empty()) return phases;
+    std::vector<std::size_t> members(phases.points.size());
+    for (const Vector& vector : vectors) {
+        phases.phases.push_back(nearest_point(vector, vectors, phases.points));
+        ++members[phases.phases.back()];
+    }
+    for (std::size_t i = 0; i < members.size(); ++i)
+        phases.points[i].weight =
+            static_cast<double>(members[i]) / static_cast<double>(vectors.size());
+    if (!weights_path.empty()) read_weights(weights_path, phases.points);
+    return phases;
+}
+
+}  // namespace assay::report

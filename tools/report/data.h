@@ -1,0 +1,21 @@
+// The data of a report, as the JSON that page/ shows.
+#pragma once
+
+#include "tools/report/block_vectors.h"
+#include "tools/report/report.h"
+#include "tools/sink.h"
+#include "tools/whole_profile.h"
+
+#include <optional>
+
+namespace assay::report {
+
+struct Content {
+    const WholeProfile& profile;
+    const WholeProfile* old;  // null: no difference
+    std::optional<Phases> phases;
+};
+
+void write_data(const Content& content, const Options& options, Sink& sink);
+
+}  // namespace assay::report

@@ -1,0 +1,209 @@
+#include "tools/report/report.h"
+
+#include "framework/support/error.h"
+#include "tools/report/data.h"
+#include "tools/report/page.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+
+namespace assay {
+
+namespace report {
+
+namespace {
+
+constexpr const char* kDescription =
+    "Makes one HTML page of events files, which needs nothing else and can be sent to others.\n\n"
+    "  assay report [options] FILE...\n"
+    "  assay report --diff [options] OLD NEW\n";
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  assay report assay.out.1234                   then open report.html in a browser\n"
+    "  assay report --diff -o diff.html before.out after.out\n"
+    "  assay report --block-vectors=bb.out.7 --simpoints=run.simpts assay.out.7\n";
+
+// What is written on the command line, before it is understood.
+struct Arguments {
+    Options options;
+    bool difference = false;
+};
+
+void add_options(CLI::App& app, Arguments& arguments) {
+    Options& options = arguments.options;
+    app.set_help_flag("-h,--help", "show this");
+    app.add_option("FILE", options.profiles, "events files, whose counts are added up")->required();
+    app.add_option("-o,--output", options.output, "the page [report.html]")->type_name("FILE");
+    app.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
+    app.add_option("-I,--include", options.include_dirs, "look for sources in this folder, too")
+        ->allow_extra_args(false)
+        ->type_name("DIR");
+    app.add_option("--block-vectors", options.block_vectors,
+                   "show the phases of the run from this file of the bbv profiler, or of exp-bbv")
+        ->type_name("FILE");
+    app.add_option("--simpoints", options.simulation_points,
+                   "with the points that SimPoint has chosen")
+        ->type_name("FILE");
+    app.add_option("--weights", options.weights, "and their weights")->type_name("FILE");
+}
+
+void check(const Arguments& arguments) {
+    const Options& options = arguments.options;
+    if (arguments.difference && options.profiles.size() != 2)
+        throw Error(fmt::format("--diff compares two files, but {} are given: merge others first",
+                                options.profiles.size()));
+    if (options.block_vectors.empty() && !options.simulation_points.empty())
+        throw Error(
+            "--simpoints needs the file that SimPoint has read: name it with "
+            "--block-vectors");
+    if (options.simulation_points.empty() && !options.weights.empty())
+        throw Error("--weights needs the points that they are of: name them with --simpoints");
+}
+
+std::optional<Options> parse_options(int argc, const char* const* argv) {
+    Arguments arguments;
+    CLI::App app(kDescription, "assay report");
+    app.footer(kFooter);
+    add_options(app, arguments);
+    if (!parse_arguments(app, argc, argv)) return std::nullopt;
+    check(arguments);
+    Options& options = arguments.options;
+    if (arguments.difference) {
+        options.old_profile = options.profiles.front();
+        options.profiles.erase(options.profiles.begin());
+    }
+    return options;
+}
+
+void check_events(const WholeProfile& a, const WholeProfile& b) {
+    const auto same = [](const events::Event& x, const events::Event& y) {
+        return x.name == y.name;
+    };
+    if (!std::equal(a.events().begin(), a.events().end(), b.events().begin(), b.events().end(),
+                    same))
+        throw Error(
+            fmt::format("{}: its events are not those of {}; compare runs of the same "
+                        "profilers",
+                        b.paths().front(), a.paths().front()));
+}
+
+std::string html_text(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        switch (c) {
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            default:
+                out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+        }
+    }
+    return out;
+}
+
+// RFC 4648, in pieces.
+class Base64 {
+  public:
+    explicit Base64(Sink& sink) : sink_(sink) {}
+
+    void write(std::string_view bytes) {
+        for (const char byte : bytes) {
+            bits_ = bits_ << 8 | static_cast<unsigned char>(byte);
+            if (++count_ == 3) write_group();
+        }
+    }
+    void finish() {
+        const unsigned missing = (3 - count_) % 3;
+        for (unsigned i = 0; i < missing; ++i) {
+            bits_ <<= 8;
+            ++count_;
+        }
+        if (count_ == 3) write_group(missing);
+    }
+
+  private:
+    void write_group(unsigned missing = 0) {
+        constexpr std::string_view kDigits =
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        std::array<char, 4> group{};
+        for (unsigned i = 0; i < 4; ++i) group[i] = kDigits[bits_ >> (18 - 6 * i) & 63];
+        for (unsigned i = 0; i < missing; ++i) group[3 - i] = '=';
+        sink_.write({group.data(), group.size()});
+        bits_ = count_ = 0;
+    }
+
+    Sink& sink_;
+    unsigned bits_ = 0, count_ = 0;
+};
+
+// Nothing of a profile stands in the page as it is: the title is escaped, the data are compressed
+// and in base 64. The policy keeps the page from loading or sending anything, whatever is in them.
+void write_page(const Content& content, const Options& options, Sink& sink) {
+    sink.write(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+        "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n"
+        "<title>");
+    sink.write(html_text(content.profile.commands().front()));
+    sink.write(" - assay</title>\n<style>\n");
+    sink.write(kStyle);
+    sink.write(
+        "</style>\n</head>\n<body>\n<div id=\"app\"><p class=\"loading\">Unpacking the "
+        "profile ...</p></div>\n<noscript>This page shows its profile by JavaScript."
+        "</noscript>\n<script type=\"application/octet-stream\" id=\"data\">");
+    Base64 encoder(sink);
+    Sink data([&](std::string_view bytes) { encoder.write(bytes); }, Compress::kGzip);
+    write_data(content, options, data);
+    data.finish();
+    encoder.finish();
+    sink.write("</script>\n<script>\n");
+    sink.write(kScript);
+    sink.write("</script>\n</body>\n</html>\n");
+}
+
+}  // namespace
+
+std::vector<OptionDescription> options() {
+    Arguments arguments;
+    CLI::App app(kDescription, "assay report");
+    add_options(app, arguments);
+    return describe_options(app);
+}
+
+}  // namespace report
+
+int report_main(int argc, char** argv) {
+    using namespace report;
+    const std::optional<Options> options = parse_options(argc, argv);
+    if (!options) return 0;
+    WholeProfile profile, old;
+    for (const std::string& path : options->profiles) profile.add_file(path);
+    profile.finish();
+    const bool difference = !options->old_profile.empty();
+    if (difference) {
+        old.add_file(options->old_profile);
+        old.finish();
+        check_events(old, profile);
+    }
+    Content content{profile, difference ? &old : nullptr, std::nullopt};
+    if (!options->block_vectors.empty())
+        content.phases =
+            read_phases(options->block_vectors, options->simulation_points, options->weights);
+    Sink sink(options->output);
+    write_page(content, *options, sink);
+    sink.finish();
+    return 0;
+}
+
+}  // namespace assay

@@ -1,0 +1,29 @@
+// assay report: events files as one page of HTML that needs nothing else.
+#pragma once
+
+#include "tools/command.h"
+
+#include <string>
+#include <vector>
+
+namespace assay {
+
+// The subcommand. argv[0] is its name. Throws Error.
+int report_main(int argc, char** argv);
+
+namespace report {
+
+struct Options {
+    std::string output = "report.html";
+    std::vector<std::string> profiles;      // added up; for a difference, the new one
+    std::string old_profile;                // empty: no difference
+    std::vector<std::string> include_dirs;  // where to look for sources, too
+    // What assay's or Valgrind's bbv profiler, and SimPoint, have written; may be empty.
+    std::string block_vectors, simulation_points, weights;
+};
+
+// For --help and completion.
+std::vector<OptionDescription> options();
+
+}  // namespace report
+}  // namespace assay
