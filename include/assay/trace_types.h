@@ -136,13 +136,13 @@ enum {
     TRACE_CONTEXT_SIGNAL = 1, /* a signal handler, entered at no call */
 };
 
-/* What the program said with assay/client.h. Operations that are not known are to be skipped: more
- * may come. 48 bytes. */
+/* What the program said with assay/client.h, or what assay notes among the records. Operations that
+ * are not known are to be skipped: more may come. 48 bytes. */
 typedef struct trace_marker {
     uint64_t record;    /* the record of the buffer before which it was said: an index, or their
                            number behind the last */
-    uint64_t operation; /* ASSAY_BEGIN_PHASE and those behind it, of client.h */
-    uint64_t address;   /* of a region, else 0 */
+    uint64_t operation; /* ASSAY_BEGIN_PHASE and those behind it, of client.h; TRACE_MARKER_* */
+    uint64_t address;   /* of a region; the number of a thread; else 0 */
     uint64_t bytes;     /* of a region that is registered, else 0 */
     const char* name;   /* of a phase; the label of a region that is registered; else "" */
     const char* owner;  /* of a region that is registered, else "" */
@@ -164,6 +164,10 @@ typedef struct trace_interval {
     uint64_t instructions; /* executed in it: the sum over `blocks` */
     const trace_interval_block_t* blocks; /* by their index, each once */
 } trace_interval_t;
+
+enum {
+    TRACE_MARKER_THREAD = 256 /* the thread creates another one, whose number is `address` */
+};
 
 /* An ELF file mapped for execution. */
 typedef struct trace_object {

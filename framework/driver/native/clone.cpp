@@ -112,6 +112,7 @@ long start_thread(Thread& parent, const CloneArguments& arguments) {
     set_registers(*thread->context, registers_of(*parent.context));
     set_child_registers(*thread->context, arguments);
     NewThread start{*thread, arguments, process.new_thread_number(), parent.signals.mask()};
+    note_new_thread(parent, start.number);
     const stack_t stack = thread->driver_stack();
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);

@@ -63,6 +63,10 @@ bool perform(Thread& thread, const Marker& marker) {
 
 }  // namespace
 
+void note_new_thread(Thread& parent, std::uint32_t number) {
+    note(parent, {TRACE_MARKER_THREAD, {number}}, "");
+}
+
 void do_marker(Thread& thread) {
     Context& context = *thread.context;
     Marker marker{};
