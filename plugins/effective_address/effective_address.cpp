@@ -1,0 +1,283 @@
+// The effective-address profiler: which addresses each instruction touches, and in what pattern.
+#include "plugins/effective_address/report.h"
+#include "plugins/effective_address/tracker.h"
+
+#include "assay/vprofiler.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+namespace effective_address {
+namespace {
+
+struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+};
+
+struct Profiler {
+    std::unique_ptr<trace_vlist_table_t, Free> spec;
+    const vp_host_t* host = nullptr;
+    std::string report_file;
+    std::size_t hottest = 8;
+    Tracker tracker;
+    bool alone = true;  // the first thread has not created another one yet
+    bool finished = false;
+    SharingResult sharing;
+    std::size_t next_operand = 0;  // of vp_finish
+    std::vector<vsample_t> samples;
+    std::string summary;
+};
+std::unique_ptr<Profiler> profiler;
+
+enum Event : uint32_t {
+    kReferences,
+    kConstant,
+    kFew,
+    kIrregular,
+    kLines,
+    kPages,
+    kMisaligned,
+    kLineCrossing,
+    kPageCrossing,
+    kFalselyShared,
+    kTrulyShared,
+    kPageShared,
+    kEvents
+};
+constexpr std::array<vp_event_t, kEvents> kEventTable{{
+    {"Refs", "data references", "references"},
+    {"StrC", "references at the instruction's most frequent stride", "references"},
+    {"StrF", "references at its next three strides", "references"},
+    {"StrI", "references at other strides", "references"},
+    {"Lines", "different lines of 64 bytes that the instruction touched", "lines"},
+    {"Pages", "different pages of 4096 bytes that the instruction touched", "pages"},
+    {"Misal", "misaligned references", "references"},
+    {"LineX", "references across two lines", "references"},
+    {"PageX", "references across two pages", "references"},
+    {"FShr", "references to lines that another thread uses at other bytes, one of them writing",
+     "references"},
+    {"TShr", "references to lines that another thread uses at the same bytes, one of them writing",
+     "references"},
+    {"PShr", "references to pages that another thread uses, one of them writing", "references"},
+}};
+
+constexpr std::array<vp_derived_t, 6> kDerivedTable{{
+    {"constant stride", "StrC / Refs", "%"},
+    {"few strides", "StrF / Refs", "%"},
+    {"irregular", "StrI / Refs", "%"},
+    {"misaligned", "Misal / Refs", "%"},
+    {"across lines", "LineX / Refs", "%"},
+    {"falsely shared", "FShr / Refs", "%"},
+}};
+
+constexpr std::array<vp_option_t, 2> kOptionTable{{
+    {"address-report", "FILE", nullptr,
+     "Writes strides, footprint, alignment and sharing of every instruction as text.",
+     VP_OPTION_OUTPUT_FILE, 0},
+    {"hottest", "N", "8", "How many of an instruction's most frequent addresses are kept.",
+     VP_OPTION_UNSIGNED, 0},
+}};
+
+const char* name() {
+    return "effective_address";
+}
+const char* description() {
+    return "tells which addresses each instruction touches: strides, footprint, alignment, sharing";
+}
+
+int initialise(const vp_host_t* host) {
+    profiler = std::make_unique<Profiler>();
+    profiler->host = host;
+    return 0;
+}
+
+void release() {
+    profiler.reset();
+}
+
+const vp_event_t* events(uint32_t* count) {
+    *count = kEventTable.size();
+    return kEventTable.data();
+}
+const vp_derived_t* derived(uint32_t* count) {
+    *count = kDerivedTable.size();
+    return kDerivedTable.data();
+}
+const vp_option_t* option_table(uint32_t* count) {
+    *count = kOptionTable.size();
+    return kOptionTable.data();
+}
+
+int fail(const std::string& why) {
+    profiler->host->error(profiler->host, why.c_str());
+    return -1;
+}
+
+int receive_options(const vp_setting_t* settings, uint32_t count) {
+    constexpr unsigned long kMostHottest = Operand::kAddressSlots / 2;
+    for (uint32_t i = 0; i < count; ++i) {
+        const std::string_view option = settings[i].name;
+        if (option == "address-report") profiler->report_file = settings[i].value;
+        if (option != "hottest") continue;
+        profiler->hottest = std::strtoull(settings[i].value, nullptr, 10);
+        if (profiler->hottest > kMostHottest)
+            return fail("--hottest: at most " + std::to_string(kMostHottest));
+    }
+    return 0;
+}
+
+trace_vlist_table_t* begin() {
+    profiler->spec.reset(trace_vlist_table_alloc());
+    trace_capture_references(profiler->spec.get(), kLineBytes, 0);
+    return profiler->spec.get();
+}
+
+void end() {
+    const vp_host_t* host = profiler->host;
+    profiler = std::make_unique<Profiler>();
+    profiler->host = host;
+}
+
+int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
+    *samples = nullptr;
+    std::size_t site_count = 0, instr_count = 0, record_count = 0, marker_count = 0;
+    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
+    const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
+    const trace_record_t* first = trace_parser_records(parser, &record_count);
+    std::span<const trace_record_t> records{first, record_count};
+    const trace_marker_t* markers = trace_parser_markers(parser, &marker_count);
+    const uint32_t thread = trace_parser_get_thread(parser);
+    try {
+        profiler->tracker.learn({sites, site_count}, instrs);
+        // The first thread is alone until it creates another one.
+        for (std::size_t i = 0; i < marker_count && thread == 0 && profiler->alone; ++i) {
+            if (markers[i].operation != TRACE_MARKER_THREAD) continue;
+            profiler->tracker.process(thread, true, records.first(markers[i].record));
+            records = records.subspan(markers[i].record);
+            profiler->alone = false;
+        }
+        profiler->tracker.process(thread, thread == 0 && profiler->alone, records);
+    } catch (const std::bad_alloc&) {
+        return fail("no memory for the addresses of thread " + std::to_string(thread));
+    }
+    return 0;
+}
+
+void add(uint64_t pc, uint32_t event, uint64_t weight, uint64_t value = 0) {
+    if (weight == 0) return;
+    vsample_t sample{};
+    sample.pc = pc;
+    sample.event = event;
+    sample.weight = weight;
+    sample.value = value;
+    profiler->samples.push_back(sample);
+}
+
+// As "walk.c:12 (by_rows)".
+std::string place_of(trace_parser_t* parser, uint64_t pc) {
+    std::size_t count = 0;
+    const trace_frame_t& frame = trace_parser_frames(parser, pc, &count)[0];
+    const std::string file = frame.file;
+    return file.substr(file.rfind('/') + 1) + ":" + std::to_string(frame.line) + " (" +
+           frame.function + ")";
+}
+
+void evaluate_all(trace_parser_t* parser) {
+    Tracker& tracker = profiler->tracker;
+    tracker.finish();
+    const std::vector<Touch> touches = tracker.sharing().touches();
+    profiler->sharing = evaluate(touches, tracker.sharing().scale(), tracker.operands().size() + 1,
+                                 [&](uint32_t number) { return tracker.operand(number).writes(); });
+    const Results results{tracker, profiler->sharing,
+                          [&](uint64_t pc) { return place_of(parser, pc); }};
+    const std::vector<uint64_t> asked = profiler->report_file.empty()
+                                            ? instructions_of_summary(results)
+                                            : instructions_of_report(results);
+    trace_parser_prepare_frames(parser, asked.data(), asked.size());
+    profiler->summary = summarise(results);
+    if (!profiler->report_file.empty() && !write_report(results, profiler->report_file))
+        profiler->host->warning(profiler->host, ("--address-report: " + profiler->report_file +
+                                                 " cannot be written: " + std::strerror(errno))
+                                                    .c_str());
+    profiler->sharing.lines.clear();  // they refer to `touches`
+    if (tracker.sharing().scale() != 1)
+        profiler->host->describe(
+            profiler->host, "Sharing",
+            ("of one of " + std::to_string(tracker.sharing().scale()) + " pages, scaled").c_str());
+}
+
+void add_operand(const Operand& operand, const Shared& shared) {
+    const uint64_t pc = operand.pc();
+    const Pattern pattern = operand.pattern();
+    add(pc, kReferences, operand.references());
+    add(pc, kConstant, pattern.constant);
+    add(pc, kFew, pattern.few);
+    add(pc, kIrregular, operand.references() - pattern.constant - pattern.few);
+    add(pc, kLines, operand.footprint().lines());
+    add(pc, kPages, operand.footprint().pages());
+    add(pc, kMisaligned, operand.alignment().misaligned);
+    add(pc, kLineCrossing, operand.alignment().line_crossing);
+    add(pc, kPageCrossing, operand.alignment().page_crossing);
+    add(pc, kFalselyShared, shared.falsely);
+    add(pc, kTrulyShared, shared.truly);
+    add(pc, kPageShared, shared.pages);
+    for (const Item& item : operand.addresses(profiler->hottest))
+        add(pc, VP_VALUE, item.count, item.value);
+}
+
+int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
+    constexpr std::size_t kChunk = 8192;
+    profiler->samples.clear();
+    if (!profiler->finished) evaluate_all(parser);
+    profiler->finished = true;
+    const std::span<const Operand> operands = profiler->tracker.operands();
+    std::size_t& next = profiler->next_operand;
+    for (; next < operands.size() && profiler->samples.size() < kChunk; ++next)
+        add_operand(operands[next], profiler->sharing.by_operand[next + 1]);
+    *samples = profiler->samples.data();
+    return static_cast<int>(profiler->samples.size());
+}
+
+const char* summary(const uint64_t* /*totals*/, uint32_t /*count*/) {
+    return profiler->summary.c_str();
+}
+
+const char* preface(const trace_instr_t* instr) {
+    return instr->flags & (TRACE_INSTR_LOAD | TRACE_INSTR_STORE) ? "addresses:" : nullptr;
+}
+
+const char* format(const trace_instr_t* /*instr*/, uint64_t value) {
+    static char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+}  // namespace
+}  // namespace effective_address
+
+extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch;
+const vp_dispatch_t assay_vp_dispatch = {
+    .size = sizeof(vp_dispatch_t),
+    .abi_version = VP_ABI_VERSION,
+    .vp_name = effective_address::name,
+    .vp_description = effective_address::description,
+    .vp_init = effective_address::initialise,
+    .vp_release = effective_address::release,
+    .vp_events = effective_address::events,
+    .vp_derived = effective_address::derived,
+    .vp_option_table = effective_address::option_table,
+    .vp_options = effective_address::receive_options,
+    .vp_prof_init = effective_address::begin,
+    .vp_prof_release = effective_address::end,
+    .vp_prof_process = effective_address::process,
+    .vp_finish = effective_address::finish,
+    .vp_summary = effective_address::summary,
+    .vp_preface = effective_address::preface,
+    .vp_format = effective_address::format,
+};

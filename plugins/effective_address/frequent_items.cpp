@@ -1,0 +1,67 @@
+#include "plugins/effective_address/frequent_items.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace effective_address {
+namespace {
+
+constexpr std::uint32_t kFewestSlots = 8;
+
+}  // namespace
+
+void FrequentItems::add(std::uint64_t value, std::uint64_t weight, std::uint32_t slots) {
+    if (slots_ == 0) rehash(kFewestSlots, 0);
+    total_ += weight;
+    Item* item = &slot_of(value);
+    if (item->count == 0) {
+        if (used_ == slots_ / 2) {
+            make_room(slots);
+            item = &slot_of(value);
+        }
+        item->value = value;
+        ++used_;
+    }
+    item->count += weight;
+}
+
+void FrequentItems::make_room(std::uint32_t slots) {
+    if (slots_ < slots) return rehash(slots_ * 2, 0);
+    std::vector<std::uint64_t> counts;
+    for (std::uint32_t i = 0; i < slots_; ++i)
+        if (items_[i].count != 0) counts.push_back(items_[i].count);
+    const auto median = counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2);
+    std::nth_element(counts.begin(), median, counts.end());
+    error_ += *median;
+    rehash(slots_, *median);
+}
+
+// Into a new table, with counts that are lower by `less`.
+void FrequentItems::rehash(std::uint32_t slots, std::uint64_t less) {
+    const std::unique_ptr<Item[]> old = std::move(items_);
+    const std::uint32_t old_slots = slots_;
+    items_ = std::make_unique<Item[]>(slots);
+    slots_ = slots;
+    bits_ = static_cast<unsigned>(std::countr_zero(slots));
+    used_ = 0;
+    for (std::uint32_t i = 0; i < old_slots; ++i) {
+        if (old[i].count <= less) continue;
+        slot_of(old[i].value) = {old[i].value, old[i].count - less};
+        ++used_;
+    }
+}
+
+std::vector<Item> FrequentItems::top(std::size_t most) const {
+    std::vector<Item> found;
+    for (std::uint32_t i = 0; i < slots_; ++i)
+        if (items_[i].count != 0) found.push_back(items_[i]);
+    const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+    std::partial_sort(found.begin(), end, found.end(), [](const Item& a, const Item& b) {
+        return a.count != b.count ? a.count > b.count : a.value < b.value;
+    });
+    found.erase(end, found.end());
+    return found;
+}
+
+}  // namespace effective_address

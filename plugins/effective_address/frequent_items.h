@@ -1,0 +1,64 @@
+// The most frequent of a stream of 64-bit items, in bounded memory.
+//
+// The algorithm is that of Anderson, Bevan, Lang, Liberty, Rhodes and Thaler, "A High-Performance
+// Algorithm for Identifying Frequent Items in Data Streams" (IMC 2017), after Misra and Gries
+// (1982): a hash table of counters; when it is full, the median counter is subtracted from all of
+// them, and those that become 0 are dropped. As long as there have not been more different items
+// than capacity, counts are exact. Then a count is at most the true one, and below it by at most
+// error(), which is at most total() * 2 / capacity.
+#pragma once
+
+#include "plugins/effective_address/hash.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace effective_address {
+
+struct Item {
+    std::uint64_t value;
+    std::uint64_t count;  // at least
+    bool operator==(const Item&) const = default;
+};
+
+class FrequentItems {
+  public:
+    // `slots`: of the table when it has grown, a power of two of at least 8. Half of them are the
+    // capacity.
+    void add(std::uint64_t value, std::uint64_t weight, std::uint32_t slots);
+
+    // Counts the value if it is in the table; else returns false.
+    bool count_known(std::uint64_t value) {
+        if (slots_ == 0) return false;
+        Item& item = slot_of(value);
+        if (item.count == 0) return false;
+        ++item.count;
+        ++total_;
+        return true;
+    }
+
+    bool exact() const { return error_ == 0; }
+    std::uint64_t error() const { return error_; }
+    std::uint64_t total() const { return total_; }
+    // By falling count, then by value; at most `most` of them.
+    std::vector<Item> top(std::size_t most) const;
+
+  private:
+    Item& slot_of(std::uint64_t value) const {
+        std::size_t slot = slot_by_hash(value, bits_);
+        while (items_[slot].count != 0 && items_[slot].value != value)
+            slot = (slot + 1) & (slots_ - 1);
+        return items_[slot];
+    }
+    void make_room(std::uint32_t slots);
+    void rehash(std::uint32_t slots, std::uint64_t less);
+
+    std::unique_ptr<Item[]> items_;  // open addressing; a count of 0 is a free slot
+    std::uint32_t slots_ = 0, used_ = 0;
+    unsigned bits_ = 0;  // slots_ is 2^bits_
+    std::uint64_t error_ = 0, total_ = 0;
+};
+
+}  // namespace effective_address

@@ -1,0 +1,145 @@
+#include "plugins/effective_address/operand.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace effective_address {
+namespace {
+
+// Nothing of a larger size is required to be aligned to it.
+constexpr std::uint16_t kLargestAligned = 64;
+
+bool has_natural_alignment(std::uint16_t bytes) {
+    return std::has_single_bit(bytes) && bytes <= kLargestAligned;
+}
+
+std::uint64_t scaled(std::uint64_t count, double scale) {
+    return static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * scale));
+}
+
+double scale_to(std::uint64_t whole, const FrequentItems& part) {
+    return part.total() == 0 ? 0 : static_cast<double>(whole) / static_cast<double>(part.total());
+}
+
+}  // namespace
+
+Operand::Operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes)
+    : alignment_mask_(has_natural_alignment(bytes) ? bytes - 1U : ~std::uint64_t{0}),
+      writes_(writes),
+      bytes_(bytes),
+      pc_(pc),
+      number_(number) {}
+
+void Operand::add(const Run& run, Footprint::Budget& budget) {
+    references_ += run.count;
+    add_place(run, budget);
+    if (run.stride == kNoStride)
+        ++firsts_;
+    else
+        strides_.add(static_cast<std::uint64_t>(run.stride), run.count, kStrideSlots);
+    add_addresses(run);
+    if (kind_ == kRuns && ++runs_ >= kManyRuns && runs_ * kShortRun > references_)
+        kind_ = addresses_sampled_ ? kIrregular : kFew;
+}
+
+void Operand::add_other(std::uint64_t address, Footprint::Budget& budget) {
+    ++references_;
+    last_ = address;
+    add_place({address, 0, 1}, budget);
+    if (kind_ != kFew) return;
+    add_address(address, 1);
+    if (addresses_sampled_) kind_ = kIrregular;
+}
+
+void Operand::sample(std::uint64_t address) {
+    strides_.add(address - last_, kSampleOf, kStrideSlots);
+    if (kind_ == kIrregular) add_address(address, kSampleOf);
+}
+
+void Operand::add_place(const Run& run, Footprint::Budget& budget) {
+    const std::uint64_t steps = run.count == 1 ? 0 : static_cast<std::uint64_t>(run.stride);
+    if (((run.end | steps) & alignment_mask_) == 0)
+        add_footprint(run, budget);
+    else
+        add_unaligned(run, budget);
+}
+
+// The references lie within lines.
+void Operand::add_footprint(const Run& run, Footprint::Budget& budget) {
+    const std::uint64_t first = run.address(run.count - 1) >> kLineShift,
+                        last = run.end >> kLineShift;
+    if (first == last || run.count == 1) return footprint_.add(last, budget);
+    const std::int64_t line = kLineBytes;
+    if (-line <= run.stride && run.stride <= line)
+        return footprint_.add_range(std::min(first, last), std::max(first, last), budget);
+    for (std::uint64_t i = run.count; i-- > 0;)
+        footprint_.add(run.address(i) >> kLineShift, budget);
+}
+
+// One reference after the other, unless all are to the same place.
+void Operand::add_unaligned(const Run& run, Footprint::Budget& budget) {
+    const std::uint64_t different = run.stride == 0 ? 1 : run.count;
+    const std::uint64_t weight = run.count / different;
+    const std::uint64_t size_mask = has_natural_alignment(bytes_) ? bytes_ - 1U : 0;
+    for (std::uint64_t i = different; i-- > 0;) {
+        const std::uint64_t first = run.address(i), last = first + bytes_ - 1;
+        footprint_.add_range(first >> kLineShift, last >> kLineShift, budget);
+        if (first & size_mask) alignment_.misaligned += weight;
+        if (first >> kLineShift != last >> kLineShift) alignment_.line_crossing += weight;
+        if (first >> kPageShift != last >> kPageShift) alignment_.page_crossing += weight;
+    }
+}
+
+void Operand::add_address(std::uint64_t address, std::uint64_t weight) {
+    addresses_.add(address, weight, kAddressSlots);
+    addresses_sampled_ |= !addresses_.exact();
+}
+
+// An address that is repeated is never left to chance.
+void Operand::add_addresses(const Run& run) {
+    if (run.stride == 0) return add_address(run.end, run.count);
+    addresses_sampled_ |= run.count > kAddressSlots / 2;
+    const std::uint64_t step = addresses_sampled_ ? kSampleOf : 1;
+    for (std::uint64_t i = step == 1 ? 0 : random() % step; i < run.count; i += step)
+        add_address(run.address(i), step);
+}
+
+// xorshift32 (Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8, 2003).
+std::uint32_t Operand::random() {
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 17;
+    random_ ^= random_ << 5;
+    return random_;
+}
+
+Pattern Operand::pattern() const {
+    Pattern pattern;
+    for (const Item& stride : strides(kFewStrides))
+        (pattern.constant == 0 ? pattern.constant : pattern.few) += stride.count;
+    const std::uint64_t whole = references_ - firsts_;
+    pattern.constant = std::min(pattern.constant, whole);
+    pattern.few = std::min(pattern.few, whole - pattern.constant);
+    return pattern;
+}
+
+std::vector<Item> Operand::strides(std::size_t most) const {
+    return frequent(strides_, most, strides_exact(), references_ - firsts_);
+}
+
+std::vector<Item> Operand::addresses(std::size_t most) const {
+    return frequent(addresses_, most, addresses_exact(), references_);
+}
+
+// Of samples, what was met once or twice says nothing.
+std::vector<Item> Operand::frequent(const FrequentItems& items, std::size_t most, bool exact,
+                                    std::uint64_t whole) {
+    constexpr std::uint64_t kFewestSamples = 4;
+    std::vector<Item> found = items.top(most);
+    if (exact) return found;
+    std::erase_if(found, [](const Item& item) { return item.count < kFewestSamples * kSampleOf; });
+    for (Item& item : found) item.count = scaled(item.count, scale_to(whole, items));
+    return found;
+}
+
+}  // namespace effective_address

@@ -1,0 +1,115 @@
+// What is known of one data operand of one instruction: all its references, of all threads.
+#pragma once
+
+#include "plugins/effective_address/footprint.h"
+#include "plugins/effective_address/frequent_items.h"
+#include "plugins/effective_address/run.h"
+
+#include <vector>
+
+namespace effective_address {
+
+// Of references by where they lie.
+struct Alignment {
+    std::uint64_t misaligned = 0;     // the address is no multiple of the size
+    std::uint64_t line_crossing = 0;  // first and last byte lie in different lines
+    std::uint64_t page_crossing = 0;
+};
+
+// How many references were at their operand's most frequent stride, and how many at the next most
+// frequent ones. The others are irregular.
+struct Pattern {
+    std::uint64_t constant = 0, few = 0;
+};
+
+class alignas(64) Operand {
+  public:
+    static constexpr std::size_t kFewStrides = 4;  // with the most frequent one
+    // 16 strides and 128 addresses are counted exactly. Beyond that, and where runs are short, one
+    // of kSampleOf references is looked at, and weighs as much.
+    static constexpr std::uint32_t kStrideSlots = 32, kAddressSlots = 256;
+    static constexpr std::uint32_t kSampleOf = 128;
+
+    Operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);
+
+    // How the references of an operand are to be taken.
+    enum Kind : std::uint8_t {
+        kRuns = 0,       // by add()
+        kFew = 1,        // irregular, but few addresses: by add_known() each
+        kIrregular = 2,  // by add_single() each
+    };
+    Kind kind() const { return kind_; }
+
+    // Of any kind: takes a run that has ended.
+    void add(const Run& run, Footprint::Budget& budget);
+    // Takes a reference that is aligned and to an address that it knows; of others it returns
+    // false.
+    bool add_known(std::uint64_t address) {
+        // Of an address that is known, the line is, too.
+        if (address & alignment_mask_ || !addresses_.count_known(address)) return false;
+        ++references_;
+        last_ = address;
+        return true;
+    }
+    // Takes a reference that is aligned; of others it returns false.
+    bool add_single(std::uint64_t address, Footprint::Budget& budget) {
+        if (address & alignment_mask_) return false;
+        ++references_;
+        last_ = address;
+        footprint_.add(address >> kLineShift, budget);
+        return true;
+    }
+    // Takes a reference that does not come as a run, and that neither of both has taken.
+    void add_other(std::uint64_t address, Footprint::Budget& budget);
+    // Of another kind than kRuns: one reference of kSampleOf, which is taken besides.
+    void sample(std::uint64_t address);
+
+    std::uint64_t pc() const { return pc_; }
+    std::uint16_t bytes() const { return bytes_; }
+    std::uint8_t number() const { return number_; }  // within the instruction
+    bool writes() const { return writes_; }
+
+    std::uint64_t references() const { return references_; }
+    const Alignment& alignment() const { return alignment_; }
+    const Footprint& footprint() const { return footprint_; }
+    Pattern pattern() const;
+    // The most frequent, by falling counts. Where they were sampled, only those that samples are
+    // enough of, with counts scaled up to all references.
+    std::vector<Item> strides(std::size_t most) const;
+    std::vector<Item> addresses(std::size_t most) const;
+    bool strides_exact() const { return strides_.exact() && kind_ == kRuns; }
+    bool addresses_exact() const { return !addresses_sampled_; }
+
+  private:
+    // Runs are short where there are so many of them, and more than one for so many references.
+    static constexpr std::uint64_t kManyRuns = 1024, kShortRun = 8;
+
+    void add_place(const Run& run, Footprint::Budget& budget);
+    void add_footprint(const Run& run, Footprint::Budget& budget);
+    void add_unaligned(const Run& run, Footprint::Budget& budget);
+    void add_address(std::uint64_t address, std::uint64_t weight);
+    void add_addresses(const Run& run);
+    static std::vector<Item> frequent(const FrequentItems& items, std::size_t most, bool exact,
+                                      std::uint64_t whole);
+    std::uint32_t random();
+
+    // What a reference that stands for itself needs, in one line.
+    std::uint64_t references_ = 0;
+    std::uint64_t alignment_mask_;  // of an address: not 0 if the reference can be misaligned
+    std::uint64_t last_ = 0;        // address that was taken without a run, of any thread
+    Footprint footprint_;
+    Kind kind_ = kRuns;
+    bool writes_;
+    std::uint16_t bytes_;
+    std::uint32_t random_ = 1;
+
+    FrequentItems addresses_, strides_;
+    std::uint64_t pc_;
+    std::uint8_t number_;
+    bool addresses_sampled_ = false;
+    std::uint64_t runs_ = 0;
+    std::uint64_t firsts_ = 0;  // references without a predecessor
+    Alignment alignment_;
+};
+
+}  // namespace effective_address

@@ -1,0 +1,194 @@
+#include "plugins/effective_address/report.h"
+
+#include "plugins/common/text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+namespace effective_address {
+namespace {
+
+using plugins::percent;
+using plugins::with_commas;
+
+// A pattern is called after its strides if they are those of so many of a thousand references.
+constexpr std::uint64_t kNearlyAll = 950;
+constexpr std::size_t kHottest = 4, kLinesInSummary = 5, kSidesOfLine = 6;
+
+std::string hexadecimal(std::uint64_t value) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+std::string about(std::uint64_t number, bool exact) {
+    return (exact ? "" : "about ") + with_commas(number);
+}
+
+std::string bytes_of(std::uint64_t mask) {
+    const int first = __builtin_ctzll(mask), last = 63 - __builtin_clzll(mask);
+    return first == last ? "byte " + std::to_string(first)
+                         : "bytes " + std::to_string(first) + "-" + std::to_string(last);
+}
+
+// The references of an operand in a thread, in words.
+std::string side(const Touch& touch, const Results& results) {
+    const Operand& operand = results.tracker.operand(touch.operand);
+    return bytes_of(touch.bytes) + (operand.writes() ? " written " : " read ") +
+           with_commas(touch.count * results.tracker.sharing().scale()) + " times by thread " +
+           std::to_string(touch.thread) + " at " + results.place(operand.pc());
+}
+
+// The operand of each thread that touches the line most, and then the others.
+std::vector<Touch> sides(const FalselyShared& line) {
+    std::vector<Touch> found(line.touches.begin(), line.touches.end());
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Touch& a, const Touch& b) { return a.count > b.count; });
+    std::set<std::uint32_t> threads;
+    std::stable_partition(found.begin(), found.end(),
+                          [&](const Touch& touch) { return threads.insert(touch.thread).second; });
+    if (found.size() > kSidesOfLine) found.resize(kSidesOfLine);
+    return found;
+}
+
+std::string shared_lines(const Results& results, std::size_t most) {
+    std::string out;
+    for (std::size_t i = 0; i < std::min(most, results.sharing.lines.size()); ++i) {
+        const FalselyShared& line = results.sharing.lines[i];
+        out += "  line " + hexadecimal(line.touches.front().line << kLineShift) + ", " +
+               with_commas(line.references) + " references\n";
+        for (const Touch& touch : sides(line)) out += "    " + side(touch, results) + "\n";
+    }
+    return out;
+}
+
+std::string row(const char* label, std::uint64_t part, std::uint64_t whole) {
+    char text[96];
+    std::snprintf(text, sizeof text, "%-22s %16s %9s\n", label, with_commas(part).c_str(),
+                  whole == 0 ? "" : percent(part, whole, 1).c_str());
+    return text;
+}
+
+struct Totals {
+    std::uint64_t references = 0;
+    Pattern pattern;
+    Alignment alignment;
+};
+
+Totals totals_of(const Tracker& tracker) {
+    Totals sum;
+    for (const Operand& operand : tracker.operands()) {
+        const Pattern pattern = operand.pattern();
+        sum.references += operand.references();
+        sum.pattern.constant += pattern.constant;
+        sum.pattern.few += pattern.few;
+        sum.alignment.misaligned += operand.alignment().misaligned;
+        sum.alignment.line_crossing += operand.alignment().line_crossing;
+        sum.alignment.page_crossing += operand.alignment().page_crossing;
+    }
+    return sum;
+}
+
+std::string describe(const Operand& operand, const Results& results) {
+    const Alignment& alignment = operand.alignment();
+    std::string out = results.place(operand.pc()) + "\n";
+    out += "  " + hexadecimal(operand.pc()) + ": " + with_commas(operand.references()) +
+           (operand.writes() ? " writes of " : " reads of ") + std::to_string(operand.bytes()) +
+           " bytes\n";
+    out += "  strides: " + describe_strides(operand) + "\n";
+    out += "  touched: " + about(operand.footprint().lines(), operand.footprint().exact()) +
+           " lines in " + about(operand.footprint().pages(), operand.footprint().exact()) +
+           " pages\n";
+    if (alignment.misaligned + alignment.line_crossing != 0)
+        out += "  misaligned: " + with_commas(alignment.misaligned) +
+               ", across lines: " + with_commas(alignment.line_crossing) +
+               ", across pages: " + with_commas(alignment.page_crossing) + "\n";
+    const std::vector<Item> addresses = operand.addresses(kHottest);
+    out += addresses.empty() ? "  most frequent: none stands out" : "  most frequent:";
+    for (const Item& item : addresses)
+        out += " " + hexadecimal(item.value) + " " + percent(item.count, operand.references(), 1) +
+               "  ";
+    out.erase(out.find_last_not_of(' ') + 1);
+    return out + "\n";
+}
+
+std::vector<const Operand*> by_references(const Tracker& tracker) {
+    std::vector<const Operand*> sorted;
+    for (const Operand& operand : tracker.operands())
+        if (operand.references() != 0) sorted.push_back(&operand);
+    std::stable_sort(sorted.begin(), sorted.end(), [](const Operand* a, const Operand* b) {
+        return a->references() > b->references();
+    });
+    return sorted;
+}
+
+}  // namespace
+
+std::string describe_strides(const Operand& operand) {
+    const auto nearly_all = [&](std::uint64_t part, std::uint64_t whole) {
+        return part * 1000 >= whole * kNearlyAll;
+    };
+    const std::uint64_t whole = operand.references();
+    const Pattern pattern = operand.pattern();
+    const std::vector<Item> strides = operand.strides(Operand::kFewStrides);
+    const auto text = [&](const Item& stride) {
+        return std::to_string(static_cast<std::int64_t>(stride.value));
+    };
+    if (whole <= 1) return "none";
+    if (strides.empty()) return "irregular";
+    // The first reference has no stride: short walks are not to be called irregular for it.
+    if (nearly_all(pattern.constant + 1, whole)) return "constant " + text(strides[0]);
+    const bool few = nearly_all(pattern.constant + pattern.few + 1, whole);
+    std::string out = few ? "few:" : "irregular; most frequent:";
+    for (const Item& stride : strides)
+        out += (&stride == &strides[0] ? " " : ", ") + text(stride) + " " +
+               percent(stride.count, whole, 1);
+    return out;
+}
+
+std::vector<std::uint64_t> instructions_of_summary(const Results& results) {
+    std::vector<std::uint64_t> found;
+    for (std::size_t i = 0; i < std::min(kLinesInSummary, results.sharing.lines.size()); ++i)
+        for (const Touch& touch : sides(results.sharing.lines[i]))
+            found.push_back(results.tracker.operand(touch.operand).pc());
+    return found;
+}
+
+std::vector<std::uint64_t> instructions_of_report(const Results& results) {
+    std::vector<std::uint64_t> found;
+    for (const Operand* operand : by_references(results.tracker)) found.push_back(operand->pc());
+    return found;
+}
+
+std::string summarise(const Results& results) {
+    const Totals sum = totals_of(results.tracker);
+    const SharingResult& sharing = results.sharing;
+    std::string out = row("references:", sum.references, 0);
+    out += row("  constant stride:", sum.pattern.constant, sum.references);
+    out += row("  few strides:", sum.pattern.few, sum.references);
+    out += row("  irregular:", sum.references - sum.pattern.constant - sum.pattern.few,
+               sum.references);
+    out += row("  misaligned:", sum.alignment.misaligned, sum.references);
+    out += row("  across lines:", sum.alignment.line_crossing, sum.references);
+    out += row("  across pages:", sum.alignment.page_crossing, sum.references);
+    out += row("lines shared truly:", sharing.lines_shared_truly, 0);
+    out += row("lines shared falsely:", sharing.lines_shared_falsely, 0);
+    return out + shared_lines(results, kLinesInSummary);
+}
+
+bool write_report(const Results& results, const std::string& file) {
+    std::FILE* out = std::fopen(file.c_str(), "w");
+    if (!out) return false;
+    bool good = std::fputs(summarise(results).c_str(), out) >= 0;
+    if (results.sharing.lines.size() > kLinesInSummary) {
+        std::fputs("\nAll falsely shared lines\n", out);
+        std::fputs(shared_lines(results, results.sharing.lines.size()).c_str(), out);
+    }
+    std::fputs("\nInstructions\n", out);
+    for (const Operand* operand : by_references(results.tracker))
+        good = std::fputs(("\n" + describe(*operand, results)).c_str(), out) >= 0 && good;
+    return std::fclose(out) == 0 && good;
+}
+
+}  // namespace effective_address

@@ -1,0 +1,33 @@
+// What the profiler tells people: a summary, and a report of every instruction.
+#pragma once
+
+#include "plugins/effective_address/sharing.h"
+#include "plugins/effective_address/tracker.h"
+
+#include <functional>
+#include <string>
+
+namespace effective_address {
+
+// Where an instruction comes from, such as "walk.c:12 (by_rows)".
+using Place = std::function<std::string(std::uint64_t pc)>;
+
+struct Results {
+    const Tracker& tracker;
+    const SharingResult& sharing;
+    Place place;
+};
+
+// With the most falsely shared lines.
+std::string summarise(const Results& results);
+// Writes all operands, the most executed first, and all falsely shared lines. False if it fails.
+bool write_report(const Results& results, const std::string& file);
+
+// The instructions whose places they ask for.
+std::vector<std::uint64_t> instructions_of_summary(const Results& results);
+std::vector<std::uint64_t> instructions_of_report(const Results& results);
+
+// "constant 8", "few: 8 90%, -720 10%" or "irregular".
+std::string describe_strides(const Operand& operand);
+
+}  // namespace effective_address

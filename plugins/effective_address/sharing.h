@@ -1,0 +1,88 @@
+// Which lines and pages several threads use, and at which bytes.
+//
+// One entry for each thread, operand and line, with the bytes touched and how often. Which thread
+// came when is not known, so nothing is said of how often a line moved between processors; only
+// that it may.
+//
+// Memory is bounded by looking at part of the pages: when the table is full, those stay whose hash
+// ends in one more bit of 0 (Wegman's adaptive sampling; Flajolet, "On adaptive sampling",
+// Computing 43, 1990). Counts are then scaled up.
+#pragma once
+
+#include "plugins/effective_address/footprint.h"
+#include "plugins/effective_address/run.h"
+
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace effective_address {
+
+// References of one operand in one thread to one line.
+struct Touch {
+    std::uint64_t line;
+    std::uint64_t bytes;  // a bit for each byte of the line
+    std::uint64_t count;  // 0: a free slot of the table
+    std::uint32_t operand, thread;
+};
+
+// What a thread shares with others, of which one writes.
+struct Shared {
+    std::uint64_t falsely = 0;  // references to lines that another thread uses at other bytes
+    std::uint64_t truly = 0;    // to lines that another thread uses at the same bytes, too
+    std::uint64_t pages = 0;    // to pages that another thread uses
+};
+
+class Sharing {
+  public:
+    // `most`: entries of the table, a power of two. 4 Mi are 128 MB.
+    explicit Sharing(std::size_t most = std::size_t{4} << 20) : most_(most) {}
+
+    void add(const Run& run, std::uint32_t operand, std::uint16_t bytes, std::uint32_t thread);
+
+    // One of how many pages is looked at.
+    std::uint64_t scale() const { return std::uint64_t{1} << dropped_bits_; }
+    // All entries, those of a line together and by thread.
+    std::vector<Touch> touches() const;
+
+  private:
+    void add_reference(std::uint64_t address, std::uint16_t bytes, std::uint64_t count,
+                       std::uint32_t operand, std::uint32_t thread);
+    void add_line(const Touch& touch);
+    bool looked_at(std::uint64_t line) const;
+    Touch& slot_of(const Touch& touch);
+    void make_room();
+
+    const std::size_t most_;
+    std::vector<Touch> table_;  // open addressing
+    std::size_t used_ = 0;
+    unsigned dropped_bits_ = 0;
+};
+
+// The bytes of one line that one thread has read and written.
+struct ThreadBytes {
+    std::uint32_t thread;
+    std::uint64_t touched = 0, written = 0;
+};
+
+enum class Relation { kNone, kFalse, kTrue };
+// Of two threads that use one line: none if none of them writes.
+Relation relation(const ThreadBytes& a, const ThreadBytes& b);
+
+// A line that is falsely shared.
+struct FalselyShared {
+    std::span<const Touch> touches;  // all of the line
+    std::uint64_t references;        // of the threads that share it falsely
+};
+
+struct SharingResult {
+    std::vector<Shared> by_operand;
+    std::vector<FalselyShared> lines;  // the most referenced first
+    std::uint64_t lines_shared_falsely = 0, lines_shared_truly = 0, pages_shared = 0;
+};
+
+// `touches` as Sharing::touches() returns them; `writes` says which operands do.
+SharingResult evaluate(std::span<const Touch> touches, std::uint64_t scale, std::size_t operands,
+                       const std::function<bool(std::uint32_t)>& writes);
+
+}  // namespace effective_address

@@ -1,0 +1,155 @@
+#include "plugins/effective_address/tracker.h"
+
+#include "plugins/effective_address/hash.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace effective_address {
+
+std::size_t Tracker::KeyHash::operator()(const Key& key) const {
+    return hash(key.pc ^ hash(key.operand));
+}
+
+Tracker::Tracker() {
+    add_operand(0, 1, 0, false);
+}
+
+void Tracker::add_operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes) {
+    operands_.emplace_back(pc, bytes, number, writes);
+    kinds_.push_back(Operand::kRuns);
+}
+
+void Tracker::learn(std::span<const trace_site_t> sites, const trace_instr_t* instrs) {
+    for (std::size_t i = operand_of_site_.size(); i < sites.size(); ++i)
+        operand_of_site_.push_back(operand_of(sites[i], instrs[sites[i].instr]));
+}
+
+std::uint32_t Tracker::operand_of(const trace_site_t& site, const trace_instr_t& instr) {
+    const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
+                      site.kind == TRACE_SITE_MODIFY;
+    if (!data || site.bytes == 0) return 0;
+    const Key key{instr.pc, std::uint64_t{site.operand} << 24 | std::uint64_t{site.kind} << 16 |
+                                std::uint64_t{site.bytes}};
+    const auto next = static_cast<std::uint32_t>(operands_.size());
+    const auto [found, added] = numbers_.try_emplace(key, next);
+    if (added) add_operand(instr.pc, site.bytes, site.operand, site.kind != TRACE_SITE_READ);
+    return found->second;
+}
+
+void Tracker::process(std::uint32_t number, bool alone, std::span<const trace_record_t> records) {
+    Thread& thread = thread_of(number);
+    if (thread.alone && !alone) {
+        end(thread);  // what was before is not shared
+        thread.alone = false;
+    }
+    const auto follow_any = [&](std::span<const trace_record_t> some) {
+        alone ? follow<true>(thread, some) : follow<false>(thread, some);
+    };
+    // Between two samples there is a pseudo-random number of records, lest it follow a rhythm of
+    // the program.
+    while (next_sample_ < records.size()) {
+        follow_any(records.first(next_sample_));
+        sample(records[next_sample_]);
+        records = records.subspan(next_sample_);
+        next_sample_ = 1 + random_() % (2 * Operand::kSampleOf - 1);
+    }
+    next_sample_ -= records.size();
+    follow_any(records);
+}
+
+// The profiler's time goes here. A branch is worth its while only if it can be predicted: which
+// kind an operand is of follows from the program's path, and that a run goes on is what makes its
+// kind.
+template <bool kAlone>
+void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
+    const std::uint32_t* const operands = operand_of_site_.data();
+    const Operand::Kind* const kinds = kinds_.data();
+    Stream* const streams = thread.streams.data();
+    for (const trace_record_t& record : records) {
+        const std::uint32_t operand = operands[record.site];
+        const std::uint64_t address = record.value;
+        if (kinds[operand] == Operand::kRuns) {
+            Stream& stream = streams[operand];
+            const std::uint64_t last = std::exchange(stream.last, address);
+            const auto stride = static_cast<std::int64_t>(address - last);
+            if (stride == stream.stride)
+                ++stream.count;
+            else
+                begin_run(thread, operand, {last, stream.stride, stream.count}, stride);
+            continue;
+        }
+        Operand& known = operands_[operand];
+        const bool taken = kinds[operand] == Operand::kIrregular
+                               ? known.add_single(address, budget_)
+                               : known.add_known(address);
+        if (!taken) [[unlikely]]
+            add_other(operand, address);
+        if constexpr (!kAlone) share(thread, operand, {address, 0, 1});
+    }
+}
+
+// `ended` has come to its end, since the next reference is `stride` away. What is no reference has
+// operand 0.
+void Tracker::begin_run(Thread& thread, std::uint32_t operand, const Run& ended,
+                        std::int64_t stride) {
+    Stream& stream = thread.streams.data()[operand];
+    stream.stride = ended.count == 0 ? kNoStride : stride;
+    stream.count = 1;
+    if (operand == 0 || ended.count == 0) return;
+    add_run(thread, operand, ended);
+    if (kinds_[operand] == Operand::kRuns) return;
+    // The reference that began the new run is the first that is taken alone.
+    stream.count = 0;
+    add_other(operand, stream.last);
+    share(thread, operand, {stream.last, 0, 1});
+}
+
+void Tracker::add_run(const Thread& thread, std::uint32_t operand, const Run& run) {
+    operands_[operand].add(run, budget_);
+    kinds_[operand] = operands_[operand].kind();
+    share(thread, operand, run);
+}
+
+void Tracker::add_other(std::uint32_t operand, std::uint64_t address) {
+    operands_[operand].add_other(address, budget_);
+    kinds_[operand] = operands_[operand].kind();
+}
+
+void Tracker::sample(const trace_record_t& record) {
+    const std::uint32_t operand = operand_of_site_[record.site];
+    if (kinds_[operand] != Operand::kRuns) operands_[operand].sample(record.value);
+}
+
+void Tracker::share(const Thread& thread, std::uint32_t operand, const Run& run) {
+    if (!thread.alone) sharing_.add(run, operand, operands_[operand].bytes(), thread.number);
+}
+
+Tracker::Thread& Tracker::thread_of(std::uint32_t number) {
+    if (threads_.size() >= kMostThreads && !threads_.contains(number)) {
+        const auto idle = std::min_element(
+            threads_.begin(), threads_.end(),
+            [](const auto& a, const auto& b) { return a.second.last_used < b.second.last_used; });
+        end(idle->second);
+        threads_.erase(idle);
+    }
+    Thread& thread = threads_[number];
+    thread.number = number;
+    thread.last_used = ++buffers_;
+    return thread;
+}
+
+void Tracker::end(Thread& thread) {
+    for (std::uint32_t operand = 1; operand < operands_.size(); ++operand) {
+        Stream& stream = thread.streams.data()[operand];
+        if (stream.count != 0) add_run(thread, operand, {stream.last, stream.stride, stream.count});
+        stream = {};
+    }
+}
+
+void Tracker::finish() {
+    for (auto& [number, thread] : threads_) end(thread);
+    threads_.clear();
+}
+
+}  // namespace effective_address

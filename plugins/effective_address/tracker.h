@@ -1,0 +1,81 @@
+// What trace records say about the data operands of a program.
+#pragma once
+
+#include "plugins/effective_address/operand.h"
+#include "plugins/effective_address/sharing.h"
+#include "plugins/effective_address/streams.h"
+
+#include "assay/trace_types.h"
+
+#include <map>
+#include <memory>
+#include <random>
+#include <unordered_map>
+#include <vector>
+
+namespace effective_address {
+
+class Tracker {
+  public:
+    Tracker();
+
+    // `sites` and `instrs` are the whole tables, of which the tracker already knows the beginning.
+    void learn(std::span<const trace_site_t> sites, const trace_instr_t* instrs);
+    // Records of one thread, of sites that were learnt. `alone`: there was no other thread yet.
+    void process(std::uint32_t thread, bool alone, std::span<const trace_record_t> records);
+    // Ends all runs.
+    void finish();
+
+    // In the order in which they were found.
+    std::span<const Operand> operands() const {
+        return {operands_.data() + 1, operands_.size() - 1};
+    }
+    // By operand, as Touch::operand numbers them, which begin with 1.
+    const Operand& operand(std::uint32_t number) const { return operands_[number]; }
+    const Sharing& sharing() const { return sharing_; }
+
+  private:
+    // Of threads whose runs are kept: of others, those that were idle for longest are ended.
+    static constexpr std::size_t kMostThreads = 256;
+
+    struct Key {
+        std::uint64_t pc;
+        std::uint64_t operand;  // its number, kind and size
+        bool operator==(const Key&) const = default;
+    };
+    struct KeyHash {
+        std::size_t operator()(const Key& key) const;
+    };
+    struct Thread {
+        Streams streams;
+        std::uint32_t number = 0;
+        bool alone = true;  // there was no other thread yet
+        std::uint64_t last_used = 0;
+    };
+
+    std::uint32_t operand_of(const trace_site_t& site, const trace_instr_t& instr);
+    Thread& thread_of(std::uint32_t number);
+    void end(Thread& thread);
+    void add_operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);
+    template <bool kAlone>
+    void follow(Thread& thread, std::span<const trace_record_t> records);
+    void begin_run(Thread& thread, std::uint32_t operand, const Run& ended, std::int64_t stride);
+    void add_run(const Thread& thread, std::uint32_t operand, const Run& run);
+    void add_other(std::uint32_t operand, std::uint64_t address);
+    void share(const Thread& thread, std::uint32_t operand, const Run& run);
+    void sample(const trace_record_t& record);
+
+    std::vector<std::uint32_t> operand_of_site_;
+    // The same instruction can be in several blocks, and so have several sites.
+    std::unordered_map<Key, std::uint32_t, KeyHash> numbers_;
+    std::vector<Operand> operands_;     // the first stands for no operand
+    std::vector<Operand::Kind> kinds_;  // by operand
+    std::minstd_rand random_;
+    std::size_t next_sample_ = 0;  // records until then
+    std::map<std::uint32_t, Thread> threads_;
+    std::uint64_t buffers_ = 0;
+    Footprint::Budget budget_;
+    Sharing sharing_;
+};
+
+}  // namespace effective_address

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The effective-address profiler on programs whose addresses are known on paper:
+tests/programs/freestanding/addresses.c and tests/programs/hosted/sharing.c."""
+
+import unittest
+
+import support
+from support import PROGRAMS, profile, read_events
+
+COLUMNS = ["Refs", "StrC", "StrF", "StrI", "Lines", "Pages", "Misal", "LineX", "PageX"]
+# The return of each function reads its address: once, without a stride, one line, one page.
+RETURN = (1, 0, 0, 1, 1, 1, 0, 0, 0)
+
+EXPECTED = {
+    "constant": (1000, 999, 0, 1, 1, 1, 0, 0, 0),
+    "strided": (4096, 4095, 0, 1, 1024, 16, 0, 0, 0),
+    "rows": (100, 90, 9, 1, 20, 10, 0, 0, 0),
+    "hot": (1000, 800, 199, 1, 1, 1, 0, 0, 0),
+    "crossing": (64, 63, 0, 1, 65, 2, 64, 64, 1),
+    "misaligned": (100, 99, 0, 1, 13, 1, 100, 0, 0),
+}
+
+
+class EffectiveAddress(unittest.TestCase):
+    def run_under(self, program, *options):
+        folder = support.temporary_folder(self)
+        self.report = folder / "report"
+        result = profile([PROGRAMS / program], f"--address-report={self.report}", *options,
+                         plugin="effective_address", out=folder / "events")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.stderr = result.stderr
+        self.events = read_events(folder / "events")
+        return {name: dict(zip(self.events.events, counts))
+                for name, counts in self.events.functions.items()}
+
+    def test_patterns(self):
+        found = self.run_under("addresses")
+        for function, expected in EXPECTED.items():
+            with self.subTest(function):
+                counts = [found[function][column] for column in COLUMNS]
+                self.assertEqual(counts, [a + b for a, b in zip(expected, RETURN)])
+
+    def test_irregular(self):
+        """Everything but the strides, which are sampled, is exact."""
+        found = self.run_under("addresses")["irregular"]
+        self.assertEqual([found[column] for column in ("Refs", "Lines", "Pages", "Misal", "LineX")],
+                         [8192 + 1, 1024 + 1, 16 + 1, 0, 0])
+        self.assertGreater(found["StrI"], 0.95 * found["Refs"])
+        self.assertEqual(found["Refs"], found["StrC"] + found["StrF"] + found["StrI"])
+
+    def test_report(self):
+        self.run_under("addresses")
+        report = self.report.read_text()
+        self.assertIn("1,000 reads of 8 bytes\n  strides: constant 0\n"
+                      "  touched: 1 lines in 1 pages\n  most frequent:", report)
+        self.assertIn("4,096 writes of 8 bytes\n  strides: constant 16\n"
+                      "  touched: 1,024 lines in 16 pages\n", report)
+        self.assertIn("100 reads of 8 bytes\n  strides: few: 8 90.0%, 4024 9.0%\n", report)
+        self.assertRegex(report, r"8,192 reads of 8 bytes\n  strides: irregular\n")
+        self.assertRegex(report, r"strides: few: 0 80.0%, -8 10.0%, 8 9.9%\n"
+                                 r"  touched: 1 lines in 1 pages\n"
+                                 r"  most frequent: 0x\w+ 90.0%   0x\w+ 10.0%\n")
+        self.assertIn("misaligned: 64, across lines: 64, across pages: 1\n", report)
+
+    def test_sharing(self):
+        found = self.run_under("sharing")
+        each = 2 * 100_000  # a read and a write
+        for function, falsely, truly in (("first_together", each, 0), ("second_together", each, 0),
+                                         ("both_common", 0, 2 * each), ("first_apart", 0, 0),
+                                         ("second_apart", 0, 0)):
+            with self.subTest(function):
+                self.assertEqual((found[function]["FShr"], found[function]["TShr"]),
+                                 (falsely, truly))
+        self.assertEqual(found["main"]["FShr"], 0)
+
+    def test_both_sides_of_false_sharing(self):
+        self.run_under("sharing")
+        for text in (self.stderr, self.report.read_text()):
+            line = text[text.index("400,000 references"):]
+            for number, thread in ((0, 1), (8, 2)):
+                self.assertRegex(line, rf"bytes {number}-{number + 7} written 100,000 times by "
+                                       rf"thread {thread} at \S*sharing.c:\d+ "
+                                       rf"\({['first', 'second'][thread - 1]}_together\)")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,277 @@
+// The parts of the effective-address profiler.
+#include "plugins/effective_address/report.h"
+#include "plugins/effective_address/tracker.h"
+
+#include <doctest/doctest.h>
+#include <map>
+#include <random>
+#include <set>
+
+namespace {
+
+using namespace effective_address;
+
+constexpr std::uint32_t kThreadA = 1, kThreadB = 2;
+
+// An instruction that reads 8 bytes.
+constexpr trace_site_t kSite{0, 8, TRACE_SITE_READ, 0};
+constexpr trace_instr_t kInstr{.pc = 0x1000, .length = 4, .flags = TRACE_INSTR_LOAD};
+
+// What a tracker says of one instruction, given the addresses that it refers to.
+class OneOperand {
+  public:
+    explicit OneOperand(const std::vector<std::uint64_t>& addresses, trace_site_t site = kSite) {
+        tracker.learn({&site, 1}, &kInstr);
+        std::vector<trace_record_t> records;
+        for (const std::uint64_t address : addresses) records.push_back({address, 0, 0});
+        tracker.process(0, true, records);
+        tracker.finish();
+    }
+    const Operand& operator*() const { return tracker.operand(1); }
+    const Operand* operator->() const { return &tracker.operand(1); }
+
+  private:
+    Tracker tracker;
+};
+
+std::vector<std::uint64_t> walk(std::uint64_t from, std::uint64_t stride, std::size_t count) {
+    std::vector<std::uint64_t> addresses;
+    for (std::size_t i = 0; i < count; ++i) addresses.push_back(from + i * stride);
+    return addresses;
+}
+
+TEST_CASE("frequent items: exact up to the capacity, then with the bound that is stated") {
+    constexpr std::uint32_t kSlots = 64;
+    FrequentItems few;
+    for (std::uint64_t value = 0; value < kSlots / 2; ++value) few.add(value, value + 1, kSlots);
+    CHECK(few.exact());
+    CHECK(few.top(2) == std::vector<Item>{{31, 32}, {30, 31}});
+
+    std::mt19937_64 random(1);
+    FrequentItems many;
+    std::map<std::uint64_t, std::uint64_t> truth;
+    for (int i = 0; i < 200'000; ++i) {
+        const std::uint64_t value = random() % 3 == 0 ? 7 : random() % 5000;
+        many.add(value, 1, kSlots);
+        ++truth[value];
+    }
+    CHECK(!many.exact());
+    CHECK(many.total() == 200'000);
+    CHECK(many.error() <= many.total() * 2 / (kSlots / 2));
+    const std::vector<Item> top = many.top(kSlots);
+    CHECK(top[0].value == 7);
+    for (const Item& item : top) {
+        CHECK(item.count <= truth[item.value]);
+        CHECK(item.count + many.error() >= truth[item.value]);
+    }
+}
+
+TEST_CASE("footprint: exact for few pages, within a few per cent for many") {
+    Footprint::Budget budget;
+    Footprint small;
+    std::set<std::uint64_t> lines, pages;
+    std::mt19937_64 random(2);
+    for (int i = 0; i < 20'000; ++i) {
+        const std::uint64_t line = random() % (std::uint64_t{Footprint::kMostPages} * 64);
+        small.add(line, budget);
+        lines.insert(line);
+        pages.insert(line / 64);
+    }
+    CHECK(small.exact());
+    CHECK(small.lines() == lines.size());
+    CHECK(small.pages() == pages.size());
+
+    Footprint large;
+    constexpr std::uint64_t kPages = 100'000;
+    large.add_range(5, kPages * 64 - 1, budget);
+    large.add_range(5, kPages * 64 - 1, budget);
+    CHECK(!large.exact());
+    CHECK(static_cast<double>(large.pages()) == doctest::Approx(kPages).epsilon(0.05));
+    CHECK(static_cast<double>(large.lines()) == doctest::Approx(kPages * 64).epsilon(0.05));
+}
+
+TEST_CASE("footprint: a range counts each of its lines, and no budget makes it an estimate") {
+    Footprint::Budget budget;
+    Footprint range;
+    range.add_range(63, 64, budget);
+    CHECK((range.lines() == 2 && range.pages() == 2));
+    range.add_range(130, 190, budget);
+    CHECK((range.lines() == 63 && range.pages() == 3));
+
+    Footprint::Budget none{0};
+    Footprint poor;
+    for (std::uint64_t page = 0; page < 50; ++page) poor.add(page * 64, none);
+    CHECK(!poor.exact());
+    CHECK((poor.pages() >= 49 && poor.pages() <= 51));
+}
+
+TEST_CASE("operand: one stride, wherever buffers end") {
+    const OneOperand constant(walk(0x5000, 0, 30'000));
+    CHECK(constant->pattern().constant == 29'999);
+    CHECK(describe_strides(*constant) == "constant 0");
+    CHECK(constant->addresses(2) == std::vector<Item>{{0x5000, 30'000}});
+
+    const OneOperand forward(walk(0x10000, 16, 30'000));
+    CHECK(forward->pattern().constant == 29'999);
+    CHECK(forward->footprint().lines() == 7'500);
+    CHECK(forward->addresses(1).empty());  // none stands out
+
+    const OneOperand back(walk(0x900000, std::uint64_t(-8), 1000));
+    CHECK(describe_strides(*back) == "constant -8");
+    CHECK(back->footprint().lines() == 126);
+}
+
+TEST_CASE("operand: few strides") {
+    std::vector<std::uint64_t> addresses;
+    for (std::uint64_t row = 0; row < 50; ++row)
+        for (std::uint64_t i = 0; i < 4; ++i) addresses.push_back(0x100000 + row * 4096 + i * 8);
+    const OneOperand rows(addresses);
+    CHECK(rows->pattern().constant == 150);
+    CHECK(rows->pattern().few == 49);
+    CHECK(rows->strides(4) == std::vector<Item>{{8, 150}, {4072, 49}});
+    CHECK(rows->footprint().pages() == 50);
+}
+
+TEST_CASE("operand: irregular addresses are counted one by one while they are few") {
+    std::mt19937_64 random(3);
+    std::vector<std::uint64_t> addresses;
+    std::map<std::uint64_t, std::uint64_t> truth;
+    for (int i = 0; i < 100'000; ++i) {
+        addresses.push_back(0x7000 + 8 * (random() % 100));
+        ++truth[addresses.back()];
+    }
+    const OneOperand few(addresses);
+    CHECK(few->kind() == Operand::kFew);
+    CHECK(few->addresses_exact());
+    CHECK(few->footprint().lines() == 13);
+    const std::vector<Item> top = few->addresses(100);
+    REQUIRE(top.size() == 100);
+    for (const Item& item : top) CHECK(item.count == truth[item.value]);
+}
+
+TEST_CASE("operand: many irregular addresses are sampled, and their footprint is exact") {
+    std::mt19937_64 random(4);
+    std::vector<std::uint64_t> addresses;
+    std::set<std::uint64_t> lines;
+    for (int i = 0; i < 400'000; ++i) {
+        const bool hot = random() % 4 == 0;
+        addresses.push_back(hot ? 0x7000 : 0x100000 + 8 * (random() % 100'000));
+        lines.insert(addresses.back() / kLineBytes);
+    }
+    const OneOperand many(addresses);
+    CHECK(many->kind() == Operand::kIrregular);
+    CHECK(many->references() == 400'000);
+    CHECK(many->footprint().lines() == lines.size());
+    const std::vector<Item> top = many->addresses(8);
+    REQUIRE(top.size() == 1);
+    CHECK(top[0].value == 0x7000);
+    CHECK(static_cast<double>(top[0].count) == doctest::Approx(100'000).epsilon(0.1));
+    CHECK(describe_strides(*many).starts_with("irregular"));
+}
+
+TEST_CASE("operand: alignment, in runs and alone") {
+    const OneOperand crossing(walk(0x5000 + 60, 64, 64));
+    CHECK(crossing->alignment().misaligned == 64);
+    CHECK(crossing->alignment().line_crossing == 64);
+    CHECK(crossing->alignment().page_crossing == 1);
+    CHECK(crossing->footprint().lines() == 65);
+
+    const OneOperand same(walk(0x5000 + 4095, 0, 10));
+    CHECK(same->alignment().page_crossing == 10);
+
+    std::mt19937_64 random(5);
+    std::vector<std::uint64_t> addresses;
+    std::uint64_t misaligned = 0, lines = 0;
+    for (int i = 0; i < 50'000; ++i) {
+        addresses.push_back(0x100000 + random() % 100'000);
+        misaligned += addresses.back() % 8 != 0;
+        lines += addresses.back() % 64 > 56;
+    }
+    const OneOperand mixed(addresses);
+    CHECK(mixed->alignment().misaligned == misaligned);
+    CHECK(mixed->alignment().line_crossing == lines);
+    // 10 bytes have no natural alignment.
+    CHECK(OneOperand(addresses, {0, 10, TRACE_SITE_READ, 0})->alignment().misaligned == 0);
+}
+
+TEST_CASE("tracker: an instruction in two blocks is one, and threads have strides of their own") {
+    Tracker tracker;
+    const trace_instr_t instrs[2] = {kInstr, kInstr};  // the same pc
+    const trace_site_t sites[2] = {{0, 8, TRACE_SITE_READ, 0}, {1, 8, TRACE_SITE_READ, 0}};
+    tracker.learn(sites, instrs);
+    std::vector<trace_record_t> a, b;
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        a.push_back({0x1000 + i * 8, i == 0 ? 0U : 1U, 0});
+        b.push_back({0x9000 + i * 8, 1, 0});
+    }
+    const std::span<const trace_record_t> records_a(a), records_b(b);
+    for (std::size_t at = 0; at < 100; at += 25) {
+        tracker.process(0, false, records_a.subspan(at, 25));
+        tracker.process(1, false, records_b.subspan(at, 25));
+    }
+    tracker.finish();
+    REQUIRE(tracker.operands().size() == 1);
+    CHECK(tracker.operand(1).references() == 200);
+    CHECK(tracker.operand(1).pattern().constant == 198);
+}
+
+SharingResult evaluated(const Sharing& sharing, std::vector<Touch>& touches) {
+    touches = sharing.touches();
+    return evaluate(touches, sharing.scale(), 4,
+                    [](std::uint32_t operand) { return operand != 3; });
+}
+
+TEST_CASE("sharing: falsely, truly, of pages, and not at all") {
+    const auto use = [](Sharing& sharing, std::uint32_t operand, std::uint32_t thread,
+                        std::uint64_t address, std::uint64_t count) {
+        sharing.add({address, 0, count}, operand, 8, thread);
+    };
+    Sharing sharing;
+    use(sharing, 1, kThreadA, 0x1000, 5);  // writes other bytes of the line than
+    use(sharing, 2, kThreadB, 0x1008, 7);
+    use(sharing, 1, kThreadA, 0x2000, 11);  // writes what the other one reads
+    use(sharing, 3, kThreadB, 0x2000, 13);
+    use(sharing, 3, kThreadA, 0x3000, 17);  // both read
+    use(sharing, 3, kThreadB, 0x3008, 19);
+    use(sharing, 1, kThreadA, 0x4000, 23);  // other lines of a page
+    use(sharing, 2, kThreadB, 0x4040, 29);
+    std::vector<Touch> touches;
+    const SharingResult found = evaluated(sharing, touches);
+    CHECK((found.by_operand[1].falsely == 5 && found.by_operand[2].falsely == 7));
+    CHECK((found.by_operand[1].truly == 11 && found.by_operand[3].truly == 13));
+    CHECK(found.by_operand[1].pages == 5 + 11 + 23);
+    CHECK((found.lines_shared_falsely == 1 && found.lines_shared_truly == 1));
+    CHECK(found.pages_shared == 3);
+    REQUIRE(found.lines.size() == 1);
+    CHECK(found.lines[0].references == 12);
+    CHECK(found.lines[0].touches.size() == 2);
+}
+
+TEST_CASE("sharing: a reference across two lines touches both, a run each of its lines") {
+    Sharing sharing;
+    sharing.add({0x1000 + 60, 0, 1}, 1, 8, kThreadA);
+    sharing.add({0x2000 + 3 * 64, 64, 4}, 1, 8, kThreadA);
+    const std::vector<Touch> touches = sharing.touches();
+    REQUIRE(touches.size() == 6);
+    CHECK(touches[0].bytes == std::uint64_t{0xf} << 60);
+    CHECK(touches[1].bytes == 0xf);
+    CHECK(touches[5].line == 0x2000 / 64 + 3);
+}
+
+TEST_CASE("sharing: with more lines than there is room for, estimates from some pages") {
+    Sharing sharing(4096);
+    constexpr std::uint64_t kPages = 20'000;
+    for (std::uint64_t page = 0; page < kPages; ++page) {
+        sharing.add({page * 4096, 0, 3}, 1, 8, kThreadA);
+        sharing.add({page * 4096 + 8, 0, 5}, 2, 8, kThreadB);
+    }
+    std::vector<Touch> touches;
+    const SharingResult found = evaluated(sharing, touches);
+    CHECK(sharing.scale() > 1);
+    CHECK(touches.size() <= 4096);
+    CHECK(static_cast<double>(found.by_operand[1].falsely) ==
+          doctest::Approx(3 * kPages).epsilon(0.15));
+    CHECK(static_cast<double>(found.lines_shared_falsely) == doctest::Approx(kPages).epsilon(0.15));
+}
+
+}  // namespace
