@@ -1,0 +1,131 @@
+#include "plugins/classic/value_table.h"
+
+#include "plugins/classic/value_kernel.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace classic {
+namespace {
+
+ValueSet& set_of(const ValueTable& table, std::uint64_t value) {
+    return table.sets[value * kHashMultiplier >> kHashShift & table.mask];
+}
+
+// The eight values of the only set find room in the others.
+void grow(ValueTable& table) {
+    const ValueSet* const before = std::exchange(table.sets, new ValueSet[kSets]());
+    table.mask = kSets - 1;
+    for (unsigned i = 0; i < kWays; ++i) {
+        ValueSet& set = set_of(table, before->values[i]);
+        const auto way = std::find(set.counts, set.counts + kWays, 0U) - set.counts;
+        set.values[way] = before->values[i];
+        set.counts[way] = before->counts[i];
+    }
+    delete[] before;
+}
+
+}  // namespace
+
+void lower(ValueSet& set, std::uint64_t value, std::uint64_t weight) {
+    const std::uint32_t least = *std::min_element(set.counts, set.counts + kWays);
+    const auto by = static_cast<std::uint32_t>(std::min<std::uint64_t>(weight, least));
+    for (std::uint32_t& count : set.counts) count -= by;
+    set.lowered += by;
+    if (weight == by) return;
+    const auto way = std::find(set.counts, set.counts + kWays, 0U) - set.counts;
+    set.values[way] = value;
+    set.counts[way] = static_cast<std::uint32_t>(weight - by);
+    set.since[way] = set.lowered;
+}
+
+void ValueTable::free() {
+    delete[] std::exchange(sets, nullptr);
+}
+
+ValueTables::~ValueTables() {
+    for (ValueTable& table : by_site) table.free();
+}
+
+void ValueTables::count(const trace_record_t* records, std::size_t n) {
+    static const ValueKernel kernel = __builtin_cpu_supports("avx2") ? count_avx2 : count_baseline;
+    kernel(*this, records, n);
+}
+
+void ValueTables::count_slowly(std::uint32_t site, std::uint64_t value, std::uint64_t weight) {
+    ValueTable& table = by_site[site];
+    if (weight >= kMostCount) {
+        spilled.push_back({site, {value, weight}});
+        return;
+    }
+    if (table.sets == nullptr) table.sets = new ValueSet[1]();
+    ValueSet& set = set_of(table, value);
+    auto way = std::find(set.values, set.values + kWays, value) - set.values;
+    if (way == kWays) {
+        way = std::find(set.counts, set.counts + kWays, 0U) - set.counts;
+        if (way == kWays && table.mask != 0) return lower(set, value, weight);
+        if (way == kWays) {
+            grow(table);
+            return count_slowly(site, value, weight);
+        }
+        set.values[way] = value;
+        set.since[way] = set.lowered;
+    }
+    if (set.counts[way] >= kMostCount)
+        spilled.push_back({site, {value, std::exchange(set.counts[way], 0)}});
+    set.counts[way] += static_cast<std::uint32_t>(weight);
+}
+
+Summary ValueTables::summary(std::uint32_t site) {
+    const ValueTable& table = by_site[site];
+    Summary summary;
+    summary.total = table.total + table.run;
+    summary.zeros = table.zeros + (table.last == 0 ? table.run : 0);
+    summary.repeated = summary.total - table.runs - (table.run != 0 ? 1 : 0);
+    if (table.run != 0) summary.values.push_back({table.last, table.run});
+    for (unsigned s = 0; table.sets && s <= table.mask; ++s) {
+        const ValueSet& set = table.sets[s];
+        summary.error = std::max(summary.error, set.lowered);
+        for (unsigned i = 0; i < kWays; ++i)
+            if (const std::uint64_t seen = set.counts[i] + set.lowered - set.since[i])
+                summary.values.push_back({set.values[i], seen});
+    }
+    for (const auto& [of, counted] : spilled)
+        if (of == site) summary.values.push_back(counted);
+    return summary;
+}
+
+void Summary::add(const Summary& other) {
+    total += other.total;
+    zeros += other.zeros;
+    repeated += other.repeated;
+    error += other.error;
+    values.insert(values.end(), other.values.begin(), other.values.end());
+}
+
+void Summary::finish(std::size_t most) {
+    std::sort(values.begin(), values.end(),
+              [](const Counted& a, const Counted& b) { return a.value < b.value; });
+    std::size_t kept = 0;
+    for (const Counted& each : values) {
+        if (kept > 0 && values[kept - 1].value == each.value)
+            values[kept - 1].count += each.count;
+        else
+            values[kept++] = each;
+    }
+    values.resize(kept);
+    std::stable_sort(values.begin(), values.end(),
+                     [](const Counted& a, const Counted& b) { return a.count > b.count; });
+    if (values.size() <= most) return;
+    error += values[most].count;
+    values.resize(most);
+}
+
+std::uint64_t Summary::rest() const {
+    return std::accumulate(
+        values.begin(), values.end(), total,
+        [](std::uint64_t left, const Counted& each) { return left - each.count; });
+}
+
+}  // namespace classic
