@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from support import ASSAY, BUILD, PLUGINS, run
+from support import ASSAY, BUILD, PLUGINS, ROOT, installed, run, temporary_folder
 
 # What careless.so does wrong: the function that is named, and words of the line.
 CARELESS = {
@@ -77,6 +77,23 @@ class CheckPlugin(unittest.TestCase):
                 self.assertEqual(result.returncode, 1, result.stdout)
                 self.assertIn("crashes with signal 11", result.stdout)
                 self.assertIn(f"crash.so: {function}: ", result.stdout)
+
+    @unittest.skipUnless(installed("gcc"), "needs gcc")
+    def test_with_address_sanitizer(self):
+        runtime = run(["gcc", "-print-file-name=libasan.so"]).stdout.strip()
+        if not os.path.isabs(runtime):
+            self.skipTest("needs gcc's AddressSanitizer")
+        plugin = temporary_folder(self) / "careless.so"
+        built = run(["gcc", "-std=c99", "-D_GNU_SOURCE", "-g", "-fsanitize=address", "-shared", "-fPIC",
+                     f"-I{ROOT / 'include'}", ROOT / "tests" / "plugins" / "careless.c", "-o", plugin])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        environment = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"}
+        good = check(plugin, **environment)
+        self.assertEqual(good.returncode, 0, good.stdout + good.stderr)
+        bad = check(plugin, ASSAY_CARELESS="two-far", **environment)
+        self.assertIn("global-buffer-overflow", bad.stderr)
+        self.assertIn("vp_options", bad.stdout)
+        self.assertEqual(check(PLUGINS / "careless.so", ASSAY_CARELESS="two-far").returncode, 0)
 
     def test_exceptions(self):
         result = check(PLUGINS / "garbage.so", ASSAY_GARBAGE="throw")

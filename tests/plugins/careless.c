@@ -65,6 +65,10 @@ static const vp_option_t* option_table(uint32_t* count) {
 }
 static int options(const vp_setting_t* settings, uint32_t count) {
     if (does("silent") && count > 0) return -1;
+    if (does("two-far")) { /* unnoticed without a sanitizer */
+        volatile size_t room = sizeof text;
+        text[room + 1] = 0;
+    }
     if (does("trusting"))
         for (uint32_t i = 0; i < count; ++i)
             if (strcmp(settings[i].name, "depth") == 0)

@@ -5,6 +5,7 @@
 #include "framework/symbols/elf_file.h"
 #include "framework/symbols/interval_map.h"
 #include "framework/symbols/names.h"
+#include "framework/symbols/symbol_table.h"
 
 #include <doctest/doctest.h>
 #include <sys/auxv.h>
@@ -450,6 +451,35 @@ int caller(int n) { return putchar(n) + 1; }
     REQUIRE(at != disassembly.npos);
     std::uint64_t entry = std::stoull(disassembly.substr(at - 16, 16), nullptr, 16);
     CHECK(function_at(symbolizer, library, entry) == "putchar@plt");
+}
+
+TEST_CASE("whole functions are found by addresses within them") {
+    Folder folder;
+    folder.write("whole.c", R"(
+__attribute__((noinline)) int a_long_name(int n) { return n * 3; }
+extern int short_name(int) __attribute__((alias("a_long_name")));
+__asm__(".globl unsized\nunsized: nop; nop; ret\n.globl behind\nbehind: ret\n");
+)");
+    folder.run("cc -O2 -fPIC -shared -o whole.so whole.c");
+    const std::string library = folder / "whole.so";
+    const auto function = address_of(folder, library, "short_name");
+    const auto unsized = address_of(folder, library, "unsized");
+    const auto file = ElfFile::open(library);
+    REQUIRE(file);
+    Names names;
+    std::vector<std::uint64_t> addresses{0, function, function + 1, unsized + 1, UINT64_MAX};
+    std::sort(addresses.begin(), addresses.end());
+    const auto found = assay::symbols::functions_with(*file, nullptr, addresses, names);
+    REQUIRE(found.size() == 2);
+    const auto& first = function < unsized ? found[0] : found[1];
+    const auto& second = function < unsized ? found[1] : found[0];
+    CHECK(first.name == "short_name");
+    CHECK(first.low == function);
+    CHECK(first.high > function);
+    CHECK(second.name == "unsized");
+    CHECK(second.low == unsized);
+    CHECK(second.high == unsized + 3);
+    CHECK(assay::symbols::functions_with(*file, nullptr, {}, names).empty());
 }
 
 TEST_CASE("compressed debug sections are decompressed to what they were") {
