@@ -70,7 +70,7 @@ void write_header(const Options& options, const Profile& profile,
         add_list(facts, options.profiles.size() == 1 ? "File" : "Files", options.profiles);
     }
     facts.add("Events recorded", join(names, " "));
-    facts.add("Events shown", join(shown_names, " "));
+    facts.add("Events shown", join(shown_names, ", "));
     facts.add("Sorted by", join(sort_names, " "));
     facts.add("Functions", thresholds(sort, header));
     add_list(facts, "Include", options.include_dirs);

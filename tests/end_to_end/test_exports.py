@@ -294,7 +294,7 @@ class Inputs(unittest.TestCase):
                 (["--format=csv", "--event=It", big], "--event=It: the profile has no such event"),
                 (["--format=folded", "--event=Ir,Ir", big], "has room for one event"),
                 (["--format=pprof", big], "exceeds the 63 bits of pprof's format"),
-                (["--format=csv", big, other], "its events are not those of"),
+                (["--format=csv", big, other], "are not those of"),
                 (["--format=csv"], "FILE is required"),
                 (["--format=csv", "/nonexistent"], "cannot open '/nonexistent'")):
             result = run([ASSAY, "export", *words])

@@ -1,0 +1,337 @@
+#!/usr/bin/env python3
+"""annotate, merge and diff: whole tables equal to those of Cachegrind's own tools, on its files and
+on ours; what a terminal, a pager and shells get."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+
+import support
+from support import ASSAY, GEOMETRY, PROGRAMS, ROOT, installed, profile, run
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+# All kinds of lines, as old and new releases of Cachegrind write them: points for zeros, zeros left
+# out at the end, lines and functions that occur twice, files without counts, names with blanks.
+LIBERTIES = """desc: I1 cache: 32768 B, 64 B, 8-way associative
+desc: Trigger: Program termination
+cmd: ./prog  with blanks
+events: Ir Dr Dw
+fl=a.c
+fn=main
+1 10 2 .
+0 5
+2 . . 3
+fl=in line.h
+fn=main
+7 100 1 1
+fl=a.c
+fn=operator()(int, char const*) const
+3 7 0 1
+fn=main
+1 1
+fl=???
+fn=???
+0 1000000000000 3
+summary: 1000000000123 6 5
+"""
+
+
+def numbers(line: str) -> list[int]:
+    """The counts at the beginning of a line of a table."""
+    found = []
+    for word in line.split():
+        if word != "." and not re.fullmatch(r"-?[\d,]+", word):
+            break
+        found.append(0 if word == "." else int(word.replace(",", "")))
+    return found
+
+
+def cg_annotate(path):
+    """Its totals, and its table of functions."""
+    shown = run(["cg_annotate", "--auto=no", "--threshold=0", "--show-percs=no", path])
+    if shown.returncode != 0 or "WARNING" in shown.stderr:
+        raise AssertionError(f"{path}: {shown.stderr}")
+    lines = shown.stdout.splitlines()
+    totals = next(numbers(line) for line in lines if line.endswith(" PROGRAM TOTALS"))
+    begin = next(i for i, line in enumerate(lines) if line.endswith(" file:function")) + 2
+    table = {}
+    for line in lines[begin:]:
+        if not line:
+            break
+        name = re.match(r"(?:\s*(?:\.|-?[\d,]+)){%d}  (.*)" % len(totals), line).group(1)
+        table[name] = numbers(line)[:len(totals)]
+    return totals, table
+
+
+def annotate(*words):
+    shown = run([ASSAY, "annotate", "--json", "--auto=no", "--threshold=0", *words])
+    if shown.returncode != 0 or shown.stderr:
+        raise AssertionError(shown.stderr)
+    document = json.loads(shown.stdout)
+    return document["totals"], {f"{each['file']}:{each['function']}": each["counts"]
+                                for each in document["functions"]}
+
+
+def nested_table(text: str, title: str, columns: int) -> dict[str, list[int]]:
+    """What a table of files and functions, or of functions and files, says of each pair."""
+    section = text.split(f"-- {title}\n")[1].split("\n---")[0]
+    table, outer = {}, ""
+    pattern = re.compile(r"([<>]?)\s+((?:-?[\d,]+\s+){%d})(.*)" % columns)
+    for line in section.splitlines()[2:]:
+        found = pattern.match(line)
+        if not found:
+            continue
+        counts = [int(word.replace(",", "")) for word in found[2].split()]
+        name = found[3].strip()
+        if found[1] and name.endswith(":"):
+            outer = name
+        else:
+            table[name if found[1] else outer + name] = counts
+    return table
+
+
+def peak_memory(argv) -> tuple[int, float]:
+    """Of a process, in bytes; and its processor time in seconds."""
+    with open(os.devnull, "wb") as nothing:
+        child = subprocess.Popen([str(word) for word in argv], stdout=nothing)
+        _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        raise AssertionError(f"{argv}: {child.returncode}")
+    return usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
+
+
+@unittest.skipUnless(installed("valgrind", "cg_annotate", "cg_merge", "cg_diff"),
+                     "Valgrind is not installed")
+class SameAsCachegrind(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Path(cls.enterClassContext(support_folder()))
+        cls.files = [cls.folder / "liberties"]
+        cls.files[0].write_text(LIBERTIES)
+        for program, options in (("sort", ["--branch-sim=yes"]), ("work", []), ("matrix", [])):
+            theirs, ours = cls.folder / f"{program}.cg", cls.folder / f"{program}.assay"
+            peer = run(["valgrind", "-q", "--tool=cachegrind", "--cache-sim=yes", *options,
+                        f"--cachegrind-out-file={theirs}", PROGRAMS / program])
+            mine = profile([PROGRAMS / program], "--quiet", "--dump-instr=yes", *GEOMETRY, out=ours)
+            if peer.returncode != 0 or mine.returncode != 0:
+                raise AssertionError(peer.stderr + mine.stderr)
+            cls.files += [theirs, ours]
+
+    def test_totals_and_every_function(self):
+        for path in self.files:
+            with self.subTest(path=path.name):
+                totals, table = cg_annotate(path)
+                self.assertGreater(len(table), 2)
+                self.assertEqual(annotate(path), (totals, table))
+                text = run([ASSAY, "annotate", "--auto=no", "--threshold=0", "--no-show-percs", path])
+                self.assertEqual(
+                    nested_table(text.stdout, "Files and their functions", len(totals)), table)
+                turned = nested_table(text.stdout, "Functions and their files", len(totals))
+                self.assertEqual(sorted(turned.values()), sorted(table.values()))
+
+    def test_added_up(self):
+        one = self.files[1]
+        totals, table = annotate(one, one, one)
+        once_totals, once = cg_annotate(one)
+        self.assertEqual(totals, [3 * count for count in once_totals])
+        self.assertEqual(table, {name: [3 * n for n in counts] for name, counts in once.items()})
+
+    def test_merge(self):
+        for kind in ("cg", "assay"):
+            sources = [self.folder / f"work.{kind}", self.folder / f"matrix.{kind}",
+                       self.folder / f"work.{kind}"]
+            ours, theirs = self.folder / "merged", self.folder / "merged.cg"
+            mine = run([ASSAY, "merge", "-o", ours, *sources])
+            self.assertEqual((mine.returncode, mine.stdout, mine.stderr), (0, "", ""))
+            run(["cg_merge", "-o", theirs, *sources])
+            self.assertEqual(cg_annotate(ours), cg_annotate(theirs))
+            self.assertEqual(annotate(ours), cg_annotate(theirs))
+
+    def test_diff(self):
+        changes = ["--mod-filename=s/(work|matrix)/program/", "--mod-funcname=s/^_+//"]
+        for kind in ("cg", "assay"):
+            for options in ([], changes):
+                pair = [self.folder / f"work.{kind}", self.folder / f"matrix.{kind}"]
+                ours, theirs = self.folder / "difference", self.folder / "difference.cg"
+                mine = run([ASSAY, "diff", *options, "-o", ours, *pair])
+                self.assertEqual((mine.returncode, mine.stdout, mine.stderr), (0, "", ""))
+                theirs.write_text(run(["cg_diff", *options, *pair]).stdout)
+                expected = cg_annotate(theirs)
+                self.assertEqual(cg_annotate(ours), expected)
+                self.assertEqual(annotate(ours), expected)
+                self.assertEqual(annotate(theirs), expected)
+                self.assertEqual(annotate("--diff", *options, *pair), expected)
+
+    def test_different_events_are_refused_with_both_lists(self):
+        for command in ("annotate", "merge", "diff"):
+            result = run([ASSAY, command, self.files[0], self.folder / "work.cg"])
+            self.assertEqual(result.returncode, 125)
+            self.assertIn("(Ir Dr Dw)", result.stderr)
+            self.assertIn("(Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw)", result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1)
+
+    def test_merging_many_takes_no_more_memory(self):
+        one = self.folder / "work.assay"
+        few, _ = peak_memory([ASSAY, "merge", "-o", self.folder / "few", *[one] * 20])
+        many, _ = peak_memory([ASSAY, "merge", "-o", self.folder / "many", *[one] * 400])
+        self.assertLess(many, 2 * few + 200_000_000)
+        totals, _ = annotate(one)
+        self.assertEqual(annotate(self.folder / "many")[0], [400 * count for count in totals])
+
+    def test_merging_keeps_instructions(self):
+        path, twice = self.folder / "matrix.assay", self.folder / "twice"
+        run([ASSAY, "merge", "-o", twice, path, path])
+
+        def instructions(name):
+            return {line.split()[2]: [int(word) for word in line.split()[4:]]
+                    for line in Path(name).read_text().splitlines() if line.startswith("fl=#! at")}
+
+        once = instructions(path)
+        self.assertGreater(len(once), 20)
+        self.assertEqual(instructions(twice),
+                         {place: [2 * n for n in counts] for place, counts in once.items()})
+
+    @unittest.skipUnless(installed("callgrind_annotate"), "callgrind_annotate is not installed")
+    def test_callgrind(self):
+        path = self.folder / "callgrind.out"
+        run(["valgrind", "-q", "--tool=callgrind", "--dump-instr=yes", "--collect-jumps=yes",
+             f"--callgrind-out-file={path}", PROGRAMS / "work"])
+        shown = run(["callgrind_annotate", "--auto=no", "--threshold=100", "--show-percs=no", path])
+        theirs, table = {}, False
+        for line in shown.stdout.splitlines():
+            found = re.match(r" *([\d,]+)  (.*?):([^/]*?)( \[.*\])?$", line)
+            if found:
+                name = found[3]
+                theirs[name] = theirs.get(name, 0) + int(found[1].replace(",", ""))
+        ours = {}
+        totals, table = annotate(path)
+        for name, counts in table.items():
+            function = name.split(":", 1)[1]
+            ours[function] = ours.get(function, 0) + counts[0]
+        self.assertIn(f"{totals[0]:,}", shown.stdout)
+        for name in ("sum_cells", "fill_cells", "count_bits", "main"):
+            self.assertEqual(ours[name], theirs[name], name)
+        merged = self.folder / "callgrind.merged"
+        self.assertEqual(run([ASSAY, "merge", "-o", merged, path]).returncode, 0)
+        self.assertEqual(cg_annotate(merged)[0], totals)
+
+
+def support_folder():
+    import tempfile
+    return tempfile.TemporaryDirectory(prefix="assay-test-")
+
+
+class Shown(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.source = self.folder / "a.c"
+        self.source.write_text("".join(f"line {i};\n" for i in range(1, 200)))
+        self.out = self.folder / "out"
+        lines = "".join(f"{i} {i} 0\n" for i in range(1, 200))
+        self.out.write_text(f"desc: a\ncmd: ./a\nevents: Ir Dr\nfl={self.source}\nfn=f\n{lines}"
+                            "summary: 19900 0\n")
+
+    def on_terminal(self, *words, **environment) -> str:
+        """What assay writes to a terminal of 24 lines."""
+        leader, follower = pty.openpty()
+        env = {"PATH": os.environ["PATH"], "TERM": "xterm", **environment}
+        with subprocess.Popen([ASSAY, *words], stdout=follower, stderr=subprocess.PIPE, env=env,
+                              stdin=subprocess.DEVNULL) as process:
+            os.close(follower)
+            text = b""
+            try:
+                while piece := os.read(leader, 65536):
+                    text += piece
+            except OSError:  # the other end is closed
+                pass
+            self.assertEqual(process.stderr.read(), b"")
+        os.close(leader)
+        self.assertEqual(process.returncode, 0)
+        return text.decode()
+
+    def test_pager_and_colour(self):
+        paged = self.folder / "paged"
+        long = self.on_terminal("annotate", self.out, PAGER=f"cat > {paged}; echo through the pager")
+        self.assertEqual(long.strip(), "through the pager")
+        self.assertIn("line 199;", paged.read_text())
+        self.assertIn("\033[", paged.read_text())
+        plain = self.on_terminal("annotate", "--pager=no", self.out, NO_COLOR="1", PAGER="false")
+        self.assertIn("line 199;", plain)
+        self.assertNotIn("\033", plain)
+        short = self.on_terminal("diff", self.out, self.out, PAGER="false")
+        self.assertIn("none by as much as the threshold", short)
+        # Who leaves the pager has seen enough: no error.
+        left = self.on_terminal("annotate", self.out, PAGER="head -n 2")
+        self.assertEqual(left.split(), ["-" * 80, "--", "Profile"])
+
+    def test_json_keeps_its_schema(self):
+        annotated = run([ASSAY, "annotate", "--json", self.out])
+        changed = run([ASSAY, "diff", "--json", self.out, self.out])
+        for name, shown in (("annotate", annotated), ("diff", changed)):
+            document = json.loads(shown.stdout)
+            if jsonschema:
+                schema = json.loads((ROOT / "docs" / f"{name}-schema.json").read_text())
+                jsonschema.validate(document, schema)
+        document = json.loads(annotated.stdout)
+        self.assertEqual(document["sources"][0]["lines"][4],
+                         {"line": 5, "text": "line 5;", "counts": [5, 0]})
+
+    def test_pipe(self):
+        """A profile that can be read only once."""
+        content = self.out.read_text()
+        piped = run([ASSAY, "annotate", "/dev/stdin"], stdin=None, input=content)
+        self.assertEqual((piped.returncode, piped.stderr), (0, ""))
+        plain = run([ASSAY, "annotate", self.out])
+        self.assertEqual(piped.stdout.replace("/dev/stdin", str(self.out)), plain.stdout)
+
+    def test_help_names_every_command(self):
+        text = run([ASSAY, "--help"]).stdout
+        for name in ("annotate", "merge", "diff", "list", "export", "plugins", "completion"):
+            self.assertIn(f"  assay {name} ", text)
+            shown = run([ASSAY, name, "--help"])
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""), name)
+            self.assertEqual(run([ASSAY, "help", name]).stdout, shown.stdout)
+
+    def complete(self, line: str) -> list[str]:
+        script = self.folder / "completion.bash"
+        script.write_text(run([ASSAY, "completion", "bash"]).stdout)
+        words = line.split(" ")
+        result = run(["bash", "--norc", "-c",
+                      f"compopt() {{ :; }}; source {script}; COMP_LINE={line!r}; "
+                      f"COMP_POINT={len(line)}; COMP_WORDS=({' '.join(words)}); "
+                      f"COMP_CWORD={len(words) - 1}; _assay; printf '%s\\n' \"${{COMPREPLY[@]}}\""],
+                     cwd=self.folder)
+        self.assertEqual(result.stderr, "")
+        return result.stdout.split()
+
+    def test_bash_completes(self):
+        self.assertEqual(self.complete("assay ann"), ["annotate"])
+        self.assertEqual(self.complete("assay annotate --thr"), ["--threshold="])
+        self.assertEqual(self.complete("assay --cpu"), ["--cpu="])
+        self.assertEqual(self.complete("assay annotate ou"), ["out"])
+        self.assertEqual(self.complete("assay completion f"), ["fish"])
+        self.assertEqual(set(self.complete("assay annotate --color=a")), {"auto", "always"})
+
+    def test_scripts_are_well_formed(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = run([ASSAY, "completion", shell])
+            self.assertEqual((script.returncode, script.stderr), (0, ""))
+            self.assertIn("threshold", script.stdout)
+            if shutil.which(shell):
+                checked = run([shell, "-n"], stdin=None, input=script.stdout)
+                self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+        self.assertEqual(run([ASSAY, "completion", "tcsh"]).returncode, 125)
+
+
+if __name__ == "__main__":
+    unittest.main()
