@@ -147,7 +147,7 @@ void annotate(const Options& options, Output& output) {
                              options.percentages, options.color};
     const std::vector<SortColumn> sort = sort_columns(options, header);
     const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
-    profile.read_details(details_of(choice, profile, options));
+    if (!choice.found.empty()) profile.read_details(details_of(choice, profile, options));
     const Assembly assembly = options.instructions ? assembly_of(profile) : Assembly();
 
     if (options.json) {

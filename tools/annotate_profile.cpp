@@ -21,13 +21,6 @@ std::string texts_of(const Descriptions& descriptions, std::string_view name) {
     return out.empty() ? "not given" : out + "\"";
 }
 
-std::string event_list(const events::Header& header) {
-    std::string names;
-    for (const events::Event& event : header.events)
-        names.append(names.empty() ? "" : " ").append(event.name);
-    return names;
-}
-
 bool is_regular_file(const std::string& path) {
     std::error_code error;
     return std::filesystem::is_regular_file(path, error);
@@ -136,21 +129,8 @@ void Profile::start_first(const events::Header& header) {
         table->set_columns(header.events.size());
 }
 
-void check_same_events(const events::Header& header, const std::string& path,
-                       const events::Header& first, const std::string& first_path) {
-    const auto same_name = [](const events::Event& a, const events::Event& b) {
-        return a.name == b.name;
-    };
-    if (!std::equal(header.events.begin(), header.events.end(), first.events.begin(),
-                    first.events.end(), same_name))
-        throw Error(
-            fmt::format("the events of {} ({}) are not those of {} ({}); give only files "
-                        "of the same profilers together",
-                        path, event_list(header), first_path, event_list(first)));
-}
-
 void Profile::check_events(const events::Header& header) const {
-    check_same_events(header, path_, header_, first_path_);
+    events::check_same_events(header, path_, header_, first_path_);
     const bool first_is_difference = header_.difference && sign_ == Sign::kAdd;
     if (header.difference != first_is_difference)
         throw Error(

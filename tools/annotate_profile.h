@@ -83,10 +83,6 @@ struct Details {
     bool instructions = false;
 };
 
-// Throws Error, with both lists, if the events of a file are not those of another one.
-void check_same_events(const events::Header& header, const std::string& path,
-                       const events::Header& first, const std::string& first_path);
-
 class Profile final : public events::Handler {
   public:
     // The names of files and functions are those of the profile after the replacements.

@@ -150,6 +150,7 @@ void SourceWriter::warn_if_newer(std::string_view name, const fs::path& path) {
 void SourceWriter::write_names(std::string_view title, const std::vector<std::uint32_t>& files) {
     if (files.empty()) return;
     std::vector<std::string_view> names;
+    names.reserve(files.size());
     for (const std::uint32_t file : files) names.push_back(profile_.files()[file]);
     std::sort(names.begin(), names.end());
     output_.section(title);

@@ -38,7 +38,8 @@ std::string bash_words(const Command& command) {
         for (const std::string& name : option.names) {
             const bool is_long = name.starts_with("--");
             if (is_long)
-                for (const std::string& choice : choices) words += name + "=" + choice + " ";
+                for (const std::string& choice : choices)
+                    words.append(name).append("=").append(choice).append(" ");
             if (choices.empty()) words += name + (is_long && !option.argument.empty() ? "= " : " ");
         }
     }

@@ -324,8 +324,7 @@ void diff(const Options& options, Output& output) {
     after.add_file(options.new_path);
     check(before, options.old_path);
     check(after, options.new_path);
-    annotate::check_same_events(after.header(), options.new_path, before.header(),
-                                options.old_path);
+    events::check_same_events(after.header(), options.new_path, before.header(), options.old_path);
     const std::vector<Change> changes = changes_of(before, after);
     if (!options.out.empty()) return write_file(options, before, after, changes);
     if (options.json) return write_json(options, before, after, changes);

@@ -165,6 +165,7 @@ std::string Replacement::apply(std::string_view text) const {
 std::vector<Replacement> parse_replacements(std::string_view option,
                                             const std::vector<std::string>& expressions) {
     std::vector<Replacement> replacements;
+    replacements.reserve(expressions.size());
     for (const std::string& expression : expressions) replacements.emplace_back(option, expression);
     return replacements;
 }

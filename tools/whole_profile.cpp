@@ -1,7 +1,6 @@
 #include "tools/whole_profile.h"
 
 #include "framework/support/error.h"
-#include "tools/annotate_profile.h"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -100,7 +99,7 @@ void WholeProfile::start(const events::Header& header) {
 }
 
 void WholeProfile::check_events(const events::Header& header) const {
-    annotate::check_same_events(header, path_, header_, paths_.front());
+    events::check_same_events(header, path_, header_, paths_.front());
 }
 
 void WholeProfile::keep_common_descriptions(const events::Header& header) {

@@ -314,7 +314,7 @@ void CallgrindParser::start_body() {
     // A formula over events that this file does not have, such as those of other options.
     std::erase_if(header_.derived, [this](const Derived& derived) {
         try {
-            Formula(derived.formula, header_.events);
+            (void)Formula(derived.formula, header_.events);
             return false;
         } catch (const Error&) {
             return true;

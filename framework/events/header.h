@@ -56,4 +56,8 @@ struct Header {
     bool difference = false;
 };
 
+// Throws Error, with both lists, if the events of a file are not those of another one.
+void check_same_events(const Header& header, const std::string& path, const Header& first,
+                       const std::string& first_path);
+
 }  // namespace assay::events
