@@ -64,6 +64,8 @@ void CallgrindParser::finish() {
     if (!has_events_) fail("the file ends without an events: line", "");
     if (next_costs_ != Costs::kSelf) fail("the file ends without the costs of a call or jump", "");
     start_body();
+    if (is_callgrinds_ && !behind_totals_)
+        fail("the file ends without its totals: it was cut short", "");
     if (!stated_totals_) return;
     for (std::size_t i = 0; i < totals_.size(); ++i)
         if (totals_[i] != (*stated_totals_)[i])
@@ -97,6 +99,8 @@ void CallgrindParser::parse_header_line(std::string_view key, std::string_view t
             fail("a Callgrind format of a later version than 1 is not known", text);
     } else if (key == "cmd") {
         if (header_.command.empty()) header_.command = text;
+    } else if (key == "creator") {
+        is_callgrinds_ = text.starts_with("callgrind");
     } else if (key == "pid") {
         header_.pid = static_cast<std::uint32_t>(parse_number(text));
     } else if (key == "desc") {
@@ -114,7 +118,7 @@ void CallgrindParser::parse_header_line(std::string_view key, std::string_view t
     } else if (key == "totals") {
         parse_totals(text);
     }
-    // The others say nothing about costs: creator, part, thread, summary (of which
+    // The others say nothing about costs: part, thread, summary (of which
     // callgrind_annotate says that it may differ from the sum), and those of other writers.
 }
 
@@ -176,6 +180,7 @@ void CallgrindParser::parse_positions(std::string_view text) {
 // Parts have totals of their own.
 void CallgrindParser::parse_totals(std::string_view text) {
     start_body();
+    behind_totals_ = true;
     parse_counts(text);
     if (!stated_totals_) stated_totals_.emplace(totals_.size());
     for (std::size_t i = 0; i < counts_.size(); ++i)
@@ -259,6 +264,7 @@ void CallgrindParser::parse_jump(std::string_view text) {
 
 void CallgrindParser::parse_costs(std::string_view line) {
     start_body();
+    behind_totals_ = false;
     if (!has_function_) fail("costs without fn= before them", line);
     last_ = parse_position_list(line);
     parse_counts(line);

@@ -76,6 +76,8 @@ class CallgrindParser {
     Header header_;
     bool has_instructions_ = false, has_lines_ = true, in_body_ = false, has_events_ = false;
     bool has_function_ = false, location_changed_ = false;
+    // Callgrind itself ends each part with its totals; others that write its format need not.
+    bool is_callgrinds_ = false, behind_totals_ = false;
     std::array<Names, 3> names_;
     std::size_t name_bytes_ = 0;
     std::unordered_map<std::string, std::uint32_t> object_indices_;

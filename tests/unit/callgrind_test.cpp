@@ -152,6 +152,15 @@ TEST_CASE("callgrind: what is malformed is refused, with line, reason and value"
     for (const auto& [text, error] : cases) CHECK(error_of(text) == error);
 }
 
+TEST_CASE("callgrind: a file cut short anywhere is refused, if Callgrind itself wrote it") {
+    const std::size_t creator = kInstructions.find("creator:");
+    for (std::size_t size = creator + 20; size + 1 < kInstructions.size(); ++size)
+        CHECK_MESSAGE(error_of(kInstructions.substr(0, size)) != "", size);
+    CHECK(error_of(kInstructions.substr(0, kInstructions.size() - 1)) == "");
+    CHECK(error_of("creator: callgrind-3.19.0\nevents: A\nfn=f\n1 2\n") ==
+          "FILE:4: the file ends without its totals: it was cut short");
+}
+
 TEST_CASE("callgrind: the file's beginning says whose it is") {
     const TemporaryFolder folder;
     Recorder recorder;
