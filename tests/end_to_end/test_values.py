@@ -4,7 +4,7 @@
 import subprocess
 import unittest
 
-from support import PLUGINS, PROGRAMS, profile, read_events, temporary_folder
+from support import PLUGINS, PROGRAMS, profile, read_events, run, temporary_folder
 
 VALUES = PLUGINS / "values.so"
 
@@ -112,7 +112,8 @@ exit                  word     word+3   -      -            4000000000000000
 def symbols(program) -> dict[str, int]:
     output = subprocess.run(["nm", str(program)], stdout=subprocess.PIPE, text=True, check=True)
     return {name: int(value, 16)
-            for value, _, name in map(str.split, output.stdout.splitlines())}
+            for value, _, name in filter(lambda words: len(words) == 3,
+                                         map(str.split, output.stdout.splitlines()))}
 
 
 def number(text: str, labels: dict[str, int]) -> str:
@@ -182,6 +183,22 @@ class Values(unittest.TestCase):
         _, executions, events = self.captured(PROGRAMS / "values", "vector31")
         self.assertEqual(len(executions[symbols(PROGRAMS / "values")["conditional"]]), 3)
         self.assertEqual(events.summary[events.events.index("Missing")], 0)
+
+    def test_faults_and_single_elements(self):
+        """What faults has values when it is executed once more, and only then."""
+        program = PROGRAMS / "unusual_values"
+        result, executions, events = self.captured(program, "address,loaded,stored,stored!")
+        self.assertEqual(result.stdout, run([program]).stdout)
+        self.assertEqual(events.summary[events.events.index("Missing")], 2)
+        labels = {name: value % 4096 for name, value in symbols(program).items()}
+        wanted = {"faulting_store": ["-", "4d", "0"], "faulting_modify": ["4d", "52", "4d"]}
+        if result.stdout.count("\n") == 3:  # with AVX2
+            wanted |= {"gather_here": ["b", "-", "-"], "masked_load": ["-", "-", "-"]}
+        for label, values in wanted.items():
+            with self.subTest(label):
+                found = [row[1:] for address, rows in executions.items() for row in rows
+                         if address % 4096 == labels[label] and row[0] != "-"]
+                self.assertEqual(found, [values])
 
     def test_every_execution_is_seen(self):
         """Also through libc, the dynamic linker and threads."""

@@ -1,0 +1,69 @@
+/* Values of instructions that fault first, that access some elements only, or that end where memory
+ * does: tests/end_to_end/test_values.py. */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+static char* page;
+
+static void permit(int number) {
+    (void)number;
+    mprotect(page, 4096, PROT_READ | PROT_WRITE);
+}
+
+/* Each faults, and is executed once more. */
+static void faults(void) {
+    signal(SIGSEGV, permit);
+    mprotect(page, 4096, PROT_NONE);
+    __asm__ volatile(".globl faulting_store\nfaulting_store: movq $77, (%0)"
+                     :
+                     : "r"(page)
+                     : "memory");
+    mprotect(page, 4096, PROT_READ);
+    __asm__ volatile(".globl faulting_modify\nfaulting_modify: addq $5, (%0)"
+                     :
+                     : "r"(page)
+                     : "memory");
+    printf("%ld\n", *(long*)page);
+}
+
+/* Without the first element. */
+static void gather(void) {
+    static const int table[8] = {10, 11, 12, 13, 14, 15, 16, 17};
+    static const int indexes[8] = {3, 1, 2, 0, 4, 5, 6, 7};
+    static const int mask[8] = {0, -1, -1, -1, -1, -1, -1, -1};
+    int result[8];
+    __asm__ volatile(
+        "vmovdqu (%1), %%ymm1\n\tvmovdqu (%2), %%ymm2\n\tvpxor %%ymm0, %%ymm0, %%ymm0\n"
+        ".globl gather_here\ngather_here: vpgatherdd %%ymm2, (%0, %%ymm1, 4), %%ymm0\n\t"
+        "vmovdqu %%ymm0, (%3)"
+        :
+        : "r"(table), "r"(indexes), "r"(mask), "r"(result)
+        : "xmm0", "xmm1", "xmm2", "memory");
+    printf("%d %d %d\n", result[0], result[1], result[7]);
+}
+
+/* The last eight bytes of a page, with nothing behind it. */
+static void masked(void) {
+    static const int mask[8] = {-1, -1, 0, 0, 0, 0, 0, 0};
+    int* const end = (int*)(page + 4096) - 2;
+    __asm__ volatile(
+        "vmovdqu (%1), %%ymm1\n"
+        ".globl masked_load\nmasked_load: vpmaskmovd (%0), %%ymm1, %%ymm0\n\t"
+        "vpmaskmovd %%ymm0, %%ymm1, (%0)"
+        :
+        : "r"(end), "r"(mask)
+        : "xmm0", "xmm1", "memory");
+    printf("%d %d\n", end[0], end[1]);
+}
+
+int main(void) {
+    page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(page + 4096, 4096, PROT_NONE);
+    if (__builtin_cpu_supports("avx2")) {
+        gather();
+        masked();
+    }
+    faults();
+    return 0;
+}
