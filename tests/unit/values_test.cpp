@@ -1,0 +1,182 @@
+// Values of instructions: what has which, and how profilers get theirs.
+#include "framework/driver/native/values.h"
+#include "assay/trace_parse.h"
+#include "framework/collector/parser.h"
+#include "framework/collector/trace_spec.h"
+#include "framework/driver/native/decoder.h"
+
+#include <doctest/doctest.h>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+using namespace assay::native;
+using assay::collector::add;
+using assay::trace::kReadBefore;
+using assay::trace::ValueLists;
+
+namespace {
+
+struct Row {
+    const char* text;
+    std::vector<std::uint8_t> bytes;
+    std::uint8_t value;
+    Value::Place place;
+    unsigned number, size;
+    bool before;
+};
+
+// A list of these values for all instructions.
+ValueLists lists_of(std::initializer_list<trace_value_t> values) {
+    const std::unique_ptr<trace_vlist_table, void (*)(void*)> table(trace_vlist_table_alloc(),
+                                                                    std::free);
+    const std::unique_ptr<trace_vlist, void (*)(void*)> list(trace_vlist_alloc(), std::free);
+    for (const trace_value_t value : values)
+        REQUIRE(trace_add_value_to_vlist(list.get(), value) == 0);
+    const auto all = [](std::uint16_t, std::uint32_t) -> int { return 1; };
+    REQUIRE(trace_add_vlist_by_select(table.get(), all, list.get()) == 0);
+    return assay::collector::value_lists(*table);
+}
+
+}  // namespace
+
+TEST_CASE("values: where those of an instruction are") {
+    const std::uint8_t before = kReadBefore;
+    const std::uint8_t destination = TRACE_DESTINATION, loaded = TRACE_LOADED,
+                       stored = TRACE_STORED, first = TRACE_SOURCE0, second = TRACE_SOURCE1;
+    const std::vector<Row> rows = {
+        {"mov rax, [rdi]", {0x48, 0x8b, 0x07}, loaded, Value::kGpr, RAX, 8, false},
+        {"mov al, [rdi]", {0x8a, 0x07}, loaded, Value::kMemory, 0, 1, false},
+        {"add rax, [rdi]", {0x48, 0x03, 0x07}, loaded, Value::kMemory, 0, 8, false},
+        {"add [rdi], eax", {0x01, 0x07}, loaded, Value::kMemory, 0, 4, true},
+        {"add [rdi], eax", {0x01, 0x07}, stored, Value::kMemory, 0, 4, false},
+        {"mov [rdi], eax", {0x89, 0x07}, loaded, Value::kNone, 0, 8, false},
+        {"mov [rdi], eax", {0x89, 0x07}, std::uint8_t(stored | before), Value::kMemory, 0, 4, true},
+        {"mov [rdi], ah", {0x88, 0x27}, first, Value::kHighByte, RAX, 1, false},
+        {"mov [rdi], spl", {0x40, 0x88, 0x27}, first, Value::kGpr, RSP, 1, false},
+        {"push rbx", {0x53}, first, Value::kGpr, RBX, 8, false},
+        {"push rbx", {0x53}, destination, Value::kNone, 0, 8, false},
+        {"pop r12", {0x41, 0x5c}, destination, Value::kGpr, R12, 8, false},
+        {"add bx, ax", {0x66, 0x01, 0xc3}, first, Value::kGpr, RBX, 2, false},
+        {"add bx, ax", {0x66, 0x01, 0xc3}, std::uint8_t(first | before), Value::kGpr, RBX, 2, true},
+        {"add bx, ax",
+         {0x66, 0x01, 0xc3},
+         std::uint8_t(second | before),
+         Value::kGpr,
+         RAX,
+         2,
+         false},
+        {"movsd xmm9, [rax]",
+         {0xf2, 0x44, 0x0f, 0x10, 0x08},
+         destination,
+         Value::kVector,
+         9,
+         8,
+         false},
+        {"vmovups zmm0{k1}, [rax]",
+         {0x62, 0xf1, 0x7c, 0x49, 0x10, 0x00},
+         loaded,
+         Value::kNone,
+         0,
+         8,
+         false},
+        {"vmovups zmm0, [rax]",
+         {0x62, 0xf1, 0x7c, 0x48, 0x10, 0x00},
+         loaded,
+         Value::kMemory,
+         0,
+         8,
+         false},
+        {"fld st(1)", {0xd9, 0xc1}, first, Value::kNone, 0, 8, false},
+        {"ret", {0xc3}, loaded, Value::kTarget, 0, 8, false},
+        {"call rax", {0xff, 0xd0}, stored, Value::kReturn, 0, 8, false},
+        {"call rax", {0xff, 0xd0}, TRACE_LATENCY, Value::kNone, 0, 8, false},
+        {"rep movsb", {0xf3, 0xa4}, TRACE_LATENCY, Value::kNone, 0, 8, false},
+        {"nop", {0x90}, TRACE_LATENCY, Value::kTime, 0, 8, false},
+    };
+    Decoder decoder;
+    for (const Row& row : rows) {
+        CAPTURE(std::string(row.text));
+        std::vector<std::uint8_t> code = row.bytes;
+        code.resize(15, 0x90);
+        Instruction instruction;
+        REQUIRE(decoder.decode(code, 0x1000, instruction));
+        CHECK(instruction.form->length == row.bytes.size());
+        const Value value = value_of(*instruction.form, row.value);
+        CHECK(value.place == row.place);
+        if (value.place == Value::kNone) continue;
+        CHECK(value.number == row.number);
+        CHECK(value.bytes == row.size);
+        CHECK(value.before == row.before);
+    }
+}
+
+TEST_CASE("values: lists of several profilers are united") {
+    ValueLists both = lists_of({TRACE_LOADED, TRACE_DESTINATION});
+    add(both, lists_of({TRACE_DESTINATION, TRACE_STORED | TRACE_BEFORE}));
+    const assay::trace::ValueList* list = both.find(TRACE_OPCODE(0, 0x8b), TRACE_INSTR_LOAD);
+    REQUIRE(list != nullptr);
+    REQUIRE(list->count == 3);
+    CHECK(list->values[0] == TRACE_LOADED);
+    CHECK(list->values[2] == (TRACE_STORED | kReadBefore));
+    CHECK(both.find(TRACE_OPCODE(0x42, 0), 0) == nullptr);
+    for (unsigned i = 0; i < 16; i += 4)
+        add(both, lists_of({TRACE_GPR0 + i, TRACE_GPR0 + i + 1, TRACE_GPR0 + i + 2,
+                            TRACE_GPR0 + i + 3, TRACE_VECTOR0 + i, TRACE_VECTOR0 + i + 1}));
+    CHECK_THROWS(add(both, lists_of({TRACE_VECTOR0 + 30, TRACE_VECTOR0 + 31, TRACE_VECTOR0 + 29,
+                                     TRACE_VECTOR0 + 28})));
+}
+
+TEST_CASE("values: each profiler gets its own, execution by execution") {
+    const auto site = [](std::uint32_t instr, unsigned kind, unsigned operand) {
+        return trace_site_t{instr, 8, static_cast<std::uint8_t>(kind),
+                            static_cast<std::uint8_t>(operand)};
+    };
+    const trace_site_t sites[] = {
+        site(0, TRACE_SITE_VALUE, TRACE_LOADED),
+        site(0, TRACE_SITE_VALUE, TRACE_DESTINATION),
+        site(1, TRACE_SITE_VALUE, TRACE_NONE),
+        site(1, TRACE_SITE_VALUE, TRACE_DESTINATION),
+        site(1, TRACE_SITE_READ, 0),
+    };
+    trace_instr_t instrs[2] = {};
+    instrs[0].pc = 0x1000;
+    instrs[0].opcode = instrs[1].opcode = TRACE_OPCODE(0, 0x8b);
+    instrs[1].pc = 0x2000;
+    // Twice the first one, in between a reference; then the second one, whose value is there only
+    // the first time.
+    const trace_record_t records[] = {{10, 0, 0}, {11, 1, 0}, {12, 0, 0}, {13, 1, 0}, {99, 4, 0},
+                                      {0, 2, 0},  {20, 3, 0}, {0, 2, 0},  {0, 2, 0}};
+    const ValueLists wanted = lists_of({TRACE_DESTINATION, TRACE_LOADED});
+    trace_parser parser{};
+    parser.records = records;
+    parser.code = {{}, instrs, sites};
+    parser.wanted = &wanted;
+    std::uint32_t instr = 0;
+    std::uint64_t pc = 0, values[2] = {};
+    const auto next = [&](int max) {
+        return trace_parser_next(&parser, &instr, &pc, nullptr, nullptr, max, values);
+    };
+    CHECK(next(2) == 2);
+    CHECK(pc == 0x1000);
+    CHECK(values[0] == 11);
+    CHECK(values[1] == 10);
+    CHECK(next(1) == 1);
+    CHECK(values[0] == 13);
+    CHECK(trace_parser_has_value(&parser, 0));
+    CHECK_FALSE(trace_parser_has_value(&parser, 1));  // not asked for
+    CHECK(next(2) == 2);
+    CHECK(instr == 1);
+    CHECK(values[0] == 20);
+    CHECK(values[1] == 0);
+    CHECK_FALSE(trace_parser_has_value(&parser, 1));
+    CHECK(next(2) == 2);
+    CHECK_FALSE(trace_parser_has_value(&parser, 0));
+    CHECK(next(2) == 2);
+    CHECK(next(2) == -1);
+    CHECK(next(2) == -1);
+
+    parser.next = 0;
+    parser.wanted = nullptr;
+    CHECK(next(2) == -1);
+}
