@@ -1,5 +1,6 @@
 #include "tools/report/block_vectors.h"
 
+#include "framework/events/block_vectors.h"
 #include "framework/events/file.h"
 #include "framework/events/lexical.h"
 #include "framework/support/error.h"
@@ -10,7 +11,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
 #include <utility>
 
 namespace assay::report {
@@ -19,9 +19,9 @@ namespace {
 
 // More than any run has intervals, and few enough to show.
 constexpr std::size_t kMostIntervals = 1'000'000;
-constexpr std::size_t kMostLineBytes = std::size_t{1} << 26;
+constexpr std::size_t kMostLineBytes = 4096;  // of points and weights
 
-using Vector = std::vector<std::pair<std::uint64_t, double>>;  // block and share, by block
+using Vector = std::vector<std::pair<std::uint32_t, double>>;  // block and share, by block
 
 // Passes the lines of a file with their numbers.
 void for_each_line(const std::string& path,
@@ -54,32 +54,6 @@ Number take_number(std::string_view& text, const std::string& path, std::size_t 
             fmt::format("{}:{}: expected a number ({})", path, line, events::excerpt(text)));
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     return number;
-}
-
-// `T:1:20   :2:13   `: pairs of a block and its instructions.
-Vector parse_vector(std::string_view text, const std::string& path, std::size_t line,
-                    std::uint64_t& instructions) {
-    Vector vector;
-    instructions = 0;
-    text.remove_prefix(1);
-    for (text = events::skip_blanks(text); !text.empty(); text = events::skip_blanks(text)) {
-        const auto expect_colon = [&] {
-            if (!text.starts_with(':'))
-                throw Error(fmt::format("{}:{}: expected :BLOCK:COUNT ({})", path, line,
-                                        events::excerpt(text)));
-            text.remove_prefix(1);
-        };
-        expect_colon();
-        const auto block = take_number<std::uint64_t>(text, path, line);
-        expect_colon();
-        const auto count = take_number<std::uint64_t>(text, path, line);
-        vector.emplace_back(block, static_cast<double>(count));
-        instructions += count;
-    }
-    std::sort(vector.begin(), vector.end());
-    for (auto& [block, share] : vector)
-        share /= static_cast<double>(std::max<std::uint64_t>(1, instructions));
-    return vector;
 }
 
 double distance(const Vector& a, const Vector& b) {
@@ -136,26 +110,43 @@ std::uint32_t nearest_point(const Vector& vector, const std::vector<Vector>& vec
     return nearest;
 }
 
+// Each interval's, with how many instructions it has.
+std::vector<Vector> read_vectors(const std::string& path,
+                                 std::vector<std::uint64_t>& instructions) {
+    std::vector<Vector> vectors;
+    Vector vector;
+    std::uint64_t total = 0;
+    events::BlockVectorParser parser(
+        path, {.pair =
+                   [&](std::uint32_t block, std::uint64_t count) {
+                       vector.emplace_back(block, static_cast<double>(count));
+                       total += count;
+                   },
+               .end =
+                   [&] {
+                       if (vectors.size() == kMostIntervals)
+                           throw Error(
+                               fmt::format("{}: more than {} intervals; choose a longer "
+                                           "--interval-size",
+                                           path, kMostIntervals));
+                       std::sort(vector.begin(), vector.end());
+                       for (auto& [block, share] : vector)
+                           share /= static_cast<double>(std::max<std::uint64_t>(1, total));
+                       vectors.push_back(std::exchange(vector, {}));
+                       instructions.push_back(std::exchange(total, 0));
+                   }});
+    events::read_file(path, [&](std::string_view block) { parser.feed(block); });
+    parser.finish();
+    return vectors;
+}
+
 }  // namespace
 
 Phases read_phases(const std::string& vectors_path, const std::string& points_path,
                    const std::string& weights_path) {
     Phases phases;
-    std::vector<Vector> vectors;
-    for_each_line(vectors_path, [&](std::string_view text, std::size_t line) {
-        if (!text.starts_with('T')) return;  // comments and totals
-        if (vectors.size() == kMostIntervals)
-            throw Error(
-                fmt::format("{}:{}: more than {} intervals; choose a longer "
-                            "--interval-size",
-                            vectors_path, line, kMostIntervals));
-        std::uint64_t instructions = 0;
-        vectors.push_back(parse_vector(text, vectors_path, line, instructions));
-        phases.instructions.push_back(instructions);
-    });
-    if (vectors.empty())
-        throw Error(fmt::format("{}: there is no block vector, a line that begins with T, in it",
-                                vectors_path));
+    const std::vector<Vector> vectors = read_vectors(vectors_path, phases.instructions);
+    if (vectors.empty()) throw Error(fmt::format("{}: there is no interval in it", vectors_path));
     phases.points = read_points(points_path, vectors.size());
     if (phases.points.empty()) return phases;
     std::vector<std::size_t> members(phases.points.size());

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 namespace assay {
 
@@ -24,7 +25,8 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  assay report assay.out.1234                   then open report.html in a browser\n"
     "  assay report --diff -o diff.html before.out after.out\n"
-    "  assay report --block-vectors=bb.out.7 --simpoints=run.simpts assay.out.7\n";
+    "  assay report --block-vectors=bb.out assay.out.7  with its phases, after assay simpoint "
+    "bb.out\n";
 
 // What is written on the command line, before it is understood.
 struct Arguments {
@@ -45,9 +47,12 @@ void add_options(CLI::App& app, Arguments& arguments) {
                    "show the phases of the run from this file of the bbv profiler, or of exp-bbv")
         ->type_name("FILE");
     app.add_option("--simpoints", options.simulation_points,
-                   "with the points that SimPoint has chosen")
+                   "with the points that assay simpoint, or SimPoint, has chosen "
+                   "[FILE.simpts, if there is one]")
         ->type_name("FILE");
-    app.add_option("--weights", options.weights, "and their weights")->type_name("FILE");
+    app.add_option("--weights", options.weights,
+                   "and their weights [FILE.weights, if there is one]")
+        ->type_name("FILE");
 }
 
 void check(const Arguments& arguments) {
@@ -59,8 +64,17 @@ void check(const Arguments& arguments) {
         throw Error(
             "--simpoints needs the file that SimPoint has read: name it with "
             "--block-vectors");
-    if (options.simulation_points.empty() && !options.weights.empty())
-        throw Error("--weights needs the points that they are of: name them with --simpoints");
+}
+
+// assay simpoint writes its files beside the vectors.
+void find_points(Options& options) {
+    const auto find = [&](std::string& path, const char* ending) {
+        const std::string candidate = options.block_vectors + ending;
+        if (path.empty() && std::filesystem::exists(candidate)) path = candidate;
+    };
+    if (options.block_vectors.empty() || !options.simulation_points.empty()) return;
+    find(options.simulation_points, ".simpts");
+    if (!options.simulation_points.empty()) find(options.weights, ".weights");
 }
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
@@ -71,6 +85,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     if (!parse_arguments(app, argc, argv)) return std::nullopt;
     check(arguments);
     Options& options = arguments.options;
+    find_points(options);
+    if (options.simulation_points.empty() && !options.weights.empty())
+        throw Error("--weights needs the points that they are of: name them with --simpoints");
     if (arguments.difference) {
         options.old_profile = options.profiles.front();
         options.profiles.erase(options.profiles.begin());
