@@ -113,8 +113,10 @@ class Intervals(Files):
             self.assertEqual(counts[ir], counts[other])
 
     def test_threads_have_files_of_their_own(self):
-        self.bbv([PROGRAMS / "threads", "mutex"], "--interval-size=1000")
+        out = temporary_folder(self) / "out"
+        self.bbv([PROGRAMS / "threads", "mutex"], "--interval-size=1000", out=out)
         files = sorted(path.name for path in self.folder.iterdir())
+        every = 0
         self.assertIn("bb", files)
         self.assertIn("bb.2", files)
         for file in files:
@@ -126,6 +128,30 @@ class Intervals(Files):
             counted = sum(lines(self.text(file)))
             self.assertLessEqual(counted, told)
             self.assertLess(told - counted, 1001)
+            every += told
+        self.assertEqual(read_events(out).summary, [every])
+
+    def test_parts_of_a_program(self):
+        out = self.folder / "out"
+        for options in (("--from-instruction=5000", "--to-instruction=1000000"),
+                        ("--toggle=sift",), ("--toggle=sift", "--stress=yes")):
+            with self.subTest(options=options):
+                self.bbv([PROGRAMS / "sort"], "--interval-size=10000", *options, out=out)
+                first, *later = lines(self.text())
+                self.assertEqual((first, set(later)), (10_001, {10_000}))
+                told = int(re.search(r"Total instructions: (\d+)", self.text())[1])
+                self.assertEqual(read_events(out).summary, [told])
+                self.assertLess(told - first - sum(later), 10_000)
+
+    def test_children_begin_anew(self):
+        script = "/bin/true; /bin/true"
+        self.bbv(["/bin/sh", "-c", script], "--interval-size=1000", name="bb.%p")
+        files = list(self.folder.glob("bb.*"))
+        self.assertGreaterEqual(len(files), 2)
+        for file in files:
+            first, *later = lines(file.read_text()) or [1001]
+            self.assertIn(first, (1001, 1002))
+            self.assertLessEqual(set(later), {999, 1000, 1001})
 
     def test_only_totals(self):
         self.bbv([PROGRAMS / "sort"], "--interval-size=5000", "--instr-count-only=yes")
