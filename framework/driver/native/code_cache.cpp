@@ -218,8 +218,9 @@ void CodeCache::direct(Exit& exit, const Block& target) {
     const Block& from = blocks()[exit.block];
     // What counts the exit's own block has counted the target, too.
     const bool forward = from.unit == target.unit && from.first_instr < target.first_instr;
-    if (forward && target.entry_counted != 0 && from.counted_by == target.counted_by)
-        exit.linked = target.entry_counted;
+    const bool counted =
+        (forward && from.counted_by == target.counted_by) || target.to_count <= exit.counted_beyond;
+    if (counted && target.entry_counted != 0) exit.linked = target.entry_counted;
     if (target.entry_fetched != target.entry &&
         has_fetched(from.pc, from.end_pc, target.pc, target.first_length))
         exit.linked = target.entry_fetched;
@@ -241,6 +242,7 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
         // Whoever executes the code of before leaves it here.
         write_displacement(exit.site, exit.stub);
         exit.site = replacement.site;
+        exit.counted_beyond = replacement.counted_beyond;
         exit.stub = exit.linked = replacement.stub;
         if (linked) direct(exit, *find(exit.target, blocks()[exit.block].version));
     }
@@ -250,6 +252,8 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
         block.entry = new_blocks[i].entry;
         block.entry_fetched = new_blocks[i].entry_fetched;
         block.entry_counted = new_blocks[i].entry_counted;
+        block.counted_by = new_blocks[i].counted_by;
+        block.to_count = new_blocks[i].to_count;
         if (block.landing_jump != 0) {
             write_displacement(block.landing_jump, block.entry);
         } else if (block.landing != 0) {

@@ -49,6 +49,7 @@ struct Block {
     std::uint16_t instr_count = 0;
     std::uint8_t first_length = 0;  // bytes of its first instruction
     std::uint8_t counted_by = 0;    // the block of the unit that counts it, by its index there
+    std::uint16_t to_count = 0;     // what `entry` counts: Emitter::instructions_from
     bool chained = false;           // runs on into the unit's next block without a jump
     bool previous_fetched = false;  // the block before has fetched its first instruction's lines
     std::uint32_t id = 0;           // index in the trace's block table
@@ -82,6 +83,7 @@ struct Exit {
     std::uint64_t linked = 0;  // kDirect: what the jump goes to, stub if nothing
     std::uint32_t special =
         0;  // kSpecial and kValues...: index of the instruction, CodeCache::special()
+    std::uint16_t counted_beyond = 0;     // kDirect: what has been counted of what follows
     std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
 };
 

@@ -19,7 +19,8 @@ void Emitter::emit_interval_countdown(Assembler& code, unsigned instructions, st
     code.jump_if(kSign, leave);
 }
 
-// Instructions from `block` to where the unit counts again, or to its end.
+// Instructions from `block` to where the unit counts again, or to its end; and what is counted with
+// them of what follows.
 unsigned Emitter::instructions_from(const PlannedBlock& block) const {
     const auto next =
         std::find_if(plan_.blocks.begin(), plan_.blocks.end(), [&](const PlannedBlock& later) {
@@ -27,7 +28,7 @@ unsigned Emitter::instructions_from(const PlannedBlock& block) const {
         });
     const std::size_t end =
         next == plan_.blocks.end() ? plan_.instructions.size() : std::size_t{next->first};
-    return static_cast<unsigned>(end - block.first);
+    return static_cast<unsigned>(end - block.first) + plan_.blocks[counted_by_].counted_beyond;
 }
 
 // Where jumps into the middle of a unit arrive: who comes from the block before has been counted

@@ -93,6 +93,7 @@ void Emitter::emit_block(unsigned index) {
     record.id = numbers_.block + index;
     if (planned.counted_in_interval) counted_by_ = static_cast<std::uint8_t>(index);
     record.counted_by = counted_by_;
+    record.to_count = static_cast<std::uint16_t>(instructions_from(planned));
     if (index == 0 && plan_.landing) emit_landing(planned, record);
     emit_entry(planned, record);
     output_->blocks.push_back(record);
@@ -522,6 +523,7 @@ void Emitter::direct_exit(Assembler& code, std::uint64_t site, std::uint64_t tar
     exit.target = target;
     exit.site = site;
     exit.stub = exit.linked = cold_.address;
+    exit.counted_beyond = plan_.blocks[counted_by_].counted_beyond;
     code.patch(site, exit.stub);
     emit_exit_id(cold_, add_exit(exit));
     cold_.jump(cache_.exit_thunk());

@@ -7,9 +7,10 @@
 //
 //   - far from the end (kCollecting): only where a unit is entered by a jump, and at the heads of
 //     loops within it, by the number of instructions from there to the next such place or the
-//     unit's end. That is at least what is executed: the countdown
-//     runs out too early, never too late. Then the driver finds out from the block counters how
-//     many instructions really remain, and the countdown begins anew from there.
+//     unit's end, and perhaps of others that it leads into the middle of. That is at least what is
+//     executed: the countdown runs out too early, never too late. Then the driver finds out from
+//     the block counters how many instructions really remain, and the countdown begins anew from
+//     there.
 //   - near the end (kExact): before each block, by its number of instructions. A block before which
 //     the countdown runs out is the one that the end lies in.
 //

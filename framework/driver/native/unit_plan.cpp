@@ -157,6 +157,7 @@ bool Planner::plan(std::uint64_t pc, Version version, bool landing, UnitPlan& ou
                                out.instructions[out.blocks.back().first].form->length);
     }
     count_loops(out);
+    count_beyond(out);
     analyse(out);
     return true;
 }
@@ -174,6 +175,26 @@ void Planner::count_loops(UnitPlan& plan) const {
             to.counted_in_interval = true;
             to.previous_fetched = false;
         }
+    }
+}
+
+// Where the unit leads into the middle of another one, it counts what follows there as well, so
+// that the jump need not go by the code that does. What that one counts of a third one is included.
+void Planner::count_beyond(UnitPlan& plan) const {
+    constexpr std::uint16_t kMost = 256;
+    if (trace_.spec().interval == 0 || plan.version != kCollecting) return;
+    PlannedBlock* counting = &plan.blocks.front();
+    const auto leads_to = [&](std::uint64_t pc) {
+        const Block* target = cache_.find(pc, plan.version);
+        if (target != nullptr && target->entry_counted != 0 && target->to_count <= kMost)
+            counting->counted_beyond = std::max(counting->counted_beyond, target->to_count);
+    };
+    for (PlannedBlock& block : plan.blocks) {
+        if (block.counted_in_interval) counting = &block;
+        const Instruction& last = plan.instructions[block.first + block.count - 1U];
+        const Flow flow = last.form->flow;
+        if (flow == Flow::kConditional || flow == Flow::kCounted) leads_to(last.target());
+        if (!block.chained && has_continuation(flow)) leads_to(continuation(plan, block));
     }
 }
 
@@ -196,6 +217,7 @@ void Planner::replan(const Unit& unit, UnitPlan& out) {
         out.blocks.back().previous_fetched = block.previous_fetched;
     }
     count_loops(out);
+    count_beyond(out);
     analyse(out);
 }
 

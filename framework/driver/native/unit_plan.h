@@ -64,6 +64,7 @@ struct PlannedBlock {
     bool enters_function = false;
     bool counted_down = false;
     bool counted_in_interval = false;  // in its interval, whichever way leads to it
+    std::uint16_t counted_beyond = 0;  // then: instructions of other units, too
 
     // Whatever leads to it has to arrive at its very beginning.
     bool has_gate() const {
@@ -138,6 +139,7 @@ class Planner {
     bool decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit);
     void set_gates(PlannedBlock& block, const UnitPlan& plan) const;
     void count_loops(UnitPlan& plan) const;
+    void count_beyond(UnitPlan& plan) const;
     bool watch(std::uint64_t begin, std::uint64_t end);
     bool is_changeable(std::uint64_t pc) const;
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
