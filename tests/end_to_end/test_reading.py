@@ -201,6 +201,20 @@ class SameAsCachegrind(unittest.TestCase):
         self.assertEqual(instructions(twice),
                          {place: [2 * n for n in counts] for place, counts in once.items()})
 
+    def test_instructions_below_their_lines(self):
+        path = self.folder / "matrix.assay"
+        text = run([ASSAY, "annotate", "--asm", "--show=Ir", path]).stdout
+        self.assertRegex(text, r"\n *[\d,]+ +\([\d.]+%\)      +[0-9a-f]+:  [a-z]+ +.*%")
+        shown = run([ASSAY, "annotate", "--asm", "--json", "--threshold=0", path])
+        checked = 0
+        for source in json.loads(shown.stdout)["sources"]:
+            for line in source["lines"]:
+                columns = zip(*(each["counts"] for each in line["instructions"]))
+                self.assertEqual([sum(column) for column in columns], line["counts"])
+                self.assertTrue(all(each["text"] for each in line["instructions"]))
+                checked += len(line["instructions"])
+        self.assertGreater(checked, 20)
+
     @unittest.skipUnless(installed("callgrind_annotate"), "callgrind_annotate is not installed")
     def test_callgrind(self):
         path = self.folder / "callgrind.out"
