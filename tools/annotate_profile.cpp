@@ -34,6 +34,11 @@ std::size_t CountTable::row(std::uint64_t key) {
     if (keys_.size() * 2 >= slots_.size()) grow();
     std::uint32_t& slot = slots_[slot_of(key)];
     if (slot == 0) {
+        if (keys_.size() == kMostRows)
+            throw Error(
+                fmt::format("the profile has more than {} functions, or lines of the files "
+                            "shown, which no program has",
+                            kMostRows));
         if (keys_.size() % kBlockRows == 0)
             blocks_.push_back(std::make_unique<std::uint64_t[]>(kBlockRows * columns_));
         keys_.push_back(key);
@@ -75,7 +80,14 @@ std::uint32_t Names::id(std::string_view text) {
     scratch_ = text;
     const auto [entry, is_new] =
         ids_.try_emplace(scratch_, static_cast<std::uint32_t>(texts_.size()));
-    if (is_new) texts_.push_back(entry->first);
+    if (!is_new) return entry->second;
+    bytes_ += text.size();
+    if (bytes_ > kMostBytes)
+        throw Error(
+            fmt::format("the names in the profile have more than {} bytes, which those of "
+                        "no program have",
+                        kMostBytes));
+    texts_.push_back(entry->first);
     return entry->second;
 }
 

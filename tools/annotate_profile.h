@@ -28,7 +28,7 @@ class CountTable {
     std::size_t size() const { return keys_.size(); }
     std::uint64_t key(std::size_t row) const { return keys_[row]; }
     Counts counts(std::size_t row) const { return {row_start(row), columns_}; }
-    // The row of that key, which is made if there is none.
+    // The row of that key, which is made if there is none. Throws Error if there are too many.
     std::size_t row(std::uint64_t key);
     // Empty if there is no row of that key.
     Counts find(std::uint64_t key) const;
@@ -37,6 +37,9 @@ class CountTable {
 
   private:
     static constexpr std::size_t kBlockRows = 4096;
+    // More than any program has functions, or one file lines: a file that has them is made to use
+    // up memory, such as a small compressed one that stands for terabytes.
+    static constexpr std::size_t kMostRows = std::size_t{1} << 26;
 
     void grow();
     std::size_t slot_of(std::uint64_t key) const;
@@ -53,15 +56,19 @@ class CountTable {
 // Texts by number, each once.
 class Names {
   public:
+    // Throws Error if there are too many to be those of a program.
     std::uint32_t id(std::string_view text);
     std::string_view operator[](std::uint32_t id) const { return texts_[id]; }
     std::size_t size() const { return texts_.size(); }
 
   private:
+    static constexpr std::size_t kMostBytes = std::size_t{1} << 31;  // as above
+
     // Nodes of the map own the texts that the vector refers to.
     std::unordered_map<std::string, std::uint32_t> ids_;
     std::vector<std::string_view> texts_;
     std::string scratch_;
+    std::size_t bytes_ = 0;
 };
 
 // A source line of a source file.
