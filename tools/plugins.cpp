@@ -3,9 +3,14 @@
 #include "framework/collector/plugin_search.h"
 #include "framework/collector/profiler.h"
 #include "framework/support/error.h"
+#include "framework/support/text.h"
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <vector>
 
 namespace assay {
 namespace {
@@ -76,6 +81,29 @@ std::string filter(const trace::LineFilter& filter) {
                        filter.line_bytes);
 }
 
+std::string name_of(std::uint8_t value) {
+    static constexpr std::array<std::string_view, TRACE_LATENCY + 1> kNames{
+        "none",   "effective address", "loaded value", "stored value",  "destination",
+        "source", "second source",     "branch taken", "branch target", "latency"};
+    const unsigned what = value & ~trace::kReadBefore;
+    const std::string_view before = value & trace::kReadBefore ? " before" : "";
+    if (what >= TRACE_VECTOR0) return fmt::format("vector {}{}", what - TRACE_VECTOR0, before);
+    if (what >= TRACE_GPR0) return fmt::format("register {}{}", what - TRACE_GPR0, before);
+    return fmt::format("{}{}", kNames[what], before);
+}
+
+// Of any instruction, each once.
+std::string names_of_values(const trace::ValueLists& lists) {
+    std::set<std::uint8_t> values;
+    for (const auto& map : lists.lists)
+        for (const auto& opcode : map)
+            for (const trace::ValueList& list : opcode)
+                values.insert(list.values, list.values + list.count);
+    std::vector<std::string> names;
+    for (const std::uint8_t value : values) names.push_back(name_of(value));
+    return names.empty() ? "which instruction was executed" : join(names, ", ");
+}
+
 // What it captures without any options.
 void print_captures(Profiler& profiler) {
     profiler.set_options({});
@@ -88,6 +116,8 @@ void print_captures(Profiler& profiler) {
     if (spec.captures & trace::kCaptureFetches)
         fmt::print("  instruction fetches{}\n", filter(spec.fetch));
     if (spec.captures & trace::kCaptureCalls) fmt::print("  calls and returns\n");
+    if (spec.captures & trace::kCaptureValues)
+        fmt::print("  values of instructions: {}\n", names_of_values(*profiler.wanted_values()));
     if (spec.captures & trace::kCaptureRepeats)
         fmt::print("  iterations of repeated string instructions\n");
     if (spec.interval != 0) fmt::print("  intervals of {} instructions\n", spec.interval);

@@ -98,6 +98,11 @@ class Classic(unittest.TestCase):
         self.assertEqual(result.returncode, 125)
         self.assertIn("--values=thoughts: no such kind", result.stderr)
 
+    def test_captures_are_told(self):
+        told = run([ASSAY, "plugins", "classic"]).stdout
+        self.assertIn("  values of instructions: loaded value, stored value, stored value before\n",
+                      told)
+
     def test_two_profilers_get_what_each_asked_for(self):
         out = self.folder / "two"
         log = self.folder / "log"
