@@ -4,6 +4,7 @@
 
 #include "assay/vprofiler.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -227,8 +228,14 @@ void add_operand(const Operand& operand, const Shared& shared) {
     add(pc, kFalselyShared, shared.falsely);
     add(pc, kTrulyShared, shared.truly);
     add(pc, kPageShared, shared.pages);
-    for (const Item& item : operand.addresses(profiler->hottest))
+    // What is not in the list is told as one, so that shares are those of all references.
+    uint64_t others = operand.references(), least = operand.references();
+    for (const Item& item : operand.addresses(profiler->hottest)) {
         add(pc, VP_VALUE, item.count, item.value);
+        others -= std::min(others, item.count);
+        least = item.count;
+    }
+    add(pc, VP_VALUE_REST(0), others, std::min(others, least));
 }
 
 int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
@@ -249,7 +256,7 @@ const char* summary(const uint64_t* /*totals*/, uint32_t /*count*/) {
 }
 
 const char* preface(const trace_instr_t* instr) {
-    return instr->flags & (TRACE_INSTR_LOAD | TRACE_INSTR_STORE) ? "addresses:" : nullptr;
+    return instr->flags & (TRACE_INSTR_LOAD | TRACE_INSTR_STORE) ? "addresses" : nullptr;
 }
 
 const char* format(const trace_instr_t* /*instr*/, uint64_t value) {

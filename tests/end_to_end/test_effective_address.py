@@ -2,6 +2,7 @@
 """The effective-address profiler on programs whose addresses are known on paper:
 tests/programs/freestanding/addresses.c and tests/programs/hosted/sharing.c."""
 
+import re
 import unittest
 
 import support
@@ -61,6 +62,13 @@ class EffectiveAddress(unittest.TestCase):
                                  r"  touched: 1 lines in 1 pages\n"
                                  r"  most frequent: 0x\w+ 90.0%   0x\w+ 10.0%\n")
         self.assertIn("misaligned: 64, across lines: 64, across pages: 1\n", report)
+
+    def test_frequent_addresses(self):
+        """hot() has one address 900 times, and the next one 100 times."""
+        self.run_under("addresses", "--dump-instr=yes")
+        lists = [remark for remark in self.events.remarks if " value " in remark]
+        self.assertTrue(any(re.search(r" 1000 (0x\w+):900 (0x\w+):100$", line) for line in lists),
+                        lists)
 
     def test_sharing(self):
         found = self.run_under("sharing")
