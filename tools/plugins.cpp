@@ -40,6 +40,7 @@ void list_all() {
 }
 
 std::string_view argument(const collector::ProfilerOption& option) {
+    if (option.type == VP_OPTION_PROFILER) return "yes|no";
     if (!option.argument.empty()) return option.argument;
     switch (option.type) {
         case VP_OPTION_YES_NO:
@@ -49,6 +50,7 @@ std::string_view argument(const collector::ProfilerOption& option) {
         case VP_OPTION_OUTPUT_FILE:
             return "FILE";
         case VP_OPTION_TEXT:
+        case VP_OPTION_PROFILER:
             break;
     }
     return "TEXT";
@@ -121,6 +123,11 @@ void print_captures(Profiler& profiler) {
     if (spec.captures & trace::kCaptureRepeats)
         fmt::print("  iterations of repeated string instructions\n");
     if (spec.interval != 0) fmt::print("  intervals of {} instructions\n", spec.interval);
+    if (spec.captures & trace::kCaptureBranches) fmt::print("  branches\n");
+    if (spec.captures & trace::kCapturePredictions)
+        fmt::print("  mispredictions, with {} bits of history, {} of addresses, {} for targets\n",
+                   spec.predictor.history_bits, spec.predictor.address_bits,
+                   spec.predictor.target_bits);
     profiler.stop();
 }
 

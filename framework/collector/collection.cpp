@@ -3,6 +3,7 @@
 #include "framework/collector/profile.h"
 #include "framework/collector/progress.h"
 #include "framework/collector/trace_spec.h"
+#include "framework/events/formula.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
@@ -196,6 +197,7 @@ void Collection::finish_profilers() {
             "the program has more than {} calling contexts: later ones count as their callers",
             ContextTree::kMostContexts));
     if (spec_.captures & trace::kCaptureBlockCounts) executions_ = reader_.instruction_counts();
+    mispredictions_ = reader_.mispredictions();
     if (spec_.interval != 0)
         for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
             intervals_.take_rest(reader_.thread_of(slot), slot, reader_.block_counts(slot),
@@ -231,13 +233,16 @@ void Collection::add_columns(Profile& profile, std::size_t profiler) const {
     std::copy_n(list_names_.begin() + first_list_[profiler], of.value_lists().size(),
                 profile.list_names.begin() + first_list_[profiler]);
     for (std::size_t event = 0; event < of.events().size(); ++event) {
+        if (of.leaves_out(event)) continue;
         profile.columns.push_back(session_.columns.first(profiler) + event);
         profile.header.events.push_back(session_.columns.event(profile.columns.back()));
     }
     const auto append = [](auto& to, const auto& from) {
         to.insert(to.end(), from.begin(), from.end());
     };
-    append(profile.header.derived, session_.columns.derived(profiler));
+    for (const events::Derived& figure : session_.columns.derived(profiler))
+        if (events::is_computable(figure.formula, profile.header.events))
+            profile.header.derived.push_back(figure);
     append(profile.header.descriptions, of.descriptions());
 }
 
@@ -303,6 +308,7 @@ void Collection::print_summaries() {
         std::string text = session_.profilers[i]->summary(totals(i));
         if (text.ends_with('\n')) text.pop_back();
         if (text.empty()) continue;
+        if (!summaries.empty()) summaries += fmt::format("=={}==\n", image_.pid);
         for (const std::string& line : split(text, '\n'))
             summaries += fmt::format("=={}=={}{}\n", image_.pid, line.empty() ? "" : " ", line);
     }
@@ -319,6 +325,7 @@ trace_parser Collection::parser(std::uint32_t thread, std::span<const trace_reco
             .records = records,
             .code = reader_.code(),
             .counts = executions_,
+            .mispredictions = mispredictions_,
             .addresses = &reader_.addresses(),
             .places = &places_,
             .contexts = {},

@@ -105,11 +105,12 @@ class Collection {
     IntervalReader intervals_;
     TraceReader reader_;
     SourcePlaces places_{reader_.addresses(), session_.symbolizer};
-    std::size_t prepared_ = 0;               // mappings
-    std::vector<std::uint64_t> executions_;  // by instruction, at the end
-    bool damaged_ = false;                   // the trace cannot be read any further
-    std::string incomplete_;                 // why the profile is
-    std::string file_;                       // that has been written; "" if none
+    std::size_t prepared_ = 0;                   // mappings
+    std::vector<std::uint64_t> executions_;      // by instruction, at the end
+    std::vector<std::uint64_t> mispredictions_;  // by block, at the end
+    bool damaged_ = false;                       // the trace cannot be read any further
+    std::string incomplete_;                     // why the profile is
+    std::string file_;                           // that has been written; "" if none
     std::size_t part_files_ = 0;
     Outcome outcome_;
 };

@@ -25,7 +25,8 @@ struct trace_parser {
     std::uint32_t thread;
     std::span<const trace_record_t> records;
     assay::collector::CodeTables code;
-    std::span<const std::uint64_t> counts;  // by instruction; empty before the end
+    std::span<const std::uint64_t> counts;          // by instruction; empty before the end
+    std::span<const std::uint64_t> mispredictions;  // by block; empty before the end
     const assay::collector::AddressMap* addresses;
     assay::collector::SourcePlaces* places;
     std::span<const trace_marker_t> markers = {};

@@ -100,6 +100,9 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
     host_.describe = [](const vp_host_t* host, const char* name, const char* text) {
         self(host).descriptions_.emplace_back(text_or_empty(name), text_or_empty(text));
     };
+    host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
+        self(host).left_out_.insert(event);
+    };
     host_.reserved = this;
     host_.part = [](const vp_host_t* host, const char* name) {
         return self(host).part(text_or_empty(name));
@@ -217,7 +220,7 @@ void Profiler::check_names() const {
                 unusable(
                     fmt::format("its list of values \"{}\": use letters, digits, _ and -", list));
     for (const ProfilerOption& option : options_)
-        if (!is_name(option.name) || option.type > VP_OPTION_OUTPUT_FILE)
+        if (!is_name(option.name) || option.type > VP_OPTION_PROFILER)
             unusable(
                 fmt::format("its option \"{}\" has no legal name, or a type ({}) that this assay "
                             "does not know",

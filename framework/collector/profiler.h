@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,10 @@ class Profiler {
     const std::vector<std::string>& value_lists() const { return value_lists_; }
     // What it asks for; nullptr if it asks for no values. Valid from start() on.
     const trace::ValueLists* wanted_values() const { return wanted_values_.get(); }
+    // True for events whose columns shall not be written.
+    bool leaves_out(std::size_t event) const {
+        return left_out_.contains(static_cast<std::uint32_t>(event));
+    }
 
     bool lost() const { return lost_; }
     // Says that this profiler is lost, and why.
@@ -135,6 +140,7 @@ class Profiler {
     std::vector<std::string> parts_;
     std::vector<vsample_t> batch_;       // in take()
     std::vector<std::uint64_t> totals_;  // by event, to see that they fit 64 bits
+    std::set<std::uint32_t> left_out_;
     bool lost_ = false;
     bool started_ = false;
     bool written_ = false;  // its columns are

@@ -5,14 +5,39 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 namespace assay::collector {
 namespace {
 
-std::vector<std::unique_ptr<Profiler>> load(const CoreSettings& settings,
-                                            const std::string& command, CrashGuard& guard) {
+// The names of the profilers that options of this one ask for.
+std::vector<std::string> companions(const Profiler& profiler, const CoreSettings& settings) {
+    std::map<std::string, bool> wanted;  // a later setting wins
+    for (const Setting& setting : settings.others) {
+        std::string_view name = setting.name;
+        const std::string prefix = profiler.name() + ".";
+        if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+        const ProfilerOption* option = profiler.option(name);
+        if (option && option->type == VP_OPTION_PROFILER)
+            wanted[option->argument] = setting.value == "yes";
+    }
+    std::vector<std::string> names;
+    for (const auto& [name, yes] : wanted)
+        if (yes) names.push_back(name);
+    return names;
+}
+
+using Profilers = std::vector<std::unique_ptr<Profiler>>;
+
+bool is_loaded(const Profilers& loaded, const std::string& name) {
+    return std::any_of(loaded.begin(), loaded.end(),
+                       [&](const auto& profiler) { return profiler->name() == name; });
+}
+
+Profilers load(const CoreSettings& settings, const std::string& command, CrashGuard& guard) {
     guard.set_limit(settings.profiler_timeout);
-    std::vector<std::unique_ptr<Profiler>> loaded;
+    Profilers loaded;
     for (const std::string& name : settings.plugins) {
         loaded.push_back(std::make_unique<Profiler>(find_plugin(name), command, guard));
         for (std::size_t i = 0; i + 1 < loaded.size(); ++i)
@@ -21,11 +46,14 @@ std::vector<std::unique_ptr<Profiler>> load(const CoreSettings& settings,
                                         loaded[i]->name(), loaded[i]->path(),
                                         loaded.back()->path()));
     }
+    for (std::size_t i = 0; i < loaded.size(); ++i)
+        for (const std::string& name : companions(*loaded[i], settings))
+            if (!is_loaded(loaded, name))
+                loaded.push_back(std::make_unique<Profiler>(find_plugin(name), command, guard));
     return loaded;
 }
 
-std::vector<Given> assign(const CoreSettings& settings,
-                          const std::vector<std::unique_ptr<Profiler>>& profilers) {
+std::vector<Given> assign(const CoreSettings& settings, const Profilers& profilers) {
     std::vector<Profiler*> pointers(profilers.size());
     std::transform(profilers.begin(), profilers.end(), pointers.begin(),
                    [](const auto& profiler) { return profiler.get(); });

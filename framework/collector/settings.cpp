@@ -127,7 +127,7 @@ void add_functions(trace::Regions& regions, const Setting& setting) {
 }
 
 void check_type(const Setting& setting, const ProfilerOption& option) {
-    if (option.type == VP_OPTION_YES_NO) yes_or_no(setting);
+    if (option.type == VP_OPTION_YES_NO || option.type == VP_OPTION_PROFILER) yes_or_no(setting);
     if (option.type != VP_OPTION_UNSIGNED) return;
     std::uint64_t number = 0;
     const char* end = setting.value.data() + setting.value.size();

@@ -127,6 +127,14 @@ const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser) {
     return &parser->intervals[parser->next_interval++].row;
 }
 
+uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t instr) {
+    if (instr >= parser->code.instrs.size()) return 0;
+    const uint32_t block = parser->code.instrs[instr].block;
+    if (block >= parser->mispredictions.size()) return 0;
+    const trace_block_t& last = parser->code.blocks[block];
+    return instr == last.first_instr + last.instr_count - 1 ? parser->mispredictions[block] : 0;
+}
+
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc) {
     return parser->addresses->object(pc);
 }

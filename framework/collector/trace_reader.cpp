@@ -153,7 +153,7 @@ void TraceReader::refresh_tables() {
     const std::uint32_t blocks = control.block_count.load(std::memory_order_acquire);
     const std::uint32_t sites = control.site_count.load(std::memory_order_acquire);
     std::uint32_t instrs = control.instr_count.load(std::memory_order_acquire);
-    check_length("blocks", blocks, code_.blocks.size(), trace::kMaxBlocks);
+    check_length("blocks", blocks, code_.blocks.size(), trace::max_blocks(control.spec));
     check_length("sites", sites, code_.sites.size(), trace::kMaxSites);
     check_length("instructions", instrs, code_.instrs.size(), trace::kMaxInstrs);
     if (blocks == code_.blocks.size() && sites == code_.sites.size()) return;
@@ -252,20 +252,46 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
     corrupt(fmt::format("an event of kind {}", static_cast<std::uint32_t>(header.type)));
 }
 
-std::vector<std::uint64_t> TraceReader::block_counts() const {
-    std::vector<std::uint64_t> sums(code_.blocks.size());
+// Those of one block stand together: trace::counters().
+std::vector<std::uint64_t> TraceReader::counters() const {
+    std::vector<std::uint64_t> sums(code_.blocks.size() * counters_per_block());
     for (std::uint32_t slot = 0; slot < slots(); ++slot) segment_.add_counters(slot, sums);
     return sums;
 }
 
+std::size_t TraceReader::counters_per_block() const {
+    return trace::counters(segment_.control().spec);
+}
+
+std::vector<std::uint64_t> TraceReader::block_counts() const {
+    return sums_by_block(counters());
+}
+
 std::vector<std::uint64_t> TraceReader::block_counts(std::uint32_t slot) const {
-    std::vector<std::uint64_t> counts(code_.blocks.size());
+    std::vector<std::uint64_t> counts(code_.blocks.size() * counters_per_block());
     segment_.add_counters(slot, counts);
-    return counts;
+    return sums_by_block(std::move(counts));
+}
+
+std::vector<std::uint64_t> TraceReader::sums_by_block(std::vector<std::uint64_t> all) const {
+    const std::size_t count = counters_per_block();
+    if (count == 1) return all;
+    std::vector<std::uint64_t> sums(code_.blocks.size());
+    for (std::size_t i = 0; i < all.size(); ++i) sums[i / count] += all[i];
+    return sums;
 }
 
 std::uint32_t TraceReader::thread_of(std::uint32_t slot) const {
     return slot < rings_.size() ? rings_[slot].slot->thread.load() : 0;
+}
+
+std::vector<std::uint64_t> TraceReader::mispredictions() const {
+    const std::size_t count = counters_per_block();
+    if (count == 1) return {};
+    const std::vector<std::uint64_t> all = counters();
+    std::vector<std::uint64_t> sums(code_.blocks.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = all[i * count + 1] + all[i * count + 2];
+    return sums;
 }
 
 std::vector<std::uint64_t> TraceReader::instruction_counts() const {

@@ -62,6 +62,8 @@ class TraceReader {
     std::vector<std::uint64_t> block_counts(std::uint32_t slot) const;
     // The thread that uses the slot, or did.
     std::uint32_t thread_of(std::uint32_t slot) const;
+    // Mispredictions by block, likewise; empty if they are not captured.
+    std::vector<std::uint64_t> mispredictions() const;
     // Executed instructions so far, roughly. Reads all counters of all threads.
     std::uint64_t instructions() const;
 
@@ -90,6 +92,9 @@ class TraceReader {
     void check_block(std::size_t index, std::uint32_t instrs) const;
     void refresh_events();
     void take_event(const trace::EventHeader& header, const std::byte* body);
+    std::vector<std::uint64_t> counters() const;
+    std::size_t counters_per_block() const;
+    std::vector<std::uint64_t> sums_by_block(std::vector<std::uint64_t> all) const;
     std::vector<std::uint64_t> block_counts() const;
 
     Segment& segment_;

@@ -54,10 +54,35 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
         if (capture == trace::kCaptureReferences && !same_lines) return trace::LineFilter{0, 0};
         return combine(a.*which, b.*which);
     };
+    const bool both_predict = a.captures & b.captures & trace::kCapturePredictions;
+    if (both_predict && a.predictor != b.predictor)
+        throw Error(
+            "two profilers want predictors of different sizes in the program; run them one after "
+            "the other");
     return {.captures = a.captures | b.captures,
             .data = filter(trace::kCaptureReferences, &trace::Spec::data),
             .fetch = filter(trace::kCaptureFetches, &trace::Spec::fetch),
-            .interval = combine_intervals(a.interval, b.interval)};
+            .interval = combine_intervals(a.interval, b.interval),
+            .branches = a.branches | b.branches,
+            .predictor = a.captures & trace::kCapturePredictions ? a.predictor : b.predictor};
+}
+
+void check_branches(const trace::Spec& spec) {
+    constexpr std::uint32_t kKinds =
+        TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES | TRACE_DIRECT_CALLS | TRACE_RETURNS;
+    const bool captured = spec.captures & trace::kCaptureBranches;
+    if (captured && (spec.branches == 0 || spec.branches & ~kKinds))
+        throw Error(fmt::format("branches of kinds {:#x}: not a set of those in trace_vlist.h",
+                                spec.branches));
+    const trace::PredictorShape& shape = spec.predictor;
+    if (shape.history_bits > trace::kMaxHistoryBits ||
+        shape.address_bits > trace::kMaxCounterBits - shape.history_bits ||
+        shape.target_bits > trace::kMaxTargetBits)
+        throw Error(fmt::format(
+            "predictions with {} bits of history, {} of addresses and {} for targets: at most {}, "
+            "{} together with those of history, and {}",
+            shape.history_bits, shape.address_bits, shape.target_bits, trace::kMaxHistoryBits,
+            trace::kMaxCounterBits, trace::kMaxTargetBits));
 }
 
 trace::ValueLists value_lists(const trace_vlist_table& table) {
@@ -93,6 +118,7 @@ void add(trace::ValueLists& to, const trace::ValueLists& from) {
 }
 
 void check(const trace::Spec& spec) {
+    check_branches(spec);
     if (spec.captures & trace::kCaptureReferences) check_filter("references", spec.data);
     constexpr std::uint64_t kLongestInterval = std::uint64_t{1} << 62;
     if (spec.interval > kLongestInterval)

@@ -151,4 +151,15 @@ void trace_capture_repeats(trace_vlist_table_t* spec) {
     spec->spec.captures |= assay::trace::kCaptureRepeats;
 }
 
+void trace_capture_branches(trace_vlist_table_t* spec, uint32_t which) {
+    spec->spec.captures |= assay::trace::kCaptureBranches;
+    spec->spec.branches |= which;
+}
+
+void trace_capture_predictions(trace_vlist_table_t* spec, uint32_t history_bits,
+                               uint32_t address_bits, uint32_t target_bits) {
+    spec->spec.captures |= assay::trace::kCaptureBlockCounts | assay::trace::kCapturePredictions;
+    spec->spec.predictor = {history_bits, address_bits, target_bits};
+}
+
 }  // extern "C"

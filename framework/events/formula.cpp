@@ -181,4 +181,13 @@ std::optional<double> Formula::value(std::span<const std::uint64_t> totals) cons
     return std::isfinite(stack.back()) ? std::optional(stack.back()) : std::nullopt;
 }
 
+bool is_computable(std::string_view text, std::span<const Event> events) {
+    try {
+        Formula(text, events);
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
 }  // namespace assay::events

@@ -41,4 +41,7 @@ class Formula {
     std::vector<Step> steps_;  // in postfix order
 };
 
+// True if the formula needs no other events.
+bool is_computable(std::string_view text, std::span<const Event> events);
+
 }  // namespace assay::events

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 namespace assay::trace {
 
@@ -32,7 +33,19 @@ enum Capture : std::uint32_t {
     kCaptureValues = 8,  // see ValueLists
     kCaptureCalls = 16,
     kCaptureRepeats = 32,
+    kCaptureBranches = 0x100,
+    kCapturePredictions = 0x200,
 };
+
+// See trace_capture_predictions.
+struct PredictorShape {
+    std::uint32_t history_bits, address_bits, target_bits;
+
+    friend bool operator==(const PredictorShape&, const PredictorShape&) = default;
+};
+inline constexpr std::uint32_t kMaxHistoryBits = 8;
+inline constexpr std::uint32_t kMaxCounterBits = 14;  // history and address together
+inline constexpr std::uint32_t kMaxTargetBits = 9;
 
 // See trace_capture_references. `sets` of 0: no filter.
 struct LineFilter {
@@ -58,6 +71,8 @@ struct Spec {
     CpuLevel cpu_level;      // what CPUID says
     std::uint32_t stress;    // not 0: for tests of the driver, rare things happen often
     Regions regions;
+    std::uint32_t branches;  // TRACE_*_BRANCHES, TRACE_CALLS, TRACE_RETURNS
+    PredictorShape predictor;
 };
 
 // What the driver is doing; written by the driver only.
@@ -202,11 +217,30 @@ inline constexpr std::uint64_t kThreadsOffset =
     kSitesOffset + std::uint64_t{kMaxSites} * sizeof(trace_site_t);
 
 // Inside a slot.
-inline constexpr std::uint64_t kCountersOffset = 4096;  // uint64_t per block index
+inline constexpr std::uint64_t kCountersOffset = 4096;  // uint64_t, by block index: see counters()
 inline constexpr std::uint64_t kCountersBytes = std::uint64_t{kMaxBlocks} * 8;
 inline constexpr std::uint64_t kRingOffset = kCountersOffset + kCountersBytes;
 inline constexpr std::uint64_t kRingBytes = std::uint64_t{kBufferBytes} * kBufferCount;
 inline constexpr std::uint64_t kThreadStride = kRingOffset + kRingBytes;
+
+// How many counters each block has; its executions are their sum. With kCapturePredictions the
+// second and the third count executions of which the block's branch was mispredicted, and there is
+// room for fewer blocks.
+inline constexpr std::uint32_t counters(const Spec& spec) {
+    return spec.captures & kCapturePredictions ? 4 : 1;
+}
+inline constexpr std::uint32_t max_blocks(const Spec& spec) {
+    return kMaxBlocks / counters(spec);
+}
+
+// How often the thread of a slot has executed a block, where counters follow the slot's header.
+inline std::uint64_t executions(const ThreadSlot* slot, const Spec& spec, std::uint32_t block) {
+    const auto* const counted = reinterpret_cast<const std::uint64_t*>(
+        reinterpret_cast<const unsigned char*>(slot) + kCountersOffset);
+    const std::size_t count = counters(spec);
+    return std::accumulate(counted + block * count, counted + (block + 1) * count,
+                           std::uint64_t{0});
+}
 
 inline constexpr std::uint64_t thread_offset(std::uint32_t thread) {
     return kThreadsOffset + thread * kThreadStride;

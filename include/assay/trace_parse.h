@@ -72,6 +72,10 @@ uint64_t trace_parser_count(const trace_parser_t* parser, uint32_t instr);
  * numbers, what it has executed since its last complete interval. Valid until the profiler's
  * function returns. */
 const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser);
+/* How often the branch that is the instruction with index `instr` was mispredicted by the predictor
+ * of trace_capture_predictions. Exact in vp_finish, 0 before, and 0 for other instructions; those
+ * of repeated string instructions arrive as records instead. */
+uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t instr);
 
 /* The object that contains address `pc` now, or NULL. */
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc);

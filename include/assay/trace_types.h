@@ -101,12 +101,31 @@ enum {
                                          index `aux` belong to the interval beyond that */
     TRACE_SITE_INTERVAL = 13,         /* an interval ends */
 
+    /* With trace_capture_branches; no reference, `bytes` is 0. The instruction's flags say what
+     * kind of branch it is. */
+    TRACE_SITE_BRANCH = 14, /* `value` is where control goes on: the target, or, of a conditional
+                               branch that is not taken, the next instruction. `aux` is 1 if the
+                               branch is taken, as all but conditional ones are, else 0 */
+    /* With trace_capture_predictions; no reference, `bytes` is 0. */
+    TRACE_SITE_PREDICTIONS = 15, /* an instruction that is no branch but predicted like one. Of
+                                    a repeated string instruction: `value` is how many branches this
+                                    execution was, `aux` how many of them were mispredicted. Of
+                                    a locked one there are no records: each execution is one */
+
     /* With value lists. The records of one execution of an instruction follow one another, in
      * the order of their sites, within one buffer. `value` is the captured value, the site's
      * `operand` says which: a trace_value_t of trace_vlist.h, plus 128 where it has TRACE_BEFORE;
      * TRACE_NONE says only that the instruction was executed. The site's `bytes` are how many the
      * value has, at most 8. trace_parser_next puts them together. */
     TRACE_SITE_VALUE = 16,
+};
+
+/* Kinds of branches, for trace_capture_branches: a set of bits. */
+enum {
+    TRACE_CONDITIONAL_BRANCHES = 1, /* taken or not; loop and jrcxz among them */
+    TRACE_INDIRECT_BRANCHES = 2,    /* jumps and calls through a register or memory */
+    TRACE_DIRECT_CALLS = 4,
+    TRACE_RETURNS = 8,
 };
 
 /* One captured event. A trace buffer is an array of them, in the order in which one thread

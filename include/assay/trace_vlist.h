@@ -134,6 +134,33 @@ void trace_capture_intervals(trace_vlist_table_t* spec, uint64_t instructions);
  * some hundred nanoseconds more. */
 void trace_capture_repeats(trace_vlist_table_t* spec);
 
+/* Branches, as records of sites of kind TRACE_SITE_BRANCH, one for each execution of a branch of
+ * the kinds in `which` (not 0), in order with all other records; behind those of its instruction.
+ * Where several profilers ask, all kinds that one of them asks for arrive. */
+void trace_capture_branches(trace_vlist_table_t* spec, uint32_t which);
+
+/* Mispredictions, counted by a predictor that runs in the program: no records, so that it is many
+ * times cheaper than the branches themselves. It is Cachegrind's, with these sizes (Cachegrind's
+ * own: 7, 7 and 9), and each thread has one:
+ * - a table of 2-bit saturating counters, 0 at first, for conditional branches. The index is the
+ *   outcomes of the last `history_bits` conditional branches, the latest in the lowest bit, then
+ *   the lowest `address_bits` of the branch's pc. 2 and 3 predict taken.
+ * - a table of targets, 0 at first, for indirect jumps and calls. The index is the lowest
+ *   `target_bits` of the pc; it predicts the last target. Returns are not predicted.
+ * `history_bits` is at most 8, `address_bits` at most 14 - `history_bits`, `target_bits` at most 9.
+ *
+ * As in Cachegrind, two kinds of instruction are conditional branches to it that are none:
+ * - a locked one other than a compare-and-exchange, also xchg with memory: executed again if
+ *   another processor wrote in between, which is not taken (Valgrind makes it that);
+ * - a repeated string instruction: taken before each iteration, not taken at the end; of
+ *   a repeated comparison also behind each iteration, taken if the result does not end it.
+ *
+ * Block counts are captured, too. Results: trace_parser_mispredictions, and for repeated string
+ * instructions records of sites of kind TRACE_SITE_PREDICTIONS. All profilers of a run must ask
+ * for the same sizes. */
+void trace_capture_predictions(trace_vlist_table_t* spec, uint32_t history_bits,
+                               uint32_t address_bits, uint32_t target_bits);
+
 #ifdef __cplusplus
 }
 #endif

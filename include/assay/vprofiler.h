@@ -89,15 +89,19 @@ typedef struct vp_derived {
 
 enum vp_option_type {
     VP_OPTION_TEXT = 0,
-    VP_OPTION_YES_NO = 1,     /* arrives as "yes" or "no" */
-    VP_OPTION_UNSIGNED = 2,   /* arrives as decimal digits; checked to fit 64 bits */
-    VP_OPTION_OUTPUT_FILE = 3 /* %p, %n and %q{VAR} are replaced before it arrives */
+    VP_OPTION_YES_NO = 1,      /* arrives as "yes" or "no" */
+    VP_OPTION_UNSIGNED = 2,    /* arrives as decimal digits; checked to fit 64 bits */
+    VP_OPTION_OUTPUT_FILE = 3, /* %p, %n and %q{VAR} are replaced before it arrives */
+    VP_OPTION_PROFILER = 4     /* arrives as "yes" or "no". With yes, the profiler whose name is the
+                                  option's `argument` runs beside this one, as if --plugin named it
+                                  too */
 };
 
 /* A command-line option of the profiler, --name=VALUE. */
 typedef struct vp_option {
     const char* name;          /* without dashes */
-    const char* argument;      /* shown in the help, e.g. "SIZE,WAYS,LINE" */
+    const char* argument;      /* shown in the help, e.g. "SIZE,WAYS,LINE"; of
+                                  VP_OPTION_PROFILER: a name */
     const char* default_value; /* NULL if there is none; not passed to vp_options */
     const char* help;          /* one sentence */
     uint32_t type;             /* enum vp_option_type */
@@ -122,6 +126,9 @@ typedef struct vp_host {
      * file only; give the same counts without a part if they shall be in the profile too. The same
      * name is the same part. 0 if there are too many, 1000. From vp_prof_init on. */
     uint32_t (*part)(const struct vp_host* host, const char* name);
+    /* Event `event` of the profiler is not counted with these options: its column, and derived
+     * figures with it, are left out of the events file. From vp_options to vp_prof_init. */
+    void (*leave_out)(const struct vp_host* host, uint32_t event);
 } vp_host_t;
 
 /* An option that the user gave. */

@@ -113,7 +113,11 @@ trace_vlist_table_t* begin() {
     trace_vlist_table_t* const spec = profiler.spec.get();
     trace_vlist_table_init(spec);
     trace_capture_block_counts(spec);
-    if (!profiler.settings.simulate) return spec;
+    if (!profiler.settings.simulate) {
+        for (uint32_t event = kIr + 1; event < kEvents; ++event)
+            profiler.host->leave_out(profiler.host, event);
+        return spec;
+    }
     std::string warning;
     const Geometries shapes = geometries(profiler.settings, warning);
     if (!warning.empty()) profiler.host->warning(profiler.host, warning.c_str());

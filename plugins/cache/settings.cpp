@@ -38,6 +38,7 @@ bool apply(Settings& settings, std::string_view name, std::string_view value, st
         settings.simulate = value == "yes";
         return true;
     }
+    if (name == "branch-sim") return true;  // assay loads the profiler
     if (name == "rep" && (value == "once" || value == "iterations")) {
         settings.count_iterations = value == "iterations";
         return true;

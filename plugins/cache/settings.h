@@ -15,7 +15,7 @@ struct Settings {
     bool count_iterations = false;
 };
 
-inline constexpr std::array<vp_option_t, 5> kOptionTable{{
+inline constexpr std::array<vp_option_t, 6> kOptionTable{{
     {"I1", "SIZE,WAYS,LINE", nullptr,
      "Level-1 instruction cache: bytes, associativity, bytes of a line; default: the processor's.",
      VP_OPTION_TEXT, 0},
@@ -23,6 +23,9 @@ inline constexpr std::array<vp_option_t, 5> kOptionTable{{
     {"LL", "SIZE,WAYS,LINE", nullptr, "Last-level cache, behind both.", VP_OPTION_TEXT, 0},
     {"cache-sim", "yes|no", "yes", "Simulates the caches; otherwise only Ir is counted.",
      VP_OPTION_YES_NO, 0},
+    {"branch-sim", "branch", "no",
+     "Predicts branches too: Bc, Bcm, Bi and Bim of the profiler branch, with its options.",
+     VP_OPTION_PROFILER, 0},
     {"rep", "once|iterations", "once",
      "Counts a repeated string instruction once, as hardware does, or once per iteration, as "
      "Cachegrind does.",

@@ -119,6 +119,8 @@ static trace_vlist_table_t* prof_init(void) {
     trace_capture_calls(spec);
     trace_capture_intervals(spec, 100000);
     trace_capture_repeats(spec);
+    trace_capture_branches(spec, TRACE_CONDITIONAL_BRANCHES | TRACE_RETURNS);
+    trace_capture_predictions(spec, 7, 7, 9);
     if (with_values) capture_values();
     return spec;
 }
@@ -214,6 +216,7 @@ static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** out) {
         const uint64_t executed = trace_parser_count(parser, next_instr);
         if (instr->block >= block_count || blocks[instr->block].first_instr > next_instr) return -1;
         (void)trace_parser_object(parser, instr->pc);
+        if (trace_parser_mispredictions(parser, next_instr) > executed) return -1;
         if (executed == 0) continue;
         --most;
         samples[n++] = (vsample_t){.pc = instr->pc, .event = INSTRUCTIONS, .weight = executed};

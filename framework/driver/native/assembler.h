@@ -27,7 +27,7 @@ enum Opcode : unsigned {
     kAddMemory = 0x03,
     kGroup1Byte = 0x83,  // with a sign-extended byte
 };
-enum Group1 : unsigned { kAdd = 0, kAnd = 4, kSubtract = 5, kCompare = 7 };
+enum Group1 : unsigned { kAdd = 0, kAddCarry = 2, kAnd = 4, kSubtract = 5, kCompare = 7 };
 enum Condition : unsigned {
     kBelow = 2,
     kEqual = 4,
@@ -68,6 +68,37 @@ class Assembler {
     }
     void load_context(unsigned reg, std::size_t offset) { with_context(0x8b, reg, offset); }
     void store_context(std::size_t offset, unsigned reg) { with_context(0x89, reg, offset); }
+    // movzx reg, byte gs:[offset + base], and mov the other way with its low byte.
+    void load_context_byte(unsigned reg, std::size_t offset, std::uint8_t base = kNoGpr) {
+        byte_with_context(0xb6, reg, offset, base, true);
+    }
+    void store_context_byte(std::size_t offset, unsigned reg, std::uint8_t base = kNoGpr) {
+        byte_with_context(0x88, reg, offset, base, false);
+    }
+    // op reg, gs:[offset + index * scale] and the other way, with a 64-bit operand.
+    void with_context_indexed(unsigned opcode, unsigned reg, std::size_t offset, std::uint8_t index,
+                              std::uint8_t scale) {
+        u8(0x65);
+        with_memory(opcode, reg, Address{kNoGpr, index, scale, static_cast<std::int32_t>(offset)});
+    }
+    void set_if(unsigned condition, unsigned reg) {  // the low byte
+        if (reg >= 4) u8(0x40 | (reg >= 8 ? 1 : 0));
+        u8(0x0f);
+        u8(0x90 | condition);
+        u8(0xc0 | (reg & 7));
+    }
+    // Group-1 operations with the low byte of a register, or with byte gs:[offset + base].
+    void group1_byte(unsigned extension, unsigned reg, unsigned value) {
+        if (reg >= 4) u8(0x40 | (reg >= 8 ? 1 : 0));
+        u8(0x80);
+        u8(0xc0 | extension << 3 | (reg & 7));
+        u8(value);
+    }
+    void group1_context_byte(unsigned extension, std::size_t offset, std::uint8_t base,
+                             unsigned value) {
+        with_context(0x80, extension, offset, false, base);
+        u8(value);
+    }
     void lea(unsigned reg, const Address& memory, bool wide = true) {
         with_memory(0x8d, reg, memory, wide);
     }
@@ -288,6 +319,15 @@ class Assembler {
         }
         if (mod == 1) u8(static_cast<std::uint8_t>(memory.disp));
         if (mod == 2) u32(static_cast<std::uint32_t>(memory.disp));
+    }
+    void byte_with_context(unsigned opcode, unsigned reg, std::size_t offset, std::uint8_t base,
+                           bool two_bytes) {
+        const unsigned rex = 0x40 | (reg >= 8 ? 4 : 0) | (base != kNoGpr && base >= 8 ? 1 : 0);
+        u8(0x65);
+        if (rex != 0x40 || reg >= 4) u8(rex);  // with a REX prefix 4 to 7 are spl bpl sil dil
+        if (two_bytes) u8(0x0f);
+        u8(opcode);
+        modrm(reg & 7, Address{base, kNoGpr, 1, static_cast<std::int32_t>(offset)});
     }
     static unsigned scale_bits(unsigned scale) {
         return scale == 8 ? 3 : scale == 4 ? 2 : scale == 2 ? 1 : 0;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "framework/driver/native/instruction.h"
+#include "framework/driver/native/predictor.h"
 #include "framework/trace/segment_layout.h"
 
 #include <cstddef>
@@ -72,6 +73,7 @@ struct Context {
     std::uint64_t latency_gpr[2];  // rax and rdx while the time is read
     unsigned char unused[kIndirectTableOffset - 0x4130 - (trace::kMostValues + 5) * 8];
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
+    Predictor predictor;
 };
 
 inline constexpr std::size_t segment_base(Segment segment) {

@@ -543,6 +543,22 @@ void order_references(Form& form, const ZydisDecodedInstruction& zydis) {
         std::swap(form.references[0], form.references[1]);
 }
 
+// Valgrind makes a locked instruction a load and a compare-and-swap, and a branch back in case that
+// fails (VEX/priv/guest_amd64_toIR.c, casLE); but for those that compare and exchange themselves.
+// SDM volume 2, XCHG: with a memory operand it is locked without the prefix.
+bool is_retried(const ZydisDecodedInstruction& zydis, const Form& form) {
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_CMPXCHG:
+        case ZYDIS_MNEMONIC_CMPXCHG8B:
+        case ZYDIS_MNEMONIC_CMPXCHG16B:
+            return false;
+        case ZYDIS_MNEMONIC_XCHG:
+            return form.reference_count != 0;
+        default:
+            return zydis.attributes & ZYDIS_ATTRIB_HAS_LOCK;
+    }
+}
+
 Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
     Form form;
     note_encoding(form, zydis);
@@ -563,6 +579,7 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     note_flags(form, zydis, operands);
     order_references(form, zydis);
     form.trace_flags = trace_flags_of(form);
+    form.retried = is_retried(zydis, form);
     return form;
 }
 

@@ -22,8 +22,12 @@ void Emitter::emit_stack_pointer(unsigned position, unsigned kind) {
 // borrowed.
 void Emitter::emit_flow_record(unsigned position, unsigned kind, unsigned value) {
     if (!plan_.collects() || !(spec_.captures & trace::kCaptureCalls)) return;
+    emit_record_in_rax(new_site(position, 0, kind, 0), value);
+}
+
+void Emitter::emit_record_in_rax(std::uint32_t site, unsigned value, std::uint32_t aux) {
     hot_.load_context(RAX, kCursorOffset);
-    emit_append(hot_, RAX, value, new_site(position, 0, kind, 0));
+    emit_append(hot_, RAX, value, site, aux);
     hot_.lea(RAX, Address{RAX, kNoGpr, 1, kRecordBytes});
     hot_.store_context(kCursorOffset, RAX);
 }

@@ -73,11 +73,17 @@ void Emitter::restore_flags(Assembler& code, bool rax_free) {
     if (!rax_free) code.load_context(RAX, offsetof(Context, flags_rax));
 }
 
-void Emitter::emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site) {
+void Emitter::emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site,
+                          std::uint32_t aux) {
     const auto base = static_cast<std::uint8_t>(cursor);
     code.with_memory(kStore, value, Address{base, kNoGpr, 1, 0});
+    // Sign-extended to 64 bits: sites are below 2^31.
     code.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 8});
     code.u32(site);
+    if (aux != 0) {
+        code.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 12}, false);
+        code.u32(aux);
+    }
     code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
 }
 

@@ -362,13 +362,4 @@ void Emitter::emit_branch_values(unsigned position, std::uint64_t target) {
                        new_value_sites(position, *list), target);
 }
 
-// A conditional branch whose displacement is at `site`: the values of both sides, each on its way.
-void Emitter::emit_sides(std::uint64_t site, const Instruction& last, unsigned position) {
-    const ValueSites sites = new_value_sites(position, *values_of(position));
-    hot_.patch(site, cold_.address);
-    emit_branch_values(cold_, last, position, sites, last.target());
-    direct_exit(cold_, cold_.patchable([&] { return cold_.jump(cold_.address); }), last.target());
-    emit_branch_values(hot_, last, position, sites, kNotTaken);
-}
-
 }  // namespace assay::native

@@ -67,6 +67,7 @@ void Emitter::emit(Output& output, TraceTables* trace) {
     trace_ = trace;
     hot_begin_ = hot_.address;
     for (unsigned i = 0; i < plan_.blocks.size(); ++i) emit_block(i);
+    emit_taken_ways();
 }
 
 void Emitter::emit_block(unsigned index) {
@@ -197,8 +198,15 @@ void Emitter::emit_items(const PlannedBlock& block, unsigned position) {
     }
 }
 
+// Of the block's executions, in the context.
+std::size_t Emitter::counter_offset() const {
+    constexpr std::size_t kCounterBytes = sizeof(std::uint64_t);
+    const std::size_t block = numbers_.block + block_index_;
+    return kCountersInContext + block * trace::counters(spec_) * kCounterBytes;
+}
+
 void Emitter::emit_count(const Item& item) {
-    const std::size_t counter = kCountersInContext + (numbers_.block + block_index_) * 8ULL;
+    const std::size_t counter = counter_offset();
     if (item.flags_live) {
         const unsigned reg = scratch_.acquire(0, item.position);
         hot_.load_context(reg, counter);
@@ -219,6 +227,8 @@ void Emitter::emit_special(const Item& item) {
     for (unsigned r = 0; references && r < form.reference_count; ++r)
         new_site(item.instr, bit_string ? 1 : form.references[r].bytes, form.references[r].kind, r);
     if (form.trace_flags & TRACE_INSTR_VARIABLE) new_site(item.instr, 0, TRACE_SITE_COUNT, 0);
+    if (form.special == Special::kString && predicts())
+        new_site(item.instr, 0, TRACE_SITE_PREDICTIONS, 0);
     emit_driver_part(plan_.instructions[item.instr], first_site);
 }
 
@@ -377,6 +387,10 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
     switch (last.form->flow) {
         case Flow::kNone:
         case Flow::kTrap:
+            if (last.form->retried && predicts()) {
+                new_site(position, 0, TRACE_SITE_PREDICTIONS, 0);
+                emit_prediction(last, false, block.live_otherwise);
+            }
             emit_continuation(block, last.next_pc());
             break;
         case Flow::kJump:
@@ -384,14 +398,13 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             emit_continuation(block, last.target());
             break;
         case Flow::kConditional:
-            emit_conditional(last, position);
-            emit_continuation(block, last.next_pc());
-            break;
         case Flow::kCounted:
-            emit_counted(last, position);
-            emit_continuation(block, last.next_pc());
+            emit_conditional(block, last, position);
             break;
         case Flow::kCall:
+            if (captures_branches(TRACE_DIRECT_CALLS))
+                emit_branch_record(new_site(position, 0, TRACE_SITE_BRANCH, 0), last.target(), true,
+                                   block.live_otherwise);
             emit_push_return(last.next_pc());
             emit_branch_values(position, last.target());
             emit_continuation(block, last.target());
@@ -422,16 +435,11 @@ void Emitter::emit_continuation(const PlannedBlock& block, std::uint64_t target)
     direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
 }
 
-void Emitter::emit_conditional(const Instruction& last, unsigned position) {
-    const std::uint64_t site =
-        hot_.patchable([&] { return hot_.jump_if(last.form->opcode & 0xf, hot_.address); });
-    if (values_of(position)) return emit_sides(site, last, position);
-    direct_exit(hot_, site, last.target());
-}
-
-// loop and jrcxz have only a short form: they jump over a jump.
-void Emitter::emit_counted(const Instruction& last, unsigned position) {
-    const std::uint64_t site = hot_.patchable([&] {
+// Returns where the displacement is. loop and jrcxz have only a short form: they jump over a jump.
+std::uint64_t Emitter::emit_branch(const Instruction& last) {
+    return hot_.patchable([&] {
+        if (last.form->flow == Flow::kConditional)
+            return hot_.jump_if(last.form->opcode & 0xf, hot_.address);
         if (has_prefix(last, 0x67)) hot_.u8(0x67);
         hot_.u8(last.bytes[last.form->opcode_offset]);
         hot_.u8(2);
@@ -439,8 +447,6 @@ void Emitter::emit_counted(const Instruction& last, unsigned position) {
         hot_.u8(5);
         return hot_.jump(hot_.address);
     });
-    if (values_of(position)) return emit_sides(site, last, position);
-    direct_exit(hot_, site, last.target());
 }
 
 void Emitter::emit_push_return(std::uint64_t return_pc) {
@@ -459,8 +465,10 @@ void Emitter::emit_indirect(const Instruction& last, unsigned position) {
         emit_branch_values(position, kTargetInContext);
     } else {
         emit_branch_values(position, kTargetInContext);
-        emit_left_check(position);
     }
+    emit_target_record(position, TRACE_INDIRECT_BRANCHES);
+    if (predicts()) emit_target_prediction(last, position);
+    if (last.form->flow == Flow::kJumpIndirect) emit_left_check(position);
     hot_.u8(0x0f);  // movzx eax, cx
     hot_.u8(0xb7);
     hot_.u8(0xc1);
@@ -475,6 +483,7 @@ void Emitter::emit_return(const Instruction& last, unsigned position) {
     hot_.lea(RSP, Address{RSP, kNoGpr, 1, 8 + popped});
     emit_flow_record(position, TRACE_SITE_RETURN, RSP);
     emit_branch_values(position, kTargetInContext);
+    emit_target_record(position, TRACE_RETURNS);
     emit_left_check(position);
     hot_.u8(0x0f);
     hot_.u8(0xb7);

@@ -53,6 +53,17 @@ class Emitter {
     // Where a branch goes, if it is not known now.
     static constexpr std::uint64_t kNotTaken = ~std::uint64_t{0};
     static constexpr std::uint64_t kTargetInContext = ~std::uint64_t{1};
+    // Those of a conditional branch's records, and where it goes if it is taken: to code behind the
+    // unit's last block.
+    struct BranchSites {
+        std::uint32_t branch = 0;
+        ValueSites values{};
+    };
+    struct TakenWay {
+        unsigned block = 0;
+        std::uint64_t jump = 0;  // displacement of the branch
+        BranchSites sites;
+    };
 
     void emit_block(unsigned index);
     void emit_landing(const PlannedBlock& block, Block& record);
@@ -77,8 +88,7 @@ class Emitter {
     void emit_based_copy(const Instruction& instruction, unsigned position);
     void emit_flow(const PlannedBlock& block, const Instruction& last);
     void emit_continuation(const PlannedBlock& block, std::uint64_t target);
-    void emit_conditional(const Instruction& last, unsigned position);
-    void emit_counted(const Instruction& last, unsigned position);
+    std::uint64_t emit_branch(const Instruction& last);
     void emit_push_return(std::uint64_t return_pc);
     void emit_indirect(const Instruction& last, unsigned position);
     void emit_return(const Instruction& last, unsigned position);
@@ -96,6 +106,16 @@ class Emitter {
     void emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_special(const Item& item);
+    void emit_conditional(const PlannedBlock& block, const Instruction& last, unsigned position);
+    void emit_way(const PlannedBlock& block, bool taken, const BranchSites& sites);
+    void emit_taken_ways();
+    void emit_prediction(const Instruction& branch, bool taken, Live live);
+    void emit_target_prediction(const Instruction& branch, unsigned position);
+    void emit_branch_record(std::uint32_t site, std::uint64_t target, bool taken, Live live);
+    void emit_target_record(unsigned position, unsigned which);
+    bool predicts() const;
+    bool captures_branches(unsigned which) const;
+    std::size_t counter_offset() const;
     void emit_stack_pointer(unsigned position, unsigned kind);
     void emit_flow_record(unsigned position, unsigned kind, unsigned value);
     const trace::ValueList* values_of(unsigned position) const;
@@ -114,7 +134,7 @@ class Emitter {
     void emit_branch_values(Assembler& code, const Instruction& instruction, unsigned position,
                             const ValueSites& sites, std::uint64_t target);
     void emit_branch_values(unsigned position, std::uint64_t target);
-    void emit_sides(std::uint64_t site, const Instruction& last, unsigned position);
+    void emit_record_in_rax(std::uint32_t site, unsigned value, std::uint32_t aux = 0);
     void emit_driver_part(const Instruction& instruction, std::uint32_t first_site);
     void emit_state_copy(const Instruction& instruction, unsigned position);
     void emit_data(const Item& item);
@@ -127,7 +147,8 @@ class Emitter {
     std::uint64_t emit_line(const Operands& operands, bool compares_alignment);
     void emit_address(Assembler& code, const Operands& operands, const PlannedReference& reference,
                       std::int32_t lowered);
-    void emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site);
+    void emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site,
+                     std::uint32_t aux = 0);
     void save_flags(Assembler& code, bool rax_free);
     void restore_flags(Assembler& code, bool rax_free);
     std::uint32_t new_sites(const Item& item);
@@ -150,6 +171,7 @@ class Emitter {
     bool counted_ = false;
     std::uint8_t counted_by_ = 0;  // the last block that counts its interval down
     std::uint64_t hot_begin_ = 0;
+    std::vector<TakenWay> taken_ways_;
 };
 
 }  // namespace assay::native

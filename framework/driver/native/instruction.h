@@ -131,6 +131,7 @@ struct Form {
     bool sets_fs_base = false;        // wrfsbase
     bool reads_gs_base = false;       // rdgsbase
     bool sets_gs_base = false;        // wrgsbase
+    bool retried = false;             // locked, and for Valgrind a loop: see is_predicted()
     bool uses_gs = false;             // an operand encoded by ModRM lies in gs
     GprMask reads = 0;                // read, or written in part
     GprMask writes = 0;               // written in any way
@@ -166,5 +167,20 @@ struct Instruction {
     // that is how functions end.
     bool sets_stack() const;
 };
+
+// True for what the predictor of trace_capture_predictions takes for one branch.
+inline bool is_predicted(const Instruction& instruction) {
+    switch (instruction.form->flow) {
+        case Flow::kConditional:
+        case Flow::kCounted:
+        case Flow::kJumpIndirect:
+        case Flow::kCallIndirect:
+            return true;
+        case Flow::kNone:
+            return instruction.form->retried;
+        default:
+            return false;
+    }
+}
 
 }  // namespace assay::native

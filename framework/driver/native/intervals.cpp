@@ -32,11 +32,12 @@ void Intervals::end() {
 
 // Since the last end.
 std::int64_t Intervals::executed() const {
-    const std::span<const std::uint64_t> counters = trace_.counters(tables_.next_block());
+    const std::uint32_t blocks = tables_.next_block();
     std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < counters.size(); ++i) {
+    for (std::uint32_t i = 0; i < blocks; ++i) {
         const std::uint64_t before = i < sent_.size() ? sent_[i] : 0;
-        if (counters[i] != before) sum += (counters[i] - before) * tables_.block(i).instr_count;
+        const std::uint64_t now = trace_.executions(i);
+        if (now != before) sum += (now - before) * tables_.block(i).instr_count;
     }
     return static_cast<std::int64_t>(sum) + corrected_;
 }
@@ -86,13 +87,14 @@ void Intervals::finish_interval(std::uint32_t block, std::uint32_t split) {
 }
 
 void Intervals::send_counts() {
-    const std::span<const std::uint64_t> counters = trace_.counters(tables_.next_block());
+    const std::uint32_t blocks = tables_.next_block();
     const std::uint32_t site = tables_.driver_site(0, TRACE_SITE_BLOCK_COUNT);
-    if (sent_.size() < counters.size()) sent_.resize(counters.size());
-    for (std::uint32_t i = 0; i < counters.size(); ++i) {
-        if (counters[i] == sent_[i]) continue;
-        sent_[i] = counters[i];
-        trace_.append(sent_[i], site, i);
+    if (sent_.size() < blocks) sent_.resize(blocks);
+    for (std::uint32_t i = 0; i < blocks; ++i) {
+        const std::uint64_t now = trace_.executions(i);
+        if (now == sent_[i]) continue;
+        sent_[i] = now;
+        trace_.append(now, site, i);
     }
 }
 

@@ -84,6 +84,43 @@ std::uint64_t compared_iterations(const Context& context, const Instruction& ins
     return most;
 }
 
+void record_iterations(Thread& thread, const Instruction& instruction, std::uint64_t iterations,
+                       std::int64_t step, std::uint32_t site) {
+    const Form& form = *instruction.form;
+    const Context& context = *thread.context;
+    const unsigned bytes = form.references[0].bytes;
+    Recorder recorder(thread);
+    const std::uint64_t first = address_of(context, instruction, form.references[0]);
+    const std::uint64_t second =
+        form.reference_count == 2 ? address_of(context, instruction, form.references[1]) : 0;
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+        const std::uint64_t offset = static_cast<std::uint64_t>(step) * i;
+        recorder.reference(first + offset, bytes, site);
+        if (form.reference_count == 2) recorder.reference(second + offset, bytes, site + 1);
+    }
+}
+
+// Valgrind makes a branch of the check of rcx before each iteration, which it takes to go on with
+// the instruction, and one of the result of a comparison, back to the instruction
+// (VEX/priv/guest_amd64_toIR.c, dis_REP_op).
+void predict_iterations(Thread& thread, const Instruction& instruction, std::uint64_t iterations,
+                        bool by_comparison, std::uint32_t site) {
+    const trace::PredictorShape& shape = thread.process.trace.spec().predictor;
+    const bool compares = is_compare(instruction.form->opcode);
+    std::uint64_t branches = 0;
+    std::uint32_t mispredicted = 0;
+    const auto branch = [&](bool taken) {
+        ++branches;
+        mispredicted += thread.context->predictor.conditional(shape, instruction.pc, taken);
+    };
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+        branch(true);
+        if (compares) branch(!by_comparison || i + 1 < iterations);
+    }
+    if (!by_comparison) branch(false);
+    thread.trace.append(branches, site, mispredicted);
+}
+
 void record_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
     const Form& form = *instruction.form;
     const Context& context = *thread.context;
@@ -96,18 +133,14 @@ void record_string(Thread& thread, const Instruction& instruction, std::uint32_t
     bool by_comparison = false;
     if (is_compare(form.opcode))
         iterations = compared_iterations(context, instruction, iterations, step, by_comparison);
-    Recorder recorder(thread);
-    if (!thread.process.trace.captures(trace::kCaptureReferences))
-        return recorder.count(iterations, site, by_comparison);
-    const std::uint64_t first = address_of(context, instruction, form.references[0]);
-    const std::uint64_t second =
-        form.reference_count == 2 ? address_of(context, instruction, form.references[1]) : 0;
-    for (std::uint64_t i = 0; i < iterations; ++i) {
-        const std::uint64_t offset = static_cast<std::uint64_t>(step) * i;
-        recorder.reference(first + offset, bytes, site);
-        if (form.reference_count == 2) recorder.reference(second + offset, bytes, site + 1);
+    const TraceTables& trace = thread.process.trace;
+    if (trace.captures(trace::kCaptureReferences)) {
+        record_iterations(thread, instruction, iterations, step, site);
+        site += form.reference_count;
     }
-    recorder.count(iterations, site + form.reference_count, by_comparison);
+    Recorder(thread).count(iterations, site, by_comparison);
+    if (trace.captures(trace::kCapturePredictions))
+        predict_iterations(thread, instruction, iterations, by_comparison, site + 1);
 }
 
 // Byte addressed by a bit offset in a register (SDM, BT): signed, in units of the operand size.

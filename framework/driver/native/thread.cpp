@@ -74,10 +74,11 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     process.stress.begin_thread();
 }
 
-// The caches of a new thread or process are empty.
+// The caches and predictors of a new thread or process are empty.
 void Thread::forget_references() {
     std::memset(context->data_filter, 0, sizeof context->data_filter);
     std::memset(context->fetch_filter, 0, sizeof context->fetch_filter);
+    if (process.trace.captures(trace::kCapturePredictions)) context->predictor.reset();
 }
 
 bool Thread::move_to_new_image() {

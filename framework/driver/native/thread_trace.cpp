@@ -67,9 +67,8 @@ ThreadTrace::Position ThreadTrace::position() const {
             static_cast<std::uint32_t>(bytes / sizeof(trace_record_t))};
 }
 
-std::span<const std::uint64_t> ThreadTrace::counters(std::uint32_t count) const {
-    const auto* slot = reinterpret_cast<const unsigned char*>(slot_);
-    return {reinterpret_cast<const std::uint64_t*>(slot + trace::kCountersOffset), count};
+std::uint64_t ThreadTrace::executions(std::uint32_t block) const {
+    return trace::executions(slot_, tables_->spec(), block);
 }
 
 std::uint64_t ThreadTrace::buffer_address(std::uint32_t number) const {

@@ -41,8 +41,8 @@ class ThreadTrace {
     };
     Position position() const;
     std::uint32_t thread() const { return slot_->thread.load(std::memory_order_relaxed); }
-    // Those of the first `count` blocks.
-    std::span<const std::uint64_t> counters(std::uint32_t count) const;
+    // How often the block has been executed in this slot.
+    std::uint64_t executions(std::uint32_t block) const;
 
     // Replaces what is shared with the collector by memory of this process: the child of a fork.
     void detach();

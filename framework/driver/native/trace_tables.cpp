@@ -128,7 +128,7 @@ void TraceTables::publish() {
 
 bool TraceTables::tables_full() const {
     constexpr std::uint32_t kMargin = 16384;  // what one unit needs at most
-    return blocks_used_ + kMargin > trace::kMaxBlocks ||
+    return blocks_used_ + kMargin > trace::max_blocks(spec()) ||
            instrs_used_ + kMargin > trace::kMaxInstrs || sites_used_ + kMargin > trace::kMaxSites;
 }
 
@@ -220,9 +220,7 @@ void TraceTables::ring_doorbell() {
 std::uint64_t TraceTables::executions(std::uint32_t site) const {
     std::uint64_t sum = 0;
     const std::uint32_t block = block_of(site);
-    for (const trace::ThreadSlot* slot : slots_)
-        sum += reinterpret_cast<const std::uint64_t*>(reinterpret_cast<const unsigned char*>(slot) +
-                                                      trace::kCountersOffset)[block];
+    for (const trace::ThreadSlot* slot : slots_) sum += trace::executions(slot, spec(), block);
     return sum;
 }
 

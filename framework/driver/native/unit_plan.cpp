@@ -7,6 +7,7 @@
 namespace assay::native {
 namespace {
 
+constexpr unsigned kBranches = 2;  // how many branches liveness looks behind
 constexpr unsigned kMaxBlockInstrs = 64;
 constexpr unsigned kMaxUnitInstrs = 128;
 constexpr unsigned kMaxUnitBlocks = 16;
@@ -80,6 +81,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     block.pc = pc;
     block.first = static_cast<std::uint16_t>(out.instructions.size());
     set_gates(block, out);
+    const bool predicts = out.collects() && trace_.captures(trace::kCapturePredictions);
     while (block.count < limit && (block.count == 0 || !regions_.is_entry(pc))) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
@@ -93,6 +95,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
         ++block.count;
         pc = instruction.next_pc();
         if (ends_block(instruction.form->flow)) break;
+        if (predicts && is_predicted(instruction)) break;
         // It may change what comes next.
         if (block.checked && writes_memory(*instruction.form)) break;
     }
@@ -361,8 +364,7 @@ void Planner::analyse(UnitPlan& plan) {
 }
 
 void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
-    constexpr unsigned kBranches = 2;
-    const PlannedBlock& block = plan.blocks[index];
+    PlannedBlock& block = plan.blocks[index];
     std::optional<Live> continuation;
     if (block.chained) {
         const unsigned next = plan.blocks[index + 1].first;
@@ -370,6 +372,7 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
     }
     const Instruction& last = plan.instructions[block.first + block.count - 1U];
     Live live = live_after(last, kBranches, continuation);
+    if (looks_at_branches(plan)) analyse_ends(block, last, continuation, live);
     // Generated code relies on faults, whose handlers make it go on elsewhere with any register
     // (implicit null checks of Java).
     const bool generated = is_changeable(block.pc);
@@ -384,6 +387,25 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
         plan.flags_live[i] = live.flags;
         plan.gprs_live[i] = generated ? kAllGprs : live.gprs;
     }
+}
+
+// What is live on both sides of a conditional branch; `live`: on one or the other.
+void Planner::analyse_ends(PlannedBlock& block, const Instruction& last,
+                           const std::optional<Live>& continuation, const Live& live) {
+    block.live_if_taken = block.live_otherwise = live;
+    if (last.form->flow != Flow::kConditional || is_changeable(last.pc)) return;
+    block.live_if_taken = live_at(last.target(), kBranches);
+    block.live_otherwise = continuation ? *continuation : live_at(last.next_pc(), kBranches);
+}
+
+bool Planner::looks_at_branches(const UnitPlan& plan) const {
+    return plan.collects() && (trace_.captures(trace::kCaptureBranches) ||
+                               trace_.captures(trace::kCapturePredictions));
+}
+
+bool Planner::predicts_last(const UnitPlan& plan, const PlannedBlock& block) const {
+    return trace_.captures(trace::kCapturePredictions) && plan.collects() &&
+           is_predicted(plan.instructions[block.first + block.count - 1U]);
 }
 
 bool Planner::crosses_line(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) const {
@@ -415,6 +437,7 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
     const bool references = trace_.captures(trace::kCaptureReferences);
     const bool repeats = trace_.captures(trace::kCaptureRepeats);
     const bool calls = trace_.captures(trace::kCaptureCalls);
+    const bool predicts = trace_.captures(trace::kCapturePredictions);
     unsigned earliest = block.first;
     Group group;
     for (unsigned i = block.first; i < block.first + block.count; ++i) {
@@ -426,7 +449,7 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
         }
         if (references)
             place_references(plan, i, group, earliest);
-        else if (repeats && plan.instructions[i].form->special == Special::kString)
+        else if ((repeats || predicts) && plan.instructions[i].form->special == Special::kString)
             place_special(plan, i, group, earliest);
         if (!calls) continue;
         const Flow flow = plan.instructions[i].form->flow;
@@ -436,7 +459,9 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
         earliest = i + 1;
         group.open = false;
     }
-    if (trace_.captures(trace::kCaptureBlockCounts)) place_count(plan, block);
+    // What is predicted is counted with the prediction.
+    if (trace_.captures(trace::kCaptureBlockCounts) && !predicts_last(plan, block))
+        place_count(plan, block);
     block.item_count = static_cast<std::uint32_t>(plan.items.size()) - block.first_item;
 }
 

@@ -66,6 +66,10 @@ struct PlannedBlock {
     bool counted_in_interval = false;  // in its interval, whichever way leads to it
     std::uint16_t counted_beyond = 0;  // then: instructions of other units, too
 
+    // Where control leaves it, if branches are captured or predicted: to the target of the
+    // conditional branch that it ends with, and otherwise.
+    Live live_if_taken, live_otherwise;
+
     // Whatever leads to it has to arrive at its very beginning.
     bool has_gate() const {
         return checked || enters_function || counted_down || counted_in_interval;
@@ -152,6 +156,10 @@ class Planner {
     ValueRegisters captured_registers(const Form& form) const;
     void analyse(UnitPlan& plan);
     void analyse_block(UnitPlan& plan, std::size_t index);
+    void analyse_ends(PlannedBlock& block, const Instruction& last,
+                      const std::optional<Live>& continuation, const Live& live);
+    bool looks_at_branches(const UnitPlan& plan) const;
+    bool predicts_last(const UnitPlan& plan, const PlannedBlock& block) const;
     void place_items(UnitPlan& plan, PlannedBlock& block);
     void place(UnitPlan& plan, Item item, unsigned earliest, GprMask address);
     void place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest);

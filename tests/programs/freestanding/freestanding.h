@@ -12,7 +12,8 @@
 int program(void);
 
 void write_bytes(const void* bytes, size_t count);
-// Writes a line: what was computed, so that a wrong execution shows.
+// Writes a line: what was computed, so that a wrong execution shows. Labels have at most 50
+// characters.
 void write_number(const char* label, uint64_t number);
 
 // The same pseudo-random sequence everywhere (xorshift64, Marsaglia 2003).

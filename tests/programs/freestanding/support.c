@@ -3,7 +3,7 @@
 NOINLINE void write_number(const char* label, uint64_t number) {
     char line[80];
     size_t used = 0;
-    while (label[used] != '\0' && used < 50) {
+    while (label[used] != '\0') {
         line[used] = label[used];
         ++used;
     }

@@ -1,0 +1,249 @@
+// The branch profiler: Cachegrind's branch predictors, and others, behind assay's profiler
+// interface.
+//
+// Cachegrind's run in the program (trace_capture_predictions). What others predict arrives branch
+// by branch.
+#include "plugins/branch/settings.h"
+#include "plugins/branch/simulator.h"
+#include "plugins/branch/summary.h"
+
+#include "assay/vprofiler.h"
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+
+namespace branch {
+namespace {
+
+struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+};
+
+struct Profiler {
+    std::unique_ptr<trace_vlist_table_t, Free> spec;
+    const vp_host_t* host = nullptr;
+    Settings settings;
+    std::unique_ptr<Simulator> simulator;
+    std::size_t next_instr = 0, next_site = 0;  // of vp_finish
+    std::vector<vsample_t> samples;
+    std::string summary;
+};
+Profiler profiler;
+
+constexpr std::array<vp_event_t, kEvents> kEventTable{{
+    {"Bc", "conditional branches executed", "branches"},
+    {"Bcm", "conditional branches mispredicted", "mispredictions"},
+    {"Bi", "indirect jumps and calls executed", "branches"},
+    {"Bim", "indirect jumps and calls mispredicted", "mispredictions"},
+    {"Br", "returns executed, with --return-stack", "branches"},
+    {"Brm", "returns mispredicted, with --return-stack", "mispredictions"},
+}};
+
+constexpr std::array<vp_derived_t, 4> kDerivedTable{{
+    {"Mispred rate", "(Bcm + Bim) / (Bc + Bi)", "%"},
+    {"Conditional mispred rate", "Bcm / Bc", "%"},
+    {"Indirect mispred rate", "Bim / Bi", "%"},
+    {"Return mispred rate", "Brm / Br", "%"},
+}};
+
+const char* name() {
+    return "branch";
+}
+const char* description() {
+    return "simulates branch predictors and counts each instruction's branches and mispredictions";
+}
+
+int initialise(const vp_host_t* host) {
+    profiler = Profiler{};
+    profiler.host = host;
+    return 0;
+}
+
+void release() {
+    profiler = Profiler{};
+}
+
+const vp_event_t* events(uint32_t* count) {
+    *count = kEventTable.size();
+    return kEventTable.data();
+}
+
+const vp_derived_t* derived(uint32_t* count) {
+    *count = kDerivedTable.size();
+    return kDerivedTable.data();
+}
+
+const vp_option_t* option_table(uint32_t* count) {
+    *count = kOptionTable.size();
+    return kOptionTable.data();
+}
+
+int receive_options(const vp_setting_t* settings, uint32_t count) {
+    std::string why;
+    bool good = true;
+    for (uint32_t i = 0; i < count && good; ++i)
+        good = apply(profiler.settings, settings[i].name, settings[i].value, why);
+    if (good && check(profiler.settings, why)) return 0;
+    profiler.host->error(profiler.host, why.c_str());
+    return -1;
+}
+
+uint32_t captured_branches(const Settings& settings) {
+    uint32_t kinds = 0;
+    if (settings.needs_outcomes()) kinds |= TRACE_CONDITIONAL_BRANCHES;
+    if (!settings.predicts_targets_inside()) kinds |= TRACE_INDIRECT_BRANCHES;
+    if (settings.return_stack != 0)
+        kinds |= TRACE_INDIRECT_BRANCHES | TRACE_DIRECT_CALLS | TRACE_RETURNS;
+    return kinds;
+}
+
+void describe(const Settings& settings) {
+    const vp_host_t* const host = profiler.host;
+    host->describe(
+        host, "Branch predictor",
+        conditional_predictor(settings.predictor, settings.table_bits)->describe().c_str());
+    host->describe(
+        host, "Indirect predictor",
+        target_predictor(settings.target_predictor, settings.target_bits)->describe().c_str());
+    if (settings.return_stack != 0)
+        host->describe(host, "Return stack",
+                       (std::to_string(settings.return_stack) + " entries").c_str());
+}
+
+trace_vlist_table_t* begin() {
+    constexpr uint32_t kHistoryBits = 7, kAddressBits = 7, kTargetBits = 9;  // Cachegrind's
+    const Settings& settings = profiler.settings;
+    profiler.spec.reset(trace_vlist_table_alloc());
+    trace_vlist_table_t* const spec = profiler.spec.get();
+    profiler.simulator = std::make_unique<Simulator>(settings);
+    describe(settings);
+    trace_capture_block_counts(spec);
+    if (settings.predicts_conditional_inside())
+        trace_capture_predictions(spec, kHistoryBits, kAddressBits, kTargetBits);
+    if (const uint32_t kinds = captured_branches(settings)) trace_capture_branches(spec, kinds);
+    if (settings.return_stack == 0 && profiler.host->size >= sizeof(vp_host_t)) {
+        profiler.host->leave_out(profiler.host, kBr);
+        profiler.host->leave_out(profiler.host, kBrm);
+    }
+    return spec;
+}
+
+void end() {
+    profiler.simulator.reset();
+    profiler.spec.reset();
+}
+
+void learn(const trace_parser_t* parser) {
+    std::size_t sites = 0, instrs = 0;
+    const trace_site_t* const site_table = trace_parser_sites(parser, &sites);
+    profiler.simulator->learn(site_table, sites, trace_parser_instrs(parser, &instrs));
+}
+
+int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
+    *samples = nullptr;
+    std::size_t count = 0;
+    const trace_record_t* const records = trace_parser_records(parser, &count);
+    const uint32_t thread = trace_parser_get_thread(parser);
+    try {
+        learn(parser);
+        profiler.simulator->process(thread, records, count);
+    } catch (const std::bad_alloc&) {
+        const std::string why = "no memory for the predictors of thread " + std::to_string(thread) +
+                                "; make them smaller with --predictor-bits or --indirect-bits";
+        profiler.host->error(profiler.host, why.c_str());
+        return -1;
+    }
+    return 0;
+}
+
+void add(uint64_t pc, uint32_t event, uint64_t weight) {
+    if (weight == 0) return;
+    vsample_t sample{};
+    sample.pc = pc;
+    sample.event = event;
+    sample.weight = weight;
+    profiler.samples.push_back(sample);
+}
+
+// How often branches were executed is known from block counts; how often they were mispredicted
+// in the program, too.
+void finish_instr(const trace_parser_t* parser, const trace_instr_t& instr, uint32_t index) {
+    const Settings& settings = profiler.settings;
+    const uint64_t mispredicted = trace_parser_mispredictions(parser, index);
+    if (instr.flags & TRACE_INSTR_INDIRECT) {
+        add(instr.pc, kBi, trace_parser_count(parser, index));
+        if (settings.predicts_targets_inside()) add(instr.pc, kBim, mispredicted);
+    } else if (instr.flags & TRACE_INSTR_RETURN) {
+        if (settings.return_stack != 0) add(instr.pc, kBr, trace_parser_count(parser, index));
+    } else if (instr.flags & TRACE_INSTR_CONDITIONAL) {
+        add(instr.pc, kBc, trace_parser_count(parser, index));
+        if (settings.predicts_conditional_inside()) add(instr.pc, kBcm, mispredicted);
+    }
+}
+
+void finish_site(const trace_parser_t* parser, const trace_site_t& site, const trace_instr_t& instr,
+                 const Tally& tally) {
+    if (site.kind == TRACE_SITE_PREDICTIONS) {
+        if (!profiler.settings.predicts_conditional_inside()) return;
+        const bool repeated = instr.flags & TRACE_INSTR_REPEATED;
+        add(instr.pc, kBc, repeated ? tally.branches : trace_parser_count(parser, site.instr));
+        add(instr.pc, kBcm,
+            repeated ? tally.mispredicted : trace_parser_mispredictions(parser, site.instr));
+    } else if (site.kind == TRACE_SITE_BRANCH) {
+        add(instr.pc,
+            instr.flags & TRACE_INSTR_CONDITIONAL ? kBcm
+            : instr.flags & TRACE_INSTR_RETURN    ? kBrm
+                                                  : kBim,
+            tally.mispredicted);
+    }
+}
+
+int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
+    constexpr std::size_t kChunk = 8192;
+    std::size_t instr_count = 0, site_count = 0;
+    const trace_instr_t* const instrs = trace_parser_instrs(parser, &instr_count);
+    const trace_site_t* const sites = trace_parser_sites(parser, &site_count);
+    profiler.samples.clear();
+    learn(parser);
+    for (std::size_t& i = profiler.next_instr; i < instr_count && profiler.samples.size() < kChunk;
+         ++i)
+        finish_instr(parser, instrs[i], static_cast<uint32_t>(i));
+    for (std::size_t& i = profiler.next_site; i < site_count && profiler.samples.size() < kChunk;
+         ++i)
+        finish_site(parser, sites[i], instrs[sites[i].instr], profiler.simulator->tally(i));
+    *samples = profiler.samples.data();
+    return static_cast<int>(profiler.samples.size());
+}
+
+const char* summary(const uint64_t* totals, uint32_t count) {
+    if (count != kEvents) return nullptr;
+    profiler.summary = summarise(totals, profiler.settings.return_stack != 0);
+    return profiler.summary.c_str();
+}
+
+}  // namespace
+}  // namespace branch
+
+extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch;
+const vp_dispatch_t assay_vp_dispatch = {
+    .size = sizeof(vp_dispatch_t),
+    .abi_version = VP_ABI_VERSION,
+    .vp_name = branch::name,
+    .vp_description = branch::description,
+    .vp_init = branch::initialise,
+    .vp_release = branch::release,
+    .vp_events = branch::events,
+    .vp_derived = branch::derived,
+    .vp_option_table = branch::option_table,
+    .vp_options = branch::receive_options,
+    .vp_prof_init = branch::begin,
+    .vp_prof_release = branch::end,
+    .vp_prof_process = branch::process,
+    .vp_finish = branch::finish,
+    .vp_summary = branch::summary,
+    .vp_preface = nullptr,
+    .vp_format = nullptr,
+};

@@ -1,0 +1,249 @@
+// Branch predictors, with patterns whose mispredictions are known on paper.
+#include "plugins/branch/conditional.h"
+#include "plugins/branch/indirect.h"
+#include "plugins/branch/settings.h"
+#include "plugins/branch/simulator.h"
+#include "plugins/branch/summary.h"
+#include "plugins/branch/tage.h"
+
+#include "framework/driver/native/predictor.h"
+
+#include <doctest/doctest.h>
+#include <initializer_list>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using branch::conditional_predictor;
+using branch::ConditionalPredictor;
+using branch::target_predictor;
+
+constexpr const char* kAll[] = {"cachegrind", "bimodal", "gshare", "tournament", "tage"};
+constexpr std::uint64_t kPc = 0x401234;
+
+// Mispredictions among the last `counted` of `count` executions of the branch at kPc.
+template <typename Outcome>
+int mispredictions(ConditionalPredictor& predictor, int count, int counted, Outcome outcome) {
+    int wrong = 0;
+    for (int i = 0; i < count; ++i) {
+        const bool taken = outcome(i);
+        const bool right = predictor.predict(kPc, taken) == taken;
+        wrong += !right && i >= count - counted;
+    }
+    return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("branch predictors learn a branch that always goes one way") {
+    for (const char* name : kAll)
+        for (const bool way : {false, true}) {
+            CAPTURE(name);
+            CHECK(mispredictions(*conditional_predictor(name, 0), 1000, 900,
+                                 [way](int) { return way; }) == 0);
+        }
+}
+
+TEST_CASE("a bimodal predictor is wrong as its counters say") {
+    // From 1, a taken branch is mispredicted once.
+    CHECK(mispredictions(*conditional_predictor("bimodal", 0), 10, 10, [](int) { return true; }) ==
+          1);
+    // A loop of 10: the last iteration is mispredicted, the first is not (the counter is 2 then).
+    CHECK(mispredictions(*conditional_predictor("bimodal", 0), 1000, 900,
+                         [](int i) { return i % 10 != 9; }) == 90);
+    // Taken and not taken in turn, from 1: 1 predicts not taken, 2 taken: always wrong.
+    CHECK(mispredictions(*conditional_predictor("bimodal", 0), 100, 100,
+                         [](int i) { return i % 2 == 0; }) == 100);
+}
+
+TEST_CASE("histories make alternating branches and short loops predictable") {
+    for (const char* name : {"cachegrind", "gshare", "tournament", "tage"}) {
+        CAPTURE(name);
+        CHECK(mispredictions(*conditional_predictor(name, 0), 1000, 500,
+                             [](int i) { return i % 2 == 0; }) == 0);
+        CHECK(mispredictions(*conditional_predictor(name, 0), 2000, 1000,
+                             [](int i) { return i % 5 != 4; }) == 0);
+    }
+}
+
+TEST_CASE("a loop is predicted if its length fits the history") {
+    const auto loop = [](int length) { return [length](int i) { return i % length != 0; }; };
+    // 7 bits of history tell apart the iterations of a loop of 8, but not those of one of 9.
+    CHECK(mispredictions(*conditional_predictor("cachegrind", 0), 8000, 800, loop(8)) == 0);
+    CHECK(mispredictions(*conditional_predictor("cachegrind", 0), 9000, 900, loop(9)) == 100);
+    // 14 bits, and 130. Where they do not suffice, one counter is for the last iteration and the
+    // one before: from 1 it is always wrong, from 2 once in two times.
+    CHECK(mispredictions(*conditional_predictor("gshare", 14), 15000, 1500, loop(15)) == 0);
+    CHECK(mispredictions(*conditional_predictor("gshare", 14), 16000, 1600, loop(16)) == 200);
+    CHECK(mispredictions(*conditional_predictor("tage", 0), 100000, 6000, loop(60)) <= 5);
+    CHECK(mispredictions(*conditional_predictor("gshare", 0), 100000, 6000, loop(60)) == 100);
+}
+
+TEST_CASE("global histories see that one branch follows another") {
+    std::minstd_rand random(1);
+    for (const char* name : kAll) {
+        CAPTURE(name);
+        const auto predictor = conditional_predictor(name, 0);
+        int wrong = 0;
+        for (int i = 0; i < 4000; ++i) {
+            const bool outcome = random() >> 8 & 1;
+            predictor->predict(kPc, outcome);
+            const bool same = predictor->predict(kPc + 0x41, outcome) == outcome;
+            wrong += !same && i >= 2000;
+        }
+        // Without a global history it is a coin.
+        if (name == std::string("bimodal"))
+            CHECK(wrong > 800);
+        else
+            CHECK(wrong < 40);
+    }
+}
+
+TEST_CASE("the predictor in the program is Cachegrind's, and the one in the profiler") {
+    constexpr assay::trace::PredictorShape kShape{7, 7, 9};
+    const auto inside = std::make_unique<assay::native::Predictor>();
+    inside->reset();
+    const auto outside = conditional_predictor("cachegrind", 0);
+    // As the rules are written down: 2^14 counters from 0, history above the address.
+    std::vector<int> counters(1 << 14);
+    unsigned history = 0;
+    std::minstd_rand random(7);
+    for (int i = 0; i < 100'000; ++i) {
+        const std::uint64_t pc = 0x400000 + (random() >> 8) % 300;
+        const bool taken = (random() >> 8) % 4 != 0;
+        int& counter = counters[(history & 127) << 7 | (pc & 127)];
+        const bool predicted = counter >= 2;
+        counter = taken ? std::min(counter + 1, 3) : std::max(counter - 1, 0);
+        history = history << 1 | (taken ? 1 : 0);
+        REQUIRE(inside->conditional(kShape, pc, taken) == (predicted != taken));
+        REQUIRE(outside->predict(pc, taken) == predicted);
+    }
+}
+
+TEST_CASE("the predictor in the program gives each pc and history its counter, in any shape") {
+    for (unsigned history_bits = 0; history_bits <= 8; ++history_bits)
+        for (unsigned address_bits = 0; address_bits + history_bits <= 14; ++address_bits) {
+            const assay::trace::PredictorShape shape{history_bits, address_bits, 0};
+            std::vector<bool> used(std::size_t{1} << 14);
+            std::size_t last = 0;
+            for (std::uint64_t pc = 0; pc < 1U << address_bits; ++pc)
+                for (unsigned h = 0; h < 1U << history_bits; ++h) {
+                    const std::size_t at = assay::native::first_counter(shape, pc) +
+                                           (std::size_t{h} << (9 - history_bits));
+                    last = std::max(last, at);
+                    if (at < used.size()) {
+                        CHECK_FALSE(used[at]);
+                        used[at] = true;
+                    }
+                }
+            CAPTURE(history_bits);
+            CAPTURE(address_bits);
+            CHECK(last < used.size());
+        }
+}
+
+TEST_CASE("last targets are right while the target stays") {
+    const auto predictor = target_predictor("last", 0);
+    int wrong = 0;
+    for (int i = 0; i < 100; ++i) {
+        const std::uint64_t target = i < 50 ? 0x1000 : 0x2000;
+        wrong += predictor->predict(kPc, target) != target;
+    }
+    CHECK(wrong == 2);
+}
+
+TEST_CASE("indirect predictors with a history learn a cycle of targets") {
+    for (const char* name : {"last", "target-cache", "ittage"}) {
+        CAPTURE(name);
+        const auto predictor = target_predictor(name, 0);
+        int wrong = 0;
+        for (int i = 0; i < 4000; ++i) {
+            const std::uint64_t target = 0x1000 + 0x40 * (i % 5);
+            const bool right = predictor->predict(kPc, target) == target;
+            wrong += !right && i >= 2000;
+        }
+        CHECK(wrong == (name == std::string("last") ? 2000 : 0));
+    }
+}
+
+TEST_CASE("ITTAGE sees which way conditional branches went") {
+    const auto predictor = target_predictor("ittage", 0);
+    std::minstd_rand random(3);
+    int wrong = 0;
+    for (int i = 0; i < 4000; ++i) {
+        const bool taken = random() >> 8 & 1;
+        predictor->note_outcome(taken);
+        const std::uint64_t target = taken ? 0x1000 : 0x2040;
+        const bool right = predictor->predict(kPc, target) == target;
+        wrong += !right && i >= 3000;
+    }
+    CHECK(wrong < 100);
+}
+
+TEST_CASE("a return stack forgets the oldest calls when it is full") {
+    branch::ReturnStack stack(4);
+    for (std::uint64_t i = 1; i <= 6; ++i) stack.call(i);
+    for (std::uint64_t i = 6; i >= 3; --i) CHECK(stack.predict_return() == i);
+    CHECK(stack.predict_return() == 0);
+    stack.call(9);
+    CHECK(stack.predict_return() == 9);
+}
+
+TEST_CASE("the simulator counts by site, each thread with predictors of its own") {
+    branch::Settings settings;
+    settings.predictor = "bimodal";
+    settings.return_stack = 8;
+    branch::Simulator simulator(settings);
+    trace_instr_t instrs[3] = {};
+    instrs[0].pc = 0x1000, instrs[0].length = 2, instrs[0].flags = TRACE_INSTR_CONDITIONAL;
+    instrs[1].pc = 0x1002, instrs[1].length = 5, instrs[1].flags = TRACE_INSTR_CALL;
+    instrs[2].pc = 0x2000, instrs[2].length = 1, instrs[2].flags = TRACE_INSTR_RETURN;
+    const trace_site_t sites[] = {{0, 0, TRACE_SITE_BRANCH, 0},
+                                  {1, 0, TRACE_SITE_BRANCH, 0},
+                                  {2, 0, TRACE_SITE_BRANCH, 0},
+                                  {0, 8, TRACE_SITE_READ, 0}};
+    simulator.learn(sites, 4, instrs);
+    const std::vector<trace_record_t> records{
+        {0x5000, 0, 1}, {0x2000, 1, 1}, {0x5000, 3, 0}, {0x1007, 2, 1}, {0x1007, 2, 1}};
+    simulator.process(0, records.data(), records.size());
+    simulator.process(1, records.data(), records.size());
+    CHECK(simulator.tally(0).branches == 2);
+    CHECK(simulator.tally(0).mispredicted == 2);
+    CHECK(simulator.tally(2).branches == 4);
+    CHECK(simulator.tally(2).mispredicted == 2);  // the second return has no call
+    CHECK(simulator.tally(3).branches == 0);
+}
+
+TEST_CASE("the branch profiler's options are checked") {
+    branch::Settings settings;
+    std::string why;
+    CHECK(branch::apply(settings, "predictor", "tage", why));
+    CHECK(branch::apply(settings, "predictor-bits", "12", why));
+    CHECK(branch::check(settings, why));
+    CHECK_FALSE(branch::apply(settings, "predictor", "oracle", why));
+    CHECK(why == "--predictor=oracle: use cachegrind, bimodal, gshare, tournament or tage");
+    CHECK_FALSE(branch::apply(settings, "indirect-bits", "25", why));
+    CHECK(why == "--indirect-bits=25: use 5 to 24");
+    branch::Settings usual;
+    CHECK(branch::apply(usual, "predictor-bits", "12", why));
+    CHECK_FALSE(branch::check(usual, why));
+}
+
+TEST_CASE("the branch summary is laid out as Cachegrind's") {
+    const std::uint64_t totals[] = {14429, 27, 1, 0, 10, 1};
+    CHECK(branch::summarise(totals, false) ==
+          "Branches:     14,430  (14,429 cond + 1 ind)\n"
+          "Mispredicts:      27  (    27 cond + 0 ind)\n"
+          "Mispred rate:    0.2% (   0.2%     + 0.0%   )\n");
+    CHECK(branch::summarise(totals, true)
+              .ends_with("\nReturns:      10\n"
+                         "Mispredicts:   1\n"
+                         "Mispred rate: 10.0%\n"));
+}
+
+TEST_CASE("TAGE's lengths of history are a geometric series") {
+    CHECK(branch::Tage::kLengths == std::array<unsigned, 7>{5, 9, 15, 25, 44, 76, 130});
+}
