@@ -161,4 +161,13 @@ void CrashGuard::give_up_call() {
     pthread_kill(thread_, SIGABRT);
 }
 
+CallSuspended::CallSuspended() : target_(jump_target), ticks_(ticks) {
+    jump_target = nullptr;
+}
+
+CallSuspended::~CallSuspended() {
+    ticks = ticks_;
+    jump_target = static_cast<sigjmp_buf*>(target_);
+}
+
 }  // namespace assay::collector

@@ -75,4 +75,18 @@ class CrashGuard {
     std::atomic<bool> in_call_{false};
 };
 
+// While it lives, a profiler has called back, and assay does something that must come to its end:
+// the call is not left, and time does not count.
+class CallSuspended {
+  public:
+    CallSuspended();
+    ~CallSuspended();
+    CallSuspended(const CallSuspended&) = delete;
+    CallSuspended& operator=(const CallSuspended&) = delete;
+
+  private:
+    void* target_;
+    int ticks_;
+};
+
 }  // namespace assay::collector

@@ -1,7 +1,10 @@
 // assay/trace_parse.h: the functions with which profilers read what was captured.
 #include "assay/trace_parse.h"
 
+#include "framework/collector/crash_guard.h"
 #include "framework/collector/parser.h"
+
+#include <vector>
 
 namespace {
 
@@ -140,11 +143,14 @@ const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t
 }
 
 const trace_frame_t* trace_parser_frames(const trace_parser_t* parser, uint64_t pc, size_t* count) {
+    const assay::collector::CallSuspended in_assay;
     return contents(parser->places->find(pc), count);
 }
 
 void trace_parser_prepare_frames(const trace_parser_t* parser, const uint64_t* pcs, size_t count) {
-    parser->places->prepare({pcs, count});
+    const std::vector<uint64_t> copied(pcs, pcs + count);  // may fault: nobody knows where that is
+    const assay::collector::CallSuspended in_assay;
+    parser->places->prepare(copied);
 }
 
 }  // extern "C"

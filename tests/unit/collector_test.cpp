@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 
@@ -227,6 +228,26 @@ TEST_CASE("an exception does not leave a profiler") {
     CHECK(guard.run([] { throw Error("words"); }) == "threw an exception: words");
     CHECK(guard.run([] { throw 1; }) == "threw an exception");
     CHECK(guard.run([] {}) == "");
+}
+
+TEST_CASE("a call has a time limit, of which what assay does for it is no part") {
+    CrashGuard guard;
+    const auto wait = [](std::chrono::milliseconds time) {
+        const auto end = std::chrono::steady_clock::now() + time;
+        while (std::chrono::steady_clock::now() < end) {
+        }
+    };
+    guard.set_limit(std::chrono::milliseconds(80));
+    CHECK(guard.run([&] { wait(std::chrono::minutes(1)); }) == "did not return within 0.08 s");
+    CHECK(guard.run([] {}) == "");
+    CHECK(guard.run([&] {
+        const CallSuspended in_assay;
+        wait(std::chrono::milliseconds(200));
+    }) == "");
+    CHECK(guard.run([] { std::exit(0); }) == "called exit");
+    CHECK(guard.run([] { std::exit(0); }) == "called exit");
+    guard.set_limit(std::chrono::milliseconds(0));
+    CHECK(guard.run([&] { wait(std::chrono::milliseconds(100)); }) == "");
 }
 
 TEST_CASE("unusable profilers are refused with the reason") {
