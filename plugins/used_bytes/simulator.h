@@ -41,8 +41,8 @@ class Simulator {
     std::uint32_t line_bytes() const { return cache_.line_bytes(); }
 
   private:
-    // The table of last lines stays in the processor's first-level cache.
-    static constexpr std::uint64_t kMostRecent = 1024;
+    // The table of last lines should stay in the processor's second-level cache.
+    static constexpr std::uint64_t kMostRecent = 4096;
     static constexpr std::size_t kQueue = 32;
 
     struct Recent {
