@@ -240,7 +240,7 @@ TEST_CASE("annotate: a difference, by function and by line") {
     const std::string now = file("new", "fl=" + source + "\nfn=f.2\n1 40 5\n2 20 1\nfl=v2/b.c\n" +
                                             "fn=g\n1 1500 2\nsummary: 1560 8\n");
     const std::string shown = annotate_with(
-        {"--diff", "--mod-filename=s/v[0-9]/vN/", "--mod-funcname", "s,\\.\\d+$,,", old, now});
+        {"--diff", "--mod-filename=s/^v[0-9]/vN/", "--mod-funcname", "s,\\.\\d+$,,", old, now});
     CHECK(contains(shown, "1,483 (100.0%)   2 (100.0%)  PROGRAM TOTALS\n"));
     CHECK(contains(shown, "< 1,493 (100.7%, 100.7%)   2 (100.0%, 100.0%)  vN/b.c:g\n"));
     CHECK(contains(shown, "<   -10  (-0.7%, 100.0%)   0                   " + source + ":f\n"));
