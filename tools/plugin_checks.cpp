@@ -61,6 +61,9 @@ class Subject {
             self(host).check_line("host->describe", text);
         };
         host_.part = [](const vp_host_t* host, const char* name) { return self(host).part(name); };
+        host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
+            self(host).leave_out(event);
+        };
         host_.reserved = this;
     }
     Subject(const Subject&) = delete;
@@ -159,6 +162,15 @@ class Subject {
         const auto index = static_cast<std::uint32_t>(known - parts_.begin());
         if (known == parts_.end()) parts_.emplace_back(name);
         return index + 1;
+    }
+
+    void leave_out(std::uint32_t event) {
+        const std::size_t declared = events().size();
+        if (event >= declared)
+            report_.broken("host->leave_out",
+                           fmt::format("is called for event {}, but vp_events declares {}: give "
+                                       "the index of one",
+                                       event, declared));
     }
 
     template <typename Row, typename Function>
