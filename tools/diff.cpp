@@ -210,8 +210,9 @@ void write_header(const Options& options, const Profile& before, const Profile& 
     describe("New:", options.new_path, after);
     const auto& old_ones = before.descriptions();
     for (const auto& [name, text] : after.descriptions()) {
-        const auto other = std::find_if(old_ones.begin(), old_ones.end(),
-                                        [&](const auto& each) { return each.first == name; });
+        const auto other =
+            std::find_if(old_ones.begin(), old_ones.end(),
+                         [&name = name](const auto& each) { return each.first == name; });
         if (other != old_ones.end() && other->second != text)
             output.write(
                 fmt::format("Warning: the profiles were made differently: {}: \"{}\" and "

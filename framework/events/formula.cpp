@@ -183,7 +183,7 @@ std::optional<double> Formula::value(std::span<const std::uint64_t> totals) cons
 
 bool is_computable(std::string_view text, std::span<const Event> events) {
     try {
-        Formula(text, events);
+        const Formula formula(text, events);
         return true;
     } catch (const Error&) {
         return false;

@@ -58,7 +58,7 @@ constexpr std::array<unsigned, Tables> geometric_lengths(double first, double la
     }
     double length = first;
     for (unsigned& rounded : lengths) {
-        rounded = static_cast<unsigned>(length + 0.5);
+        rounded = static_cast<unsigned>((2 * length + 1) / 2);
         length *= low;
     }
     return lengths;

@@ -102,6 +102,7 @@ class Report {
         const auto& all = accounts_.sections().all();
         const auto& names = accounts_.sections().names();
         std::vector<Named> sums;
+        sums.reserve(names.size());
         std::vector<std::vector<Named>> occurrences(names.size());
         for (const std::string& name : names) sums.push_back({name, {}, 0});
         for (std::size_t i = 1; i < all.size(); ++i) {

@@ -77,7 +77,7 @@ inline void Simulator::run_any(std::size_t begin, std::size_t end) {
     const std::uint64_t mask = recent_mask_ * sizeof(Recent);
     for (const trace_record_t* record = first + begin; record != first + end; ++record) {
         const std::uint64_t address = record->value;
-        const std::int64_t last = last_offsets[record->site];
+        const auto last = std::int64_t{last_offsets[record->site]};
         const std::uint64_t line = address >> shift;
         if (static_cast<std::int64_t>(address & (piece - 1)) > last) [[unlikely]] {
             if (last != kNoReference) large(static_cast<std::size_t>(record - first));
