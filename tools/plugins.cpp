@@ -102,6 +102,7 @@ std::string names_of_values(const trace::ValueLists& lists) {
             for (const trace::ValueList& list : opcode)
                 values.insert(list.values, list.values + list.count);
     std::vector<std::string> names;
+    names.reserve(values.size());
     for (const std::uint8_t value : values) names.push_back(name_of(value));
     return names.empty() ? "which instruction was executed" : join(names, ", ");
 }
