@@ -97,7 +97,7 @@ static int timer(void) {
 
 static void tick_often(void) {
     signal(SIGALRM, note);
-    struct itimerval often = {{0, 100}, {0, 100}};
+    struct itimerval often = {{0, 1000}, {0, 1000}};
     setitimer(ITIMER_REAL, &often, NULL);
 }
 
