@@ -9,7 +9,7 @@
 #include <iterator>
 #include <system_error>
 
-namespace assay::annotate {
+namespace assay {
 
 namespace {
 
@@ -126,4 +126,4 @@ bool is_newer(const fs::path& source, const std::string& file) {
     return !error && source_time > time;
 }
 
-}  // namespace assay::annotate
+}  // namespace assay

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::annotate {
+namespace assay {
 
 // What stands for a source file that is not known.
 inline constexpr std::string_view kUnknownFile = "???";
@@ -34,4 +34,4 @@ std::vector<std::string_view> split_lines(std::string_view text);
 // Whether a source was written later than a file.
 bool is_newer(const std::filesystem::path& source, const std::string& file);
 
-}  // namespace assay::annotate
+}  // namespace assay

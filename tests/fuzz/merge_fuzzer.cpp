@@ -3,7 +3,7 @@
 // readable and keep them when it is merged alone.
 #include "framework/events/reader.h"
 #include "framework/support/error.h"
-#include "tools/merged_file.h"
+#include "tools/merge/merged_file.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // assay annotate: the same totals and functions as cg_annotate, and sources with their counts.
-#include "tools/annotate.h"
+#include "tools/annotate/annotate.h"
 #include "framework/support/error.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <vector>
 
+using namespace assay;
 using namespace assay::annotate;
-using assay::Error;
 
 namespace {
 
@@ -39,7 +39,7 @@ std::string annotate_with(std::vector<std::string> arguments) {
     std::FILE* const stream = open_memstream(&text, &size);
     Output output(stream);
     try {
-        annotate(*options, output);
+        annotate::annotate(*options, output);
     } catch (...) {
         std::fclose(stream);
         std::free(text);

@@ -1,7 +1,7 @@
 // Calls with what they cost, from the calling contexts of a profile.
 #pragma once
 
-#include "tools/whole_profile.h"
+#include "tools/profile/whole_profile.h"
 
 #include <cstdint>
 #include <map>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "tools/command.h"
-#include "tools/sink.h"
-#include "tools/whole_profile.h"
+#include "tools/output/sink.h"
+#include "tools/profile/whole_profile.h"
 
 #include <cstddef>
 #include <string>

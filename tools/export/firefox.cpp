@@ -6,7 +6,7 @@
 // times only keep them in order.
 #include "tools/export/export.h"
 #include "tools/export/stacks.h"
-#include "tools/json_writer.h"
+#include "tools/output/json_writer.h"
 
 #include <limits>
 #include <map>

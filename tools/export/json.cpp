@@ -1,7 +1,7 @@
 // JSON with a schema of its own, docs/export-schema.json: everything that an events file has.
 #include "framework/events/formula.h"
 #include "tools/export/export.h"
-#include "tools/json_writer.h"
+#include "tools/output/json_writer.h"
 
 #include <optional>
 

@@ -2,7 +2,7 @@
 // profile per event, each context or line a sample with its count as weight.
 #include "tools/export/export.h"
 #include "tools/export/stacks.h"
-#include "tools/json_writer.h"
+#include "tools/output/json_writer.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 // is exported by function and line, as if each function had been called by nobody.
 #pragma once
 
-#include "tools/whole_profile.h"
+#include "tools/profile/whole_profile.h"
 
 #include <cstdint>
 #include <string>

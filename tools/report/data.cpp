@@ -2,7 +2,7 @@
 
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
-#include "tools/json_writer.h"
+#include "tools/output/json_writer.h"
 #include "tools/source_files.h"
 
 #include <algorithm>
@@ -280,7 +280,7 @@ void Document::write_sources() {
 // No value if there is no such file any more, or it is too large to be a source.
 std::optional<std::string> read_text(const std::filesystem::path& path) {
     try {
-        return annotate::read_source(path);
+        return read_source(path);
     } catch (const Error&) {
         return std::nullopt;
     }
@@ -305,9 +305,8 @@ void Document::write_source(Strings::Id file, const std::vector<SourceRow>& rows
             columns[event].push_back(counts_[event]);
     }
     write_columns("counts", columns);
-    const auto path = name == annotate::kUnknownFile
-                          ? std::nullopt
-                          : annotate::find_source(name, options_.include_dirs);
+    const auto path =
+        name == kUnknownFile ? std::nullopt : find_source(name, options_.include_dirs);
     const auto text = path && source_bytes_ < kMostSourceBytes ? read_text(*path) : std::nullopt;
     if (text) {
         json_.text("path", path->string());

@@ -1,10 +1,10 @@
 // The data of a report, as the JSON that page/ shows.
 #pragma once
 
+#include "tools/output/sink.h"
+#include "tools/profile/whole_profile.h"
 #include "tools/report/block_vectors.h"
 #include "tools/report/report.h"
-#include "tools/sink.h"
-#include "tools/whole_profile.h"
 
 #include <optional>
 

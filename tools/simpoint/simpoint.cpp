@@ -2,7 +2,7 @@
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"
-#include "tools/annotate_output.h"
+#include "tools/output/output.h"
 #include "tools/simpoint/clustering.h"
 #include "tools/simpoint/strip.h"
 
@@ -176,8 +176,8 @@ void print_phase(const Phase& phase, bool color) {
 
 void print_report(const Arguments& arguments, const std::vector<Phase>& phases,
                   const Clustering& clustering, const Intervals& intervals) {
-    const bool color = arguments.color == "always" ||
-                       (arguments.color == "auto" && annotate::terminal_has_color());
+    const bool color =
+        arguments.color == "always" || (arguments.color == "auto" && terminal_has_color());
     fmt::print("{}\n\n", strip(clustering.cluster, terminal_width(), color));
     fmt::print("  phase  weight  intervals  simulate\n");
     double covered = 0, simulated = 0, all = 0;

@@ -1,0 +1,178 @@
+#include "tools/annotate/annotate.h"
+
+#include "framework/events/formula.h"
+#include "framework/support/text.h"
+#include "tools/annotate/assembly.h"
+#include "tools/annotate/functions.h"
+#include "tools/annotate/json.h"
+#include "tools/annotate/profile.h"
+#include "tools/annotate/sources.h"
+#include "tools/annotate/table.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+namespace assay::annotate {
+
+namespace {
+
+std::string thresholds(const std::vector<SortColumn>& sort, const events::Header& header) {
+    std::vector<std::string> parts;
+    for (const SortColumn& column : sort)
+        if (column.percent)
+            parts.push_back(
+                fmt::format("{}% of {}", *column.percent, header.events[column.event].name));
+    return fmt::format("those with at least {}", join(parts, " or "));
+}
+
+// "Name:   value" with the values of all lines of the header in one column; further values of the
+// same name below the first.
+class Facts {
+  public:
+    void add(std::string_view name, std::string_view value) { facts_.emplace_back(name, value); }
+
+    void write(Output& output) const {
+        std::size_t width = 0;
+        for (const auto& [name, value] : facts_) width = std::max(width, name.size() + 1);
+        for (const auto& [name, value] : facts_)
+            output.write(fmt::format("{}  {}\n",
+                                     padded(name.empty() ? "" : printable(name) + ":", width),
+                                     printable(value)));
+        output.write("\n");
+    }
+
+  private:
+    std::vector<std::pair<std::string, std::string>> facts_;
+};
+
+void write_header(const Options& options, const Profile& profile,
+                  const std::vector<std::size_t>& shown, const std::vector<SortColumn>& sort,
+                  Output& output) {
+    const events::Header& header = profile.header();
+    const std::vector<std::string> names = event_names(header);
+    const auto add_list = [](Facts& facts, std::string_view name, const auto& values) {
+        for (const auto& value : values) {
+            facts.add(name, value);
+            name = "";
+        }
+    };
+    std::vector<std::string> shown_names, sort_names;
+    for (const std::size_t column : shown) shown_names.push_back(shown_name(column, header));
+    for (const SortColumn& column : sort) sort_names.push_back(names[column.event]);
+
+    Facts facts;
+    for (const auto& [name, text] : profile.descriptions()) facts.add(name, text);
+    add_list(facts, "Command", profile.commands());
+    if (options.difference) {
+        facts.add("Old", options.profiles[0]);
+        facts.add("New", options.profiles[1]);
+    } else {
+        add_list(facts, options.profiles.size() == 1 ? "File" : "Files", options.profiles);
+    }
+    facts.add("Events recorded", join(names, " "));
+    facts.add("Events shown", join(shown_names, ", "));
+    facts.add("Sorted by", join(sort_names, " "));
+    facts.add("Functions", thresholds(sort, header));
+    add_list(facts, "Include", options.include_dirs);
+    add_list(facts, "Sources named", options.sources);
+    facts.add("Sources", options.automatic ? "those of the functions shown" : "only those named");
+    output.section("Profile");
+    facts.write(output);
+    for (const std::string& difference : profile.differences())
+        output.write(fmt::format("Warning: counts are {} that were made differently: {}\n",
+                                 options.difference ? "compared" : "added up",
+                                 printable(difference)));
+    if (!profile.differences().empty()) output.write("\n");
+    for (const std::string& reason : profile.incomplete())
+        output.write(
+            fmt::format("INCOMPLETE, not the counts of a whole run: {}\n", printable(reason)));
+    if (!profile.incomplete().empty()) output.write("\n");
+}
+
+void write_legend(const Columns& columns, Output& output) {
+    std::size_t width = 0;
+    std::vector<events::Event> described;
+    for (const std::size_t column : columns.shown) {
+        if (column >= columns.header.events.size()) continue;
+        const events::Event& event = columns.header.events[column];
+        if (event.description.empty()) continue;
+        described.push_back(event);
+        width = std::max(width, event.name.size());
+    }
+    if (described.empty()) return;
+    output.section("Events");
+    for (const events::Event& event : described)
+        output.write(
+            fmt::format("{}  {}\n", padded(event.name, width), printable(event.description)));
+    output.write("\n");
+}
+
+void write_totals(const Columns& columns, Output& output) {
+    Table table(columns);
+    table.fit(columns.totals);
+    output.section("Totals");
+    output.write(table.heading(""));
+    output.write(table.row(columns.totals, "PROGRAM TOTALS") + "\n");
+    // Those of a difference would not be the differences of those of the profiles.
+    if (columns.header.derived.empty() || columns.header.difference) return;
+    std::size_t width = 0;
+    for (const events::Derived& derived : columns.header.derived)
+        width = std::max(width, derived.name.size());
+    for (const events::Derived& derived : columns.header.derived) {
+        const events::Formula formula(derived.formula, columns.header.events);
+        output.write(fmt::format("{}  {}\n", padded(printable(derived.name), width),
+                                 printable(derived_text(derived, formula, columns.totals))));
+    }
+    output.write("\n");
+}
+
+Details details_of(const SourceChoice& choice, const Profile& profile, const Options& options) {
+    Details details{std::vector<bool>(profile.files().size()), options.instructions};
+    for (const SourceChoice::Source& source : choice.found) details.files[source.file] = true;
+    return details;
+}
+
+}  // namespace
+
+void annotate(const Options& options, Output& output) {
+    Profile profile(options.file_names, options.function_names);
+    if (options.difference) {
+        profile.add_file(options.profiles[1]);
+        profile.add_file(options.profiles[0], Profile::Sign::kSubtract);
+    } else {
+        for (const std::string& path : options.profiles) profile.add_file(path);
+    }
+    const events::Header& header = profile.header();
+    const Columns columns = {header, profile.totals(), shown_events(options.show, header),
+                             options.percentages, options.color};
+    const std::vector<SortColumn> sort = sort_columns(options, header);
+    const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
+    if (!choice.found.empty()) profile.read_details(details_of(choice, profile, options));
+    const Assembly assembly = options.instructions ? assembly_of(profile) : Assembly();
+
+    if (options.json) {
+        Sink sink("");
+        write_json(options, profile, columns, sort, choice, assembly, sink);
+        return sink.finish();
+    }
+    write_header(options, profile, columns.shown, sort, output);
+    write_legend(columns, output);
+    write_totals(columns, output);
+    write_functions(profile, columns, sort, output);
+    write_sources(options, profile, columns, choice, assembly, output);
+    output.finish();
+}
+
+}  // namespace assay::annotate
+
+namespace assay {
+
+int annotate_main(int argc, char** argv) {
+    const std::optional<annotate::Options> options = annotate::parse_options(argc, argv);
+    if (!options) return 0;
+    Output output(stdout, options->pager ? Output::Paging::kIfLong : Output::Paging::kNever);
+    annotate::annotate(*options, output);
+    return 0;
+}
+
+}  // namespace assay

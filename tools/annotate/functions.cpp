@@ -1,0 +1,203 @@
+#include "tools/annotate/functions.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+namespace assay::annotate {
+
+namespace {
+
+// A file with its functions, or a function's name with its files.
+struct Group {
+    std::uint32_t name;
+    std::vector<std::uint64_t> counts;
+    std::vector<std::size_t> functions;  // indices in the profile
+    std::size_t all;                     // how many there are, above the threshold or not
+    bool is_single() const { return all == 1; }
+};
+
+enum class By : std::uint8_t { kFile, kFunction };
+
+std::vector<Group> groups_by(By by, const Profile& profile) {
+    std::vector<Group> groups;
+    std::unordered_map<std::uint32_t, std::size_t> indices;
+    for (std::size_t i = 0; i < profile.function_count(); ++i) {
+        const std::uint32_t name =
+            by == By::kFile ? profile.function_file(i) : profile.function_name(i);
+        const auto [entry, is_new] = indices.try_emplace(name, groups.size());
+        if (is_new)
+            groups.push_back({name, std::vector<std::uint64_t>(profile.totals().size()), {}, 0});
+        Group& group = groups[entry->second];
+        group.functions.push_back(i);
+        ++group.all;
+        const Counts counts = profile.function_counts(i);
+        for (std::size_t e = 0; e < counts.size(); ++e) group.counts[e] += counts[e];
+    }
+    return groups;
+}
+
+std::string_view outer_name(By by, const Profile& profile, const Group& group) {
+    return by == By::kFile ? profile.files()[group.name] : profile.names()[group.name];
+}
+
+// Those above the threshold, in order.
+std::vector<Group> groups_to_show(By by, const Profile& profile,
+                                  const std::vector<SortColumn>& sort) {
+    std::vector<Group> groups = groups_by(by, profile);
+    std::erase_if(groups, [&](const Group& group) {
+        return !is_above_threshold(group.counts, profile.totals(), sort, profile.header());
+    });
+    std::sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
+        return comes_first(a.counts, b.counts, sort, profile.header())
+            .value_or(outer_name(by, profile, a) < outer_name(by, profile, b));
+    });
+    return groups;
+}
+
+class GroupWriter {
+  public:
+    GroupWriter(By by, const Profile& profile, const Columns& columns,
+                const std::vector<SortColumn>& sort, Output& output)
+        : by_(by), profile_(profile), columns_(columns), sort_(sort), output_(output) {}
+
+    void write() {
+        groups_ = groups_to_show(by_, profile_, sort_);
+        for (Group& group : groups_) choose_functions(group);
+        Table table(columns_);
+        for_each([&](const Group& group, Counts running) {
+            table.fit(group.counts, running);
+            if (!group.is_single())
+                for (const std::size_t function : group.functions)
+                    table.fit(profile_.function_counts(function));
+        });
+        output_.section(by_ == By::kFile ? "Files and their functions"
+                                         : "Functions and their files");
+        output_.write("  " + table.heading(by_ == By::kFile ? "file:function" : "function:file") +
+                      "\n");
+        for_each([&](const Group& group, Counts running) { write_group(table, group, running); });
+        if (groups_.empty()) output_.write("  none is above the threshold\n\n");
+    }
+
+  private:
+    void choose_functions(Group& group) const {
+        if (group.is_single()) return;
+        std::erase_if(group.functions,
+                      [&](std::size_t f) { return !is_shown(profile_.function_counts(f)); });
+        std::sort(group.functions.begin(), group.functions.end(),
+                  [&](std::size_t a, std::size_t b) {
+                      return comes_first(profile_.function_counts(a), profile_.function_counts(b),
+                                         sort_, columns_.header)
+                          .value_or(inner_name(a) < inner_name(b));
+                  });
+    }
+
+    bool is_shown(Counts counts) const {
+        return is_above_threshold(counts, columns_.totals, sort_, columns_.header);
+    }
+
+    template <typename Function>
+    void for_each(const Function& function) const {
+        std::vector<std::uint64_t> running(columns_.totals.size());
+        for (const Group& group : groups_) {
+            for (std::size_t i = 0; i < running.size(); ++i) running[i] += group.counts[i];
+            function(group, running);
+        }
+    }
+
+    void write_group(const Table& table, const Group& group, Counts running) const {
+        const std::string mark = by_ == By::kFile ? "< " : "> ";
+        const std::string name = printable(outer_name(by_, profile_, group));
+        if (group.is_single()) {
+            output_.write(mark + table.row(group.counts,
+                                           name + ":" + printable(inner_name(group.functions[0])),
+                                           running));
+        } else {
+            output_.write(mark + table.row(group.counts, name + ":", running));
+            for (const std::size_t function : group.functions)
+                output_.write("  " + table.row(profile_.function_counts(function),
+                                               "  " + printable(inner_name(function))));
+        }
+        output_.write("\n");
+    }
+
+    std::string_view inner_name(std::size_t function) const {
+        return by_ == By::kFile ? profile_.names()[profile_.function_name(function)]
+                                : profile_.files()[profile_.function_file(function)];
+    }
+
+    By by_;
+    const Profile& profile_;
+    const Columns& columns_;
+    const std::vector<SortColumn>& sort_;
+    Output& output_;
+    std::vector<Group> groups_;
+};
+
+}  // namespace
+
+std::vector<SortColumn> sort_columns(const Options& options, const events::Header& header) {
+    std::vector<SortColumn> columns;
+    for (const SortEvent& event : options.sort)
+        columns.push_back({event_index("--sort", event.name, header), event.threshold});
+    for (std::size_t i = 0; options.sort.empty() && i < header.events.size(); ++i)
+        columns.push_back({i, std::nullopt});
+    const bool any = std::any_of(columns.begin(), columns.end(), [](const SortColumn& column) {
+        return column.percent.has_value();
+    });
+    if (!any) columns.front().percent = options.threshold;
+    return columns;
+}
+
+std::optional<bool> comes_first(Counts a, Counts b, const std::vector<SortColumn>& sort,
+                                const events::Header& header) {
+    const auto size = [&](std::uint64_t count) {
+        return header.difference && count >> 63 != 0 ? 0 - count : count;
+    };
+    for (const SortColumn& column : sort)
+        if (size(a[column.event]) != size(b[column.event]))
+            return size(a[column.event]) > size(b[column.event]);
+    return std::nullopt;
+}
+
+bool is_above_threshold(Counts counts, Counts totals, const std::vector<SortColumn>& sort,
+                        const events::Header& header) {
+    return std::any_of(sort.begin(), sort.end(), [&](const SortColumn& column) {
+        if (!column.percent) return false;
+        // Where a profile has as much as the other, every function that differs matters.
+        if (*column.percent > 0 && header.difference && counts[column.event] == 0) return false;
+        return magnitude(counts[column.event], header) * 100 >=
+               *column.percent * magnitude(totals[column.event], header);
+    });
+}
+
+std::vector<std::uint32_t> files_to_show(const Profile& profile,
+                                         const std::vector<SortColumn>& sort) {
+    std::vector<std::uint32_t> files;
+    for (const Group& group : groups_to_show(By::kFile, profile, sort)) files.push_back(group.name);
+    return files;
+}
+
+std::vector<std::size_t> functions_in_order(const Profile& profile,
+                                            const std::vector<SortColumn>& sort) {
+    std::vector<std::size_t> functions(profile.function_count());
+    std::iota(functions.begin(), functions.end(), 0);
+    const auto name = [&](std::size_t function) {
+        return std::pair(profile.files()[profile.function_file(function)],
+                         profile.names()[profile.function_name(function)]);
+    };
+    std::sort(functions.begin(), functions.end(), [&](std::size_t a, std::size_t b) {
+        return comes_first(profile.function_counts(a), profile.function_counts(b), sort,
+                           profile.header())
+            .value_or(name(a) < name(b));
+    });
+    return functions;
+}
+
+void write_functions(const Profile& profile, const Columns& columns,
+                     const std::vector<SortColumn>& sort, Output& output) {
+    GroupWriter(By::kFile, profile, columns, sort, output).write();
+    GroupWriter(By::kFunction, profile, columns, sort, output).write();
+}
+
+}  // namespace assay::annotate

@@ -1,0 +1,218 @@
+#include "tools/annotate/json.h"
+
+#include "framework/events/formula.h"
+
+#include <algorithm>
+
+namespace assay::annotate {
+
+namespace {
+
+class Document {
+  public:
+    Document(const Options& options, const Profile& profile, const Columns& columns, Sink& sink)
+        : options_(options), profile_(profile), columns_(columns), json_(sink) {}
+
+    void write(const std::vector<SortColumn>& sort, const SourceChoice& choice,
+               const Assembly& assembly) {
+        json_.begin_object();
+        json_.text("format", "assay-annotate");
+        json_.number("version", 1);
+        json_.key("difference");
+        json_.boolean(columns_.header.difference);
+        write_texts("files", options_.profiles);
+        write_texts("commands", profile_.commands());
+        write_texts("incomplete", profile_.incomplete());
+        write_texts("madeDifferently", profile_.differences());
+        write_descriptions();
+        write_event_list(columns_.header, columns_.shown, json_);
+        write_derived();
+        json_.key("totals");
+        write_row(columns_.totals);
+        write_functions(sort);
+        write_sources(choice, assembly);
+        json_.end_object();
+    }
+
+  private:
+    void write_texts(std::string_view key, const std::vector<std::string>& texts) {
+        json_.key(key);
+        json_.begin_array();
+        for (const std::string& text : texts) json_.text(text);
+        json_.end_array();
+    }
+
+    void write_descriptions() {
+        json_.key("descriptions");
+        json_.begin_array();
+        for (const auto& [name, text] : profile_.descriptions()) {
+            json_.begin_object();
+            json_.text("name", name);
+            json_.text("text", text);
+            json_.end_object();
+        }
+        json_.end_array();
+    }
+
+    void write_derived() {
+        json_.key("derived");
+        json_.begin_array();
+        for (const events::Derived& derived : columns_.header.derived) {
+            if (columns_.header.difference) break;
+            json_.begin_object();
+            json_.text("name", derived.name);
+            json_.text("unit", derived.unit);
+            json_.text("formula", derived.formula);
+            json_.key("value");
+            const events::Formula formula(derived.formula, columns_.header.events);
+            if (const auto value = formula.value(columns_.totals))
+                json_.real(*value);
+            else
+                json_.null();
+            json_.end_object();
+        }
+        json_.end_array();
+    }
+
+    void write_row(Counts counts) { write_counts(columns_.header, columns_.shown, counts, json_); }
+
+    // Those above the threshold. With a threshold of 0, all.
+    void write_functions(const std::vector<SortColumn>& sort) {
+        json_.key("functions");
+        json_.begin_array();
+        for (const std::size_t function : functions_in_order(profile_, sort)) {
+            const Counts counts = profile_.function_counts(function);
+            if (!is_above_threshold(counts, columns_.totals, sort, columns_.header)) continue;
+            json_.begin_object();
+            json_.text("file", profile_.files()[profile_.function_file(function)]);
+            json_.text("function", profile_.names()[profile_.function_name(function)]);
+            json_.key("counts");
+            write_row(counts);
+            json_.end_object();
+        }
+        json_.end_array();
+    }
+
+    void write_sources(const SourceChoice& choice, const Assembly& assembly) {
+        const std::vector<std::vector<SourceLine>> lines = profile_.lines();
+        const std::vector<std::vector<SourceInstruction>> instructions = profile_.instructions();
+        json_.key("sources");
+        json_.begin_array();
+        for (const SourceChoice::Source& source : choice.found) {
+            json_.begin_object();
+            json_.text("file", profile_.files()[source.file]);
+            json_.text("path", source.path.string());
+            const auto newer = [&](const std::string& profile) {
+                return is_newer(source.path, profile);
+            };
+            json_.key("newer");
+            json_.boolean(std::any_of(options_.profiles.begin(), options_.profiles.end(), newer));
+            write_lines(source, lines[source.file], instructions[source.file], assembly);
+            json_.end_object();
+        }
+        json_.end_array();
+        std::vector<std::string> not_found;
+        for (const std::uint32_t file : choice.not_found)
+            not_found.emplace_back(profile_.files()[file]);
+        write_texts("sourcesNotFound", not_found);
+    }
+
+    // Only lines with counts: the text of the others is in the source.
+    void write_lines(const SourceChoice::Source& source, const std::vector<SourceLine>& lines,
+                     const std::vector<SourceInstruction>& instructions, const Assembly& assembly) {
+        const std::string content = read_source(source.path);
+        const std::vector<std::string_view> text = split_lines(content);
+        auto instruction = instructions.begin();
+        json_.key("lines");
+        json_.begin_array();
+        for (const SourceLine& line : lines) {
+            json_.begin_object();
+            json_.number("line", line.line);
+            json_.key("text");
+            if (line.line >= 1 && line.line <= text.size())
+                json_.text(text[line.line - 1]);
+            else
+                json_.null();
+            json_.key("counts");
+            write_row(line.counts);
+            if (options_.instructions) {
+                json_.key("instructions");
+                json_.begin_array();
+                for (; instruction != instructions.end() && instruction->line <= line.line;
+                     ++instruction)
+                    if (instruction->line == line.line) write_instruction(*instruction, assembly);
+                json_.end_array();
+            }
+            json_.end_object();
+        }
+        json_.end_array();
+    }
+
+    void write_instruction(const SourceInstruction& at, const Assembly& assembly) {
+        json_.begin_object();
+        json_.text("object", profile_.objects()[at.object].path);
+        json_.key("address");
+        json_.address(at.address);
+        const auto text = assembly.text.find({at.object, at.address});
+        json_.key("text");
+        if (text == assembly.text.end())
+            json_.null();
+        else
+            json_.text(text->second);
+        json_.key("counts");
+        write_row(at.counts);
+        json_.end_object();
+    }
+
+    const Options& options_;
+    const Profile& profile_;
+    const Columns& columns_;
+    JsonWriter json_;
+};
+
+}  // namespace
+
+void write_event_list(const events::Header& header, const std::vector<std::size_t>& shown,
+                      JsonWriter& json) {
+    json.key("events");
+    json.begin_array();
+    for (const std::size_t column : shown) {
+        json.begin_object();
+        json.text("name", shown_name(column, header));
+        const std::size_t events = header.events.size();
+        json.text("unit", column < events ? header.events[column].unit
+                                          : header.derived[column - events].unit);
+        if (column < events) json.text("description", header.events[column].description);
+        json.end_object();
+    }
+    json.end_array();
+}
+
+void write_counts(const events::Header& header, const std::vector<std::size_t>& shown,
+                  Counts counts, JsonWriter& json) {
+    json.begin_array();
+    for (const std::size_t column : shown) {
+        const std::size_t events = header.events.size();
+        if (column < events && header.difference) {
+            json.literal(std::to_string(static_cast<std::int64_t>(counts[column])));
+        } else if (column < events) {
+            json.number(counts[column]);
+        } else {
+            const events::Formula formula(header.derived[column - events].formula, header.events);
+            if (const auto value = formula.value(counts))
+                json.real(*value);
+            else
+                json.null();
+        }
+    }
+    json.end_array();
+}
+
+void write_json(const Options& options, const Profile& profile, const Columns& columns,
+                const std::vector<SortColumn>& sort, const SourceChoice& choice,
+                const Assembly& assembly, Sink& sink) {
+    Document(options, profile, columns, sink).write(sort, choice, assembly);
+    sink.write("\n");
+}
+
+}  // namespace assay::annotate

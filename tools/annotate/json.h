@@ -1,0 +1,26 @@
+// What assay annotate and assay diff show, as JSON: docs/annotate-schema.json,
+// docs/diff-schema.json.
+#pragma once
+
+#include "tools/annotate/assembly.h"
+#include "tools/annotate/functions.h"
+#include "tools/annotate/sources.h"
+#include "tools/output/json_writer.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace assay::annotate {
+
+// Names, descriptions and units of the columns shown, under the key "events".
+void write_event_list(const events::Header& header, const std::vector<std::size_t>& shown,
+                      JsonWriter& json);
+// Those of the columns shown; a figure that has no value there is null.
+void write_counts(const events::Header& header, const std::vector<std::size_t>& shown,
+                  Counts counts, JsonWriter& json);
+
+void write_json(const Options& options, const Profile& profile, const Columns& columns,
+                const std::vector<SortColumn>& sort, const SourceChoice& choice,
+                const Assembly& assembly, Sink& sink);
+
+}  // namespace assay::annotate

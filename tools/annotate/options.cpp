@@ -1,0 +1,204 @@
+#include "tools/annotate/options.h"
+
+#include "framework/events/reader.h"
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "tools/output/output.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+namespace assay::annotate {
+
+namespace {
+
+// A larger share than this hides functions that matter; it is more likely meant as the share of
+// all functions together, as the option was understood by Cachegrind before 3.1.
+constexpr double kLargestThreshold = 20;
+
+// What is written on the command line, before it is understood.
+struct Arguments {
+    std::vector<std::string> files, show, sort, include_dirs, moved, file_names, function_names;
+    std::string threshold, percentages = "yes", annotate = "yes", automatic = "yes", color = "auto",
+                           pager = "auto";
+    bool difference = false, instructions = false, json = false;
+    unsigned context = 8;
+};
+
+constexpr const char* kPurpose =
+    "Prints totals, functions and annotated sources of events files, assay's, Cachegrind's or\n"
+    "Callgrind's, whose counts are added up. SOURCEs are annotated whatever they count.\n\n"
+    "  assay annotate [options] FILE... [SOURCE...]\n"
+    "  assay annotate --diff [options] OLD NEW [SOURCE...]\n";
+
+constexpr const char* kExamples =
+    "Examples:\n\n"
+    "  assay annotate assay.out.1234                      the hottest functions and lines\n"
+    "  assay annotate --sort=D1mr --show=D1mr,Ir FILE     where the cache is missed most\n"
+    "  assay annotate --show=Dr,D1mr,'D1 read miss rate' FILE\n"
+    "  assay annotate --asm --threshold=5 FILE            instructions below their lines\n"
+    "  assay annotate --diff --mod-filename='s/v[0-9]+/vN/' v1.out v2.out\n\n"
+    "Exit status: 0, or 125 if something could not be read, understood or written.\n";
+
+CLI::Option* add_list(CLI::App& app, const char* names, std::vector<std::string>& list,
+                      const char* type, const char* help) {
+    return app.add_option(names, list, help)->allow_extra_args(false)->type_name(type);
+}
+
+void add_choice_options(CLI::App& app, Arguments& arguments) {
+    add_list(app, "--show", arguments.show, "A,B,...",
+             "show only these events and derived figures, in this order")
+        ->delimiter(',');
+    add_list(app, "--sort", arguments.sort, "A[:P],B,...",
+             "sort by these events; with :P, show functions with at least P % of it")
+        ->delimiter(',');
+    app.add_option("--threshold", arguments.threshold,
+                   "show functions with at least P % of the first sort event; default: 0.1")
+        ->type_name("P");
+    app.add_flag("--show-percs{yes},--no-show-percs{no}", arguments.percentages,
+                 "show percentages of the totals; default: yes");
+    app.add_flag("--diff", arguments.difference, "show what OLD has to gain or lose to become NEW");
+    add_list(app, "--mod-filename", arguments.file_names, "s/A/B/",
+             "change the names of files by a Perl search-and-replace expression");
+    add_list(app, "--mod-funcname", arguments.function_names, "s/A/B/",
+             "change the names of functions in the same way");
+}
+
+void add_source_options(CLI::App& app, Arguments& arguments) {
+    app.add_flag("--annotate{yes},--no-annotate{no}", arguments.annotate,
+                 "annotate the sources of the functions shown; default: yes");
+    app.add_option("--auto", arguments.automatic, "the same, as older releases of cg_annotate")
+        ->type_name("yes|no");
+    app.add_flag("--asm", arguments.instructions,
+                 "show instructions below their lines; needs a profile made with --dump-instr=yes");
+    app.add_option("--context", arguments.context,
+                   "lines of source around each counted one; default: 8")
+        ->check(CLI::Range(0U, 1'000'000U))
+        ->type_name("N");
+    add_list(app, "-I,--include", arguments.include_dirs, "DIR",
+             "look for sources below this folder, too");
+    add_list(app, "--map", arguments.moved, "OLD=NEW",
+             "sources that were compiled in folder OLD are in NEW now");
+}
+
+void add_options(CLI::App& app, Arguments& arguments) {
+    app.description(kPurpose);
+    app.footer(kExamples);
+    app.set_help_flag("-h,--help", "show this");
+    app.add_option("FILE", arguments.files, "events files; source files to annotate")->required();
+    add_choice_options(app, arguments);
+    add_source_options(app, arguments);
+    app.add_flag("--json", arguments.json, "write JSON, by the schema docs/annotate-schema.json");
+    app.add_option("--color", arguments.color,
+                   "highlight what counts most; default: on a terminal, unless NO_COLOR is set")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->type_name("auto|always|never");
+    app.add_option("--pager", arguments.pager,
+                   "auto: what is longer than the terminal goes through $PAGER or less")
+        ->check(CLI::IsMember({"auto", "no"}))
+        ->type_name("auto|no");
+}
+
+std::vector<MovedFolder> parse_moved(const std::vector<std::string>& texts) {
+    std::vector<MovedFolder> moved;
+    for (const std::string& text : texts) {
+        const std::size_t equals = text.find('=');
+        if (equals == 0 || equals == std::string::npos)
+            throw Error(
+                fmt::format("--map={}: give the old folder and the new one: --map=OLD=NEW", text));
+        moved.push_back({text.substr(0, equals), text.substr(equals + 1)});
+    }
+    return moved;
+}
+
+// What the first argument is must be an events file. cg_annotate takes all others for sources.
+void sort_files(const std::vector<std::string>& files, Options& options) {
+    std::error_code error;
+    for (const std::string& file : files) {
+        // A pipe is no source, and its beginning could not be read again.
+        const bool is_other =
+            std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error);
+        const bool is_profile =
+            options.profiles.empty() || is_other || events::begins_as_events_file(file);
+        (is_profile ? options.profiles : options.sources).push_back(file);
+    }
+    if (options.difference && options.profiles.size() != 2)
+        throw Error(
+            fmt::format("--diff compares two events files, not {}: assay annotate --diff "
+                        "OLD NEW",
+                        options.profiles.size()));
+}
+
+}  // namespace
+
+double parse_threshold(std::string_view option, std::string_view text) {
+    std::string_view digits = text;
+    if (digits.ends_with('%')) digits.remove_suffix(1);
+    double value = -1;
+    const char* const end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, value);
+    if (error != std::errc() || rest != end || !(value >= 0 && value <= kLargestThreshold))
+        throw Error(
+            fmt::format("{} {}: give the smallest percentage that a function must have, 0 to {}",
+                        option, text, kLargestThreshold));
+    return value;
+}
+
+std::vector<SortEvent> parse_sort(const std::vector<std::string>& words) {
+    std::vector<SortEvent> events;
+    for (const std::string& word : words) {
+        const std::size_t colon = word.find(':');
+        SortEvent event{word.substr(0, colon), std::nullopt};
+        if (colon != std::string::npos)
+            event.threshold = parse_threshold("--sort " + event.name, word.substr(colon + 1));
+        events.push_back(std::move(event));
+    }
+    return events;
+}
+
+bool parse_yes_no(std::string_view option, std::string_view text) {
+    if (text != "yes" && text != "no")
+        throw Error(fmt::format("{}={}: give yes or no", option, text));
+    return text == "yes";
+}
+
+std::vector<OptionDescription> options() {
+    Arguments arguments;
+    CLI::App app("", "assay annotate");
+    add_options(app, arguments);
+    return describe_options(app);
+}
+
+std::optional<Options> parse_options(int argc, const char* const* argv) {
+    Arguments arguments;
+    CLI::App app("", "assay annotate");
+    add_options(app, arguments);
+    if (!parse_arguments(app, argc, argv)) return std::nullopt;
+
+    Options options;
+    options.difference = arguments.difference;
+    options.file_names = parse_replacements("--mod-filename", arguments.file_names);
+    options.function_names = parse_replacements("--mod-funcname", arguments.function_names);
+    options.show = arguments.show;
+    options.sort = parse_sort(arguments.sort);
+    if (!arguments.threshold.empty())
+        options.threshold = parse_threshold("--threshold", arguments.threshold);
+    options.percentages = parse_yes_no("--show-percs", arguments.percentages);
+    options.automatic = parse_yes_no("--auto", arguments.automatic) &&
+                        parse_yes_no("--annotate", arguments.annotate);
+    options.instructions = arguments.instructions;
+    options.context = arguments.context;
+    options.include_dirs = arguments.include_dirs;
+    options.moved = parse_moved(arguments.moved);
+    options.json = arguments.json;
+    options.pager = arguments.pager == "auto" && !options.json;
+    options.color =
+        arguments.color == "always" || (arguments.color == "auto" && terminal_has_color());
+    sort_files(arguments.files, options);
+    return options;
+}
+
+}  // namespace assay::annotate

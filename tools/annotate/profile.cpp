@@ -1,0 +1,298 @@
+#include "tools/annotate/profile.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <tuple>
+
+namespace assay::annotate {
+
+namespace {
+
+// All that is said under a name.
+std::string texts_of(const Descriptions& descriptions, std::string_view name) {
+    std::string out;
+    for (const auto& [other, text] : descriptions)
+        if (other == name) out += (out.empty() ? "\"" : "; ") + text;
+    return out.empty() ? "not given" : out + "\"";
+}
+
+bool is_regular_file(const std::string& path) {
+    std::error_code error;
+    return std::filesystem::is_regular_file(path, error);
+}
+
+}  // namespace
+
+// --- CountTable
+
+std::size_t CountTable::row(std::uint64_t key) {
+    if (keys_.size() * 2 >= slots_.size()) grow();
+    std::uint32_t& slot = slots_[slot_of(key)];
+    if (slot == 0) {
+        if (keys_.size() == kMostRows)
+            throw Error(
+                fmt::format("the profile has more than {} functions, or lines of the files "
+                            "shown, which no program has",
+                            kMostRows));
+        if (keys_.size() % kBlockRows == 0)
+            blocks_.push_back(std::make_unique<std::uint64_t[]>(kBlockRows * columns_));
+        keys_.push_back(key);
+        slot = static_cast<std::uint32_t>(keys_.size());
+    }
+    return slot - 1;
+}
+
+Counts CountTable::find(std::uint64_t key) const {
+    const std::uint32_t slot = slots_.empty() ? 0 : slots_[slot_of(key)];
+    return slot == 0 ? Counts() : counts(slot - 1);
+}
+
+void CountTable::add_to_row(std::size_t row, Counts counts) {
+    std::uint64_t* const sum = row_start(row);
+    for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
+}
+
+void CountTable::grow() {
+    slots_.assign(std::max<std::size_t>(1024, slots_.size() * 2), 0);
+    for (std::size_t row = 0; row < keys_.size(); ++row)
+        slots_[slot_of(keys_[row])] = static_cast<std::uint32_t>(row + 1);
+}
+
+std::size_t CountTable::slot_of(std::uint64_t key) const {
+    // Multiplicative hashing (Knuth, The Art of Computer Programming, section 6.4) of groups of 16
+    // neighbouring lines, which files count together: a group shares a cache line. Then linear
+    // probing.
+    const std::size_t mask = slots_.size() - 1;
+    const std::uint64_t product = (key >> 4) * 0x9E37'79B9'7F4A'7C15ULL;
+    std::size_t slot = ((product >> 28) << 4 | (key & 15)) & mask;
+    while (slots_[slot] != 0 && keys_[slots_[slot] - 1] != key) slot = (slot + 1) & mask;
+    return slot;
+}
+
+// --- Names
+
+std::uint32_t Names::id(std::string_view text) {
+    scratch_ = text;
+    const auto [entry, is_new] =
+        ids_.try_emplace(scratch_, static_cast<std::uint32_t>(texts_.size()));
+    if (!is_new) return entry->second;
+    bytes_ += text.size();
+    if (bytes_ > kMostBytes)
+        throw Error(
+            fmt::format("the names in the profile have more than {} bytes, which those of "
+                        "no program have",
+                        kMostBytes));
+    texts_.push_back(entry->first);
+    return entry->second;
+}
+
+// --- Profile: reading
+
+Profile::Profile(std::vector<Replacement> file_names, std::vector<Replacement> function_names)
+    : file_replacements_(std::move(file_names)),
+      function_replacements_(std::move(function_names)) {}
+
+void Profile::add_file(const std::string& path, Sign sign) {
+    path_ = path;
+    sign_ = sign;
+    const bool can_be_read_again = is_regular_file(path);
+    all_details_ = !can_be_read_again;
+    events::Profile read = events::read_events(path, *this, events::Accept::kDifferences);
+    add_totals(path, read.totals);
+    read_.push_back({path, sign, std::move(read.totals), can_be_read_again});
+}
+
+void Profile::read_details(const Details& details) {
+    details_ = details;
+    all_details_ = false;
+    second_reading_ = true;
+    for (const File& file : read_) {
+        if (!file.can_be_read_again) continue;
+        path_ = file.path;
+        sign_ = file.sign;
+        if (events::read_events(path_, *this, events::Accept::kDifferences).totals != file.totals)
+            throw Error(fmt::format("{} was changed while it was being read", path_));
+    }
+}
+
+void Profile::start(const events::Header& header) {
+    object_map_.clear();
+    for (const events::Object& object : header.objects) object_map_.push_back(object_index(object));
+    if (second_reading_) return;
+    if (std::find(commands_.begin(), commands_.end(), header.command) == commands_.end())
+        commands_.push_back(header.command);
+    if (!header.incomplete.empty()) incomplete_.push_back(path_ + ": " + header.incomplete);
+    if (header_.events.empty()) return start_first(header);
+    check_events(header);
+    compare_descriptions(header.descriptions);
+}
+
+void Profile::start_first(const events::Header& header) {
+    header_ = header;
+    first_path_ = path_;
+    descriptions_ = header.descriptions;
+    totals_.resize(header.events.size());
+    for (CountTable* table : {&functions_, &file_counts_, &line_counts_, &instruction_counts_})
+        table->set_columns(header.events.size());
+}
+
+void Profile::check_events(const events::Header& header) const {
+    events::check_same_events(header, path_, header_, first_path_);
+    const bool first_is_difference = header_.difference && sign_ == Sign::kAdd;
+    if (header.difference != first_is_difference)
+        throw Error(
+            fmt::format("of {} and {}, one is a profile and the other a difference of two; "
+                        "only what is alike can be combined",
+                        first_path_, path_));
+}
+
+void Profile::compare_descriptions(const Descriptions& other) {
+    Descriptions either = header_.descriptions;
+    either.insert(either.end(), other.begin(), other.end());
+    std::vector<std::string_view> names;
+    for (const auto& description : either) {
+        const std::string& name = description.first;
+        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+        names.push_back(name);
+        const std::string first = texts_of(header_.descriptions, name),
+                          here = texts_of(other, name);
+        if (first == here) continue;
+        differences_.push_back(
+            fmt::format("{}: {} in {}, {} in {}", name, first, first_path_, here, path_));
+        std::erase_if(descriptions_, [&](const auto& entry) { return entry.first == name; });
+    }
+}
+
+std::uint32_t Profile::file_id(std::string_view name) {
+    const std::uint32_t raw = raw_files_.id(name);
+    if (raw < raw_file_ids_.size()) return raw_file_ids_[raw];
+    const std::uint32_t id = files_.id(replaced(name, file_replacements_));
+    if (id == originals_.size()) originals_.emplace_back();
+    originals_[id].emplace_back(name);
+    raw_file_ids_.push_back(id);
+    return id;
+}
+
+void Profile::location(const events::Location& location) {
+    file_ = file_id(location.file);
+    wanted_ = wants_details(file_);
+    if (second_reading_) return;
+    const std::uint32_t function_file = file_id(location.function_file);
+    const std::uint32_t raw = raw_names_.id(location.function);
+    if (raw == raw_name_ids_.size())
+        raw_name_ids_.push_back(names_.id(replaced(location.function, function_replacements_)));
+    function_row_ = functions_.row(std::uint64_t{function_file} << 32 | raw_name_ids_[raw]);
+    file_row_ = file_counts_.row(file_);
+}
+
+bool Profile::wants_details(std::uint32_t file) const {
+    return all_details_ ||
+           (second_reading_ && file < details_.files.size() && details_.files[file]);
+}
+
+Counts Profile::signed_counts(Counts counts) {
+    if (sign_ == Sign::kAdd) return counts;
+    negated_.resize(counts.size());
+    std::transform(counts.begin(), counts.end(), negated_.begin(),
+                   [](std::uint64_t count) { return 0 - count; });
+    return negated_;
+}
+
+void Profile::line(std::uint32_t line, Counts unsigned_counts) {
+    if (second_reading_ && !wanted_) return;
+    const Counts counts = signed_counts(unsigned_counts);
+    if (wanted_) line_counts_.add(std::uint64_t{file_} << 32 | line, counts);
+    if (second_reading_) return;
+    functions_.add_to_row(function_row_, counts);
+    file_counts_.add_to_row(file_row_, counts);
+}
+
+void Profile::instruction(const Instruction& at, Counts counts) {
+    if (!wanted_ || (second_reading_ && !details_.instructions)) return;
+    const InstructionKey key = {file_, at.line, object_map_[at.object], at.address};
+    const auto [entry, is_new] =
+        instruction_rows_.try_emplace(key, static_cast<std::uint32_t>(instruction_keys_.size()));
+    if (is_new) instruction_keys_.push_back(key);
+    instruction_counts_.add(entry->second, signed_counts(counts));
+}
+
+void Profile::object(const events::Object& object) {
+    object_map_.push_back(object_index(object));
+}
+
+std::uint32_t Profile::object_index(const events::Object& object) {
+    const auto same = [&](const events::Object& other) {
+        return other.path == object.path && other.build_id == object.build_id;
+    };
+    const auto found = std::find_if(objects_.begin(), objects_.end(), same);
+    if (found == objects_.end()) objects_.push_back(object);
+    return static_cast<std::uint32_t>(found - objects_.begin());
+}
+
+void Profile::add_totals(const std::string& path, Counts totals) {
+    if (sign_ == Sign::kSubtract) header_.difference = true;
+    for (std::size_t i = 0; i < totals_.size(); ++i) {
+        const auto fail = [&](std::string_view what) {
+            throw Error(fmt::format("{}: with it, the {} of {} exceeds 64 bits", path, what,
+                                    header_.events[i].name));
+        };
+        if (!header_.difference) {
+            if (__builtin_add_overflow(totals_[i], totals[i], &totals_[i])) fail("total");
+            continue;
+        }
+        // Counts of a profile have all 64 bits, those of a difference 63 and a sign.
+        constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+        if (sign_ == Sign::kSubtract && (totals[i] > kMost || totals_[i] > kMost))
+            fail("difference");
+        std::int64_t sum = 0;
+        if (__builtin_add_overflow(static_cast<std::int64_t>(totals_[i]),
+                                   static_cast<std::int64_t>(signed_counts(totals)[i]), &sum))
+            fail("total");
+        totals_[i] = static_cast<std::uint64_t>(sum);
+    }
+}
+
+// --- Profile: what has been read
+
+std::vector<std::vector<SourceLine>> Profile::lines() const {
+    std::vector<std::vector<SourceLine>> result(files_.size());
+    for (std::size_t row = 0; row < line_counts_.size(); ++row) {
+        const std::uint64_t key = line_counts_.key(row);
+        result[key >> 32].push_back({static_cast<std::uint32_t>(key), line_counts_.counts(row)});
+    }
+    for (std::vector<SourceLine>& lines : result)
+        std::sort(lines.begin(), lines.end(),
+                  [](const SourceLine& a, const SourceLine& b) { return a.line < b.line; });
+    return result;
+}
+
+std::size_t Profile::InstructionHash::operator()(const InstructionKey& key) const {
+    std::uint64_t hash = 0;
+    for (const std::uint64_t part :
+         {std::uint64_t{key.file} << 32 | key.line, std::uint64_t{key.object}, key.address})
+        hash = (hash ^ part) * 0x9E37'79B9'7F4A'7C15ULL;
+    return hash ^ hash >> 32;
+}
+
+std::vector<std::vector<SourceInstruction>> Profile::instructions() const {
+    std::vector<std::vector<SourceInstruction>> result(files_.size());
+    for (std::size_t i = 0; i < instruction_keys_.size(); ++i) {
+        const InstructionKey& key = instruction_keys_[i];
+        result[key.file].push_back(
+            {key.line, key.object, key.address, instruction_counts_.counts(i)});
+    }
+    for (std::vector<SourceInstruction>& instructions : result)
+        std::sort(instructions.begin(), instructions.end(),
+                  [](const SourceInstruction& a, const SourceInstruction& b) {
+                      return std::tie(a.line, a.object, a.address) <
+                             std::tie(b.line, b.object, b.address);
+                  });
+    return result;
+}
+
+}  // namespace assay::annotate

@@ -1,0 +1,270 @@
+#include "tools/annotate/sources.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+namespace assay::annotate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Stands where lines are left out, or at their end; the line given is the next one.
+std::string gap(std::size_t line) {
+    return fmt::format("-- line {} {}\n", line, std::string(40, '-'));
+}
+
+class SourceWriter {
+  public:
+    SourceWriter(const Options& options, const Profile& profile, const Columns& columns,
+                 const Assembly& assembly, Output& output)
+        : options_(options),
+          profile_(profile),
+          columns_(columns),
+          assembly_(assembly),
+          output_(output),
+          instructions_(profile.instructions()),
+          known_(columns.totals.size()),
+          unknown_(columns.totals.size()) {}
+
+    void write(std::uint32_t file, const fs::path& path, const std::vector<SourceLine>& lines);
+    void write_names(std::string_view title, const std::vector<std::uint32_t>& files);
+    // What became of all counts.
+    void write_coverage(const SourceChoice& choice);
+
+  private:
+    void write_ranges(const std::vector<std::string_view>& text, std::span<const SourceLine> lines,
+                      const Table& table);
+    void warn_if_newer(std::string_view name, const fs::path& path);
+    void write_line(const Table& table, const SourceLine& line, std::string_view text);
+    void write_instructions(const Table& table, std::uint32_t line);
+
+    const Options& options_;
+    const Profile& profile_;
+    const Columns& columns_;
+    const Assembly& assembly_;
+    Output& output_;
+    std::vector<std::vector<SourceInstruction>> instructions_;
+    std::uint32_t file_ = 0;
+    // What has been written of lines, and of files without a line.
+    std::vector<std::uint64_t> known_, unknown_;
+};
+
+void add_to(std::vector<std::uint64_t>& sum, Counts counts) {
+    for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
+}
+
+void SourceWriter::write(std::uint32_t file, const fs::path& path,
+                         const std::vector<SourceLine>& lines) {
+    file_ = file;
+    const std::string_view name = profile_.files()[file];
+    output_.section(path == name ? fmt::format("Source: {}", printable(name))
+                                 : fmt::format("Source: {} (found at {})", printable(name),
+                                               printable(path.string())));
+    warn_if_newer(name, path);
+    const std::string content = read_source(path);
+    const std::vector<std::string_view> text = split_lines(content);
+
+    Table table(columns_);
+    for (const SourceLine& line : lines) table.fit(line.counts);
+    for (const SourceInstruction& instruction : instructions_[file]) table.fit(instruction.counts);
+    output_.write(table.heading("") + "\n");
+
+    auto known = std::span(lines);
+    if (!known.empty() && known.front().line == 0) {
+        write_line(table, known.front(), "<unknown line>");
+        output_.write("\n");
+        known = known.subspan(1);
+    }
+    const auto past_end = std::find_if(known.begin(), known.end(), [&](const SourceLine& line) {
+        return line.line > text.size();
+    });
+    write_ranges(text, {known.begin(), past_end}, table);
+    output_.write("\n");
+    if (past_end == known.end()) return;
+
+    for (const SourceLine& line : std::span(past_end, known.end()))
+        write_line(table, line, fmt::format("<line {}, past the end>", line.line));
+    output_.write(
+        fmt::format("\nWarning: {} has {} lines, but there are counts of later ones; it "
+                    "is not the file that was compiled.\n\n",
+                    printable(name), text.size()));
+}
+
+// Lines with counts and those around them, with a gap marked wherever lines are left out.
+void SourceWriter::write_ranges(const std::vector<std::string_view>& text,
+                                std::span<const SourceLine> lines, const Table& table) {
+    const auto write_empty = [&](std::size_t line) {
+        output_.write(table.empty_row(printable(text[line - 1])));
+    };
+    std::size_t next = 1;  // the first line not yet written
+    for (auto line = lines.begin(); line != lines.end(); ++line) {
+        const std::size_t context = options_.context;
+        const std::size_t first =
+            std::max(next, line->line > context ? line->line - context : std::size_t{1});
+        if (first != next) output_.write(gap(first));
+        for (next = first; next < line->line; ++next) write_empty(next);
+        write_line(table, *line, printable(text[next++ - 1]));
+        const std::size_t following =
+            std::next(line) == lines.end() ? text.size() + 1 : std::next(line)->line;
+        const std::size_t end = std::min({line->line + context + 1, following, text.size() + 1});
+        for (; next < end; ++next) write_empty(next);
+    }
+    if (!lines.empty() && next <= text.size()) output_.write(gap(next));
+}
+
+void SourceWriter::write_line(const Table& table, const SourceLine& line, std::string_view text) {
+    output_.write(table.row(line.counts, text));
+    add_to(line.line == 0 ? unknown_ : known_, line.counts);
+    if (options_.instructions) write_instructions(table, line.line);
+}
+
+// Where the profile has the address but nothing has the code, the address alone.
+void SourceWriter::write_instructions(const Table& table, std::uint32_t line) {
+    const std::vector<SourceInstruction>& all = instructions_[file_];
+    auto at = std::lower_bound(
+        all.begin(), all.end(), line,
+        [](const SourceInstruction& instruction, std::uint32_t l) { return instruction.line < l; });
+    for (; at != all.end() && at->line == line; ++at) {
+        const auto text = assembly_.text.find({at->object, at->address});
+        output_.write(table.row(
+            at->counts, fmt::format("    {:>8x}:  {}", at->address,
+                                    text == assembly_.text.end() ? "" : printable(text->second))));
+    }
+}
+
+void SourceWriter::warn_if_newer(std::string_view name, const fs::path& path) {
+    for (const std::string& profile : options_.profiles)
+        if (is_newer(path, profile)) {
+            output_.write(
+                fmt::format("Warning: {} is newer than {}; its lines may have moved "
+                            "since then.\n\n",
+                            printable(name), profile));
+            return;
+        }
+}
+
+void SourceWriter::write_names(std::string_view title, const std::vector<std::uint32_t>& files) {
+    if (files.empty()) return;
+    std::vector<std::string_view> names;
+    names.reserve(files.size());
+    for (const std::uint32_t file : files) names.push_back(profile_.files()[file]);
+    std::sort(names.begin(), names.end());
+    output_.section(title);
+    for (const std::string_view name : names) output_.write(fmt::format("  {}\n", printable(name)));
+    output_.write("\n");
+}
+
+void SourceWriter::write_coverage(const SourceChoice& choice) {
+    const std::size_t columns = columns_.totals.size();
+    std::vector<std::uint64_t> not_found(columns), ambiguous(columns), nowhere(columns);
+    for (const std::uint32_t file : choice.not_found) add_to(not_found, profile_.file_counts(file));
+    for (const std::uint32_t file : choice.ambiguous) add_to(ambiguous, profile_.file_counts(file));
+    for (std::uint32_t file = 0; file < profile_.files().size(); ++file)
+        if (profile_.files()[file] == kUnknownFile) add_to(nowhere, profile_.file_counts(file));
+    std::vector<std::uint64_t> others(columns_.totals.begin(), columns_.totals.end());
+    for (std::size_t i = 0; i < columns; ++i)
+        others[i] -= known_[i] + unknown_[i] + not_found[i] + ambiguous[i] + nowhere[i];
+
+    const std::pair<const std::vector<std::uint64_t>&, std::string_view> rows[] = {
+        {known_, "annotated: in the source lines above"},
+        {unknown_, "annotated: in the files above, line unknown"},
+        {not_found, "not annotated: source not found"},
+        {ambiguous, "not annotated: sources of different contents have one name"},
+        {others, "not annotated: files below the threshold"},
+        {nowhere, "not annotated: file unknown"},
+    };
+    Table table(columns_);
+    for (const auto& row : rows) table.fit(row.first);
+    output_.section("Annotated");
+    output_.write(table.heading(""));
+    for (const auto& [counts, text] : rows)
+        if (std::any_of(counts.begin(), counts.end(), [](std::uint64_t c) { return c != 0; }))
+            output_.write(table.row(counts, text));
+}
+
+// Indices of the files that the user means: named exactly so, or ending in that path.
+std::vector<std::uint32_t> files_named(const Profile& profile, const std::string& name) {
+    std::vector<std::uint32_t> exact, ending;
+    for (std::uint32_t i = 0; i < profile.files().size(); ++i) {
+        if (profile.files()[i] == name) exact.push_back(i);
+        if (profile.files()[i].ends_with("/" + name)) ending.push_back(i);
+    }
+    if (exact.empty() && ending.empty())
+        throw Error(fmt::format(
+            "{} is neither an events file nor a source file that the profile has counts of", name));
+    return exact.empty() ? ending : exact;
+}
+
+bool same_content(const fs::path& a, const fs::path& b) {
+    std::error_code error;
+    return fs::equivalent(a, b, error) || read_source(a) == read_source(b);
+}
+
+// Sorts a file into the choice; whether its source was found.
+bool choose(std::uint32_t file, const Options& options, const Profile& profile,
+            SourceChoice& choice) {
+    std::vector<fs::path> paths;
+    for (const std::string& name : profile.original_names(file))
+        if (const auto path = find_source(name, options.include_dirs, options.moved))
+            paths.push_back(*path);
+    if (paths.empty()) {
+        choice.not_found.push_back(file);
+        return false;
+    }
+    const bool same = std::all_of(paths.begin() + 1, paths.end(), [&](const fs::path& path) {
+        return same_content(paths.front(), path);
+    });
+    if (same)
+        choice.found.push_back({file, paths.front()});
+    else
+        choice.ambiguous.push_back(file);
+    return true;
+}
+
+}  // namespace
+
+SourceChoice choose_sources(const Options& options, const Profile& profile,
+                            const std::vector<std::uint32_t>& files_shown) {
+    SourceChoice choice;
+    std::vector<bool> chosen(profile.files().size());
+    const auto is_new = [&](std::uint32_t file) {
+        if (chosen[file] || profile.files()[file] == kUnknownFile) return false;
+        chosen[file] = true;
+        return true;
+    };
+    for (const std::string& name : options.sources)
+        for (const std::uint32_t file : files_named(profile, name))
+            if (is_new(file) && !choose(file, options, profile, choice))
+                throw Error(
+                    fmt::format("cannot read source file {}; name its folder with "
+                                "--include",
+                                profile.files()[file]));
+    if (!options.automatic) return choice;
+    for (const std::uint32_t file : files_shown)
+        if (is_new(file)) choose(file, options, profile, choice);
+    return choice;
+}
+
+void write_sources(const Options& options, const Profile& profile, const Columns& columns,
+                   const SourceChoice& choice, const Assembly& assembly, Output& output) {
+    const std::vector<std::vector<SourceLine>> lines = profile.lines();
+    SourceWriter writer(options, profile, columns, assembly, output);
+    for (const SourceChoice::Source& source : choice.found)
+        writer.write(source.file, source.path, lines[source.file]);
+    writer.write_names("Sources not found (--include=DIR looks below DIR, too)", choice.not_found);
+    writer.write_names("Not annotated: several sources of different contents have become one name",
+                       choice.ambiguous);
+    if (!choice.found.empty()) writer.write_coverage(choice);
+    for (const std::string& problem : assembly.problems)
+        output.write(fmt::format("\nWarning: no instructions are shown: {}\n", printable(problem)));
+    if (options.instructions && profile.instruction_count() == 0 && !choice.found.empty())
+        output.write(
+            "\nWarning: the profile has no counts of instructions there; run the program "
+            "with --dump-instr=yes\n");
+}
+
+}  // namespace assay::annotate

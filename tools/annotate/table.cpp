@@ -1,0 +1,186 @@
+#include "tools/annotate/table.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "tools/output/output.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace assay::annotate {
+
+namespace {
+
+// Colours by share of the event's total: SGR sequences of ECMA-48.
+constexpr std::string_view kHot = "\033[1;31m", kWarm = "\033[33m", kPlain = "\033[0m";
+constexpr double kHotPercent = 10, kWarmPercent = 1;
+
+double real(std::uint64_t count, const events::Header& header) {
+    return header.difference ? static_cast<double>(static_cast<std::int64_t>(count))
+                             : static_cast<double>(count);
+}
+
+// A figure that is whole, such as a sum of counts, looks like a count.
+std::string plain_number(double value) {
+    constexpr double kLargestExact = 0x1p53;
+    if (value != std::trunc(value) || std::abs(value) > kLargestExact)
+        return fmt::format("{:.3f}", value);
+    const auto size = static_cast<unsigned long long>(std::abs(value));
+    return (value < 0 ? "-" : "") + with_thousands(size);
+}
+
+}  // namespace
+
+std::vector<std::string> event_names(const events::Header& header) {
+    std::vector<std::string> names;
+    for (const events::Event& event : header.events) names.push_back(event.name);
+    return names;
+}
+
+namespace {
+
+std::size_t index_of(std::string_view option, const std::string& name,
+                     const std::vector<std::string>& names) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+    const std::string near = nearest(name, names);
+    throw Error(fmt::format("{}: the profile has no event '{}'; it has {}{}", option, name,
+                            join(names, ", "),
+                            near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+}
+
+}  // namespace
+
+std::size_t event_index(std::string_view option, const std::string& name,
+                        const events::Header& header) {
+    return index_of(option, name, event_names(header));
+}
+
+std::vector<std::size_t> shown_events(const std::vector<std::string>& show,
+                                      const events::Header& header) {
+    std::vector<std::string> names = event_names(header);
+    if (show.empty()) {
+        std::vector<std::size_t> all(names.size());
+        std::iota(all.begin(), all.end(), 0);
+        return all;
+    }
+    for (const events::Derived& derived : header.derived) names.push_back(derived.name);
+    std::vector<std::size_t> shown;
+    for (const std::string& name : show) {
+        shown.push_back(index_of("--show", name, names));
+        if (shown.back() >= header.events.size() && header.difference)
+            throw Error(
+                fmt::format("--show: '{}' is calculated from counts, which says nothing "
+                            "where these are differences; show events",
+                            name));
+    }
+    return shown;
+}
+
+std::string shown_name(std::size_t column, const events::Header& header) {
+    const std::size_t events = header.events.size();
+    return column < events ? header.events[column].name : header.derived[column - events].name;
+}
+
+std::string count_text(std::uint64_t count, const events::Header& header) {
+    if (!header.difference || count >> 63 == 0) return with_thousands(count);
+    return "-" + with_thousands(0 - count);
+}
+
+std::string derived_text(const events::Derived& derived, const events::Formula& formula,
+                         Counts counts) {
+    const std::optional<double> value = formula.value(counts);
+    if (!value) return "none";
+    if (derived.unit == "%") return fmt::format("{:.2f}%", *value * 100);
+    return plain_number(*value) + (derived.unit.empty() ? "" : " ") + derived.unit;
+}
+
+double magnitude(std::uint64_t count, const events::Header& header) {
+    return std::abs(real(count, header));
+}
+
+// --- Table
+
+Table::Table(const Columns& columns) : columns_(columns) {
+    for (const std::size_t column : columns.shown)
+        widths_.push_back({shown_name(column, columns.header).size(), 0, 0});
+    const auto is_derived = [&](std::size_t column) {
+        return column >= columns.header.events.size();
+    };
+    if (!std::any_of(columns.shown.begin(), columns.shown.end(), is_derived)) return;
+    for (const events::Derived& derived : columns.header.derived)
+        formulas_.emplace_back(derived.formula, columns.header.events);
+}
+
+Table::Cell Table::cell(std::size_t column, Counts counts, Counts running) const {
+    const events::Header& header = columns_.header;
+    if (column >= header.events.size()) {
+        const std::size_t derived = column - header.events.size();
+        events::Derived without_unit = header.derived[derived];
+        if (without_unit.unit != "%") without_unit.unit.clear();
+        const std::string text = derived_text(without_unit, formulas_[derived], counts);
+        return {text == "none" ? "-" : text, "", ""};
+    }
+    Cell cell = {count_text(counts[column], header), "", ""};
+    // Of nothing, a percentage is only clutter.
+    if (!columns_.percentages || counts[column] == 0) return cell;
+    const double total = real(columns_.totals[column], header);
+    const auto percent = [&](std::uint64_t count) {
+        return total == 0 ? "n/a" : fmt::format("{:.1f}%", 100 * real(count, header) / total);
+    };
+    cell.percentage = " (" + percent(counts[column]);
+    cell.rest = running.empty() ? ")" : ", " + percent(running[column]) + ")";
+    return cell;
+}
+
+void Table::fit(Counts counts, Counts running) {
+    for (std::size_t i = 0; i < widths_.size(); ++i) {
+        const Cell text = cell(columns_.shown[i], counts, running);
+        widths_[i].count = std::max(widths_[i].count, text.count.size());
+        widths_[i].percentage = std::max(widths_[i].percentage, text.percentage.size());
+        widths_[i].rest = std::max(widths_[i].rest, text.rest.size());
+    }
+}
+
+std::string Table::heading(std::string_view text) const {
+    std::string out;
+    for (std::size_t i = 0; i < widths_.size(); ++i)
+        out += fmt::format("{:>{}}{:<{}}  ", shown_name(columns_.shown[i], columns_.header),
+                           widths_[i].count, "", widths_[i].percentage + widths_[i].rest);
+    if (text.empty()) out.erase(out.find_last_not_of(' ') + 1);
+    return out.append(text).append("\n");
+}
+
+std::string Table::row(Counts counts, std::string_view text, Counts running) const {
+    std::string out;
+    for (std::size_t i = 0; i < widths_.size(); ++i) {
+        const Cell texts = cell(columns_.shown[i], counts, running);
+        const std::string_view highlight = color(columns_.shown[i], counts);
+        out += highlight;
+        out += fmt::format("{:>{}}{:>{}}", texts.count, widths_[i].count, texts.percentage,
+                           widths_[i].percentage);
+        out += padded(texts.rest, widths_[i].rest);
+        if (!highlight.empty()) out += kPlain;
+        out += "  ";
+    }
+    return out.append(text).append("\n");
+}
+
+std::string Table::empty_row(std::string_view text) const {
+    std::string out;
+    for (const Width& width : widths_)
+        out.append(width.count - 1, ' ').append(".").append(width.percentage + width.rest + 2, ' ');
+    return out.append(text).append("\n");
+}
+
+std::string_view Table::color(std::size_t column, Counts counts) const {
+    if (!columns_.color || column >= columns_.header.events.size()) return {};
+    const double total = magnitude(columns_.totals[column], columns_.header);
+    const double percent =
+        total == 0 ? 0 : 100 * magnitude(counts[column], columns_.header) / total;
+    return percent >= kHotPercent ? kHot : percent >= kWarmPercent ? kWarm : std::string_view();
+}
+
+}  // namespace assay::annotate

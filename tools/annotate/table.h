@@ -1,0 +1,71 @@
+// Columns of counts: as wide as their widest number, with percentages of the totals and, on a
+// terminal, colours by percentage.
+#pragma once
+
+#include "framework/events/formula.h"
+#include "tools/annotate/profile.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::annotate {
+
+// What all tables of one annotation share.
+struct Columns {
+    const events::Header& header;
+    Counts totals;
+    // Indices of events; from how many there are, indices of derived figures follow.
+    std::vector<std::size_t> shown;
+    bool percentages;
+    bool color;
+};
+
+std::vector<std::string> event_names(const events::Header& header);
+// The index of an event that the user named with `option`. Throws Error.
+std::size_t event_index(std::string_view option, const std::string& name,
+                        const events::Header& header);
+// The events and derived figures that --show names; all events if it names none. Throws Error.
+std::vector<std::size_t> shown_events(const std::vector<std::string>& show,
+                                      const events::Header& header);
+std::string shown_name(std::size_t column, const events::Header& header);
+
+// With a comma between thousands; of a difference, with its sign.
+std::string count_text(std::uint64_t count, const events::Header& header);
+// A figure as people read it, in its unit.
+std::string derived_text(const events::Derived& derived, const events::Formula& formula,
+                         Counts counts);
+// Without its sign.
+double magnitude(std::uint64_t count, const events::Header& header);
+
+class Table {
+  public:
+    explicit Table(const Columns& columns);
+
+    // Makes room for a row, before any is formatted. `running` are the sums of this row and those
+    // before it, whose percentages are shown too; empty: they are not.
+    void fit(Counts counts, Counts running = {});
+
+    // Event names over their columns; lines ended by a newline, as the others.
+    std::string heading(std::string_view text) const;
+    std::string row(Counts counts, std::string_view text, Counts running = {}) const;
+    // A row without counts.
+    std::string empty_row(std::string_view text) const;
+
+  private:
+    struct Cell {
+        std::string count, percentage, rest;  // 1,234| (12.5%|, 80.1%)
+    };
+    Cell cell(std::size_t column, Counts counts, Counts running) const;
+    std::string_view color(std::size_t column, Counts counts) const;
+
+    struct Width {
+        std::size_t count, percentage, rest;
+    };
+    const Columns& columns_;
+    std::vector<Width> widths_;
+    std::vector<events::Formula> formulas_;  // of all derived figures, if any is shown
+};
+
+}  // namespace assay::annotate

@@ -1,0 +1,252 @@
+#include "tools/check_plugin/check_plugin.h"
+
+#include "framework/collector/plugin_search.h"
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "tools/check_plugin/plugin_checks.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+
+namespace assay::check {
+namespace {
+
+constexpr unsigned kSecondsForAll = 20;  // of one check
+
+struct Findings {
+    std::vector<std::string> broken, advice;  // "FUNCTION: TEXT"
+    std::vector<std::pair<std::string, unsigned>> options;
+    std::set<std::string> ended_in;  // functions
+
+    void add(std::vector<std::string>& to, std::string line) {
+        if (seen_.insert(line).second) to.push_back(std::move(line));
+    }
+
+  private:
+    std::set<std::string> seen_;
+};
+
+// A folder to run in, removed with what profilers write there.
+class TemporaryFolder {
+  public:
+    TemporaryFolder() {
+        std::string pattern = std::filesystem::temp_directory_path() / "assay-check-XXXXXX";
+        if (!mkdtemp(pattern.data()))
+            throw Error(fmt::format("cannot make a folder {}: {}", pattern, system_reason(errno)));
+        path_ = pattern;
+    }
+    ~TemporaryFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+// Memory that a check shares with this process.
+class CurrentCall {
+  public:
+    CurrentCall() {
+        void* const memory =
+            mmap(nullptr, sizeof(Text), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED)
+            throw Error(fmt::format("cannot share memory: {}", system_reason(errno)));
+        text_ = static_cast<Text*>(memory);
+    }
+    ~CurrentCall() { munmap(text_, sizeof(Text)); }
+    CurrentCall(const CurrentCall&) = delete;
+    CurrentCall& operator=(const CurrentCall&) = delete;
+
+    using Text = char[Report::kRoom];
+    Text& text() const { return *text_; }
+
+  private:
+    Text* text_;
+};
+
+// What one check has written, line by line.
+class Reader {
+  public:
+    explicit Reader(Findings& findings) : findings_(findings) {}
+
+    void read(int descriptor) {
+        std::FILE* const stream = fdopen(descriptor, "r");
+        if (!stream) throw Error(fmt::format("cannot read a pipe: {}", system_reason(errno)));
+        char* line = nullptr;
+        std::size_t room = 0;
+        for (ssize_t length = 0; (length = getline(&line, &room, stream)) > 0;)
+            take({line, static_cast<std::size_t>(length - (line[length - 1] == '\n' ? 1 : 0))});
+        std::free(line);
+        std::fclose(stream);
+    }
+
+    bool finished() const { return finished_; }
+
+  private:
+    void take(std::string_view line) {
+        const char kind = line.empty() ? ' ' : line[0];
+        const std::size_t tab = std::min(line.find('\t'), line.size());
+        const std::string function(line.substr(1, tab - 1));
+        const std::string text(line.substr(std::min(tab + 1, line.size())));
+        if (kind == '!') findings_.add(findings_.broken, function + ": " + text);
+        if (kind == '?') findings_.add(findings_.advice, function + ": " + text);
+        if (kind == '=')
+            findings_.options.emplace_back(
+                function, static_cast<unsigned>(std::strtoul(text.c_str(), nullptr, 10)));
+        finished_ |= kind == '.';
+    }
+
+    Findings& findings_;
+    bool finished_ = false;
+};
+
+// The address at which trace data stood that is not there any more, or that is not to be written,
+// faults: see guarded_memory.h.
+constexpr std::string_view kAboutFaults =
+    "; if not for a reason of its own, it reads beyond the end of an array, changes the trace, or "
+    "uses a pointer of an earlier call: what the parser gives is valid during one call, and only "
+    "to "
+    "be read";
+
+std::string what_happened(int status, const std::string& function, std::string_view situation) {
+    const std::string where = function.empty() ? fmt::format("(between calls): {}", situation)
+                                               : fmt::format("{}: {}", function, situation);
+    if (WIFEXITED(status))
+        return fmt::format(
+            "{}, it ends the process with status {}: return a negative number "
+            "instead of calling exit",
+            where, WEXITSTATUS(status));
+    const int signal = WTERMSIG(status);
+    if (signal == SIGALRM)
+        return fmt::format(
+            "{}, it does not return within {} s: look for an endless loop, or for one "
+            "over a number that comes from the trace",
+            where, kSecondsForAll);
+    return fmt::format("{}, it crashes with signal {} ({}){}", where, signal, strsignal(signal),
+                       signal == SIGSEGV || signal == SIGBUS ? kAboutFaults : "");
+}
+
+// Runs a check in a child, in an empty folder.
+void run_apart(std::string_view situation, const std::function<void(Report&)>& check,
+               Findings& findings) {
+    const TemporaryFolder folder;
+    const CurrentCall current;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        throw Error(fmt::format("cannot make a pipe: {}", system_reason(errno)));
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child < 0) throw Error(fmt::format("cannot start a process: {}", system_reason(errno)));
+    if (child == 0) {
+        close(ends[0]);
+        Report report(ends[1], current.text());
+        const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+        dup2(nowhere, STDIN_FILENO);
+        dup2(nowhere, STDOUT_FILENO);
+        if (chdir(folder.path().c_str()) != 0) _exit(kExitFailure);
+        alarm(kSecondsForAll);
+        const rlimit no_core{0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        try {
+            check(report);
+            report.finished();
+        } catch (const Error&) {  // not loaded: said before
+            report.finished();
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    Reader reader(findings);
+    reader.read(ends[0]);
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    // Once for each function: the same crash in another situation says nothing new.
+    if (!reader.finished() && findings.ended_in.insert(current.text()).second)
+        findings.add(findings.broken, what_happened(status, current.text(), situation));
+}
+
+Findings check_profiler(const std::string& path) {
+    Findings findings;
+    for (const Check& check : checks()) {
+        run_apart(
+            check.situation, [&](Report& report) { check.run(path, report); }, findings);
+        if (&check == &checks().front() && !findings.broken.empty()) return findings;
+    }
+    for (const auto& [name, type] : findings.options)
+        for (const std::string_view value : values_of_type(type))
+            run_apart(
+                fmt::format("with --{}=\"{}\"", name, value),
+                [&, option = name](Report& report) {
+                    check_option(path, option, std::string(value), report);
+                },
+                findings);
+    return findings;
+}
+
+struct Arguments {
+    std::vector<std::string> plugins;
+};
+
+constexpr const char* kPurpose =
+    "Loads profilers, calls every function of each with made-up traces and with options, and says\n"
+    "which rules of the interface (assay/vprofiler.h) they break. Nothing is profiled.\n\n"
+    "  assay check-plugin FILE.so...\n";
+
+void add_options(CLI::App& app, Arguments& arguments) {
+    app.set_help_flag("-h,--help", "show this");
+    app.footer("Exit status: 0 if no rule is broken, 1 if one is. Advice does not count.\n");
+    app.add_option("FILE", arguments.plugins, "profilers, by path or by name")->required();
+}
+
+}  // namespace
+
+std::vector<OptionDescription> options() {
+    Arguments arguments;
+    CLI::App app(kPurpose, "assay check-plugin");
+    add_options(app, arguments);
+    return describe_options(app);
+}
+
+}  // namespace assay::check
+
+namespace assay {
+
+int check_plugin_main(int argc, char** argv) {
+    check::Arguments arguments;
+    CLI::App app(check::kPurpose, "assay check-plugin");
+    check::add_options(app, arguments);
+    if (!parse_arguments(app, argc, argv)) return 0;
+    bool good = true;
+    for (const std::string& plugin : arguments.plugins) {
+        // Checks run in other folders.
+        const std::string path = std::filesystem::absolute(collector::find_plugin(plugin));
+        const check::Findings findings = check::check_profiler(path);
+        for (const std::string& line : findings.broken) fmt::print("{}: {}\n", plugin, line);
+        for (const std::string& line : findings.advice)
+            fmt::print("{}: advice: {}\n", plugin, line);
+        if (findings.broken.empty()) fmt::print("{}: keeps to the rules\n", plugin);
+        good &= findings.broken.empty();
+    }
+    return good ? 0 : 1;
+}
+
+}  // namespace assay

@@ -1,0 +1,106 @@
+// The command line of assay diff.
+#include "framework/support/error.h"
+#include "tools/diff/diff.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+namespace assay::diff {
+
+namespace {
+
+struct Arguments {
+    std::vector<std::string> files, show, sort, file_names, function_names;
+    std::string out, threshold, color = "auto", pager = "auto";
+    bool json = false;
+};
+
+constexpr const char* kPurpose =
+    "Prints what changed from one events file to another, by function: counts of NEW less those "
+    "of\n"
+    "OLD. Lines are not compared, because any change of a source moves them.\n\n"
+    "  assay diff [options] OLD NEW\n";
+
+constexpr const char* kExamples =
+    "Examples:\n\n"
+    "  assay diff before.out after.out\n"
+    "  assay diff --mod-filename='s/v[0-9]+/vN/' v1/out v2/out    folders of two versions as one\n"
+    "  assay diff --mod-funcname='s/\\.[0-9]+$//' a.out b.out      without compilers' numbers\n"
+    "  assay diff -o changes.out before.out after.out             for assay annotate, "
+    "cg_annotate\n\n"
+    "assay annotate --diff OLD NEW compares line by line, for unchanged sources.\n\n"
+    "Exit status: 0, whether anything changed or not; 125 if something could not be read,\n"
+    "understood or written.\n";
+
+CLI::Option* add_list(CLI::App& app, const char* names, std::vector<std::string>& list,
+                      const char* type, const char* help) {
+    return app.add_option(names, list, help)->allow_extra_args(false)->type_name(type);
+}
+
+void add_options(CLI::App& app, Arguments& arguments) {
+    app.description(kPurpose);
+    app.footer(kExamples);
+    app.set_help_flag("-h,--help", "show this");
+    app.add_option("FILE", arguments.files, "two events files")->required();
+    app.add_option("-o,--out", arguments.out,
+                   "write the differences to an events file, as cg_diff does; print nothing")
+        ->type_name("FILE");
+    add_list(app, "--mod-filename", arguments.file_names, "s/A/B/",
+             "change the names of files by a Perl search-and-replace expression first");
+    add_list(app, "--mod-funcname", arguments.function_names, "s/A/B/",
+             "change the names of functions in the same way");
+    add_list(app, "--show", arguments.show, "A,B,...", "show only these events, in this order")
+        ->delimiter(',');
+    add_list(app, "--sort", arguments.sort, "A[:P],B,...",
+             "sort by the changes of these events; with :P, show changes of at least P %")
+        ->delimiter(',');
+    app.add_option("--threshold", arguments.threshold,
+                   "show functions whose first sort event changed by at least P % of OLD's total; "
+                   "default: 0.1")
+        ->type_name("P");
+    app.add_flag("--json", arguments.json, "write JSON, by the schema docs/diff-schema.json");
+    app.add_option("--color", arguments.color,
+                   "red for more, green for less; default: on a terminal, unless NO_COLOR is set")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->type_name("auto|always|never");
+    app.add_option("--pager", arguments.pager,
+                   "auto: what is longer than the terminal goes through $PAGER or less")
+        ->check(CLI::IsMember({"auto", "no"}))
+        ->type_name("auto|no");
+}
+
+}  // namespace
+
+std::vector<OptionDescription> options() {
+    Arguments arguments;
+    CLI::App app("", "assay diff");
+    add_options(app, arguments);
+    return describe_options(app);
+}
+
+std::optional<Options> parse_options(int argc, const char* const* argv) {
+    Arguments arguments;
+    CLI::App app("", "assay diff");
+    add_options(app, arguments);
+    if (!parse_arguments(app, argc, argv)) return std::nullopt;
+    if (arguments.files.size() != 2)
+        throw Error(fmt::format("diff compares two events files, not {}: assay diff OLD NEW",
+                                arguments.files.size()));
+    Options options;
+    options.old_path = arguments.files[0];
+    options.new_path = arguments.files[1];
+    options.out = arguments.out;
+    options.file_names = parse_replacements("--mod-filename", arguments.file_names);
+    options.function_names = parse_replacements("--mod-funcname", arguments.function_names);
+    options.show = arguments.show;
+    options.sort = annotate::parse_sort(arguments.sort);
+    if (!arguments.threshold.empty())
+        options.threshold = annotate::parse_threshold("--threshold", arguments.threshold);
+    options.json = arguments.json;
+    options.pager = arguments.pager == "auto" && !options.json;
+    options.color =
+        arguments.color == "always" || (arguments.color == "auto" && terminal_has_color());
+    return options;
+}
+
+}  // namespace assay::diff

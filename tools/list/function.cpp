@@ -1,0 +1,187 @@
+#include "tools/list/function.h"
+
+#include "framework/driver/native/decoder.h"
+#include "tools/annotate/sources.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+namespace assay::list {
+namespace {
+
+constexpr std::string_view kUnknown = "???";
+
+// As profilers see it while a program runs, but for the pc, which is the link-time address.
+trace_instr_t instr_of(const native::Instruction& instruction) {
+    trace_instr_t instr{};
+    instr.pc = instruction.pc;
+    instr.length = instruction.form->length;
+    instr.flags = instruction.form->trace_flags;
+    instr.opcode = instruction.form->opcode;
+    std::memcpy(instr.bytes, instruction.bytes, instr.length);
+    return instr;
+}
+
+bool has_target(native::Flow flow) {
+    return flow == native::Flow::kJump || flow == native::Flow::kConditional ||
+           flow == native::Flow::kCounted || flow == native::Flow::kCall;
+}
+
+}  // namespace
+
+struct FunctionWriter::Decoders {
+    native::Decoder native;
+};
+
+FunctionWriter::FunctionWriter(const Options& options, const Profile& profile,
+                               const annotate::Columns& columns, ValuePrinter& values,
+                               Output& output)
+    : options_(options),
+      profile_(profile),
+      columns_(columns),
+      values_(values),
+      output_(output),
+      disassembler_(options.syntax),
+      decoders_(std::make_unique<Decoders>()) {}
+
+FunctionWriter::~FunctionWriter() = default;
+
+void FunctionWriter::write(const Function& function, Code& code) {
+    Lines lines = lines_of(function, code);
+    name_targets(lines, code);
+    annotate::Table table(columns_);
+    for (const Row* row : function.rows) table.fit(profile_.counts(*row));
+    const std::vector<std::string> sources = source_lines(lines, code);
+
+    output_.section(
+        fmt::format("{}  ({})", function.name, profile_.header().objects[function.object].path));
+    output_.write(table.heading("   address  instruction") + "\n");
+    const std::string margin(table.empty_row("").size() - 1, ' ');
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (!sources[i].empty()) output_.write(sources[i] + "\n");
+        const std::string text = fmt::format("{:>10x}  {}", lines[i].address, lines[i].text);
+        const Row* const row = lines[i].row;
+        output_.write(row ? table.row(profile_.counts(*row), text) : table.empty_row(text));
+        if (!row) continue;
+        for (const std::string& values : values_of(*row, code))
+            output_.write(fmt::format("{}{:12}  {}\n", margin, "", values));
+    }
+    output_.write("\n");
+}
+
+// All instructions of a function whose extent is known, and whatever has counts. Counts can lie
+// within another instruction, where a jump goes behind a prefix; and all of them are shown, also
+// where the code between them is data.
+FunctionWriter::Lines FunctionWriter::lines_of(const Function& function, const Code& code) {
+    Lines lines;
+    auto row = function.rows.begin();
+    const auto end = function.rows.end();
+    std::uint64_t address = function.low;
+    while (address < function.high || row != end) {
+        if (row != end && (address >= function.high || (*row)->address < address))
+            address = (*row)->address;
+        const bool counted = row != end && (*row)->address == address;
+        std::size_t length = 0;
+        lines.push_back(line_at(address, counted ? *row : nullptr, code, length));
+        const std::uint64_t next = address + std::max<std::size_t>(length, 1);
+        if (counted) ++row;
+        for (; row != end && (*row)->address < next; ++row)
+            lines.push_back(line_at((*row)->address, *row, code, length));
+        address = next;
+    }
+    return lines;
+}
+
+FunctionWriter::Line FunctionWriter::line_at(std::uint64_t address, const Row* row,
+                                             const Code& code, std::size_t& length) {
+    const std::span<const std::uint8_t> bytes = code.bytes(address);
+    Line line{address, row, "?", 0};
+    if (bytes.empty()) {
+        length = 0;
+        return line;
+    }
+    const Disassembler::Text printed =
+        disassembler_.print(bytes.first(std::min<std::size_t>(bytes.size(), 15)), address);
+    line.text = printed.text;
+    length = printed.length;
+    native::Instruction instruction;
+    if (decoders_->native.decode(bytes, address, instruction) && has_target(instruction.form->flow))
+        line.target = instruction.target();
+    return line;
+}
+
+void FunctionWriter::name_targets(Lines& lines, Code& code) {
+    std::vector<std::uint64_t> targets;
+    for (const Line& line : lines)
+        if (line.target != 0) targets.push_back(line.target);
+    std::sort(targets.begin(), targets.end());
+    targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
+    const std::vector<std::string_view> names = code.names(targets);
+    const std::vector<symbols::FunctionRange> functions = code.functions(targets);
+    for (Line& line : lines) {
+        if (line.target == 0) continue;
+        const auto at = std::lower_bound(targets.begin(), targets.end(), line.target);
+        const std::string_view name = names[static_cast<std::size_t>(at - targets.begin())];
+        if (name.empty()) continue;
+        const auto function = std::find_if(functions.begin(), functions.end(), [&](const auto& f) {
+            return line.target >= f.low && line.target < f.high && f.name == name;
+        });
+        const std::uint64_t offset = function == functions.end() ? 0 : line.target - function->low;
+        line.text +=
+            offset == 0 ? fmt::format(" <{}>", name) : fmt::format(" <{}+{:#x}>", name, offset);
+    }
+}
+
+// What stands above each line: the place in the source where it is another than before.
+std::vector<std::string> FunctionWriter::source_lines(const Lines& lines, const Code& code) {
+    std::vector<std::string> above(lines.size());
+    if (!options_.source || !code.problem().empty()) return above;
+    std::vector<std::uint64_t> addresses;
+    for (const Line& line : lines) addresses.push_back(line.address);
+    if (!std::is_sorted(addresses.begin(), addresses.end())) return above;
+    const auto places = symbolizer_.resolve(code.path(), addresses);
+    std::string_view file, function;
+    std::uint32_t number = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const symbols::Frame& frame = places[i].frames.front();
+        if (frame.file == file && frame.line == number && frame.function == function) continue;
+        file = frame.file;
+        number = frame.line;
+        function = frame.function;
+        if (file == kUnknown) continue;
+        above[i] =
+            fmt::format("{}:{}{}: {}", std::string_view(file).substr(file.rfind('/') + 1), number,
+                        places[i].frames.size() > 1 ? fmt::format(" ({})", function) : "",
+                        source_text(file, number));
+    }
+    return above;
+}
+
+std::string_view FunctionWriter::source_text(std::string_view file, std::uint32_t line) {
+    auto known = sources_.find(file);
+    if (known == sources_.end()) {
+        known = sources_.emplace(std::string(file), std::vector<std::string>()).first;
+        if (const auto path = find_source(known->first, options_.include_dirs)) {
+            std::ifstream in(*path);
+            for (std::string text; std::getline(in, text);) known->second.push_back(text);
+        }
+    }
+    const std::vector<std::string>& lines = known->second;
+    return line >= 1 && line <= lines.size() ? std::string_view(lines[line - 1])
+                                             : std::string_view();
+}
+
+std::vector<std::string> FunctionWriter::values_of(const Row& row, const Code& code) {
+    const auto lists = profile_.values(row);
+    if (lists.empty()) return {};
+    const std::span<const std::uint8_t> bytes = code.bytes(row.address);
+    native::Instruction instruction;
+    if (bytes.empty() || !decoders_->native.decode(bytes, row.address, instruction))
+        return values_.print(lists, nullptr);
+    const trace_instr_t instr = instr_of(instruction);
+    return values_.print(lists, &instr);
+}
+
+}  // namespace assay::list

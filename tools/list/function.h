@@ -1,0 +1,68 @@
+// One function, instruction by instruction.
+#pragma once
+
+#include "framework/symbols/symbolizer.h"
+#include "tools/annotate/table.h"
+#include "tools/disassembler.h"
+#include "tools/list/code.h"
+#include "tools/list/options.h"
+#include "tools/list/profile.h"
+#include "tools/list/values.h"
+#include "tools/output/output.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::list {
+
+struct Function {
+    std::string name;
+    std::uint32_t object;
+    std::uint64_t low = 0, high = 0;  // its code; equal if its extent is not known
+    std::vector<const Row*> rows;     // of the profile, by address
+    std::vector<std::uint64_t> counts;
+};
+
+class FunctionWriter {
+  public:
+    FunctionWriter(const Options& options, const Profile& profile, const annotate::Columns& columns,
+                   ValuePrinter& values, Output& output);
+    ~FunctionWriter();
+    FunctionWriter(const FunctionWriter&) = delete;
+    FunctionWriter& operator=(const FunctionWriter&) = delete;
+
+    void write(const Function& function, Code& code);
+
+  private:
+    // An instruction, or what has counts and is none.
+    struct Line {
+        std::uint64_t address;
+        const Row* row = nullptr;  // null: no counts
+        std::string text;
+        std::uint64_t target = 0;  // of a direct branch
+    };
+    using Lines = std::vector<Line>;
+
+    Lines lines_of(const Function& function, const Code& code);
+    Line line_at(std::uint64_t address, const Row* row, const Code& code, std::size_t& length);
+    static void name_targets(Lines& lines, Code& code);
+    std::vector<std::string> source_lines(const Lines& lines, const Code& code);
+    std::string_view source_text(std::string_view file, std::uint32_t line);
+    std::vector<std::string> values_of(const Row& row, const Code& code);
+
+    struct Decoders;
+
+    const Options& options_;
+    const Profile& profile_;
+    const annotate::Columns& columns_;
+    ValuePrinter& values_;
+    Output& output_;
+    Disassembler disassembler_;
+    std::unique_ptr<Decoders> decoders_;
+    symbols::Symbolizer symbolizer_;
+    std::map<std::string, std::vector<std::string>, std::less<>> sources_;  // lines, by file
+};
+
+}  // namespace assay::list

@@ -1,0 +1,169 @@
+#include "tools/list/list.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "tools/list/code.h"
+#include "tools/list/function.h"
+#include "tools/list/profile.h"
+#include "tools/list/values.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace assay::list {
+namespace {
+
+using Rows = std::span<const Row>;
+
+// The functions of one object: of symbols where the code is there, and of what the profile says.
+class FunctionFinder {
+  public:
+    FunctionFinder(const Profile& profile, Rows rows, Code& code) : profile_(profile) {
+        std::vector<std::uint64_t> addresses(rows.size());
+        std::transform(rows.begin(), rows.end(), addresses.begin(),
+                       [](const Row& row) { return row.address; });
+        ranges_ = code.functions(addresses);
+        for (const Row& row : rows) add(row);
+    }
+
+    std::vector<Function> take() { return std::move(functions_); }
+
+  private:
+    // The one that begins last, of those that contain the address.
+    const symbols::FunctionRange* range_of(std::uint64_t address) const {
+        auto range = std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                                      [](std::uint64_t a, const auto& r) { return a < r.low; });
+        while (range != ranges_.begin())
+            if (address < (--range)->high) return &*range;
+        return nullptr;
+    }
+
+    void add(const Row& row) {
+        const symbols::FunctionRange* const range = range_of(row.address);
+        const auto key = range ? std::pair(range->low, std::string_view())
+                               : std::pair(std::uint64_t{0}, row.function);
+        const auto [known, is_new] = index_.try_emplace(key, functions_.size());
+        if (is_new) {
+            Function function{std::string(range ? range->name : row.function), row.object};
+            if (range) {
+                function.low = range->low;
+                function.high = range->high;
+            }
+            function.counts.resize(profile_.totals().size());
+            functions_.push_back(std::move(function));
+        }
+        Function& function = functions_[known->second];
+        function.rows.push_back(&row);
+        const Counts counts = profile_.counts(row);
+        for (std::size_t i = 0; i < counts.size(); ++i) function.counts[i] += counts[i];
+    }
+
+    const Profile& profile_;
+    std::vector<symbols::FunctionRange> ranges_;
+    std::map<std::pair<std::uint64_t, std::string_view>, std::size_t> index_;
+    std::vector<Function> functions_;
+};
+
+std::vector<Function> find_functions(const Profile& profile,
+                                     const std::vector<std::unique_ptr<Code>>& code) {
+    std::vector<Function> functions;
+    const Rows rows = profile.rows();
+    for (auto begin = rows.begin(); begin != rows.end();) {
+        const auto end = std::find_if(begin, rows.end(),
+                                      [&](const Row& row) { return row.object != begin->object; });
+        auto found = FunctionFinder(profile, {begin, end}, *code[begin->object]).take();
+        std::move(found.begin(), found.end(), std::back_inserter(functions));
+        begin = end;
+    }
+    return functions;
+}
+
+// The functions to list, in their order.
+void choose(std::vector<Function>& functions, const Options& options, const Profile& profile) {
+    std::vector<std::size_t> sort(options.sort.size());
+    std::transform(options.sort.begin(), options.sort.end(), sort.begin(), [&](const auto& name) {
+        return annotate::event_index("--sort", name, profile.header());
+    });
+    for (std::size_t i = 0; options.sort.empty() && i < profile.totals().size(); ++i)
+        sort.push_back(i);
+    const auto total = static_cast<double>(profile.totals()[sort.front()]);
+    std::erase_if(functions, [&](const Function& function) {
+        if (options.function) return !std::regex_search(function.name, *options.function);
+        return static_cast<double>(function.counts[sort.front()]) * 100 < options.threshold * total;
+    });
+    std::stable_sort(functions.begin(), functions.end(), [&](const Function& a, const Function& b) {
+        for (const std::size_t event : sort)
+            if (a.counts[event] != b.counts[event]) return a.counts[event] > b.counts[event];
+        return a.name < b.name;
+    });
+}
+
+void write_head(const Options& options, const Profile& profile, const ValuePrinter& values,
+                Output& output) {
+    output.section("Instructions");
+    output.write(
+        fmt::format("Command:  {}\nFile:     {}\n", profile.header().command, options.profile));
+    for (const std::string& note : values.notes())
+        output.write(fmt::format("Note:     {}\n", note));
+    if (!profile.header().incomplete.empty())
+        output.write(fmt::format("INCOMPLETE, not the counts of a whole run: {}\n",
+                                 profile.header().incomplete));
+    output.write("\n");
+}
+
+void write_summary(const std::vector<Function>& functions, const annotate::Columns& columns,
+                   Output& output) {
+    annotate::Table table(columns);
+    table.fit(columns.totals);
+    output.write(table.heading("function"));
+    output.write(table.row(columns.totals, "PROGRAM TOTALS"));
+    for (const Function& function : functions)
+        output.write(table.row(function.counts, function.name));
+    output.write("\n");
+}
+
+}  // namespace
+
+void list(const Options& options, Output& output) {
+    const Profile profile(options.profile);
+    const annotate::Columns columns{profile.header(), profile.totals(),
+                                    annotate::shown_events(options.show, profile.header()),
+                                    options.percentages, options.color};
+    const auto code = open_objects(profile.header().objects, options.program);
+    std::vector<Function> functions = find_functions(profile, code);
+    choose(functions, options, profile);
+    if (functions.empty())
+        throw Error(options.function
+                        ? "--function: no function of the profile has such a name"
+                        : "no function reaches the threshold: give a lower one with --threshold");
+
+    ValuePrinter values(profile.lists(), options.plugins, options.values);
+    write_head(options, profile, values, output);
+    write_summary(functions, columns, output);
+    FunctionWriter writer(options, profile, columns, values, output);
+    std::vector<bool> said(code.size());
+    for (const Function& function : functions) {
+        Code& object = *code[function.object];
+        writer.write(function, object);
+        if (object.problem().empty() || said[function.object]) continue;
+        output.write(fmt::format("Warning: no instructions are shown: {}\n\n", object.problem()));
+        said[function.object] = true;
+    }
+    output.finish();
+}
+
+}  // namespace assay::list
+
+namespace assay {
+
+int list_main(int argc, char** argv) {
+    const std::optional<list::Options> options = list::parse_options(argc, argv);
+    if (!options) return 0;
+    Output output(stdout);
+    list::list(*options, output);
+    return 0;
+}
+
+}  // namespace assay

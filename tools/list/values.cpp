@@ -1,0 +1,89 @@
+#include "tools/list/values.h"
+
+#include "framework/collector/plugin_search.h"
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <set>
+
+namespace assay::list {
+namespace {
+
+constexpr std::chrono::seconds kLimit{10};  // of a profiler's function
+
+std::string_view profiler_name(std::string_view list) {
+    return list.substr(0, list.find('.'));
+}
+
+// What the profiler calls this one of its lists; "" if it keeps only one for an instruction.
+std::string_view list_name(std::string_view list) {
+    const std::size_t point = list.find('.');
+    return point == std::string_view::npos ? std::string_view() : list.substr(point + 1);
+}
+
+double percent(std::uint64_t count, std::uint64_t total) {
+    return 100.0 * static_cast<double>(count) /
+           static_cast<double>(std::max<std::uint64_t>(total, 1));
+}
+
+}  // namespace
+
+ValuePrinter::ValuePrinter(const std::vector<std::string_view>& lists,
+                           const std::vector<std::string>& plugins, std::size_t most)
+    : most_(most) {
+    guard_.set_limit(kLimit);
+    for (const std::string& plugin : plugins)
+        profilers_.push_back(
+            std::make_unique<collector::Profiler>(collector::find_plugin(plugin), "", guard_));
+    std::set<std::string_view> missing;
+    for (const std::string_view list : lists)
+        if (!profiler_of(list)) missing.insert(profiler_name(list));
+    for (const std::string_view name : missing) {
+        try {
+            profilers_.push_back(std::make_unique<collector::Profiler>(
+                collector::find_plugin(std::string(name)), "", guard_));
+        } catch (const Error& error) {
+            notes_.push_back(fmt::format("values are shown as they are: {}", error.what()));
+        }
+    }
+}
+
+collector::Profiler* ValuePrinter::profiler_of(std::string_view list) const {
+    const auto found =
+        std::find_if(profilers_.begin(), profilers_.end(), [&](const auto& profiler) {
+            return profiler->name() == profiler_name(list) && !profiler->lost();
+        });
+    return found == profilers_.end() ? nullptr : found->get();
+}
+
+std::vector<std::string> ValuePrinter::print(const std::vector<const events::Hotlist*>& lists,
+                                             const trace_instr_t* instr) {
+    std::vector<std::string> lines;
+    for (const events::Hotlist* list : lists) {
+        collector::Profiler* const profiler = instr ? profiler_of(list->name) : nullptr;
+        std::string text(list->name);
+        if (profiler && profiler->has_preface()) {
+            const std::optional<std::string> preface =
+                profiler->preface(*instr, list_name(list->name));
+            if (!preface && !profiler->lost()) continue;
+            if (preface) text = *preface;
+        }
+        text += ':';
+        for (std::size_t i = 0; i < std::min(most_, list->values.size()); ++i) {
+            const events::HotValue& hot = list->values[i];
+            std::optional<std::string> value;
+            if (profiler) value = profiler->format(*instr, hot.value);
+            text += fmt::format(" {} ({:.1f}%)", value ? *value : fmt::format("{:#x}", hot.value),
+                                percent(hot.count, list->total));
+        }
+        text += fmt::format(" of {}", with_thousands(list->total));
+        if (list->error != 0)
+            text += fmt::format(", each up to {} more", with_thousands(list->error));
+        lines.push_back(std::move(text));
+    }
+    return lines;
+}
+
+}  // namespace assay::list

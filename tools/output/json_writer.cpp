@@ -1,0 +1,66 @@
+#include "tools/output/json_writer.h"
+
+#include <fmt/format.h>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace assay {
+
+std::string json_string(std::string_view text) {
+    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void JsonWriter::separate() {
+    if (!first_) sink_.write(",");
+    first_ = false;
+}
+
+void JsonWriter::begin(char bracket) {
+    separate();
+    sink_.write({&bracket, 1});
+    first_ = true;
+}
+
+void JsonWriter::end(char bracket) {
+    sink_.write({&bracket, 1});
+    first_ = false;
+}
+
+void JsonWriter::key(std::string_view name) {
+    if (!first_) sink_.write(",\n");
+    sink_.write(json_string(name));
+    sink_.write(":");
+    first_ = true;
+}
+
+void JsonWriter::raw(std::string_view value) {
+    separate();
+    sink_.write(value);
+}
+
+void JsonWriter::text(std::string_view text) {
+    raw(json_string(text));
+}
+
+void JsonWriter::address(std::uint64_t address) {
+    raw(fmt::format("\"{:#x}\"", address));
+}
+
+void JsonWriter::number(std::uint64_t number) {
+    raw(fmt::format_int(number).c_str());
+}
+
+void JsonWriter::real(double number) {
+    if (std::isfinite(number))
+        raw(fmt::format("{}", number));
+    else
+        null();
+}
+
+void JsonWriter::numbers(std::span<const std::uint64_t> numbers) {
+    begin_array();
+    for (const std::uint64_t each : numbers) number(each);
+    end_array();
+}
+
+}  // namespace assay

@@ -1,0 +1,57 @@
+// JSON as it is made, without a tree of it in memory.
+#pragma once
+
+#include "tools/output/sink.h"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace assay {
+
+class JsonWriter {
+  public:
+    explicit JsonWriter(Sink& sink) : sink_(sink) {}
+
+    void begin_object() { begin('{'); }
+    void end_object() { end('}'); }
+    void begin_array() { begin('['); }
+    void end_array() { end(']'); }
+    // Of the next value.
+    void key(std::string_view name);
+
+    void text(std::string_view text);
+    // As a text: 0x1f.
+    void address(std::uint64_t address);
+    void number(std::uint64_t number);
+    void real(double number);
+    void boolean(bool value) { raw(value ? "true" : "false"); }
+    void null() { raw("null"); }
+    // Any other value, as it is written in JSON.
+    void literal(std::string_view value) { raw(value); }
+    void numbers(std::span<const std::uint64_t> numbers);
+
+    // A key and its value.
+    void text(std::string_view name, std::string_view value) {
+        key(name);
+        text(value);
+    }
+    void number(std::string_view name, std::uint64_t value) {
+        key(name);
+        number(value);
+    }
+
+  private:
+    void begin(char bracket);
+    void end(char bracket);
+    void raw(std::string_view value);
+    void separate();
+
+    Sink& sink_;
+    bool first_ = true;  // in its object or array; behind a key
+};
+
+// A JSON string, quotes included; what is not UTF-8 becomes U+FFFD.
+std::string json_string(std::string_view text);
+
+}  // namespace assay

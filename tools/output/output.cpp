@@ -1,0 +1,147 @@
+#include "tools/output/output.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+namespace assay {
+
+namespace {
+
+// The length of the character of UTF-8 (RFC 3629) that the text begins with; 0 if it begins with
+// none. C1 control characters, which terminals obey, count as none.
+std::size_t character_length(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const auto continues = [&](std::size_t i) {
+        return i < text.size() && (byte(i) & 0xC0) == 0x80;
+    };
+    const unsigned char first = byte(0);
+    if (first < 0x80) return 1;
+    if (first >= 0xC2 && first < 0xE0)
+        return continues(1) && !(first == 0xC2 && byte(1) < 0xA0) ? 2 : 0;
+    if (first >= 0xE0 && first < 0xF0) {
+        if (!continues(1) || !continues(2)) return 0;
+        const bool overlong = first == 0xE0 && byte(1) < 0xA0;
+        const bool surrogate = first == 0xED && byte(1) >= 0xA0;
+        return overlong || surrogate ? 0 : 3;
+    }
+    if (first >= 0xF0 && first < 0xF5) {
+        if (!continues(1) || !continues(2) || !continues(3)) return 0;
+        const bool overlong = first == 0xF0 && byte(1) < 0x90;
+        const bool too_large = first == 0xF4 && byte(1) >= 0x90;
+        return overlong || too_large ? 0 : 4;
+    }
+    return 0;
+}
+
+bool is_plain(char c) {
+    return (c >= ' ' && c < 0x7f) || c == '\t';
+}
+
+std::size_t lines_of_terminal() {
+    winsize size{};
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+}  // namespace
+
+std::string padded(std::string_view text, std::size_t width) {
+    std::string out(text);
+    if (out.size() < width) out.append(width - out.size(), ' ');
+    return out;
+}
+
+std::string printable(std::string_view text) {
+    if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
+    std::string out;
+    while (!text.empty()) {
+        const std::size_t length = character_length(text);
+        if (length > 1 || (length == 1 && is_plain(text.front()))) {
+            out += text.substr(0, length);
+            text.remove_prefix(length);
+        } else {
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+            text.remove_prefix(1);
+        }
+    }
+    return out;
+}
+
+// https://no-color.org: any value that is not empty switches colour off.
+bool terminal_has_color() {
+    const char* const no_color = std::getenv("NO_COLOR");
+    const char* const terminal = std::getenv("TERM");
+    return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0') &&
+           terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+Output::Output(std::FILE* stream, Paging paging) : stream_(stream) {
+    if (paging == Paging::kIfLong && isatty(fileno(stream)) != 0)
+        terminal_lines_ = lines_of_terminal();
+}
+
+Output::~Output() {
+    if (pager_ == 0) return;
+    std::fclose(stream_);
+    waitpid(pager_, nullptr, 0);
+}
+
+void Output::section(std::string_view title) {
+    const std::string rule(80, '-');
+    write(rule + "\n-- " + std::string(title) + "\n" + rule + "\n");
+}
+
+// As git does it: the shell runs $PAGER, and less keeps colours and does not clear the screen.
+void Output::start_pager() {
+    const char* const chosen = std::getenv("PAGER");
+    const char* const pager =
+        chosen != nullptr ? chosen : "if command -v less >/dev/null; then less; else cat; fi";
+    int ends[2];
+    if (*pager == '\0' || pipe2(ends, O_CLOEXEC) != 0) return;
+    std::fflush(nullptr);
+    pager_ = fork();
+    if (pager_ == 0) {
+        setenv("LESS", "FRX", 0);
+        dup2(ends[0], STDIN_FILENO);
+        execl("/bin/sh", "sh", "-c", pager, nullptr);
+        _exit(127);
+    }
+    close(ends[0]);
+    std::FILE* const pipe = pager_ > 0 ? fdopen(ends[1], "w") : nullptr;
+    if (pipe == nullptr) {
+        close(ends[1]);
+        pager_ = 0;
+        return;
+    }
+    stream_ = pipe;
+    // Who leaves the pager early wants no more; the write then fails.
+    std::signal(SIGPIPE, SIG_IGN);
+}
+
+void Output::write_buffer() {
+    const auto lines = static_cast<std::size_t>(std::count(buffer_.begin(), buffer_.end(), '\n'));
+    if (terminal_lines_ != 0 && (lines >= terminal_lines_ || buffer_.size() >= kBlockBytes))
+        start_pager();
+    terminal_lines_ = 0;
+    const bool failed = std::fwrite(buffer_.data(), 1, buffer_.size(), stream_) != buffer_.size();
+    if (failed && !(pager_ != 0 && errno == EPIPE))
+        throw Error("cannot write the annotation: " + system_reason(errno));
+    buffer_.clear();
+}
+
+void Output::finish() {
+    write_buffer();
+    if (std::fflush(stream_) != 0 && !(pager_ != 0 && errno == EPIPE))
+        throw Error("cannot write the annotation: " + system_reason(errno));
+}
+
+}  // namespace assay

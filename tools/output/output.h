@@ -1,0 +1,55 @@
+// Text for people on standard output: in large blocks, with errors reported; through a pager if
+// there is more of it than the terminal has lines.
+#pragma once
+
+#include <sys/types.h>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace assay {
+
+// The text and blanks behind it up to that width.
+std::string padded(std::string_view text, std::size_t width);
+
+// What comes from files, so that it cannot change how a terminal behaves and stays on its line:
+// control characters but tabs, and bytes that are not UTF-8, become \xHH.
+std::string printable(std::string_view text);
+
+// Whether colours are wanted and can be shown where stdout goes.
+bool terminal_has_color();
+
+class Output {
+  public:
+    enum class Paging : std::uint8_t {
+        kNever,
+        kIfLong,  // and stdout is a terminal
+    };
+    explicit Output(std::FILE* stream, Paging paging = Paging::kNever);
+    ~Output();
+    Output(const Output&) = delete;
+    Output& operator=(const Output&) = delete;
+
+    void write(std::string_view text) {
+        buffer_ += text;
+        if (buffer_.size() >= kBlockBytes) write_buffer();
+    }
+    // A line across the page, a title, and another such line.
+    void section(std::string_view title);
+    // Waits for the pager. Throws Error if any of the text could not be written, unless nobody
+    // wants to see more of it.
+    void finish();
+
+  private:
+    static constexpr std::size_t kBlockBytes = 64 * 1024;
+    void write_buffer();
+    void start_pager();
+
+    std::FILE* stream_;
+    std::size_t terminal_lines_ = 0;  // 0: no pager is wanted, or it has been started
+    pid_t pager_ = 0;
+    std::string buffer_;
+};
+
+}  // namespace assay

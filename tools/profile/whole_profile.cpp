@@ -1,0 +1,323 @@
+#include "tools/profile/whole_profile.h"
+
+#include "framework/support/error.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace assay {
+
+namespace {
+
+// How many values of an instruction are kept when files are merged.
+constexpr std::size_t kMostValues = 64;
+// Below this many rows, adding up is left to the end.
+constexpr std::size_t kFewRows = std::size_t{1} << 20;
+
+auto key(const WholeProfile::Line& line) {
+    return std::tie(line.place, line.line);
+}
+auto key(const WholeProfile::Instruction& at) {
+    return std::tie(at.place, at.line, at.object, at.address);
+}
+auto key(const WholeProfile::Values& values) {
+    return std::tie(values.place, values.line, values.object, values.address, values.list.name);
+}
+
+template <typename Row>
+bool comes_before(const Row& a, const Row& b) {
+    return key(a) < key(b);
+}
+
+template <typename Row>
+void sort_rows(std::vector<Row>& rows) {
+    if (!std::is_sorted(rows.begin(), rows.end(), comes_before<Row>))
+        std::stable_sort(rows.begin(), rows.end(), comes_before<Row>);
+}
+
+// Where the rows of each place begin, and the end of the last; rows are sorted by place.
+template <typename Row>
+std::vector<std::size_t> beginnings(const std::vector<Row>& rows, std::size_t places) {
+    std::vector<std::size_t> result;
+    result.reserve(places + 1);
+    for (std::size_t row = 0; row < rows.size(); ++row)
+        while (result.size() <= rows[row].place) result.push_back(row);
+    result.resize(places + 1, rows.size());
+    return result;
+}
+
+template <typename Row>
+std::span<const Row> rows_of(const std::vector<Row>& rows, const std::vector<std::size_t>& begins,
+                             std::uint32_t place) {
+    return std::span(rows).subspan(begins[place], begins[place + 1] - begins[place]);
+}
+
+}  // namespace
+
+Strings::Id Strings::id(std::string_view text) {
+    const auto known = ids_.find(text);
+    if (known != ids_.end()) return known->second;
+    const auto id = static_cast<Id>(texts_.size());
+    texts_.emplace_back(text);
+    ids_.emplace(texts_.back(), id);
+    return id;
+}
+
+// --- Reading
+
+void WholeProfile::add_file(const std::string& path) {
+    path_ = path;
+    const events::Profile read = events::read_events(path, *this);
+    paths_.push_back(path);
+    totals_.resize(read.totals.size());
+    for (std::size_t i = 0; i < totals_.size(); ++i)
+        if (__builtin_add_overflow(totals_[i], read.totals[i], &totals_[i]))
+            throw Error(fmt::format("{}: with it, the total of {} exceeds 64 bits", path,
+                                    header_.events[i].name));
+    if (rows_since_ > rows_when_compacted_ + kFewRows) compact();
+}
+
+void WholeProfile::start(const events::Header& header) {
+    if (paths_.empty()) {
+        header_ = header;
+        counts_.set_columns(header.events.size());
+        const std::vector<std::uint64_t> zero(header.events.size());
+        contexts_[0].row = counts_.append(zero);
+        context_totals_ = zero;
+    } else {
+        check_events(header);
+        keep_common_descriptions(header);
+    }
+    if (std::find(commands_.begin(), commands_.end(), header.command) == commands_.end())
+        commands_.push_back(header.command);
+    if (!header.incomplete.empty()) incomplete_.push_back(path_ + ": " + header.incomplete);
+    object_map_.clear();
+    for (const events::Object& object : header.objects) object_map_.push_back(object_index(object));
+    context_map_ = {0};
+}
+
+void WholeProfile::check_events(const events::Header& header) const {
+    events::check_same_events(header, path_, header_, paths_.front());
+}
+
+void WholeProfile::keep_common_descriptions(const events::Header& header) {
+    std::erase_if(header_.descriptions, [&](const auto& description) {
+        return std::find(header.descriptions.begin(), header.descriptions.end(), description) ==
+               header.descriptions.end();
+    });
+}
+
+std::uint32_t WholeProfile::object_index(const events::Object& object) {
+    const auto known =
+        std::find_if(objects_.begin(), objects_.end(), [&](const events::Object& other) {
+            return other.path == object.path && other.build_id == object.build_id;
+        });
+    const auto index = static_cast<std::uint32_t>(known - objects_.begin());
+    if (known == objects_.end()) objects_.push_back(object);
+    return index;
+}
+
+void WholeProfile::object(const events::Object& object) {
+    object_map_.push_back(object_index(object));
+}
+
+void WholeProfile::location(const events::Location& location) {
+    const Place place = {strings_.id(location.file), strings_.id(location.function_file),
+                         strings_.id(location.function)};
+    const std::string bytes(reinterpret_cast<const char*>(&place), sizeof place);
+    const auto [entry, is_new] =
+        place_indices_.try_emplace(bytes, static_cast<std::uint32_t>(places_.size()));
+    if (is_new) places_.push_back(place);
+    place_ = entry->second;
+}
+
+void WholeProfile::line(std::uint32_t line, Counts counts) {
+    ++rows_since_;
+    lines_.push_back({place_, line, counts_.append(counts)});
+}
+
+void WholeProfile::instruction(const events::Handler::Instruction& at, Counts counts) {
+    ++rows_since_;
+    instructions_.push_back(
+        {place_, at.line, object_map_[at.object], at.address, counts_.append(counts)});
+}
+
+void WholeProfile::values(const events::Handler::Instruction& at, const events::Hotlist& list) {
+    rows_since_ += 1 + list.values.size();
+    values_.push_back({place_, at.line, object_map_[at.object], at.address, list});
+}
+
+void WholeProfile::stack(const events::Stack& stack, Counts counts) {
+    ++rows_since_;
+    for (std::size_t i = 0; i < counts.size(); ++i) context_totals_[i] += counts[i];
+    const Context context = {context_map_[stack.parent],
+                             object_map_[stack.object],
+                             stack.address,
+                             strings_.id(stack.function),
+                             stack.handler,
+                             CountStore::Row{}};
+    const auto [entry, is_new] = context_indices_.try_emplace(
+        {context.parent, context.object, context.address, context.function, context.handler},
+        static_cast<std::uint32_t>(contexts_.size()));
+    context_map_.push_back(entry->second);
+    if (is_new) {
+        contexts_.push_back(context);
+        contexts_.back().row = counts_.append(counts);
+    } else {
+        std::vector<std::uint64_t> sum(counts.begin(), counts.end());
+        CountStore::Row& row = contexts_[entry->second].row;
+        counts_.add_to(sum, row);
+        row = counts_.append(sum);
+    }
+}
+
+// --- Adding up
+
+void WholeProfile::compact() {
+    sort_rows(lines_);
+    sort_rows(instructions_);
+    CountStore sums;
+    sums.set_columns(counts_.columns());
+    add_up(lines_, sums);
+    add_up(instructions_, sums);
+    std::vector<std::uint64_t> counts(counts_.columns());
+    for (Context& context : contexts_) {
+        counts_.read(context.row, counts);
+        context.row = sums.append(counts);
+    }
+    counts_ = std::move(sums);
+    add_up_values();
+    rows_when_compacted_ = lines_.size() + instructions_.size() + contexts_.size();
+    for (const Values& values : values_) rows_when_compacted_ += 1 + values.list.values.size();
+    rows_since_ = 0;
+}
+
+template <typename Row>
+void WholeProfile::add_up(std::vector<Row>& rows, CountStore& sums) const {
+    std::vector<std::uint64_t> sum(counts_.columns());
+    std::size_t kept = 0;
+    for (std::size_t begin = 0; begin < rows.size();) {
+        std::fill(sum.begin(), sum.end(), 0);
+        std::size_t end = begin;
+        for (; end < rows.size() && key(rows[end]) == key(rows[begin]); ++end)
+            counts_.add_to(sum, rows[end].row);
+        rows[kept] = rows[begin];
+        rows[kept++].row = sums.append(sum);
+        begin = end;
+    }
+    rows.resize(kept);
+}
+
+void WholeProfile::add_up_values() {
+    sort_rows(values_);
+    std::vector<Values> sums;
+    for (Values& values : values_) {
+        if (!sums.empty() && key(sums.back()) == key(values))
+            events::merge(sums.back().list, values.list, kMostValues);
+        else
+            sums.push_back(std::move(values));
+    }
+    values_ = std::move(sums);
+}
+
+void WholeProfile::finish() {
+    sort_places();
+    find_functions();
+    // One file rarely has two rows of one place, and then its rows need no second store.
+    const auto same = [](const auto& a, const auto& b) { return key(a) == key(b); };
+    sort_rows(lines_);
+    sort_rows(instructions_);
+    if (std::adjacent_find(lines_.begin(), lines_.end(), same) != lines_.end() ||
+        std::adjacent_find(instructions_.begin(), instructions_.end(), same) != instructions_.end())
+        compact();
+    add_up_values();
+    index_rows();
+}
+
+void WholeProfile::sort_places() {
+    std::vector<std::uint32_t> order(places_.size()), numbers(places_.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto texts = [&](std::uint32_t place) {
+        return std::tie(text(places_[place].function_file), text(places_[place].function),
+                        text(places_[place].file));
+    };
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return texts(a) < texts(b); });
+    std::vector<Place> sorted;
+    sorted.reserve(places_.size());
+    for (const std::uint32_t place : order) {
+        numbers[place] = static_cast<std::uint32_t>(sorted.size());
+        sorted.push_back(places_[place]);
+    }
+    places_ = std::move(sorted);
+    for (Line& line : lines_) line.place = numbers[line.place];
+    for (Instruction& at : instructions_) at.place = numbers[at.place];
+    for (Values& values : values_) values.place = numbers[values.place];
+}
+
+void WholeProfile::find_functions() {
+    for (std::uint32_t i = 0; i < places_.size(); ++i) {
+        const Place& place = places_[i];
+        if (functions_.empty() || functions_.back().file != place.function_file ||
+            functions_.back().name != place.function)
+            functions_.push_back({place.function_file, place.function, i, i});
+        functions_.back().end_place = i + 1;
+    }
+}
+
+void WholeProfile::index_rows() {
+    place_lines_ = beginnings(lines_, places_.size());
+    place_instructions_ = beginnings(instructions_, places_.size());
+    place_values_ = beginnings(values_, places_.size());
+    const auto lines_of = [&](std::uint32_t function) {
+        return place_lines_[functions_[function].end_place] -
+               place_lines_[functions_[function].first_place];
+    };
+    for (std::uint32_t i = 0; i < functions_.size(); ++i) {
+        std::uint32_t& largest =
+            functions_by_name_.try_emplace(functions_[i].name, i).first->second;
+        if (lines_of(i) > lines_of(largest)) largest = i;
+    }
+    if (!has_contexts()) return;
+    by_address_.resize(instructions_.size());
+    std::iota(by_address_.begin(), by_address_.end(), 0);
+    std::sort(by_address_.begin(), by_address_.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return std::tie(instructions_[a].object, instructions_[a].address) <
+               std::tie(instructions_[b].object, instructions_[b].address);
+    });
+}
+
+// --- Looking up
+
+std::span<const WholeProfile::Line> WholeProfile::lines(std::uint32_t place) const {
+    return rows_of(lines_, place_lines_, place);
+}
+
+std::span<const WholeProfile::Instruction> WholeProfile::instructions(std::uint32_t place) const {
+    return rows_of(instructions_, place_instructions_, place);
+}
+
+std::optional<std::uint32_t> WholeProfile::function_named(Strings::Id name) const {
+    const auto found = functions_by_name_.find(name);
+    return found == functions_by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::span<const WholeProfile::Values> WholeProfile::values(std::uint32_t place) const {
+    return rows_of(values_, place_values_, place);
+}
+
+const WholeProfile::Instruction* WholeProfile::instruction_at(std::uint32_t object,
+                                                              std::uint64_t address) const {
+    const auto found = std::lower_bound(
+        by_address_.begin(), by_address_.end(), std::tuple(object, address),
+        [&](std::uint32_t index, const std::tuple<std::uint32_t, std::uint64_t>& wanted) {
+            return std::tuple(instructions_[index].object, instructions_[index].address) < wanted;
+        });
+    if (found == by_address_.end()) return nullptr;
+    const Instruction& at = instructions_[*found];
+    return at.object == object && at.address == address ? &at : nullptr;
+}
+
+}  // namespace assay

@@ -1,0 +1,166 @@
+// The sum of one or more events files with all that they contain: lines, instructions, calling
+// contexts, values. For the commands that convert or show everything, in the order of names.
+#pragma once
+
+#include "framework/events/reader.h"
+#include "tools/profile/count_store.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace assay {
+
+// Each text once.
+class Strings {
+  public:
+    using Id = std::uint32_t;
+    Id id(std::string_view text);
+    const std::string& text(Id id) const { return texts_[id]; }
+    std::size_t size() const { return texts_.size(); }
+
+  private:
+    std::deque<std::string> texts_;  // never move
+    std::unordered_map<std::string_view, Id> ids_;
+};
+
+class WholeProfile final : public events::Handler {
+  public:
+    // As Location in parser.h.
+    struct Place {
+        Strings::Id file, function_file, function;
+    };
+    struct Line {
+        std::uint32_t place, line;
+        CountStore::Row row;
+    };
+    struct Instruction {
+        std::uint32_t place, line, object;
+        std::uint64_t address;
+        CountStore::Row row;
+    };
+    // Whose source lines are in one file or, where code is inlined into it, in several.
+    struct Function {
+        Strings::Id file, name;
+        std::uint32_t first_place, end_place;
+    };
+    // The context 0 is outside of all calls. The parent of another comes before it.
+    struct Context {
+        std::uint32_t parent;
+        std::uint32_t object;  // of the call
+        std::uint64_t address;
+        Strings::Id function;
+        bool handler;
+        CountStore::Row row;
+    };
+    struct Values {
+        std::uint32_t place, line, object;
+        std::uint64_t address;
+        events::Hotlist list;
+    };
+
+    // Throws Error if the file is malformed, or if its events are not those of the others.
+    void add_file(const std::string& path);
+    // After the last file: adds up and sorts.
+    void finish();
+
+    // --- After finish().
+
+    const std::vector<std::string>& paths() const { return paths_; }
+    const std::vector<std::string>& commands() const { return commands_; }
+    // What makes a file incomplete, with its name.
+    const std::vector<std::string>& incomplete() const { return incomplete_; }
+    // What all files say of how they were made, e.g. the shapes of the caches.
+    const std::vector<std::pair<std::string, std::string>>& descriptions() const {
+        return header_.descriptions;
+    }
+    const std::vector<events::Event>& events() const { return header_.events; }
+    const std::vector<events::Derived>& derived() const { return header_.derived; }
+    const std::vector<events::Object>& objects() const { return objects_; }
+    Counts totals() const { return totals_; }
+
+    const Strings& strings() const { return strings_; }
+    const std::string& text(Strings::Id id) const { return strings_.text(id); }
+    const CountStore& counts() const { return counts_; }
+
+    // Functions by file and name; places by function; lines and values by place, line and address;
+    // instructions in the same order.
+    std::span<const Function> functions() const { return functions_; }
+    std::span<const Place> places() const { return places_; }
+    std::span<const Line> lines(std::uint32_t place) const;
+    std::span<const Line> lines() const { return lines_; }
+    std::span<const Instruction> instructions() const { return instructions_; }
+    std::span<const Instruction> instructions(std::uint32_t place) const;
+    std::span<const Values> values() const { return values_; }
+    std::span<const Values> values(std::uint32_t place) const;
+
+    std::span<const Context> contexts() const { return contexts_; }
+    bool has_contexts() const { return contexts_.size() > 1; }
+    // What of each event is counted by context.
+    Counts context_totals() const { return context_totals_; }
+    // The function of that name. A function that has lines in several files, because it includes
+    // code that is no function, is several here; then, as for different functions of one name, the
+    // one with the most lines. Contexts know no more than a name.
+    std::optional<std::uint32_t> function_named(Strings::Id name) const;
+    // The instruction, if the profile has counts by instruction.
+    const Instruction* instruction_at(std::uint32_t object, std::uint64_t address) const;
+
+  private:
+    void start(const events::Header& header) override;
+    void object(const events::Object& object) override;
+    void location(const events::Location& location) override;
+    void line(std::uint32_t line, Counts counts) override;
+    void instruction(const events::Handler::Instruction& at, Counts counts) override;
+    void values(const events::Handler::Instruction& at, const events::Hotlist& list) override;
+    void stack(const events::Stack& stack, Counts counts) override;
+
+    void check_events(const events::Header& header) const;
+    void keep_common_descriptions(const events::Header& header);
+    std::uint32_t object_index(const events::Object& object);
+    void sort_places();
+    void find_functions();
+    // Sorts rows, and adds up those of the same place.
+    void compact();
+    template <typename Row>
+    void add_up(std::vector<Row>& rows, CountStore& sums) const;
+    void add_up_values();
+    void index_rows();
+
+    std::string path_;  // of the file being read
+    events::Header header_;
+    std::vector<std::string> paths_, commands_, incomplete_;
+    std::vector<events::Object> objects_;
+    std::vector<std::uint32_t> object_map_;   // of the file being read
+    std::vector<std::uint32_t> context_map_;  // of the file being read
+    std::vector<std::uint64_t> totals_, context_totals_;
+
+    Strings strings_;
+    CountStore counts_;
+    std::vector<Place> places_;
+    std::unordered_map<std::string, std::uint32_t> place_indices_;
+    std::uint32_t place_ = 0;
+    std::vector<Line> lines_;
+    std::vector<Instruction> instructions_;
+    std::vector<Values> values_;
+    std::size_t rows_when_compacted_ = 0, rows_since_ = 0;
+    std::vector<Function> functions_;
+    std::vector<std::size_t> place_lines_, place_instructions_,
+        place_values_;                       // where those of a place begin
+    std::vector<std::uint32_t> by_address_;  // instructions
+
+    std::vector<Context> contexts_ = {{}};
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, Strings::Id, bool>,
+             std::uint32_t>
+        context_indices_;
+    std::unordered_map<Strings::Id, std::uint32_t> functions_by_name_;
+};
+
+}  // namespace assay
