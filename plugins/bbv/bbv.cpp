@@ -1,5 +1,6 @@
 // The bbv profiler: basic block vectors for SimPoint, in exp-bbv's files.
 #include "plugins/bbv/thread_vectors.h"
+#include "plugins/common/profiler.h"
 
 #include "assay/vprofiler.h"
 
@@ -20,9 +21,7 @@
 namespace bbv {
 namespace {
 
-struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-};
+using plugins::rows;
 
 struct Settings {
     std::uint64_t interval_size = 100'000'000;
@@ -32,7 +31,7 @@ struct Settings {
 };
 
 struct Profiler {
-    std::unique_ptr<trace_vlist_table_t, Free> spec;
+    plugins::TraceSpec spec;
     const vp_host_t* host = nullptr;
     Settings settings;
     BlockNumbers numbers;
@@ -40,7 +39,7 @@ struct Profiler {
     std::map<std::uint32_t, ThreadVectors> threads;
     bool finished = false;         // the files are complete
     std::uint32_t next_instr = 0;  // of vp_finish
-    std::vector<vsample_t> samples;
+    plugins::Samples samples;
     std::string summary;
 };
 Profiler profiler;
@@ -72,44 +71,39 @@ int init(const vp_host_t* host) {
     return 0;
 }
 
-template <typename Row, std::size_t kRows>
-const Row* table(const std::array<Row, kRows>& rows, std::uint32_t* count) {
-    *count = kRows;
-    return rows.data();
-}
 const vp_event_t* events(std::uint32_t* count) {
-    return table(kEvents, count);
+    return plugins::table(kEvents, count);
 }
 const vp_option_t* option_table(std::uint32_t* count) {
-    return table(kOptions, count);
+    return plugins::table(kOptions, count);
 }
 
 int fail(const std::string& why) {
-    profiler.host->error(profiler.host, why.c_str());
-    return -1;
+    return plugins::fail(profiler.host, why);
 }
 int cannot_write(const std::string& path) {
     return fail("cannot write " + path + ": " + std::strerror(errno));
 }
 
-int options(const vp_setting_t* given, std::uint32_t count) {
-    Settings& settings = profiler.settings;
-    for (std::uint32_t i = 0; i < count; ++i) {
-        const std::string_view option = given[i].name, value = given[i].value;
-        if (option == "interval-size")
-            settings.interval_size = std::strtoull(given[i].value, nullptr, 10);
-        else if (option == "bb-out-file")
-            settings.bb_out_file = value;
-        else if (option == "pc-out-file")
-            settings.pc_out_file = value;
-        else
-            settings.instr_count_only = value == "yes";
+bool apply(Settings& settings, std::string_view option, std::string_view value, std::string& why) {
+    if (option == "interval-size") {
+        constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+        settings.interval_size = std::strtoull(std::string(value).c_str(), nullptr, 10);
+        why = "use a number of instructions from 1 to 2^62";
+        if (settings.interval_size == 0 || settings.interval_size > kMost)
+            return plugins::unusable(option, value, why);
+    } else if (option == "bb-out-file") {
+        settings.bb_out_file = value;
+    } else if (option == "pc-out-file") {
+        settings.pc_out_file = value;
+    } else {
+        settings.instr_count_only = value == "yes";
     }
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-    if (settings.interval_size == 0 || settings.interval_size > kMost)
-        return fail("--interval-size=" + std::to_string(settings.interval_size) +
-                    ": use a number of instructions from 1 to 2^62");
-    return 0;
+    return true;
+}
+
+int options(const vp_setting_t* given, std::uint32_t count) {
+    return plugins::receive(profiler.host, {given, count}, profiler.settings, apply);
 }
 
 trace_vlist_table_t* prof_init() {
@@ -117,14 +111,6 @@ trace_vlist_table_t* prof_init() {
     trace_capture_intervals(profiler.spec.get(), profiler.settings.interval_size);
     trace_capture_repeats(profiler.spec.get());
     return profiler.spec.get();
-}
-
-template <typename Row>
-std::span<const Row> rows(const Row* (*get)(const trace_parser_t*, std::size_t*),
-                          const trace_parser_t* parser) {
-    std::size_t count = 0;
-    const Row* first = get(parser, &count);
-    return {first, count};
 }
 
 // The first thread's file has the name as it was given.
@@ -280,10 +266,8 @@ int finish(std::uint32_t, trace_parser_t* parser, const vsample_t** samples) {
     const auto instrs = rows(trace_parser_instrs, parser);
     for (std::uint32_t& i = profiler.next_instr;
          i < instrs.size() && profiler.samples.size() < kBatch; ++i)
-        if (const std::uint64_t count = trace_parser_count(parser, i))
-            profiler.samples.push_back({.pc = instrs[i].pc, .event = 0, .weight = count});
-    *samples = profiler.samples.data();
-    return static_cast<int>(profiler.samples.size());
+        profiler.samples.add(instrs[i].pc, 0, trace_parser_count(parser, i));
+    return profiler.samples.give(samples);
 }
 
 const char* summary(const std::uint64_t*, std::uint32_t) {

@@ -6,11 +6,11 @@
 #include "plugins/branch/settings.h"
 #include "plugins/branch/simulator.h"
 #include "plugins/branch/summary.h"
+#include "plugins/common/profiler.h"
 
 #include "assay/vprofiler.h"
 
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <string>
@@ -18,17 +18,13 @@
 namespace branch {
 namespace {
 
-struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-};
-
 struct Profiler {
-    std::unique_ptr<trace_vlist_table_t, Free> spec;
+    plugins::TraceSpec spec;
     const vp_host_t* host = nullptr;
     Settings settings;
     std::unique_ptr<Simulator> simulator;
     std::size_t next_instr = 0, next_site = 0;  // of vp_finish
-    std::vector<vsample_t> samples;
+    plugins::Samples samples;
     std::string summary;
 };
 Profiler profiler;
@@ -67,28 +63,25 @@ void release() {
 }
 
 const vp_event_t* events(uint32_t* count) {
-    *count = kEventTable.size();
-    return kEventTable.data();
+    return plugins::table(kEventTable, count);
 }
 
 const vp_derived_t* derived(uint32_t* count) {
-    *count = kDerivedTable.size();
-    return kDerivedTable.data();
+    return plugins::table(kDerivedTable, count);
 }
 
 const vp_option_t* option_table(uint32_t* count) {
-    *count = kOptionTable.size();
-    return kOptionTable.data();
+    return plugins::table(kOptionTable, count);
+}
+
+int fail(const std::string& why) {
+    return plugins::fail(profiler.host, why);
 }
 
 int receive_options(const vp_setting_t* settings, uint32_t count) {
+    if (plugins::receive(profiler.host, {settings, count}, profiler.settings, apply) < 0) return -1;
     std::string why;
-    bool good = true;
-    for (uint32_t i = 0; i < count && good; ++i)
-        good = apply(profiler.settings, settings[i].name, settings[i].value, why);
-    if (good && check(profiler.settings, why)) return 0;
-    profiler.host->error(profiler.host, why.c_str());
-    return -1;
+    return check(profiler.settings, why) ? 0 : fail(why);
 }
 
 uint32_t captured_branches(const Settings& settings) {
@@ -124,7 +117,7 @@ trace_vlist_table_t* begin() {
     if (settings.predicts_conditional_inside())
         trace_capture_predictions(spec, kHistoryBits, kAddressBits, kTargetBits);
     if (const uint32_t kinds = captured_branches(settings)) trace_capture_branches(spec, kinds);
-    if (settings.return_stack == 0 && profiler.host->size >= sizeof(vp_host_t)) {
+    if (settings.return_stack == 0) {
         profiler.host->leave_out(profiler.host, kBr);
         profiler.host->leave_out(profiler.host, kBrm);
     }
@@ -137,35 +130,27 @@ void end() {
 }
 
 void learn(const trace_parser_t* parser) {
-    std::size_t sites = 0, instrs = 0;
-    const trace_site_t* const site_table = trace_parser_sites(parser, &sites);
-    profiler.simulator->learn(site_table, sites, trace_parser_instrs(parser, &instrs));
+    const auto sites = plugins::rows(trace_parser_sites, parser);
+    profiler.simulator->learn(sites.data(), sites.size(),
+                              plugins::rows(trace_parser_instrs, parser).data());
 }
 
 int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
     *samples = nullptr;
-    std::size_t count = 0;
-    const trace_record_t* const records = trace_parser_records(parser, &count);
+    const auto records = plugins::rows(trace_parser_records, parser);
     const uint32_t thread = trace_parser_get_thread(parser);
     try {
         learn(parser);
-        profiler.simulator->process(thread, records, count);
+        profiler.simulator->process(thread, records.data(), records.size());
     } catch (const std::bad_alloc&) {
-        const std::string why = "no memory for the predictors of thread " + std::to_string(thread) +
-                                "; make them smaller with --predictor-bits or --indirect-bits";
-        profiler.host->error(profiler.host, why.c_str());
-        return -1;
+        return fail("no memory for the predictors of thread " + std::to_string(thread) +
+                    "; make them smaller with --predictor-bits or --indirect-bits");
     }
     return 0;
 }
 
 void add(uint64_t pc, uint32_t event, uint64_t weight) {
-    if (weight == 0) return;
-    vsample_t sample{};
-    sample.pc = pc;
-    sample.event = event;
-    sample.weight = weight;
-    profiler.samples.push_back(sample);
+    profiler.samples.add(pc, event, weight);
 }
 
 // How often branches were executed is known from block counts; how often they were mispredicted
@@ -203,19 +188,17 @@ void finish_site(const trace_parser_t* parser, const trace_site_t& site, const t
 
 int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
     constexpr std::size_t kChunk = 8192;
-    std::size_t instr_count = 0, site_count = 0;
-    const trace_instr_t* const instrs = trace_parser_instrs(parser, &instr_count);
-    const trace_site_t* const sites = trace_parser_sites(parser, &site_count);
+    const auto instrs = plugins::rows(trace_parser_instrs, parser);
+    const auto sites = plugins::rows(trace_parser_sites, parser);
     profiler.samples.clear();
     learn(parser);
-    for (std::size_t& i = profiler.next_instr; i < instr_count && profiler.samples.size() < kChunk;
-         ++i)
+    for (std::size_t& i = profiler.next_instr;
+         i < instrs.size() && profiler.samples.size() < kChunk; ++i)
         finish_instr(parser, instrs[i], static_cast<uint32_t>(i));
-    for (std::size_t& i = profiler.next_site; i < site_count && profiler.samples.size() < kChunk;
+    for (std::size_t& i = profiler.next_site; i < sites.size() && profiler.samples.size() < kChunk;
          ++i)
         finish_site(parser, sites[i], instrs[sites[i].instr], profiler.simulator->tally(i));
-    *samples = profiler.samples.data();
-    return static_cast<int>(profiler.samples.size());
+    return profiler.samples.give(samples);
 }
 
 const char* summary(const uint64_t* totals, uint32_t count) {

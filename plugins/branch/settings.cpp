@@ -2,6 +2,7 @@
 
 #include "plugins/branch/conditional.h"
 #include "plugins/branch/indirect.h"
+#include "plugins/common/profiler.h"
 
 #include <charconv>
 
@@ -41,8 +42,7 @@ bool take(Settings& settings, std::string_view name, std::string_view value, std
 
 bool apply(Settings& settings, std::string_view name, std::string_view value, std::string& why) {
     if (take(settings, name, value, why)) return true;
-    why = "--" + std::string(name) + "=" + std::string(value) + ": " + why;
-    return false;
+    return plugins::unusable(name, value, why);
 }
 
 bool check(const Settings& settings, std::string& why) {

@@ -2,12 +2,12 @@
 #include "plugins/cache/settings.h"
 #include "plugins/cache/simulator.h"
 #include "plugins/cache/summary.h"
+#include "plugins/common/profiler.h"
 
 #include "assay/vprofiler.h"
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <string>
@@ -15,18 +15,14 @@
 namespace cache {
 namespace {
 
-struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-};
-
 struct Profiler {
-    std::unique_ptr<trace_vlist_table_t, Free> spec;
+    plugins::TraceSpec spec;
     const vp_host_t* host = nullptr;
     Settings settings;
     std::unique_ptr<Simulator> simulator;
     std::size_t next_block = 0;  // of vp_finish
     std::size_t next_site = 0;
-    std::vector<vsample_t> samples;
+    plugins::Samples samples;
     std::string summary;
 };
 Profiler profiler;
@@ -70,34 +66,27 @@ void release() {
 }
 
 const vp_event_t* events(uint32_t* count) {
-    *count = kEventTable.size();
-    return kEventTable.data();
+    return plugins::table(kEventTable, count);
 }
 
 const vp_derived_t* derived(uint32_t* count) {
-    *count = kDerivedTable.size();
-    return kDerivedTable.data();
+    return plugins::table(kDerivedTable, count);
 }
 
 const vp_option_t* option_table(uint32_t* count) {
-    *count = kOptionTable.size();
-    return kOptionTable.data();
+    return plugins::table(kOptionTable, count);
+}
+
+int fail(const std::string& why) {
+    return plugins::fail(profiler.host, why);
 }
 
 int receive_options(const vp_setting_t* settings, uint32_t count) {
-    std::string why;
-    for (uint32_t i = 0; i < count; ++i) {
-        if (apply(profiler.settings, settings[i].name, settings[i].value, why)) continue;
-        profiler.host->error(profiler.host, why.c_str());
-        return -1;
-    }
+    if (plugins::receive(profiler.host, {settings, count}, profiler.settings, apply) < 0) return -1;
     // Iterations arrive with the references, which are captured for the simulation only.
-    if (profiler.settings.count_iterations && !profiler.settings.simulate) {
-        profiler.host->error(profiler.host,
-                             "--rep=iterations cannot be combined with --cache-sim=no; leave one "
-                             "of them out");
-        return -1;
-    }
+    if (profiler.settings.count_iterations && !profiler.settings.simulate)
+        return fail(
+            "--rep=iterations cannot be combined with --cache-sim=no; leave one of them out");
     return 0;
 }
 
@@ -127,9 +116,9 @@ trace_vlist_table_t* begin() {
     try {
         profiler.simulator = std::make_unique<Simulator>(shapes);
     } catch (const std::bad_alloc&) {
-        profiler.host->error(profiler.host,
-                             "no memory for the tables of the simulated caches; make them smaller "
-                             "with --I1, --D1 or --LL");
+        fail(
+            "no memory for the tables of the simulated caches; make them smaller with --I1, --D1 "
+            "or --LL");
         return nullptr;
     }
     trace_capture_references(spec, shapes.d1.line, data_filter_sets(shapes));
@@ -145,29 +134,21 @@ void end() {
 int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
     *samples = nullptr;
     if (!profiler.simulator) return 0;
-    std::size_t site_count = 0, count = 0;
-    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
-    const trace_record_t* records = trace_parser_records(parser, &count);
+    const auto sites = plugins::rows(trace_parser_sites, parser);
+    const auto records = plugins::rows(trace_parser_records, parser);
     const uint32_t thread = trace_parser_get_thread(parser);
-    profiler.simulator->learn(sites, site_count);
+    profiler.simulator->learn(sites.data(), sites.size());
     try {
-        profiler.simulator->process(thread, records, count);
+        profiler.simulator->process(thread, records.data(), records.size());
     } catch (const std::bad_alloc&) {
-        const std::string why = "no memory for the simulated caches of thread " +
-                                std::to_string(thread) + "; make them smaller with --I1 or --D1";
-        profiler.host->error(profiler.host, why.c_str());
-        return -1;
+        return fail("no memory for the simulated caches of thread " + std::to_string(thread) +
+                    "; make them smaller with --I1 or --D1");
     }
     return 0;
 }
 
 void add(uint64_t pc, uint32_t event, uint64_t weight) {
-    if (weight == 0) return;
-    vsample_t sample{};
-    sample.pc = pc;
-    sample.event = event;
-    sample.weight = weight;
-    profiler.samples.push_back(sample);
+    profiler.samples.add(pc, event, weight);
 }
 
 // How often the operands of an instruction were referenced, if it says so itself.
@@ -248,8 +229,7 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
         for (; site < site_count && sites[site].instr < end; ++site)
             finish_site(parser, sites, site_count, instrs, site);
     }
-    *samples = profiler.samples.data();
-    return static_cast<int>(profiler.samples.size());
+    return profiler.samples.give(samples);
 }
 
 const char* summary(const uint64_t* totals, uint32_t count) {

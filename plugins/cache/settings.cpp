@@ -1,5 +1,7 @@
 #include "plugins/cache/settings.h"
 
+#include "plugins/common/profiler.h"
+
 namespace cache {
 namespace {
 
@@ -30,9 +32,7 @@ Geometry choose(const std::optional<Geometry>& wanted, const Geometry& own, cons
 bool apply(Settings& settings, std::string_view name, std::string_view value, std::string& why) {
     if (auto* geometry = geometry_option(settings, name)) {
         *geometry = parse_geometry(value, why);
-        if (*geometry) return true;
-        why = "--" + std::string(name) + "=" + std::string(value) + ": " + why;
-        return false;
+        return *geometry || plugins::unusable(name, value, why);
     }
     if (name == "cache-sim") {
         settings.simulate = value == "yes";
@@ -43,8 +43,8 @@ bool apply(Settings& settings, std::string_view name, std::string_view value, st
         settings.count_iterations = value == "iterations";
         return true;
     }
-    why = "--" + std::string(name) + "=" + std::string(value) + ": use once or iterations";
-    return false;
+    why = "use once or iterations";
+    return plugins::unusable(name, value, why);
 }
 
 Geometries geometries(const Settings& settings, std::string& warning) {

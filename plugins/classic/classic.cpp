@@ -3,13 +3,13 @@
 // change nothing (Lepak, Lipasti, "On the value locality of store instructions", ISCA 2000).
 #include "plugins/classic/value_format.h"
 #include "plugins/classic/value_table.h"
+#include "plugins/common/profiler.h"
 #include "plugins/common/text.h"
 
 #include "assay/vprofiler.h"
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -40,6 +40,13 @@ constexpr std::array<vp_derived_t, 4> kDerivedTable{{
     {"silent stores", "Silent / Stores", "%"},
 }};
 
+constexpr std::array<vp_option_t, 1> kOptionTable{{
+    {"values", "KIND,...", "loads,stores",
+     "Which values: of loads, stores (and whether these change anything), results (first "
+     "destination register), operands (first two source registers).",
+     VP_OPTION_TEXT, 0},
+}};
+
 // The lists, by enum Operand.
 constexpr std::array<const char*, 5> kListNames{"loaded", "stored", "result", "first-operand",
                                                 "second-operand"};
@@ -49,16 +56,12 @@ struct Kinds {
     bool loads = true, stores = true, results = false, operands = false;
 };
 
-struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-};
-
 struct Profiler {
-    std::unique_ptr<trace_vlist_table_t, Free> spec;
+    plugins::TraceSpec spec;
     const vp_host_t* host = nullptr;
     Kinds kinds;
     std::unique_ptr<ValueTables> tables;
-    std::vector<vsample_t> samples;
+    plugins::Samples samples;
     bool finished = false;
     Reading reading = Reading::kInteger;  // of the list whose preface was asked for
     std::string text;
@@ -83,42 +86,31 @@ void release() {
 }
 
 const vp_event_t* events(uint32_t* count) {
-    *count = kEventTable.size();
-    return kEventTable.data();
+    return plugins::table(kEventTable, count);
 }
 const vp_derived_t* derived(uint32_t* count) {
-    *count = kDerivedTable.size();
-    return kDerivedTable.data();
+    return plugins::table(kDerivedTable, count);
 }
 const char* const* value_lists(uint32_t* count) {
-    *count = kListNames.size();
-    return kListNames.data();
+    return plugins::table(kListNames, count);
 }
 
 const vp_option_t* option_table(uint32_t* count) {
-    static constexpr vp_option_t kTable[] = {
-        {"values", "KIND,...", "loads,stores",
-         "Which values: of loads, stores (and whether these change anything), results (first "
-         "destination register), operands (first two source registers).",
-         VP_OPTION_TEXT, 0}};
-    *count = 1;
-    return kTable;
+    return plugins::table(kOptionTable, count);
 }
 
-bool apply(std::string_view kinds) {
-    profiler.kinds = {false, false, false, false};
-    const std::map<std::string_view, bool*> known{{"loads", &profiler.kinds.loads},
-                                                  {"stores", &profiler.kinds.stores},
-                                                  {"results", &profiler.kinds.results},
-                                                  {"operands", &profiler.kinds.operands}};
+bool apply(Kinds& chosen, std::string_view name, std::string_view kinds, std::string& why) {
+    chosen = {false, false, false, false};
+    const std::map<std::string_view, bool*> known{{"loads", &chosen.loads},
+                                                  {"stores", &chosen.stores},
+                                                  {"results", &chosen.results},
+                                                  {"operands", &chosen.operands}};
     for (;;) {
         const std::string_view kind = kinds.substr(0, kinds.find(','));
         const auto found = known.find(kind);
         if (found == known.end()) {
-            profiler.text = "--values=" + std::string(kind) +
-                            ": no such kind of values; there are loads, stores, results, operands";
-            profiler.host->error(profiler.host, profiler.text.c_str());
-            return false;
+            why = "no such kind of values; there are loads, stores, results, operands";
+            return plugins::unusable(name, kind, why);
         }
         *found->second = true;
         if (kind.size() == kinds.size()) return true;
@@ -127,9 +119,7 @@ bool apply(std::string_view kinds) {
 }
 
 int receive_options(const vp_setting_t* settings, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i)
-        if (!apply(settings[i].value)) return -1;
-    return 0;
+    return plugins::receive(profiler.host, {settings, count}, profiler.kinds, apply);
 }
 
 int is_load(uint16_t /*opcode*/, uint32_t flags) {
@@ -143,7 +133,7 @@ int is_any(uint16_t /*opcode*/, uint32_t /*flags*/) {
 }
 
 void capture(trace_selector_t selector, std::initializer_list<trace_value_t> values) {
-    const std::unique_ptr<trace_vlist_t, Free> list(trace_vlist_alloc());
+    const plugins::ValueList list(trace_vlist_alloc());
     for (const trace_value_t value : values) trace_add_value_to_vlist(list.get(), value);
     trace_add_vlist_by_select(profiler.spec.get(), selector, list.get());
 }
@@ -220,13 +210,7 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
 // --- At the end.
 
 void add(std::uint64_t pc, std::uint32_t event, std::uint64_t weight, std::uint64_t value = 0) {
-    if (weight == 0) return;
-    vsample_t sample{};
-    sample.pc = pc;
-    sample.event = event;
-    sample.value = value;
-    sample.weight = weight;
-    profiler.samples.push_back(sample);
+    profiler.samples.add(pc, event, weight, value);
 }
 
 void add_summary(std::uint64_t pc, std::uint32_t list, Summary& summary) {
@@ -258,8 +242,7 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
         add(instrs[i].pc, kSilent, tables.by_instr[i].silent);
         add(instrs[i].pc, kStores, tables.by_instr[i].stores);
     }
-    *samples = profiler.samples.data();
-    return static_cast<int>(profiler.samples.size());
+    return profiler.samples.give(samples);
 }
 
 const char* summarise(const uint64_t* totals, uint32_t count) {

@@ -1,4 +1,5 @@
 // The effective-address profiler: which addresses each instruction touches, and in what pattern.
+#include "plugins/common/profiler.h"
 #include "plugins/effective_address/report.h"
 #include "plugins/effective_address/tracker.h"
 
@@ -17,12 +18,8 @@
 namespace effective_address {
 namespace {
 
-struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-};
-
 struct Profiler {
-    std::unique_ptr<trace_vlist_table_t, Free> spec;
+    plugins::TraceSpec spec;
     const vp_host_t* host = nullptr;
     std::string report_file;
     std::size_t hottest = 8;
@@ -31,7 +28,7 @@ struct Profiler {
     bool finished = false;
     SharingResult sharing;
     std::size_t next_operand = 0;  // of vp_finish
-    std::vector<vsample_t> samples;
+    plugins::Samples samples;
     std::string summary;
 };
 std::unique_ptr<Profiler> profiler;
@@ -103,34 +100,32 @@ void release() {
 }
 
 const vp_event_t* events(uint32_t* count) {
-    *count = kEventTable.size();
-    return kEventTable.data();
+    return plugins::table(kEventTable, count);
 }
 const vp_derived_t* derived(uint32_t* count) {
-    *count = kDerivedTable.size();
-    return kDerivedTable.data();
+    return plugins::table(kDerivedTable, count);
 }
 const vp_option_t* option_table(uint32_t* count) {
-    *count = kOptionTable.size();
-    return kOptionTable.data();
+    return plugins::table(kOptionTable, count);
 }
 
 int fail(const std::string& why) {
-    profiler->host->error(profiler->host, why.c_str());
-    return -1;
+    return plugins::fail(profiler->host, why);
+}
+
+bool apply(Profiler& into, std::string_view option, std::string_view value, std::string& why) {
+    constexpr unsigned long kMostHottest = Operand::kAddressSlots / 2;
+    if (option == "address-report") {
+        into.report_file = value;
+        return true;
+    }
+    into.hottest = std::strtoull(std::string(value).c_str(), nullptr, 10);
+    why = "at most " + std::to_string(kMostHottest);
+    return into.hottest <= kMostHottest || plugins::unusable(option, value, why);
 }
 
 int receive_options(const vp_setting_t* settings, uint32_t count) {
-    constexpr unsigned long kMostHottest = Operand::kAddressSlots / 2;
-    for (uint32_t i = 0; i < count; ++i) {
-        const std::string_view option = settings[i].name;
-        if (option == "address-report") profiler->report_file = settings[i].value;
-        if (option != "hottest") continue;
-        profiler->hottest = std::strtoull(settings[i].value, nullptr, 10);
-        if (profiler->hottest > kMostHottest)
-            return fail("--hottest: at most " + std::to_string(kMostHottest));
-    }
-    return 0;
+    return plugins::receive(profiler->host, {settings, count}, *profiler, apply);
 }
 
 trace_vlist_table_t* begin() {
@@ -171,13 +166,7 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
 }
 
 void add(uint64_t pc, uint32_t event, uint64_t weight, uint64_t value = 0) {
-    if (weight == 0) return;
-    vsample_t sample{};
-    sample.pc = pc;
-    sample.event = event;
-    sample.weight = weight;
-    sample.value = value;
-    profiler->samples.push_back(sample);
+    profiler->samples.add(pc, event, weight, value);
 }
 
 // As "walk.c:12 (by_rows)".
@@ -247,8 +236,7 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
     std::size_t& next = profiler->next_operand;
     for (; next < operands.size() && profiler->samples.size() < kChunk; ++next)
         add_operand(operands[next], profiler->sharing.by_operand[next + 1]);
-    *samples = profiler->samples.data();
-    return static_cast<int>(profiler->samples.size());
+    return profiler->samples.give(samples);
 }
 
 const char* summary(const uint64_t* /*totals*/, uint32_t /*count*/) {

@@ -1,5 +1,7 @@
 #include "plugins/used_bytes/settings.h"
 
+#include "plugins/common/profiler.h"
+
 namespace used_bytes {
 namespace {
 
@@ -41,8 +43,7 @@ bool apply(Settings& settings, std::string_view name, std::string_view value, st
         settings.report = value;
         return true;
     }
-    why = "--" + std::string(name) + "=" + std::string(value) + ": " + why;
-    return false;
+    return plugins::unusable(name, value, why);
 }
 
 }  // namespace used_bytes

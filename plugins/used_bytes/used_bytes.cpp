@@ -1,5 +1,6 @@
 // The used-bytes profiler: how much of what is fetched into a cache is used, behind assay's
 // profiler interface.
+#include "plugins/common/profiler.h"
 #include "plugins/used_bytes/report.h"
 #include "plugins/used_bytes/settings.h"
 #include "plugins/used_bytes/simulator.h"
@@ -9,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -20,17 +20,15 @@
 namespace used_bytes {
 namespace {
 
-struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-};
+using plugins::rows;
 
 struct Profiler {
     const vp_host_t* host = nullptr;
     Settings settings;
-    std::unique_ptr<trace_vlist_table_t, Free> spec;
+    plugins::TraceSpec spec;
     std::unique_ptr<Simulator> simulator;
     bool finished = false;
-    std::vector<vsample_t> samples;
+    plugins::Samples samples;
     std::string summary;
 };
 Profiler profiler;
@@ -68,28 +66,23 @@ void release() {
 }
 
 const vp_event_t* events(uint32_t* count) {
-    *count = kEventTable.size();
-    return kEventTable.data();
+    return plugins::table(kEventTable, count);
 }
 
 const vp_derived_t* derived(uint32_t* count) {
-    *count = kDerivedTable.size();
-    return kDerivedTable.data();
+    return plugins::table(kDerivedTable, count);
 }
 
 const vp_option_t* option_table(uint32_t* count) {
-    *count = kOptionTable.size();
-    return kOptionTable.data();
+    return plugins::table(kOptionTable, count);
+}
+
+int fail(const std::string& why) {
+    return plugins::fail(profiler.host, why);
 }
 
 int receive_options(const vp_setting_t* settings, uint32_t count) {
-    std::string why;
-    for (uint32_t i = 0; i < count; ++i) {
-        if (apply(profiler.settings, settings[i].name, settings[i].value, why)) continue;
-        profiler.host->error(profiler.host, why.c_str());
-        return -1;
-    }
-    return 0;
+    return plugins::receive(profiler.host, {settings, count}, profiler.settings, apply);
 }
 
 trace_vlist_table_t* begin() {
@@ -101,9 +94,7 @@ trace_vlist_table_t* begin() {
         profiler.simulator =
             std::make_unique<Simulator>(settings.geometry, settings.section, settings.separation);
     } catch (const std::bad_alloc&) {
-        profiler.host->error(profiler.host,
-                             "no memory for the tables of the simulated cache; make it smaller "
-                             "with --cache");
+        fail("no memory for the tables of the simulated cache; make it smaller with --cache");
         return nullptr;
     }
     trace_capture_references(profiler.spec.get(), settings.geometry.line, 0);
@@ -118,19 +109,14 @@ void end() {
 
 int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
     *samples = nullptr;
-    std::size_t site_count = 0, count = 0, context_count = 0, marker_count = 0;
-    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
-    const trace_record_t* records = trace_parser_records(parser, &count);
-    const uint32_t* contexts = trace_parser_contexts(parser, &context_count);
-    const trace_marker_t* markers = trace_parser_markers(parser, &marker_count);
     try {
-        profiler.simulator->process({sites, site_count}, {.thread = trace_parser_get_thread(parser),
-                                                          .records = {records, count},
-                                                          .contexts = {contexts, context_count},
-                                                          .markers = {markers, marker_count}});
+        profiler.simulator->process(rows(trace_parser_sites, parser),
+                                    {.thread = trace_parser_get_thread(parser),
+                                     .records = rows(trace_parser_records, parser),
+                                     .contexts = rows(trace_parser_contexts, parser),
+                                     .markers = rows(trace_parser_markers, parser)});
     } catch (const std::bad_alloc&) {
-        profiler.host->error(profiler.host, "no memory for what is known of the program's lines");
-        return -1;
+        return fail("no memory for what is known of the program's lines");
     }
     return 0;
 }
@@ -141,14 +127,13 @@ struct Place {
 };
 
 void add(const Place& at, Event event, std::uint64_t weight) {
-    if (weight == 0) return;
-    profiler.samples.push_back({.pc = at.pc,
-                                .context0 = at.context,
-                                .context1 = at.part,
-                                .value = 0,
-                                .event = event,
-                                .reserved = 0,
-                                .weight = weight});
+    profiler.samples.add({.pc = at.pc,
+                          .context0 = at.context,
+                          .context1 = at.part,
+                          .value = 0,
+                          .event = event,
+                          .reserved = 0,
+                          .weight = weight});
 }
 
 void add_usage(const Place& at, const Usage& usage) {
@@ -254,8 +239,7 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
     std::size_t count = 0;
     add_all(trace_parser_instrs(parser, &count));
     report(parser);
-    *samples = profiler.samples.data();
-    return static_cast<int>(profiler.samples.size());
+    return profiler.samples.give(samples);
 }
 
 const char* summary(const uint64_t* /*totals*/, uint32_t /*count*/) {
