@@ -1,209 +1,25 @@
 #include "tools/check_plugin/plugin_checks.h"
 
 #include "framework/collector/profiler.h"
-#include "framework/collector/source_places.h"
-#include "framework/collector/trace_spec.h"
-#include "framework/events/formula.h"
 #include "framework/support/error.h"
-#include "framework/symbols/symbolizer.h"
-#include "framework/version.h"
 #include "tools/check_plugin/guarded_memory.h"
+#include "tools/check_plugin/run.h"
+#include "tools/check_plugin/subject.h"
 #include "tools/check_plugin/synthetic_trace.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <memory>
 #include <set>
-#include <unordered_set>
+#include <vector>
 
 namespace assay::check {
 namespace {
 
-constexpr std::uint32_t kPid = 4711;
 constexpr std::uint64_t kCode = 0x401000;
 constexpr std::size_t kBufferRecords = trace::kRecordsPerBuffer;
-
-using Settings = std::vector<std::pair<std::string, std::string>>;
-
-bool is_one_line(std::string_view text) {
-    return text.find('\n') == std::string_view::npos;
-}
-
-// The profiler, called without protection.
-class Subject {
-  public:
-    Subject(const std::string& path, Report& report) : report_(report) {
-        void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-        const void* const table = library ? dlsym(library, VP_DISPATCH_SYMBOL) : nullptr;
-        if (!table) throw Error("cannot be loaded");  // check_loading has said why
-        std::uint32_t size = 0;
-        std::memcpy(&size, table, sizeof size);
-        std::memcpy(&table_, table, std::min<std::size_t>(size, sizeof table_));
-        host_.size = sizeof host_;
-        host_.abi_version = VP_ABI_VERSION;
-        host_.version = kVersion;
-        host_.command = "./program argument";
-        host_.error = [](const vp_host_t* host, const char* message) {
-            self(host).take_error(message);
-        };
-        host_.warning = [](const vp_host_t* host, const char* message) {
-            self(host).check_line("host->warning", message);
-        };
-        host_.describe = [](const vp_host_t* host, const char* name, const char* text) {
-            self(host).check_line("host->describe", name);
-            self(host).check_line("host->describe", text);
-        };
-        host_.part = [](const vp_host_t* host, const char* name) { return self(host).part(name); };
-        host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
-            self(host).leave_out(event);
-        };
-        host_.reserved = this;
-    }
-    Subject(const Subject&) = delete;
-    Subject& operator=(const Subject&) = delete;
-
-    const vp_dispatch_t& table() const { return table_; }
-    // How many it has named.
-    std::size_t parts() const { return parts_.size(); }
-    Report& report() { return report_; }
-
-    // Calls it, and says so if it lets an exception out.
-    template <typename Function>
-    void call(std::string_view name, Function&& function) {
-        report_.calling(name);
-        error_.clear();
-        try {
-            function();
-        } catch (...) {
-            report_.broken(name,
-                           "lets a C++ exception out, which no C caller can take: catch it, tell "
-                           "host->error why, and return -1");
-        }
-        report_.calling("");
-    }
-    // The same of a function that returns a status. False if it failed.
-    template <typename Function>
-    bool try_call(std::string_view name, Function&& function) {
-        int status = -1;
-        call(name, [&] { status = function(); });
-        if (status < 0 && error_.empty())
-            report_.broken(name, "fails without a reason: call host->error before");
-        return status >= 0;
-    }
-
-    bool init() {
-        parts_.clear();
-        return try_call("vp_init", [&] { return table_.vp_init ? table_.vp_init(&host_) : 0; });
-    }
-    void release() {
-        if (table_.vp_release) call("vp_release", [&] { table_.vp_release(); });
-    }
-    bool options(const Settings& settings) {
-        std::vector<vp_setting_t> given;
-        for (const auto& [name, value] : settings) given.push_back({name.c_str(), value.c_str()});
-        return try_call("vp_options", [&] {
-            // NULL and 0 where there are none, as a span of none has it.
-            return table_.vp_options
-                       ? table_.vp_options(given.data(), static_cast<std::uint32_t>(given.size()))
-                       : 0;
-        });
-    }
-    trace_vlist_table_t* prof_init() {
-        trace_vlist_table_t* wanted = nullptr;
-        call("vp_prof_init", [&] { wanted = table_.vp_prof_init(); });
-        if (!wanted && error_.empty())
-            report_.broken("vp_prof_init",
-                           "returns NULL without a reason: call host->error before");
-        return wanted;
-    }
-    void prof_release() {
-        if (table_.vp_prof_release) call("vp_prof_release", [&] { table_.vp_prof_release(); });
-    }
-
-    std::vector<vp_event_t> events() { return read<vp_event_t>("vp_events", table_.vp_events); }
-    std::vector<vp_derived_t> derived() {
-        return read<vp_derived_t>("vp_derived", table_.vp_derived);
-    }
-    std::vector<const char*> value_lists() {
-        return read<const char*>("vp_value_lists", table_.vp_value_lists);
-    }
-    std::vector<vp_option_t> option_table() {
-        return read<vp_option_t>("vp_option_table", table_.vp_option_table);
-    }
-
-    // A text that must be there, and of one line.
-    bool check_line(std::string_view function, const char* text) {
-        if (!text)
-            report_.broken(function, "has NULL for a text: give \"\"");
-        else if (!is_one_line(text))
-            report_.broken(function, fmt::format("has a line break in \"{}\": one line only",
-                                                 std::string_view(text).substr(0, 40)));
-        return text != nullptr;
-    }
-
-  private:
-    static Subject& self(const vp_host_t* host) { return *static_cast<Subject*>(host->reserved); }
-
-    void take_error(const char* message) {
-        if (check_line("host->error", message)) error_ = message;
-        if (error_.empty()) error_ = "?";
-    }
-
-    std::uint32_t part(const char* name) {
-        if (!check_line("host->part", name)) return 0;
-        const auto known = std::find(parts_.begin(), parts_.end(), name);
-        const auto index = static_cast<std::uint32_t>(known - parts_.begin());
-        if (known == parts_.end()) parts_.emplace_back(name);
-        return index + 1;
-    }
-
-    void leave_out(std::uint32_t event) {
-        const std::size_t declared = events().size();
-        if (event >= declared)
-            report_.broken("host->leave_out",
-                           fmt::format("is called for event {}, but vp_events declares {}: give "
-                                       "the index of one",
-                                       event, declared));
-    }
-
-    template <typename Row, typename Function>
-    std::vector<Row> read(std::string_view name, Function function) {
-        std::vector<Row> rows;
-        if (!function) return rows;
-        call(name, [&] {
-            std::uint32_t count = UINT32_MAX;
-            const Row* const first = function(&count);
-            if (count == UINT32_MAX) {
-                report_.broken(name,
-                               "leaves *count as it was: store the length of the table there");
-            } else if (!first && count != 0) {
-                report_.broken(name, fmt::format("returns NULL for a table of {} rows: store 0 in "
-                                                 "*count, or return the table",
-                                                 count));
-            } else if (count > 10'000) {
-                report_.broken(name, fmt::format("says that its table has {} rows: store its "
-                                                 "length in *count",
-                                                 count));
-            } else {
-                rows.assign(first, first + count);
-            }
-        });
-        return rows;
-    }
-
-    Report& report_;
-    vp_dispatch_t table_{};
-    vp_host_t host_{};
-    std::vector<std::string> parts_;
-    std::string error_;
-};
 
 // --- Loading
 
@@ -318,26 +134,6 @@ void check_no_files(Report& report) {
                       "wait until vp_prof_process or vp_finish");
 }
 
-struct Wanted {
-    trace::Spec spec{};
-    std::unique_ptr<trace::ValueLists> values;  // null: none
-};
-
-Wanted start(Subject& subject) {
-    const trace_vlist_table_t* const table = subject.prof_init();
-    if (!table) return {};
-    Wanted wanted{table->spec, nullptr};
-    try {
-        collector::check(table->spec);
-        if (table->spec.captures & trace::kCaptureValues)
-            wanted.values = std::make_unique<trace::ValueLists>(collector::value_lists(*table));
-    } catch (const Error& error) {
-        subject.report().broken("vp_prof_init",
-                                fmt::format("asks for what cannot be captured: {}", error.what()));
-    }
-    return wanted;
-}
-
 void check_specification(const std::string& path, Report& report) {
     Subject subject(path, report);
     if (!subject.init() || !subject.options({})) return;
@@ -350,192 +146,6 @@ void check_specification(const std::string& path, Report& report) {
 }
 
 // --- Runs
-
-class Run {
-  public:
-    Run(Subject& subject, SyntheticTrace& trace) : subject_(subject), trace_(trace) {
-        totals_.resize(subject.events().size());
-        lists_ = subject.value_lists().size();
-    }
-
-    bool begin(const Settings& settings) {
-        if (!subject_.init()) return false;
-        if (!subject_.options(settings)) {
-            subject_.release();
-            return false;
-        }
-        wanted_ = start(subject_);
-        return true;
-    }
-
-    void process(const SyntheticTrace::Buffer& buffer) {
-        auto* const function = subject_.table().vp_prof_process;
-        if (!function) return;
-        // All of it is at another address than in the call before.
-        const GuardedCopy records(buffer.records);
-        const GuardedCopy contexts(captures_calls() ? buffer.contexts
-                                                    : std::vector<std::uint32_t>());
-        std::vector<trace_marker_t> said = trace_.markers();
-        for (trace_marker_t& marker : said)
-            marker.record = std::min<std::uint64_t>(marker.record, buffer.records.size());
-        const GuardedCopy markers(said);
-        const Tables tables(*this);
-        trace_parser parser = tables.parser(buffer.thread);
-        parser.records = records.span();
-        parser.contexts = contexts.span();
-        parser.markers = markers.span();
-        parser.wanted = wanted_.values.get();
-        const vsample_t* samples = nullptr;
-        int count = 0;
-        if (!subject_.try_call("vp_prof_process",
-                               [&] { return count = function(kPid, &parser, &samples); }))
-            return;
-        take("vp_prof_process", samples, count);
-    }
-
-    // Until there are no more samples.
-    void finish(std::uint64_t times) {
-        const GuardedCopy counts(wanted_.spec.captures & trace::kCaptureBlockCounts
-                                     ? trace_.counts(times)
-                                     : std::vector<std::uint64_t>());
-        const Tables tables(*this);
-        for (auto* function = subject_.table().vp_finish; function;) {
-            trace_parser parser = tables.parser(0);
-            parser.counts = counts.span();
-            const vsample_t* samples = nullptr;
-            int count = 0;
-            if (!subject_.try_call("vp_finish",
-                                   [&] { return count = function(kPid, &parser, &samples); }))
-                return;
-            if (count == 0) return;
-            take("vp_finish", samples, count);
-            if (samples_ > kMostSamples)
-                return subject_.report().broken(
-                    "vp_finish",
-                    fmt::format("has returned {} samples of {} instructions and does not end: "
-                                "return 0 when there are no more",
-                                samples_, trace_.instrs().size()));
-        }
-    }
-
-    void end() {
-        if (subject_.table().vp_summary)
-            subject_.call("vp_summary", [&] {
-                const char* const text = subject_.table().vp_summary(
-                    totals_.data(), static_cast<std::uint32_t>(totals_.size()));
-                if (text && *text && !std::string_view(text).ends_with('\n'))
-                    subject_.report().broken("vp_summary",
-                                             "does not end its last line: add a newline");
-            });
-        subject_.prof_release();
-        subject_.release();
-    }
-
-    const std::vector<std::uint64_t>& totals() const { return totals_; }
-
-  private:
-    static constexpr std::uint64_t kMostSamples = 100'000;
-
-    // The tables as they are now, for one call.
-    class Tables {
-      public:
-        explicit Tables(const Run& run)
-            : run_(run),
-              blocks_(run.trace_.blocks()),
-              instrs_(run.trace_.instrs()),
-              sites_(run.trace_.sites()),
-              contexts_(run.captures_calls() ? run.trace_.contexts()
-                                             : std::vector<trace_context_t>()) {}
-        trace_parser parser(std::uint32_t thread) const {
-            trace_parser parser{};
-            parser.pid = kPid;
-            parser.thread = thread;
-            parser.code = {blocks_.span(), instrs_.span(), sites_.span()};
-            parser.addresses = &run_.trace_.addresses();
-            parser.places = &run_.places_;
-            parser.context_table = contexts_.span();
-            return parser;
-        }
-
-      private:
-        const Run& run_;
-        GuardedCopy<trace_block_t> blocks_;
-        GuardedCopy<trace_instr_t> instrs_;
-        GuardedCopy<trace_site_t> sites_;
-        GuardedCopy<trace_context_t> contexts_;
-    };
-
-    bool captures_calls() const { return wanted_.spec.captures & trace::kCaptureCalls; }
-
-    void take(std::string_view function, const vsample_t* samples, int count) {
-        Report& report = subject_.report();
-        if (count != 0 && !samples)
-            return report.broken(function,
-                                 fmt::format("returns {} and stores NULL in *samples: store where "
-                                             "the samples are, or return 0",
-                                             count));
-        report.calling(fmt::format("{} (reading its {} samples)", function, count));
-        for (int i = 0; i < count; ++i) check(function, samples[i]);
-        report.calling("");
-        samples_ += static_cast<std::uint64_t>(count);
-    }
-
-    void check(std::string_view function, const vsample_t& sample) {
-        Report& report = subject_.report();
-        if (sample.event < totals_.size()) {
-            if (__builtin_add_overflow(totals_[sample.event], sample.weight,
-                                       &totals_[sample.event]))
-                report.broken(function, "returns counts whose sum exceeds 64 bits");
-        } else if (!is_value(sample)) {
-            report.broken(function,
-                          fmt::format("returns a sample of event {}, but vp_events declares {}: "
-                                      "events are numbered from 0",
-                                      sample.event, totals_.size()));
-        } else if (sample.weight == 0) {
-            report.broken(function,
-                          "returns a value with a weight of 0: it was seen at least once");
-        }
-        if (!is_instruction(sample.pc))
-            report.broken(function,
-                          fmt::format("returns a sample at pc {:#x}, where no instruction is: take "
-                                      "trace_instr_t.pc or that of trace_parser_next",
-                                      sample.pc));
-        if (sample.context0 != 0 && sample.context0 >= trace_.contexts().size())
-            report.broken(function, fmt::format("returns a sample of context {}, and there are {}: "
-                                                "take numbers of trace_parser_contexts",
-                                                sample.context0, trace_.contexts().size()));
-        if (sample.context1 > subject_.parts())
-            report.broken(function,
-                          fmt::format("returns a sample of part {}, and has named {}: take "
-                                      "numbers that host->part has given, or 0",
-                                      sample.context1, subject_.parts()));
-        if (sample.context0 != 0 && !captures_calls())
-            report.broken(function,
-                          "returns a context without having asked for calls: leave "
-                          "context0 at 0, or call trace_capture_calls");
-    }
-
-    // VP_VALUE_OF or VP_VALUE_REST of one of its lists.
-    bool is_value(const vsample_t& sample) const {
-        return (VP_VALUE - sample.event) / 2 < std::max<std::size_t>(lists_, 1);
-    }
-
-    bool is_instruction(std::uint64_t pc) {
-        if (pcs_.size() != trace_.instrs().size())
-            for (const trace_instr_t& instr : trace_.instrs()) pcs_.insert(instr.pc);
-        return pcs_.contains(pc);
-    }
-
-    Subject& subject_;
-    SyntheticTrace& trace_;
-    symbols::Symbolizer symbolizer_;
-    mutable collector::SourcePlaces places_{trace_.addresses(), symbolizer_};
-    Wanted wanted_;
-    std::vector<std::uint64_t> totals_;
-    std::size_t lists_ = 0;  // of values
-    std::uint64_t samples_ = 0;
-    std::unordered_set<std::uint64_t> pcs_;
-};
 
 // Two threads in turns, while code is being added.
 std::vector<std::uint64_t> ordinary_run(Subject& subject, const Settings& settings) {
@@ -669,21 +279,6 @@ constexpr std::array kChecks{
 };
 
 }  // namespace
-
-void Report::write(char kind, std::string_view function, std::string_view text) {
-    std::string line = kind + std::string(function) + '\t' + std::string(text);
-    std::replace(line.begin(), line.end(), '\n', ' ');
-    line += '\n';
-    for (std::string_view rest = line; !rest.empty();) {
-        const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
-        if (written <= 0) return;
-        rest.remove_prefix(static_cast<std::size_t>(written));
-    }
-}
-
-void Report::option(std::string_view name, unsigned type) {
-    write('=', name, std::to_string(type));
-}
 
 std::span<const Check> checks() {
     return kChecks;

@@ -2,38 +2,13 @@
 // docs/abi.md for the rules.
 #pragma once
 
+#include "tools/check_plugin/report.h"
+
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace assay::check {
-
-// Where checks write to; another process reads it. What is being called stands in memory that both
-// share. To the descriptor, a line each:
-//     !FUNCTION TEXT  breaks a rule
-//     ?FUNCTION TEXT  could be better
-//     =NAME TYPE      an option that the profiler has
-//     .               the checks came to their end
-class Report {
-  public:
-    static constexpr std::size_t kRoom = 128;
-    Report(int descriptor, char (&current_call)[kRoom])
-        : descriptor_(descriptor), current_call_(current_call) {}
-
-    void calling(std::string_view function) {
-        current_call_[function.copy(current_call_, kRoom - 1)] = '\0';
-    }
-    void broken(std::string_view function, std::string_view text) { write('!', function, text); }
-    void advice(std::string_view function, std::string_view text) { write('?', function, text); }
-    void option(std::string_view name, unsigned type);
-    void finished() { write('.', "", ""); }
-
-  private:
-    void write(char kind, std::string_view function, std::string_view text);
-
-    int descriptor_;
-    char (&current_call_)[kRoom];
-};
 
 struct Check {
     std::string_view situation;  // for messages about crashes: "in ..."

@@ -1,0 +1,200 @@
+#include "tools/check_plugin/run.h"
+
+#include "framework/support/error.h"
+#include "tools/check_plugin/guarded_memory.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+namespace assay::check {
+namespace {
+
+constexpr std::uint32_t kPid = 4711;
+constexpr std::uint64_t kMostSamples = 100'000;
+
+}  // namespace
+
+Wanted start(Subject& subject) {
+    const trace_vlist_table_t* const table = subject.prof_init();
+    if (!table) return {};
+    Wanted wanted{table->spec, nullptr};
+    try {
+        collector::check(table->spec);
+        if (table->spec.captures & trace::kCaptureValues)
+            wanted.values = std::make_unique<trace::ValueLists>(collector::value_lists(*table));
+    } catch (const Error& error) {
+        subject.report().broken("vp_prof_init",
+                                fmt::format("asks for what cannot be captured: {}", error.what()));
+    }
+    return wanted;
+}
+
+// The tables as they are now, for one call.
+class Run::Tables {
+  public:
+    explicit Tables(const Run& run)
+        : run_(run),
+          blocks_(run.trace_.blocks()),
+          instrs_(run.trace_.instrs()),
+          sites_(run.trace_.sites()),
+          contexts_(run.captures_calls() ? run.trace_.contexts() : std::vector<trace_context_t>()) {
+    }
+    trace_parser parser(std::uint32_t thread) const {
+        trace_parser parser{};
+        parser.pid = kPid;
+        parser.thread = thread;
+        parser.code = {blocks_.span(), instrs_.span(), sites_.span()};
+        parser.addresses = &run_.trace_.addresses();
+        parser.places = &run_.places_;
+        parser.context_table = contexts_.span();
+        return parser;
+    }
+
+  private:
+    const Run& run_;
+    GuardedCopy<trace_block_t> blocks_;
+    GuardedCopy<trace_instr_t> instrs_;
+    GuardedCopy<trace_site_t> sites_;
+    GuardedCopy<trace_context_t> contexts_;
+};
+
+Run::Run(Subject& subject, SyntheticTrace& trace) : subject_(subject), trace_(trace) {
+    totals_.resize(subject.events().size());
+    lists_ = subject.value_lists().size();
+}
+
+bool Run::begin(const Settings& settings) {
+    if (!subject_.init()) return false;
+    if (!subject_.options(settings)) {
+        subject_.release();
+        return false;
+    }
+    wanted_ = start(subject_);
+    return true;
+}
+
+void Run::process(const SyntheticTrace::Buffer& buffer) {
+    auto* const function = subject_.table().vp_prof_process;
+    if (!function) return;
+    // All of it is at another address than in the call before.
+    const GuardedCopy records(buffer.records);
+    const GuardedCopy contexts(captures_calls() ? buffer.contexts : std::vector<std::uint32_t>());
+    std::vector<trace_marker_t> said = trace_.markers();
+    for (trace_marker_t& marker : said)
+        marker.record = std::min<std::uint64_t>(marker.record, buffer.records.size());
+    const GuardedCopy markers(said);
+    const Tables tables(*this);
+    trace_parser parser = tables.parser(buffer.thread);
+    parser.records = records.span();
+    parser.contexts = contexts.span();
+    parser.markers = markers.span();
+    parser.wanted = wanted_.values.get();
+    const vsample_t* samples = nullptr;
+    int count = 0;
+    if (!subject_.try_call("vp_prof_process",
+                           [&] { return count = function(kPid, &parser, &samples); }))
+        return;
+    take("vp_prof_process", samples, count);
+}
+
+void Run::finish(std::uint64_t times) {
+    const GuardedCopy counts(wanted_.spec.captures & trace::kCaptureBlockCounts
+                                 ? trace_.counts(times)
+                                 : std::vector<std::uint64_t>());
+    const Tables tables(*this);
+    for (auto* function = subject_.table().vp_finish; function;) {
+        trace_parser parser = tables.parser(0);
+        parser.counts = counts.span();
+        const vsample_t* samples = nullptr;
+        int count = 0;
+        if (!subject_.try_call("vp_finish",
+                               [&] { return count = function(kPid, &parser, &samples); }))
+            return;
+        if (count == 0) return;
+        take("vp_finish", samples, count);
+        if (samples_ > kMostSamples)
+            return subject_.report().broken(
+                "vp_finish",
+                fmt::format("has returned {} samples of {} instructions and does not end: "
+                            "return 0 when there are no more",
+                            samples_, trace_.instrs().size()));
+    }
+}
+
+void Run::end() {
+    if (subject_.table().vp_summary)
+        subject_.call("vp_summary", [&] {
+            const char* const text = subject_.table().vp_summary(
+                totals_.data(), static_cast<std::uint32_t>(totals_.size()));
+            if (text && *text && !std::string_view(text).ends_with('\n'))
+                subject_.report().broken("vp_summary", "does not end its last line: add a newline");
+        });
+    subject_.prof_release();
+    subject_.release();
+}
+
+void Run::take(std::string_view function, const vsample_t* samples, int count) {
+    Report& report = subject_.report();
+    if (count != 0 && !samples)
+        return report.broken(function,
+                             fmt::format("returns {} and stores NULL in *samples: store where "
+                                         "the samples are, or return 0",
+                                         count));
+    report.calling(fmt::format("{} (reading its {} samples)", function, count));
+    for (int i = 0; i < count; ++i) check(function, samples[i]);
+    report.calling("");
+    samples_ += static_cast<std::uint64_t>(count);
+}
+
+void Run::check_event(std::string_view function, const vsample_t& sample) {
+    Report& report = subject_.report();
+    if (sample.event < totals_.size()) {
+        if (__builtin_add_overflow(totals_[sample.event], sample.weight, &totals_[sample.event]))
+            report.broken(function, "returns counts whose sum exceeds 64 bits");
+    } else if (!is_value(sample)) {
+        report.broken(function,
+                      fmt::format("returns a sample of event {}, but vp_events declares {}: "
+                                  "events are numbered from 0",
+                                  sample.event, totals_.size()));
+    } else if (sample.weight == 0) {
+        report.broken(function, "returns a value with a weight of 0: it was seen at least once");
+    }
+}
+
+void Run::check_place(std::string_view function, const vsample_t& sample) {
+    Report& report = subject_.report();
+    if (!is_instruction(sample.pc))
+        report.broken(function,
+                      fmt::format("returns a sample at pc {:#x}, where no instruction is: take "
+                                  "trace_instr_t.pc or that of trace_parser_next",
+                                  sample.pc));
+    if (sample.context0 != 0 && sample.context0 >= trace_.contexts().size())
+        report.broken(function, fmt::format("returns a sample of context {}, and there are {}: "
+                                            "take numbers of trace_parser_contexts",
+                                            sample.context0, trace_.contexts().size()));
+    if (sample.context1 > subject_.parts())
+        report.broken(function, fmt::format("returns a sample of part {}, and has named {}: take "
+                                            "numbers that host->part has given, or 0",
+                                            sample.context1, subject_.parts()));
+    if (sample.context0 != 0 && !captures_calls())
+        report.broken(function,
+                      "returns a context without having asked for calls: leave "
+                      "context0 at 0, or call trace_capture_calls");
+}
+
+void Run::check(std::string_view function, const vsample_t& sample) {
+    check_event(function, sample);
+    check_place(function, sample);
+}
+
+bool Run::is_value(const vsample_t& sample) const {
+    return (VP_VALUE - sample.event) / 2 < std::max<std::size_t>(lists_, 1);
+}
+
+bool Run::is_instruction(std::uint64_t pc) {
+    if (pcs_.size() != trace_.instrs().size())
+        for (const trace_instr_t& instr : trace_.instrs()) pcs_.insert(instr.pc);
+    return pcs_.contains(pc);
+}
+
+}  // namespace assay::check

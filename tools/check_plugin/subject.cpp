@@ -1,0 +1,147 @@
+#include "tools/check_plugin/subject.h"
+
+#include "framework/support/error.h"
+#include "framework/version.h"
+
+#include <dlfcn.h>
+#include <algorithm>
+#include <cstring>
+
+namespace assay::check {
+namespace {
+
+bool is_one_line(std::string_view text) {
+    return text.find('\n') == std::string_view::npos;
+}
+
+}  // namespace
+
+Subject::Subject(const std::string& path, Report& report) : report_(report) {
+    void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const void* const table = library ? dlsym(library, VP_DISPATCH_SYMBOL) : nullptr;
+    if (!table) throw Error("cannot be loaded");  // check_loading has said why
+    std::uint32_t size = 0;
+    std::memcpy(&size, table, sizeof size);
+    std::memcpy(&table_, table, std::min<std::size_t>(size, sizeof table_));
+    host_.size = sizeof host_;
+    host_.abi_version = VP_ABI_VERSION;
+    host_.version = kVersion;
+    host_.command = "./program argument";
+    host_.error = [](const vp_host_t* host, const char* message) {
+        self(host).take_error(message);
+    };
+    host_.warning = [](const vp_host_t* host, const char* message) {
+        self(host).check_line("host->warning", message);
+    };
+    host_.describe = [](const vp_host_t* host, const char* name, const char* text) {
+        self(host).check_line("host->describe", name);
+        self(host).check_line("host->describe", text);
+    };
+    host_.part = [](const vp_host_t* host, const char* name) { return self(host).part(name); };
+    host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
+        self(host).leave_out(event);
+    };
+    host_.reserved = this;
+}
+
+bool Subject::init() {
+    parts_.clear();
+    return try_call("vp_init", [&] { return table_.vp_init ? table_.vp_init(&host_) : 0; });
+}
+
+void Subject::release() {
+    if (table_.vp_release) call("vp_release", [&] { table_.vp_release(); });
+}
+
+bool Subject::options(const Settings& settings) {
+    std::vector<vp_setting_t> given;
+    for (const auto& [name, value] : settings) given.push_back({name.c_str(), value.c_str()});
+    return try_call("vp_options", [&] {
+        // NULL and 0 where there are none, as a span of none has it.
+        return table_.vp_options
+                   ? table_.vp_options(given.data(), static_cast<std::uint32_t>(given.size()))
+                   : 0;
+    });
+}
+
+trace_vlist_table_t* Subject::prof_init() {
+    trace_vlist_table_t* wanted = nullptr;
+    call("vp_prof_init", [&] { wanted = table_.vp_prof_init(); });
+    if (!wanted && error_.empty())
+        report_.broken("vp_prof_init", "returns NULL without a reason: call host->error before");
+    return wanted;
+}
+
+void Subject::prof_release() {
+    if (table_.vp_prof_release) call("vp_prof_release", [&] { table_.vp_prof_release(); });
+}
+
+template <typename Row, typename Function>
+std::vector<Row> Subject::read(std::string_view name, Function function) {
+    std::vector<Row> rows;
+    if (!function) return rows;
+    call(name, [&] {
+        std::uint32_t count = UINT32_MAX;
+        const Row* const first = function(&count);
+        if (count == UINT32_MAX) {
+            report_.broken(name, "leaves *count as it was: store the length of the table there");
+        } else if (!first && count != 0) {
+            report_.broken(name, fmt::format("returns NULL for a table of {} rows: store 0 in "
+                                             "*count, or return the table",
+                                             count));
+        } else if (count > 10'000) {
+            report_.broken(name, fmt::format("says that its table has {} rows: store its "
+                                             "length in *count",
+                                             count));
+        } else {
+            rows.assign(first, first + count);
+        }
+    });
+    return rows;
+}
+
+std::vector<vp_event_t> Subject::events() {
+    return read<vp_event_t>("vp_events", table_.vp_events);
+}
+std::vector<vp_derived_t> Subject::derived() {
+    return read<vp_derived_t>("vp_derived", table_.vp_derived);
+}
+std::vector<const char*> Subject::value_lists() {
+    return read<const char*>("vp_value_lists", table_.vp_value_lists);
+}
+std::vector<vp_option_t> Subject::option_table() {
+    return read<vp_option_t>("vp_option_table", table_.vp_option_table);
+}
+
+bool Subject::check_line(std::string_view function, const char* text) {
+    if (!text)
+        report_.broken(function, "has NULL for a text: give \"\"");
+    else if (!is_one_line(text))
+        report_.broken(function, fmt::format("has a line break in \"{}\": one line only",
+                                             std::string_view(text).substr(0, 40)));
+    return text != nullptr;
+}
+
+void Subject::take_error(const char* message) {
+    if (check_line("host->error", message)) error_ = message;
+    if (error_.empty()) error_ = "?";
+}
+
+std::uint32_t Subject::part(const char* name) {
+    if (!check_line("host->part", name)) return 0;
+    const auto known = std::find(parts_.begin(), parts_.end(), name);
+    const auto index = static_cast<std::uint32_t>(known - parts_.begin());
+    if (known == parts_.end()) parts_.emplace_back(name);
+    return index + 1;
+}
+
+void Subject::leave_out(std::uint32_t event) {
+    const std::size_t declared = events().size();
+    if (event >= declared)
+        report_.broken("host->leave_out",
+                       fmt::format("is called for event {}, but vp_events declares {}: give "
+                                   "the index of one",
+                                   event, declared));
+}
+
+}  // namespace assay::check

@@ -1,0 +1,88 @@
+// The profiler that is being checked, as its checks call it.
+#pragma once
+
+#include "tools/check_plugin/report.h"
+
+#include "assay/vprofiler.h"
+
+#include <fmt/format.h>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace assay::check {
+
+// Options and their values.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+// Called without protection: whoever has one is in a process of its own. Each function says in the
+// report what the profiler breaks.
+class Subject {
+  public:
+    // Throws Error if it cannot be loaded.
+    Subject(const std::string& path, Report& report);
+    Subject(const Subject&) = delete;
+    Subject& operator=(const Subject&) = delete;
+
+    const vp_dispatch_t& table() const { return table_; }
+    // How many it has named.
+    std::size_t parts() const { return parts_.size(); }
+    Report& report() { return report_; }
+
+    // Calls it, and says so if it lets an exception out.
+    template <typename Function>
+    void call(std::string_view name, Function&& function) {
+        report_.calling(name);
+        error_.clear();
+        try {
+            function();
+        } catch (...) {
+            report_.broken(name,
+                           "lets a C++ exception out, which no C caller can take: catch it, tell "
+                           "host->error why, and return -1");
+        }
+        report_.calling("");
+    }
+    // The same of a function that returns a status. False if it failed.
+    template <typename Function>
+    bool try_call(std::string_view name, Function&& function) {
+        int status = -1;
+        call(name, [&] { status = function(); });
+        if (status < 0 && error_.empty())
+            report_.broken(name, "fails without a reason: call host->error before");
+        return status >= 0;
+    }
+
+    bool init();
+    void release();
+    bool options(const Settings& settings);
+    // Null if it failed.
+    trace_vlist_table_t* prof_init();
+    void prof_release();
+
+    std::vector<vp_event_t> events();
+    std::vector<vp_derived_t> derived();
+    std::vector<const char*> value_lists();
+    std::vector<vp_option_t> option_table();
+
+    // A text that must be there, and of one line. Whether it is there.
+    bool check_line(std::string_view function, const char* text);
+
+  private:
+    static Subject& self(const vp_host_t* host) { return *static_cast<Subject*>(host->reserved); }
+
+    void take_error(const char* message);
+    std::uint32_t part(const char* name);
+    void leave_out(std::uint32_t event);
+    template <typename Row, typename Function>
+    std::vector<Row> read(std::string_view name, Function function);
+
+    Report& report_;
+    vp_dispatch_t table_{};
+    vp_host_t host_{};
+    std::vector<std::string> parts_;
+    std::string error_;
+};
+
+}  // namespace assay::check
