@@ -53,24 +53,56 @@ class Captures {
         trace_capture_fetches(spec_, filter_line, filter_sets);
     }
     void calls() { trace_capture_calls(spec_); }
+    // Which blocks each `instructions` instructions of a thread belong to, for
+    // Trace::next_interval.
+    void intervals(std::uint64_t instructions) { trace_capture_intervals(spec_, instructions); }
+    // The iterations of repeated string instructions, where references are not captured.
+    void repeats() { trace_capture_repeats(spec_); }
+    // Each execution of branches of these kinds, TRACE_CONDITIONAL_BRANCHES and those behind it.
+    void branches(std::uint32_t which) { trace_capture_branches(spec_, which); }
+    // Counts of mispredictions, for Trace::mispredictions. The sizes are Cachegrind's.
+    void predictions(std::uint32_t history_bits = 7, std::uint32_t address_bits = 7,
+                     std::uint32_t target_bits = 9) {
+        trace_capture_predictions(spec_, history_bits, address_bits, target_bits);
+    }
 
-    // The values of each execution of the instructions for which `selector` returns non-zero, for
-    // Trace::next. At most TRACE_VLIST_MAX.
+    // The values of each execution of some instructions, for Trace::next, at most TRACE_VLIST_MAX:
+    // of those for which `selector` returns non-zero, or of those with the opcode `opcode`
+    // (TRACE_OPCODE). Several calls add to one another, each instruction's lists one behind the
+    // other.
     void values(std::initializer_list<trace_value_t> wanted, trace_selector_t selector) {
-        struct Free {
-            void operator()(trace_vlist_t* list) const { std::free(list); }
-        };
-        const std::unique_ptr<trace_vlist_t, Free> list(trace_vlist_alloc());
-        for (const trace_value_t value : wanted)
-            if (trace_add_value_to_vlist(list.get(), value) != 0)
-                throw std::invalid_argument("too many values, or one that assay does not know");
-        if (trace_add_vlist_by_select(spec_, selector, list.get()) != 0)
-            throw std::invalid_argument("too many values of one instruction");
+        added(trace_add_vlist_by_select(spec_, selector, list_of(wanted).get()));
+    }
+    void values(std::initializer_list<trace_value_t> wanted, std::uint16_t opcode) {
+        added(trace_add_vlist_by_opc(spec_, opcode, list_of(wanted).get()));
+    }
+    // The one value that `pick` returns for an opcode, none for TRACE_NONE. It takes the place of
+    // all lists before.
+    void value(trace_pick_value_t pick) {
+        if (trace_set_vlist_by_pick_value(spec_, pick) != 0)
+            throw std::invalid_argument("a value that assay does not know");
     }
 
     trace_vlist_table_t* get() const { return spec_; }
 
   private:
+    struct Free {
+        void operator()(trace_vlist_t* list) const { std::free(list); }
+    };
+    static std::unique_ptr<trace_vlist_t, Free> list_of(
+        std::initializer_list<trace_value_t> wanted) {
+        std::unique_ptr<trace_vlist_t, Free> list(trace_vlist_alloc());
+        for (const trace_value_t value : wanted)
+            if (trace_add_value_to_vlist(list.get(), value) != 0)
+                throw std::invalid_argument("too many values, or one that assay does not know");
+        return list;
+    }
+    static void added(int status) {
+        if (status != 0)
+            throw std::invalid_argument(
+                "too many values of one instruction, or an opcode that assay does not know");
+    }
+
     trace_vlist_table_t* spec_;
 };
 
@@ -81,6 +113,14 @@ struct Execution {
     std::uint64_t context;
     std::array<std::uint64_t, TRACE_VLIST_MAX> values;  // in the order of the list
     int count;                                          // of values
+};
+
+// An interval of a thread, with Captures::intervals.
+struct Interval {
+    std::uint32_t thread;
+    bool complete;               // false: what the thread has executed since its last complete one
+    std::uint64_t instructions;  // the sum over `blocks`
+    std::span<const trace_interval_block_t> blocks;  // by their index in Trace::blocks, each once
 };
 
 // What has been captured: trace_parse.h.
@@ -109,6 +149,16 @@ class Trace {
     bool has_value(std::uint32_t index) const {
         return trace_parser_has_value(parser_, index) != 0;
     }
+    // What the thread said with assay/client.h, among its records.
+    std::span<const trace_marker_t> markers() const { return table(trace_parser_markers); }
+    // The next interval that ends in the buffer; in finish(), the unfinished one of each thread.
+    // None at the end of them.
+    std::optional<Interval> next_interval() {
+        const trace_interval_t* const found = trace_parser_next_interval(parser_);
+        if (found == nullptr) return std::nullopt;
+        return Interval{found->thread, found->complete != 0, found->instructions,
+                        std::span(found->blocks, found->block_count)};
+    }
 
     // Everything that has been translated so far. An index stays valid for the run.
     std::span<const trace_site_t> sites() const { return table(trace_parser_sites); }
@@ -119,8 +169,25 @@ class Trace {
     }
     // Executions of an instruction; in finish(), with block counts.
     std::uint64_t count(std::uint32_t instr) const { return trace_parser_count(parser_, instr); }
+    // Mispredictions of a branch; in finish(), with predictions.
+    std::uint64_t mispredictions(std::uint32_t instr) const {
+        return trace_parser_mispredictions(parser_, instr);
+    }
+    // The ELF file that is mapped there now, or null.
     const trace_object_t* object(std::uint64_t pc) const {
         return trace_parser_object(parser_, pc);
+    }
+
+    // Where an instruction comes from in the source, for reports: at least one place, the innermost
+    // inlined function first. Valid until the end of finish().
+    std::span<const trace_frame_t> frames(std::uint64_t pc) const {
+        std::size_t count = 0;
+        const trace_frame_t* const first = trace_parser_frames(parser_, pc, &count);
+        return {first, count};
+    }
+    // Before frames() of many instructions: reads debug information once for all.
+    void prepare_frames(std::span<const std::uint64_t> pcs) const {
+        trace_parser_prepare_frames(parser_, pcs.data(), pcs.size());
     }
 
     trace_parser_t* get() const { return parser_; }
@@ -139,10 +206,11 @@ class Trace {
 // What a call returns. Few large batches, such as all at the end, are faster than one per record.
 class Samples {
   public:
-    // Adds `weight` to the column of event `event`.
+    // Adds `weight` to the column of event `event`: in that context, if calls are captured, and in
+    // that part of the profile (Profiler::part) instead of the whole.
     void count(std::uint64_t pc, std::uint32_t event, std::uint64_t weight = 1,
-               std::uint64_t context = 0) {
-        if (weight != 0) all_.push_back({pc, context, 0, 0, event, 0, weight});
+               std::uint64_t context = 0, std::uint64_t part = 0) {
+        if (weight != 0) all_.push_back({pc, context, part, 0, event, 0, weight});
     }
     // A value that was seen `times` times, for the list with that index.
     void value(std::uint64_t pc, std::uint64_t value, std::uint64_t times = 1,
@@ -219,6 +287,14 @@ class Profiler {
     void describe(const std::string& name, const std::string& text) const {
         host_->describe(host_, name.c_str(), text.c_str());
     }
+    // The number of a part of the profile, for Samples::count: an events file of its own beside the
+    // profile's, with `name` appended to its name. 0 if there are too many. From capture() on.
+    std::uint32_t part(const std::string& name) const { return host_->part(host_, name.c_str()); }
+    // The event is not counted with these options: its column is left out. In option() or
+    // capture().
+    void leave_out(std::uint32_t event) const { host_->leave_out(host_, event); }
+    // The profiled command line; "" in the tools.
+    std::string_view command() const { return host_->command; }
     const vp_host_t& host() const { return *host_; }
 
   private:
