@@ -167,6 +167,10 @@ typedef struct trace_marker {
     const char* owner;  /* of a region that is registered, else "" */
 } trace_marker_t;
 
+enum {
+    TRACE_MARKER_THREAD = 256 /* the thread creates another one, whose number is `address` */
+};
+
 /* What a thread executed of a block in an interval. 16 bytes. */
 typedef struct trace_interval_block {
     uint64_t instructions; /* of the block, executed in the interval; never 0 */
@@ -183,10 +187,6 @@ typedef struct trace_interval {
     uint64_t instructions; /* executed in it: the sum over `blocks` */
     const trace_interval_block_t* blocks; /* by their index, each once */
 } trace_interval_t;
-
-enum {
-    TRACE_MARKER_THREAD = 256 /* the thread creates another one, whose number is `address` */
-};
 
 /* An ELF file mapped for execution. */
 typedef struct trace_object {
