@@ -18,13 +18,12 @@ class Document {
         json_.begin_object();
         json_.text("format", "assay-annotate");
         json_.number("version", 1);
-        json_.key("difference");
-        json_.boolean(columns_.header.difference);
-        write_texts("files", options_.profiles);
-        write_texts("commands", profile_.commands());
-        write_texts("incomplete", profile_.incomplete());
-        write_texts("madeDifferently", profile_.differences());
-        write_descriptions();
+        json_.boolean("difference", columns_.header.difference);
+        json_.texts("files", options_.profiles);
+        json_.texts("commands", profile_.commands());
+        json_.texts("incomplete", profile_.incomplete());
+        json_.texts("madeDifferently", profile_.differences());
+        json_.named_texts("descriptions", profile_.descriptions());
         write_event_list(columns_.header, columns_.shown, json_);
         write_derived();
         json_.key("totals");
@@ -35,25 +34,6 @@ class Document {
     }
 
   private:
-    void write_texts(std::string_view key, const std::vector<std::string>& texts) {
-        json_.key(key);
-        json_.begin_array();
-        for (const std::string& text : texts) json_.text(text);
-        json_.end_array();
-    }
-
-    void write_descriptions() {
-        json_.key("descriptions");
-        json_.begin_array();
-        for (const auto& [name, text] : profile_.descriptions()) {
-            json_.begin_object();
-            json_.text("name", name);
-            json_.text("text", text);
-            json_.end_object();
-        }
-        json_.end_array();
-    }
-
     void write_derived() {
         json_.key("derived");
         json_.begin_array();
@@ -63,12 +43,8 @@ class Document {
             json_.text("name", derived.name);
             json_.text("unit", derived.unit);
             json_.text("formula", derived.formula);
-            json_.key("value");
             const events::Formula formula(derived.formula, columns_.header.events);
-            if (const auto value = formula.value(columns_.totals))
-                json_.real(*value);
-            else
-                json_.null();
+            json_.real("value", formula.value(columns_.totals));
             json_.end_object();
         }
         json_.end_array();
@@ -105,8 +81,8 @@ class Document {
             const auto newer = [&](const std::string& profile) {
                 return is_newer(source.path, profile);
             };
-            json_.key("newer");
-            json_.boolean(std::any_of(options_.profiles.begin(), options_.profiles.end(), newer));
+            json_.boolean("newer",
+                          std::any_of(options_.profiles.begin(), options_.profiles.end(), newer));
             write_lines(source, lines[source.file], instructions[source.file], assembly);
             json_.end_object();
         }
@@ -114,7 +90,7 @@ class Document {
         std::vector<std::string> not_found;
         for (const std::uint32_t file : choice.not_found)
             not_found.emplace_back(profile_.files()[file]);
-        write_texts("sourcesNotFound", not_found);
+        json_.texts("sourcesNotFound", not_found);
     }
 
     // Only lines with counts: the text of the others is in the source.
@@ -151,8 +127,7 @@ class Document {
     void write_instruction(const SourceInstruction& at, const Assembly& assembly) {
         json_.begin_object();
         json_.text("object", profile_.objects()[at.object].path);
-        json_.key("address");
-        json_.address(at.address);
+        json_.address("address", at.address);
         const auto text = assembly.text.find({at.object, at.address});
         json_.key("text");
         if (text == assembly.text.end())
@@ -199,10 +174,7 @@ void write_counts(const events::Header& header, const std::vector<std::size_t>& 
             json.number(counts[column]);
         } else {
             const events::Formula formula(header.derived[column - events].formula, header.events);
-            if (const auto value = formula.value(counts))
-                json.real(*value);
-            else
-                json.null();
+            json.real(formula.value(counts));
         }
     }
     json.end_array();

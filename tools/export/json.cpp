@@ -3,8 +3,6 @@
 #include "tools/export/export.h"
 #include "tools/output/json_writer.h"
 
-#include <optional>
-
 namespace assay::exporting {
 
 namespace {
@@ -31,7 +29,6 @@ class Document {
 
   private:
     void write_header();
-    void write_texts(std::string_view key, const std::vector<std::string>& texts);
     void write_events();
     void write_derived();
     void write_functions();
@@ -46,26 +43,11 @@ class Document {
     std::vector<std::uint64_t> all_, shown_;  // scratch
 };
 
-void Document::write_texts(std::string_view key, const std::vector<std::string>& texts) {
-    json_.key(key);
-    json_.begin_array();
-    for (const std::string& text : texts) json_.text(text);
-    json_.end_array();
-}
-
 void Document::write_header() {
-    write_texts("commands", profile_.commands());
-    write_texts("files", profile_.paths());
-    write_texts("incomplete", profile_.incomplete());
-    json_.key("descriptions");
-    json_.begin_array();
-    for (const auto& [name, text] : profile_.descriptions()) {
-        json_.begin_object();
-        json_.text("name", name);
-        json_.text("text", text);
-        json_.end_object();
-    }
-    json_.end_array();
+    json_.texts("commands", profile_.commands());
+    json_.texts("files", profile_.paths());
+    json_.texts("incomplete", profile_.incomplete());
+    json_.named_texts("descriptions", profile_.descriptions());
     write_events();
     write_derived();
     json_.key("objects");
@@ -103,13 +85,8 @@ void Document::write_derived() {
         json_.text("name", derived.name);
         json_.text("formula", derived.formula);
         json_.text("unit", derived.unit);
-        json_.key("value");
-        const std::optional<double> value =
-            events::Formula(derived.formula, profile_.events()).value(profile_.totals());
-        if (value)
-            json_.real(*value);
-        else
-            json_.null();
+        json_.real("value",
+                   events::Formula(derived.formula, profile_.events()).value(profile_.totals()));
         json_.end_object();
     }
     json_.end_array();
@@ -153,8 +130,7 @@ void Document::write_lines(std::uint32_t place) {
         for (; at != end && at->line == line.line; ++at) {
             json_.begin_object();
             json_.number("object", at->object);
-            json_.key("address");
-            json_.address(at->address);
+            json_.address("address", at->address);
             write_counts(at->row);
             json_.end_object();
         }
@@ -170,11 +146,9 @@ void Document::write_contexts() {
         json_.begin_object();
         json_.number("parent", context.parent);
         json_.text("function", profile_.text(context.function));
-        json_.key("signalHandler");
-        json_.boolean(context.handler);
+        json_.boolean("signalHandler", context.handler);
         json_.number("callObject", context.object);
-        json_.key("callAddress");
-        json_.address(context.address);
+        json_.address("callAddress", context.address);
         write_counts(context.row);
         json_.end_object();
     }
@@ -192,16 +166,14 @@ void Document::write_values() {
         json_.text("file", profile_.text(place.file));
         json_.number("line", values.line);
         json_.number("object", values.object);
-        json_.key("address");
-        json_.address(values.address);
+        json_.address("address", values.address);
         json_.number("total", values.list.total);
         json_.number("error", values.list.error);
         json_.key("values");
         json_.begin_array();
         for (const events::HotValue& each : values.list.values) {
             json_.begin_object();
-            json_.key("value");
-            json_.address(each.value);
+            json_.address("value", each.value);
             json_.number("count", each.count);
             json_.end_object();
         }

@@ -57,6 +57,33 @@ void JsonWriter::real(double number) {
         null();
 }
 
+void JsonWriter::real(std::optional<double> number) {
+    if (number)
+        real(*number);
+    else
+        null();
+}
+
+void JsonWriter::texts(std::string_view name, std::span<const std::string> values) {
+    key(name);
+    begin_array();
+    for (const std::string& each : values) text(each);
+    end_array();
+}
+
+void JsonWriter::named_texts(std::string_view name,
+                             std::span<const std::pair<std::string, std::string>> values) {
+    key(name);
+    begin_array();
+    for (const auto& [each, value] : values) {
+        begin_object();
+        text("name", each);
+        text("text", value);
+        end_object();
+    }
+    end_array();
+}
+
 void JsonWriter::numbers(std::span<const std::uint64_t> numbers) {
     begin_array();
     for (const std::uint64_t each : numbers) number(each);

@@ -4,8 +4,11 @@
 #include "tools/output/sink.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace assay {
 
@@ -25,6 +28,8 @@ class JsonWriter {
     void address(std::uint64_t address);
     void number(std::uint64_t number);
     void real(double number);
+    // Null if there is none.
+    void real(std::optional<double> number);
     void boolean(bool value) { raw(value ? "true" : "false"); }
     void null() { raw("null"); }
     // Any other value, as it is written in JSON.
@@ -40,6 +45,22 @@ class JsonWriter {
         key(name);
         number(value);
     }
+    void address(std::string_view name, std::uint64_t value) {
+        key(name);
+        address(value);
+    }
+    void real(std::string_view name, std::optional<double> value) {
+        key(name);
+        real(value);
+    }
+    void boolean(std::string_view name, bool value) {
+        key(name);
+        boolean(value);
+    }
+    void texts(std::string_view name, std::span<const std::string> values);
+    // Objects of "name" and "text".
+    void named_texts(std::string_view name,
+                     std::span<const std::pair<std::string, std::string>> values);
 
   private:
     void begin(char bracket);

@@ -64,7 +64,6 @@ class Document {
 
   private:
     void write_header();
-    void write_texts(std::string_view key, const std::vector<std::string>& texts);
     void write_events();
     void write_derived();
     void collect_functions();
@@ -90,13 +89,6 @@ class Document {
     std::size_t functions_left_out_ = 0, source_bytes_ = 0;
 };
 
-void Document::write_texts(std::string_view key, const std::vector<std::string>& texts) {
-    json_.key(key);
-    json_.begin_array();
-    for (const std::string& text : texts) json_.text(text);
-    json_.end_array();
-}
-
 // The largest share of a total that the counts have.
 double Document::share(Counts counts) const {
     double largest = 0;
@@ -108,10 +100,10 @@ double Document::share(Counts counts) const {
 }
 
 void Document::write_header() {
-    write_texts("commands", profile_.commands());
-    write_texts("files", profile_.paths());
-    write_texts("incomplete", profile_.incomplete());
-    write_texts("old", old_ ? old_->paths() : std::vector<std::string>());
+    json_.texts("commands", profile_.commands());
+    json_.texts("files", profile_.paths());
+    json_.texts("incomplete", profile_.incomplete());
+    json_.texts("old", old_ ? std::span(old_->paths()) : std::span<const std::string>());
     json_.key("descriptions");
     json_.begin_array();
     for (const auto& [name, text] : profile_.descriptions()) {
@@ -143,12 +135,7 @@ void Document::write_events() {
 
 void Document::write_derived() {
     const auto value_of = [&](const events::Derived& derived, const WholeProfile& profile) {
-        const std::optional<double> value =
-            events::Formula(derived.formula, profile_.events()).value(profile.totals());
-        if (value)
-            json_.real(*value);
-        else
-            json_.null();
+        return events::Formula(derived.formula, profile_.events()).value(profile.totals());
     };
     json_.key("derived");
     json_.begin_array();
@@ -156,12 +143,8 @@ void Document::write_derived() {
         json_.begin_object();
         json_.text("name", derived.name);
         json_.text("unit", derived.unit);
-        json_.key("value");
-        value_of(derived, profile_);
-        if (old_) {
-            json_.key("old");
-            value_of(derived, *old_);
-        }
+        json_.real("value", value_of(derived, profile_));
+        if (old_) json_.real("old", value_of(derived, *old_));
         json_.end_object();
     }
     json_.end_array();
@@ -228,8 +211,8 @@ void Document::write_functions() {
             old[event].push_back(functions_[i].old[event]);
         }
     }
-    write_texts("file", files);
-    write_texts("name", names);
+    json_.texts("file", files);
+    json_.texts("name", names);
     write_columns("counts", counts);
     if (old_) write_columns("old", old);
     json_.end_object();
@@ -415,7 +398,7 @@ void Document::write_flame_graph() {
     json_.numbers(parents);
     json_.key("handler");
     json_.numbers(handlers);
-    write_texts("name", names);
+    json_.texts("name", names);
     write_columns("counts", columns);
     json_.end_object();
 }
@@ -438,8 +421,7 @@ void Document::write_values() {
         json_.text("file", profile_.text(place.file));
         json_.number("line", values->line);
         json_.text("object", profile_.objects()[values->object].path);
-        json_.key("address");
-        json_.address(values->address);
+        json_.address("address", values->address);
         json_.number("total", values->list.total);
         json_.number("error", values->list.error);
         json_.key("values");
@@ -477,8 +459,7 @@ void Document::write_phases() {
         json_.begin_object();
         json_.number("interval", point.interval);
         json_.number("cluster", point.cluster);
-        json_.key("weight");
-        json_.real(point.weight);
+        json_.real("weight", point.weight);
         json_.end_object();
     }
     json_.end_array();
