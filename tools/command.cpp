@@ -2,6 +2,7 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/output/output.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -70,6 +71,28 @@ std::vector<OptionDescription> describe_options(const CLI::App& app) {
         descriptions.push_back(std::move(description));
     }
     return descriptions;
+}
+
+CLI::Option* add_list(CLI::App& app, const char* names, std::vector<std::string>& list,
+                      const char* type, const char* help) {
+    return app.add_option(names, list, help)->allow_extra_args(false)->type_name(type);
+}
+
+void add_color(CLI::App& app, std::string& color, const char* help) {
+    app.add_option("--color", color, help)
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->type_name("auto|always|never");
+}
+
+bool wants_color(std::string_view color) {
+    return color == "always" || (color == "auto" && terminal_has_color());
+}
+
+void add_pager(CLI::App& app, std::string& pager) {
+    app.add_option("--pager", pager,
+                   "auto: what is longer than the terminal goes through $PAGER or less")
+        ->check(CLI::IsMember({"auto", "no"}))
+        ->type_name("auto|no");
 }
 
 bool parse_arguments(CLI::App& app, int argc, const char* const* argv) {

@@ -3,7 +3,6 @@
 #include "framework/events/reader.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/output/output.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -42,11 +41,6 @@ constexpr const char* kExamples =
     "  assay annotate --asm --threshold=5 FILE            instructions below their lines\n"
     "  assay annotate --diff --mod-filename='s/v[0-9]+/vN/' v1.out v2.out\n\n"
     "Exit status: 0, or 125 if something could not be read, understood or written.\n";
-
-CLI::Option* add_list(CLI::App& app, const char* names, std::vector<std::string>& list,
-                      const char* type, const char* help) {
-    return app.add_option(names, list, help)->allow_extra_args(false)->type_name(type);
-}
 
 void add_choice_options(CLI::App& app, Arguments& arguments) {
     add_list(app, "--show", arguments.show, "A,B,...",
@@ -92,14 +86,9 @@ void add_options(CLI::App& app, Arguments& arguments) {
     add_choice_options(app, arguments);
     add_source_options(app, arguments);
     app.add_flag("--json", arguments.json, "write JSON, by the schema docs/annotate-schema.json");
-    app.add_option("--color", arguments.color,
-                   "highlight what counts most; default: on a terminal, unless NO_COLOR is set")
-        ->check(CLI::IsMember({"auto", "always", "never"}))
-        ->type_name("auto|always|never");
-    app.add_option("--pager", arguments.pager,
-                   "auto: what is longer than the terminal goes through $PAGER or less")
-        ->check(CLI::IsMember({"auto", "no"}))
-        ->type_name("auto|no");
+    add_color(app, arguments.color,
+              "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
+    add_pager(app, arguments.pager);
 }
 
 std::vector<MovedFolder> parse_moved(const std::vector<std::string>& texts) {
@@ -195,8 +184,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.moved = parse_moved(arguments.moved);
     options.json = arguments.json;
     options.pager = arguments.pager == "auto" && !options.json;
-    options.color =
-        arguments.color == "always" || (arguments.color == "auto" && terminal_has_color());
+    options.color = wants_color(arguments.color);
     sort_files(arguments.files, options);
     return options;
 }

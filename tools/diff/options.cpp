@@ -32,11 +32,6 @@ constexpr const char* kExamples =
     "Exit status: 0, whether anything changed or not; 125 if something could not be read,\n"
     "understood or written.\n";
 
-CLI::Option* add_list(CLI::App& app, const char* names, std::vector<std::string>& list,
-                      const char* type, const char* help) {
-    return app.add_option(names, list, help)->allow_extra_args(false)->type_name(type);
-}
-
 void add_options(CLI::App& app, Arguments& arguments) {
     app.description(kPurpose);
     app.footer(kExamples);
@@ -59,14 +54,9 @@ void add_options(CLI::App& app, Arguments& arguments) {
                    "default: 0.1")
         ->type_name("P");
     app.add_flag("--json", arguments.json, "write JSON, by the schema docs/diff-schema.json");
-    app.add_option("--color", arguments.color,
-                   "red for more, green for less; default: on a terminal, unless NO_COLOR is set")
-        ->check(CLI::IsMember({"auto", "always", "never"}))
-        ->type_name("auto|always|never");
-    app.add_option("--pager", arguments.pager,
-                   "auto: what is longer than the terminal goes through $PAGER or less")
-        ->check(CLI::IsMember({"auto", "no"}))
-        ->type_name("auto|no");
+    add_color(app, arguments.color,
+              "red for more, green for less; default: on a terminal, unless NO_COLOR is set");
+    add_pager(app, arguments.pager);
 }
 
 }  // namespace
@@ -98,8 +88,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
         options.threshold = annotate::parse_threshold("--threshold", arguments.threshold);
     options.json = arguments.json;
     options.pager = arguments.pager == "auto" && !options.json;
-    options.color =
-        arguments.color == "always" || (arguments.color == "auto" && terminal_has_color());
+    options.color = wants_color(arguments.color);
     return options;
 }
 

@@ -1,7 +1,6 @@
 #include "tools/list/options.h"
 
 #include "framework/support/error.h"
-#include "tools/output/output.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -29,22 +28,16 @@ void add_what_to_list(CLI::App& app, Arguments& arguments) {
                    "list functions with at least P % of the first sort event [1]")
         ->check(CLI::Range(0.0, 100.0))
         ->type_name("P");
-    app.add_option("--show", options.show, "show only these events, in this order")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("A,B,...");
-    app.add_option("--sort", options.sort, "sort functions by these events")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("A,B,...");
+    add_list(app, "--show", options.show, "A,B,...", "show only these events, in this order")
+        ->delimiter(',');
+    add_list(app, "--sort", options.sort, "A,B,...", "sort functions by these events")
+        ->delimiter(',');
     app.add_option("--values", options.values, "show at most N values of an instruction [8]")
         ->check(CLI::Range(0U, 1024U))
         ->type_name("N");
-    app.add_option("--plugin", options.plugins,
-                   "profilers that print their values, by path; others are found by their names")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("NAME,...");
+    add_list(app, "--plugin", options.plugins, "NAME,...",
+             "profilers that print their values, by path; others are found by their names")
+        ->delimiter(',');
 }
 
 void add_options(CLI::App& app, Arguments& arguments) {
@@ -55,19 +48,15 @@ void add_options(CLI::App& app, Arguments& arguments) {
                    "put the source lines between the instructions [no]")
         ->check(yes_no)
         ->type_name("yes|no");
-    app.add_option("-I,--include", arguments.plain.include_dirs,
-                   "look for sources in this folder, too")
-        ->allow_extra_args(false)
-        ->type_name("DIR");
+    add_list(app, "-I,--include", arguments.plain.include_dirs, "DIR",
+             "look for sources in this folder, too");
     app.add_option("--syntax", arguments.syntax, "of the instructions [att]")
         ->check(CLI::IsMember({"att", "intel"}))
         ->type_name("att|intel");
     app.add_option("--show-percs", arguments.percentages, "show percentages of the totals [yes]")
         ->check(yes_no)
         ->type_name("yes|no");
-    app.add_option("--color", arguments.color, "highlight what counts most [auto: on a terminal]")
-        ->check(CLI::IsMember({"auto", "always", "never"}))
-        ->type_name("auto|always|never");
+    add_color(app, arguments.color, "highlight what counts most [auto: on a terminal]");
 }
 
 constexpr const char* kPurpose =
@@ -99,8 +88,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.syntax = arguments.syntax == "intel" ? Syntax::kIntel : Syntax::kAtt;
     options.source = arguments.source == "yes";
     options.percentages = arguments.percentages == "yes";
-    options.color =
-        arguments.color == "always" || (arguments.color == "auto" && terminal_has_color());
+    options.color = wants_color(arguments.color);
     return options;
 }
 
