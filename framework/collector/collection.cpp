@@ -366,10 +366,11 @@ void Collection::count(Counts& counts, std::size_t profiler, const SampleDatabas
         return;
     }
     const std::size_t column = first + sample.event;
-    counts.samples.add(key, column, sample.weight);
+    const std::uint32_t row = counts.samples.add(key, column, sample.weight);
     if (sample.context0 != 0 && captures_calls_[profiler] &&
         sample.context0 < stacks_.contexts().table().size())
-        counts.contexts.add(static_cast<std::uint32_t>(sample.context0), column, sample.weight);
+        counts.contexts.add(static_cast<std::uint32_t>(sample.context0), row, column,
+                            sample.weight);
 }
 
 std::vector<std::uint64_t> Collection::totals(std::size_t profiler) const {

@@ -47,9 +47,10 @@ class ProfileBuilder {
 
     void write(const std::string& path) {
         collect();
-        StackLines stacks(profile_, [this](std::uint64_t pc) { return place_of(pc); });
-        stacks.resolve(header_.objects);
-        find_source_positions();
+        StackLines stacks(
+            profile_, [this](std::uint64_t pc) { return place_of(pc); }, places_of_rows());
+        find_source_positions(stacks.places());
+        stacks.resolve([this](const ObjectPlace& place) { return frames_of(place); });
         // Those of one line stay in the order of their addresses.
         std::stable_sort(parts_.begin(), parts_.end(),
                          [](const Part& a, const Part& b) { return position(a) < position(b); });
@@ -126,34 +127,54 @@ class ProfileBuilder {
         return {object_index(mapping), mapping == kNoMapping ? pc : pc + bias(mapping)};
     }
 
-    void find_source_positions() {
-        std::vector<symbols::Request> requests;
-        std::vector<std::span<const Entry>> asked;  // of the requests
+    // By row of the database.
+    std::vector<ObjectPlace> places_of_rows() const {
+        std::vector<ObjectPlace> places(profile_.samples->rows());
+        for (const Entry& entry : entries_) places[entry.row] = {entry.object, entry.address};
+        return places;
+    }
+
+    // Of the entries and of other places, which are sorted.
+    void find_source_positions(const std::vector<ObjectPlace>& others) {
+        std::vector<ObjectPlace> places;
+        places.reserve(entries_.size() + others.size());
+        for (const Entry& entry : entries_)
+            if (places.empty() || places.back() != ObjectPlace{entry.object, entry.address})
+                places.push_back({entry.object, entry.address});
+        const auto middle = static_cast<std::ptrdiff_t>(places.size());
+        places.insert(places.end(), others.begin(), others.end());
+        std::inplace_merge(places.begin(), places.begin() + middle, places.end());
+        places.erase(std::unique(places.begin(), places.end()), places.end());
+
+        requests_.resize(header_.objects.size());
+        for (std::size_t object = 0; object < requests_.size(); ++object)
+            requests_[object].object_path = header_.objects[object].path;
+        for (const ObjectPlace& place : places)
+            requests_[place.object].addresses.push_back(place.address);
+        locations_ = profile_.symbolizer->resolve(requests_);
         for (auto begin = entries_.cbegin(); begin != entries_.cend();) {
             const auto end = std::find_if(begin, entries_.cend(), [&](const Entry& entry) {
                 return entry.object != begin->object;
             });
-            const std::string& path = header_.objects[begin->object].path;
-            if (path == kAnonymous) {
-                parts_.push_back({.entries = {begin, end}});
-            } else {
-                asked.emplace_back(begin, end);
-                requests.push_back({path, {}});
-                requests.back().addresses.reserve(asked.back().size());
-                for (const Entry& entry : asked.back())
-                    requests.back().addresses.push_back(entry.address);
-            }
+            divide({begin, end});
             begin = end;
         }
-        const auto locations = profile_.symbolizer->resolve(requests);
-        for (std::size_t object = 0; object < requests.size(); ++object)
-            divide(asked[object], locations[object]);
     }
 
-    void divide(std::span<const Entry> entries, std::span<const symbols::Location> locations) {
+    std::span<const symbols::Frame> frames_of(const ObjectPlace& place) const {
+        const std::vector<std::uint64_t>& addresses = requests_[place.object].addresses;
+        const auto at = std::lower_bound(addresses.begin(), addresses.end(), place.address);
+        return locations_[place.object][static_cast<std::size_t>(at - addresses.begin())].frames;
+    }
+
+    // `entries` are of one object.
+    void divide(std::span<const Entry> entries) {
+        const std::vector<std::uint64_t>& addresses = requests_[entries[0].object].addresses;
         const symbols::Frame* last = nullptr;
+        std::size_t at = 0;
         for (std::size_t i = 0; i < entries.size(); ++i) {
-            const symbols::Frame* frame = locations[i].frames.data();
+            while (addresses[at] != entries[i].address) ++at;
+            const symbols::Frame* frame = locations_[entries[0].object][at].frames.data();
             const bool goes_on = last && (frame == last || position(*frame) == position(*last));
             last = frame;
             if (goes_on) {
@@ -220,6 +241,9 @@ class ProfileBuilder {
     events::Header header_;
     std::vector<Entry> entries_;  // by object, then by address
     std::vector<Part> parts_;
+    // By object: addresses that were resolved, and where they are.
+    std::vector<symbols::Request> requests_;
+    std::vector<std::vector<symbols::Location>> locations_;
     Counts counts_;
 };
 

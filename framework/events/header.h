@@ -33,13 +33,21 @@ struct Object {
     std::string build_id;  // lower-case hexadecimal, or empty
 };
 
+// How a context was entered.
+enum class StackKind : std::uint8_t {
+    kCall,
+    kHandler,  // of a signal: no call, but what was interrupted
+    kInlined,  // a call that the compiler has replaced by the function's code
+};
+
 // A calling context: the stack down to one function. Its counts are its own, without those of the
 // contexts in it.
 struct Stack {
     std::uint32_t number, parent;  // from 1 upwards; the parent's is lower, 0: outside of all calls
-    std::uint32_t object;          // where the call is, as an index in Header::objects
-    std::uint64_t address;         // relative to the object
-    bool handler;                  // of a signal: no call, but what was interrupted
+    StackKind kind;
+    std::uint32_t object;   // where the call is, as an index in Header::objects; not if inlined
+    std::uint64_t address;  // relative to the object; not if inlined
+    std::uint32_t line;     // of the call, in the source of the parent's function; 0 if unknown
     std::string_view function;
 };
 

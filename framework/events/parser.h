@@ -98,6 +98,8 @@ class Parser {
     Hotlist parse_hotlist(std::string_view text);
     HotValue parse_hot_value(std::string_view text);
     void parse_stack(std::string_view text);
+    // How and where a context was entered.
+    void take_entry(std::string_view& text, Stack& stack);
 
     // OBJECT:0xADDRESS
     std::pair<std::uint32_t, std::uint64_t> parse_place_in_object(std::string_view text);

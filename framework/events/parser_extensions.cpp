@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace assay::events {
@@ -177,18 +178,41 @@ void Parser::parse_stack(std::string_view text) {
     ++stacks_;
     const std::uint64_t parent = parse_number(take_attribute(text, "in").value_or(""), kMax32);
     if (parent >= stacks_) fail("a context within one that does not come before it", number);
-    const std::optional<std::string> call = take_attribute(text, "call");
-    const std::optional<std::string> interrupted =
-        call ? std::nullopt : take_attribute(text, "interrupted");
-    if (!call && !interrupted) fail("expected call= or interrupted=", skip_blanks(text));
-    const auto [object, address] = parse_place_in_object(call ? *call : *interrupted);
+    Stack stack = {.number = stacks_,
+                   .parent = static_cast<std::uint32_t>(parent),
+                   .kind = StackKind::kCall,
+                   .object = 0,
+                   .address = 0,
+                   .line = 0,
+                   .function = {}};
+    take_entry(text, stack);
     const std::optional<std::string> function = take_word(text);
     if (!function) fail("malformed name of a function", text);
+    stack.function = *function;
     parse_counts(text);
     add_counts(stack_totals_);
-    handler_.stack({stacks_, static_cast<std::uint32_t>(parent), object, address,
-                    interrupted.has_value(), *function},
-                   counts_);
+    handler_.stack(stack, counts_);
+}
+
+void Parser::take_entry(std::string_view& text, Stack& stack) {
+    if (const auto line = take_attribute(text, "inlined")) {
+        if (stack.parent == 0) fail("an inlined function outside of all calls", *line);
+        stack.kind = StackKind::kInlined;
+        stack.line = static_cast<std::uint32_t>(parse_number(*line, kMax32));
+        return;
+    }
+    std::optional<std::string> place = take_attribute(text, "call");
+    if (!place) {
+        stack.kind = StackKind::kHandler;
+        place = take_attribute(text, "interrupted");
+    }
+    if (!place) fail("expected call=, interrupted= or inlined=", skip_blanks(text));
+    const std::size_t line = place->find(':', place->find(':') + 1);
+    std::tie(stack.object, stack.address) =
+        parse_place_in_object(std::string_view(*place).substr(0, line));
+    if (line != std::string::npos)
+        stack.line = static_cast<std::uint32_t>(
+            parse_number(std::string_view(*place).substr(line + 1), kMax32));
 }
 
 }  // namespace assay::events

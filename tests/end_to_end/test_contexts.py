@@ -9,7 +9,7 @@ from collections import Counter
 import support
 from support import PLUGINS, PROGRAMS, installed, profile, read_events, run
 
-STACK = re.compile(r'#! stack (\d+) in=(\d+) (call|interrupted)=\d+:0x[0-9a-f]+ '
+STACK = re.compile(r'#! stack (\d+) in=(\d+) (call|interrupted|inlined)=\S+ '
                    r'("(?:[^"\\]|\\.)*"|\S+)((?: \d+)*)$')
 
 

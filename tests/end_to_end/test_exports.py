@@ -241,7 +241,7 @@ class Exports(Profile):
             found = Counter()
             for line in shown.stdout.split("cum%")[1].splitlines()[1:]:
                 words = line.split(None, 5)
-                found[words[5].removesuffix(" (inline)")] += int(words[0])
+                found[re.sub(r" \((partial-)?inline\)$", "", words[5])] += int(words[0])
             self.assertEqual(+found, self.expected(event))
 
 
@@ -252,6 +252,57 @@ def run_bytes(argv) -> bytes:
 
 
 class Inputs(unittest.TestCase):
+    def test_inlined_functions_are_frames(self):
+        """tests/programs/hosted/inlining.c: what each function reads is known."""
+        folder = support.temporary_folder(self)
+        path = folder / "events"
+        result = profile([PROGRAMS / "inlining"], "--dump-instr=yes", plugin="used_bytes", out=path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        merged = folder / "merged"
+        self.assertEqual(run([ASSAY, "merge", "-o", merged, path]).returncode, 0)
+        for file in (path, merged):
+            stacks = dict(line.rsplit(" ", 1) for line in export(
+                "folded", "--event=ReadB", file).stdout.splitlines() if ";work" in line)
+            self.assertEqual({stack[stack.index("work"):]: int(count) // 64
+                              for stack, count in stacks.items()}, self.INLINING)
+            self.assertEqual(self.calls_within(export("callgrind", "--event=ReadB", file).stdout), {
+                ("work", "sum_all", 33): 61, ("sum_all", "sum_cells", 28): 60,
+                ("work", "sum_cells", 34): 30, ("sum_cells", "leaf", 23): 30})
+        contexts = json.loads(export("json", path).stdout)
+        validate(contexts, ROOT / "docs" / "export-schema.json")
+        self.assertEqual({context["inlinedAtLine"] for context in contexts["contexts"]
+                          if context["function"] in ("sum_all", "sum_cells")}, {28, 33, 34})
+        if installed("go"):
+            out = folder / "inlining.pb.gz"
+            export("pprof", "-o", out, path)
+            shown = run(["go", "tool", "pprof", "-traces", out], env={**os.environ, "HOME": folder})
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.assertRegex(shown.stdout, r"leaf\n +sum_cells \(inline\)\n"
+                             r" +sum_all \(inline\)\n +work\n")
+
+    # Lines that each reads, by path.
+    INLINING = {"work": 1, "work;sum_all": 1, "work;sum_all;sum_cells": 40, "work;sum_cells": 20,
+                "work;sum_all;sum_cells;leaf": 20, "work;sum_cells;leaf": 10}
+
+    @staticmethod
+    def calls_within(text) -> dict:
+        """(caller, callee, line) of the calls of sum_all, sum_cells and leaf: inclusive cost in
+        cache lines."""
+        names, found = {}, Counter()
+        function = callee = None
+        lines = iter(text.splitlines())
+        for line in lines:
+            if name := re.match(r"(c?fn)=(\(\d+\)) ?(.*)", line):
+                names.setdefault(name[2], name[3])
+                if name[1] == "fn":
+                    function = names[name[2]]
+                else:
+                    callee = names[name[2]]
+            elif line.startswith("calls=") and callee in ("sum_all", "sum_cells", "leaf"):
+                _, at, cost = next(lines).split()
+                found[function, callee, int(at)] += int(cost) // 64
+        return found
+
     def test_several_files_add_up(self):
         once, twice = (csv.DictReader(io.StringIO(export("csv", *paths).stdout))
                        for paths in ([CACHEGRIND], [CACHEGRIND, CACHEGRIND]))

@@ -55,8 +55,13 @@ class Recorder final : public Handler {
     }
     void stack(const Stack& stack, std::span<const std::uint64_t> counts) override {
         text += "stack " + std::to_string(stack.number) + " in " + std::to_string(stack.parent) +
-                (stack.handler ? " interrupting " : " from ") + std::to_string(stack.object) + " " +
-                std::to_string(stack.address) + " " + std::string(stack.function) + numbers(counts);
+                entry(stack) + " " + std::string(stack.function) + numbers(counts);
+    }
+    static std::string entry(const Stack& stack) {
+        if (stack.kind == StackKind::kInlined) return " inlined at " + std::to_string(stack.line);
+        return (stack.kind == StackKind::kHandler ? " interrupting " : " from ") +
+               std::to_string(stack.object) + " " + std::to_string(stack.address) +
+               (stack.line != 0 ? " line " + std::to_string(stack.line) : "");
     }
     static std::string numbers(std::span<const std::uint64_t> counts) {
         std::string out = ":";
@@ -189,24 +194,28 @@ TEST_CASE("events: contexts stand behind all counts") {
         writer.location("a.c", "main");
         writer.line(3, five_one);
         writer.instruction(0, 0x1136, five_one);
-        writer.stack({1, 0, 0, 0x1100, false, "main"}, zero);
-        writer.stack({2, 1, 1, 0x40, false, "f(int, char)"}, rest);
-        writer.stack({3, 1, 0, 0x1136, true, "handler"}, two);
-        CHECK_THROWS(writer.stack({4, 1, 2, 0x40, false, "of no object"}, zero));
+        constexpr StackKind kCall = StackKind::kCall, kHandler = StackKind::kHandler;
+        writer.stack({1, 0, kCall, 0, 0x1100, 0, "main"}, zero);
+        writer.stack({2, 1, kCall, 1, 0x40, 7, "f(int, char)"}, rest);
+        writer.stack({3, 1, StackKind::kInlined, 0, 0, 12, "g()"}, zero);
+        writer.stack({4, 3, kHandler, 0, 0x1136, 0, "handler"}, two);
+        CHECK_THROWS(writer.stack({5, 1, kCall, 2, 0x40, 0, "of no object"}, zero));
         writer.finish();
     }
     CHECK(
         folder.read("events").ends_with("fl=#! at 0:0x1136 3 5 1\n"
                                         "fl=#! stack 1 in=0 call=0:0x1100 main\n"
-                                        "fl=#! stack 2 in=1 call=1:0x40 \"f(int, char)\" 3 1\n"
-                                        "fl=#! stack 3 in=1 interrupted=0:0x1136 handler 2\n"
+                                        "fl=#! stack 2 in=1 call=1:0x40:7 \"f(int, char)\" 3 1\n"
+                                        "fl=#! stack 3 in=1 inlined=12 g()\n"
+                                        "fl=#! stack 4 in=3 interrupted=0:0x1136 handler 2\n"
                                         "summary: 5 1\n"));
     Recorder recorder;
     CHECK(read_events(folder.file("events"), recorder).totals == std::vector<std::uint64_t>{5, 1});
     CHECK(
         recorder.text.ends_with("stack 1 in 0 from 0 4352 main: 0 0\n"
-                                "stack 2 in 1 from 1 64 f(int, char): 3 1\n"
-                                "stack 3 in 1 interrupting 0 4406 handler: 2 0\n"));
+                                "stack 2 in 1 from 1 64 line 7 f(int, char): 3 1\n"
+                                "stack 3 in 1 inlined at 12 g(): 0 0\n"
+                                "stack 4 in 3 interrupting 0 4406 handler: 2 0\n"));
 }
 
 TEST_CASE("events: a file of Cachegrind's is read") {
@@ -362,7 +371,13 @@ TEST_CASE("events: malformed extensions are refused") {
          "FILE:9: contexts must be numbered from 1 upwards (2)"},
         {kContexts + "1 in=1 call=0:0x1 f\n",
          "FILE:9: a context within one that does not come before it (1)"},
-        {kContexts + "1 in=0 0:0x1 f\n", "FILE:9: expected call= or interrupted= (0:0x1 f)"},
+        {kContexts + "1 in=0 0:0x1 f\n",
+         "FILE:9: expected call=, interrupted= or inlined= (0:0x1 f)"},
+        {kContexts + "1 in=0 inlined=3 f\n",
+         "FILE:9: an inlined function outside of all calls (3)"},
+        {kContexts + "1 in=0 call=0:0x1 f\nfl=#! stack 2 in=1 inlined=4294967296 g\n",
+         "FILE:10: number beyond 4294967295 (4294967296)"},
+        {kContexts + "1 in=0 call=0:0x1:2:3 f\n", "FILE:9: malformed number (2:3)"},
         {kContexts + "1 in=0 call=1:0x1 f\n", "FILE:9: unknown object (1:0x1)"},
         {kContexts + "1 in=0 call=0:0x1 \"f\n", "FILE:9: malformed name of a function ()"},
         {kContexts + "1 in=0 call=0:0x1 f 1 2 3\n", "FILE:9: more counts than events (3)"},

@@ -22,12 +22,17 @@ struct FunctionKey {
 
 struct CallSite {
     FunctionKey caller;
+    bool inlined;  // then there is neither object nor address
     std::uint32_t object;
     std::uint64_t address;
+    std::uint32_t line;  // 0 if unknown
     FunctionKey callee;
-    bool operator<(const CallSite& other) const {
-        return std::tie(caller, object, address, callee) <
-               std::tie(other.caller, other.object, other.address, other.callee);
+    bool operator<(const CallSite& other) const { return key() < other.key(); }
+
+  private:
+    std::tuple<FunctionKey, bool, std::uint32_t, std::uint64_t, std::uint32_t, FunctionKey> key()
+        const {
+        return {caller, inlined, object, address, line, callee};
     }
 };
 

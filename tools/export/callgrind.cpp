@@ -106,7 +106,16 @@ class Document {
             for (std::uint32_t i = function.first_place; i < function.end_place; ++i)
                 for (const WholeProfile::Instruction& at : profile_.instructions(i))
                     objects_.try_emplace({function.file, function.name}, at.object);
-        for (const auto& [site, calls] : calls_) objects_.try_emplace(site.caller, site.object);
+        for (const auto& [site, calls] : calls_)
+            if (!site.inlined) objects_.try_emplace(site.caller, site.object);
+        // Inlined code is where it is called. A function can be inlined into one that comes later.
+        for (bool found = true; found;) {
+            found = false;
+            for (const auto& [site, calls] : calls_)
+                if (const auto caller = objects_.find(site.caller);
+                    site.inlined && caller != objects_.end())
+                    found |= objects_.try_emplace(site.callee, caller->second).second;
+        }
     }
 
     std::uint32_t object_of(const FunctionKey& key) const {
@@ -197,20 +206,26 @@ class Document {
 
     // The first call site of a caller, in the order of the call graph.
     CallGraph::const_iterator first_call(const FunctionKey& caller) const {
-        return calls_.lower_bound({caller, 0, 0, {0, 0}});
+        CallSite first{};
+        first.caller = caller;
+        return calls_.lower_bound(first);
     }
     bool makes_calls(const FunctionKey& caller) const {
         const auto first = first_call(caller);
         return first != calls_.end() && first->first.caller == caller;
     }
 
+    Strings::Id file_of(const CallSite& site) const {
+        const auto* const at =
+            site.inlined ? nullptr : profile_.instruction_at(site.object, site.address);
+        return at ? profile_.places()[at->place].file : site.caller.file;
+    }
+
     void write_calls(const FunctionKey& caller) {
         for (auto call = first_call(caller); call != calls_.end() && call->first.caller == caller;
              ++call) {
             const CallSite& site = call->first;
-            const WholeProfile::Instruction* const at =
-                profile_.instruction_at(site.object, site.address);
-            if (at) set_file(profile_.places()[at->place].file);
+            set_file(file_of(site));
             if (has_instructions_)
                 sink_.write(fmt::format(
                     "cob={}\n", object_names_.reference(object_name(object_of(site.callee)))));
@@ -218,8 +233,7 @@ class Document {
                                     file_names_.reference(text(site.callee.file)),
                                     function_names_.reference(text(site.callee.name)),
                                     call->second.number, position(0, 0)));
-            sink_.write(position(site.address, at ? at->line : 0) +
-                        numbers(call->second.inclusive) + "\n");
+            sink_.write(position(site.address, site.line) + numbers(call->second.inclusive) + "\n");
         }
     }
 

@@ -32,6 +32,7 @@ struct Thread {
     std::vector<std::string> strings;
     std::vector<std::uint64_t> function_names, function_files;  // indices of strings
     std::vector<std::uint64_t> frame_functions, frame_lines;    // kNone: unknown
+    std::vector<std::uint64_t> frame_inline_depths;             // 0: not inlined
     std::vector<std::uint64_t> stack_frames, stack_prefixes;    // kNone: no prefix
     std::vector<std::uint64_t> sample_stacks, weights;
 };
@@ -69,12 +70,14 @@ class ThreadBuilder {
         return entry->second;
     }
 
-    std::uint64_t stack(std::uint64_t function, std::uint64_t line, std::uint64_t prefix) {
+    std::uint64_t stack(std::uint64_t function, std::uint64_t line, std::uint64_t prefix,
+                        std::uint64_t inline_depth = 0) {
         const auto [frame, is_new_frame] =
-            frames_.try_emplace({function, line}, thread_.frame_functions.size());
+            frames_.try_emplace({function, line, inline_depth}, thread_.frame_functions.size());
         if (is_new_frame) {
             thread_.frame_functions.push_back(function);
             thread_.frame_lines.push_back(line);
+            thread_.frame_inline_depths.push_back(inline_depth);
         }
         const auto [stack, is_new] =
             stacks_.try_emplace({prefix, frame->second}, thread_.stack_frames.size());
@@ -111,16 +114,20 @@ class ThreadBuilder {
     void add_contexts() {
         // Of each context: the stack down to the call that leads to it.
         std::vector<std::uint64_t> callers(profile_.contexts().size(), kNone);
+        std::vector<std::uint64_t> depths(profile_.contexts().size());  // of inlining
         for (std::uint32_t i = 1; i < profile_.contexts().size(); ++i) {
             const WholeProfile::Context& context = profile_.contexts()[i];
             if (context.parent != 0) {
-                const auto* const at = profile_.instruction_at(context.object, context.address);
-                callers[i] = stack(context_function(context.parent),
-                                   at && at->line != 0 ? at->line : kNone, callers[context.parent]);
+                const std::uint32_t line = profile_.call_line(context);
+                callers[i] = stack(context_function(context.parent), line != 0 ? line : kNone,
+                                   callers[context.parent], depths[context.parent]);
+                if (context.kind == events::StackKind::kInlined)
+                    depths[i] = depths[context.parent] + 1;
             }
             profile_.counts().read(context.row, counts_);
             if (counts_[event_] != 0)
-                add_sample(stack(context_function(i), kNone, callers[i]), counts_[event_]);
+                add_sample(stack(context_function(i), kNone, callers[i], depths[i]),
+                           counts_[event_]);
         }
         if (const std::uint64_t rest = outside(profile_, event_))
             add_sample(stack(function(kOutside, kUnknown), kNone, kNone), rest);
@@ -132,7 +139,9 @@ class ThreadBuilder {
     std::vector<std::uint64_t> counts_;  // scratch
     std::map<std::string, std::uint64_t> strings_;
     using Pairs = std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>;
-    Pairs functions_, frames_, stacks_;
+    Pairs functions_, stacks_;
+    // By function, line and depth of inlining.
+    std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::uint64_t> frames_;
 };
 
 class Document {
@@ -279,7 +288,7 @@ class Document {
         json_.key("frameTable");
         json_.begin_object();
         constant_column("address", length, "-1");
-        constant_column("inlineDepth", length, "0");
+        column("inlineDepth", thread.frame_inline_depths);
         constant_column("category", length, "0");
         constant_column("subcategory", length, "0");
         column("func", thread.frame_functions);

@@ -146,9 +146,14 @@ void Document::write_contexts() {
         json_.begin_object();
         json_.number("parent", context.parent);
         json_.text("function", profile_.text(context.function));
-        json_.boolean("signalHandler", context.handler);
-        json_.number("callObject", context.object);
-        json_.address("callAddress", context.address);
+        json_.boolean("signalHandler", context.kind == events::StackKind::kHandler);
+        if (context.kind == events::StackKind::kInlined) {
+            json_.number("inlinedAtLine", context.line);
+        } else {
+            json_.number("callObject", context.object);
+            json_.address("callAddress", context.address);
+            if (context.line != 0) json_.number("callLine", context.line);
+        }
         write_counts(context.row);
         json_.end_object();
     }

@@ -64,13 +64,16 @@ class Document {
         kComment = 13,
         kDefaultSampleType = 14,
     };
+    // A function that was not inlined, with those that were inlined into it, innermost first.
     struct Frame {
+        struct Line {
+            std::uint64_t function, line;
+            auto operator<=>(const Line&) const = default;
+        };
         std::uint64_t object_number;  // 0: none
-        std::uint64_t address, function, line;
-        bool operator<(const Frame& other) const {
-            return std::tie(object_number, address, function, line) <
-                   std::tie(other.object_number, other.address, other.function, other.line);
-        }
+        std::uint64_t address;
+        std::vector<Line> lines;
+        auto operator<=>(const Frame&) const = default;
     };
 
     void check_totals() const {
@@ -160,7 +163,7 @@ class Document {
             const std::uint64_t id = functions_.size() + 1;
             functions_[{kNoName, std::string(name)}] = id;
             write_function(id, name, "");
-            entry->second = location({0, 0, id, 0});
+            entry->second = location({0, 0, {{id, 0}}});
         }
         return entry->second;
     }
@@ -169,15 +172,17 @@ class Document {
         const auto [entry, is_new] =
             locations_.try_emplace(frame, static_cast<std::uint64_t>(locations_.size() + 1));
         if (!is_new) return entry->second;
-        ProtobufMessage line;
-        line.number(1, frame.function);
-        line.number(2, frame.line);
         ProtobufMessage location;
         location.number(1, entry->second);
         location.number(2, frame.object_number);
         if (frame.object_number != 0)
             location.number(3, frame.address + (frame.object_number - 1) * kObjectBytes);
-        location.bytes(4, line.encoded());
+        for (const Frame::Line& each : frame.lines) {
+            ProtobufMessage line;
+            line.number(1, each.function);
+            line.number(2, each.line);
+            location.bytes(4, line.encoded());
+        }
         field(kLocation, location);
         return entry->second;
     }
@@ -206,13 +211,13 @@ class Document {
                 profile_.counts().read(at->row, counts_);
                 for (std::size_t i = 0; i < rest_.size(); ++i)
                     rest_[i] -= std::min(rest_[i], counts_[i]);
-                const std::uint64_t id =
-                    location({std::uint64_t{at->object} + 1, at->address, function_id, at->line});
+                const std::uint64_t id = location(
+                    {std::uint64_t{at->object} + 1, at->address, {{function_id, at->line}}});
                 write_sample({&id, 1}, counts_, false);
             }
             if (std::all_of(rest_.begin(), rest_.end(), [](std::uint64_t n) { return n == 0; }))
                 continue;
-            const std::uint64_t id = location({0, 0, function_id, line.line});
+            const std::uint64_t id = location({0, 0, {{function_id, line.line}}});
             write_sample({&id, 1}, rest_, false);
         }
     }
@@ -223,29 +228,28 @@ class Document {
         return function(name, known ? profile_.text(profile_.functions()[*known].file) : kUnknown);
     }
 
-    // The frame of `caller` while it executes the call that leads to `context`.
-    std::uint64_t call_site(std::uint32_t caller, std::uint32_t context) {
-        const WholeProfile::Context& call = profile_.contexts()[context];
-        const WholeProfile::Instruction* const at =
-            profile_.instruction_at(call.object, call.address);
-        return location({std::uint64_t{call.object} + 1, call.address, context_function(caller),
-                         at ? at->line : 0});
-    }
-
     void write_context(std::uint32_t context) {
         profile_.counts().read(profile_.contexts()[context].row, counts_);
         if (std::all_of(counts_.begin(), counts_.end(), [](std::uint64_t n) { return n == 0; }))
             return;
         const std::vector<std::uint32_t> path = path_to(profile_, context);
-        std::vector<std::uint64_t> locations = {location({0, 0, context_function(context), 0})};
-        for (std::size_t i = path.size() - 1; i > 0; --i) {
-            const std::uint32_t caller = path[i - 1];
-            if (caller == 0)
+        std::vector<std::uint64_t> locations;
+        Frame frame{};           // being executed: the call that leads to the last one
+        std::uint64_t line = 0;  // of that call
+        for (std::size_t i = path.size(); i-- > 0;) {
+            if (path[i] == 0) {
                 locations.push_back(pseudo_location(kLeftOut));
-            else if (path[i] == 0)
-                locations.push_back(location({0, 0, context_function(caller), 0}));
-            else
-                locations.push_back(call_site(caller, path[i]));
+                frame = {};
+                line = 0;
+                continue;
+            }
+            const WholeProfile::Context& entered = profile_.contexts()[path[i]];
+            frame.lines.push_back({context_function(path[i]), line});
+            line = profile_.call_line(entered);
+            const bool is_cut = i == 0 || path[i - 1] == 0;
+            if (entered.kind == events::StackKind::kInlined && !is_cut) continue;
+            locations.push_back(location(frame));
+            frame = {std::uint64_t{entered.object} + 1, entered.address, {}};
         }
         write_sample(locations, counts_, true);
     }

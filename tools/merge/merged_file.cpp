@@ -31,9 +31,10 @@ class MergedFile {
         for (std::uint32_t place = 0; place < profile_.places().size(); ++place) write_place(place);
         const std::span<const WholeProfile::Context> contexts = profile_.contexts();
         for (std::uint32_t i = 1; i < contexts.size(); ++i)
-            writer_.stack({i, contexts[i].parent, contexts[i].object, contexts[i].address,
-                           contexts[i].handler, profile_.text(contexts[i].function)},
-                          read(contexts[i].row));
+            writer_.stack(
+                {i, contexts[i].parent, contexts[i].kind, contexts[i].object, contexts[i].address,
+                 contexts[i].line, profile_.text(contexts[i].function)},
+                read(contexts[i].row));
     }
 
   private:

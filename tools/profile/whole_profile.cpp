@@ -152,15 +152,18 @@ void WholeProfile::values(const events::Handler::Instruction& at, const events::
 void WholeProfile::stack(const events::Stack& stack, Counts counts) {
     ++rows_since_;
     for (std::size_t i = 0; i < counts.size(); ++i) context_totals_[i] += counts[i];
+    const bool has_address = stack.kind != events::StackKind::kInlined;
     const Context context = {context_map_[stack.parent],
-                             object_map_[stack.object],
+                             stack.kind,
+                             has_address ? object_map_[stack.object] : 0,
                              stack.address,
+                             stack.line,
                              strings_.id(stack.function),
-                             stack.handler,
                              CountStore::Row{}};
-    const auto [entry, is_new] = context_indices_.try_emplace(
-        {context.parent, context.object, context.address, context.function, context.handler},
-        static_cast<std::uint32_t>(contexts_.size()));
+    const auto [entry, is_new] =
+        context_indices_.try_emplace({context.parent, context.kind, context.object, context.address,
+                                      context.line, context.function},
+                                     static_cast<std::uint32_t>(contexts_.size()));
     context_map_.push_back(entry->second);
     if (is_new) {
         contexts_.push_back(context);
@@ -302,6 +305,12 @@ std::span<const WholeProfile::Instruction> WholeProfile::instructions(std::uint3
 std::optional<std::uint32_t> WholeProfile::function_named(Strings::Id name) const {
     const auto found = functions_by_name_.find(name);
     return found == functions_by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::uint32_t WholeProfile::call_line(const Context& context) const {
+    if (context.line != 0 || context.kind == events::StackKind::kInlined) return context.line;
+    const Instruction* const at = instruction_at(context.object, context.address);
+    return at ? at->line : 0;
 }
 
 std::span<const WholeProfile::Values> WholeProfile::values(std::uint32_t place) const {

@@ -55,10 +55,11 @@ class WholeProfile final : public events::Handler {
     // The context 0 is outside of all calls. The parent of another comes before it.
     struct Context {
         std::uint32_t parent;
-        std::uint32_t object;  // of the call
+        events::StackKind kind;
+        std::uint32_t object;  // of the call; address and line too, as in events::Stack
         std::uint64_t address;
+        std::uint32_t line;
         Strings::Id function;
-        bool handler;
         CountStore::Row row;
     };
     struct Values {
@@ -110,6 +111,8 @@ class WholeProfile final : public events::Handler {
     // code that is no function, is several here; then, as for different functions of one name, the
     // one with the most lines. Contexts know no more than a name.
     std::optional<std::uint32_t> function_named(Strings::Id name) const;
+    // The line of the call that leads to a context; 0 if it is unknown.
+    std::uint32_t call_line(const Context& context) const;
     // The instruction, if the profile has counts by instruction.
     const Instruction* instruction_at(std::uint32_t object, std::uint64_t address) const;
 
@@ -157,7 +160,8 @@ class WholeProfile final : public events::Handler {
     std::vector<std::uint32_t> by_address_;  // instructions
 
     std::vector<Context> contexts_ = {{}};
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, Strings::Id, bool>,
+    std::map<std::tuple<std::uint32_t, events::StackKind, std::uint32_t, std::uint64_t,
+                        std::uint32_t, Strings::Id>,
              std::uint32_t>
         context_indices_;
     std::unordered_map<Strings::Id, std::uint32_t> functions_by_name_;

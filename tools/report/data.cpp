@@ -348,10 +348,10 @@ void Document::write_flame_graph() {
     struct Frame {
         std::uint32_t parent, depth;
         Strings::Id name;
-        bool handler;
+        bool handler, inlined;
         Column inclusive;
     };
-    std::vector<Frame> frames = {{0, 0, 0, false, Column(columns_)}};
+    std::vector<Frame> frames = {{0, 0, 0, false, false, Column(columns_)}};
     std::map<std::pair<std::uint32_t, Strings::Id>, std::uint32_t> known;
     std::vector<std::uint32_t> frame_of(profile_.contexts().size());
     for (std::uint32_t i = 1; i < profile_.contexts().size(); ++i) {
@@ -363,10 +363,13 @@ void Document::write_flame_graph() {
         } else {
             const auto [entry, is_new] = known.try_emplace(
                 {parent, context.function}, static_cast<std::uint32_t>(frames.size()));
+            const bool inlined = context.kind == events::StackKind::kInlined;
             if (is_new)
                 frames.push_back({parent, frames[parent].depth + 1, context.function,
-                                  context.handler, Column(columns_)});
+                                  context.kind == events::StackKind::kHandler, inlined,
+                                  Column(columns_)});
             frame_of[i] = entry->second;
+            frames[frame_of[i]].inlined &= inlined;
         }
         profile_.counts().add_to(frames[frame_of[i]].inclusive, context.row);
     }
@@ -375,7 +378,7 @@ void Document::write_flame_graph() {
             frames[frames[i].parent].inclusive[event] += frames[i].inclusive[event];
 
     std::vector<std::uint32_t> numbers(frames.size());
-    std::vector<std::uint64_t> parents, handlers;
+    std::vector<std::uint64_t> parents, handlers, inlined;
     std::vector<std::string> names;
     std::vector<Column> columns(events.size());
     for (std::uint32_t i = 0; i < frames.size(); ++i) {
@@ -384,6 +387,7 @@ void Document::write_flame_graph() {
         numbers[i] = static_cast<std::uint32_t>(names.size());
         parents.push_back(numbers[frames[i].parent]);
         handlers.push_back(frames[i].handler);
+        inlined.push_back(frames[i].inlined);
         names.push_back(i == 0 ? std::string() : profile_.text(frames[i].name));
         for (std::size_t event = 0; event < events.size(); ++event)
             columns[event].push_back(frames[i].inclusive[events[event]]);
@@ -398,6 +402,8 @@ void Document::write_flame_graph() {
     json_.numbers(parents);
     json_.key("handler");
     json_.numbers(handlers);
+    json_.key("inlined");
+    json_.numbers(inlined);
     json_.texts("name", names);
     write_columns("counts", columns);
     json_.end_object();

@@ -425,7 +425,8 @@
       }
       return sum;
     }, [matches, children]);
-    const name = (i) => (i === 0 ? "all" : flame.name[i] + (flame.handler[i] ? " (signal handler)" : ""));
+    const name = (i) => (i === 0 ? "all" : flame.name[i] +
+      (flame.handler[i] ? " (signal handler)" : flame.inlined[i] ? " (inlined)" : ""));
     const own = (i) => counts[i] - children[i].reduce((sum, child) => sum + counts[child], 0);
     const zoom = (i) => { setFocus(i); setCursor(i); };
     const onKeyDown = (e) => {
