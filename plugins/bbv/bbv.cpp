@@ -255,7 +255,10 @@ int finish_files(trace_parser_t* parser) {
     if (!profiler.threads.empty())
         profiler.host->describe(profiler.host, "block vectors",
                                 profiler.settings.bb_out_file.c_str());
-    return profiler.settings.pc_out_file ? write_pcs(parser) : 0;
+    if (!profiler.settings.pc_out_file) return 0;
+    profiler.host->describe(profiler.host, "block addresses",
+                            profiler.settings.pc_out_file->c_str());
+    return write_pcs(parser);
 }
 
 int finish(std::uint32_t, trace_parser_t* parser, const vsample_t** samples) {

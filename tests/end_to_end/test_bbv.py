@@ -181,6 +181,66 @@ class Intervals(Files):
         self.assertIn("cannot write /nonexistent/bb: No such file or directory", ended.stderr)
 
 
+class Merging(Files):
+    def merge(self, *words, status=0):
+        ended = run([ASSAY, "merge", "-o", self.folder / "all", *words])
+        self.assertEqual(ended.returncode, status, ended.stderr)
+        return ended.stderr
+
+    def by_address(self, vectors_name, addresses_name) -> list[dict[str, int]]:
+        addresses = dict(re.findall(r"^F:(\d+):(.*)$", self.text(addresses_name), re.MULTILINE))
+        return [{addresses[str(block)]: count for block, count in vector.items()}
+                for vector in vectors(self.text(vectors_name))]
+
+    def test_threads_of_a_run(self):
+        self.bbv([PROGRAMS / "threads", "mutex"], "--interval-size=1000")
+        self.merge("--one-run", self.folder / "bb", self.folder / "bb.2")
+        self.assertEqual(vectors(self.text("all")),
+                         vectors(self.text("bb")) + vectors(self.text("bb.2")))
+        first = len(vectors(self.text("bb")))
+        self.assertIn(f"/bb: intervals 0 to {first - 1}\n", self.text("all"))
+        self.assertIn(f"/bb.2: intervals {first} to ", self.text("all"))
+
+    def test_runs_that_number_blocks_differently(self):
+        events = []
+        for number, name in enumerate(("sort", "switch", "sort")):
+            events.append(self.folder / f"events{number}")
+            self.bbv([PROGRAMS / name], "--interval-size=5000",
+                     f"--pc-out-file={self.folder}/pc{number}", name=f"bb{number}", out=events[-1])
+        pcs = [f"--pc-file={self.folder}/pc{number}" for number in range(3)]
+        bbs = [self.folder / f"bb{number}" for number in range(3)]
+        self.merge(*pcs, f"--pc-out-file={self.folder}/pc", *bbs)
+        apart = [self.by_address(f"bb{number}", f"pc{number}") for number in range(3)]
+        self.assertEqual(self.by_address("all", "pc"), sum(apart, []))
+        merged = vectors(self.text("all"))
+        self.assertEqual(merged[:len(apart[0])], merged[-len(apart[0]):])
+        self.assertEqual(run([ASSAY, "simpoint", self.folder / "all"]).returncode, 0)
+        self.merge(*events)
+        named = [text for text in read_events(self.folder / "all").descriptions
+                 if text.startswith("block ")]
+        self.assertEqual(named, [f"block {what}: {self.folder}/{name}{number}" for number in
+                                 range(3) for what, name in (("vectors", "bb"),
+                                                             ("addresses", "pc"))])
+
+    def test_what_cannot_be_merged(self):
+        bb, pc, other = (self.folder / name for name in ("a.bb", "a.pc", "other"))
+        bb.write_text("T:1:5   :2:7   \n")
+        other.write_text("desc: a\ncmd: ./t\nevents: Ir\nfl=a\nfn=f\n1 1\nsummary: 1\n")
+        for words, text, error in (
+                ([bb, bb], "", "say --one-run"),
+                (["--one-run", bb, other], "", "merge such files apart"),
+                (["--one-run", other], "", "are for block vectors"),
+                ([f"--pc-file={pc}", bb, bb], "", "1 for 2 files"),
+                ([f"--pc-file={pc}", bb], "F:1:400:f\n", "a.pc has no address of block 2"),
+                ([f"--pc-file={pc}", bb], "F:1:400:f\nF:1:401:f\n", "a.pc:2: the block occurs twice"),
+                ([f"--pc-file={pc}", bb], "F:1:xyz:f\n", "a.pc:1: expected F:NUMBER:ADDRESS"),
+                ([f"--pc-file={pc}", bb], "F:99999999999:4:f\n", "a.pc:1: expected F:NUMBER")):
+            with self.subTest(words=words, text=text):
+                pc.write_text(text)
+                self.assertIn(error, self.merge(*words, status=125))
+                self.assertFalse((self.folder / "all").exists())
+
+
 class SimPoint(Files):
     def simpoint(self, *words):
         return run([ASSAY, "simpoint", *words])

@@ -1,8 +1,12 @@
 #include "tools/merge/merge.h"
 
+#include "framework/support/error.h"
+#include "tools/merge/block_vectors.h"
 #include "tools/merge/merged_file.h"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <string>
 
 namespace assay {
@@ -12,6 +16,9 @@ namespace {
 struct Arguments {
     std::vector<std::string> files;
     std::string out = "/dev/stdout";
+    std::vector<std::string> addresses;
+    std::string addresses_out;
+    bool one_run = false;
 };
 
 constexpr const char* kPurpose =
@@ -19,12 +26,20 @@ constexpr const char* kPurpose =
     "calling\n"
     "context, and lists of values. The result is an events file. A file named twice counts "
     "twice.\n\n"
-    "  assay merge -o OUT FILE...\n";
+    "  assay merge -o OUT FILE...\n\n"
+    "Files of block vectors, bbv's or exp-bbv's, become one: the intervals of each behind those of "
+    "the\n"
+    "file before it. Blocks are the same that have the same address and function, which their "
+    "--pc-file\n"
+    "has; or, with --one-run, the same number.\n";
 
 constexpr const char* kExamples =
     "Examples:\n\n"
     "  assay merge -o all.out assay.out.*      the processes of one run, or several runs\n"
     "  assay merge -o all.out.zst assay.out.*  compressed, as .gz is\n\n"
+    "  assay merge --one-run -o all.bb bb.out bb.out.2      the threads of a run\n"
+    "  assay merge -o all.bb --pc-file=1.pc --pc-file=2.pc 1.bb 2.bb   two runs, for assay "
+    "simpoint\n\n"
     "Exit status: 0, or 125 if something could not be read or written, or if the files do not "
     "have\n"
     "the same events.\n";
@@ -33,9 +48,39 @@ void add_options(CLI::App& app, Arguments& arguments) {
     app.description(kPurpose);
     app.footer(kExamples);
     app.set_help_flag("-h,--help", "show this");
-    app.add_option("FILE", arguments.files, "events files")->required();
+    app.add_option("FILE", arguments.files, "events files, or files of block vectors")->required();
     app.add_option("-o,--out", arguments.out, "where to write; default: standard output")
         ->type_name("FILE");
+    add_list(app, "--pc-file", arguments.addresses, "FILE",
+             "addresses of blocks, once for each file of vectors in turn");
+    app.add_option("--pc-out-file", arguments.addresses_out, "write the addresses of all blocks")
+        ->type_name("FILE");
+    app.add_flag("--one-run", arguments.one_run,
+                 "the files of vectors are of the threads of one run");
+}
+
+void check_block_vectors(const Arguments& arguments) {
+    for (const std::string& file : arguments.files)
+        if (!begins_as_block_vectors(file))
+            throw Error(fmt::format("{} has block vectors, {} has not; merge such files apart",
+                                    arguments.files.front(), file));
+    if (arguments.one_run != arguments.addresses.empty())
+        throw Error(
+            "block vectors: name a --pc-file for each file, or say --one-run if the files are of "
+            "the threads of one run; other runs number blocks differently");
+    if (!arguments.one_run && arguments.addresses.size() != arguments.files.size())
+        throw Error(fmt::format("--pc-file: {} for {} files of block vectors; name one for each",
+                                arguments.addresses.size(), arguments.files.size()));
+    if (arguments.one_run && !arguments.addresses_out.empty())
+        throw Error("--pc-out-file: with --one-run, the addresses are those of the run");
+}
+
+void check_events_files(const Arguments& arguments) {
+    if (arguments.one_run || !arguments.addresses.empty() || !arguments.addresses_out.empty())
+        throw Error(
+            fmt::format("--pc-file, --pc-out-file and --one-run are for block vectors; {} "
+                        "has none",
+                        arguments.files.front()));
 }
 
 }  // namespace
@@ -52,6 +97,13 @@ int merge_main(int argc, char** argv) {
     CLI::App app("", "assay merge");
     add_options(app, arguments);
     if (!parse_arguments(app, argc, argv)) return 0;
+    if (begins_as_block_vectors(arguments.files.front())) {
+        check_block_vectors(arguments);
+        merge_block_vectors(
+            {arguments.files, arguments.addresses, arguments.out, arguments.addresses_out});
+        return 0;
+    }
+    check_events_files(arguments);
     WholeProfile profile;
     for (const std::string& file : arguments.files) profile.add_file(file);
     profile.finish();

@@ -26,6 +26,11 @@ auto key(const WholeProfile::Values& values) {
     return std::tie(values.place, values.line, values.object, values.address, values.list.name);
 }
 
+// What belongs to a profile but is in a file of its own: each is one part of the sum.
+bool names_file(std::string_view description) {
+    return description == "block vectors" || description == "block addresses";
+}
+
 template <typename Row>
 bool comes_before(const Row& a, const Row& b) {
     return key(a) < key(b);
@@ -103,10 +108,16 @@ void WholeProfile::check_events(const events::Header& header) const {
 }
 
 void WholeProfile::keep_common_descriptions(const events::Header& header) {
-    std::erase_if(header_.descriptions, [&](const auto& description) {
-        return std::find(header.descriptions.begin(), header.descriptions.end(), description) ==
-               header.descriptions.end();
+    auto& kept = header_.descriptions;
+    const auto has = [](const auto& descriptions, const auto& description) {
+        return std::find(descriptions.begin(), descriptions.end(), description) !=
+               descriptions.end();
+    };
+    std::erase_if(kept, [&](const auto& description) {
+        return !names_file(description.first) && !has(header.descriptions, description);
     });
+    for (const auto& description : header.descriptions)
+        if (names_file(description.first) && !has(kept, description)) kept.push_back(description);
 }
 
 std::uint32_t WholeProfile::object_index(const events::Object& object) {

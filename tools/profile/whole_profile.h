@@ -79,7 +79,8 @@ class WholeProfile final : public events::Handler {
     const std::vector<std::string>& commands() const { return commands_; }
     // What makes a file incomplete, with its name.
     const std::vector<std::string>& incomplete() const { return incomplete_; }
-    // What all files say of how they were made, e.g. the shapes of the caches.
+    // What all files say of how they were made, e.g. the shapes of the caches; and the files of
+    // block vectors that any of them names.
     const std::vector<std::pair<std::string, std::string>>& descriptions() const {
         return header_.descriptions;
     }
