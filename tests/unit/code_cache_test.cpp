@@ -157,7 +157,7 @@ TEST_CASE("branches of one table index find their landings one behind the other"
             parts.cache.add_landing(*block);
             parts.cache.add_landing(*block);
             CHECK(indirect_entry(parts, pc) == block->landing);
-            CHECK(target_of(block->landing_next) == landing);
+            CHECK(target_of(block->landing_next()) == landing);
             landing = block->landing;
         }
         CHECK(indirect_entry(parts, parts.start + 1) == parts.cache.indirect_miss());
@@ -182,9 +182,10 @@ TEST_CASE("landings disappear from any place in their list") {
             CHECK(parts.cache.find(pcs[gone]) == nullptr);
             pcs.erase(pcs.begin() + static_cast<std::ptrdiff_t>(gone));
             CHECK(indirect_entry(parts, pcs[0]) == parts.cache.find(pcs[1])->landing);
-            CHECK(target_of(parts.cache.find(pcs[1])->landing_next) ==
+            CHECK(target_of(parts.cache.find(pcs[1])->landing_next()) ==
                   parts.cache.find(pcs[0])->landing);
-            CHECK(target_of(parts.cache.find(pcs[0])->landing_next) == parts.cache.indirect_miss());
+            CHECK(target_of(parts.cache.find(pcs[0])->landing_next()) ==
+                  parts.cache.indirect_miss());
         }
 }
 
@@ -248,8 +249,8 @@ TEST_CASE("jumps that are changed lie within a cache line") {
     for (const Exit& exit : parts.cache.exits())
         if (exit.kind == ExitKind::kDirect) look_at(exit.site);
     for (const Block& block : parts.cache.blocks()) {
-        if (block.landing != 0) look_at(block.landing_next);
-        if (block.landing_jump != 0) look_at(block.landing_jump);
+        if (block.landing != 0) look_at(block.landing_next());
+        if (block.to_landing_jump != 0) look_at(block.landing_jump());
     }
     CHECK(looked_at > 400);
     CHECK(across == 0);
@@ -326,7 +327,7 @@ TEST_CASE("a unit whose loads miss often is replaced, and everything leads to th
         const std::uint32_t back = exit_to(parts, old, pc);
         const Exit exit_before = parts.cache.exits()[back];
 
-        std::uint32_t site = block->first_site;
+        std::uint32_t site = unit_of(parts, pc).first_site;
         while (parts.trace.is_fetch(site)) ++site;
         fill_buffer(parts, site);
         const std::size_t units = parts.cache.units().size();
@@ -350,7 +351,7 @@ TEST_CASE("a unit whose loads miss often is replaced, and everything leads to th
             CHECK(block->landing < block->entry);
         } else {
             CHECK(indirect_entry(parts, pc) == before.landing);
-            CHECK(target_of(block->landing_jump) == block->entry);
+            CHECK(target_of(block->landing_jump()) == block->entry);
         }
         // Whoever executes the old code leaves it at its next jump.
         CHECK(target_of(exit_before.site) == exit_before.stub);
@@ -368,7 +369,7 @@ TEST_CASE("every translated instruction is recognised, before and after translat
     parts.code(0x200, {{"push rax", {0x50}}, {"call [rax]", {0xff, 0x10}}});
     Block* block = parts.translator.translate(pc, kCollecting, true);
     REQUIRE(block != nullptr);
-    std::uint32_t site = block->first_site;
+    std::uint32_t site = unit_of(parts, pc).first_site;
     while (parts.trace.is_fetch(site)) ++site;
     const Unit old = unit_of(parts, pc);
     fill_buffer(parts, site);
@@ -381,11 +382,13 @@ TEST_CASE("every translated instruction is recognised, before and after translat
         std::vector<std::uint64_t> found;
         for (std::uint64_t host = unit.hot_begin; host < unit.hot_end; ++host) {
             const RecoveryPoint* point = parts.cache.point_at(host);
-            if (point == nullptr || (!found.empty() && found.back() == point->pc)) continue;
-            found.push_back(point->pc);
-            CHECK(point->rcx_is_target == (point->pc == parts.start + 0x201));
+            if (point == nullptr) continue;
             const Block& there = parts.cache.block_at(host, point->block);
-            CHECK(parts.trace.instr(there.first_instr + point->executed - 1).pc == point->pc);
+            const std::uint64_t at = there.pc + point->pc_offset;
+            if (!found.empty() && found.back() == at) continue;
+            found.push_back(at);
+            CHECK(point->rcx_is_target == (at == parts.start + 0x201));
+            CHECK(parts.trace.instr(there.first_instr + point->executed - 1).pc == at);
         }
         CHECK(found == expected);
         CHECK(parts.cache.point_at(unit.cold_begin) == nullptr);

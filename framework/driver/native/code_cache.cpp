@@ -206,25 +206,26 @@ std::uint32_t CodeCache::line_tag(std::uint64_t line) {
 
 void CodeCache::link(std::uint32_t exit, Block& target) {
     Exit& from = exits()[exit];
-    if (from.linked != from.stub) return;
+    if (from.linked) return;
     from.next_linked = target.linked_from;
     target.linked_from = exit;
     direct(from, target);
 }
 
 void CodeCache::direct(Exit& exit, const Block& target) {
-    exit.linked = target.entry;
+    std::uint64_t entry = target.entry;
     // The lines that the exit's own block has just fetched are the most recent of their sets.
     const Block& from = blocks()[exit.block];
     // What counts the exit's own block has counted the target, too.
     const bool forward = from.unit == target.unit && from.first_instr < target.first_instr;
     const bool counted =
         (forward && from.counted_by == target.counted_by) || target.to_count <= exit.counted_beyond;
-    if (counted && target.entry_counted != 0) exit.linked = target.entry_counted;
+    if (counted && target.entry_counted != 0) entry = target.entry_counted;
     if (target.entry_fetched != target.entry &&
-        has_fetched(from.pc, from.end_pc, target.pc, target.first_length))
-        exit.linked = target.entry_fetched;
-    write_displacement(exit.site, exit.linked);
+        has_fetched(from.pc, from.end_pc(), target.pc, target.first_length))
+        entry = target.entry_fetched;
+    exit.linked = true;
+    write_displacement(exit.site, entry);
 }
 
 void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
@@ -238,13 +239,12 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
             exit.stub = replacement.stub;
             continue;
         }
-        const bool linked = exit.linked != exit.stub;
         // Whoever executes the code of before leaves it here.
         write_displacement(exit.site, exit.stub);
         exit.site = replacement.site;
         exit.counted_beyond = replacement.counted_beyond;
-        exit.stub = exit.linked = replacement.stub;
-        if (linked) direct(exit, *find(exit.target, blocks()[exit.block].version));
+        exit.stub = replacement.stub;
+        if (exit.linked) direct(exit, *find(exit.target, blocks()[exit.block].version));
     }
     for (std::uint32_t i = 0; i < unit.block_count; ++i) {
         Block& block = blocks()[unit.first_block + i];
@@ -254,13 +254,13 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
         block.entry_counted = new_blocks[i].entry_counted;
         block.counted_by = new_blocks[i].counted_by;
         block.to_count = new_blocks[i].to_count;
-        if (block.landing_jump != 0) {
-            write_displacement(block.landing_jump, block.entry);
+        if (block.to_landing_jump != 0) {
+            write_displacement(block.landing_jump(), block.entry);
         } else if (block.landing != 0) {
             const bool landed = block.landed;
             if (landed) unlist_landing(block);
             block.landing = new_blocks[i].landing;
-            block.landing_next = new_blocks[i].landing_next;
+            block.to_landing_next = new_blocks[i].to_landing_next;
             if (landed) list_landing(block);
         }
         for (std::uint32_t from = block.linked_from; from != kNoExit;
@@ -280,10 +280,10 @@ void CodeCache::add_landing(Block& block) {
 
 void CodeCache::list_landing(Block& block) {
     std::uint32_t& first = first_landing(block);
-    write_displacement(block.landing_next,
+    write_displacement(block.landing_next(),
                        first == kNoBlock ? indirect_miss_ : blocks()[first].landing);
     block.next_landed = first;
-    first = index_of(block);
+    first = block.index;
     block.landed = true;
     __atomic_store_n(indirect_entry(block), block.landing, __ATOMIC_RELEASE);
 }
@@ -293,11 +293,11 @@ void CodeCache::unlist_landing(Block& block) {
     const std::uint64_t next =
         block.next_landed == kNoBlock ? indirect_miss_ : blocks()[block.next_landed].landing;
     std::uint32_t* link = &first_landing(block);
-    if (*link == index_of(block)) {
+    if (*link == block.index) {
         __atomic_store_n(indirect_entry(block), next, __ATOMIC_RELEASE);
     } else {
-        while (blocks()[*link].next_landed != index_of(block)) link = &blocks()[*link].next_landed;
-        write_displacement(blocks()[*link].landing_next, next);
+        while (blocks()[*link].next_landed != block.index) link = &blocks()[*link].next_landed;
+        write_displacement(blocks()[*link].landing_next(), next);
         link = &blocks()[*link].next_landed;
     }
     *link = block.next_landed;
@@ -309,7 +309,7 @@ void CodeCache::unlist_landing(Block& block) {
 // the next landing of the same table index has its turn.
 void CodeCache::emit_landing(Block& block) {
     Assembler code = at(cold);
-    block.landing_next = code.patchable([&] {
+    const std::uint64_t next = code.patchable([&] {
         block.landing = code.address;
         code.move_imm64(RAX, 0 - block.pc);
         code.lea(RCX, Address{RCX, RAX, 1, 0});
@@ -321,7 +321,9 @@ void CodeCache::emit_landing(Block& block) {
     });
     code.load_context(RCX, offsetof(Context, indirect_rcx));
     code.load_context(RAX, offsetof(Context, indirect_rax));
-    block.landing_jump = code.patchable([&] { return code.jump(block.entry); });
+    const std::uint64_t jump = code.patchable([&] { return code.jump(block.entry); });
+    block.to_landing_next = static_cast<std::uint8_t>(next - block.landing);
+    block.to_landing_jump = static_cast<std::uint8_t>(jump - block.landing);
     cold = code.address;
 }
 
@@ -331,7 +333,7 @@ void CodeCache::emit_landing(Block& block) {
 template <typename Visit>
 void CodeCache::for_each_block(std::uint64_t start, std::uint64_t end, const Visit& visit) {
     const auto look_at = [&](const Block& block) {
-        if (block.end_pc > start && end > block.pc) visit(block);
+        if (block.end_pc() > start && end > block.pc) visit(block);
     };
     // A block of the page before can reach into the first one.
     const std::uint64_t first = start / kPage - (start >= kPage ? 1 : 0);
@@ -398,7 +400,7 @@ bool CodeCache::has_code(std::uint64_t page) const {
     head = page == 0 ? nullptr : pages_.find(page - 1);
     if (head == nullptr) return false;
     for (std::uint32_t i = *head; i != kNoBlock; i = current().blocks[i].next_in_page)
-        if (current().blocks[i].end_pc > page * kPage) return true;
+        if (current().blocks[i].end_pc() > page * kPage) return true;
     return false;
 }
 
@@ -411,7 +413,7 @@ void CodeCache::unlink(const Unit& unit) {
         for (std::uint32_t from = block.linked_from; from != kNoExit;
              from = exits()[from].next_linked) {
             Exit& exit = exits()[from];
-            exit.linked = exit.stub;
+            exit.linked = false;
             write_displacement(exit.site, exit.stub);
         }
         block.linked_from = kNoExit;
@@ -420,8 +422,7 @@ void CodeCache::unlink(const Unit& unit) {
 
 void CodeCache::flush() {
     for (const Exit& exit : exits())
-        if (exit.kind == ExitKind::kDirect && exit.linked != exit.stub)
-            write_displacement(exit.site, exit.stub);
+        if (exit.linked) write_displacement(exit.site, exit.stub);
     ++generation_;
     begin_half();
 }
@@ -482,14 +483,14 @@ bool CodeCache::reaches_into(std::uint64_t host_pc, std::uint64_t page_address) 
     if (unit == nullptr) return false;
     const auto first = generation_at(host_pc)->blocks.begin() + unit->first_block;
     return std::any_of(first, first + unit->block_count, [=](const Block& block) {
-        return block.pc < page_address + kPage && block.end_pc > page_address;
+        return block.pc < page_address + kPage && block.end_pc() > page_address;
     });
 }
 
 const Block* CodeCache::entered_at(std::uint64_t host_pc) const {
     const Unit* unit = unit_at(host_pc);
     if (unit == nullptr) return nullptr;
-    const std::vector<Block>& known = generation_at(host_pc)->blocks;
+    const std::deque<Block>& known = generation_at(host_pc)->blocks;
     for (std::uint32_t i = unit->first_block; i < unit->first_block + unit->block_count; ++i)
         if (known[i].entry == host_pc || known[i].entry_fetched == host_pc) return &known[i];
     return nullptr;

@@ -26,10 +26,9 @@ class Assembler;
 
 inline constexpr std::uint32_t kNoBlock = 0xffffffff, kNoExit = 0xffffffff;
 
+// There are many of these and of the next two kinds: their fields are as small as can be.
 struct Block {
-    Version version = kCollecting;
     std::uint64_t pc = 0;
-    std::uint64_t end_pc = 0;         // behind its last instruction
     std::uint64_t entry = 0;          // translated address
     std::uint64_t entry_fetched = 0;  // the same behind the check of its first fetch
     // The same behind what counts who comes from elsewhere; 0 if nothing does. See Intervals.
@@ -37,24 +36,35 @@ struct Block {
     // Where indirect branches arrive: code that makes sure that they go to `pc`. 0 if there is
     // none.
     std::uint64_t landing = 0;
-    std::uint64_t landing_jump = 0;  // displacement of its jump to `entry`; 0: it runs on into it
-    std::uint64_t landing_next = 0;  // displacement of its jump to the next of the same index
-    bool landed = false;             // the indirect table leads to `landing`
-    bool suspended = false;          // CodeCache::suspend()
-    std::uint32_t next_landed = kNoBlock;   // the block that landing_next leads to
+    std::uint32_t index = 0;                // in CodeCache::blocks()
+    std::uint32_t next_landed = kNoBlock;   // the block that landing_next() leads to
     std::uint32_t next_in_page = kNoBlock;  // the next block that begins in the same page
     std::uint32_t unit = 0;
-    std::uint32_t first_instr = 0;  // in the trace's instruction table
-    std::uint32_t first_site = 0;
+    std::uint32_t id = 0;                 // index in the trace's block table
+    std::uint32_t first_instr = 0;        // in the trace's instruction table
+    std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
+    std::uint16_t bytes = 0;              // of its instructions
     std::uint16_t instr_count = 0;
+    std::uint16_t to_count = 0;     // what `entry` counts: Emitter::instructions_from
     std::uint8_t first_length = 0;  // bytes of its first instruction
     std::uint8_t counted_by = 0;    // the block of the unit that counts it, by its index there
-    std::uint16_t to_count = 0;     // what `entry` counts: Emitter::instructions_from
-    bool chained = false;           // runs on into the unit's next block without a jump
-    bool previous_fetched = false;  // the block before has fetched its first instruction's lines
-    std::uint32_t id = 0;           // index in the trace's block table
-    std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
+    // Bytes from `landing` to the displacements of its jumps.
+    std::uint8_t to_landing_jump = 0;  // 0: it runs on into the block
+    std::uint8_t to_landing_next = 0;
+    Version version : 2 = kCollecting;
+    bool landed : 1 = false;     // the indirect table leads to `landing`
+    bool suspended : 1 = false;  // CodeCache::suspend()
+    bool chained : 1 = false;    // runs on into the unit's next block without a jump
+    // The block before has fetched its first instruction's lines.
+    bool previous_fetched : 1 = false;
+
+    std::uint64_t end_pc() const { return pc + bytes; }  // behind its last instruction
+    // Displacements of the landing's jumps: to `entry`, if it does not run on into it, and to the
+    // next landing of the same index.
+    std::uint64_t landing_jump() const { return landing + to_landing_jump; }
+    std::uint64_t landing_next() const { return landing + to_landing_next; }
 };
+static_assert(sizeof(Block) == 80);
 
 // kSpecial, kValuesBefore, kValuesBehind and kCheck come back to where they left from, kEnters,
 // kCountdown and kInterval may.
@@ -75,29 +85,31 @@ enum class ExitKind : std::uint8_t {
 // A place where translated code can return to the driver.
 struct Exit {
     ExitKind kind = ExitKind::kDirect;
-    std::uint32_t block = 0;   // index in blocks()
+    bool linked = false;                  // kDirect: the jump goes to a block, not to `stub`
+    std::uint16_t counted_beyond = 0;     // kDirect: what has been counted of what follows
+    std::uint32_t block = 0;              // index in blocks()
+    std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
+    // kSpecial and kValues...: index of the instruction, CodeCache::special()
+    std::uint32_t special = 0;
     std::uint64_t target = 0;  // kDirect: the target's pc; else the pc of the instruction
     std::uint64_t site = 0;    // kDirect: address of the jump's 32-bit displacement;
                                // kSpecial, kValuesBehind: the instruction's first site
     std::uint64_t stub = 0;    // kDirect: the code that leaves; else where to go on
-    std::uint64_t linked = 0;  // kDirect: what the jump goes to, stub if nothing
-    std::uint32_t special =
-        0;  // kSpecial and kValues...: index of the instruction, CodeCache::special()
-    std::uint16_t counted_beyond = 0;     // kDirect: what has been counted of what follows
-    std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
 };
+static_assert(sizeof(Exit) == 40);
 
 // The state of the target where an instruction of it stands in hot code, in case it faults.
 struct RecoveryPoint {
-    std::uint64_t pc = 0;
-    std::uint32_t offset = 0;      // of the translated instruction, from the unit's hot_begin
-    GprMask saved = 0;             // registers whose values wait in Context::gpr
-    std::uint8_t cursor = kNoGpr;  // the register that holds the trace cursor
-    std::uint8_t block = 0;        // in the unit
-    std::uint8_t executed = 0;     // instructions of the block, this one included
-    bool counted = false;          // whether the block's counter has been incremented
-    bool rcx_is_target = false;    // rcx waits in Context::indirect_rcx
+    std::uint32_t offset = 0;        // of the translated instruction, from the unit's hot_begin
+    std::uint16_t pc_offset = 0;     // of the target's instruction, from the block's pc
+    GprMask saved = 0;               // registers whose values wait in Context::gpr
+    std::uint8_t cursor = kNoGpr;    // the register that holds the trace cursor
+    std::uint8_t block = 0;          // in the unit
+    std::uint8_t executed = 0;       // instructions of the block, this one included
+    bool counted : 1 = false;        // whether the block's counter has been incremented
+    bool rcx_is_target : 1 = false;  // rcx waits in Context::indirect_rcx
 };
+static_assert(sizeof(RecoveryPoint) == 12);
 
 struct Unit {
     std::uint64_t hot_begin = 0, hot_end = 0;
@@ -106,7 +118,7 @@ struct Unit {
     std::uint32_t first_block = 0, block_count = 0;
     std::uint32_t first_exit = 0, exit_count = 0;
     std::uint32_t first_point = 0, point_count = 0;
-    std::uint32_t end_site = 0;  // behind its last in the trace's site table
+    std::uint32_t first_site = 0, end_site = 0;  // in the trace's site table
     // In CodeCache::often_missed(): the sites whose checks have no branch.
     std::uint32_t first_missed = 0, missed_count = 0;
 };
@@ -141,15 +153,12 @@ class CodeCache {
     // --- Translations since the last flush.
 
     Block* find(std::uint64_t pc, Version version = kCollecting);
-    std::uint32_t index_of(const Block& block) const {
-        return static_cast<std::uint32_t>(&block - current().blocks.data());
-    }
-    std::vector<Block>& blocks() { return current().blocks; }
-    std::vector<Exit>& exits() { return current().exits; }
+    std::deque<Block>& blocks() { return current().blocks; }
+    std::deque<Exit>& exits() { return current().exits; }
     // References to units stay valid until the flush after the next.
     std::deque<Unit>& units() { return current().units; }
     std::vector<std::uint32_t>& often_missed() { return current().often_missed; }
-    std::vector<RecoveryPoint>& points() { return current().points; }
+    std::deque<RecoveryPoint>& points() { return current().points; }
     std::vector<Instruction>& specials() { return current().specials; }
     std::span<const std::uint32_t> often_missed(const Unit& unit) const {
         return {current().often_missed.data() + unit.first_missed, unit.missed_count};
@@ -236,13 +245,14 @@ class CodeCache {
     static constexpr std::uint64_t kStepBytes = 32;
     static constexpr std::uint64_t kPart = 128 * trace::kMiB, kSmallPart = 2048 * 1024ULL;
 
-    // The translations between two flushes.
+    // The translations between two flushes. In deques, because growing vectors would need twice
+    // their memory, and three times that when they are copied.
     struct Generation {
-        std::vector<Block> blocks;
-        std::vector<Exit> exits;
+        std::deque<Block> blocks;
+        std::deque<Exit> exits;
         std::deque<Unit> units;
+        std::deque<RecoveryPoint> points;
         std::vector<std::uint32_t> often_missed;
-        std::vector<RecoveryPoint> points;
         std::vector<Instruction> specials;
         std::uint64_t hot_begin = 0, hot_end = 0, cold_end = 0;
     };

@@ -84,11 +84,10 @@ void Emitter::emit_block(unsigned index) {
     Block record;
     record.version = plan_.version;
     record.pc = planned.pc;
-    record.end_pc = planned.end_pc;
+    record.bytes = static_cast<std::uint16_t>(planned.end_pc - planned.pc);
     record.instr_count = planned.count;
     record.first_length = plan_.instructions[planned.first].form->length;
     record.first_instr = global_instr(planned.first);
-    record.first_site = next_site_;
     record.chained = planned.chained;
     record.previous_fetched = planned.previous_fetched;
     record.id = numbers_.block + index;
@@ -116,7 +115,7 @@ void Emitter::emit_block(unsigned index) {
 // As CodeCache's landings, but shorter. It keeps the flags even where its own block does not read
 // them: who arrives may want another one of the same index, whose block does.
 void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
-    record.landing_next = hot_.patchable([&] {
+    const std::uint64_t next = hot_.patchable([&] {
         record.landing = hot_.address;
         hot_.load_address(RAX, block.pc);
         // rcx -= pc, by its complement: rcx + ~pc + 1
@@ -132,6 +131,7 @@ void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
         hot_.lea(RCX, Address{RCX, RAX, 1, 0});
         return hot_.jump(cache_.indirect_miss());
     });
+    record.to_landing_next = static_cast<std::uint8_t>(next - record.landing);
     const GprMask live = plan_.gprs_live[block.first];
     if (live & bit(RCX)) hot_.load_context(RCX, offsetof(Context, indirect_rcx));
     if (live & bit(RAX)) hot_.load_context(RAX, offsetof(Context, indirect_rax));
@@ -300,7 +300,7 @@ void Emitter::note_point(unsigned position) {
     const Instruction& instruction = plan_.instructions[position];
     const Scratch::State state = scratch_.state();
     RecoveryPoint point;
-    point.pc = instruction.pc;
+    point.pc_offset = static_cast<std::uint16_t>(instruction.pc - block.pc);
     point.offset = static_cast<std::uint32_t>(hot_.address - hot_begin_);
     point.saved = state.saved;
     point.cursor = state.cursor;
@@ -531,7 +531,7 @@ void Emitter::direct_exit(Assembler& code, std::uint64_t site, std::uint64_t tar
     exit.block = block_index_;
     exit.target = target;
     exit.site = site;
-    exit.stub = exit.linked = cold_.address;
+    exit.stub = cold_.address;
     exit.counted_beyond = plan_.blocks[counted_by_].counted_beyond;
     code.patch(site, exit.stub);
     emit_exit_id(cold_, add_exit(exit));

@@ -17,6 +17,13 @@ class Emitter {
         std::vector<Block> blocks;
         std::vector<RecoveryPoint> points;
         std::vector<Instruction> specials;
+
+        void clear() {
+            exits.clear();
+            blocks.clear();
+            points.clear();
+            specials.clear();
+        }
     };
     struct Numbers {  // what the next unit gets
         std::uint32_t block, instr, site, exit, special;

@@ -231,7 +231,7 @@ void Signals::leave_before(const RecoveryPoint& point, std::uint64_t host_pc, bo
         process.trace.partial(block.id, count, point.counted);
     if (process.regions.counts()) context.countdown += block.instr_count - count;
     thread_.intervals.left_early(context, block, count, point.counted);
-    context.pc = point.pc;
+    context.pc = block.pc + point.pc_offset;
     context.exit_id = kInterrupted;
     // The way out that translated code itself takes: it puts the registers into the context.
     set_pc(interrupted, context.exit_glue);

@@ -197,7 +197,7 @@ bool Thread::handle_inside() {
     if (exit.kind != ExitKind::kCheck) return false;
     const Block& block = process.cache.block_of(id);
     if (is_unchanged(block)) return true;
-    process.code_changed(block.pc, block.end_pc);
+    process.code_changed(block.pc, block.end_pc());
     context->pc = block.pc;
     context->exit_id = kInterrupted;
     return false;

@@ -54,16 +54,17 @@ Unit Translator::emit_new_unit() {
     const Emitter::Numbers numbers{trace_.next_block(), trace_.next_instr(), trace_.next_site(),
                                    cache_.exit_number(unit.first_exit),
                                    static_cast<std::uint32_t>(cache_.specials().size())};
-    Emitter::Output output;
-    emit(unit, numbers, &trace_, output);
+    emit(unit, numbers, &trace_);
+    unit.first_site = numbers.site;
     unit.end_site = trace_.next_site();
     trace_.publish();
     const auto unit_index = static_cast<std::uint32_t>(cache_.units().size());
-    for (Block& block : output.blocks) {
+    for (Block& block : output_.blocks) {
         block.unit = unit_index;
+        block.index = static_cast<std::uint32_t>(cache_.blocks().size());
         cache_.blocks().push_back(block);
     }
-    for (Exit& exit : output.exits) {
+    for (Exit& exit : output_.exits) {
         exit.block += unit.first_block;
         cache_.exits().push_back(exit);
     }
@@ -72,39 +73,46 @@ Unit Translator::emit_new_unit() {
 }
 
 // Emits plan_ where the code cache goes on.
-void Translator::emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* trace,
-                      Emitter::Output& output) {
+void Translator::emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* trace) {
+    output_.clear();
     cache_.use(plan_.version);
     unit.hot_begin = cache_.hot;
     unit.cold_begin = cache_.cold;
     Emitter emitter(plan_, cache_, trace_.spec(), trace_.value_lists(), numbers,
                     cache_.often_missed(unit), assembler_at(cache_.hot, memory_at(cache_.hot)),
                     assembler_at(cache_.cold, memory_at(cache_.cold)));
-    emitter.emit(output, trace);
+    emitter.emit(output_, trace);
     cache_.hot = unit.hot_end = emitter.hot().address;
     cache_.cold = unit.cold_end = emitter.cold().address;
     unit.first_point = static_cast<std::uint32_t>(cache_.points().size());
-    unit.point_count = static_cast<std::uint32_t>(output.points.size());
+    unit.point_count = static_cast<std::uint32_t>(output_.points.size());
     const auto append = [](auto& to, const auto& from) {
         to.insert(to.end(), from.begin(), from.end());
     };
-    append(cache_.points(), output.points);
-    append(cache_.specials(), output.specials);
-    unit.exit_count = static_cast<std::uint32_t>(output.exits.size());
+    append(cache_.points(), output_.points);
+    append(cache_.specials(), output_.specials);
+    unit.exit_count = static_cast<std::uint32_t>(output_.exits.size());
 }
 
 void Translator::adapt(std::span<const trace_record_t> buffer) {
-    if (!trace_.captures(trace::kCaptureBlockCounts) || cache_.blocks().empty()) return;
-    const std::uint32_t first_block = cache_.blocks().front().id;
+    if (!trace_.captures(trace::kCaptureBlockCounts)) return;
     for (const std::uint32_t site : misses_.sample(buffer)) {
-        const std::uint32_t number = trace_.block_of(site);
-        if (number < first_block || !trace_.is_data(site)) continue;
-        const Block& block = cache_.blocks()[number - first_block];
-        if (cache_.find(block.pc, block.version) != &block) continue;  // invalidated
-        const std::uint32_t unit = block.unit;
+        if (!trace_.is_data(site)) continue;
+        const Block* const block = find(trace_.block_of(site));
+        if (block == nullptr) continue;
+        const std::uint32_t unit = block->unit;
         const auto known = cache_.often_missed(cache_.units()[unit]);
         if (std::find(known.begin(), known.end(), site) == known.end()) translate_again(unit);
     }
+}
+
+// The present translation of a block of the trace's table, if there is one.
+const Block* Translator::find(std::uint32_t id) {
+    for (const Version version : {kCollecting, kExact}) {
+        const Block* const block = cache_.find(trace_.block(id).pc, version);
+        if (block != nullptr && block->id == id) return block;
+    }
+    return nullptr;
 }
 
 void Translator::translate_again(std::uint32_t unit_index) {
@@ -113,20 +121,19 @@ void Translator::translate_again(std::uint32_t unit_index) {
     planner_.replan(unit, plan_);
     if (plan_.blocks.size() != unit.block_count) return;
     const Block& first = cache_.blocks()[unit.first_block];
-    const Emitter::Numbers numbers{first.id, first.first_instr, first.first_site,
+    const Emitter::Numbers numbers{first.id, first.first_instr, unit.first_site,
                                    cache_.exit_number(unit.first_exit),
                                    static_cast<std::uint32_t>(cache_.specials().size())};
     unit.first_missed = static_cast<std::uint32_t>(cache_.often_missed().size());
-    for (std::uint32_t site = first.first_site; site < unit.end_site; ++site)
+    for (std::uint32_t site = unit.first_site; site < unit.end_site; ++site)
         if (trace_.is_data(site) && misses_.misses_often(site))
             cache_.often_missed().push_back(site);
     unit.missed_count =
         static_cast<std::uint32_t>(cache_.often_missed().size()) - unit.first_missed;
-    Emitter::Output output;
     const std::uint32_t exits = unit.exit_count;
-    emit(unit, numbers, nullptr, output);
+    emit(unit, numbers, nullptr);
     if (unit.exit_count != exits) return;
-    cache_.replace(unit, output.blocks, output.exits);
+    cache_.replace(unit, output_.blocks, output_.exits);
 }
 
 std::string Translator::describe(std::uint64_t pc) {

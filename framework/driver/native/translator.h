@@ -43,8 +43,8 @@ class Translator {
 
   private:
     Unit emit_new_unit();
-    void emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* trace,
-              Emitter::Output& output);
+    void emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* trace);
+    const Block* find(std::uint32_t id);
     void translate_again(std::uint32_t unit_index);
 
     const MemoryMap& memory_;
@@ -53,6 +53,7 @@ class Translator {
     Decoder decoder_;
     Planner planner_;
     UnitPlan plan_;
+    Emitter::Output output_;
     MissSampler misses_;
 };
 
