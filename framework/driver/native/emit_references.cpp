@@ -121,9 +121,11 @@ void Emitter::emit_cold_references(const Operands& operands, unsigned count, std
     end_cold_calls(back);
 }
 
-// The group's first `count` references, which may lie in two lines: often both are the most recent
-// of their sets, and none is recorded.
+// The group's first `count` references, which may lie in two lines. Those of a vector often do, and
+// often both lines are the most recent of their sets: then none is recorded.
 void Emitter::emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back) {
+    if (operands.item.high - operands.item.low <= kMostAlignedBytes)
+        return emit_cold_references(operands, count, back);
     const unsigned a = operands.a;
     const auto index = static_cast<std::uint8_t>(operands.b);
     const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
