@@ -7,6 +7,7 @@
 #include "framework/version.h"
 #include "tools/export/call_graph.h"
 #include "tools/export/export.h"
+#include "tools/export/line_counts.h"
 #include "tools/export/stacks.h"
 
 #include <fmt/format.h>
@@ -133,22 +134,16 @@ class Document {
     std::vector<Cost> costs_of(const WholeProfile::Function& function) const {
         const std::uint32_t object = object_of({function.file, function.name});
         std::vector<Cost> costs;
-        std::vector<std::uint64_t> rest(profile_.events().size()), counts(rest.size());
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place) {
             const Strings::Id file = profile_.places()[place].file;
-            auto at = profile_.instructions(place).begin();
-            const auto end = profile_.instructions(place).end();
-            for (const WholeProfile::Line& line : profile_.lines(place)) {
-                profile_.counts().read(line.row, rest);
-                for (; at != end && at->line <= line.line; ++at) {
-                    profile_.counts().read(at->row, counts);
-                    for (std::size_t i = 0; i < rest.size(); ++i)
-                        rest[i] -= std::min(rest[i], counts[i]);
-                    costs.push_back({at->object, file, at->line, at->address, counts});
-                }
-                if (std::any_of(rest.begin(), rest.end(), [](auto count) { return count != 0; }))
+            for_each_part(
+                profile_, place,
+                [&](const WholeProfile::Instruction& at, const std::vector<std::uint64_t>& counts) {
+                    costs.push_back({at.object, file, at.line, at.address, counts});
+                },
+                [&](const WholeProfile::Line& line, const std::vector<std::uint64_t>& rest) {
                     costs.push_back({object, file, line.line, 0, rest});
-            }
+                });
         }
         std::stable_sort(costs.begin(), costs.end(), [](const Cost& a, const Cost& b) {
             return std::tie(a.object, a.file) < std::tie(b.object, b.file);

@@ -3,6 +3,7 @@
 // stand alone, so that they can be written as they come, in any order.
 #include "framework/support/error.h"
 #include "tools/export/export.h"
+#include "tools/export/line_counts.h"
 #include "tools/export/protobuf_writer.h"
 #include "tools/export/stacks.h"
 
@@ -34,8 +35,7 @@ class Document {
         : profile_(selection.profile),
           events_(selection.events),
           sink_(sink),
-          counts_(profile_.events().size()),
-          rest_(profile_.events().size()) {
+          counts_(profile_.events().size()) {
         for (const std::size_t event : events_)
             by_context_.push_back(is_counted_by_context(profile_, event));
     }
@@ -203,23 +203,17 @@ class Document {
     void write_lines(std::uint32_t place) {
         const WholeProfile::Place& names = profile_.places()[place];
         const std::uint64_t function_id = function(names.function, profile_.text(names.file));
-        auto at = profile_.instructions(place).begin();
-        const auto end = profile_.instructions(place).end();
-        for (const WholeProfile::Line& line : profile_.lines(place)) {
-            profile_.counts().read(line.row, rest_);
-            for (; at != end && at->line <= line.line; ++at) {
-                profile_.counts().read(at->row, counts_);
-                for (std::size_t i = 0; i < rest_.size(); ++i)
-                    rest_[i] -= std::min(rest_[i], counts_[i]);
-                const std::uint64_t id = location(
-                    {std::uint64_t{at->object} + 1, at->address, {{function_id, at->line}}});
-                write_sample({&id, 1}, counts_, false);
-            }
-            if (std::all_of(rest_.begin(), rest_.end(), [](std::uint64_t n) { return n == 0; }))
-                continue;
-            const std::uint64_t id = location({0, 0, {{function_id, line.line}}});
-            write_sample({&id, 1}, rest_, false);
-        }
+        for_each_part(
+            profile_, place,
+            [&](const WholeProfile::Instruction& at, Counts counts) {
+                const std::uint64_t id =
+                    location({std::uint64_t{at.object} + 1, at.address, {{function_id, at.line}}});
+                write_sample({&id, 1}, counts, false);
+            },
+            [&](const WholeProfile::Line& line, Counts rest) {
+                const std::uint64_t id = location({0, 0, {{function_id, line.line}}});
+                write_sample({&id, 1}, rest, false);
+            });
     }
 
     std::uint64_t context_function(std::uint32_t context) {
@@ -255,16 +249,16 @@ class Document {
     }
 
     void write_outside() {
-        for (const std::size_t event : events_) rest_[event] = outside(profile_, event);
+        for (const std::size_t event : events_) counts_[event] = outside(profile_, event);
         const std::uint64_t id = pseudo_location(kOutside);
-        write_sample({&id, 1}, rest_, true);
+        write_sample({&id, 1}, counts_, true);
     }
 
     const WholeProfile& profile_;
     const std::vector<std::size_t>& events_;
     Sink& sink_;
-    std::vector<bool> by_context_;              // of events_
-    std::vector<std::uint64_t> counts_, rest_;  // scratch
+    std::vector<bool> by_context_;       // of events_
+    std::vector<std::uint64_t> counts_;  // scratch
     std::map<std::string, std::uint64_t> texts_;
     std::map<std::pair<Strings::Id, std::string>, std::uint64_t> functions_;
     std::map<Frame, std::uint64_t> locations_;
