@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The documents: what they link to is there, in the source tree and where assay is installed."""
+"""The documents: what they link to is there, in the source tree and where assay is installed; each
+command has a man page that names the options which its --help names."""
 
 import re
 import shutil
@@ -8,8 +9,9 @@ import unittest
 from pathlib import Path
 
 import support
-from support import BUILD, ROOT
+from support import ASSAY, BUILD, ROOT, run
 
+MAN = ROOT / "docs" / "man"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -48,6 +50,59 @@ class Documents(unittest.TestCase):
         # The headers, examples and tests that some pages point at are those of the source tree.
         self.assertEqual([link for page in pages
                           for link in broken_links(page, leads_outside=False)], [])
+
+        installed = {page.name for page in folder.rglob("man1/*.1")}
+        self.assertEqual(installed, {page.name for page in MAN.iterdir()})
+
+
+OPTION = r"(?<![\w-])--?[A-Za-z][\w-]*"
+PLUGINS = ("bbv", "branch", "cache", "classic", "effective_address", "used_bytes")
+
+
+def options_of_help(text: str) -> set[str]:
+    """Names at the beginning of the lines of a table."""
+    tags = re.findall(r"^  (-[^\s,]+(?:, -[^\s,]+)*)", text, re.MULTILINE)
+    return {name for tag in tags for name in re.findall(OPTION, tag)}
+
+
+def options_of_man_page(text: str) -> set[str]:
+    tags = re.findall(r"^\.T[PQ]\n(.*)", text, re.MULTILINE)
+    return {name for tag in tags
+            for name in re.findall(OPTION, re.sub(r"\\f.", " ", tag.replace("\\-", "-")))}
+
+
+class ManPages(unittest.TestCase):
+    def commands(self) -> list[str]:
+        table = run([ASSAY, "--help"]).stdout.partition("First steps:")[0]
+        others = table.partition("Other commands")[2]
+        return ["run", *re.findall(r"^  assay (\S+) ", others, re.MULTILINE)]
+
+    def test_each_command_has_a_page_and_each_page_a_command(self):
+        pages = {page.name for page in MAN.iterdir()}
+        self.assertEqual(pages, {"assay.1", *(f"assay-{name}.1" for name in self.commands())})
+        overview = (MAN / "assay.1").read_text().replace("\\-", "-")
+        for name in self.commands():
+            self.assertIn(f"\n.BR assay-{name} (1)", overview)
+
+    def test_options_are_those_of_help(self):
+        of_profilers = options_of_help(run([ASSAY, "plugins", *PLUGINS]).stdout)
+        self.assertIn("--D1", of_profilers)
+        for name in self.commands():
+            with self.subTest(name):
+                shown = options_of_help(run([ASSAY, name, "--help"]).stdout)
+                documented = options_of_man_page((MAN / f"assay-{name}.1").read_text())
+                self.assertIn("--help", documented)
+                if name == "run":
+                    shown |= of_profilers | {"-h", "-q"}
+                if name in ("plugins", "completion"):  # their help is no table
+                    shown |= {"-h", "--help"}
+                self.assertEqual(documented, shown)
+
+    @unittest.skipUnless(shutil.which("groff"), "needs groff")
+    def test_groff_has_no_objection(self):
+        for page in MAN.iterdir():
+            checked = run(["groff", "-man", "-ww", "-Tutf8", "-z", page])
+            self.assertEqual((checked.returncode, checked.stderr), (0, ""), page.name)
 
 
 if __name__ == "__main__":

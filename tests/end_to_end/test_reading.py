@@ -6,7 +6,9 @@ import json
 import os
 import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
 import unittest
 from pathlib import Path
@@ -335,6 +337,60 @@ class Shown(unittest.TestCase):
         self.assertEqual(self.complete("assay annotate ou"), ["out"])
         self.assertEqual(self.complete("assay completion f"), ["fish"])
         self.assertEqual(set(self.complete("assay annotate --color=a")), {"auto", "always"})
+
+    @unittest.skipUnless(installed("fish"), "fish is not installed")
+    def test_fish_completes(self):
+        script = self.folder / "assay.fish"
+        script.write_text(run([ASSAY, "completion", "fish"]).stdout)
+
+        def complete(line):
+            shown = run(["fish", "--no-config", "-c", f"source {script}; complete -C '{line}'"],
+                        cwd=self.folder, env={**os.environ, "HOME": str(self.folder)})
+            self.assertEqual(shown.stderr, "")
+            return [row.split("\t")[0] for row in shown.stdout.splitlines()]
+
+        self.assertEqual(complete("assay ann"), ["annotate"])
+        self.assertEqual(complete("assay annotate --thr"), ["--threshold"])
+        self.assertEqual(complete("assay --cp"), ["--cpu"])
+        self.assertIn("out", complete("assay annotate ou"))
+        self.assertEqual(complete("assay completion f"), ["fish"])
+        self.assertEqual(set(complete("assay annotate --color=a")),
+                         {"--color=auto", "--color=always"})
+
+    @unittest.skipUnless(installed("zsh"), "zsh is not installed")
+    def test_zsh_completes(self):
+        """Lines are typed on a terminal, tabs and all; a function tells what words they became."""
+        (self.folder / ".zshrc").write_text(
+            "autoload -U compinit; compinit -D -u; unsetopt list_beep; PROMPT='> '\n"
+            f"eval \"$({ASSAY} completion zsh)\"\n"
+            "assay() { print -rl -- \"$@\" > words.new; mv words.new words }\n")
+        words, typed = self.folder / "words", self.folder / "typed"
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.folder)
+            os.execvpe("zsh", ["zsh", "-i"], {**os.environ, "ZDOTDIR": str(self.folder),
+                                              "TERM": "dumb", "HOME": str(self.folder)})
+        self.addCleanup(lambda: (os.kill(child, signal.SIGKILL), os.waitpid(child, 0),
+                                 os.close(terminal)))
+
+        def complete(line):
+            words.unlink(missing_ok=True)
+            os.write(terminal, line.encode() + b"\n")
+            for _ in range(600):
+                # What zsh prints must be read, or it waits.
+                if select.select([terminal], [], [], 0.05)[0]:
+                    typed.write_bytes(os.read(terminal, 65536))
+                if words.exists():
+                    return words.read_text().splitlines()
+            self.fail(f"zsh does nothing, after: {typed.read_text()}")
+
+        self.assertEqual(complete("assay anno\t"), ["annotate"])
+        self.assertEqual(complete("assay annotate --thr\t5 ou\t"),
+                         ["annotate", "--threshold=5", "out"])
+        self.assertEqual(complete("assay export --form\tspee\t ou\t"),
+                         ["export", "--format=speedscope", "out"])
+        self.assertEqual(complete("assay --asl\tye\t"), ["--aslr=yes"])
+        self.assertEqual(complete("assay completion fi\t"), ["completion", "fish"])
 
     def test_scripts_are_well_formed(self):
         for shell in ("bash", "zsh", "fish"):

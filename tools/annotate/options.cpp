@@ -46,8 +46,8 @@ void add_choice_options(CLI::App& app, Arguments& arguments) {
     add_list(app, "--show", arguments.show, "A,B,...",
              "show only these events and derived figures, in this order")
         ->delimiter(',');
-    add_list(app, "--sort", arguments.sort, "A[:P],B,...",
-             "sort by these events; with :P, show functions with at least P % of it")
+    add_list(app, "--sort", arguments.sort, "A,B,...",
+             "sort by these events; A:P shows functions with at least P % of A")
         ->delimiter(',');
     app.add_option("--threshold", arguments.threshold,
                    "show functions with at least P % of the first sort event; default: 0.1")

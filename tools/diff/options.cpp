@@ -46,8 +46,8 @@ void add_options(CLI::App& app, Arguments& arguments) {
              "change the names of functions in the same way");
     add_list(app, "--show", arguments.show, "A,B,...", "show only these events, in this order")
         ->delimiter(',');
-    add_list(app, "--sort", arguments.sort, "A[:P],B,...",
-             "sort by the changes of these events; with :P, show changes of at least P %")
+    add_list(app, "--sort", arguments.sort, "A,B,...",
+             "sort by the changes of these events; A:P shows changes of at least P % of A")
         ->delimiter(',');
     app.add_option("--threshold", arguments.threshold,
                    "show functions whose first sort event changed by at least P % of OLD's total; "
