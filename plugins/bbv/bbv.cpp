@@ -71,13 +71,6 @@ int init(const vp_host_t* host) {
     return 0;
 }
 
-const vp_event_t* events(std::uint32_t* count) {
-    return plugins::table(kEvents, count);
-}
-const vp_option_t* option_table(std::uint32_t* count) {
-    return plugins::table(kOptions, count);
-}
-
 int fail(const std::string& why) {
     return plugins::fail(profiler.host, why);
 }
@@ -291,8 +284,8 @@ extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
     .vp_name = bbv::name,
     .vp_description = bbv::description,
     .vp_init = bbv::init,
-    .vp_events = bbv::events,
-    .vp_option_table = bbv::option_table,
+    .vp_events = plugins::table<bbv::kEvents>,
+    .vp_option_table = plugins::table<bbv::kOptions>,
     .vp_options = bbv::options,
     .vp_prof_init = bbv::prof_init,
     .vp_prof_release = bbv::prof_release,

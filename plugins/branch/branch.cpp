@@ -62,18 +62,6 @@ void release() {
     profiler = Profiler{};
 }
 
-const vp_event_t* events(uint32_t* count) {
-    return plugins::table(kEventTable, count);
-}
-
-const vp_derived_t* derived(uint32_t* count) {
-    return plugins::table(kDerivedTable, count);
-}
-
-const vp_option_t* option_table(uint32_t* count) {
-    return plugins::table(kOptionTable, count);
-}
-
 int fail(const std::string& why) {
     return plugins::fail(profiler.host, why);
 }
@@ -218,9 +206,9 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_description = branch::description,
     .vp_init = branch::initialise,
     .vp_release = branch::release,
-    .vp_events = branch::events,
-    .vp_derived = branch::derived,
-    .vp_option_table = branch::option_table,
+    .vp_events = plugins::table<branch::kEventTable>,
+    .vp_derived = plugins::table<branch::kDerivedTable>,
+    .vp_option_table = plugins::table<branch::kOptionTable>,
     .vp_options = branch::receive_options,
     .vp_prof_init = branch::begin,
     .vp_prof_release = branch::end,

@@ -65,18 +65,6 @@ void release() {
     profiler = Profiler{};
 }
 
-const vp_event_t* events(uint32_t* count) {
-    return plugins::table(kEventTable, count);
-}
-
-const vp_derived_t* derived(uint32_t* count) {
-    return plugins::table(kDerivedTable, count);
-}
-
-const vp_option_t* option_table(uint32_t* count) {
-    return plugins::table(kOptionTable, count);
-}
-
 int fail(const std::string& why) {
     return plugins::fail(profiler.host, why);
 }
@@ -249,9 +237,9 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_description = cache::description,
     .vp_init = cache::initialise,
     .vp_release = cache::release,
-    .vp_events = cache::events,
-    .vp_derived = cache::derived,
-    .vp_option_table = cache::option_table,
+    .vp_events = plugins::table<cache::kEventTable>,
+    .vp_derived = plugins::table<cache::kDerivedTable>,
+    .vp_option_table = plugins::table<cache::kOptionTable>,
     .vp_options = cache::receive_options,
     .vp_prof_init = cache::begin,
     .vp_prof_release = cache::end,

@@ -85,20 +85,6 @@ void release() {
     profiler = Profiler{};
 }
 
-const vp_event_t* events(uint32_t* count) {
-    return plugins::table(kEventTable, count);
-}
-const vp_derived_t* derived(uint32_t* count) {
-    return plugins::table(kDerivedTable, count);
-}
-const char* const* value_lists(uint32_t* count) {
-    return plugins::table(kListNames, count);
-}
-
-const vp_option_t* option_table(uint32_t* count) {
-    return plugins::table(kOptionTable, count);
-}
-
 bool apply(Kinds& chosen, std::string_view name, std::string_view kinds, std::string& why) {
     chosen = {false, false, false, false};
     const std::map<std::string_view, bool*> known{{"loads", &chosen.loads},
@@ -283,9 +269,9 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_description = classic::description,
     .vp_init = classic::initialise,
     .vp_release = classic::release,
-    .vp_events = classic::events,
-    .vp_derived = classic::derived,
-    .vp_option_table = classic::option_table,
+    .vp_events = plugins::table<classic::kEventTable>,
+    .vp_derived = plugins::table<classic::kDerivedTable>,
+    .vp_option_table = plugins::table<classic::kOptionTable>,
     .vp_options = classic::receive_options,
     .vp_prof_init = classic::begin,
     .vp_prof_release = classic::end,
@@ -294,6 +280,6 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_summary = classic::summarise,
     .vp_preface = nullptr,
     .vp_format = classic::format_value,
-    .vp_value_lists = classic::value_lists,
+    .vp_value_lists = plugins::table<classic::kListNames>,
     .vp_list_preface = classic::list_preface,
 };

@@ -3,7 +3,6 @@
 
 #include "assay/vprofiler.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -22,11 +21,11 @@ struct Free {
 using TraceSpec = std::unique_ptr<trace_vlist_table_t, Free>;
 using ValueList = std::unique_ptr<trace_vlist_t, Free>;
 
-// As vp_events and its like return a table.
-template <typename Row, std::size_t kRows>
-const Row* table(const std::array<Row, kRows>& rows, std::uint32_t* count) {
-    *count = kRows;
-    return rows.data();
+// vp_events and its like, for a constant array.
+template <const auto& kRows>
+const auto* table(std::uint32_t* count) {
+    *count = static_cast<std::uint32_t>(kRows.size());
+    return kRows.data();
 }
 
 // What trace_parser_records and its like return.

@@ -99,16 +99,6 @@ void release() {
     profiler.reset();
 }
 
-const vp_event_t* events(uint32_t* count) {
-    return plugins::table(kEventTable, count);
-}
-const vp_derived_t* derived(uint32_t* count) {
-    return plugins::table(kDerivedTable, count);
-}
-const vp_option_t* option_table(uint32_t* count) {
-    return plugins::table(kOptionTable, count);
-}
-
 int fail(const std::string& why) {
     return plugins::fail(profiler->host, why);
 }
@@ -264,9 +254,9 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_description = effective_address::description,
     .vp_init = effective_address::initialise,
     .vp_release = effective_address::release,
-    .vp_events = effective_address::events,
-    .vp_derived = effective_address::derived,
-    .vp_option_table = effective_address::option_table,
+    .vp_events = plugins::table<effective_address::kEventTable>,
+    .vp_derived = plugins::table<effective_address::kDerivedTable>,
+    .vp_option_table = plugins::table<effective_address::kOptionTable>,
     .vp_options = effective_address::receive_options,
     .vp_prof_init = effective_address::begin,
     .vp_prof_release = effective_address::end,

@@ -65,18 +65,6 @@ void release() {
     profiler = Profiler{};
 }
 
-const vp_event_t* events(uint32_t* count) {
-    return plugins::table(kEventTable, count);
-}
-
-const vp_derived_t* derived(uint32_t* count) {
-    return plugins::table(kDerivedTable, count);
-}
-
-const vp_option_t* option_table(uint32_t* count) {
-    return plugins::table(kOptionTable, count);
-}
-
 int fail(const std::string& why) {
     return plugins::fail(profiler.host, why);
 }
@@ -257,9 +245,9 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_description = used_bytes::description,
     .vp_init = used_bytes::initialise,
     .vp_release = used_bytes::release,
-    .vp_events = used_bytes::events,
-    .vp_derived = used_bytes::derived,
-    .vp_option_table = used_bytes::option_table,
+    .vp_events = plugins::table<used_bytes::kEventTable>,
+    .vp_derived = plugins::table<used_bytes::kDerivedTable>,
+    .vp_option_table = plugins::table<used_bytes::kOptionTable>,
     .vp_options = used_bytes::receive_options,
     .vp_prof_init = used_bytes::begin,
     .vp_prof_release = used_bytes::end,
