@@ -1,5 +1,7 @@
 #include "framework/driver/native/decoder.h"
 
+#include "framework/driver/native/form_key.h"
+
 #include <Zydis/Zydis.h>
 
 #include <algorithm>
@@ -10,151 +12,6 @@
 
 namespace assay::native {
 namespace {
-
-// --- Where the form's bytes end. Source: Intel SDM volume 2, chapter 2 and appendix A.
-
-bool is_legacy_prefix(std::uint8_t byte) {
-    switch (byte) {
-        case 0x26:
-        case 0x2e:
-        case 0x36:
-        case 0x3e:
-        case 0x64:
-        case 0x65:
-        case 0x66:
-        case 0x67:
-        case 0xf0:
-        case 0xf2:
-        case 0xf3:
-            return true;
-        default:
-            return false;
-    }
-}
-
-bool is_rex(std::uint8_t byte) {
-    return (byte & 0xf0) == 0x40;
-}
-
-bool one_byte_map_has_modrm(std::uint8_t op) {
-    if (op < 0x40) return (op & 7) < 4;
-    if (op >= 0x80 && op <= 0x8f) return true;
-    switch (op) {
-        case 0x62:
-        case 0x63:
-        case 0x69:
-        case 0x6b:
-        case 0xc0:
-        case 0xc1:
-        case 0xc6:
-        case 0xc7:
-        case 0xd0:
-        case 0xd1:
-        case 0xd2:
-        case 0xd3:
-        case 0xd8:
-        case 0xd9:
-        case 0xda:
-        case 0xdb:
-        case 0xdc:
-        case 0xdd:
-        case 0xde:
-        case 0xdf:
-        case 0xf6:
-        case 0xf7:
-        case 0xfe:
-        case 0xff:
-            return true;
-        default:
-            return false;
-    }
-}
-
-bool two_byte_map_has_modrm(std::uint8_t op) {
-    if (op >= 0x30 && op <= 0x37) return false;
-    if (op >= 0x80 && op <= 0x8f) return false;
-    if (op >= 0xc8 && op <= 0xcf) return false;
-    switch (op) {
-        case 0x04:
-        case 0x05:
-        case 0x06:
-        case 0x07:
-        case 0x08:
-        case 0x09:
-        case 0x0a:
-        case 0x0b:
-        case 0x0c:
-        case 0x0e:
-        case 0x77:
-        case 0xa0:
-        case 0xa1:
-        case 0xa2:
-        case 0xa8:
-        case 0xa9:
-        case 0xaa:
-            return false;
-        default:
-            return true;
-    }
-}
-
-constexpr std::size_t kMaxKeyBytes = 14;
-
-// Number of bytes up to the SIB byte (or what comes last before it), 0 if they cannot serve as a
-// key: too many prefixes, one behind REX (which makes REX void), too few bytes, 3DNow! (whose
-// opcode is behind), or XOP.
-std::size_t form_bytes(std::span<const std::uint8_t> code) {
-    std::size_t i = 0;
-    while (i < code.size() && is_legacy_prefix(code[i])) ++i;
-    if (i < code.size() && is_rex(code[i])) ++i;
-    if (i + 6 > code.size() || i > 6) return 0;
-    if (is_rex(code[i]) || is_legacy_prefix(code[i])) return 0;
-    bool modrm = true;
-    if (code[i] == 0x0f) {
-        const std::uint8_t op = code[++i];
-        if (op == 0x0f) return 0;
-        if (op == 0x38 || op == 0x3a)
-            ++i;
-        else
-            modrm = two_byte_map_has_modrm(op);
-    } else if (code[i] == 0xc5) {
-        i += 2;
-        modrm = code[i] != 0x77;
-    } else if (code[i] == 0xc4) {
-        i += 3;
-        modrm = !(code[i] == 0x77 && (code[i - 2] & 0x1f) == 1);
-    } else if (code[i] == 0x62) {
-        i += 4;
-    } else if (code[i] == 0x8f && (code[i + 1] & 0x38) != 0) {
-        return 0;
-    } else {
-        modrm = one_byte_map_has_modrm(code[i]);
-    }
-    ++i;
-    if (modrm) {
-        if (i >= code.size()) return 0;
-        const std::uint8_t byte = code[i++];
-        if ((byte & 0xc0) != 0xc0 && (byte & 7) == 4) {
-            if (i >= code.size()) return 0;
-            ++i;
-        }
-    }
-    return i <= kMaxKeyBytes ? i : 0;
-}
-
-struct Key {
-    std::uint64_t words[2] = {0, 0};
-    bool operator==(const Key& other) const {
-        return words[0] == other.words[0] && words[1] == other.words[1];
-    }
-    std::uint64_t hash() const {
-        const std::uint64_t mixed =
-            (words[0] ^ (words[1] * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
-        return mixed ^ (mixed >> 32);
-    }
-};
-
-// --- From Zydis's answer to a Form.
 
 std::uint8_t gpr_of(ZydisRegister reg) {
     if (reg == ZYDIS_REGISTER_NONE) return kNoGpr;
@@ -597,7 +454,7 @@ bool is_marker(std::span<const std::uint8_t> code) {
 
 struct Decoder::Impl {
     struct Entry {
-        Key key;
+        FormKey key;
         Form form;
     };
     static constexpr std::size_t kSlots = 1U << 15;
@@ -619,7 +476,7 @@ struct Decoder::Impl {
 
     bool decode_form(std::span<const std::uint8_t> code, Form& form) const;
     // The slot of the key, or the free one where it belongs.
-    std::uint16_t& slot_of(const Key& key);
+    std::uint16_t& slot_of(const FormKey& key);
     // Of the instruction at `code`, which is the one at `pc`; null if it is none.
     const Form* form_of(std::span<const std::uint8_t> code, std::uint64_t pc);
 };
@@ -645,7 +502,7 @@ bool Decoder::Impl::decode_form(std::span<const std::uint8_t> code, Form& form) 
     return true;
 }
 
-std::uint16_t& Decoder::Impl::slot_of(const Key& key) {
+std::uint16_t& Decoder::Impl::slot_of(const FormKey& key) {
     std::size_t at = key.hash() % kSlots;
     while (slots[at] != 0 && !(entries[slots[at] - 1U].key == key)) at = (at + 1) % kSlots;
     return slots[at];
@@ -657,17 +514,14 @@ Decoder::~Decoder() {
 }
 
 const Form* Decoder::Impl::form_of(std::span<const std::uint8_t> code, std::uint64_t pc) {
-    const std::size_t length = form_bytes(code);
-    Key key;
-    std::memcpy(key.words, code.data(), length);
-    reinterpret_cast<std::uint8_t*>(key.words)[15] = static_cast<std::uint8_t>(length);
-    std::uint16_t& slot = slot_of(key);
-    if (slot != 0 && length != 0) return &entries[slot - 1U].form;
-    Entry entry{key, {}};
-    if (!decode_form(code, entry.form)) return nullptr;
-    if (length == 0 || entries.size() == kMostForms) return &(unkeyed[pc] = entry.form);
-    entries.push_back(entry);
-    slot = static_cast<std::uint16_t>(entries.size());
+    const std::optional<FormKey> key = form_key(code);
+    std::uint16_t* const slot = key ? &slot_of(*key) : nullptr;
+    if (slot != nullptr && *slot != 0) return &entries[*slot - 1U].form;
+    Form form;
+    if (!decode_form(code, form)) return nullptr;
+    if (slot == nullptr || entries.size() == kMostForms) return &(unkeyed[pc] = form);
+    entries.push_back({*key, form});
+    *slot = static_cast<std::uint16_t>(entries.size());
     return &entries.back().form;
 }
 
@@ -679,103 +533,6 @@ bool Decoder::decode(std::span<const std::uint8_t> code, std::uint64_t pc, Instr
     std::memcpy(out.bytes, code.data(), available);
     if (out.form->opcode == kLongNop && is_marker(code)) out.form = &impl_->marker;
     return true;
-}
-
-std::int64_t Instruction::displacement() const {
-    const std::uint8_t* at = bytes + form->disp_offset;
-    if (form->disp_bytes == 1)
-        return static_cast<std::int64_t>(static_cast<std::int8_t>(*at)) * form->disp_scale;
-    if (form->disp_bytes == 4) {
-        std::int32_t value;
-        std::memcpy(&value, at, sizeof value);
-        return value;
-    }
-    if (form->disp_bytes == 8) {  // mov with an absolute 64-bit address
-        std::int64_t value;
-        std::memcpy(&value, at, sizeof value);
-        return value;
-    }
-    return 0;
-}
-
-std::int64_t Instruction::immediate() const {
-    const std::uint8_t* at = bytes + form->imm_offset;
-    std::int64_t value = 0;
-    switch (form->imm_bytes) {
-        case 1:
-            return static_cast<std::int8_t>(*at);
-        case 2: {
-            std::int16_t word;
-            std::memcpy(&word, at, 2);
-            return word;
-        }
-        case 4: {
-            std::int32_t word;
-            std::memcpy(&word, at, 4);
-            return word;
-        }
-        case 8:
-            std::memcpy(&value, at, 8);
-            return value;
-        default:
-            return 0;
-    }
-}
-
-std::uint16_t Instruction::flags_killed() const {
-    // SDM, SHL and others: a masked count of 0 leaves the flags as they are.
-    if (form->shift_by_immediate && (immediate() & 0x3f) % 32 == 0) return 0;
-    return form->flags_killed;
-}
-
-std::optional<std::int64_t> Instruction::stack_change() const {
-    if (!(form->writes & bit(RSP))) return 0;
-    const std::uint8_t rex =
-        form->opcode_offset > 0 && (bytes[form->opcode_offset - 1] & 0xf0) == 0x40
-            ? bytes[form->opcode_offset - 1]
-            : 0;
-    const std::uint8_t modrm = bytes[form->modrm_offset];
-    const unsigned extension = modrm >> 3 & 7;
-    const bool on_rsp = (modrm & 0xc7) == (0xc0 | RSP) && (rex & 9) == 8;
-    switch (form->opcode) {
-        case 0x81:
-        case 0x83:  // add and sub rsp, constant
-            if (!on_rsp || (extension != 0 && extension != 5)) return std::nullopt;
-            return extension == 0 ? immediate() : -immediate();
-        case 0x8d:  // lea rsp, [rsp + constant]
-            if (form->opcode_offset != 1 || rex != 0x48 || (modrm & 0x3f) != 0x24 ||
-                bytes[form->modrm_offset + 1] != 0x24)
-                return std::nullopt;
-            return displacement();
-        default:
-            break;
-    }
-    const bool push = form->opcode >= 0x50 && form->opcode <= 0x57;
-    const bool push_constant = form->opcode == 0x68 || form->opcode == 0x6a;
-    const bool pop = form->opcode >= 0x58 && form->opcode <= 0x5f;
-    const bool pop_rsp = form->opcode == 0x5c && !(rex & 1);
-    if (push || push_constant) return -std::int64_t{form->references[0].bytes};
-    if (pop && !pop_rsp) return form->references[0].bytes;
-    return std::nullopt;
-}
-
-bool Instruction::sets_stack() const {
-    if (!(form->writes & bit(RSP)) || form->flow != Flow::kNone) return false;
-    switch (form->opcode) {
-        case 0x8b:  // mov rsp, memory
-            if (form->reference_count != 0) return true;
-            [[fallthrough]];
-        case 0x89:
-        case 0x8d:  // lea
-            return !(form->reads & (bit(RSP) | bit(RBP)));
-        case 0x5c:  // pop rsp, but for pop r12
-            return (form->kills & ~bit(RSP)) == 0;
-        case 0x87:
-        case 0x94:  // xchg
-            return true;
-        default:
-            return false;
-    }
 }
 
 }  // namespace assay::native

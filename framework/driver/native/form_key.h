@@ -1,0 +1,27 @@
+// The bytes by which the decoder remembers an instruction's form: those up to the SIB byte, or what
+// comes last before it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace assay::native {
+
+struct FormKey {
+    std::uint64_t words[2] = {0, 0};  // the bytes, and their number in the last one
+
+    friend bool operator==(const FormKey&, const FormKey&) = default;
+    std::uint64_t hash() const {
+        const std::uint64_t mixed =
+            (words[0] ^ (words[1] * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
+        return mixed ^ (mixed >> 32);
+    }
+};
+
+// Of the instruction at `code`. None if these bytes cannot serve: too many prefixes, one behind REX
+// (which makes REX void), too few bytes, 3DNow! (whose opcode is behind), or XOP.
+std::optional<FormKey> form_key(std::span<const std::uint8_t> code);
+
+}  // namespace assay::native
