@@ -95,8 +95,7 @@ void Document::write_derived() {
 void Document::write_counts(CountStore::Row row) {
     profile_.counts().read(row, all_);
     for (std::size_t i = 0; i < events_.size(); ++i) shown_[i] = all_[events_[i]];
-    json_.key("counts");
-    json_.numbers(shown_);
+    json_.numbers("counts", shown_);
 }
 
 void Document::write_functions() {

@@ -57,6 +57,13 @@ class JsonWriter {
         key(name);
         boolean(value);
     }
+    template <typename Numbers>
+    void numbers(std::string_view name, const Numbers& values) {
+        key(name);
+        begin_array();
+        for (const auto each : values) number(each);
+        end_array();
+    }
     void texts(std::string_view name, std::span<const std::string> values);
     // Objects of "name" and "text".
     void named_texts(std::string_view name,

@@ -3,6 +3,7 @@
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
 #include "tools/output/json_writer.h"
+#include "tools/report/flame_graph.h"
 #include "tools/source_files.h"
 
 #include <algorithm>
@@ -20,7 +21,6 @@ constexpr std::size_t kMostFunctions = 20'000;
 constexpr std::size_t kMostLines = 200'000;
 constexpr std::size_t kMostSourceBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostValueLists = 2'000;
-constexpr std::size_t kMostStackDepth = 256;
 // Frames that have less than this share of every event are not drawn: they would be narrower than
 // a hundredth of a pixel.
 constexpr double kLeastFrame = 1e-5;
@@ -340,43 +340,11 @@ void Document::write_text(const std::string& text, const std::vector<SourceRow>&
 
 // --- Flame graph
 
-// Contexts with the same path of function names are one frame.
 void Document::write_flame_graph() {
     std::vector<std::size_t> events;
     for (std::size_t event = 0; event < columns_; ++event)
         if (profile_.context_totals()[event] != 0) events.push_back(event);
-    struct Frame {
-        std::uint32_t parent, depth;
-        Strings::Id name;
-        bool handler, inlined;
-        Column inclusive;
-    };
-    std::vector<Frame> frames = {{0, 0, 0, false, false, Column(columns_)}};
-    std::map<std::pair<std::uint32_t, Strings::Id>, std::uint32_t> known;
-    std::vector<std::uint32_t> frame_of(profile_.contexts().size());
-    for (std::uint32_t i = 1; i < profile_.contexts().size(); ++i) {
-        const WholeProfile::Context& context = profile_.contexts()[i];
-        std::uint32_t parent = frame_of[context.parent];
-        // What is deeper is its outermost frame's that is shown.
-        if (frames[parent].depth >= kMostStackDepth) {
-            frame_of[i] = parent;
-        } else {
-            const auto [entry, is_new] = known.try_emplace(
-                {parent, context.function}, static_cast<std::uint32_t>(frames.size()));
-            const bool inlined = context.kind == events::StackKind::kInlined;
-            if (is_new)
-                frames.push_back({parent, frames[parent].depth + 1, context.function,
-                                  context.kind == events::StackKind::kHandler, inlined,
-                                  Column(columns_)});
-            frame_of[i] = entry->second;
-            frames[frame_of[i]].inlined &= inlined;
-        }
-        profile_.counts().add_to(frames[frame_of[i]].inclusive, context.row);
-    }
-    for (std::size_t i = frames.size(); i-- > 1;)
-        for (std::size_t event = 0; event < columns_; ++event)
-            frames[frames[i].parent].inclusive[event] += frames[i].inclusive[event];
-
+    const std::vector<FlameFrame> frames = flame_frames(profile_);
     std::vector<std::uint32_t> numbers(frames.size());
     std::vector<std::uint64_t> parents, handlers, inlined;
     std::vector<std::string> names;
@@ -394,16 +362,10 @@ void Document::write_flame_graph() {
     }
     json_.key("flame");
     json_.begin_object();
-    json_.key("events");
-    json_.begin_array();
-    for (const std::size_t event : events) json_.number(event);
-    json_.end_array();
-    json_.key("parent");
-    json_.numbers(parents);
-    json_.key("handler");
-    json_.numbers(handlers);
-    json_.key("inlined");
-    json_.numbers(inlined);
+    json_.numbers("events", events);
+    json_.numbers("parent", parents);
+    json_.numbers("handler", handlers);
+    json_.numbers("inlined", inlined);
     json_.texts("name", names);
     write_columns("counts", columns);
     json_.end_object();
@@ -453,12 +415,8 @@ void Document::write_phases() {
         return;
     }
     json_.begin_object();
-    json_.key("instructions");
-    json_.numbers(phases_->instructions);
-    json_.key("phases");
-    json_.begin_array();
-    for (const std::uint32_t phase : phases_->phases) json_.number(phase);
-    json_.end_array();
+    json_.numbers("instructions", phases_->instructions);
+    json_.numbers("phases", phases_->phases);
     json_.key("points");
     json_.begin_array();
     for (const SimulationPoint& point : phases_->points) {
