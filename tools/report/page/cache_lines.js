@@ -1,0 +1,54 @@
+// Cache lines: how much of what was fetched was used.
+
+// From wasted to used; the lightness changes too, for those who do not tell the hues apart.
+const usedColor = (share) => `hsl(${12 + share * 130} 60% ${72 - share * 36}%)`;
+
+function CacheLines({ data, readEvent, usedEvent, openFunction, go }) {
+  const read = data.functions.counts[readEvent];
+  const used = data.functions.counts[usedEvent];
+  const total = data.events[readEvent].total;
+  const hottest = useMemo(() => read.map((_, i) => i).filter((i) => read[i] > 0)
+    .sort((a, b) => read[b] - read[a]).slice(0, 25), []);
+  const cells = useMemo(() => heatCells(data, readEvent, usedEvent), []);
+  return html`<div class="columns"><section class="panel">
+      <h2>Memory that was fetched, by source line</h2>
+      <p class="soft">Each square is 1/${cells.length} of the ${whole(total)} bytes fetched into the cache; those
+        that a line fetched stand together, the largest first. Its colour says how much of them was used before
+        it left the cache.</p>
+      <div class="legend"><span>none<i class="ramp" style=${{ background:
+        `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(usedColor).join(", ")})` }}></i>all of it used</span></div>
+      <div class="heatmap" role="img" style=${{ marginTop: ".7rem" }}
+        aria-label=${`${percent(data.events[usedEvent].total, total)} of the bytes fetched were used`}>
+        ${cells.map((cell) => html`<i title=${`${cell.name}: ${percent(cell.share, 1)} used`}
+          style=${{ background: usedColor(cell.share), cursor: cell.source === null ? "" : "pointer" }}
+          onClick=${() => cell.source !== null && go({ tab: "source", event: readEvent,
+            place: { source: cell.source, line: cell.line, time: Date.now() } })}></i>`)}</div>
+    </section><section class="panel">
+      <h2>An average cache line of each function</h2>
+      <div class="legend"><span><i style=${{ background: "var(--used)" }}></i>used</span>
+        <span><i style=${{ background: "var(--waste)" }}></i>fetched for nothing</span></div>
+      <div class="cacheline" style=${{ marginTop: ".7rem" }}>${hottest.map((i) => html`<div>
+        <div class="label"><button class="linkish" onClick=${() => openFunction(i)}>${data.functions.name[i]}</button>
+          <span class="num">${whole(read[i])} bytes, ${percent(used[i], read[i])} used</span></div>
+        <div class="strip"><i style=${{ width: (used[i] / read[i]) * 100 + "%" }}></i></div></div>`)}</div>
+    </section></div>`;
+}
+
+function heatCells(data, readEvent, usedEvent) {
+  const lines = [];
+  data.sources.forEach((source, at) => source.lines.forEach((line, i) => {
+    const read = source.counts[readEvent][i];
+    if (read > 0) lines.push({ read, share: source.counts[usedEvent][i] / read, source: at, line,
+      name: `${fileName(source.name)}:${line} ${data.functions.name[source.functions[i]] || ""}` });
+  }));
+  lines.sort((a, b) => b.read - a.read);
+  const total = data.events[readEvent].total || 1;
+  const count = 480;
+  const cells = [];
+  let sum = 0;
+  for (const line of lines) {
+    sum += line.read;
+    while (cells.length < Math.round((sum / total) * count)) cells.push(line);
+  }
+  return cells;
+}

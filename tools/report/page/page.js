@@ -1,0 +1,129 @@
+// The page of assay report: shows the data that the page carries. See tools/report/data.cpp for what
+// they are, and docs/report.md for how the page is used. The files of this folder become one script,
+// this one last.
+
+function tabsOf(data) {
+  const index = (name) => data.events.findIndex((event) => event.name === name);
+  const fetched = index("ReadB") >= 0 && index("UsedB") >= 0;
+  return [
+    ["overview", "Overview", true], ["functions", "Functions", true],
+    ["source", "Source", data.sources.length > 0],
+    ["flame", "Flame graph", data.flame.events.length > 0],
+    ["lines", "Cache lines", fetched && data.events[index("ReadB")].total > 0],
+    ["values", "Values", data.values.length > 0], ["phases", "Phases", data.phases !== null],
+  ].filter(([, , available]) => available);
+}
+
+function stateOfLocation(data, tabs) {
+  const [tab, name] = decodeURIComponent(location.hash.slice(1)).split("/");
+  const event = data.events.findIndex((each) => each.name === name);
+  return { tab: tabs.some(([id]) => id === tab) ? tab : "overview", event: Math.max(0, event),
+           place: { source: null, line: null, time: 0 } };
+}
+
+// The place of a function's hottest line, in the chosen event or else in any; null if there is none.
+function hottestLine(data, event, index) {
+  let best = null;
+  data.sources.forEach((source, at) => source.functions.forEach((owner, i) => {
+    if (owner !== index) return;
+    const weight = source.counts[event][i] + 1e-9 * (source.lines[i] > 0);
+    if (!best || weight > best.weight) best = { weight, source: at, line: source.lines[i] };
+  }));
+  return best && { source: best.source, line: best.line, time: Date.now() };
+}
+
+// The hottest function of that name; -1 if there is none.
+function hottestNamed(data, event, name) {
+  const counts = data.functions.counts[event];
+  let best = -1;
+  data.functions.name.forEach((each, i) => {
+    if (each === name && (best < 0 || counts[i] > counts[best])) best = i;
+  });
+  return best;
+}
+
+function Header({ data, event, go }) {
+  return html`<header class="top"><div><h1>${data.commands.join("; ")}</h1>
+      <div class="soft">${data.old.length ? `${data.old.join(", ")} → ${data.files.join(", ")}` : data.files.join(", ")}</div></div>
+      <label class="field">Event <select value=${event} onChange=${(e) => go({ event: Number(e.target.value) })}>
+        ${data.events.map((each, i) => html`<option value=${i}>${each.name}${each.description ? ": " + each.description : ""}</option>`)}
+      </select></label></header>
+    ${data.incomplete.map((reason) => html`<div class="warning" role="alert">Incomplete, not the counts of a whole run: ${reason}</div>`)}`;
+}
+
+function Tabs({ tabs, tab, go }) {
+  const onKeyDown = (e) => {
+    const at = tabs.findIndex(([id]) => id === tab);
+    const next = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[e.key];
+    if (next === undefined) return;
+    const id = tabs[(next + tabs.length) % tabs.length][0];
+    go({ tab: id });
+    document.getElementById("tab-" + id).focus();
+    e.preventDefault();
+  };
+  return html`<nav role="tablist" aria-label="Views" onKeyDown=${onKeyDown}>${tabs.map(([id, title]) => html`<button role="tab"
+    id=${"tab-" + id} aria-selected=${id === tab} aria-controls="view" tabindex=${id === tab ? 0 : -1}
+    onClick=${() => go({ tab: id })}>${title}</button>`)}</nav>`;
+}
+
+function App({ data }) {
+  const tabs = useMemo(() => tabsOf(data), []);
+  const [state, setState] = useState(() => stateOfLocation(data, tabs));
+  const { tab, event, place } = state;
+  const searchRef = useRef();
+  const go = (change) => setState((before) => ({ ...before, ...change }));
+  useEffect(() => {
+    history.replaceState(null, "", `#${tab}/${data.events[event].name}`);
+    document.getElementById("tab-" + tab).scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [tab, event]);
+
+  const openFunction = (index) => {
+    const found = hottestLine(data, event, index);
+    if (found) go({ tab: "source", place: found });
+  };
+  const openFunctionNamed = (name) => {
+    const found = hottestNamed(data, event, name);
+    if (found >= 0) openFunction(found);
+  };
+  useKeys((e) => {
+    const number = Number(e.key);
+    if (number >= 1 && number <= tabs.length) go({ tab: tabs[number - 1][0] });
+    else if (e.key === "/" && searchRef.current) searchRef.current.focus();
+    else if (e.key === "]") go({ event: (event + 1) % data.events.length });
+    else if (e.key === "[") go({ event: (event + data.events.length - 1) % data.events.length });
+    else return;
+    e.preventDefault();
+  });
+  const index = (name) => data.events.findIndex((each) => each.name === name);
+  const views = {
+    overview: () => html`<${Overview} data=${data} event=${event} go=${go} openFunction=${openFunction} />`,
+    functions: () => html`<${Functions} data=${data} event=${event} openFunction=${openFunction} searchRef=${searchRef} />`,
+    source: () => html`<${Source} data=${data} event=${event} place=${place} go=${go} searchRef=${searchRef} />`,
+    flame: () => html`<${FlameGraph} data=${data} event=${event} openFunctionNamed=${openFunctionNamed} searchRef=${searchRef} go=${go} />`,
+    lines: () => html`<${CacheLines} data=${data} readEvent=${index("ReadB")} usedEvent=${index("UsedB")} openFunction=${openFunction} go=${go} />`,
+    values: () => html`<${Values} data=${data} searchRef=${searchRef} go=${go} />`,
+    phases: () => html`<${Phases} data=${data} />`,
+  };
+  const fixed = ["functions", "source", "flame"].includes(tab);
+  return html`<${Header} data=${data} event=${event} go=${go} />
+    <${Tabs} tabs=${tabs} tab=${tab} go=${go} />
+    <main id="view" role="tabpanel" aria-labelledby=${"tab-" + tab} class=${fixed ? "fixed" : ""}>${views[tab]()}</main>`;
+}
+
+async function start() {
+  const root = document.getElementById("app");
+  try {
+    const text = atob(document.getElementById("data").textContent);
+    const bytes = Uint8Array.from(text, (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const data = await new Response(stream).json();
+    root.textContent = "";
+    render(html`<${App} data=${data} />`, root);
+    document.body.dataset.ready = "yes";
+  } catch (error) {
+    root.textContent = "This report cannot be shown: " + error.message +
+      ". It needs a browser of 2023 or later.";
+  }
+}
+
+start();

@@ -1,0 +1,28 @@
+// Values.
+
+function Values({ data, searchRef, go }) {
+  const [query, setQuery] = useState("");
+  const [most, setMost] = useState(40);
+  const lists = useMemo(() => {
+    const matches = matcher(query);
+    return data.values.filter((each) => matches(`${each.list} ${each.function} ${each.file} ${each.address}`));
+  }, [query]);
+  const sourceOf = (each) => data.sources.findIndex((source) => source.name === each.file);
+  return html`<div class="tools"><input type="search" ref=${searchRef} value=${query}
+        placeholder="Search lists, functions, files" aria-label="Search lists of values"
+        onInput=${(e) => setQuery(e.target.value)} />
+      <span class="soft" role="status">${whole(lists.length)} instructions with values</span></div>
+    <div class="values">${lists.slice(0, most).map((each) => {
+      const at = sourceOf(each);
+      return html`<section class="panel"><div class="label">
+        <b class="num">${each.function}</b> <button class="linkish" disabled=${at < 0} onClick=${() =>
+          go({ tab: "source", place: { source: at, line: each.line, time: Date.now() } })}>${fileName(each.file)}:${each.line}</button>
+        <div class="soft">${each.list}: ${whole(each.total)} values at ${each.address} in ${fileName(each.object)}${each.error
+          ? `; up to ${whole(each.error)} more of each` : ""}</div></div>
+        <ol class="bars">${each.values.slice(0, 12).map(([value, count]) => html`<li><code>${value}${BigInt(value) < 2n ** 53n
+          ? ` = ${whole(Number(value))}` : ""}</code>
+          <div class="track"><i style=${{ width: (count / each.total) * 100 + "%" }}></i></div>
+          <span class="num">${whole(count)} <span class="soft">${percent(count, each.total)}</span></span></li>`)}</ol>
+      </section>`; })}</div>
+    ${lists.length > most && html`<p><button onClick=${() => setMost(most + 100)}>Show more</button></p>`}`;
+}
