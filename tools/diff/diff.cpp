@@ -7,28 +7,19 @@
 #include "tools/annotate/json.h"
 #include "tools/annotate/profile.h"
 #include "tools/annotate/table.h"
+#include "tools/diff/change_table.h"
+#include "tools/diff/changes.h"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <limits>
-#include <map>
 
 namespace assay::diff {
 
 namespace {
 
-using annotate::Counts;
 using annotate::Profile;
-
-// A function in both profiles; zeros where one does not have it.
-struct Change {
-    std::string_view file, function;
-    std::vector<std::uint64_t> before, after;
-
-    std::int64_t difference(std::size_t event) const {
-        return static_cast<std::int64_t>(after[event] - before[event]);
-    }
-};
+using annotate::SortColumn;
 
 void check(const Profile& profile, const std::string& path) {
     if (profile.header().difference)
@@ -38,149 +29,11 @@ void check(const Profile& profile, const std::string& path) {
             throw Error(fmt::format("{}: a total exceeds 63 bits, which differences have", path));
 }
 
-// Sorted by file and function, so that what is written does not depend on the order of the input.
-std::vector<Change> changes_of(const Profile& before, const Profile& after) {
-    std::map<std::pair<std::string_view, std::string_view>, Change> changes;
-    const auto add = [&](const Profile& profile, std::vector<std::uint64_t> Change::*counts) {
-        for (std::size_t i = 0; i < profile.function_count(); ++i) {
-            const std::string_view file = profile.files()[profile.function_file(i)];
-            const std::string_view function = profile.names()[profile.function_name(i)];
-            const std::vector<std::uint64_t> zeros(profile.totals().size());
-            const auto [entry, is_new] =
-                changes.try_emplace({file, function}, Change{file, function, zeros, zeros});
-            const Counts row = profile.function_counts(i);
-            (entry->second.*counts).assign(row.begin(), row.end());
-        }
-    };
-    add(before, &Change::before);
-    add(after, &Change::after);
-    std::vector<Change> sorted;
-    sorted.reserve(changes.size());
-    for (auto& [place, change] : changes) sorted.push_back(std::move(change));
-    return sorted;
-}
-
-std::uint64_t size_of(std::int64_t difference) {
-    const auto bits = static_cast<std::uint64_t>(difference);
-    return difference < 0 ? 0 - bits : bits;
-}
-
-std::string signed_text(std::int64_t difference) {
-    const char* const sign = difference < 0 ? "-" : difference > 0 ? "+" : "";
-    return sign + with_thousands(size_of(difference));
-}
-
-std::string relative_text(std::uint64_t before, std::uint64_t after) {
-    if (before == after) return "";
-    if (before == 0) return "new";
-    if (after == 0) return "gone";
-    const double percent = 100 * (static_cast<double>(after) - static_cast<double>(before)) /
-                           static_cast<double>(before);
-    return fmt::format("{:+.1f}%", percent);
-}
-
-// Two columns for each event: by how much it changed, and what part of what it was that is.
-class ChangeTable {
-  public:
-    ChangeTable(const events::Header& header, std::vector<std::size_t> shown, bool color)
-        : header_(header), shown_(std::move(shown)), widths_(shown_.size()), color_(color) {
-        for (std::size_t i = 0; i < shown_.size(); ++i)
-            widths_[i].count = header.events[shown_[i]].name.size();
-    }
-
-    void fit(const Change& change) {
-        for (std::size_t i = 0; i < shown_.size(); ++i) {
-            const std::size_t event = shown_[i];
-            fit_count(i, signed_text(change.difference(event)));
-            const std::string relative = relative_text(change.before[event], change.after[event]);
-            widths_[i].relative = std::max(widths_[i].relative, relative.size());
-        }
-    }
-    void fit(Counts counts) {
-        for (std::size_t i = 0; i < shown_.size(); ++i)
-            fit_count(i, with_thousands(counts[shown_[i]]));
-    }
-
-    std::string heading(std::string_view text) const {
-        std::string out;
-        for (std::size_t i = 0; i < shown_.size(); ++i)
-            append(out, i, header_.events[shown_[i]].name, "", "");
-        return out.append(text).append("\n");
-    }
-    std::string row(Counts counts, std::string_view text) const {
-        std::string out;
-        for (std::size_t i = 0; i < shown_.size(); ++i)
-            append(out, i, with_thousands(counts[shown_[i]]), "", "");
-        return out.append(text).append("\n");
-    }
-    std::string row(const Change& change, std::string_view text) const {
-        constexpr std::string_view kMore = "\033[31m", kLess = "\033[32m";  // ECMA-48
-        std::string out;
-        for (std::size_t i = 0; i < shown_.size(); ++i) {
-            const std::size_t event = shown_[i];
-            const std::int64_t difference = change.difference(event);
-            const bool plain = !color_ || difference == 0;
-            append(out, i, signed_text(difference),
-                   relative_text(change.before[event], change.after[event]),
-                   plain            ? std::string_view()
-                   : difference > 0 ? kMore
-                                    : kLess);
-        }
-        return out.append(text).append("\n");
-    }
-
-  private:
-    void fit_count(std::size_t column, const std::string& text) {
-        widths_[column].count = std::max(widths_[column].count, text.size());
-    }
-    void append(std::string& out, std::size_t column, std::string_view count,
-                std::string_view relative, std::string_view color) const {
-        out += color;
-        out += fmt::format("{:>{}}  {:>{}}", count, widths_[column].count, relative,
-                           widths_[column].relative);
-        if (!color.empty()) out += "\033[0m";
-        out += "   ";
-    }
-
-    struct Width {
-        std::size_t count = 0, relative = 0;
-    };
-    const events::Header& header_;
-    std::vector<std::size_t> shown_;
-    std::vector<Width> widths_;
-    bool color_;
-};
-
-using annotate::SortColumn;
-
 std::vector<SortColumn> sort_columns(const Options& options, const events::Header& header) {
     annotate::Options like;
     like.sort = options.sort;
     like.threshold = options.threshold;
     return annotate::sort_columns(like, header);
-}
-
-// Those that changed enough, the largest changes first.
-std::vector<const Change*> important(const std::vector<Change>& changes,
-                                     const std::vector<SortColumn>& sort, Counts old_totals) {
-    std::vector<const Change*> chosen;
-    for (const Change& change : changes) {
-        const bool enough = std::any_of(sort.begin(), sort.end(), [&](const SortColumn& column) {
-            const auto size = static_cast<double>(size_of(change.difference(column.event)));
-            return column.percent && size > 0 &&
-                   100 * size >= *column.percent * static_cast<double>(old_totals[column.event]);
-        });
-        if (enough) chosen.push_back(&change);
-    }
-    std::stable_sort(chosen.begin(), chosen.end(), [&](const Change* a, const Change* b) {
-        for (const SortColumn& column : sort) {
-            const std::uint64_t size_a = size_of(a->difference(column.event)),
-                                size_b = size_of(b->difference(column.event));
-            if (size_a != size_b) return size_a > size_b;
-        }
-        return false;
-    });
-    return chosen;
 }
 
 std::vector<std::size_t> shown_columns(const Options& options, const events::Header& header) {

@@ -1,0 +1,37 @@
+// What changed from one profile to another, by function.
+#pragma once
+
+#include "tools/annotate/functions.h"
+#include "tools/annotate/profile.h"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace assay::diff {
+
+using annotate::Counts;
+
+// A function in both profiles; zeros where one does not have it.
+struct Change {
+    std::string_view file, function;
+    std::vector<std::uint64_t> before, after;
+
+    std::int64_t difference(std::size_t event) const {
+        return static_cast<std::int64_t>(after[event] - before[event]);
+    }
+};
+
+// Of every function that one of the profiles has, which must outlive it. Sorted by file and
+// function, so that what is written does not depend on the order of the input.
+std::vector<Change> changes_of(const annotate::Profile& before, const annotate::Profile& after);
+
+// Without its sign.
+std::uint64_t size_of(std::int64_t difference);
+
+// Those that changed enough, the largest changes first.
+std::vector<const Change*> important(const std::vector<Change>& changes,
+                                     const std::vector<annotate::SortColumn>& sort,
+                                     Counts old_totals);
+
+}  // namespace assay::diff
