@@ -144,6 +144,25 @@ std::string what_happened(int status, const std::string& function, std::string_v
                        signal == SIGSEGV || signal == SIGBUS ? kAboutFaults : "");
 }
 
+// In the child, in `folder`.
+[[noreturn]] void run_check(const std::function<void(Report&)>& check, const std::string& folder,
+                            Report& report) {
+    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(nowhere, STDIN_FILENO);
+    dup2(nowhere, STDOUT_FILENO);
+    if (chdir(folder.c_str()) != 0) _exit(kExitFailure);
+    alarm(kSecondsForAll);
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    try {
+        check(report);
+        report.finished();
+    } catch (const Error&) {  // not loaded: said before
+        report.finished();
+    }
+    _exit(0);
+}
+
 // Runs a check in a child, in an empty folder.
 void run_apart(std::string_view situation, const std::function<void(Report&)>& check,
                Findings& findings) {
@@ -158,20 +177,7 @@ void run_apart(std::string_view situation, const std::function<void(Report&)>& c
     if (child == 0) {
         close(ends[0]);
         Report report(ends[1], current.text());
-        const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-        dup2(nowhere, STDIN_FILENO);
-        dup2(nowhere, STDOUT_FILENO);
-        if (chdir(folder.path().c_str()) != 0) _exit(kExitFailure);
-        alarm(kSecondsForAll);
-        const rlimit no_core{0, 0};
-        setrlimit(RLIMIT_CORE, &no_core);
-        try {
-            check(report);
-            report.finished();
-        } catch (const Error&) {  // not loaded: said before
-            report.finished();
-        }
-        _exit(0);
+        run_check(check, folder.path(), report);
     }
     close(ends[1]);
     Reader reader(findings);
