@@ -28,10 +28,13 @@ void check_length(const char* what, std::uint64_t length, std::uint64_t before,
 }
 
 // The driver announces that it waits before it looks at `consumed` again: one of both sees the
-// other.
-void give_back(trace::ThreadSlot& slot, std::uint32_t consumed) {
+// other. To wake it up costs both as much as part of a buffer does: it sleeps until half of its ring
+// is free. The collector goes on to that without it.
+void give_back(trace::ThreadSlot& slot, std::uint32_t consumed, std::uint32_t buffer_count) {
     slot.consumed.store(consumed, std::memory_order_seq_cst);
-    if (slot.producer_waits.load(std::memory_order_seq_cst)) trace::futex_wake(slot.consumed);
+    if (slot.producer_waits.load(std::memory_order_seq_cst) &&
+        slot.produced.load(std::memory_order_relaxed) - consumed <= buffer_count / 2)
+        trace::futex_wake(slot.consumed);
 }
 
 }  // namespace
@@ -63,7 +66,7 @@ bool TraceReader::discard() {
         trace::ThreadSlot& slot = segment_.slot(index);
         const std::uint32_t produced = slot.produced.load();
         if (slot.consumed.load() == produced) continue;
-        give_back(slot, produced);
+        give_back(slot, produced, trace::kBufferCount);
         any = true;
     }
     return any;
@@ -96,7 +99,7 @@ bool TraceReader::consume_one(Ring& ring) {
     std::atomic<std::uint32_t>& filled = ring.slot->filled[ring.index()];
     pass_on(ring, ring.slot->owner[ring.index()].load(), filled.load());
     filled.store(0, std::memory_order_relaxed);
-    give_back(*ring.slot, ++ring.consumed);
+    give_back(*ring.slot, ++ring.consumed, ring.buffer_count);
     return true;
 }
 
