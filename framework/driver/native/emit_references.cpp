@@ -113,7 +113,7 @@ void Emitter::emit_cold_references(const Operands& operands, unsigned count, std
         if (is_constant(operands.form)) {
             cold_.load_address(operands.a, static_cast<std::uint64_t>(reference.offset));
         } else {
-            emit_address(cold_, operands, reference, kRedZone + 16);
+            emit_address(cold_, operands, reference, kRedZone + 16, operands.item.flags_live);
         }
         cold_.push(operands.a);
         cold_.call(cache_.reference_stub());
@@ -133,7 +133,7 @@ void Emitter::emit_two_lines(const Operands& operands, unsigned count, std::uint
     std::uint64_t differs[2] = {};
     for (const bool last : {false, true}) {
         end.offset = last ? operands.item.high - 1 : operands.item.low;
-        emit_address(cold_, operands, end, 0);
+        emit_address(cold_, operands, end, 0, operands.item.flags_live);
         cold_.registers(0x89, index, a, false);
         cold_.group1(kAnd, a, -line, true);
         cold_.group1(kAnd, index, data_set_mask(spec_.data), false);
@@ -172,14 +172,19 @@ void Emitter::emit_data(const Item& item) {
         emit_branch_if_new(operands);
 }
 
-// `lowered`: by how much rsp is less than it was.
+// `lowered`: by how much rsp is less than it was. `flags_saved`: rax has them.
 void Emitter::emit_address(Assembler& code, const Operands& operands,
-                           const PlannedReference& reference, std::int32_t lowered) {
+                           const PlannedReference& reference, std::int32_t lowered,
+                           bool flags_saved) {
     const MemoryReference& form = operands.form;
     const std::int64_t offset = reference.offset + (form.base == RSP ? lowered : 0);
-    code.lea(operands.a,
-             Address{form.base, form.index, form.scale, static_cast<std::int32_t>(offset)},
-             !form.address32);
+    Address address{form.base, form.index, form.scale, static_cast<std::int32_t>(offset)};
+    if (flags_saved && (address.base == RAX || address.index == RAX)) {
+        code.load_context(operands.a, offsetof(Context, flags_rax));
+        for (std::uint8_t* const reg : {&address.base, &address.index})
+            if (*reg == RAX) *reg = static_cast<std::uint8_t>(operands.a);
+    }
+    code.lea(operands.a, address, !form.address32);
     // Not add: the flags may be live here.
     if (form.segment != Segment::kFlat) {
         code.load_context(operands.b, segment_base(form.segment));
@@ -189,7 +194,7 @@ void Emitter::emit_address(Assembler& code, const Operands& operands,
 }
 
 void Emitter::emit_unfiltered_reference(const Operands& operands) {
-    emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0);
+    emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0, false);
     emit_append(hot_, operands.cursor, operands.a, operands.site);
     hot_.lea(operands.cursor,
              Address{static_cast<std::uint8_t>(operands.cursor), kNoGpr, 1, kRecordBytes});
@@ -233,7 +238,7 @@ void Emitter::emit_append_if_new(const Operands& operands) {
     const PlannedReference& first = plan_.references[operands.item.first_reference];
     if (operands.item.reference_count == 1 && first.bytes > kMostAlignedBytes)
         return emit_append_if_either_new(operands);
-    emit_address(hot_, operands, first, 0);
+    emit_address(hot_, operands, first, 0, false);
     emit_append(hot_, operands.cursor, a, operands.site);
     if (operands.item.flags_live) save_flags(hot_, rax_free);
     const std::uint64_t straddles = emit_line(operands, false);
@@ -258,12 +263,12 @@ void Emitter::emit_append_if_either_new(const Operands& operands) {
     PlannedReference last = first;
     last.offset += first.bytes - 1;
 
-    emit_address(hot_, operands, first, 0);
+    emit_address(hot_, operands, first, 0, false);
     emit_append(hot_, cursor, a, operands.site);
     hot_.lea(operands.next, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
     if (operands.item.flags_live) save_flags(hot_, rax_free);
     for (const bool at_last : {false, true}) {
-        if (at_last) emit_address(hot_, operands, last, 0);
+        if (at_last) emit_address(hot_, operands, last, 0, operands.item.flags_live);
         hot_.registers(0x89, index, a, false);
         hot_.group1(kAnd, a, -line, true);
         hot_.group1(kAnd, index, data_set_mask(spec_.data), false);
@@ -276,7 +281,7 @@ void Emitter::emit_append_if_either_new(const Operands& operands) {
 
 void Emitter::emit_branch_if_new(const Operands& operands) {
     const bool rax_free = scratch_.is_free(RAX);
-    emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0);
+    emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0, false);
     if (operands.item.flags_live) save_flags(hot_, rax_free);
     const std::uint64_t straddles = emit_line(operands, true);
     hot_.with_context(kCompareMemory, operands.a, kTag, true,
@@ -305,7 +310,7 @@ void Emitter::emit_miss(const Operands& operands, bool may_be_misaligned, std::u
     cold_.with_context(kStore, a, kTag, true, static_cast<std::uint8_t>(operands.b));
     const bool cached = scratch_.cached_cursor() != kNoGpr;
     const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()} : operands.b;
-    emit_address(cold_, operands, first, 0);
+    emit_address(cold_, operands, first, 0, operands.item.flags_live);
     if (!cached) cold_.load_context(cursor, kCursorOffset);
     emit_append(cold_, cursor, a, operands.site);
     cold_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});

@@ -153,7 +153,7 @@ class Emitter {
     void emit_unfiltered_reference(const Operands& operands);
     std::uint64_t emit_line(const Operands& operands, bool compares_alignment);
     void emit_address(Assembler& code, const Operands& operands, const PlannedReference& reference,
-                      std::int32_t lowered);
+                      std::int32_t lowered, bool flags_saved);
     void emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site,
                      std::uint32_t aux = 0);
     void save_flags(Assembler& code, bool rax_free);

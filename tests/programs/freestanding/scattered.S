@@ -70,6 +70,25 @@ function scattered_modifies
     sbb %rax, (%rdi,%rcx)
 again scattered_modifies
 
+    // Flags that are live across references whose address is in rax, where checks keep flags: as
+    // its base, as its index, and of a large one.
+function scattered_flags
+    place 0, rcx
+    place 11, r8
+    place 23, r10
+    mov %rax, %r11
+    test $1, %r11b
+    lea (%rdi,%rcx), %rax
+    movzwl (%rax), %edx
+    lea (%rdi), %rax
+    movups (%rax,%r8), %xmm0
+    mov %r10, %rax
+    mov (%rdi,%rax), %rcx
+    cmovne %rcx, %rdx
+    mov %r11, %rax
+    add %rdx, %r9
+again scattered_flags
+
     // Flags that are live across references, and no other registers left.
 function scattered_carries
     place 0, rcx

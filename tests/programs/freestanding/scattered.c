@@ -8,6 +8,7 @@ SCATTERED(scattered_loads);
 SCATTERED(scattered_stores);
 SCATTERED(scattered_modifies);
 SCATTERED(scattered_carries);
+SCATTERED(scattered_flags);
 SCATTERED(scattered_vectors);
 SCATTERED(scattered_wide);
 SCATTERED(scattered_records);
@@ -30,6 +31,7 @@ int program(void) {
     sum = scattered_loads(area, TIMES, sum | 1);
     sum = scattered_modifies(area, TIMES, sum | 1);
     sum = scattered_carries(area, TIMES, sum | 1);
+    sum = scattered_flags(area, TIMES, sum | 1);
     sum = scattered_vectors(area, TIMES, sum | 1);
     sum = scattered_records(area, TIMES, sum | 1);
     sum = scattered_seldom(area, TIMES, sum | 1);
