@@ -60,6 +60,7 @@ void Collection::process(TraceReader::Source source, std::span<const trace_recor
                          std::span<const trace_marker_t> markers) {
     trace_parser view = parser(source.thread, records);
     view.markers = markers;
+    view.footprints = reader_.footprints();
     if (spec_.captures & trace::kCaptureCalls) {
         view.contexts = stacks_.follow(source.thread, records, reader_.code());
         view.context_table = stacks_.contexts().table();

@@ -30,6 +30,7 @@ struct trace_parser {
     const assay::collector::AddressMap* addresses;
     assay::collector::SourcePlaces* places;
     std::span<const trace_marker_t> markers = {};
+    std::span<const std::uint64_t> footprints = {};
     // With calls; else both are empty.
     std::span<const std::uint32_t> contexts = {};  // by record
     std::span<const trace_context_t> context_table = {};

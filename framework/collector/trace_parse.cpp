@@ -109,6 +109,10 @@ const trace_record_t* trace_parser_records(const trace_parser_t* parser, size_t*
     return contents(parser->records, count);
 }
 
+const uint64_t* trace_parser_footprints(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->footprints, count);
+}
+
 const trace_site_t* trace_parser_sites(const trace_parser_t* parser, size_t* count) {
     return contents(parser->code.sites, count);
 }

@@ -28,8 +28,8 @@ void check_length(const char* what, std::uint64_t length, std::uint64_t before,
 }
 
 // The driver announces that it waits before it looks at `consumed` again: one of both sees the
-// other. To wake it up costs both as much as part of a buffer does: it sleeps until half of its ring
-// is free. The collector goes on to that without it.
+// other. To wake it up costs both as much as part of a buffer does: it sleeps until half of its
+// ring is free. The collector goes on to that without it.
 void give_back(trace::ThreadSlot& slot, std::uint32_t consumed, std::uint32_t buffer_count) {
     slot.consumed.store(consumed, std::memory_order_seq_cst);
     if (slot.producer_waits.load(std::memory_order_seq_cst) &&
@@ -97,7 +97,8 @@ bool TraceReader::consume_one(Ring& ring) {
     if (ready == 0) return false;
     refresh();
     std::atomic<std::uint32_t>& filled = ring.slot->filled[ring.index()];
-    pass_on(ring, ring.slot->owner[ring.index()].load(), filled.load());
+    pass_on(ring, ring.slot->owner[ring.index()].load(), filled.load(),
+            ring.slot->touched_at_end[ring.index()]);
     filled.store(0, std::memory_order_relaxed);
     give_back(*ring.slot, ++ring.consumed, ring.buffer_count);
     return true;
@@ -108,13 +109,19 @@ bool TraceReader::consume_one(Ring& ring) {
 void TraceReader::consume_last(const Ring& ring) {
     const trace::ThreadSlot& slot = *ring.slot;
     const std::uint32_t filled = slot.filled[ring.index()].load();
-    if (filled != 0) return pass_on(ring, slot.owner[ring.index()].load(), filled);
+    if (filled != 0)
+        return pass_on(ring, slot.owner[ring.index()].load(), filled,
+                       slot.touched_at_end[ring.index()]);
     const std::uint64_t bytes = slot.cursor.load() - slot.buffer_start.load();
     check_length("bytes in the last buffer", bytes, 0, trace::kBufferBytes);
-    pass_on(ring, slot.thread.load(), bytes / sizeof(trace_record_t));
+    std::uint64_t touched[trace::kMostSets];
+    std::transform(std::begin(slot.footprints), std::end(slot.footprints), touched,
+                   [](const auto& footprint) { return footprint.touched.load(); });
+    pass_on(ring, slot.thread.load(), bytes / sizeof(trace_record_t), touched);
 }
 
-void TraceReader::pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count) {
+void TraceReader::pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count,
+                          const std::uint64_t* touched) {
     const std::span<const trace_record_t> buffer = ring.buffer();
     check_length("records in a buffer", count, 0, buffer.size());
     const std::span<const trace_record_t> records = buffer.first(count);
@@ -124,7 +131,10 @@ void TraceReader::pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t 
     while (const auto earlier = markers_.earlier_thread(ring.number, thread, ring.consumed))
         sink_({*earlier, ring.number}, {}, markers_.take(ring.number, *earlier, ring.consumed, 0));
     const auto markers = markers_.take(ring.number, thread, ring.consumed, count);
+    const trace::Spec& spec = segment_.control().spec;
+    if (spec.footprints) footprints_ = {touched, std::min(spec.data.sets, trace::kMostSets)};
     if (count != 0 || !markers.empty()) sink_({thread, ring.number}, records, markers);
+    footprints_ = {};
 }
 
 void TraceReader::check_sites(std::span<const trace_record_t> records) const {

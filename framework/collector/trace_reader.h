@@ -47,6 +47,8 @@ class TraceReader {
     const CodeTables& code() const { return code_; }
     const AddressMap& addresses() const { return addresses_; }
     std::uint64_t records() const { return records_; }
+    // During a call of the sink: trace_parser_footprints().
+    std::span<const std::uint64_t> footprints() const { return footprints_; }
     // Why the driver refused to go on; "" if it did not.
     const std::string& refusal() const { return refusal_; }
 
@@ -86,7 +88,8 @@ class TraceReader {
     void open_rings();
     bool consume_one(Ring& ring);
     void consume_last(const Ring& ring);
-    void pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count);
+    void pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count,
+                 const std::uint64_t* touched);
     void check_sites(std::span<const trace_record_t> records) const;
     void refresh_tables();
     void check_block(std::size_t index, std::uint32_t instrs) const;
@@ -106,6 +109,7 @@ class TraceReader {
     MarkerQueues markers_;
     std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;
+    std::span<const std::uint64_t> footprints_;
     std::vector<Ring> rings_;  // by slot
 };
 

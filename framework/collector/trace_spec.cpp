@@ -59,12 +59,14 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
         throw Error(
             "two profilers want predictors of different sizes in the program; run them one after "
             "the other");
+    const trace::LineFilter data = filter(trace::kCaptureReferences, &trace::Spec::data);
     return {.captures = a.captures | b.captures,
-            .data = filter(trace::kCaptureReferences, &trace::Spec::data),
+            .data = data,
             .fetch = filter(trace::kCaptureFetches, &trace::Spec::fetch),
             .interval = combine_intervals(a.interval, b.interval),
             .branches = a.branches | b.branches,
-            .predictor = a.captures & trace::kCapturePredictions ? a.predictor : b.predictor};
+            .predictor = a.captures & trace::kCapturePredictions ? a.predictor : b.predictor,
+            .footprints = data.sets != 0 ? a.footprints | b.footprints : 0};
 }
 
 void check_branches(const trace::Spec& spec) {

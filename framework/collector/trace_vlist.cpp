@@ -133,6 +133,17 @@ void trace_capture_references(trace_vlist_table_t* spec, uint32_t filter_line,
             filter_sets);
 }
 
+// The driver needs BMI2 for it.
+void trace_capture_footprints(trace_vlist_table_t* spec, uint32_t filter_line,
+                              uint32_t filter_sets) {
+    const bool possible = filter_line == 64 && __builtin_cpu_supports("bmi2") != 0;
+    assay::trace::Spec request{};
+    request.captures = assay::trace::kCaptureReferences;
+    if (possible && filter_sets != 0) request.data = {filter_line, filter_sets};
+    request.footprints = request.data.sets != 0 ? 1 : 0;
+    spec->spec = assay::collector::combine(spec->spec, request);
+}
+
 void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint32_t filter_sets) {
     capture(*spec, assay::trace::kCaptureFetches, &assay::trace::Spec::fetch, filter_line,
             filter_sets);

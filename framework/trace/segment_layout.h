@@ -73,6 +73,7 @@ struct Spec {
     Regions regions;
     std::uint32_t branches;  // TRACE_*_BRANCHES, TRACE_CALLS, TRACE_RETURNS
     PredictorShape predictor;
+    std::uint32_t footprints;  // not 0: with the bytes of each line, which has 64
 };
 
 // What the driver is doing; written by the driver only.
@@ -169,6 +170,11 @@ inline constexpr std::uint32_t kRecordsPerBuffer = kBufferBytes / sizeof(trace_r
 
 // Threads that do not run at the same time may use one slot after the other. A thread that ends
 // completes its last buffer early, so that no buffer has records of two.
+//
+// With Spec::footprints each set of the data filter has an entry, as far from the next as the
+// filter's are: the bytes of its most recent line that references have touched which were not
+// recorded, a bit for each. A buffer that is completed takes them with it.
+inline constexpr std::uint32_t kMostSets = 64;  // of 4096 bytes in lines of 64
 struct ThreadSlot {
     // Buffers completed by the driver and given back by the collector, both ever increasing;
     // buffer n lives at index n % buffer_count. The driver owns buffers `produced` up to
@@ -192,8 +198,12 @@ struct ThreadSlot {
     std::atomic<std::uint32_t> filled[kBufferCount];
     // The thread whose records each completed buffer has; written before `filled` is.
     std::atomic<std::uint32_t> owner[kBufferCount];
+    struct alignas(64) Footprint {
+        std::atomic<std::uint64_t> touched;
+    };
+    alignas(1024) Footprint footprints[kMostSets];
+    std::uint64_t touched_at_end[kBufferCount][kMostSets];
 };
-static_assert(sizeof(ThreadSlot) <= 4096);
 
 // --- Offsets and capacities.
 
@@ -217,7 +227,8 @@ inline constexpr std::uint64_t kThreadsOffset =
     kSitesOffset + std::uint64_t{kMaxSites} * sizeof(trace_site_t);
 
 // Inside a slot.
-inline constexpr std::uint64_t kCountersOffset = 4096;  // uint64_t, by block index: see counters()
+// uint64_t, by block index: see counters().
+inline constexpr std::uint64_t kCountersOffset = (sizeof(ThreadSlot) + 4095) & ~std::uint64_t{4095};
 inline constexpr std::uint64_t kCountersBytes = std::uint64_t{kMaxBlocks} * 8;
 inline constexpr std::uint64_t kRingOffset = kCountersOffset + kCountersBytes;
 inline constexpr std::uint64_t kRingBytes = std::uint64_t{kBufferBytes} * kBufferCount;

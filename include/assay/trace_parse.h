@@ -55,6 +55,11 @@ int trace_parser_has_value(const trace_parser_t* parser, uint32_t index);
 /* The records of the buffer, `*count` of them, read in place. 0 of them in vp_finish. */
 const trace_record_t* trace_parser_records(const trace_parser_t* parser, size_t* count);
 
+/* With trace_capture_footprints, what no TRACE_SITE_FOOTPRINT of the buffer tells any more: of each
+ * set of the filter, the bytes of the line that was the most recent one at the buffer's end. 0 of
+ * them in vp_finish, and where there is no filter: then all references arrive. */
+const uint64_t* trace_parser_footprints(const trace_parser_t* parser, size_t* count);
+
 /* The tables of everything that has been translated so far. They only grow; the address of a
  * table can change from one call of the profiler to the next, an index stays valid for the
  * whole run. */

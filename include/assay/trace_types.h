@@ -118,6 +118,13 @@ enum {
      * TRACE_NONE says only that the instruction was executed. The site's `bytes` are how many the
      * value has, at most 8. trace_parser_next puts them together. */
     TRACE_SITE_VALUE = 16,
+
+    /* With trace_capture_footprints; no reference, `bytes` is 0. `value` has a bit for each byte of
+     * the line that is the most recent one of its set, the lowest for the first: those that
+     * references have touched which were left out since the line was told of last; it may have
+     * others that were told. `aux` / 64 is the set, of which the next reference may bring another
+     * line. */
+    TRACE_SITE_FOOTPRINT = 17,
 };
 
 /* Kinds of branches, for trace_capture_branches: a set of bits. */

@@ -110,6 +110,16 @@ void trace_capture_block_counts(trace_vlist_table_t* spec);
 void trace_capture_references(trace_vlist_table_t* spec, uint32_t filter_line,
                               uint32_t filter_sets);
 
+/* The same for a simulation that also notes which bytes of a line are touched. Those that are left
+ * out are told by records of sites of kind TRACE_SITE_FOOTPRINT, and at the end of each buffer by
+ * trace_parser_footprints. No line is the most recent one of its set when a buffer begins. A
+ * reference across lines is always recorded, and makes its lines the most recent ones in the order
+ * of their addresses. There is such a filter for lines of 64 bytes, on a processor with BMI2, and
+ * unless another profiler of the run wants what it leaves out; else all references arrive. Then
+ * trace_parser_footprints has no sets; otherwise as many as asked for, or fewer. */
+void trace_capture_footprints(trace_vlist_table_t* spec, uint32_t filter_line,
+                              uint32_t filter_sets);
+
 /* Instruction fetches, as records of sites of kind TRACE_SITE_FETCH, in order with the data
  * references: the fetch of an instruction stands before its data references. Within a basic
  * block only the fetches that touch a line which the instruction before did not touch are

@@ -8,12 +8,14 @@ namespace {
 
 // The last offset in a piece of a line at which a site's reference does not reach beyond it; below
 // 0 for all that are none, or too large.
+constexpr std::int8_t kFootprint = -3;
 constexpr std::int8_t kNoReference = -2;
 constexpr std::int8_t kLarge = -1;
 
 std::int8_t last_offset(const trace_site_t& site, std::uint32_t piece) {
     const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
                       site.kind == TRACE_SITE_MODIFY;
+    if (site.kind == TRACE_SITE_FOOTPRINT) return kFootprint;
     if (!data || site.bytes == 0) return kNoReference;
     return site.bytes > piece ? kLarge : static_cast<std::int8_t>(piece - site.bytes);
 }
@@ -28,7 +30,9 @@ Simulator::Simulator(const cache::Geometry& geometry, std::optional<SectionChoic
       small_lines_(cache_.piece_bytes() == geometry.line),
       recent_mask_(std::min(cache_.sets(), kMostRecent) - 1),
       recent_(recent_mask_ + 1),
-      homes_(recent_mask_ + 1, &nothing_) {}
+      homes_(recent_mask_ + 1, &nothing_) {
+    filtered_.fill(&unfiltered_);
+}
 
 void Simulator::learn() {
     for (std::size_t i = last_offsets_.size(); i < sites_.size(); ++i)
@@ -49,6 +53,8 @@ void Simulator::process(std::span<const trace_site_t> sites, const Buffer& buffe
         accounts_.note(marker);
     }
     run(at, buffer.records.size());
+    for (std::size_t set = 0; set < buffer.footprints.size() && set < kMostFiltered; ++set)
+        filtered_[set]->bits |= buffer.footprints[set];
 }
 
 void Simulator::run(std::size_t begin, std::size_t end) {
@@ -75,12 +81,16 @@ inline void Simulator::run_any(std::size_t begin, std::size_t end) {
     const std::uint64_t piece = kUsual ? 64 : cache_.piece_bytes();
     const std::uint32_t shift = kUsual ? 6 : line_shift_;
     const std::uint64_t mask = recent_mask_ * sizeof(Recent);
+    const std::uint64_t filtered_mask = filtered_sets() - 1;
     for (const trace_record_t* record = first + begin; record != first + end; ++record) {
         const std::uint64_t address = record->value;
         const auto last = std::int64_t{last_offsets[record->site]};
         const std::uint64_t line = address >> shift;
         if (static_cast<std::int64_t>(address & (piece - 1)) > last) [[unlikely]] {
-            if (last != kNoReference) large(static_cast<std::size_t>(record - first));
+            if (last == kFootprint)
+                filtered_[record->aux / 64 % kMostFiltered]->bits |= address;
+            else if (last != kNoReference)
+                large(static_cast<std::size_t>(record - first));
             continue;
         }
         const std::uint64_t bits = ones(piece - static_cast<std::uint64_t>(last))
@@ -88,6 +98,7 @@ inline void Simulator::run_any(std::size_t begin, std::size_t end) {
         // The entry of the line: its number times the entry's size, by one shift.
         auto& entry =
             *reinterpret_cast<Recent*>(recent + (address >> (shift - kRecentShift) & mask));
+        filtered_[line & filtered_mask] = &entry;
         if (entry.line == line) [[likely]] {
             entry.bits |= bits;
             continue;
@@ -109,6 +120,7 @@ void Simulator::large(std::size_t index) {
         const std::uint64_t bits = ones(bytes) << (address & (piece - 1));
         const auto at = static_cast<std::uint32_t>(index);
         Recent& entry = recent_[line & recent_mask_];
+        filtered_[line & (filtered_sets() - 1)] = &entry;
         if (!small_lines_) {
             const std::uint64_t in_line = address & (cache_.line_bytes() - 1);
             wait({line, address, bits, at, static_cast<std::uint32_t>(in_line / piece)});

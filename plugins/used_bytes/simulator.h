@@ -5,6 +5,9 @@
 // at. Nothing is lost by it: such a reference finds its line and changes nothing in the order of
 // its set. A line's bits go to the cache when another line takes the entry.
 //
+// The driver leaves out references to the lines that were the last ones of their sets in a smaller
+// table, and tells which bytes they touched.
+//
 // The other references wait in a queue for their sets to arrive in the processor's own cache; and
 // those that find their line missing, in another one for what is known of lines.
 #pragma once
@@ -14,6 +17,7 @@
 
 #include "assay/trace_types.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <vector>
@@ -31,6 +35,7 @@ class Simulator {
         std::span<const trace_record_t> records;
         std::span<const std::uint32_t> contexts;  // by record
         std::span<const trace_marker_t> markers;
+        std::span<const std::uint64_t> footprints;  // by set of the driver's filter
     };
     // `sites` is the whole table, of which the simulator already knows the beginning.
     void process(std::span<const trace_site_t> sites, const Buffer& buffer);
@@ -44,6 +49,7 @@ class Simulator {
     // The table of last lines should stay in the processor's second-level cache.
     static constexpr std::uint64_t kMostRecent = 4096;
     static constexpr std::size_t kQueue = 32;
+    static constexpr std::size_t kMostFiltered = 64;
 
     struct Recent {
         std::uint64_t line = UINT64_MAX;
@@ -65,6 +71,9 @@ class Simulator {
     };
     static constexpr std::uint32_t kNoLine = UINT32_MAX;
 
+    std::uint64_t filtered_sets() const {
+        return std::clamp<std::uint64_t>(buffer_->footprints.size(), 1, kMostFiltered);
+    }
     void learn();
     void run(std::size_t begin, std::size_t end);
     void run_bmi2(std::size_t begin, std::size_t end);
@@ -81,6 +90,10 @@ class Simulator {
 
     std::uint64_t recent_mask_;
     std::vector<Recent> recent_;
+    // Those that the driver's filter has, by its sets. Two lines of one entry are also in one set
+    // of the filter: an entry has the filter's line until that is told to be no more.
+    std::array<Recent*, kMostFiltered> filtered_;
+    Recent unfiltered_;                  // what has no line yet
     std::vector<std::uint64_t*> homes_;  // of the recent lines' bits, as far as looked up
     std::array<Waiting, kQueue> waiting_;
     std::array<Missing, kQueue> missing_;

@@ -85,7 +85,8 @@ trace_vlist_table_t* begin() {
         fail("no memory for the tables of the simulated cache; make it smaller with --cache");
         return nullptr;
     }
-    trace_capture_references(profiler.spec.get(), settings.geometry.line, 0);
+    trace_capture_footprints(profiler.spec.get(), settings.geometry.line,
+                             static_cast<std::uint32_t>(settings.geometry.sets()));
     trace_capture_calls(profiler.spec.get());
     return profiler.spec.get();
 }
@@ -102,7 +103,8 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
                                     {.thread = trace_parser_get_thread(parser),
                                      .records = rows(trace_parser_records, parser),
                                      .contexts = rows(trace_parser_contexts, parser),
-                                     .markers = rows(trace_parser_markers, parser)});
+                                     .markers = rows(trace_parser_markers, parser),
+                                     .footprints = rows(trace_parser_footprints, parser)});
     } catch (const std::bad_alloc&) {
         return fail("no memory for what is known of the program's lines");
     }

@@ -118,6 +118,7 @@ static trace_vlist_table_t* prof_init(void) {
     trace_capture_fetches(spec, 64, 64);
     trace_capture_calls(spec);
     trace_capture_intervals(spec, 100000);
+    trace_capture_footprints(spec, 64, 64);
     trace_capture_repeats(spec);
     trace_capture_branches(spec, TRACE_CONDITIONAL_BRANCHES | TRACE_RETURNS);
     trace_capture_predictions(spec, 7, 7, 9);
@@ -194,6 +195,7 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) 
     while ((interval = trace_parser_next_interval(parser)) != NULL)
         for (uint32_t i = 0; i < interval->block_count; ++i)
             if (interval->blocks[i].instructions == 0) return -1;
+    if (trace_parser_footprints(parser, &site_count) == NULL && site_count != 0) return -1;
     *out = batch;
     return n;
 }

@@ -137,6 +137,21 @@ class UsedBytes(unittest.TestCase):
             touched = [words for words in stacks if words[5] == "touch"]
             self.assertEqual([int(words[6]) for words in touched], [lines * LINE])
 
+    def test_nothing_is_lost_by_the_filter(self):
+        """Beside a profiler that wants every reference, the numbers are the same."""
+        for program in ("straddle", "repeat", "avx", "unusual", "scattered", "work"):
+            for options in (["--cache=4096,1,64"], ["--cache=1024,16,64", "--stress=yes"]):
+                with self.subTest(program, options=options):
+                    counts = []
+                    for plugins in ("used_bytes", f"used_bytes,{support.PLUGINS / 'contexts.so'}"):
+                        all_references = ["--references=yes"] if "," in plugins else []
+                        result = profile([PROGRAMS / program], *options, *all_references, "-q",
+                                         plugin=plugins, out=self.out)
+                        self.assertEqual(result.stderr, "")
+                        counts.append({name: row[:4] for name, row in
+                                       read_events(self.out).functions.items() if any(row[:4])})
+                    self.assertEqual(counts[0], counts[1])
+
     def test_the_example(self):
         """That of docs/used-bytes-profiler.md: positions apart from styles are read faster."""
         building = {}

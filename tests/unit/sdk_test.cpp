@@ -54,6 +54,8 @@ TEST_CASE("sdk: each capture of the C interface has one in C++") {
                [](trace_vlist_table_t* spec) { trace_capture_branches(spec, TRACE_RETURNS); }));
     CHECK(same([](Captures& wanted) { wanted.predictions(); },
                [](trace_vlist_table_t* spec) { trace_capture_predictions(spec, 7, 7, 9); }));
+    CHECK(same([](Captures& wanted) { wanted.footprints(64, 16); },
+               [](trace_vlist_table_t* spec) { trace_capture_footprints(spec, 64, 16); }));
     CHECK(same([](Captures& wanted) { wanted.predictions(1, 2, 3); },
                [](trace_vlist_table_t* spec) { trace_capture_predictions(spec, 1, 2, 3); }));
 }
@@ -112,6 +114,8 @@ TEST_CASE("sdk: what a trace has besides records") {
     parser.code = {blocks, instrs, {}};
     parser.counts = counts;
     parser.mispredictions = mispredictions;
+    const std::uint64_t footprints[] = {255};
+    parser.footprints = footprints;
     parser.addresses = &addresses;
     parser.places = &places;
     parser.markers = markers;
@@ -121,6 +125,7 @@ TEST_CASE("sdk: what a trace has besides records") {
     REQUIRE(trace.markers().size() == 1);
     CHECK(trace.markers()[0].operation == TRACE_MARKER_THREAD);
     CHECK(trace.count(0) == 10);
+    CHECK(trace.footprints()[0] == 255);
     CHECK(trace.mispredictions(0) == 0);  // not the last of its block
     CHECK(trace.mispredictions(1) == 4);
 

@@ -89,6 +89,36 @@ Sites every_site() {
     return sites;
 }
 
+// What a driver with a filter makes of the records of one buffer, by trace_capture_footprints().
+struct Filtered {
+    Records records;
+    std::vector<std::uint64_t> footprints;
+};
+
+Filtered filter(const Sites& sites, std::span<const trace_record_t> all, std::uint64_t sets) {
+    Filtered out{{}, std::vector<std::uint64_t>(sets)};
+    std::vector<std::uint64_t> recent(sets, UINT64_MAX);
+    const auto footprint = static_cast<std::uint32_t>(sites.size() - 1);
+    for (const trace_record_t& record : all) {
+        const trace_site_t& site = sites[record.site];
+        const bool data = site.kind >= TRACE_SITE_READ && site.kind <= TRACE_SITE_MODIFY;
+        const std::uint64_t first = record.value / 64, last = (record.value + site.bytes - 1) / 64;
+        if (data && first == last && recent[first % sets] == first) {
+            for (std::uint64_t i = 0; i < site.bytes; ++i)
+                out.footprints[first % sets] |= std::uint64_t{1} << (record.value + i) % 64;
+            continue;
+        }
+        for (std::uint64_t line = first; data && line <= last; ++line) {
+            const std::uint64_t set = line % sets;
+            out.records.push_back({std::exchange(out.footprints[set], 0), footprint,
+                                   static_cast<std::uint32_t>(set * 64)});
+            recent[set] = line;
+        }
+        out.records.push_back(record);
+    }
+    return out;
+}
+
 Records random_records(const Sites& sites, std::size_t count, unsigned seed) {
     std::mt19937_64 random(seed);
     Records records;
@@ -127,7 +157,7 @@ class Program {
         markers_.push_back({records_.size(), operation, address, bytes, name, owner});
     }
     void run(std::uint32_t thread = 0) {
-        simulator.process(sites_, {thread, records_, contexts_, markers_});
+        simulator.process(sites_, {thread, records_, contexts_, markers_, {}});
         records_.clear();
         contexts_.clear();
         markers_.clear();
@@ -160,7 +190,7 @@ TEST_CASE("used bytes: every shape agrees with the model") {
                 Simulator simulator(geometry, {}, {});
                 for (std::size_t at = 0; at < records.size(); at += 701) {
                     const std::size_t count = std::min<std::size_t>(701, records.size() - at);
-                    simulator.process(sites, {0, {records.data() + at, count}, {}, {}});
+                    simulator.process(sites, {0, {records.data() + at, count}, {}, {}, {}});
                 }
                 simulator.finish();
                 for (const trace_record_t& record : records) {
@@ -170,6 +200,39 @@ TEST_CASE("used bytes: every shape agrees with the model") {
                 }
                 const auto expected = model.finish();
                 const auto found = by_instruction(simulator.accounts());
+                REQUIRE(found.size() == expected.size());
+                bool same = true;
+                for (const auto& [instr, usage] : expected)
+                    same &= same_usage(usage, found.at(instr));
+                CHECK(same);
+            }
+}
+
+TEST_CASE("used bytes: nothing is lost by the driver's filter") {
+    Sites sites = every_site();
+    sites.push_back({.instr = 0, .bytes = 0, .kind = TRACE_SITE_FOOTPRINT, .operand = 0});
+    const Sites of_program = every_site();
+    unsigned seed = 1;
+    for (const std::uint32_t ways : {1U, 3U, 8U})
+        for (const std::uint64_t sets : {1U, 4U, 64U, 8192U})
+            for (std::uint64_t filter_sets = 1; filter_sets <= std::min<std::uint64_t>(sets, 64);
+                 filter_sets *= 4) {
+                CAPTURE(ways);
+                CAPTURE(sets);
+                CAPTURE(filter_sets);
+                const Records records = random_records(of_program, 3000, seed++);
+                Simulator all(shape(sets, ways, 64), {}, {}), some(shape(sets, ways, 64), {}, {});
+                for (std::size_t at = 0; at < records.size(); at += 701) {
+                    const std::span<const trace_record_t> part(
+                        records.data() + at, std::min<std::size_t>(701, records.size() - at));
+                    all.process(sites, {0, part, {}, {}, {}});
+                    const Filtered filtered = filter(sites, part, filter_sets);
+                    some.process(sites, {0, filtered.records, {}, {}, filtered.footprints});
+                }
+                all.finish();
+                some.finish();
+                const auto expected = by_instruction(all.accounts());
+                const auto found = by_instruction(some.accounts());
                 REQUIRE(found.size() == expected.size());
                 bool same = true;
                 for (const auto& [instr, usage] : expected)

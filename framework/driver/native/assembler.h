@@ -25,6 +25,7 @@ enum Opcode : unsigned {
     kStoreConstant = 0xc7,  // 32 bits, sign-extended to 64
     kCompareMemory = 0x3b,
     kAddMemory = 0x03,
+    kOrInMemory = 0x09,
     kGroup1Byte = 0x83,  // with a sign-extended byte
 };
 enum Group1 : unsigned { kAdd = 0, kAddCarry = 2, kAnd = 4, kSubtract = 5, kCompare = 7 };
@@ -129,6 +130,14 @@ class Assembler {
         if (rex != 0x40) u8(rex);
         u8(opcode);
         u8(0xc0 | (reg & 7) << 3 | (rm & 7));
+    }
+    // shlx reg, from, count, by the low six bits of `count`: VEX.66.0F38.W1 F7 (SDM volume 2).
+    void shift_left(unsigned reg, unsigned from, unsigned count) {
+        u8(0xc4);
+        u8((reg >= 8 ? 0 : 0x80) | 0x40 | (from >= 8 ? 0 : 0x20) | 2);
+        u8(0x80 | (~count & 15U) << 3 | 1);
+        u8(0xf7);
+        u8(0xc0 | (reg & 7) << 3 | (from & 7));
     }
     // Group-1 operations with an immediate: /4 and, /7 cmp, /0 add ...
     void group1(unsigned extension, unsigned reg, std::int32_t value, bool wide) {

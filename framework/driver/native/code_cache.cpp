@@ -88,7 +88,7 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
     indirect_miss_ = emit_indirect_exit(code, kIndirectMiss);
     left_thunk_ = emit_indirect_exit(code, kLeft);
     reference_stub_ = code.address;
-    emit_reference_stub(code, spec.data);
+    emit_reference_stub(code, spec);
     thunks_end_ = (code.address + 63) & ~63ULL;
 }
 

@@ -83,6 +83,9 @@ inline constexpr std::size_t segment_base(Segment segment) {
 inline constexpr std::size_t kSlotOffset =
     ((kContextInPage + sizeof(Context) + 4095) & ~std::size_t{4095}) - kContextInPage;
 inline constexpr std::size_t kCursorOffset = kSlotOffset + offsetof(trace::ThreadSlot, cursor);
+inline constexpr std::size_t kFootprintsOffset =
+    kSlotOffset + offsetof(trace::ThreadSlot, footprints);
+static_assert(sizeof(trace::ThreadSlot::footprints) == kFilterSpan);
 inline constexpr std::size_t kCountersInContext = kSlotOffset + trace::kCountersOffset;
 inline constexpr std::size_t kContextSpan =
     kSlotOffset + trace::kCountersOffset + trace::kCountersBytes;

@@ -5,6 +5,8 @@
 // most recent way and change nothing. Everything else is appended to the trace buffer.
 //
 //   data_filter[address & set_mask]   address of the line, or anything that no line's address is
+//   footprints[address & set_mask]    with Spec::footprints, in the thread's slot: the bytes of
+//                                     the line that were touched by what was not recorded
 //
 // Two ways to check a data reference:
 //   branch        compare and branch to cold code, which appends the record
@@ -23,6 +25,7 @@ namespace assay::native {
 namespace {
 
 constexpr std::size_t kTag = offsetof(Context, data_filter);
+constexpr std::size_t kTouched = kFootprintsOffset;
 constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 // Below rsp, for the target's own use: psABI 3.2.2.
 constexpr std::int32_t kRedZone = 128;
@@ -31,6 +34,11 @@ constexpr std::int32_t kMostAlignedBytes = 8;
 // of the collector's processor.
 constexpr std::int32_t kPrefetched = 1024;
 
+// Of a power of two: an address that is a multiple of it does not straddle.
+bool is_aligned_size(std::uint32_t bytes) {
+    return (bytes & (bytes - 1)) == 0 && bytes <= kMostAlignedBytes;
+}
+
 }  // namespace
 
 // A group of references, and the registers that check it.
@@ -38,7 +46,7 @@ struct Emitter::Operands {
     const Item& item;
     const MemoryReference& form;  // of the first reference
     std::uint32_t site;           // of the first; the others follow
-    unsigned a = 0, b = 0, next = kNoGpr, cursor = kNoGpr;
+    unsigned a = 0, b = 0, c = kNoGpr, next = kNoGpr, cursor = kNoGpr;
 };
 
 std::uint32_t Emitter::new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand) {
@@ -47,6 +55,9 @@ std::uint32_t Emitter::new_site(unsigned instr, unsigned bytes, unsigned kind, u
 }
 
 std::uint32_t Emitter::new_sites(const Item& item) {
+    // Right before that of the reference: the stub and Recorder rely on it.
+    if (spec_.footprints)
+        new_site(plan_.references[item.first_reference].instr, 0, TRACE_SITE_FOOTPRINT, 0);
     const std::uint32_t first = next_site_;
     for (unsigned i = 0; i < item.reference_count; ++i) {
         const PlannedReference& reference = plan_.references[item.first_reference + i];
@@ -151,6 +162,7 @@ void Emitter::emit_data(const Item& item) {
     const PlannedReference& first = plan_.references[item.first_reference];
     const MemoryReference& form = plan_.instructions[first.instr].form->references[first.number];
     Operands operands{item, form, new_sites(item)};
+    if (spec_.footprints) return emit_footprint(operands);
     if (is_constant(form)) return emit_constant_reference(operands);
 
     GprMask exclude = address_registers(form);
@@ -355,6 +367,108 @@ void Emitter::emit_constant_reference(Operands& operands) {
     const std::uint64_t back = hot_.address;
     if (item.flags_live) restore_flags(hot_, rax_free);
     hot_.patch(differs, cold_.address);
+    emit_cold_references(operands, 1, back);
+}
+
+// --- With footprints. The members of a group touch no more than the first of it.
+
+void Emitter::emit_footprint(Operands& operands) {
+    const Item& item = operands.item;
+    const bool constant = is_constant(operands.form);
+    GprMask exclude = constant ? GprMask{0} : address_registers(operands.form);
+    if (item.flags_live) exclude |= bit(RAX);
+    for (unsigned* const reg : {&operands.a, &operands.b, &operands.c}) {
+        *reg = scratch_.acquire(exclude, item.position);
+        exclude |= bit(*reg);
+    }
+    const bool aligned = is_aligned_size(plan_.references[item.first_reference].bytes);
+    emit_first_address(hot_, operands, false);
+    const bool rax_free = scratch_.is_free(RAX);
+    if (item.flags_live) save_flags(hot_, rax_free);
+    const std::uint64_t straddles = emit_footprint_check(operands, aligned);
+    const std::uint64_t differs = hot_.jump_if(kNotEqual, hot_.address);
+    hot_.with_context(kOrInMemory, operands.c, kTouched, true,
+                      static_cast<std::uint8_t>(operands.b));
+    const std::uint64_t back = hot_.address;
+    if (item.flags_live) restore_flags(hot_, rax_free);
+
+    hot_.patch(differs, cold_.address);
+    emit_new_footprint(operands, aligned, back);
+    if (straddles == 0) return;
+    hot_.patch(straddles, cold_.address);
+    emit_cold_references(operands, 1, back);
+}
+
+void Emitter::emit_first_address(Assembler& code, const Operands& operands, bool flags_saved) {
+    const PlannedReference& first = plan_.references[operands.item.first_reference];
+    if (is_constant(operands.form))
+        code.load_address(operands.a, static_cast<std::uint64_t>(first.offset));
+    else
+        emit_address(code, operands, first, 0, flags_saved);
+}
+
+// Compares the line with the most recent of its set, whose entry's place goes to `b`. Then `a` is
+// the line, with the bits in it that must not be set if the reference is `aligned`, and `c` has the
+// bytes touched. Returns where the jump is if the reference lies in two lines.
+std::uint64_t Emitter::emit_footprint_check(const Operands& operands, bool aligned) {
+    const unsigned a = operands.a, b = operands.b, c = operands.c;
+    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
+    const auto bytes =
+        static_cast<std::int32_t>(plan_.references[operands.item.first_reference].bytes);
+    std::uint64_t straddles = 0;
+    if (!aligned) {
+        hot_.registers(kStore, b, a, false);
+        hot_.group1(kAnd, b, line - 1, false);
+        hot_.group1(kCompare, b, line - bytes, false);
+        straddles = hot_.jump_if(kAbove, hot_.address);
+    }
+    if (bytes < line)
+        hot_.load_address(c, (std::uint64_t{1} << bytes) - 1);
+    else
+        hot_.move_imm64(c, ~std::uint64_t{0});
+    hot_.shift_left(c, c, a);
+    hot_.registers(kStore, b, a, false);
+    hot_.group1(kAnd, b, data_set_mask(spec_.data), false);
+    hot_.group1(kAnd, a, aligned ? -line | (bytes - 1) : -line, true);
+    hot_.with_context(kCompareMemory, a, kTag, true, static_cast<std::uint8_t>(b));
+    return straddles;
+}
+
+// Two records: which bytes were touched of the line that is the most recent no more, and the
+// reference. That one is begun first; where it finds no room, the buffer takes the bytes with it.
+void Emitter::emit_new_footprint(Operands operands, bool may_be_misaligned, std::uint64_t back) {
+    const unsigned a = operands.a;
+    const auto entry = static_cast<std::uint8_t>(operands.b);
+    const std::uint32_t bytes = plan_.references[operands.item.first_reference].bytes;
+    std::uint64_t misaligned = 0;
+    if (may_be_misaligned && bytes != 1) {
+        cold_.test_bits(a, bytes - 1);
+        misaligned = cold_.jump_if(kNotEqual, cold_.address);
+    }
+    cold_.with_context(kStore, a, kTag, true, entry);
+    Operands spare = operands;
+    spare.b = operands.c;  // for the address
+    emit_first_address(cold_, spare, operands.item.flags_live);
+    const bool cached = scratch_.cached_cursor() != kNoGpr;
+    const auto cursor = static_cast<std::uint8_t>(cached ? scratch_.cached_cursor() : operands.c);
+    if (!cached) cold_.load_context(cursor, kCursorOffset);
+    const auto append = [&](std::int32_t at, std::uint32_t site) {
+        cold_.with_memory(kStore, a, Address{cursor, kNoGpr, 1, at});
+        cold_.with_memory(kStoreConstant, 0, Address{cursor, kNoGpr, 1, at + 8});
+        cold_.u32(site);
+    };
+    append(kRecordBytes, operands.site);
+    cold_.with_context(kLoad, a, kTouched, true, entry);
+    append(0, operands.site - 1);
+    cold_.with_memory(kStore, entry, Address{cursor, kNoGpr, 1, 12}, false);
+    cold_.prefetch_for_write(Address{cursor, kNoGpr, 1, kPrefetched});
+    cold_.with_context(kStoreConstant, 0, kTouched, true, entry);
+    cold_.u32(0);
+    cold_.lea(cursor, Address{cursor, kNoGpr, 1, 2 * kRecordBytes});
+    if (!cached) cold_.store_context(kCursorOffset, cursor);
+    cold_.jump(back);
+    if (misaligned == 0) return;
+    cold_.patch(misaligned, cold_.address);
     emit_cold_references(operands, 1, back);
 }
 

@@ -220,10 +220,11 @@ void Emitter::emit_count(const Item& item) {
 }
 
 void Emitter::emit_special(const Item& item) {
-    const std::uint32_t first_site = next_site_;
     const Form& form = *plan_.instructions[item.instr].form;
     const bool bit_string = form.special == Special::kBitString;
     const bool references = spec_.captures & trace::kCaptureReferences;
+    if (spec_.footprints) new_site(item.instr, 0, TRACE_SITE_FOOTPRINT, 0);
+    const std::uint32_t first_site = next_site_;
     for (unsigned r = 0; references && r < form.reference_count; ++r)
         new_site(item.instr, bit_string ? 1 : form.references[r].bytes, form.references[r].kind, r);
     if (form.trace_flags & TRACE_INSTR_VARIABLE) new_site(item.instr, 0, TRACE_SITE_COUNT, 0);

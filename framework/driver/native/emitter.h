@@ -148,6 +148,10 @@ class Emitter {
     void emit_constant_reference(Operands& operands);
     void emit_branch_if_new(const Operands& operands);
     void emit_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
+    void emit_footprint(Operands& operands);
+    std::uint64_t emit_footprint_check(const Operands& operands, bool aligned);
+    void emit_new_footprint(Operands operands, bool may_be_misaligned, std::uint64_t back);
+    void emit_first_address(Assembler& code, const Operands& operands, bool flags_saved);
     void emit_append_if_new(const Operands& operands);
     void emit_append_if_either_new(const Operands& operands);
     void emit_unfiltered_reference(const Operands& operands);

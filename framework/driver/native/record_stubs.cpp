@@ -5,9 +5,16 @@
 #include <algorithm>
 
 namespace assay::native {
+
+std::int32_t data_set_mask(const trace::LineFilter& filter) {
+    const std::uint32_t span = std::min(kFilterSpan, filter.sets * filter.line_bytes);
+    return static_cast<std::int32_t>(span - std::min(span, filter.line_bytes));
+}
+
 namespace {
 
 constexpr std::size_t kTag = offsetof(Context, data_filter);
+constexpr std::size_t kTouched = kFootprintsOffset;
 constexpr std::size_t kSaved = offsetof(Context, stub_gpr);
 constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 
@@ -17,11 +24,15 @@ constexpr Address kSiteArgument{RSP, kNoGpr, 1, 16};
 constexpr Address kBytesArgument{RSP, kNoGpr, 1, 24};
 constexpr unsigned kArgumentBytes = 24;
 
-void begin(Assembler& code) {
+void save(Assembler& code) {
     code.store_context(kSaved, RAX);
     code.store_context(kSaved + 8, RCX);
     code.store_context(kSaved + 16, RDX);
     code.load_context(RDX, kCursorOffset);
+}
+
+void begin(Assembler& code) {
+    save(code);
     code.with_memory(kLoad, RAX, kAddressArgument);
     // Faults at the end of the buffer; the handler then changes rdx.
     code.with_memory(kStore, RAX, Address{RDX, kNoGpr, 1, 0});
@@ -48,15 +59,43 @@ void touch(Assembler& code, std::int32_t set_mask, bool compare) {
     code.with_context(kStore, RAX, kTag, true, RCX);
 }
 
-}  // namespace
-
-std::int32_t data_set_mask(const trace::LineFilter& filter) {
-    const std::uint32_t span = std::min(kFilterSpan, filter.sets * filter.line_bytes);
-    return static_cast<std::int32_t>(span - std::min(span, filter.line_bytes));
+// Always records the reference, and before it what was touched of the most recent lines of the sets
+// in which its first and its last byte lie: if these are its own lines, so much the better.
+void emit_footprint_stub(Assembler& code, const trace::LineFilter& filter) {
+    const auto at = [](unsigned record, std::int32_t offset) {
+        return Address{RDX, kNoGpr, 1, static_cast<std::int32_t>(record) * kRecordBytes + offset};
+    };
+    save(code);
+    code.with_memory(kLoad, RAX, kAddressArgument);
+    code.with_memory(kStore, RAX, at(2, 0));  // begun first, as in begin()
+    code.with_memory(kLoad, RCX, kSiteArgument);
+    code.with_memory(kStore, RCX, at(2, 8));
+    code.lea(RCX, Address{RCX, kNoGpr, 1, -1});
+    for (const unsigned line : {0U, 1U}) code.with_memory(kStore, RCX, at(line, 8));
+    for (const unsigned line : {0U, 1U}) {
+        if (line == 1) {
+            code.with_memory(kLoad, RAX, kAddressArgument);
+            code.with_memory(kAddMemory, RAX, kBytesArgument);
+            code.lea(RAX, Address{RAX, kNoGpr, 1, -1});
+        }
+        code.group1(kAnd, RAX, -static_cast<std::int32_t>(filter.line_bytes), true);
+        touch(code, data_set_mask(filter), false);
+        code.with_context(kLoad, RAX, kTouched, true, RCX);
+        code.with_memory(kStore, RAX, at(line, 0));
+        code.with_memory(kStore, RCX, at(line, 12), false);
+        code.with_context(kStoreConstant, 0, kTouched, true, RCX);
+        code.u32(0);
+    }
+    code.lea(RDX, at(3, 0));
+    end(code);
 }
 
-void emit_reference_stub(Assembler& code, const trace::LineFilter& filter) {
+}  // namespace
+
+void emit_reference_stub(Assembler& code, const trace::Spec& spec) {
+    const trace::LineFilter& filter = spec.data;
     if (filter.sets == 0) return;
+    if (spec.footprints) return emit_footprint_stub(code, filter);
     const auto line = static_cast<std::int32_t>(filter.line_bytes);
     const std::int32_t set_mask = data_set_mask(filter);
     begin(code);

@@ -15,16 +15,20 @@ namespace {
 
 class Recorder {
   public:
-    Recorder(Thread& thread)
+    // `first_site`: of the instruction. With footprints, their own is the one before.
+    Recorder(Thread& thread, std::uint32_t first_site)
         : thread_(thread),
           line_(thread.process.trace.spec().data.line_bytes),
           sets_(thread.process.trace.spec().data.sets),
-          span_(std::min(kFilterSpan, line_ * sets_)) {}
+          span_(std::min(kFilterSpan, line_ * sets_)),
+          footprints_(thread.process.trace.spec().footprints != 0),
+          footprint_site_(first_site - 1) {}
 
     void reference(std::uint64_t address, unsigned bytes, std::uint32_t site) {
         if (sets_ == 0) return thread_.trace.append(address, site);
         const std::uint64_t first = address & ~std::uint64_t{line_ - 1};
         const std::uint64_t last = (address + bytes - 1) & ~std::uint64_t{line_ - 1};
+        if (footprints_) return footprint(address, bytes, site, first, last);
         const bool straddles = first != last;
         if (entry(first) == first && !straddles) return;
         entry(first) = first;
@@ -36,12 +40,38 @@ class Recorder {
     }
 
   private:
-    std::uint64_t& entry(std::uint64_t line) {
-        const std::uint64_t at = line & (span_ - std::min(span_, line_));
-        return *reinterpret_cast<std::uint64_t*>(thread_.context->data_filter + at);
+    // In any number of lines. See emit_references.cpp.
+    void footprint(std::uint64_t address, unsigned bytes, std::uint32_t site, std::uint64_t first,
+                   std::uint64_t last) {
+        if (first == last && entry(first) == first) {
+            const std::uint64_t bits = ~std::uint64_t{0} >> (64 - bytes) << (address % line_);
+            thread_.trace.touched(place(first)) |= bits;
+            return;
+        }
+        const std::uint64_t lines = (last - first) / line_ + 1;
+        thread_.trace.make_room(lines + 1);
+        std::uint64_t line = first;
+        for (std::uint64_t i = 0; i < lines; ++i, line += line_) {
+            const std::uint64_t at = place(line);
+            thread_.trace.append(thread_.trace.touched(at).exchange(0), footprint_site_,
+                                 static_cast<std::uint32_t>(at));
+            entry(line) = line;
+        }
+        thread_.trace.append(address, site);
     }
+
+    // Of the line's entry, within the filter.
+    std::uint64_t place(std::uint64_t line) const {
+        return line & (span_ - std::min(span_, line_));
+    }
+    std::uint64_t& entry(std::uint64_t line) {
+        return *reinterpret_cast<std::uint64_t*>(thread_.context->data_filter + place(line));
+    }
+
     Thread& thread_;
     std::uint32_t line_, sets_, span_;
+    bool footprints_;
+    std::uint32_t footprint_site_;
 };
 
 std::uint64_t address_of(const Context& context, const Instruction& instruction,
@@ -89,7 +119,7 @@ void record_iterations(Thread& thread, const Instruction& instruction, std::uint
     const Form& form = *instruction.form;
     const Context& context = *thread.context;
     const unsigned bytes = form.references[0].bytes;
-    Recorder recorder(thread);
+    Recorder recorder(thread, site);
     const std::uint64_t first = address_of(context, instruction, form.references[0]);
     const std::uint64_t second =
         form.reference_count == 2 ? address_of(context, instruction, form.references[1]) : 0;
@@ -138,7 +168,7 @@ void record_string(Thread& thread, const Instruction& instruction, std::uint32_t
         record_iterations(thread, instruction, iterations, step, site);
         site += form.reference_count;
     }
-    Recorder(thread).count(iterations, site, by_comparison);
+    Recorder(thread, site).count(iterations, site, by_comparison);
     if (trace.captures(trace::kCapturePredictions))
         predict_iterations(thread, instruction, iterations, by_comparison, site + 1);
 }
@@ -159,7 +189,7 @@ std::uint64_t bit_string_address(const Context& context, const Instruction& inst
 }
 
 void record_bit_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    Recorder(thread).reference(bit_string_address(*thread.context, instruction), 1, site);
+    Recorder(thread, site).reference(bit_string_address(*thread.context, instruction), 1, site);
 }
 
 std::uint64_t translate_address(const Context& context) {
@@ -167,7 +197,7 @@ std::uint64_t translate_address(const Context& context) {
 }
 
 void record_translate(Thread& thread, std::uint32_t site) {
-    Recorder(thread).reference(translate_address(*thread.context), 1, site);
+    Recorder(thread, site).reference(translate_address(*thread.context), 1, site);
 }
 
 std::uint64_t read_opmask(const Context& context, unsigned reg) {
@@ -175,6 +205,16 @@ std::uint64_t read_opmask(const Context& context, unsigned reg) {
     std::memcpy(&present, context.vector_state + 512, sizeof present);
     if (present & 0x20) std::memcpy(&value, context.vector_state + 1088 + reg * 8ULL, 8);
     return value;
+}
+
+// References to more than two lines.
+void record_large(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder recorder(thread, site);
+    for (unsigned r = 0; r < instruction.form->reference_count; ++r) {
+        const MemoryReference& reference = instruction.form->references[r];
+        recorder.reference(address_of(*thread.context, instruction, reference), reference.bytes,
+                           site + r);
+    }
 }
 
 struct Gather {
@@ -258,7 +298,7 @@ void for_each_element(const Context& context, const Instruction& instruction, co
 }
 
 void record_gather(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    Recorder recorder(thread);
+    Recorder recorder(thread, site);
     std::uint64_t accessed = 0;
     for_each_element(*thread.context, instruction, [&](std::uint64_t address, unsigned bytes) {
         recorder.reference(address, bytes, site);
@@ -323,7 +363,7 @@ void record_special(Thread& thread, const Instruction& instruction, std::uint32_
         case Special::kTranslate:
             return record_translate(thread, first_site);
         case Special::kNone:
-            return;
+            return record_large(thread, instruction, first_site);
     }
 }
 

@@ -53,6 +53,7 @@ bool ThreadTrace::map_slot(std::uint32_t number) {
 }
 
 void ThreadTrace::begin(std::uint32_t thread) {
+    if (tables_->spec().footprints) forget_lines();
     slot_->thread.store(thread, std::memory_order_release);
 }
 
@@ -81,10 +82,37 @@ void ThreadTrace::append(std::uint64_t value, std::uint32_t site, std::uint32_t 
 }
 
 void ThreadTrace::append(std::span<const trace_record_t> records) {
-    std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
-    if (cursor + records.size_bytes() > buffer_end()) cursor = next_buffer(cursor);
+    make_room(records.size());
+    const std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
     std::memcpy(reinterpret_cast<void*>(cursor), records.data(), records.size_bytes());
     slot_->cursor.store(cursor + records.size_bytes(), std::memory_order_relaxed);
+}
+
+void ThreadTrace::make_room(std::size_t records) {
+    const std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
+    if (cursor + records * sizeof(trace_record_t) > buffer_end()) set_cursor(next_buffer(cursor));
+}
+
+std::atomic<std::uint64_t>& ThreadTrace::touched(std::uint64_t place) const {
+    return slot_->footprints[place / sizeof slot_->footprints[0]].touched;
+}
+
+// Each buffer begins without a most recent line, and takes with it what was touched of its own
+// lines: buffers of other threads may come between it and the next.
+void ThreadTrace::take_footprints(std::uint32_t index) {
+    for (std::uint32_t set = 0; set < trace::kMostSets; ++set) {
+        std::atomic<std::uint64_t>& touched = slot_->footprints[set].touched;
+        slot_->touched_at_end[index][set] = touched.load(std::memory_order_relaxed);
+        touched.store(0, std::memory_order_relaxed);
+    }
+    forget_lines();
+}
+
+void ThreadTrace::forget_lines() {
+    constexpr std::uint64_t kNoLine = 1;
+    auto* const filter = reinterpret_cast<unsigned char*>(slot_) - kSlotOffset;
+    for (std::uint32_t set = 0; set < trace::kMostSets; ++set)
+        std::memcpy(filter + set * sizeof slot_->footprints[0], &kNoLine, sizeof kNoLine);
 }
 
 std::uint64_t ThreadTrace::buffer_end() const {
@@ -116,6 +144,7 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
         return start;
     }
     std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
+    if (tables_->spec().footprints) take_footprints(produced & (buffers_ - 1));
     slot_->owner[produced & (buffers_ - 1)].store(slot_->thread.load(std::memory_order_relaxed),
                                                   std::memory_order_relaxed);
     slot_->filled[produced & (buffers_ - 1)].store(records, std::memory_order_release);

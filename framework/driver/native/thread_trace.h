@@ -26,6 +26,10 @@ class ThreadTrace {
     // Hands the current buffer, filled up to `cursor`, to the collector and waits for a free one.
     // Returns the start of the next. Async-signal-safe.
     std::uint64_t next_buffer(std::uint64_t cursor);
+    // Sees to it that so many records follow one another in one buffer.
+    void make_room(std::size_t records);
+    // Of ThreadSlot::footprints, by where the entry is in the data filter.
+    std::atomic<std::uint64_t>& touched(std::uint64_t place) const;
     // True if a store to `address`, in a record that one behind at most kMostTogether others,
     // ran over the end of the current buffer.
     bool is_behind_buffer(std::uint64_t address) const;
@@ -52,6 +56,8 @@ class ThreadTrace {
   private:
     std::uint64_t buffer_end() const;
     std::uint64_t complete(std::uint32_t records);
+    void take_footprints(std::uint32_t index);
+    void forget_lines();
     std::uint64_t buffer_address(std::uint32_t number) const;
 
     TraceTables* tables_ = nullptr;

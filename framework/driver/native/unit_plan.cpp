@@ -473,9 +473,19 @@ void Planner::place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest) {
     earliest = plan.items.back().position;
 }
 
+// Of which the table of footprints has to know each.
+bool Planner::touches_many_lines(const Form& form) const {
+    const trace::Spec& spec = trace_.spec();
+    return spec.footprints && std::any_of(form.references, form.references + form.reference_count,
+                                          [&](const MemoryReference& reference) {
+                                              return reference.bytes > spec.data.line_bytes;
+                                          });
+}
+
 void Planner::place_references(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest) {
     const Form& form = *plan.instructions[instr].form;
-    if (form.special != Special::kNone) return place_special(plan, instr, group, earliest);
+    if (form.special != Special::kNone || touches_many_lines(form))
+        return place_special(plan, instr, group, earliest);
     for (unsigned r = 0; r < form.reference_count; ++r)
         place_reference(plan, instr, r, group, earliest);
     const auto change = plan.instructions[instr].stack_change();
@@ -547,6 +557,7 @@ bool Planner::join(UnitPlan& plan, const PlannedReference& reference, const Memo
     const std::int64_t low = std::min(item.low, member.offset);
     const std::int64_t high = std::max(item.high, member.offset + member.bytes);
     const bool larger = low != item.low || high != item.high;
+    if (larger && trace_.spec().footprints) return false;  // the first may be all that is executed
     if (larger && high - low > (group.constant ? line : std::min(line, kMostBytesOfGroup)))
         return false;
     if (group.constant && (low & -line) != ((high - 1) & -line)) return false;

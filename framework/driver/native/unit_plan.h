@@ -163,6 +163,7 @@ class Planner {
     void place_items(UnitPlan& plan, PlannedBlock& block);
     void place(UnitPlan& plan, Item item, unsigned earliest, GprMask address);
     void place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest);
+    bool touches_many_lines(const Form& form) const;
     void place_references(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest);
     void place_reference(UnitPlan& plan, unsigned instr, unsigned number, Group& group,
                          unsigned& earliest);

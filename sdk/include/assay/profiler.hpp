@@ -49,6 +49,10 @@ class Captures {
     void references(std::uint32_t filter_line = 64, std::uint32_t filter_sets = 0) {
         trace_capture_references(spec_, filter_line, filter_sets);
     }
+    // The same, with the bytes that the others touched, for Trace::footprints.
+    void footprints(std::uint32_t filter_line, std::uint32_t filter_sets) {
+        trace_capture_footprints(spec_, filter_line, filter_sets);
+    }
     void fetches(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_fetches(spec_, filter_line, filter_sets);
     }
@@ -149,6 +153,8 @@ class Trace {
     bool has_value(std::uint32_t index) const {
         return trace_parser_has_value(parser_, index) != 0;
     }
+    // What is left of them at the buffer's end, by set; empty without a filter.
+    std::span<const std::uint64_t> footprints() const { return table(trace_parser_footprints); }
     // What the thread said with assay/client.h, among its records.
     std::span<const trace_marker_t> markers() const { return table(trace_parser_markers); }
     // The next interval that ends in the buffer; in finish(), the unfinished one of each thread.
