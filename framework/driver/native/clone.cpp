@@ -109,6 +109,10 @@ long start_thread(Thread& parent, const CloneArguments& arguments) {
     Process& process = parent.process;
     Thread* thread = process.idle_thread();
     if (thread == nullptr) return -EAGAIN;
+    if (process.cache.serves_one_thread()) {
+        process.cache.begin_threads();
+        parent.flush();
+    }
     set_registers(*thread->context, registers_of(*parent.context));
     set_child_registers(*thread->context, arguments);
     NewThread start{*thread, arguments, process.new_thread_number(), parent.signals.mask()};

@@ -27,13 +27,6 @@ void write_displacement(std::uint64_t site, std::uint64_t target) {
     __atomic_store_n(reinterpret_cast<std::uint32_t*>(site), value, __ATOMIC_RELEASE);
 }
 
-Assembler at(std::uint64_t address) {
-    Assembler assembler;
-    assembler.out = reinterpret_cast<std::uint8_t*>(address);
-    assembler.address = address;
-    return assembler;
-}
-
 std::size_t index_of_landing(const Block& block) {
     return block.pc & (kIndirectEntries - 1);
 }
@@ -69,6 +62,7 @@ void CodeCache::initialise(Context& context, const trace::Spec& spec) {
     indirect_table_ = context.indirect_table[0];
     if (spec.captures & trace::kCaptureFetches) fetch_filter_ = spec.fetch;
     emit_thunks(spec);
+    sole_context_ = reinterpret_cast<std::uint64_t>(&context);
     static_assert(4 * kPart == kCacheBytes);
     // The thunks and the first half's hot code share large pages.
     for (std::uint64_t half = 0; half < 2; ++half) {
@@ -82,7 +76,7 @@ void CodeCache::initialise(Context& context, const trace::Spec& spec) {
 }
 
 void CodeCache::emit_thunks(const trace::Spec& spec) {
-    Assembler code = at(base_ + trace::kMaxThreads * kStepBytes);
+    Assembler code = assembler_at(base_ + trace::kMaxThreads * kStepBytes);
     exit_thunk_ = code.address;
     code.jump_context(offsetof(Context, exit_glue));
     indirect_miss_ = emit_indirect_exit(code, kIndirectMiss);
@@ -102,6 +96,14 @@ std::uint64_t CodeCache::emit_indirect_exit(Assembler& code, ExitReason reason) 
     code.u32(reason);
     code.jump_context(offsetof(Context, exit_glue));
     return address;
+}
+
+Assembler CodeCache::assembler_at(std::uint64_t address) const {
+    Assembler assembler;
+    assembler.out = reinterpret_cast<std::uint8_t*>(address);
+    assembler.address = address;
+    assembler.context = sole_context_;
+    return assembler;
 }
 
 void CodeCache::begin_half() {
@@ -308,7 +310,7 @@ void CodeCache::unlist_landing(Block& block) {
 // rcx = target - pc, without touching the flags; on a mismatch rcx is made the target again and
 // the next landing of the same table index has its turn.
 void CodeCache::emit_landing(Block& block) {
-    Assembler code = at(cold);
+    Assembler code = assembler_at(cold);
     const std::uint64_t next = code.patchable([&] {
         block.landing = code.address;
         code.move_imm64(RAX, 0 - block.pc);

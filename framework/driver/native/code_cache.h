@@ -141,6 +141,10 @@ class CodeCache {
 
     // --- Threads.
 
+    // Until begin_threads() code refers to the first thread's context by its address. A flush has
+    // to follow before another thread runs any.
+    bool serves_one_thread() const { return sole_context_ != 0; }
+    void begin_threads() { sole_context_ = 0; }
     // Makes the indirect table of `context` that of the first thread. False if that fails.
     bool share_indirect_table(Context& context);
     // For the child of a fork, in which `context` will be the only one: before, a copy of the table
@@ -231,6 +235,7 @@ class CodeCache {
     const Block* entered_at(std::uint64_t host_pc) const;
 
     std::uint64_t hot = 0, cold = 0;  // where the next unit goes
+    Assembler assembler_at(std::uint64_t address) const;
     std::uint64_t exit_thunk() const { return exit_thunk_; }
     // A subroutine that checks and records a reference. On the stack, first pushed first: its
     // bytes; site; address. It returns with these popped and all registers but the flags as they
@@ -278,6 +283,7 @@ class CodeCache {
     void unlink(const Unit& unit);
     void set_suspended(const Unit& unit, bool suspended);
 
+    std::uint64_t sole_context_ = 0;           // see serves_one_thread()
     std::uint64_t* indirect_table_ = nullptr;  // those of all versions, one behind the other
     int shared_table_ = -1;                    // memory file, once several threads have used it
     trace::LineFilter fetch_filter_{};

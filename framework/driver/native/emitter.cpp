@@ -213,8 +213,7 @@ void Emitter::emit_count(const Item& item) {
         hot_.lea(reg, Address{static_cast<std::uint8_t>(reg), kNoGpr, 1, 1});
         hot_.store_context(counter, reg);
     } else {
-        hot_.with_context(0x83, 0, counter);  // add qword, 1
-        hot_.u8(1);
+        hot_.increment_context(counter);
     }
     counted_ = true;
 }

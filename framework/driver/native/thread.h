@@ -38,6 +38,8 @@ class Thread {
     void process_ends() const;
     // The next instruction runs by itself: it changes code in its own page.
     void run_next_alone() { alone_ = true; }
+    // Forgets all translations, once no other thread executes those of before the last time.
+    void flush();
     // Makes run() return, once the system call that is being executed has been.
     void end() { ended_ = true; }
 
@@ -81,7 +83,6 @@ class Thread {
     void reach_interval(const Block& block);
     Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
     bool needs_flush(const Region& region, std::uint64_t pc);
-    void flush();
     void indirect_miss();
 
     std::uint32_t slot_ = 0;

@@ -5,20 +5,7 @@
 #include <algorithm>
 
 namespace assay::native {
-namespace {
-
-Assembler assembler_at(std::uint64_t address, std::uint8_t* out) {
-    Assembler assembler;
-    assembler.address = address;
-    assembler.out = out;
-    return assembler;
-}
-
-std::uint8_t* memory_at(std::uint64_t address) {
-    return reinterpret_cast<std::uint8_t*>(address);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool Translator::must_flush_for(std::uint64_t pc) {
     if (planner_.must_keep_flags(pc)) {
@@ -79,8 +66,8 @@ void Translator::emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* 
     unit.hot_begin = cache_.hot;
     unit.cold_begin = cache_.cold;
     Emitter emitter(plan_, cache_, trace_.spec(), trace_.value_lists(), numbers,
-                    cache_.often_missed(unit), assembler_at(cache_.hot, memory_at(cache_.hot)),
-                    assembler_at(cache_.cold, memory_at(cache_.cold)));
+                    cache_.often_missed(unit), cache_.assembler_at(cache_.hot),
+                    cache_.assembler_at(cache_.cold));
     emitter.emit(output_, trace);
     cache_.hot = unit.hot_end = emitter.hot().address;
     cache_.cold = unit.cold_end = emitter.cold().address;
