@@ -14,7 +14,7 @@
 namespace effective_address {
 
 inline constexpr unsigned kLineShift = 6, kPageShift = 12;
-inline constexpr std::uint64_t kLineBytes = 1 << kLineShift, kPageBytes = 1 << kPageShift;
+inline constexpr std::uint64_t kLineBytes = 1 << kLineShift;
 inline constexpr unsigned kLinesOfPageShift = kPageShift - kLineShift;
 
 class Footprint {

@@ -83,10 +83,9 @@ void add_options(CLI::App& app, Arguments& arguments) {
     for (const Format& format : kFormats)
         names += (names.empty() ? "" : "|") + std::string(format.name);
     app.add_option("--format", arguments.format, "what to write")->required()->type_name(names);
-    app.add_option("--event", arguments.options.events, "only these events, in this order [all]")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("A,B,...");
+    add_list(app, "--event", arguments.options.events, "A,B,...",
+             "only these events, in this order [all]")
+        ->delimiter(',');
     app.add_option("-o,--output", arguments.options.output,
                    "where to write; a name that ends in .gz or .zst is compressed "
                    "[standard output]")
