@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace assay::native {
@@ -88,6 +89,31 @@ const char* foreign(const Elf64_Ehdr& header) {
     return nullptr;
 }
 
+// Whether the driver runs `file`, which begins with these bytes. If the kernel could but the driver
+// cannot, `natively` says why.
+bool is_for_driver(int descriptor, const char* begin, const std::string& file,
+                   std::string& natively) {
+    Elf64_Ehdr header;
+    std::memcpy(&header, begin, sizeof header);
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
+    const char* why = foreign(header);
+    if (why == nullptr && !has_program_headers(descriptor, header)) return false;
+    if (why == nullptr) why = privilege(descriptor);
+    if (why != nullptr) natively = file + ": " + why;
+    return why == nullptr;
+}
+
+// What stands in an interpreter's arguments for the script's argv[0]; `scripts` is what stands for
+// it in the script's own, if that is an interpreter as well.
+std::vector<std::string> words_of(const InterpreterLine& line, const std::string& script,
+                                  std::span<const std::string> scripts) {
+    std::vector<std::string> words{line.interpreter};
+    if (line.argument) words.push_back(*line.argument);
+    words.push_back(script);
+    if (!scripts.empty()) words.insert(words.end(), scripts.begin() + 1, scripts.end());
+    return words;
+}
+
 // The name that the kernel gives a file that was named by a descriptor: fs/exec.c, alloc_bprm.
 std::string name_of(int folder, const std::string& path) {
     if (folder == AT_FDCWD || path.starts_with('/')) return path;
@@ -132,25 +158,12 @@ ProgramFile find_program_file(int folder, const std::string& path, int flags) {
         const std::optional<InterpreterLine> line =
             interpreter_line({begin.data(), static_cast<std::size_t>(got)});
         if (!line) {
-            Elf64_Ehdr header;
-            std::memcpy(&header, begin.data(), sizeof header);
-            if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) break;
-            const char* why = foreign(header);
-            if (why == nullptr && !has_program_headers(descriptor, header)) break;
-            if (why == nullptr) why = privilege(descriptor);
-            if (why == nullptr) return found;
-            found.natively = file + ": " + why;
+            if (is_for_driver(descriptor, begin.data(), file, found.natively)) return found;
             break;
         }
         // The interpreter could not open the script (BINPRM_FLAGS_PATH_INACCESSIBLE).
         if (depth == 0 && file != path && fcntl(folder, F_GETFD) & FD_CLOEXEC) break;
-        std::vector<std::string> words{line->interpreter};
-        if (line->argument) words.push_back(*line->argument);
-        words.push_back(file);
-        if (!found.instead_of_argv0.empty())
-            words.insert(words.end(), found.instead_of_argv0.begin() + 1,
-                         found.instead_of_argv0.end());
-        found.instead_of_argv0 = std::move(words);
+        found.instead_of_argv0 = words_of(*line, file, found.instead_of_argv0);
         close(std::exchange(found.descriptor, -1));
         file = line->interpreter;
         descriptor = open(file.c_str(), kHow);
