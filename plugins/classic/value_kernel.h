@@ -1,6 +1,6 @@
-// The inner loop of counting values. `Lanes` finds things among a set's eight counters, with the
-// instructions for which the including file is compiled; its type, which is of that file alone,
-// keeps the instances apart.
+// The inner loop of counting values. `Lanes` counts a value in its set, with the instructions for
+// which the including file is compiled; its type, which is of that file alone, keeps the instances
+// apart.
 #pragma once
 
 #include "plugins/classic/value_table.h"
@@ -9,23 +9,43 @@ namespace classic {
 
 template <typename Lanes>
 struct Kernel {
-    static void count(ValueTables& tables, std::uint32_t site, std::uint64_t value,
-                      std::uint64_t weight) {
-        const ValueTable& table = tables.by_site[site];
-        if (table.sets == nullptr || weight >= kMostCount)
-            return tables.count_slowly(site, value, weight);
+    // Without a branch on which value it is, or whether it is the one before: that is hard to
+    // predict.
+    static void count(ValueTables& tables, std::uint32_t site, std::uint64_t value) {
+        ValueTable& table = tables.by_site[site];
+        ++table.total;
+        table.zeros += value == 0;
+        table.runs += value != table.last;
+        table.last = value;
+        if (table.sets == nullptr) return tables.count_slowly(site, value);
         ValueSet& set = table.sets[value * kHashMultiplier >> kHashShift & table.mask];
-        // Without a branch on whether the value has a counter: that is hard to predict.
-        const unsigned same = Lanes::equal(set.values, value), free = Lanes::zero(set.counts);
+        if (!Lanes::count(set, value, table.mask != 0)) [[unlikely]]
+            tables.count_slowly(site, value);
+    }
+
+    // For a value without a counter, where none is free.
+    static bool lower(ValueSet& set, bool may_lower) {
+        if (!may_lower) return false;
+        for (std::uint32_t& count : set.counts) --count;
+        ++set.lowered;
+        return true;
+    }
+
+    // `same`, `free`: the counters that have the value, and those that have none. False where
+    // count_slowly() is to do it.
+    static bool count_in(ValueSet& set, std::uint64_t value, unsigned same, unsigned free,
+                         bool may_lower) {
         const unsigned found = same != 0 ? same : free;
-        if (found == 0)
-            return table.mask == 0 ? tables.count_slowly(site, value, weight)
-                                   : lower(set, value, weight);
+        if (found == 0) return lower(set, may_lower);
         const int way = __builtin_ctz(found);
-        if (set.counts[way] >= kMostCount) return tables.count_slowly(site, value, weight);
-        set.values[way] = value;
-        set.since[way] = same != 0 ? set.since[way] : set.lowered;
-        set.counts[way] += static_cast<std::uint32_t>(weight);
+        if (set.counts[way] == kMostCount) [[unlikely]]
+            return false;
+        if (same == 0) {
+            set.values[way] = value;
+            set.since[way] = set.lowered;
+        }
+        ++set.counts[way];
+        return true;
     }
 
     static void compare(ValueTables& tables, const ValueTable& table, std::uint64_t value) {
@@ -41,27 +61,16 @@ struct Kernel {
     }
 
     static void run(ValueTables& tables, const trace_record_t* records, std::size_t n) {
-        ValueTable* const by_site = tables.by_site.data();
+        const ValueTable* const by_site = tables.by_site.data();
         for (std::size_t i = 0; i < n; ++i) {
             const trace_record_t& record = records[i];
-            ValueTable& table = by_site[record.site];
+            const ValueTable& table = by_site[record.site];
             if (table.role != Role::kCounted) {
                 if (table.role == Role::kIgnored) continue;
                 compare(tables, table, record.value);
                 if (table.role == Role::kOverwritten) continue;
             }
-            if (record.value == table.last) {
-                ++table.run;
-                continue;
-            }
-            const std::uint64_t value = table.last, weight = table.run;
-            table.last = record.value;
-            table.run = 1;
-            table.total += weight;
-            table.zeros += value == 0 ? weight : 0;
-            if (weight == 0) continue;
-            ++table.runs;
-            count(tables, record.site, value, weight);
+            count(tables, record.site, record.value);
         }
     }
 };

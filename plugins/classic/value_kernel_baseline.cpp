@@ -10,10 +10,10 @@ struct Lanes {
         for (unsigned i = 0; i < kWays; ++i) found |= unsigned{numbers[i] == wanted} << i;
         return found;
     }
-    static unsigned equal(const std::uint64_t* values, std::uint64_t value) {
-        return find(values, value);
+    static bool count(ValueSet& set, std::uint64_t value, bool may_lower) {
+        return Kernel<Lanes>::count_in(set, value, find(set.values, value),
+                                       find(set.counts, std::uint32_t{0}), may_lower);
     }
-    static unsigned zero(const std::uint32_t* counts) { return find(counts, std::uint32_t{0}); }
 };
 
 }  // namespace

@@ -26,19 +26,13 @@ void grow(ValueTable& table) {
     delete[] before;
 }
 
-}  // namespace
-
-void lower(ValueSet& set, std::uint64_t value, std::uint64_t weight) {
-    const std::uint32_t least = *std::min_element(set.counts, set.counts + kWays);
-    const auto by = static_cast<std::uint32_t>(std::min<std::uint64_t>(weight, least));
-    for (std::uint32_t& count : set.counts) count -= by;
-    set.lowered += by;
-    if (weight == by) return;
-    const auto way = std::find(set.counts, set.counts + kWays, 0U) - set.counts;
-    set.values[way] = value;
-    set.counts[way] = static_cast<std::uint32_t>(weight - by);
-    set.since[way] = set.lowered;
+ValueKernel best_kernel() {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+        return count_avx512;
+    return __builtin_cpu_supports("avx2") ? count_avx2 : count_baseline;
 }
+
+}  // namespace
 
 void ValueTable::free() {
     delete[] std::exchange(sets, nullptr);
@@ -49,41 +43,38 @@ ValueTables::~ValueTables() {
 }
 
 void ValueTables::count(const trace_record_t* records, std::size_t n) {
-    static const ValueKernel kernel = __builtin_cpu_supports("avx2") ? count_avx2 : count_baseline;
+    static const ValueKernel kernel = best_kernel();
     kernel(*this, records, n);
 }
 
-void ValueTables::count_slowly(std::uint32_t site, std::uint64_t value, std::uint64_t weight) {
+void ValueTables::count_slowly(std::uint32_t site, std::uint64_t value) {
     ValueTable& table = by_site[site];
-    if (weight >= kMostCount) {
-        spilled.push_back({site, {value, weight}});
-        return;
+    if (table.sets == nullptr) {
+        table.sets = new ValueSet[1]();
+        table.runs = 1;  // whatever `last` was
     }
-    if (table.sets == nullptr) table.sets = new ValueSet[1]();
     ValueSet& set = set_of(table, value);
     auto way = std::find(set.values, set.values + kWays, value) - set.values;
     if (way == kWays) {
         way = std::find(set.counts, set.counts + kWays, 0U) - set.counts;
-        if (way == kWays && table.mask != 0) return lower(set, value, weight);
         if (way == kWays) {
             grow(table);
-            return count_slowly(site, value, weight);
+            return count_slowly(site, value);
         }
         set.values[way] = value;
         set.since[way] = set.lowered;
     }
-    if (set.counts[way] >= kMostCount)
+    if (set.counts[way] == kMostCount)
         spilled.push_back({site, {value, std::exchange(set.counts[way], 0)}});
-    set.counts[way] += static_cast<std::uint32_t>(weight);
+    ++set.counts[way];
 }
 
 Summary ValueTables::summary(std::uint32_t site) {
     const ValueTable& table = by_site[site];
     Summary summary;
-    summary.total = table.total + table.run;
-    summary.zeros = table.zeros + (table.last == 0 ? table.run : 0);
-    summary.repeated = summary.total - table.runs - (table.run != 0 ? 1 : 0);
-    if (table.run != 0) summary.values.push_back({table.last, table.run});
+    summary.total = table.total;
+    summary.zeros = table.zeros;
+    summary.repeated = table.total - table.runs;
     for (unsigned s = 0; table.sets && s <= table.mask; ++s) {
         const ValueSet& set = table.sets[s];
         summary.error = std::max(summary.error, set.lowered);

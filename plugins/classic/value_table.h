@@ -1,15 +1,14 @@
 // The values of one operand of one instruction: how many, how many of them zero or as the one
 // before, and the most frequent ones.
 //
-// Equal values that follow one another are counted first; a run then goes to its counter. There are
-// eight sets of eight counters; a value has its set. Within a set the algorithm of Misra and Gries
-// ("Finding repeated elements", Science of Computer Programming 2, 1982) decides who keeps one: a
-// value without a counter takes over one that is 0, and if there is none, all eight are lowered by
-// as much as the value was seen, which is forgotten. By how much a counter has been lowered since
-// its value took it over is known, and counts for the value. So nothing is lost as long as a set
-// has no more than eight values, nor of a value that has kept its counter from the beginning; any
-// other count is too low by at most a ninth of what the set has seen. Until there are nine values,
-// there is one set only.
+// There are eight sets of eight counters; a value has its set. Within a set the algorithm of Misra
+// and Gries ("Finding repeated elements", Science of Computer Programming 2, 1982) decides who
+// keeps one: a value without a counter takes over one that is 0, and if there is none, all eight
+// are lowered by one, and the value is forgotten. By how much a counter has been lowered since its
+// value took it over is known, and counts for the value. So nothing is lost as long as a set has no
+// more than eight values, nor of a value that has kept its counter from the beginning; any other
+// count is too low by at most a ninth of what the set has seen. Until there are nine values, there
+// is one set only.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -44,13 +43,10 @@ inline constexpr unsigned kWays = 8, kSets = 8;
 
 struct alignas(64) ValueSet {
     std::uint64_t values[kWays];
-    std::uint32_t counts[kWays];  // 0: free
-    std::uint64_t lowered;        // by how much all counters have been lowered so far
-    std::uint64_t since[kWays];   // what that was when the value took its counter over
+    std::uint32_t counts[kWays];             // 0: free
+    std::uint64_t lowered;                   // by how much all counters have been lowered so far
+    alignas(64) std::uint64_t since[kWays];  // what that was when the value took its counter over
 };
-
-// For a value that was seen `weight` times, where no counter is free.
-void lower(ValueSet& set, std::uint64_t value, std::uint64_t weight);
 
 // What the values of a site of the trace are for. Those above kCounted are compared, too: what a
 // store writes with what was there.
@@ -58,9 +54,9 @@ enum class Role : std::uint8_t { kIgnored, kCounted, kStored, kOverwritten };
 
 // By site of the trace. Copies share the sets, which free() ends.
 struct alignas(64) ValueTable {
-    std::uint64_t last = 0, run = 0;  // the last value, and how often it was seen in a row
-    std::uint64_t total = 0, zeros = 0, runs = 0;  // before that
-    ValueSet* sets = nullptr;
+    std::uint64_t last = 0;
+    std::uint64_t total = 0, zeros = 0, runs = 0;  // values; runs of equal ones
+    ValueSet* sets = nullptr;                      // none before the first value
     std::uint32_t instr = 0;
     std::uint16_t mask = 0;  // one less than there are sets
     std::uint8_t list = 0;
@@ -96,19 +92,19 @@ struct ValueTables {
     void count(const trace_record_t* records, std::size_t n);
     Summary summary(std::uint32_t site);
 
-    // What the kernels leave to others: the site has no sets yet, or one set that is full, or a
-    // count exceeds what a counter holds.
-    void count_slowly(std::uint32_t site, std::uint64_t value, std::uint64_t weight);
+    // What the kernels leave to others: the value has no counter yet, or it is full.
+    void count_slowly(std::uint32_t site, std::uint64_t value);
 };
 
 // The inner loop, by instruction set: value_kernel.h.
 using ValueKernel = void (*)(ValueTables& tables, const trace_record_t* records, std::size_t n);
 void count_baseline(ValueTables& tables, const trace_record_t* records, std::size_t n);
 void count_avx2(ValueTables& tables, const trace_record_t* records, std::size_t n);
+void count_avx512(ValueTables& tables, const trace_record_t* records, std::size_t n);
 
 // The multiplier of splitmix64's finaliser (Steele, Lea, Flood 2014).
 inline constexpr std::uint64_t kHashMultiplier = 0xBF58476D1CE4E5B9ULL;
 inline constexpr unsigned kHashShift = 61;
-inline constexpr std::uint64_t kMostCount = std::uint64_t{1} << 31;
+inline constexpr std::uint32_t kMostCount = UINT32_MAX;
 
 }  // namespace classic
