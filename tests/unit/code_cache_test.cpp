@@ -308,13 +308,49 @@ TEST_CASE("a unit is forgotten that only reaches into what has changed") {
 
 // --- Translating again.
 
-TEST_CASE("a unit whose loads miss often is replaced, and everything leads to the new one") {
+TEST_CASE("a forgotten unit that is translated again has the same rows of the trace's tables") {
     DriverParts parts;
     const std::uint64_t pc = loop(parts);
-    const std::uint64_t next = parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
+    const std::uint32_t id = parts.translator.translate(pc, kCollecting, false)->id;
+    const TableRows end = parts.trace.next();
+    SUBCASE("after a flush") {
+        parts.translator.flush();
+    }
+    SUBCASE("alone") {
+        parts.translator.invalidate(pc, pc + 1);
+    }
+    REQUIRE(parts.cache.find(pc) == nullptr);
+    CHECK(parts.translator.translate(pc, kCollecting, false)->id == id);
+    CHECK(parts.trace.next() == end);
+}
+
+TEST_CASE("a unit of other code, or of another file, has other rows") {
+    DriverParts parts;
+    const std::uint64_t pc = loop(parts);
+    const std::uint32_t id = parts.translator.translate(pc, kCollecting, false)->id;
+    const TableRows end = parts.trace.next();
+    parts.translator.flush();
+    SUBCASE("other code") {
+        parts.code(0, {{"xchg ax, ax", {0x66, 0x90}}, {"ret", {0xc3}}});
+    }
+    SUBCASE("another file") {
+        parts.cache.forget_rows();
+    }
+    SUBCASE("another version") {
+        CHECK(parts.translator.translate(pc, kPlain, false)->id != id);
+        CHECK(parts.trace.next() != end);
+        return;
+    }
+    CHECK(parts.translator.translate(pc, kCollecting, false)->id != id);
+    CHECK(parts.trace.next() != end);
+}
+
+TEST_CASE("a unit whose loads miss often is replaced, and everything leads to the new one") {
     for (const bool by_branch : {false, true}) {
         CAPTURE(by_branch);
-        parts.translator.flush();
+        DriverParts parts;
+        const std::uint64_t pc = loop(parts);
+        const std::uint64_t next = parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
         Block* block = parts.translator.translate(pc, kCollecting, by_branch);
         REQUIRE(block != nullptr);
         parts.cache.add_landing(*block);

@@ -18,7 +18,7 @@ class TwoSites {
             std::span(reinterpret_cast<const std::uint8_t*>(parts_.code(0, {{"movsb", {0xa4}}})),
                       15),
             parts_.start, instruction));
-        const std::uint32_t instr = parts_.trace.next_instr();
+        const std::uint32_t instr = parts_.trace.next().instr;
         parts_.trace.add_instr(instruction);
         parts_.trace.add_site(instr, 1, TRACE_SITE_READ, 0);
         parts_.trace.add_site(instr, 1, TRACE_SITE_WRITE, 1);

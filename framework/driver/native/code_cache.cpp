@@ -27,6 +27,11 @@ void write_displacement(std::uint64_t site, std::uint64_t target) {
     __atomic_store_n(reinterpret_cast<std::uint32_t*>(site), value, __ATOMIC_RELEASE);
 }
 
+// Addresses of programs end below the version's bits.
+std::uint64_t rows_key(std::uint64_t pc, Version version) {
+    return pc | std::uint64_t{version} << 62;
+}
+
 std::size_t index_of_landing(const Block& block) {
     return block.pc & (kIndirectEntries - 1);
 }
@@ -406,8 +411,23 @@ bool CodeCache::has_code(std::uint64_t page) const {
     return false;
 }
 
+const CodeCache::Rows* CodeCache::forgotten_rows(std::uint64_t pc, Version version) const {
+    const auto known = forgotten_rows_.find(rows_key(pc, version));
+    return known == forgotten_rows_.end() ? nullptr : &known->second;
+}
+
+void CodeCache::keep_rows(const Unit& unit) {
+    const Block& first = blocks()[unit.first_block];
+    const Block& last = blocks()[unit.first_block + unit.block_count - 1];
+    if (find(first.pc, first.version) != &first) return;
+    forgotten_rows_[rows_key(first.pc, first.version)] = {
+        {first.id, first.first_instr, unit.first_site},
+        {last.id + 1, last.first_instr + last.instr_count, unit.end_site}};
+}
+
 // Nothing finds the unit nor leads to it any more.
 void CodeCache::unlink(const Unit& unit) {
+    keep_rows(unit);
     for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
         Block& block = blocks()[i];
         if (find(block.pc, block.version) == &block) tables_[block.version].set(block.pc, kNoBlock);
@@ -423,6 +443,7 @@ void CodeCache::unlink(const Unit& unit) {
 }
 
 void CodeCache::flush() {
+    for (const Unit& unit : units()) keep_rows(unit);
     for (const Exit& exit : exits())
         if (exit.linked) write_displacement(exit.site, exit.stub);
     ++generation_;

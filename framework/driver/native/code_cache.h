@@ -14,10 +14,12 @@
 #include "framework/driver/native/context.h"
 #include "framework/driver/native/instruction.h"
 #include "framework/driver/native/pc_map.h"
+#include "framework/driver/native/trace_tables.h"
 
 #include <cstdint>
 #include <deque>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace assay::native {
@@ -201,6 +203,14 @@ class CodeCache {
     // Forgets all translations. Those of before the last flush may not be executing.
     void flush();
     bool nearly_full() const;
+    // The rows in the trace's tables that the last forgotten unit at `pc` had, or nullptr: one
+    // that is the same can have them again.
+    struct Rows {
+        TableRows first{}, end{};
+    };
+    const Rows* forgotten_rows(std::uint64_t pc, Version version) const;
+    // Before the trace says that other files are mapped: their code needs rows of its own.
+    void forget_rows() { forgotten_rows_.clear(); }
     // Changes with each flush. Never 0.
     std::uint32_t generation() const { return generation_; }
 
@@ -281,6 +291,7 @@ class CodeCache {
     template <typename Visit>
     void for_each_block(std::uint64_t start, std::uint64_t end, const Visit& visit);
     void unlink(const Unit& unit);
+    void keep_rows(const Unit& unit);
     void set_suspended(const Unit& unit, bool suspended);
 
     std::uint64_t sole_context_ = 0;           // see serves_one_thread()
@@ -300,6 +311,7 @@ class CodeCache {
     std::vector<std::uint32_t> landings_[kVersions];
     bool used_[kVersions]{};
     std::vector<std::uint32_t> suspended_;  // units
+    std::unordered_map<std::uint64_t, Rows> forgotten_rows_;
 };
 
 }  // namespace assay::native

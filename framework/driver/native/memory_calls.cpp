@@ -20,8 +20,8 @@ std::uint64_t page_up(std::uint64_t value) {
 void forget_executable(Process& process, std::uint64_t start, std::uint64_t end) {
     process.watch.forget(start, end);
     if (!process.memory.remove(start, end)) return;
-    process.unmapped(start, end);
     process.code_changed(start, end);
+    process.unmapped(start, end);
 }
 
 // personality(2): what can be read can be executed. (The kernel leaves out files of some kinds.)

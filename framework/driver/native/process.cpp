@@ -126,11 +126,13 @@ void Process::ends() {
 
 void Process::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                      const std::string& path) {
+    cache.forget_rows();
     trace.mapped(start, end, offset, path);
     regions.mapped(start, end, offset, path);
 }
 
 void Process::unmapped(std::uint64_t start, std::uint64_t end) {
+    cache.forget_rows();
     trace.unmapped(start, end);
     regions.unmapped(start, end);
 }

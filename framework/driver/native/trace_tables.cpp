@@ -62,9 +62,9 @@ std::string TraceTables::lasting_events() const {
 bool TraceTables::move_to(NewImage& image) {
     const std::string events = lasting_events();
     if (!image.write_log(events) ||
-        !image.write(trace::kBlocksOffset, blocks_, blocks_used_ * sizeof *blocks_) ||
-        !image.write(trace::kInstrsOffset, instrs_, instrs_used_ * sizeof *instrs_) ||
-        !image.write(trace::kSitesOffset, sites_, sites_used_ * sizeof *sites_) ||
+        !image.write(trace::kBlocksOffset, blocks_, next_.block * sizeof *blocks_) ||
+        !image.write(trace::kInstrsOffset, instrs_, next_.instr * sizeof *instrs_) ||
+        !image.write(trace::kSitesOffset, sites_, next_.site * sizeof *sites_) ||
         !image.announce(channel_))
         return false;
     close_inherited();
@@ -88,20 +88,46 @@ void TraceTables::look_for_collector() {
     if (gone) detached_.store(true, std::memory_order_relaxed);
 }
 
+// Rows have no padding.
+template <typename Row>
+void TraceTables::add(Row* rows, std::uint32_t& next, const Row& row) {
+    if (compares_)
+        same_ = same_ && std::memcmp(&rows[next], &row, sizeof row) == 0;
+    else
+        rows[next] = row;
+    ++next;
+}
+
 void TraceTables::add_instr(const Instruction& instruction) {
-    trace_instr_t& row = instrs_[instrs_used_++];
+    trace_instr_t row{};
     row.pc = instruction.pc;
-    row.block = blocks_used_;
+    row.block = next_.block;
     row.length = instruction.form->length;
     row.flags = instruction.form->trace_flags;
     row.opcode = instruction.form->opcode;
     std::memcpy(row.bytes, instruction.bytes, sizeof row.bytes);
+    add(instrs_, next_.instr, row);
 }
 
 void TraceTables::add_site(std::uint32_t instr, unsigned bytes, unsigned kind, unsigned operand) {
-    sites_[sites_used_++] =
+    add(sites_, next_.site,
         trace_site_t{instr, static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(kind),
-                     static_cast<std::uint8_t>(operand)};
+                     static_cast<std::uint8_t>(operand)});
+}
+
+void TraceTables::begin_comparison(const TableRows& first) {
+    end_ = next_;
+    next_ = first;
+    block_begin_ = first.instr;
+    compares_ = same_ = true;
+}
+
+bool TraceTables::end_comparison(const TableRows& end) {
+    const bool same = same_ && next_ == end;
+    next_ = end_;
+    block_begin_ = end_.instr;
+    compares_ = false;
+    return same;
 }
 
 std::uint32_t TraceTables::driver_site(std::uint32_t instr, unsigned kind) {
@@ -115,21 +141,21 @@ std::uint32_t TraceTables::driver_site(std::uint32_t instr, unsigned kind) {
 }
 
 void TraceTables::add_block(std::uint64_t pc) {
-    blocks_[blocks_used_++] = trace_block_t{pc, block_begin_, instrs_used_ - block_begin_};
-    block_begin_ = instrs_used_;
+    add(blocks_, next_.block, trace_block_t{pc, block_begin_, next_.instr - block_begin_});
+    block_begin_ = next_.instr;
 }
 
 void TraceTables::publish() {
     if (detached()) return;
-    control_->instr_count.store(instrs_used_, std::memory_order_release);
-    control_->site_count.store(sites_used_, std::memory_order_release);
-    control_->block_count.store(blocks_used_, std::memory_order_release);
+    control_->instr_count.store(next_.instr, std::memory_order_release);
+    control_->site_count.store(next_.site, std::memory_order_release);
+    control_->block_count.store(next_.block, std::memory_order_release);
 }
 
 bool TraceTables::tables_full() const {
     constexpr std::uint32_t kMargin = 16384;  // what one unit needs at most
-    return blocks_used_ + kMargin > trace::max_blocks(spec()) ||
-           instrs_used_ + kMargin > trace::kMaxInstrs || sites_used_ + kMargin > trace::kMaxSites;
+    return next_.block + kMargin > trace::max_blocks(spec()) ||
+           next_.instr + kMargin > trace::kMaxInstrs || next_.site + kMargin > trace::kMaxSites;
 }
 
 void TraceTables::log(trace::EventType type, const void* body, std::size_t bytes,
@@ -148,7 +174,7 @@ void TraceTables::log(trace::EventType type, const void* body, std::size_t bytes
 
 void TraceTables::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                          std::string_view path) {
-    const trace::MappedEvent body{start, end, offset, blocks_used_, 0};
+    const trace::MappedEvent body{start, end, offset, next_.block, 0};
     log(trace::EventType::kMapped, &body, sizeof body, path);
 }
 

@@ -17,6 +17,13 @@
 
 namespace assay::native {
 
+// Where rows of the tables of translated code are: those of one unit follow one another.
+struct TableRows {
+    std::uint32_t block, instr, site;
+
+    friend bool operator==(const TableRows&, const TableRows&) = default;
+};
+
 class TraceTables {
   public:
     // Maps the segment, and takes the descriptors that belong to it. False on failure.
@@ -51,9 +58,9 @@ class TraceTables {
     }
 
     // Appends to the tables; what a block needs is published by publish.
-    std::uint32_t next_block() const { return blocks_used_; }
-    std::uint32_t next_instr() const { return instrs_used_; }
-    std::uint32_t next_site() const { return sites_used_; }
+    std::uint32_t next_block() const { return next_.block; }
+    std::uint32_t next_site() const { return next_.site; }
+    const TableRows& next() const { return next_; }
     void add_instr(const Instruction& instruction);
     void add_site(std::uint32_t instr, unsigned bytes, unsigned kind, unsigned operand);
     // A site that is published at once, one for each instruction and kind: of events that no
@@ -62,6 +69,10 @@ class TraceTables {
     // The block consists of the instructions added since the last block.
     void add_block(std::uint64_t pc);
     void publish();
+    // Until end_comparison() rows are compared with those that are there from `first` on instead of
+    // being appended. Returns whether they are the same, and end where `end` is.
+    void begin_comparison(const TableRows& first);
+    bool end_comparison(const TableRows& end);
     bool tables_full() const;
     const trace_block_t& block(std::uint32_t index) const { return blocks_[index]; }
     const trace_instr_t& instr(std::uint32_t index) const { return instrs_[index]; }
@@ -100,6 +111,8 @@ class TraceTables {
   private:
     void log(trace::EventType type, const void* body, std::size_t bytes, std::string_view tail);
     bool map(void* where);
+    template <typename Row>
+    void add(Row* rows, std::uint32_t& next, const Row& row);
     std::string lasting_events() const;
     void close_inherited();
 
@@ -114,7 +127,9 @@ class TraceTables {
     PcMap<std::uint32_t> driver_sites_;  // by instruction and kind
     PcMap<std::uint64_t> partials_;      // by what they say: where the event's body is in the log
     std::uint64_t log_used_ = 0;
-    std::uint32_t blocks_used_ = 0, instrs_used_ = 0, sites_used_ = 0;
+    TableRows next_{};
+    TableRows end_{};  // of all rows, during a comparison
+    bool compares_ = false, same_ = false;
     std::uint32_t block_begin_ = 0;  // first instruction of the next block
     bool markers_lost_ = false;
     std::atomic<bool> detached_{false};

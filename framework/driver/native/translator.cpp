@@ -3,6 +3,7 @@
 #include <Zydis/Zydis.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace assay::native {
 namespace {}  // namespace
@@ -38,13 +39,13 @@ Unit Translator::emit_new_unit() {
     unit.first_block = static_cast<std::uint32_t>(cache_.blocks().size());
     unit.first_exit = static_cast<std::uint32_t>(cache_.exits().size());
     unit.block_count = static_cast<std::uint32_t>(plan_.blocks.size());
-    const Emitter::Numbers numbers{trace_.next_block(), trace_.next_instr(), trace_.next_site(),
-                                   cache_.exit_number(unit.first_exit),
-                                   static_cast<std::uint32_t>(cache_.specials().size())};
-    emit(unit, numbers, &trace_);
-    unit.first_site = numbers.site;
-    unit.end_site = trace_.next_site();
-    trace_.publish();
+    if (!emit_as_before(unit)) {
+        const TableRows first = trace_.next();
+        emit(unit, first, &trace_);
+        unit.first_site = first.site;
+        unit.end_site = trace_.next_site();
+        trace_.publish();
+    }
     const auto unit_index = static_cast<std::uint32_t>(cache_.units().size());
     for (Block& block : output_.blocks) {
         block.unit = unit_index;
@@ -59,8 +60,37 @@ Unit Translator::emit_new_unit() {
     return unit;
 }
 
-// Emits plan_ where the code cache goes on.
-void Translator::emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* trace) {
+// True if the planned instructions stand in the trace's table from `instr` on.
+bool Translator::starts_as(std::uint32_t instr) const {
+    return std::all_of(plan_.instructions.begin(), plan_.instructions.end(),
+                       [&](const Instruction& planned) {
+                           const trace_instr_t& row = trace_.instr(instr++);
+                           return row.pc == planned.pc && row.length == planned.form->length &&
+                                  std::memcmp(row.bytes, planned.bytes, row.length) == 0;
+                       });
+}
+
+// Emits plan_ with the rows of the trace's tables that the same unit had before, so that code which
+// is translated again and again does not fill them.
+bool Translator::emit_as_before(Unit& unit) {
+    const CodeCache::Rows* const rows =
+        cache_.forgotten_rows(plan_.blocks.front().pc, plan_.version);
+    if (rows == nullptr || !starts_as(rows->first.instr)) return false;
+    unit.first_site = rows->first.site;
+    unit.end_site = rows->end.site;
+    note_often_missed(unit);
+    trace_.begin_comparison(rows->first);
+    if (emit(unit, rows->first, &trace_, &rows->end)) return true;
+    unit.missed_count = 0;
+    return false;
+}
+
+// Emits plan_ where the code cache goes on. If its rows are compared, they must be the same up to
+// `end`: else nothing is emitted, and the answer is false.
+bool Translator::emit(Unit& unit, const TableRows& rows, TraceTables* trace, const TableRows* end) {
+    const Emitter::Numbers numbers{rows.block, rows.instr, rows.site,
+                                   cache_.exit_number(unit.first_exit),
+                                   static_cast<std::uint32_t>(cache_.specials().size())};
     output_.clear();
     cache_.use(plan_.version);
     unit.hot_begin = cache_.hot;
@@ -69,6 +99,7 @@ void Translator::emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* 
                     cache_.often_missed(unit), cache_.assembler_at(cache_.hot),
                     cache_.assembler_at(cache_.cold));
     emitter.emit(output_, trace);
+    if (end != nullptr && !trace->end_comparison(*end)) return false;
     cache_.hot = unit.hot_end = emitter.hot().address;
     cache_.cold = unit.cold_end = emitter.cold().address;
     unit.first_point = static_cast<std::uint32_t>(cache_.points().size());
@@ -79,6 +110,7 @@ void Translator::emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* 
     append(cache_.points(), output_.points);
     append(cache_.specials(), output_.specials);
     unit.exit_count = static_cast<std::uint32_t>(output_.exits.size());
+    return true;
 }
 
 void Translator::adapt(std::span<const trace_record_t> buffer) {
@@ -102,23 +134,25 @@ const Block* Translator::find(std::uint32_t id) {
     return nullptr;
 }
 
-void Translator::translate_again(std::uint32_t unit_index) {
-    if (cache_.nearly_full()) return;
-    Unit unit = cache_.units()[unit_index];
-    planner_.replan(unit, plan_);
-    if (plan_.blocks.size() != unit.block_count) return;
-    const Block& first = cache_.blocks()[unit.first_block];
-    const Emitter::Numbers numbers{first.id, first.first_instr, unit.first_site,
-                                   cache_.exit_number(unit.first_exit),
-                                   static_cast<std::uint32_t>(cache_.specials().size())};
+void Translator::note_often_missed(Unit& unit) {
     unit.first_missed = static_cast<std::uint32_t>(cache_.often_missed().size());
     for (std::uint32_t site = unit.first_site; site < unit.end_site; ++site)
         if (trace_.is_data(site) && misses_.misses_often(site))
             cache_.often_missed().push_back(site);
     unit.missed_count =
         static_cast<std::uint32_t>(cache_.often_missed().size()) - unit.first_missed;
+}
+
+void Translator::translate_again(std::uint32_t unit_index) {
+    if (cache_.nearly_full()) return;
+    Unit unit = cache_.units()[unit_index];
+    planner_.replan(unit, plan_);
+    if (plan_.blocks.size() != unit.block_count) return;
+    const Block& first = cache_.blocks()[unit.first_block];
+    const TableRows rows{first.id, first.first_instr, unit.first_site};
+    note_often_missed(unit);
     const std::uint32_t exits = unit.exit_count;
-    emit(unit, numbers, nullptr);
+    emit(unit, rows, nullptr);
     if (unit.exit_count != exits) return;
     cache_.replace(unit, output_.blocks, output_.exits);
 }

@@ -43,8 +43,12 @@ class Translator {
 
   private:
     Unit emit_new_unit();
-    void emit(Unit& unit, const Emitter::Numbers& numbers, TraceTables* trace);
+    bool starts_as(std::uint32_t instr) const;
+    bool emit_as_before(Unit& unit);
+    bool emit(Unit& unit, const TableRows& rows, TraceTables* trace,
+              const TableRows* end = nullptr);
     const Block* find(std::uint32_t id);
+    void note_often_missed(Unit& unit);
     void translate_again(std::uint32_t unit_index);
 
     const MemoryMap& memory_;
