@@ -8,39 +8,39 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace assay {
 namespace {
 
-constexpr std::size_t kNameWidth = 26, kLineWidth = 98;
-
-// The text behind `line`, broken into lines of which further ones begin below it.
-std::string wrapped(std::string line, std::string_view text) {
-    std::string out;
-    line.resize(std::max(line.size() + 1, kNameWidth), ' ');
-    for (const std::string& word : split(text, ' ')) {
-        if (line.size() + 1 + word.size() > kLineWidth) {
-            out += line + "\n";
-            line.assign(kNameWidth, ' ');
-        }
-        if (!line.ends_with(' ')) line += ' ';
-        line += word;
-    }
-    return out + line + "\n";
-}
-
 std::string help_text(const CLI::App& app) {
+    constexpr std::size_t kNameWidth = 26;
     std::string text = app.get_description() + "\nOptions:\n\n";
     for (const OptionDescription& option : describe_options(app)) {
         std::string names = "  " + join(option.names, ", ");
         const bool is_long = option.names.back().starts_with("--");
         if (!option.argument.empty()) names += (is_long ? "=" : " ") + option.argument;
-        text += wrapped(std::move(names), option.help);
+        text += help_row(std::move(names), option.help, kNameWidth);
     }
     return text + (app.get_footer().empty() ? "" : "\n" + app.get_footer());
 }
 
 }  // namespace
+
+std::string help_row(std::string names, std::string_view help, std::size_t width) {
+    constexpr std::size_t kLineWidth = 98;
+    std::string row, line = std::move(names);
+    line.resize(std::max(line.size() + 1, width), ' ');
+    for (const std::string& word : split(help, ' ')) {
+        if (line.size() + 1 + word.size() > kLineWidth) {
+            row += line + "\n";
+            line.assign(width, ' ');
+        }
+        if (!line.ends_with(' ')) line += ' ';
+        line += word;
+    }
+    return row + line + "\n";
+}
 
 std::vector<std::string> OptionDescription::choices() const {
     const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || c == '|' || c == '-'; };

@@ -1,6 +1,7 @@
 // The subcommands of assay, and what shells and --help can know of each from its own table.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ struct Command {
 std::span<const Command> commands();
 // Null if there is none of that name.
 const Command* find_command(std::string_view name);
+
+// A row of a table of options: the names, and from column `width` on the help, broken into lines.
+std::string help_row(std::string names, std::string_view help, std::size_t width);
 
 // The options that a command line of CLI11 knows.
 std::vector<OptionDescription> describe_options(const CLI::App& app);

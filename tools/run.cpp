@@ -56,27 +56,14 @@ std::string command_table() {
     return table;
 }
 
-// A column of option names and one of help, broken into lines.
 std::string option_table() {
-    constexpr std::size_t kNameWidth = 22, kLineWidth = 98;
+    constexpr std::size_t kNameWidth = 22;
     std::string table;
     for (const collector::CoreOption& option : collector::core_options()) {
         if (option.help.empty()) continue;
-        std::string line = fmt::format("  --{}{}{}", option.name,
-                                       option.argument.empty() ? "" : "=", option.argument);
-        line.resize(std::max(line.size() + 1, kNameWidth), ' ');
-        for (std::string_view rest = option.help; !rest.empty();) {
-            const std::size_t blank = rest.find(' ');
-            const std::string_view word = rest.substr(0, blank);
-            rest.remove_prefix(blank == std::string_view::npos ? rest.size() : blank + 1);
-            if (line.size() + 1 + word.size() > kLineWidth) {
-                table += line + "\n";
-                line.assign(kNameWidth, ' ');
-            }
-            if (!line.ends_with(' ')) line += ' ';
-            line += word;
-        }
-        table += line + "\n";
+        table += help_row(fmt::format("  --{}{}{}", option.name, option.argument.empty() ? "" : "=",
+                                      option.argument),
+                          option.help, kNameWidth);
     }
     return table;
 }

@@ -40,9 +40,8 @@ void add_options(CLI::App& app, Arguments& arguments) {
     app.add_option("FILE", options.profiles, "events files, whose counts are added up")->required();
     app.add_option("-o,--output", options.output, "the page [report.html]")->type_name("FILE");
     app.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
-    app.add_option("-I,--include", options.include_dirs, "look for sources in this folder, too")
-        ->allow_extra_args(false)
-        ->type_name("DIR");
+    add_list(app, "-I,--include", options.include_dirs, "DIR",
+             "look for sources in this folder, too");
     app.add_option("--block-vectors", options.block_vectors,
                    "show the phases of the run from this file of the bbv profiler, or of exp-bbv")
         ->type_name("FILE");
