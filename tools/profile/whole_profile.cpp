@@ -13,8 +13,8 @@ namespace {
 
 // How many values of an instruction are kept when files are merged.
 constexpr std::size_t kMostValues = 64;
-// Below this many rows, adding up is left to the end.
-constexpr std::size_t kFewRows = std::size_t{1} << 20;
+// Below this many rows, a few megabytes of memory, adding up is left to the end.
+constexpr std::size_t kFewRows = std::size_t{1} << 16;
 
 auto key(const WholeProfile::Line& line) {
     return std::tie(line.place, line.line);
@@ -36,10 +36,12 @@ bool comes_before(const Row& a, const Row& b) {
     return key(a) < key(b);
 }
 
+// In place: there can be as many rows as memory holds. Those of one key stay in no particular
+// order, as they are added up.
 template <typename Row>
 void sort_rows(std::vector<Row>& rows) {
     if (!std::is_sorted(rows.begin(), rows.end(), comes_before<Row>))
-        std::stable_sort(rows.begin(), rows.end(), comes_before<Row>);
+        std::sort(rows.begin(), rows.end(), comes_before<Row>);
 }
 
 // Where the rows of each place begin, and the end of the last; rows are sorted by place.
@@ -225,7 +227,8 @@ void WholeProfile::add_up(std::vector<Row>& rows, CountStore& sums) const {
 }
 
 void WholeProfile::add_up_values() {
-    sort_rows(values_);
+    // What is left out of a list depends on the order in which lists are added.
+    std::stable_sort(values_.begin(), values_.end(), comes_before<Values>);
     std::vector<Values> sums;
     for (Values& values : values_) {
         if (!sums.empty() && key(sums.back()) == key(values))
