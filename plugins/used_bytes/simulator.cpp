@@ -59,21 +59,25 @@ void Simulator::process(std::span<const trace_site_t> sites, const Buffer& buffe
 
 void Simulator::run(std::size_t begin, std::size_t end) {
     if (line_shift_ != 6)
-        run_any<false>(begin, end);
-    else if (__builtin_cpu_supports("bmi2"))
-        run_bmi2(begin, end);
+        run_any<false, false>(begin, end);
+    else if (!__builtin_cpu_supports("bmi2"))
+        run_any<true, false>(begin, end);
+    else if (buffer_->footprints.empty())
+        run_bmi2<false>(begin, end);
     else
-        run_any<true>(begin, end);
+        run_bmi2<true>(begin, end);
     look_up();
 }
 
 // With shifts by variable counts that are one operation instead of three.
+template <bool kFiltered>
 __attribute__((target("bmi2"))) void Simulator::run_bmi2(std::size_t begin, std::size_t end) {
-    run_any<true>(begin, end);
+    run_any<true, kFiltered>(begin, end);
 }
 
-// Nearly all references end here. `kUsual`: lines have 64 bytes.
-template <bool kUsual>
+// Nearly all references end here. `kUsual`: lines have 64 bytes. `kFiltered`: the driver leaves out
+// references, which is no condition of the result.
+template <bool kUsual, bool kFiltered>
 inline void Simulator::run_any(std::size_t begin, std::size_t end) {
     const trace_record_t* const first = buffer_->records.data();
     const std::int8_t* const last_offsets = last_offsets_.data();
@@ -99,12 +103,17 @@ inline void Simulator::run_any(std::size_t begin, std::size_t end) {
         auto& entry =
             *reinterpret_cast<Recent*>(recent + (address >> (shift - kRecentShift) & mask));
         filtered_[line & filtered_mask] = &entry;
-        if (entry.line == line) [[likely]] {
+        if (!kFiltered && entry.line == line) [[likely]] {
             entry.bits |= bits;
             continue;
         }
-        wait({line, address, entry.bits, static_cast<std::uint32_t>(record - first), 0});
-        entry = {line, bits};
+        // What the driver does not leave out is hard to predict: without a branch.
+        waiting_[waiting_count_] = {line, address, entry.bits,
+                                    static_cast<std::uint32_t>(record - first), 0};
+        const bool is_new = entry.line != line;
+        waiting_count_ += is_new;
+        entry = {line, bits | (is_new ? 0 : entry.bits)};
+        if (waiting_count_ == kQueue) look_up();
     }
 }
 
@@ -136,15 +145,15 @@ void Simulator::large(std::size_t index) {
 }
 
 void Simulator::wait(const Waiting& waiting) {
-    if (waiting_count_ == kQueue) look_up();
-    cache_.prefetch(waiting.line);
     waiting_[waiting_count_++] = waiting;
+    if (waiting_count_ == kQueue) look_up();
 }
 
 // In the order of the references. All lines of a set of the cache share an entry of the table, so
 // the bits of a line are at home before it can be replaced.
 void Simulator::look_up() {
     std::size_t missing_count = 0;
+    for (std::size_t i = 0; i < waiting_count_; ++i) cache_.prefetch(waiting_[i].line);
     for (std::size_t i = 0; i < waiting_count_; ++i) {
         const Waiting& waiting = waiting_[i];
         std::uint64_t*& home = homes_[waiting.line & recent_mask_];

@@ -76,8 +76,9 @@ class Simulator {
     }
     void learn();
     void run(std::size_t begin, std::size_t end);
+    template <bool kFiltered>
     void run_bmi2(std::size_t begin, std::size_t end);
-    template <bool kUsual>
+    template <bool kUsual, bool kFiltered>
     [[gnu::always_inline]] void run_any(std::size_t begin, std::size_t end);
     void large(std::size_t index);
     void wait(const Waiting& waiting);
