@@ -24,6 +24,7 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       segment_(segment),
       lifeline_(lifeline),
       counts_(session.columns.size()),
+      sampling_(session.settings.regions, session.columns.size()),
       reader_(segment_, [this](TraceReader::Source source, std::span<const trace_record_t> records,
                                std::span<const trace_marker_t> markers) {
           process(source, records, markers);
@@ -42,6 +43,7 @@ void Collection::start_profilers() {
                 value = image_.number == 1 ? file_of_process(value, image_)
                                            : file_of_image(value, image_);
         profiler.set_command(image_.command);
+        profiler.set_sampling(sampling_.wanted());
         profiler.set_options(given);
         const trace::Spec wanted = profiler.start();
         captures_calls_.push_back(wanted.captures & trace::kCaptureCalls);
@@ -54,6 +56,24 @@ void Collection::start_profilers() {
     spec_.cpu_level = session_.settings.cpu_level;
     spec_.regions = session_.settings.regions;
     spec_.stress = session_.settings.stress ? 1 : 0;
+    interval_ = spec_.interval;
+    if (sampling_.wanted()) sample();
+}
+
+// In the driver, intervals are the bursts' business then.
+void Collection::sample() {
+    trace::Regions& regions = spec_.regions;
+    // Only then there is a burst in each of them, wherever they begin.
+    if (interval_ != 0 && interval_ / 2 < regions.sample_period)
+        throw Error(fmt::format(
+            "intervals of {} instructions are too short for --sample, with a burst in every {}: "
+            "make them at least twice that, or --sample shorter",
+            interval_, regions.sample_period));
+    spec_.captures |= trace::kCaptureBlockCounts;
+    regions.sample_interval = std::exchange(spec_.interval, 0);
+    regions.sample_warm_up = std::min(spec_.warm_up, regions.sample_period - regions.sample_burst);
+    sampling_.warm_up(regions.sample_warm_up);
+    intervals_.estimate();
 }
 
 void Collection::process(TraceReader::Source source, std::span<const trace_record_t> records,
@@ -61,18 +81,40 @@ void Collection::process(TraceReader::Source source, std::span<const trace_recor
     trace_parser view = parser(source.thread, records);
     view.markers = markers;
     view.footprints = reader_.footprints();
+    std::span<const std::uint32_t> contexts;
     if (spec_.captures & trace::kCaptureCalls) {
-        view.contexts = stacks_.follow(source.thread, records, reader_.code());
+        contexts = stacks_.follow(source.thread, records, reader_.code());
         view.context_table = stacks_.contexts().table();
     }
-    if (spec_.interval != 0)
-        view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code());
+    if (interval_ != 0)
+        view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code(),
+                                         sampling_.is_warm_up(source.slot));
+    view.warm_up = sampling_.is_warm_up(source.slot);
     for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
         view.next_interval = 0;
         view.wanted = profiler.wanted_values();
         view.next = 0;
+        const bool given = !view.warm_up || profiler.warms_up();
+        view.records = given ? records : records.first(0);
+        view.contexts = given ? contexts : contexts.first(0);
         profiler.process(view.pid, view, sink);
     });
+    if (sampling_.wanted() && sampling_.take(source.thread, source.slot, records, reader_.code()))
+        look_at_totals();
+}
+
+// What profilers have counted up to the end of a burst.
+void Collection::look_at_totals() {
+    std::vector<std::uint64_t> totals(session_.columns.size());
+    trace_parser view = parser(0, {});
+    view.counts = sampling_.executions();
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        if (session_.profilers[i]->lost()) continue;
+        const auto own = session_.profilers[i]->totals_so_far(view.pid, view);
+        std::copy(own.begin(), own.end(),
+                  totals.begin() + static_cast<std::ptrdiff_t>(session_.columns.first(i)));
+    }
+    sampling_.totals(std::move(totals));
 }
 
 trace::DriverState Collection::state() const {
@@ -199,17 +241,73 @@ void Collection::finish_profilers() {
             ContextTree::kMostContexts));
     if (spec_.captures & trace::kCaptureBlockCounts) executions_ = reader_.instruction_counts();
     mispredictions_ = reader_.mispredictions();
-    if (spec_.interval != 0)
+    if (sampling_.wanted()) estimate();
+    if (interval_ != 0)
         for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
-            intervals_.take_rest(reader_.thread_of(slot), slot, reader_.block_counts(slot),
-                                 reader_.code());
-    const std::span<const Interval> rests = intervals_.rests();
+            if (!sampling_.is_warm_up(slot))
+                intervals_.take_rest(reader_.thread_of(slot), slot, reader_.block_counts(slot),
+                                     reader_.code());
+    const std::span<const Interval> rests =
+        intervals_.rests([this](std::uint32_t thread) { return sampling_.executed_by(thread); });
     for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
         trace_parser view = parser(0, {});
         if (spec_.captures & trace::kCaptureCalls) view.context_table = stacks_.contexts().table();
         view.intervals = rests;
+        view.scale = sampling_.factor();
         profiler.finish(view.pid, view, sink);
     });
+    if (!sampling_.wanted()) return;
+    scale(counts_);
+    for (auto& [part, counts] : parts_) scale(counts);
+}
+
+// How much of the program has been captured.
+void Collection::estimate() {
+    for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
+        sampling_.executed(reader_.thread_of(slot), reader_.executed(slot));
+    for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
+        sampling_.take_rest(slot, reader_.block_counts(slot), reader_.code());
+    sampling_.take_off_warm_up(executions_);
+    if (executions_.empty() || sampling_.factor() != 1 || sampling_.executed() == 0) return;
+    const std::string why = fmt::format(
+        "no burst of --sample was reached in {} instructions: make its second number smaller",
+        sampling_.executed());
+    incomplete(why);
+    problem(why);
+}
+
+void Collection::scale(Counts& counts) const {
+    std::vector<bool> unscaled(session_.columns.size());
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i)
+        for (std::size_t event = 0; event < session_.profilers[i]->events().size(); ++event)
+            unscaled[session_.columns.first(i) + event] = session_.profilers[i]->is_unscaled(event);
+    const auto change = [&](std::size_t column, std::uint64_t count) {
+        return unscaled[column] ? count : sampling_.scaled(count);
+    };
+    counts.samples.change_counts(change);
+    counts.contexts.change_counts(change);
+    counts.hotlists.scale(sampling_.factor());
+}
+
+// Of the columns, for people.
+std::string Collection::errors() const {
+    std::string text;
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        const Profiler& profiler = *session_.profilers[i];
+        if (profiler.lost()) continue;
+        for (std::size_t event = 0; event < profiler.events().size(); ++event) {
+            if (profiler.leaves_out(event)) continue;
+            text += (text.empty() ? "" : ", ") +
+                    session_.columns.event(session_.columns.first(i) + event).name;
+            const auto error = profiler.told_total(event)
+                                   ? sampling_.error(session_.columns.first(i) + event)
+                                   : std::nullopt;
+            text += profiler.is_unscaled(event) ? " not scaled"
+                    : error                     ? fmt::format(" {:.1f} %", 100 * *error)
+                                                : " unknown";
+        }
+    }
+    return text;
 }
 
 Profile Collection::empty_profile() const {
@@ -226,6 +324,10 @@ Profile Collection::empty_profile() const {
     profile.header.command = image_.command;
     profile.header.pid = static_cast<std::uint32_t>(image_.pid);
     profile.header.incomplete = incomplete_;
+    if (sampling_.wanted()) {
+        profile.header.descriptions.emplace_back("Sampled", sampling_.description());
+        profile.header.descriptions.emplace_back("Error, 95 % confidence", errors());
+    }
     return profile;
 }
 
@@ -304,6 +406,9 @@ std::string Collection::fall_back(const std::string& wanted, const Profile& prof
 // collectors may be printing theirs.
 void Collection::print_summaries() {
     std::string summaries;
+    if (sampling_.wanted())
+        summaries = fmt::format("=={0}== Sampled: {1}\n=={0}== Error, 95 % confidence: {2}\n",
+                                image_.pid, sampling_.description(), errors());
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
         if (session_.profilers[i]->lost()) continue;
         std::string text = session_.profilers[i]->summary(totals(i));

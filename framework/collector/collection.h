@@ -9,6 +9,7 @@
 #include "framework/collector/lifeline.h"
 #include "framework/collector/parser.h"
 #include "framework/collector/sample_database.h"
+#include "framework/collector/sampling.h"
 #include "framework/collector/segment.h"
 #include "framework/collector/session.h"
 #include "framework/collector/shadow_stack.h"
@@ -56,6 +57,8 @@ class Collection {
     void process(TraceReader::Source source, std::span<const trace_record_t> records,
                  std::span<const trace_marker_t> markers);
     bool take_buffers();
+    void sample();
+    void look_at_totals();
     void prepare_mappings();
     void wait(std::uint32_t bell, std::chrono::milliseconds at_most);
     void damaged(const std::string& how);
@@ -63,6 +66,8 @@ class Collection {
     // Says what is wrong with this image.
     void problem(const std::string& what) const;
     void finish_profilers();
+    void estimate();
+    std::string errors() const;
     void write();
     void write_parts(const std::string& file);
     Profile empty_profile() const;
@@ -91,6 +96,7 @@ class Collection {
         ContextCounts contexts;
         Hotlists hotlists;
     };
+    void scale(Counts& counts) const;
     void count(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
                const vsample_t& sample);
 
@@ -103,6 +109,8 @@ class Collection {
     std::vector<bool> captures_calls_;       // by profiler
     ShadowStacks stacks_;
     IntervalReader intervals_;
+    std::uint64_t interval_ = 0;  // instructions; 0: none
+    Sampling sampling_;
     TraceReader reader_;
     SourcePlaces places_{reader_.addresses(), session_.symbolizer};
     std::size_t prepared_ = 0;                   // mappings

@@ -38,6 +38,12 @@ class ContextCounts {
     std::span<const std::uint64_t> counts(std::uint32_t row) const {
         return std::span(counts_).subspan(row * columns_, columns_);
     }
+    // Replaces each count by `change(column, count)`.
+    template <typename Change>
+    void change_counts(const Change& change) {
+        for (std::size_t i = 0; i < counts_.size(); ++i)
+            counts_[i] = change(i % columns_, counts_[i]);
+    }
     bool empty() const { return rows_.empty(); }
     // By context, then by instruction.
     std::vector<Row> sorted_rows() const {

@@ -18,6 +18,12 @@ class Hotlists {
     std::vector<events::Hotlist> named(std::uint32_t row,
                                        const std::vector<std::string>& names) const;
 
+    // All values were seen `factor` times as often.
+    void scale(double factor) {
+        for (auto& [row, lists] : rows_)
+            for (auto& [number, values] : lists) values.scale(factor);
+    }
+
   private:
     std::unordered_map<std::uint32_t, std::unordered_map<std::uint32_t, TopValues>> rows_;
 };

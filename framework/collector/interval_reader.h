@@ -5,6 +5,7 @@
 #include "assay/trace_parse.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <unordered_map>
@@ -23,12 +24,18 @@ class IntervalReader {
   public:
     // Takes the records of one buffer. Returns the intervals that end in it, until the next call.
     std::span<const Interval> take(std::uint32_t thread, std::uint32_t slot,
-                                   std::span<const trace_record_t> records, const CodeTables& code);
+                                   std::span<const trace_record_t> records, const CodeTables& code,
+                                   bool warm_up = false);
+    // With `warm_up`, what it says of blocks belongs to no interval.
     // At the end, for each slot with its final counters: what its last thread has not sent.
     void take_rest(std::uint32_t thread, std::uint32_t slot,
                    std::span<const std::uint64_t> counters, const CodeTables& code);
     // Behind that: the unfinished interval of each thread, in the order of their numbers.
-    std::span<const Interval> rests();
+    // `executed`: how many instructions a thread has executed; see estimate().
+    std::span<const Interval> rests(
+        const std::function<std::uint64_t(std::uint32_t thread)>& executed = {});
+    // With --sample: what is counted in an interval is a part of it, which stands for the whole.
+    void estimate() { estimates_ = true; }
 
   private:
     // Of one thread, since its last interval. An interval that ends within a block gives the rest
@@ -37,19 +44,22 @@ class IntervalReader {
     struct Unfinished {
         std::vector<std::int64_t> instructions;  // by block
         std::vector<std::uint32_t> touched;      // of these, may repeat
+        std::uint64_t complete = 0;              // instructions of complete intervals
     };
 
     void learn(const CodeTables& code);
     void add(Unfinished& to, std::uint32_t block, std::int64_t instructions);
     void count(Unfinished& to, std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
-               const CodeTables& code);
-    static Interval finish(std::uint32_t thread, bool complete, Unfinished& unfinished);
+               const CodeTables& code, bool warm_up = false);
+    Interval finish(std::uint32_t thread, bool complete, Unfinished& unfinished,
+                    std::uint64_t length) const;
 
     std::unordered_map<std::uint64_t, std::uint32_t> first_at_;  // blocks by address
     std::vector<std::uint32_t> first_;  // by block: the first one of its address
     std::map<std::uint32_t, Unfinished> threads_;
     std::map<std::uint32_t, std::vector<std::uint64_t>> counters_;  // by slot: as last sent
     std::vector<Interval> finished_;
+    bool estimates_ = false;
 };
 
 }  // namespace assay::collector

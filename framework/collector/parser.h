@@ -36,6 +36,8 @@ struct trace_parser {
     std::span<const trace_context_t> context_table = {};
     std::span<const assay::collector::Interval> intervals = {};
     std::size_t next_interval = 0;
+    double scale = 1;  // of counts
+    bool warm_up = false;
     // Of trace_parser_next(): what the profiler wants, or nullptr; the next record; and which
     // values of the list the last execution had, as bits.
     const assay::trace::ValueLists* wanted = nullptr;

@@ -103,6 +103,9 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
     host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
         self(host).left_out_.insert(event);
     };
+    host_.unscaled = [](const vp_host_t* host, std::uint32_t event) {
+        self(host).unscaled_.insert(event);
+    };
     host_.reserved = this;
     host_.part = [](const vp_host_t* host, const char* name) {
         return self(host).part(text_or_empty(name));
@@ -277,6 +280,7 @@ trace::Spec Profiler::start() {
         wanted = table_.vp_prof_init();
         if (!wanted) return;
         spec = wanted->spec;
+        warms_up_ = spec.warm_up != 0;
         if (spec.captures & trace::kCaptureValues)
             wanted_values_ = std::make_unique<trace::ValueLists>(collector::value_lists(*wanted));
     });
@@ -304,6 +308,7 @@ void Profiler::process(std::uint32_t pid, trace_parser_t& parser, const SampleSi
 }
 
 void Profiler::finish(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink) {
+    totals_before_finish_ = totals_;
     if (!table_.vp_finish) return;
     for (const auto begin = processor_time(); !lost_;) {
         const vsample_t* samples = nullptr;
@@ -315,6 +320,17 @@ void Profiler::finish(std::uint32_t pid, trace_parser_t& parser, const SampleSin
         if (guard_.limit().count() != 0 && processor_time() - begin > guard_.limit())
             lose("its vp_finish still returns samples after " + seconds(guard_.limit()));
     }
+}
+
+std::vector<std::uint64_t> Profiler::totals_so_far(std::uint32_t pid, trace_parser_t& parser) {
+    if (!table_.vp_totals) return totals_;
+    std::vector<std::uint64_t> totals(events_.size());
+    int status = 0;
+    const auto count = static_cast<std::uint32_t>(totals.size());
+    if (call("vp_totals", [&] { status = table_.vp_totals(pid, &parser, totals.data(), count); }) &&
+        status < 0)
+        failed("vp_totals");
+    return totals;
 }
 
 // They are copied under the guard, since nobody knows what the address is that a profiler returns.

@@ -67,9 +67,16 @@ class Profiler {
     const std::vector<std::string>& value_lists() const { return value_lists_; }
     // What it asks for; nullptr if it asks for no values. Valid from start() on.
     const trace::ValueLists* wanted_values() const { return wanted_values_.get(); }
+    // Whether it takes the records of warm-ups. From start() on.
+    bool warms_up() const { return warms_up_; }
     // True for events whose columns shall not be written.
     bool leaves_out(std::size_t event) const {
         return left_out_.contains(static_cast<std::uint32_t>(event));
+    }
+
+    // True for events whose counts are not multiplied when only a part of the run is captured.
+    bool is_unscaled(std::size_t event) const {
+        return unscaled_.contains(static_cast<std::uint32_t>(event));
     }
 
     bool lost() const { return lost_; }
@@ -78,6 +85,8 @@ class Profiler {
 
     // What vp_host_t.command says from now on.
     void set_command(std::string command);
+    // What vp_host_t.samples says.
+    void set_sampling(bool samples) { host_.samples = samples ? 1 : 0; }
 
     // The steps of a run, in the order of vprofiler.h. Each does nothing once the profiler is lost.
     // Throws Error if the profiler rejects a value.
@@ -86,6 +95,12 @@ class Profiler {
     trace::Spec start();
     void process(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
     void finish(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
+    // What has been counted so far, by event: as vp_totals says, or as samples have arrived.
+    std::vector<std::uint64_t> totals_so_far(std::uint32_t pid, trace_parser_t& parser);
+    // After finish(): whether totals_so_far() has told all of an event.
+    bool told_total(std::size_t event) const {
+        return table_.vp_totals || totals_before_finish_[event] == totals_[event];
+    }
     // After its columns have been written.
     std::string summary(std::span<const std::uint64_t> totals);
     void stop();
@@ -140,9 +155,11 @@ class Profiler {
     std::vector<std::string> parts_;
     std::vector<vsample_t> batch_;       // in take()
     std::vector<std::uint64_t> totals_;  // by event, to see that they fit 64 bits
-    std::set<std::uint32_t> left_out_;
+    std::vector<std::uint64_t> totals_before_finish_;
+    std::set<std::uint32_t> left_out_, unscaled_;
     bool lost_ = false;
     bool started_ = false;
+    bool warms_up_ = false;
     bool written_ = false;  // its columns are
     std::vector<std::string> value_lists_;
     std::vector<std::uint64_t> value_totals_;  // by list

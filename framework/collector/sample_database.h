@@ -28,6 +28,13 @@ class SampleDatabase {
 
     std::size_t rows() const { return links_.size(); }
     std::span<const std::uint64_t> counts(std::size_t row) const { return {cell(row), columns_}; }
+    // Replaces each count by `change(column, count)`.
+    template <typename Change>
+    void change_counts(const Change& change) {
+        for (std::size_t row = 0; row < rows(); ++row)
+            for (std::size_t column = 0; column < columns_; ++column)
+                cell(row)[column] = change(column, cell(row)[column]);
+    }
     // All of them, by mapping, then by address.
     std::vector<Row> sorted_rows() const;
 

@@ -32,6 +32,9 @@ constexpr std::array kCoreOptions{
                "repeated"},
     CoreOption{"from-instruction", "N", "begin with the Nth instruction of the first thread"},
     CoreOption{"to-instruction", "M", "end with its Mth"},
+    CoreOption{"sample", "A/B",
+               "profile bursts of A out of every B instructions, and estimate the counts of the "
+               "whole run from them; 1/100 is 20k/2M"},
     CoreOption{"trace-children", "yes|no",
                "profile the processes that the program starts too, each with a file of its own; "
                "default: yes"},
@@ -111,6 +114,47 @@ std::vector<std::string> split_functions(const std::string& list) {
             out.back() += c;
     }
     return out;
+}
+
+// A whole number of instructions; k, M and G stand for thousands, millions and milliards. 0 if it
+// is not one.
+std::uint64_t instructions(std::string_view text) {
+    std::uint64_t number = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    const std::string_view unit(stop, end);
+    const std::uint64_t factor = unit.empty()  ? 1
+                                 : unit == "k" ? 1'000
+                                 : unit == "M" ? 1'000'000
+                                 : unit == "G" ? 1'000'000'000
+                                               : 0;
+    constexpr std::uint64_t kMost = 1'000'000'000'000'000;
+    return error != std::errc() || factor == 0 || number > kMost / factor ? 0 : number * factor;
+}
+
+// Two small numbers are a ratio, of bursts of the usual length.
+void set_sampling(trace::Regions& regions, const Setting& setting) {
+    constexpr std::uint64_t kShortestBurst = 1000, kUsualBurst = 20'000;
+    const std::size_t slash = setting.value.find('/');
+    std::uint64_t burst = 0, period = 0;
+    if (slash != std::string::npos) {
+        burst = instructions(std::string_view(setting.value).substr(0, slash));
+        period = instructions(std::string_view(setting.value).substr(slash + 1));
+    }
+    if (burst == 0 || period == 0)
+        bad_value(setting, "two numbers of instructions, for example 1/100 or 100k/10M");
+    if (burst >= period)
+        throw Error(fmt::format("{}: bursts of {} are not a part of {} instructions",
+                                describe(setting), burst, period));
+    if (burst < kShortestBurst && period < kShortestBurst * kShortestBurst) {
+        period = (period * kUsualBurst + burst / 2) / burst;
+        burst = kUsualBurst;
+    }
+    if (burst < kShortestBurst)
+        throw Error(fmt::format("{}: bursts of {} instructions are too short: at least {}",
+                                describe(setting), burst, kShortestBurst));
+    regions.sample_burst = burst;
+    regions.sample_period = period;
 }
 
 void add_functions(trace::Regions& regions, const Setting& setting) {
@@ -203,6 +247,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.regions.from_instruction = positive(setting);
     } else if (setting.name == "to-instruction") {
         core.regions.to_instruction = positive(setting);
+    } else if (setting.name == "sample") {
+        set_sampling(core.regions, setting);
     } else if (setting.name == "timeout") {
         core.timeout = duration(setting);
         core.timeout_option = "--timeout=" + setting.value;
@@ -280,6 +326,10 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
     const std::uint64_t from = core.regions.from_instruction, to = core.regions.to_instruction;
     if (to != 0 && from > to)
         throw Error(fmt::format("--from-instruction={} lies behind --to-instruction={}", from, to));
+    if (core.regions.sample_period != 0 && (from != 0 || to != 0))
+        throw Error(
+            "--sample cannot be combined with --from-instruction or --to-instruction; leave one of "
+            "them out");
     return core;
 }
 

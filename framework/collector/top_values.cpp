@@ -1,6 +1,7 @@
 #include "framework/collector/top_values.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay::collector {
 namespace {
@@ -30,6 +31,20 @@ void TopValues::add(std::uint64_t value, std::uint64_t weight) {
 void TopValues::add_rest(std::uint64_t weight, std::uint64_t error) {
     total_ += weight;
     rest_error_ += std::min(error, weight);
+}
+
+// Rounded so that the values are no more than their total.
+void TopValues::scale(double factor) {
+    const events::Hotlist known = list();
+    const auto scaled = [factor](std::uint64_t count) {
+        return static_cast<double>(count) * factor;
+    };
+    counters_.clear();
+    full_ = false;
+    for (const events::HotValue& each : known.values)
+        counters_.push_back({each.value, static_cast<std::uint64_t>(scaled(each.count)), 0});
+    rest_error_ = static_cast<std::uint64_t>(std::ceil(scaled(known.error)));
+    total_ = static_cast<std::uint64_t>(std::ceil(scaled(known.total)));
 }
 
 events::Hotlist TopValues::list() const {

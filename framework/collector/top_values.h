@@ -23,6 +23,8 @@ class TopValues {
     // Values seen that nobody knows any more; none of them can be one value more than `error`
     // times.
     void add_rest(std::uint64_t weight, std::uint64_t error);
+    // All were seen `factor` times as often: at least 1. The last thing to be done with them.
+    void scale(double factor);
     // The list has no name.
     events::Hotlist list() const;
 

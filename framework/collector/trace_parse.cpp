@@ -134,6 +134,14 @@ const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser) {
     return &parser->intervals[parser->next_interval++].row;
 }
 
+int trace_parser_is_warm_up(const trace_parser_t* parser) {
+    return parser->warm_up;
+}
+
+double trace_parser_scale(const trace_parser_t* parser) {
+    return parser->scale;
+}
+
 uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t instr) {
     if (instr >= parser->code.instrs.size()) return 0;
     const uint32_t block = parser->code.instrs[instr].block;

@@ -298,6 +298,10 @@ std::uint32_t TraceReader::thread_of(std::uint32_t slot) const {
     return slot < rings_.size() ? rings_[slot].slot->thread.load() : 0;
 }
 
+std::uint64_t TraceReader::executed(std::uint32_t slot) const {
+    return slot < rings_.size() ? rings_[slot].slot->executed.load() : 0;
+}
+
 std::vector<std::uint64_t> TraceReader::mispredictions() const {
     const std::size_t count = counters_per_block();
     if (count == 1) return {};

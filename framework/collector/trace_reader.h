@@ -64,6 +64,8 @@ class TraceReader {
     std::vector<std::uint64_t> block_counts(std::uint32_t slot) const;
     // The thread that uses the slot, or did.
     std::uint32_t thread_of(std::uint32_t slot) const;
+    // With sampling: what that thread has executed.
+    std::uint64_t executed(std::uint32_t slot) const;
     // Mispredictions by block, likewise; empty if they are not captured.
     std::vector<std::uint64_t> mispredictions() const;
     // Executed instructions so far, roughly. Reads all counters of all threads.

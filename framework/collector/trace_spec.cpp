@@ -64,6 +64,7 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
             .data = data,
             .fetch = filter(trace::kCaptureFetches, &trace::Spec::fetch),
             .interval = combine_intervals(a.interval, b.interval),
+            .warm_up = std::max(a.warm_up, b.warm_up),
             .branches = a.branches | b.branches,
             .predictor = a.captures & trace::kCapturePredictions ? a.predictor : b.predictor,
             .footprints = data.sets != 0 ? a.footprints | b.footprints : 0};

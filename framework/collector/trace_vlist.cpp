@@ -153,6 +153,10 @@ void trace_capture_calls(trace_vlist_table_t* spec) {
     spec->spec.captures |= assay::trace::kCaptureCalls;
 }
 
+void trace_capture_warm_up(trace_vlist_table_t* spec, uint64_t instructions) {
+    spec->spec.warm_up = instructions;
+}
+
 void trace_capture_intervals(trace_vlist_table_t* spec, uint64_t instructions) {
     spec->spec.captures |= assay::trace::kCaptureBlockCounts;
     spec->spec.interval = instructions;

@@ -60,6 +60,10 @@ struct Regions {
     std::uint32_t reserved;
     // Of the first thread's instructions, counted from 1: 0 is no boundary.
     std::uint64_t from_instruction, to_instruction;
+    // Of each thread's instructions, bursts of so many out of every so many; 0 and 0: all. Not with
+    // the boundaries above, and instead of Spec::interval: so many instructions are an interval.
+    // Before a burst, so many are captured to fill caches only.
+    std::uint64_t sample_burst, sample_period, sample_interval, sample_warm_up;
     char functions[kMostNames];  // patterns, separated by newlines; "": everywhere
 };
 
@@ -68,6 +72,7 @@ struct Spec {
     LineFilter data;
     LineFilter fetch;
     std::uint64_t interval;  // instructions; 0: none. With block counts
+    std::uint64_t warm_up;   // instructions, with sampling; see trace_capture_warm_up
     CpuLevel cpu_level;      // what CPUID says
     std::uint32_t stress;    // not 0: for tests of the driver, rare things happen often
     Regions regions;
@@ -203,6 +208,9 @@ struct ThreadSlot {
     };
     alignas(1024) Footprint footprints[kMostSets];
     std::uint64_t touched_at_end[kBufferCount][kMostSets];
+    // With sampling: what the thread has executed since its begin, captured or not, as of when it
+    // was in the driver last.
+    std::atomic<std::uint64_t> executed;
 };
 
 // --- Offsets and capacities.

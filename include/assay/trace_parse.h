@@ -69,7 +69,8 @@ const trace_block_t* trace_parser_blocks(const trace_parser_t* parser, size_t* c
 
 /* How often the instruction with index `instr` has been executed; a repeated string instruction
  * counts once, however many iterations it makes. Exact in vp_finish, 0 before, and 0 if no
- * profiler captures block counts. */
+ * profiler captures block counts. With --sample, executions in the bursts; in vp_totals exact, too.
+ */
 uint64_t trace_parser_count(const trace_parser_t* parser, uint32_t instr);
 
 /* The next interval (trace_capture_intervals) that ends in this buffer, of its thread; NULL if
@@ -81,6 +82,13 @@ const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser);
  * of trace_capture_predictions. Exact in vp_finish, 0 before, and 0 for other instructions; those
  * of repeated string instructions arrive as records instead. */
 uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t instr);
+
+/* Non-zero if this buffer is only to bring caches and the like into the state that they would be
+ * in: see trace_capture_warm_up. */
+int trace_parser_is_warm_up(const trace_parser_t* parser);
+/* With --sample, in vp_finish: what the counts of this run are multiplied by, for what a profiler
+ * writes by itself. Samples are multiplied by assay. Else 1. */
+double trace_parser_scale(const trace_parser_t* parser);
 
 /* The object that contains address `pc` now, or NULL. */
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc);

@@ -125,6 +125,11 @@ enum {
      * others that were told. `aux` / 64 is the set, of which the next reference may bring another
      * line. */
     TRACE_SITE_FOOTPRINT = 17,
+
+    /* With --sample: a burst ends; if `aux` is 1, the thread; if it is 2, the warm-up before a
+     * burst. `value` is how many instructions the thread has executed, captured or not. It is the
+     * last of its buffer. */
+    TRACE_SITE_BURST = 18,
 };
 
 /* Kinds of branches, for trace_capture_branches: a set of bits. */

@@ -139,6 +139,13 @@ void trace_capture_calls(trace_vlist_table_t* spec);
  * behind the next one that is not. Only one length is possible in a run. */
 void trace_capture_intervals(trace_vlist_table_t* spec, uint64_t instructions);
 
+/* With --sample, `instructions` before each burst, too, for simulations whose state at the
+ * beginning of a burst would be that at the end of the one before: caches and predictors. Their
+ * buffers are those of which trace_parser_is_warm_up is not 0. Nothing in them shall be counted;
+ * executions in them are not. Other profilers do not get these buffers. Where several profilers
+ * ask, the longest is taken. */
+void trace_capture_warm_up(trace_vlist_table_t* spec, uint64_t instructions);
+
 /* The iterations of repeated string instructions, as records of sites of kind TRACE_SITE_COUNT;
  * with trace_capture_references they arrive anyway. Each execution of such an instruction takes
  * some hundred nanoseconds more. */

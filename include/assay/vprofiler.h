@@ -129,6 +129,13 @@ typedef struct vp_host {
     /* Event `event` of the profiler is not counted with these options: its column, and derived
      * figures with it, are left out of the events file. From vp_options to vp_prof_init. */
     void (*leave_out)(const struct vp_host* host, uint32_t event);
+    /* With --sample, counts of that event are not multiplied as others are: they do not grow with
+     * the number of instructions, as numbers of different addresses. From vp_options to
+     * vp_prof_init. */
+    void (*unscaled)(const struct vp_host* host, uint32_t event);
+    /* 1 with --sample, else 0. */
+    uint32_t samples;
+    uint32_t reserved1;
 } vp_host_t;
 
 /* An option that the user gave. */
@@ -189,6 +196,13 @@ typedef struct vp_dispatch {
     const char* const* (*vp_value_lists)(uint32_t* count);
     /* As vp_preface, which is then not called, for the list with that index. */
     const char* (*vp_list_preface)(const trace_instr_t* instr, uint32_t list);
+
+    /* With --sample, at the end of some bursts: stores how much has been counted so far of each of
+     * the profiler's `count` events, which is what all its samples would add up to if vp_finish
+     * were called now. From how that grows assay computes the error of its estimates; without
+     * vp_totals, only of events whose samples vp_prof_process returns. trace_parser_count and
+     * trace_parser_mispredictions are exact. Returns 0, or negative. */
+    int (*vp_totals)(uint32_t pid, trace_parser_t* parser, uint64_t* totals, uint32_t count);
 } vp_dispatch_t;
 
 #ifdef __cplusplus

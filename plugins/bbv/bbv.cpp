@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -200,12 +201,16 @@ int process(std::uint32_t, trace_parser_t* parser, const vsample_t** samples) {
 // In exp-bbv's words.
 std::string text_of(std::uint32_t thread, const Totals& totals, const trace_parser_t* parser) {
     const std::uint64_t size = profiler.settings.interval_size;
+    const auto scaled = [&](std::uint64_t count) {
+        return static_cast<std::uint64_t>(
+            std::llround(static_cast<double>(count) * trace_parser_scale(parser)));
+    };
     return "# Thread " + std::to_string(thread + 1) +
            "\n#   Total intervals: " + std::to_string(totals.instructions / size) +
            " (Interval Size " + std::to_string(size) +
            ")\n#   Total instructions: " + std::to_string(totals.instructions) +
-           "\n#   Total reps: " + std::to_string(totals.repetitions) +
-           "\n#   Unique reps: " + std::to_string(totals.repeated) +
+           "\n#   Total reps: " + std::to_string(scaled(totals.repetitions)) +
+           "\n#   Unique reps: " + std::to_string(scaled(totals.repeated)) +
            "\n#   Total fldcw instructions: " +
            std::to_string(executed_control_words(totals, parser)) + "\n\n";
 }
@@ -266,6 +271,13 @@ int finish(std::uint32_t, trace_parser_t* parser, const vsample_t** samples) {
     return profiler.samples.give(samples);
 }
 
+int totals_so_far(std::uint32_t, trace_parser_t* parser, std::uint64_t* totals, std::uint32_t) {
+    const auto instrs = rows(trace_parser_instrs, parser);
+    totals[0] = 0;
+    for (std::uint32_t i = 0; i < instrs.size(); ++i) totals[0] += trace_parser_count(parser, i);
+    return 0;
+}
+
 const char* summary(const std::uint64_t*, std::uint32_t) {
     return profiler.summary.c_str();
 }
@@ -292,4 +304,5 @@ extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
     .vp_prof_process = bbv::process,
     .vp_finish = bbv::finish,
     .vp_summary = bbv::summary,
+    .vp_totals = bbv::totals_so_far,
 };

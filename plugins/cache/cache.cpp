@@ -85,6 +85,20 @@ uint32_t data_filter_sets(const Geometries& shapes) {
     return cut ? 0 : static_cast<uint32_t>(shapes.d1.sets());
 }
 
+bool samples() {
+    return profiler.host->size >= sizeof(vp_host_t) && profiler.host->samples != 0;
+}
+
+// What bursts can tell: of caches that are warm soon enough. Nearly all lines that a burst finds
+// missing in the last level would have been there, had it seen what came before.
+void sample(const Geometries& shapes, trace_vlist_table_t* spec) {
+    constexpr uint64_t kInstructionsPerLine = 20;  // enough for bzip2
+    const uint64_t lines = shapes.i1.size / shapes.i1.line + shapes.d1.size / shapes.d1.line;
+    trace_capture_warm_up(spec, kInstructionsPerLine * lines);
+    for (const uint32_t event : {kILmr, kDLmr, kDLmw})
+        profiler.host->leave_out(profiler.host, event);
+}
+
 trace_vlist_table_t* begin() {
     profiler.spec.reset(trace_vlist_table_alloc());
     trace_vlist_table_t* const spec = profiler.spec.get();
@@ -111,6 +125,7 @@ trace_vlist_table_t* begin() {
     }
     trace_capture_references(spec, shapes.d1.line, data_filter_sets(shapes));
     trace_capture_fetches(spec, shapes.i1.line, static_cast<uint32_t>(shapes.i1.sets()));
+    if (samples()) sample(shapes, spec);
     return spec;
 }
 
@@ -127,7 +142,10 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
     const uint32_t thread = trace_parser_get_thread(parser);
     profiler.simulator->learn(sites.data(), sites.size());
     try {
-        profiler.simulator->process(thread, records.data(), records.size());
+        if (trace_parser_is_warm_up(parser))
+            profiler.simulator->warm_up(thread, records.data(), records.size());
+        else
+            profiler.simulator->process(thread, records.data(), records.size());
     } catch (const std::bad_alloc&) {
         return fail("no memory for the simulated caches of thread " + std::to_string(thread) +
                     "; make them smaller with --I1 or --D1");
@@ -166,8 +184,10 @@ bool is_locked(const trace_instr_t& instr) {
     return false;
 }
 
-void finish_site(trace_parser_t* parser, const trace_site_t* sites, std::size_t count,
-                 const trace_instr_t* instrs, std::size_t at) {
+// Passes on what has been counted at a site: add(pc, event, count).
+template <typename Add>
+void count_site(const trace_parser_t* parser, const trace_site_t* sites, std::size_t count,
+                const trace_instr_t* instrs, std::size_t at, const Add& add) {
     const trace_site_t& site = sites[at];
     const trace_instr_t& instr = instrs[site.instr];
     const SiteCounts counts = profiler.simulator->counts(at);
@@ -196,6 +216,24 @@ void finish_site(trace_parser_t* parser, const trace_site_t* sites, std::size_t 
     add(instr.pc, write ? kDLmw : kDLmr, counts.ll_misses);
 }
 
+// What finish() would add up to.
+int totals_so_far(uint32_t /*pid*/, trace_parser_t* parser, uint64_t* totals, uint32_t count) {
+    std::size_t site_count = 0, instr_count = 0;
+    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
+    const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
+    std::fill_n(totals, count, 0);
+    const auto sum = [totals](uint64_t, uint32_t event, uint64_t weight) {
+        totals[event] += weight;
+    };
+    for (uint32_t instr = 0; instr < instr_count; ++instr)
+        sum(0, kIr, trace_parser_count(parser, instr));
+    if (!profiler.simulator) return 0;
+    profiler.simulator->learn(sites, site_count);
+    for (std::size_t site = 0; site < site_count; ++site)
+        count_site(parser, sites, site_count, instrs, site, sum);
+    return 0;
+}
+
 // Block by block, instructions and their sites: the host is quick at what lies close together.
 int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
     constexpr std::size_t kChunk = 8192;
@@ -215,14 +253,14 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
             add(instrs[instr].pc, kIr, trace_parser_count(parser, instr));
         std::size_t& site = profiler.next_site;
         for (; site < site_count && sites[site].instr < end; ++site)
-            finish_site(parser, sites, site_count, instrs, site);
+            count_site(parser, sites, site_count, instrs, site, add);
     }
     return profiler.samples.give(samples);
 }
 
 const char* summary(const uint64_t* totals, uint32_t count) {
     if (count != kEvents) return nullptr;
-    profiler.summary = summarise(totals, profiler.settings.simulate);
+    profiler.summary = summarise(totals, profiler.settings.simulate, !samples());
     return profiler.summary.c_str();
 }
 
@@ -248,4 +286,7 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_summary = cache::summary,
     .vp_preface = nullptr,
     .vp_format = nullptr,
+    .vp_value_lists = nullptr,
+    .vp_list_preface = nullptr,
+    .vp_totals = cache::totals_so_far,
 };

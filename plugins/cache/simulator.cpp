@@ -119,12 +119,25 @@ void Simulator::carry(void* simulator, const std::uint32_t* tally) {
 }
 
 void Simulator::process(std::uint32_t thread, const trace_record_t* records, std::size_t count) {
+    Tables tables{.tallies = tallies_.data(), .variable = variable_.data(), .carry = carry};
+    simulate(tables, thread, records, count);
+}
+
+void Simulator::warm_up(std::uint32_t thread, const trace_record_t* records, std::size_t count) {
+    for (std::size_t i = unread_tallies_.size(); i < tallies_.size(); ++i)
+        unread_tallies_.push_back(codes_[i].target() == SiteCode::kCount ? tallies_[i] : Tally{});
+    unread_variable_.resize(variable_.size());
+    Tables tables{.tallies = unread_tallies_.data(),
+                  .variable = unread_variable_.data(),
+                  .carry = [](void*, const std::uint32_t*) {}};
+    simulate(tables, thread, records, count);
+}
+
+void Simulator::simulate(Tables& tables, std::uint32_t thread, const trace_record_t* records,
+                         std::size_t count) {
     const Level1& own = level1_.try_emplace(thread, geometries_).first->second;
-    Tables tables{.codes = codes_.data(),
-                  .tallies = tallies_.data(),
-                  .variable = variable_.data(),
-                  .carry = carry,
-                  .owner = this};
+    tables.codes = codes_.data();
+    tables.owner = this;
     tables.level1[SiteCode::kInstruction] = own.instruction.level();
     tables.level1[SiteCode::kData] = own.data.level();
     tables.ll = ll_.level();

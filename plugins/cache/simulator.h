@@ -49,6 +49,8 @@ class Simulator {
     // Records of one thread, of sites that were learnt. Throws std::bad_alloc if there is no memory
     // for the caches of a thread that is new.
     void process(std::uint32_t thread, const trace_record_t* records, std::size_t count);
+    // The same, and nothing is counted.
+    void warm_up(std::uint32_t thread, const trace_record_t* records, std::size_t count);
 
     SiteCounts counts(std::size_t site) const;
     std::size_t site_count() const { return codes_.size(); }
@@ -56,6 +58,8 @@ class Simulator {
     void set_misses(std::size_t site, std::uint32_t misses) { tallies_[site] = {misses, misses}; }
 
   private:
+    void simulate(Tables& tables, std::uint32_t thread, const trace_record_t* records,
+                  std::size_t count);
     static void carry(void* simulator, const std::uint32_t* tally);
 
     struct Level1 {
@@ -73,6 +77,9 @@ class Simulator {
     std::vector<SiteCode> codes_;
     std::vector<Tally> tallies_;  // by site
     std::vector<VariableCounts> variable_;
+    // What nobody reads, laid out as those two.
+    std::vector<Tally> unread_tallies_;
+    std::vector<VariableCounts> unread_variable_;
     // How often a tally exceeded its 32 bits; by its place: twice the site, and 1 for LL.
     std::unordered_map<std::size_t, std::uint64_t> carries_;
 };

@@ -11,6 +11,6 @@ enum EventIndex : std::uint32_t { kIr, kI1mr, kILmr, kDr, kD1mr, kDLmr, kDw, kD1
 inline constexpr std::uint32_t kEvents = 9;
 
 // `totals` has kEvents elements. Without `simulated` only Ir is shown.
-std::string summarise(const std::uint64_t* totals, bool simulated);
+std::string summarise(const std::uint64_t* totals, bool simulated, bool with_ll);
 
 }  // namespace cache

@@ -121,6 +121,9 @@ int receive_options(const vp_setting_t* settings, uint32_t count) {
 trace_vlist_table_t* begin() {
     profiler->spec.reset(trace_vlist_table_alloc());
     trace_capture_references(profiler->spec.get(), kLineBytes, 0);
+    if (profiler->host->size >= sizeof(vp_host_t) && profiler->host->samples != 0)
+        for (const uint32_t event : {kLines, kPages})
+            profiler->host->unscaled(profiler->host, event);
     return profiler->spec.get();
 }
 

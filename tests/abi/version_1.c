@@ -120,6 +120,8 @@ static trace_vlist_table_t* prof_init(void) {
     trace_capture_intervals(spec, 100000);
     trace_capture_footprints(spec, 64, 64);
     trace_capture_repeats(spec);
+    trace_capture_warm_up(spec, 1000);
+    if (host->samples) host->unscaled(host, CALLS);
     trace_capture_branches(spec, TRACE_CONDITIONAL_BRANCHES | TRACE_RETURNS);
     trace_capture_predictions(spec, 7, 7, 9);
     if (with_values) capture_values();
@@ -205,6 +207,7 @@ static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** out) {
     const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
     const trace_block_t* blocks = trace_parser_blocks(parser, &block_count);
     const uint32_t part = host->part(host, "part");
+    if (trace_parser_is_warm_up(parser) || trace_parser_scale(parser) < 1) return -1;
     if (instr_count != 0) {
         const trace_frame_t* frames;
         trace_parser_prepare_frames(parser, &instrs[0].pc, 1);
@@ -225,6 +228,13 @@ static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** out) {
     }
     *out = samples;
     return n;
+}
+
+static int totals_so_far(uint32_t pid, trace_parser_t* parser, uint64_t* totals, uint32_t count) {
+    (void)pid, (void)parser;
+    if (count != EVENTS) return -1;
+    memset(totals, 0, count * sizeof *totals);
+    return 0;
 }
 
 static const char* summary(const uint64_t* totals, uint32_t count) {
@@ -261,6 +271,7 @@ VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
     .vp_summary = summary,
     .vp_preface = preface,
     .vp_format = format,
+    .vp_totals = totals_so_far,
 };
 
 /* Values of macros, which leave no trace in the binary. */

@@ -41,6 +41,7 @@ Subject::Subject(const std::string& path, Report& report) : report_(report) {
     host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
         self(host).leave_out(event);
     };
+    host_.unscaled = [](const vp_host_t*, std::uint32_t) {};
     host_.reserved = this;
 }
 

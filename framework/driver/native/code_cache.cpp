@@ -1,6 +1,7 @@
 #include "framework/driver/native/code_cache.h"
 
 #include "framework/driver/native/assembler.h"
+#include "framework/driver/native/countdown.h"
 #include "framework/driver/native/own_descriptors.h"
 #include "framework/driver/native/record_stubs.h"
 
@@ -86,6 +87,7 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
     code.jump_context(offsetof(Context, exit_glue));
     indirect_miss_ = emit_indirect_exit(code, kIndirectMiss);
     left_thunk_ = emit_indirect_exit(code, kLeft);
+    counted_out_thunk_ = emit_indirect_exit(code, kCountedOut);
     reference_stub_ = code.address;
     emit_reference_stub(code, spec);
     thunks_end_ = (code.address + 63) & ~63ULL;
@@ -231,8 +233,26 @@ void CodeCache::direct(Exit& exit, const Block& target) {
     if (target.entry_fetched != target.entry &&
         has_fetched(from.pc, from.end_pc(), target.pc, target.first_length))
         entry = target.entry_fetched;
+    if (exit.counts && exit.uncounted() != target.position())
+        entry = emit_counting_link(exit, target);
     exit.linked = true;
     write_displacement(exit.site, entry);
+}
+
+// What an exit has not counted is counted on its way.
+std::uint64_t CodeCache::emit_counting_link(const Exit& exit, const Block& target) {
+    const int instructions = int{exit.uncounted()} - int{target.position()};
+    Assembler code = assembler_at(cold);
+    if (exit.flags_live) save_flags(code, false);
+    count_down(code, instructions);
+    const std::uint64_t negative = code.jump_if(kSign, code.address);
+    if (exit.flags_live) restore_flags(code, false);
+    code.jump(target.entry);
+    code.patch(negative, code.address);
+    count_down(code, -instructions);
+    if (exit.flags_live) restore_flags(code, false);
+    code.jump(exit.stub);
+    return std::exchange(cold, code.address);
 }
 
 void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
@@ -326,6 +346,11 @@ void CodeCache::emit_landing(Block& block) {
         code.lea(RCX, Address{RCX, RAX, 1, 0});
         return code.jump(indirect_miss_);
     });
+    if (block.position() != 0) {
+        code.load_context(RAX, offsetof(Context, countdown));
+        code.lea(RAX, Address{RAX, kNoGpr, 1, block.position()});
+        code.store_context(offsetof(Context, countdown), RAX);
+    }
     code.load_context(RCX, offsetof(Context, indirect_rcx));
     code.load_context(RAX, offsetof(Context, indirect_rax));
     const std::uint64_t jump = code.patchable([&] { return code.jump(block.entry); });

@@ -47,7 +47,8 @@ struct Block {
     std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
     std::uint16_t bytes = 0;              // of its instructions
     std::uint16_t instr_count = 0;
-    std::uint16_t to_count = 0;     // what `entry` counts: Emitter::instructions_from
+    // What `entry` counts: Emitter::instructions_from; with counts_at_exits, position().
+    std::uint16_t to_count = 0;
     std::uint8_t first_length = 0;  // bytes of its first instruction
     std::uint8_t counted_by = 0;    // the block of the unit that counts it, by its index there
     // Bytes from `landing` to the displacements of its jumps.
@@ -59,7 +60,10 @@ struct Block {
     bool chained : 1 = false;    // runs on into the unit's next block without a jump
     // The block before has fetched its first instruction's lines.
     bool previous_fetched : 1 = false;
+    bool counts_at_exits : 1 = false;  // see Bursts
 
+    // Instructions of the unit before the block, where that is of interest.
+    std::uint16_t position() const { return counts_at_exits ? to_count : std::uint16_t{0}; }
     std::uint64_t end_pc() const { return pc + bytes; }  // behind its last instruction
     // Displacements of the landing's jumps: to `entry`, if it does not run on into it, and to the
     // next landing of the same index.
@@ -87,7 +91,11 @@ enum class ExitKind : std::uint8_t {
 // A place where translated code can return to the driver.
 struct Exit {
     ExitKind kind = ExitKind::kDirect;
-    bool linked = false;                  // kDirect: the jump goes to a block, not to `stub`
+    bool linked : 1 = false;  // kDirect: the jump goes to a block, not to `stub`
+    // See Bursts: `counted_beyond` is what must be counted down when it is taken, and whether flags
+    // must be kept on the way.
+    bool counts : 1 = false;
+    bool flags_live : 1 = false;
     std::uint16_t counted_beyond = 0;     // kDirect: what has been counted of what follows
     std::uint32_t block = 0;              // index in blocks()
     std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
@@ -97,6 +105,8 @@ struct Exit {
     std::uint64_t site = 0;    // kDirect: address of the jump's 32-bit displacement;
                                // kSpecial, kValuesBehind: the instruction's first site
     std::uint64_t stub = 0;    // kDirect: the code that leaves; else where to go on
+
+    std::uint16_t uncounted() const { return counts ? counted_beyond : std::uint16_t{0}; }
 };
 static_assert(sizeof(Exit) == 40);
 
@@ -254,6 +264,8 @@ class CodeCache {
     std::uint64_t indirect_miss() const { return indirect_miss_; }
     // An indirect branch arrives that leaves for kLeft.
     std::uint64_t left_thunk() const { return left_thunk_; }
+    // The same for kCountedOut.
+    std::uint64_t counted_out_thunk() const { return counted_out_thunk_; }
 
   private:
     static constexpr std::uint32_t kOddGeneration = 0x80000000;
@@ -285,6 +297,7 @@ class CodeCache {
     void emit_thunks(const trace::Spec& spec);
     std::uint64_t emit_indirect_exit(Assembler& code, ExitReason reason);
     void direct(Exit& exit, const Block& target);
+    std::uint64_t emit_counting_link(const Exit& exit, const Block& target);
     void emit_landing(Block& block);
     void list_landing(Block& block);
     void unlist_landing(Block& block);
@@ -301,7 +314,7 @@ class CodeCache {
     std::uint64_t window_ = 0, base_ = 0, size_ = 0;
     std::uint64_t part_bytes_ = kPart;  // of hot or cold code, in one half
     std::uint32_t generation_ = 1;
-    std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0, left_thunk_ = 0;
+    std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0, left_thunk_ = 0, counted_out_thunk_ = 0;
     std::uint64_t reference_stub_ = 0, thunks_end_ = 0;
     Generation halves_[2];
     std::vector<std::uint64_t> line_regions_;

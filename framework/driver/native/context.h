@@ -106,6 +106,7 @@ enum ExitReason : std::uint32_t {
     kIndirectMiss = 0,  // ctx.pc has no entry in the indirect table
     kInterrupted = 1,   // a signal is pending; the target goes on at ctx.pc
     kLeft = 2,          // the function that switched collecting on; the target goes on at ctx.pc
+    kCountedOut = 3,    // Context::countdown has become negative; the target goes on at ctx.pc
     kFirstExit = 16,    // CodeCache::exit()
 };
 

@@ -75,6 +75,7 @@ void Emitter::emit_conditional(const PlannedBlock& block, const Instruction& las
     const bool records = captures_branches(TRACE_CONDITIONAL_BRANCHES);
     const trace::ValueList* const values = values_of(position);
     if (!records && !predicts() && values == nullptr) {
+        if (plan_.counts_at_exits) return emit_counted_branch(block, last);
         direct_exit(hot_, emit_branch(last), last.target());
         return emit_continuation(block, last.next_pc());
     }

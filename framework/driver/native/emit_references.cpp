@@ -69,21 +69,6 @@ std::uint32_t Emitter::new_sites(const Item& item) {
 }
 
 // lahf and seto keep CF PF AF ZF SF OF in ah and al.
-void Emitter::save_flags(Assembler& code, bool rax_free) {
-    if (!rax_free) code.store_context(offsetof(Context, flags_rax), RAX);
-    code.u8(0x9f);  // lahf
-    code.u8(0x0f);  // seto al
-    code.u8(0x90);
-    code.u8(0xc0);
-}
-
-void Emitter::restore_flags(Assembler& code, bool rax_free) {
-    code.u8(0x04);  // add al, 0x7f: overflows if al is 1
-    code.u8(0x7f);
-    code.u8(0x9e);  // sahf
-    if (!rax_free) code.load_context(RAX, offsetof(Context, flags_rax));
-}
-
 void Emitter::emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site,
                           std::uint32_t aux) {
     const auto base = static_cast<std::uint8_t>(cursor);

@@ -33,6 +33,7 @@ std::uint64_t Emitter::leave_at_entry(const PlannedBlock& block, ExitKind kind, 
     exit.kind = kind;
     exit.block = block_index_;
     exit.target = block.pc;
+    if (plan_.counts_at_exits) count_when_taken(exit, block.first);
     emit_exit_id(cold_, add_exit(exit));
     cold_.jump(cache_.exit_thunk());
     return address;

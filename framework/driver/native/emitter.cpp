@@ -79,7 +79,7 @@ void Emitter::emit_block(unsigned index) {
     if (trace_) {
         for (unsigned i = 0; i < planned.count; ++i)
             trace_->add_instr(plan_.instructions[planned.first + i]);
-        trace_->add_block(planned.pc);
+        trace_->add_block(planned.pc, plan_.collects());
     }
     Block record;
     record.version = plan_.version;
@@ -91,9 +91,12 @@ void Emitter::emit_block(unsigned index) {
     record.chained = planned.chained;
     record.previous_fetched = planned.previous_fetched;
     record.id = numbers_.block + index;
+    record.counts_at_exits = plan_.counts_at_exits;
     if (planned.counted_in_interval) counted_by_ = static_cast<std::uint8_t>(index);
     record.counted_by = counted_by_;
-    record.to_count = static_cast<std::uint16_t>(instructions_from(planned));
+    record.to_count = plan_.counts_at_exits
+                          ? planned.first
+                          : static_cast<std::uint16_t>(instructions_from(planned));
     if (index == 0 && plan_.landing) emit_landing(planned, record);
     emit_entry(planned, record);
     output_->blocks.push_back(record);
@@ -169,6 +172,7 @@ void Emitter::emit_check(const PlannedBlock& block) {
     exit.kind = ExitKind::kCheck;
     exit.block = block_index_;
     exit.target = block.pc;
+    if (plan_.counts_at_exits) count_when_taken(exit, block.first);
     emit_exit_id(hot_, add_exit(exit));
     hot_.jump(cache_.exit_thunk());
     output_->exits.back().stub = hot_.address;
@@ -432,6 +436,8 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
 
 void Emitter::emit_continuation(const PlannedBlock& block, std::uint64_t target) {
     if (block.chained) return;
+    const bool flags_live = block.live_otherwise.flags != 0;
+    if (plan_.counts_at_exits) return emit_counted_jump(block, target, flags_live);
     direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
 }
 
@@ -468,6 +474,7 @@ void Emitter::emit_indirect(const Instruction& last, unsigned position) {
     }
     emit_target_record(position, TRACE_INDIRECT_BRANCHES);
     if (predicts()) emit_target_prediction(last, position);
+    emit_leaving_count(position);
     if (last.form->flow == Flow::kJumpIndirect) emit_left_check(position);
     hot_.u8(0x0f);  // movzx eax, cx
     hot_.u8(0xb7);
@@ -484,6 +491,7 @@ void Emitter::emit_return(const Instruction& last, unsigned position) {
     emit_flow_record(position, TRACE_SITE_RETURN, RSP);
     emit_branch_values(position, kTargetInContext);
     emit_target_record(position, TRACE_RETURNS);
+    emit_leaving_count(position);
     emit_left_check(position);
     hot_.u8(0x0f);
     hot_.u8(0xb7);
@@ -521,18 +529,22 @@ void Emitter::emit_leave(ExitKind kind, std::uint64_t pc) {
     exit.kind = kind;
     exit.block = block_index_;
     exit.target = pc;
+    if (plan_.counts_at_exits) count_when_taken(exit, plan_.blocks[block_index_].end());
     emit_exit_id(hot_, add_exit(exit));
     hot_.jump(cache_.exit_thunk());
 }
 
 // The jump at `site` leaves the unit: to the driver, until it is linked.
-void Emitter::direct_exit(Assembler& code, std::uint64_t site, std::uint64_t target) {
+void Emitter::direct_exit(Assembler& code, std::uint64_t site, std::uint64_t target,
+                          unsigned uncounted, bool flags_live) {
     Exit exit;
     exit.block = block_index_;
     exit.target = target;
     exit.site = site;
     exit.stub = cold_.address;
     exit.counted_beyond = plan_.blocks[counted_by_].counted_beyond;
+    if (plan_.counts_at_exits) count_when_taken(exit, uncounted);
+    exit.flags_live = flags_live;
     code.patch(site, exit.stub);
     emit_exit_id(cold_, add_exit(exit));
     cold_.jump(cache_.exit_thunk());

@@ -4,6 +4,7 @@
 // there, in case one of them faults.
 #pragma once
 
+#include "framework/driver/native/countdown.h"
 #include "framework/driver/native/scratch.h"
 
 #include <span>
@@ -101,7 +102,16 @@ class Emitter {
     void emit_return(const Instruction& last, unsigned position);
     void emit_branch_target(const Instruction& last);
     void emit_leave(ExitKind kind, std::uint64_t pc);
-    void direct_exit(Assembler& code, std::uint64_t site, std::uint64_t target);
+    void direct_exit(Assembler& code, std::uint64_t site, std::uint64_t target,
+                     unsigned uncounted = 0, bool flags_live = false);
+    void emit_counted_branch(const PlannedBlock& block, const Instruction& last);
+    void emit_counted_jump(const PlannedBlock& block, std::uint64_t target, bool flags_live);
+    void emit_leaving_count(unsigned position);
+    unsigned position_of(std::uint64_t pc) const;
+    static void count_when_taken(Exit& exit, unsigned instructions) {
+        exit.counts = true;
+        exit.counted_beyond = static_cast<std::uint16_t>(instructions);
+    }
     std::uint32_t add_exit(const Exit& exit);
     void emit_exit_id(Assembler& code, std::uint32_t exit);
 
@@ -160,8 +170,6 @@ class Emitter {
                       std::int32_t lowered, bool flags_saved);
     void emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site,
                      std::uint32_t aux = 0);
-    void save_flags(Assembler& code, bool rax_free);
-    void restore_flags(Assembler& code, bool rax_free);
     std::uint32_t new_sites(const Item& item);
     std::uint32_t new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand);
     std::uint32_t global_instr(unsigned instr) const { return numbers_.instr + instr; }

@@ -23,6 +23,7 @@ void Regions::initialise(const trace::Spec& spec) {
     to_ = wanted.to_instruction;
     in_range_ = from_ <= 1;
     counts_ = !in_range_ || to_ != 0;
+    samples_ = wanted.sample_period != 0;
 }
 
 void Regions::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,

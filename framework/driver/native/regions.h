@@ -1,6 +1,6 @@
 // What of the program is profiled: all of it, or what runs between the markers of assay/client.h,
 // in functions of certain names (--toggle), from one instruction to another. Where several of
-// these are asked for, what satisfies all.
+// these are asked for, what satisfies all. Of that, Bursts may choose a part.
 //
 // Translated code has two versions (Version). A thread that is profiled executes the collecting
 // one, else the plain one, and goes over to the other at the end of a basic block:
@@ -45,6 +45,8 @@ class Regions {
     std::vector<std::string> missing_functions() const { return patterns_.unmatched(); }
     // Whether instructions are counted down. When that ends, all translations must be dropped.
     bool counts() const { return counts_; }
+    // Whether only bursts are captured: Bursts.
+    bool samples() const { return samples_; }
 
     // --- Threads.
 
@@ -69,6 +71,7 @@ class Regions {
     bool collects_ = true;
     bool in_range_ = true;
     bool counts_ = false;
+    bool samples_ = false;
 };
 
 }  // namespace assay::native

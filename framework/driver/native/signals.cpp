@@ -194,7 +194,10 @@ void Signals::leave_before(const RecoveryPoint& point, std::uint64_t host_pc, bo
     const Block& block = process.cache.block_at(host_pc, point.block);
     if (block.version != kPlain && (count != block.instr_count || !point.counted))
         process.trace.partial(block.id, count, point.counted);
-    if (process.regions.counts()) context.countdown += block.instr_count - count;
+    if (block.counts_at_exits)
+        context.countdown -= block.position() + count;
+    else if (process.regions.counts() || process.regions.samples())
+        context.countdown += block.instr_count - count;
     thread_.intervals.left_early(context, block, count, point.counted);
     context.pc = block.pc + point.pc_offset;
     context.exit_id = kInterrupted;
@@ -293,6 +296,7 @@ bool Signals::leave_at_entry(ucontext_t* interrupted) {
     const Block* block = thread_.process.cache.entered_at(pc_of(interrupted));
     if (block == nullptr) return false;
     thread_.context->pc = block->pc;
+    thread_.context->countdown -= block->position();
     thread_.context->exit_id = kInterrupted;
     set_pc(interrupted, thread_.context->exit_glue);
     set_trap_flag(interrupted, false);

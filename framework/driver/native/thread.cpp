@@ -34,7 +34,11 @@ std::string hexadecimal(std::uint64_t value) {
 }  // namespace
 
 Thread::Thread(Process& owner)
-    : process(owner), intervals(owner.trace, trace), signals(*this), actions(&owner.actions) {}
+    : process(owner),
+      intervals(owner.trace, trace),
+      bursts(owner.trace, trace),
+      signals(*this),
+      actions(&owner.actions) {}
 
 bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
     slot_ = slot;
@@ -67,6 +71,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     trace.begin(number);
     process.regions.begin(*context, number == 0);
     intervals.begin(*context);
+    bursts.begin(*context, number);
     stack_t handlers{};
     handlers.ss_sp = stacks_;
     handlers.ss_size = kHandlerStackBytes;
@@ -89,6 +94,7 @@ bool Thread::move_to_new_image() {
     forget_references();
     trace.begin(kFirst);
     intervals.begin_image(*context);
+    bursts.begin(*context, kFirst);
     return true;
 }
 
@@ -116,7 +122,8 @@ void Thread::finish(int exit_status) const {
 }
 
 Version Thread::version() const {
-    const Version version = process.regions.version_of(*context);
+    Version version = process.regions.version_of(*context);
+    if (bursts.wanted() && !bursts.in_burst()) version = kPlain;
     return version == kCollecting && intervals.near_end() ? kExact : version;
 }
 
@@ -131,7 +138,10 @@ void Thread::run() {
         next_ = nullptr;
         if (block == nullptr) continue;
         context->entry = block->entry;
+        bursts.enters(*context, *block, process.regions.version_of(*context) == kPlain);
         enter();
+        count_exit();
+        bursts.has_left(*context);
         handle_exit();
     }
     process.lock.unlock();
@@ -197,6 +207,7 @@ bool Thread::handle_inside() {
     if (exit.kind != ExitKind::kCheck) return false;
     const Block& block = process.cache.block_of(id);
     if (is_unchanged(block)) return true;
+    context->countdown -= exit.uncounted();
     process.code_changed(block.pc, block.end_pc());
     context->pc = block.pc;
     context->exit_id = kInterrupted;
@@ -229,9 +240,24 @@ bool Thread::is_unchanged(const Block& block) const {
     return true;
 }
 
+// What translated code has not counted down itself; see Bursts.
+void Thread::count_exit() {
+    const auto id = static_cast<std::uint32_t>(context->exit_id);
+    if (bursts.wanted() && id >= kFirstExit)
+        context->countdown -= process.cache.exit(id).uncounted();
+}
+
+void Thread::change_burst_if_due() {
+    if (bursts.wanted() && bursts.is_due(*context)) bursts.change(*context);
+}
+
 void Thread::handle_exit() {
     const auto id = static_cast<std::uint32_t>(context->exit_id);
     if (id == kInterrupted) return;
+    if (id == kCountedOut) {
+        process.regions.leave_functions(*context);
+        return change_burst_if_due();
+    }
     if (id == kIndirectMiss) return indirect_miss();
     if (id == kLeft) return process.regions.leave_functions(*context);
     const Exit exit = process.cache.exit(id);
@@ -264,6 +290,7 @@ void Thread::handle_exit() {
 
 void Thread::follow(const Exit& exit, std::uint32_t id) {
     context->pc = exit.target;
+    change_burst_if_due();
     const std::uint32_t generation = process.cache.generation();
     const bool current = process.cache.is_current(id);
     next_ = block_for(exit.target);
@@ -276,6 +303,7 @@ void Thread::follow(const Exit& exit, std::uint32_t id) {
 void Thread::reach(const Block& block) {
     context->pc = block.pc;
     context->countdown += block.instr_count;
+    if (bursts.wanted()) return bursts.change(*context);
     process.regions.reach(*context);
     process.switch_others(*this);
     if (!process.regions.counts()) flush();

@@ -1,6 +1,7 @@
 // A thread of the program: its context, its trace, its signals, and the loop that runs it.
 #pragma once
 
+#include "framework/driver/native/bursts.h"
 #include "framework/driver/native/code_cache.h"
 #include "framework/driver/native/intervals.h"
 #include "framework/driver/native/signals.h"
@@ -61,6 +62,7 @@ class Thread {
     Context* context = nullptr;
     ThreadTrace trace;
     Intervals intervals;
+    Bursts bursts;
     Signals signals;
     // Dispositions of signals: the process's, or those of the child of vfork(2).
     SignalActions* actions;
@@ -79,6 +81,8 @@ class Thread {
     bool is_unchanged(const Block& block) const;
     void handle_exit();
     void follow(const Exit& exit, std::uint32_t id);
+    void count_exit();
+    void change_burst_if_due();
     void reach(const Block& block);
     void reach_interval(const Block& block);
     Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);

@@ -69,7 +69,10 @@ ThreadTrace::Position ThreadTrace::position() const {
 }
 
 std::uint64_t ThreadTrace::executions(std::uint32_t block) const {
-    return trace::executions(slot_, tables_->spec(), block);
+    if (tables_->captures(trace::kCapturePredictions))
+        return trace::executions(slot_, tables_->spec(), block);
+    return reinterpret_cast<const std::uint64_t*>(reinterpret_cast<const unsigned char*>(slot_) +
+                                                  trace::kCountersOffset)[block];
 }
 
 std::uint64_t ThreadTrace::buffer_address(std::uint32_t number) const {

@@ -20,7 +20,7 @@ Block* Translator::translate(std::uint64_t pc, Version version, bool landing) {
     if (!planner_.plan(pc, version, landing, plan_)) return nullptr;
     const Unit unit = emit_new_unit();
     for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
-        cache_.enter_block(i);
+        if (!plan_.blocks[i - unit.first_block].copy) cache_.enter_block(i);
     for (std::uint32_t i = unit.first_exit; i < unit.first_exit + unit.exit_count; ++i) {
         if (cache_.exits()[i].kind != ExitKind::kDirect) continue;
         if (Block* target = cache_.find(cache_.exits()[i].target, version)) cache_.link(i, *target);

@@ -11,6 +11,7 @@ constexpr unsigned kBranches = 2;  // how many branches liveness looks behind
 constexpr unsigned kMaxBlockInstrs = 64;
 constexpr unsigned kMaxUnitInstrs = 128;
 constexpr unsigned kMaxUnitBlocks = 16;
+constexpr unsigned kCopies = 4;  // of a loop in its unit
 // Larger groups too often lie in two lines: with 16 bytes cc1 takes 3 % longer, sort 4 %.
 constexpr std::int64_t kMostBytesOfGroup = 8;
 
@@ -107,7 +108,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
 
 void Planner::set_gates(PlannedBlock& block, const UnitPlan& plan) const {
     block.enters_function = regions_.is_entry(block.pc);
-    block.counted_down = regions_.counts();
+    block.counted_down = regions_.counts() || (regions_.samples() && plan.collects());
     const bool first = plan.blocks.empty();
     block.counted_in_interval = trace_.spec().interval != 0 && plan.collects() &&
                                 (first || plan.version == kExact || block.has_gate());
@@ -131,10 +132,22 @@ std::uint64_t Planner::continuation(const UnitPlan& plan, const PlannedBlock& bl
     return block.end_pc;
 }
 
+// Where instructions are counted when a unit is left, a loop within it is copied some times, so
+// that a round of it need not count.
+bool Planner::goes_round(const UnitPlan& plan) {
+    const Instruction& last = plan.instructions.back();
+    if (!plan.counts_at_exits || last.target() > last.pc ||
+        (last.form->flow != Flow::kConditional && last.form->flow != Flow::kJump))
+        return false;
+    return std::any_of(plan.blocks.begin(), plan.blocks.end(),
+                       [&](const PlannedBlock& block) { return block.pc == last.target(); });
+}
+
 void Planner::begin(UnitPlan& out, Version version) const {
     out.clear();
     out.version = version;
     out.leaves_functions = regions_.has_functions();
+    out.counts_at_exits = regions_.samples() && version == kPlain;
 }
 
 bool Planner::plan(std::uint64_t pc, Version version, bool landing, UnitPlan& out) {
@@ -145,14 +158,19 @@ bool Planner::plan(std::uint64_t pc, Version version, bool landing, UnitPlan& ou
            out.instructions.size() + kMaxBlockInstrs <= kMaxUnitInstrs) {
         const PlannedBlock& last = out.blocks.back();
         if (!has_continuation(out.instructions.back().form->flow)) break;
-        const std::uint64_t next = continuation(out, last);
+        const bool round = goes_round(out);
+        const std::uint64_t next =
+            round ? out.instructions.back().target() : continuation(out, last);
         if (cache_.find(next, version) != nullptr) break;
-        if (std::any_of(out.blocks.begin(), out.blocks.end(),
-                        [next](const PlannedBlock& block) { return block.pc == next; }))
-            break;
+        const auto copies =
+            std::count_if(out.blocks.begin(), out.blocks.end(),
+                          [next](const PlannedBlock& block) { return block.pc == next; });
+        if (copies >= (round || last.copy ? kCopies : 1)) break;
         const std::size_t from = out.blocks.size() - 1;
         if (!decode_block(next, out, kMaxBlockInstrs)) break;
         out.blocks[from].chained = true;
+        out.blocks[from].goes_on_taken = round;
+        out.blocks.back().copy = copies != 0;
         const PlannedBlock& before = out.blocks[from];
         out.blocks.back().previous_fetched =
             !out.blocks.back().has_gate() &&
@@ -357,7 +375,7 @@ void Planner::analyse(UnitPlan& plan) {
     plan.gprs_live.assign(plan.instructions.size(), kAllGprs);
     plan.sets_stack.assign(plan.instructions.size(), false);
     const bool captures = plan.collects() && trace_.spec().captures != 0;
-    if (!captures && !regions_.has_functions() && !regions_.counts()) return;
+    if (!captures && !regions_.has_functions() && !regions_.counts() && !regions_.samples()) return;
     for (std::size_t i = plan.blocks.size(); i-- > 0;) analyse_block(plan, i);
     if (!captures) return;
     for (PlannedBlock& block : plan.blocks) place_items(plan, block);
@@ -366,13 +384,14 @@ void Planner::analyse(UnitPlan& plan) {
 void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
     PlannedBlock& block = plan.blocks[index];
     std::optional<Live> continuation;
-    if (block.chained) {
+    if (block.chained && !block.goes_on_taken) {
         const unsigned next = plan.blocks[index + 1].first;
         continuation = Live{plan.flags_live[next], plan.gprs_live[next]};
     }
     const Instruction& last = plan.instructions[block.first + block.count - 1U];
     Live live = live_after(last, kBranches, continuation);
-    if (looks_at_branches(plan)) analyse_ends(block, last, continuation, live);
+    if (looks_at_branches(plan) || plan.counts_at_exits)
+        analyse_ends(block, last, continuation, live);
     // Generated code relies on faults, whose handlers make it go on elsewhere with any register
     // (implicit null checks of Java).
     const bool generated = is_changeable(block.pc);

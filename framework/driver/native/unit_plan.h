@@ -60,6 +60,10 @@ struct PlannedBlock {
     bool chained = false;
     bool previous_fetched = false;
     bool checked = false;  // compares itself with the memory: CodeWatch
+    // With Bursts: the unit goes on where its branch is taken, with another copy of blocks that it
+    // has already; and this is such a copy.
+    bool goes_on_taken = false;
+    bool copy = false;
     // See Regions.
     bool enters_function = false;
     bool counted_down = false;
@@ -71,6 +75,7 @@ struct PlannedBlock {
     Live live_if_taken, live_otherwise;
 
     // Whatever leads to it has to arrive at its very beginning.
+    std::uint16_t end() const { return static_cast<std::uint16_t>(first + count); }
     bool has_gate() const {
         return checked || enters_function || counted_down || counted_in_interval;
     }
@@ -84,6 +89,7 @@ struct UnitPlan {
     std::vector<Item> items;
     std::vector<PlannedReference> references;
     bool leaves_functions = false;  // returns and jumps look whether they do: Regions
+    bool counts_at_exits = false;   // instructions, where it is left: Bursts
     // Before each instruction.
     std::vector<std::uint16_t> flags_live;
     std::vector<GprMask> gprs_live;
@@ -147,6 +153,7 @@ class Planner {
     bool watch(std::uint64_t begin, std::uint64_t end);
     bool is_changeable(std::uint64_t pc) const;
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
+    static bool goes_round(const UnitPlan& plan);
     bool reads(std::uint16_t pending, std::uint64_t pc, unsigned limit);
     bool returns_flags(const Instruction& instruction);
     std::uint16_t flags_across_calls() const { return flags_cross_calls() ? kArithmeticFlags : 0; }

@@ -60,6 +60,8 @@ class Captures {
     // Which blocks each `instructions` instructions of a thread belong to, for
     // Trace::next_interval.
     void intervals(std::uint64_t instructions) { trace_capture_intervals(spec_, instructions); }
+    // With --sample: before each burst, buffers of which Trace::is_warm_up is true.
+    void warm_up(std::uint64_t instructions) { trace_capture_warm_up(spec_, instructions); }
     // The iterations of repeated string instructions, where references are not captured.
     void repeats() { trace_capture_repeats(spec_); }
     // Each execution of branches of these kinds, TRACE_CONDITIONAL_BRANCHES and those behind it.
@@ -179,6 +181,10 @@ class Trace {
     std::uint64_t mispredictions(std::uint32_t instr) const {
         return trace_parser_mispredictions(parser_, instr);
     }
+    // With --sample: whether nothing in this buffer is to be counted; and, in finish(), what counts
+    // are multiplied by.
+    bool is_warm_up() const { return trace_parser_is_warm_up(parser_) != 0; }
+    double scale() const { return trace_parser_scale(parser_); }
     // The ELF file that is mapped there now, or null.
     const trace_object_t* object(std::uint64_t pc) const {
         return trace_parser_object(parser_, pc);
@@ -260,6 +266,7 @@ class Indexed {
 //     static constexpr bool kPrintsValues = true    it has preface() and format()
 //     static constexpr const char* kValueLists[]    names of the lists of values, if there are
 //     several
+//     void totals(assay::Trace&, std::span<std::uint64_t> by_event)     as vp_totals
 class Profiler {
   public:
     Profiler() = default;
@@ -299,6 +306,9 @@ class Profiler {
     // The event is not counted with these options: its column is left out. In option() or
     // capture().
     void leave_out(std::uint32_t event) const { host_->leave_out(host_, event); }
+    // With --sample, the event's counts do not grow with the number of instructions. Likewise.
+    void unscaled(std::uint32_t event) const { host_->unscaled(host_, event); }
+    bool is_sampled() const { return host_->samples != 0; }
     // The profiled command line; "" in the tools.
     std::string_view command() const { return host_->command; }
     const vp_host_t& host() const { return *host_; }
@@ -345,6 +355,7 @@ class Binding {
         }
         if constexpr (requires { Class::kValueLists; })
             table.vp_value_lists = [](uint32_t* count) { return rows(Class::kValueLists, count); };
+        if constexpr (requires { &Class::totals; }) table.vp_totals = totals;
         return table;
     }
 
@@ -401,6 +412,14 @@ class Binding {
     static void prof_release() {
         std::free(spec);
         spec = nullptr;
+    }
+
+    static int totals(uint32_t, trace_parser_t* parser, uint64_t* by_event, uint32_t count) {
+        return caught(-1, [&] {
+            Trace trace(parser);
+            static_cast<Class&>(*profiler).totals(trace, std::span(by_event, count));
+            return 0;
+        });
     }
 
     static int returned(const vsample_t** samples) {
