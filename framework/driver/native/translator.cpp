@@ -6,7 +6,6 @@
 #include <cstring>
 
 namespace assay::native {
-namespace {}  // namespace
 
 bool Translator::must_flush_for(std::uint64_t pc) {
     if (planner_.must_keep_flags(pc)) {
