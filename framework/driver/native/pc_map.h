@@ -1,8 +1,10 @@
-// A hash table from code addresses to small values: open addressing in one array, nothing is
-// removed but everything.
+// A hash table from code addresses to small values: open addressing, nothing is removed but
+// everything.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace assay::native {
@@ -10,44 +12,43 @@ namespace assay::native {
 template <typename Value>
 class PcMap {
   public:
+    explicit PcMap(std::size_t slots = kFewest)
+        : pcs_(slots, kFree), values_(std::make_unique<Value[]>(slots)) {}
+
     // Valid until the next call.
     const Value* find(std::uint64_t pc) const {
-        const Entry& entry = entries_[slot_of(pc)];
-        return entry.pc == pc ? &entry.value : nullptr;
+        const std::size_t slot = slot_of(pc);
+        return pcs_[slot] == pc ? &values_[slot] : nullptr;
     }
     void set(std::uint64_t pc, Value value) {
-        if ((used_ + 1) * 2 > entries_.size()) grow();
-        Entry& entry = entries_[slot_of(pc)];
-        if (entry.pc == kFree) ++used_;
-        entry = {pc, value};
+        if ((used_ + 1) * 2 > pcs_.size()) grow();
+        const std::size_t slot = slot_of(pc);
+        if (pcs_[slot] == kFree) ++used_;
+        pcs_[slot] = pc;
+        values_[slot] = value;
     }
-    void clear() {
-        entries_.assign(kFewest, Entry{});
-        used_ = 0;
-    }
+    void clear() { *this = PcMap(); }
 
   private:
     static constexpr std::uint64_t kFree = UINT64_MAX;  // no instruction begins there
     static constexpr std::size_t kFewest = 4096;
-    struct Entry {
-        std::uint64_t pc = kFree;
-        Value value{};
-    };
 
     std::size_t slot_of(std::uint64_t pc) const {
-        const std::size_t mask = entries_.size() - 1;
+        const std::size_t mask = pcs_.size() - 1;
         std::size_t slot = pc * 0x9e3779b97f4a7c15ULL >> 32 & mask;  // Fibonacci hashing
-        while (entries_[slot].pc != kFree && entries_[slot].pc != pc) slot = (slot + 1) & mask;
+        while (pcs_[slot] != kFree && pcs_[slot] != pc) slot = (slot + 1) & mask;
         return slot;
     }
     void grow() {
-        std::vector<Entry> old(entries_.size() * 2);
-        old.swap(entries_);
-        for (const Entry& entry : old)
-            if (entry.pc != kFree) entries_[slot_of(entry.pc)] = entry;
+        PcMap larger(pcs_.size() * 2);
+        for (std::size_t slot = 0; slot < pcs_.size(); ++slot)
+            if (pcs_[slot] != kFree) larger.set(pcs_[slot], values_[slot]);
+        *this = std::move(larger);
     }
 
-    std::vector<Entry> entries_{kFewest};
+    // Apart, because together most values would have a gap behind them.
+    std::vector<std::uint64_t> pcs_;
+    std::unique_ptr<Value[]> values_;
     std::size_t used_ = 0;
 };
 
