@@ -16,7 +16,7 @@ class ContextCounts {
     static constexpr std::uint32_t kAnyRow = UINT32_MAX;
     // Beyond this many rows, what is new counts for its context as a whole. There can be as many
     // as contexts times instructions.
-    static constexpr std::size_t kMostRows = 16 * 1024 * 1024;
+    static constexpr std::size_t kMostRows = 4 * 1024 * 1024;
 
     struct Row {
         std::uint32_t context;
@@ -24,11 +24,12 @@ class ContextCounts {
         std::uint32_t number;       // for counts()
     };
 
-    explicit ContextCounts(std::size_t columns) : columns_(columns) {}
+    explicit ContextCounts(std::size_t columns, std::size_t most = kMostRows)
+        : columns_(columns), most_(most) {}
 
     void add(std::uint32_t context, std::uint32_t instruction, std::size_t column,
              std::uint64_t weight) {
-        if (rows_.size() >= kMostRows && !rows_.contains(key(context, instruction)))
+        if (rows_.size() >= most_ && !rows_.contains(key(context, instruction)))
             instruction = kAnyRow;
         const auto [row, is_new] =
             rows_.try_emplace(key(context, instruction), static_cast<std::uint32_t>(rows_.size()));
@@ -63,7 +64,7 @@ class ContextCounts {
         return std::uint64_t{context} << 32 | instruction;
     }
 
-    std::size_t columns_;
+    std::size_t columns_, most_;
     std::unordered_map<std::uint64_t, std::uint32_t> rows_;  // by key()
     std::vector<std::uint64_t> counts_;
 };

@@ -1,5 +1,6 @@
 // Calling contexts from made-up calls and returns, on stacks at made-up addresses.
 #include "framework/collector/shadow_stack.h"
+#include "framework/collector/context_counts.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>
@@ -341,4 +342,22 @@ TEST_CASE("calls beyond the greatest number of contexts stay in their caller's")
     CHECK(tree.enter(context, 4, 104, 0) == context);
     CHECK(tree.overflowed());
     CHECK(tree.enter(0, 1, 101, 0) == 1);
+}
+
+TEST_CASE("contexts: when there are too many counts, instructions are not told apart") {
+    ContextCounts counts(2, 2);
+    counts.add(7, 5, 0, 10);
+    counts.add(3, 1, 1, 20);
+    counts.add(3, 2, 1, 30);
+    counts.add(3, 4, 0, 40);
+    counts.add(7, 5, 1, 50);
+    const std::vector<ContextCounts::Row> rows = counts.sorted_rows();
+    REQUIRE(rows.size() == 3);
+    CHECK(rows[0].context == 3);
+    CHECK(rows[0].instruction == 1);
+    CHECK(rows[1].instruction == ContextCounts::kAnyRow);
+    const auto rest = counts.counts(rows[1].number), known = counts.counts(rows[2].number);
+    CHECK(std::vector(rest.begin(), rest.end()) == std::vector<std::uint64_t>{40, 30});
+    CHECK(rows[2].context == 7);
+    CHECK(std::vector(known.begin(), known.end()) == std::vector<std::uint64_t>{10, 50});
 }
