@@ -68,12 +68,17 @@ class Document {
     struct Frame {
         struct Line {
             std::uint64_t function, line;
-            auto operator<=>(const Line&) const = default;
+            bool operator<(const Line& other) const {
+                return std::tie(function, line) < std::tie(other.function, other.line);
+            }
         };
         std::uint64_t object_number;  // 0: none
         std::uint64_t address;
         std::vector<Line> lines;
-        auto operator<=>(const Frame&) const = default;
+        bool operator<(const Frame& other) const {
+            return std::tie(object_number, address, lines) <
+                   std::tie(other.object_number, other.address, other.lines);
+        }
     };
 
     void check_totals() const {
