@@ -11,7 +11,7 @@ namespace assay::collector {
 namespace {
 
 // Of this many groups of bursts, two and two become one.
-constexpr std::size_t kMostGroups = 256;
+constexpr std::size_t kMostGroups = 128;
 constexpr std::size_t kFewestGroups = 8;
 
 // The two-sided 95 % point of Student's distribution (Abramowitz and Stegun, 26.7.5).

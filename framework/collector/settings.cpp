@@ -34,7 +34,7 @@ constexpr std::array kCoreOptions{
     CoreOption{"to-instruction", "M", "end with its Mth"},
     CoreOption{"sample", "A/B",
                "profile bursts of A out of every B instructions, and estimate the counts of the "
-               "whole run from them; 1/100 is 20k/2M"},
+               "whole run from them; 1/100 is 40k/4M"},
     CoreOption{"trace-children", "yes|no",
                "profile the processes that the program starts too, each with a file of its own; "
                "default: yes"},
@@ -134,7 +134,7 @@ std::uint64_t instructions(std::string_view text) {
 
 // Two small numbers are a ratio, of bursts of the usual length.
 void set_sampling(trace::Regions& regions, const Setting& setting) {
-    constexpr std::uint64_t kShortestBurst = 1000, kUsualBurst = 20'000;
+    constexpr std::uint64_t kShortestBurst = 1000, kUsualBurst = 40'000;
     const std::size_t slash = setting.value.find('/');
     std::uint64_t burst = 0, period = 0;
     if (slash != std::string::npos) {

@@ -1,0 +1,161 @@
+#include "framework/collector/sampling.h"
+#include "framework/collector/interval_reader.h"
+#include "framework/collector/parser.h"
+#include "framework/collector/settings.h"
+#include "framework/support/error.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+using namespace assay;
+using namespace assay::collector;
+
+namespace {
+
+constexpr std::uint32_t kCountSite = 0, kBurstSite = 1, kIntervalSite = 2;
+enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds };
+
+// Two blocks, of one and of four instructions.
+struct Code {
+    std::array<trace_block_t, 2> blocks{{{0x1000, 0, 1}, {0x2000, 1, 4}}};
+    std::array<trace_instr_t, 5> instrs{};
+    std::array<trace_site_t, 3> sites{{{0, 0, TRACE_SITE_BLOCK_COUNT, 0},
+                                       {0, 0, TRACE_SITE_BURST, 0},
+                                       {0, 0, TRACE_SITE_INTERVAL, 0}}};
+    CodeTables tables() const { return {blocks, instrs, sites}; }
+};
+
+trace_record_t counted(std::uint32_t block, std::uint64_t times) {
+    return {times, kCountSite, block};
+}
+trace_record_t end_of(EndOf what, std::uint64_t executed) {
+    return {executed, kBurstSite, what};
+}
+
+trace::Regions bursts(std::uint64_t burst, std::uint64_t period) {
+    trace::Regions regions{};
+    regions.sample_burst = burst;
+    regions.sample_period = period;
+    return regions;
+}
+
+trace::Regions regions_of(const std::string& value) {
+    return take_core_settings({{"sample", value, ""}}).regions;
+}
+
+}  // namespace
+
+TEST_CASE("sampling: a count stands for as many as there were") {
+    const Code code;
+    Sampling sampling(bursts(10, 100), 1);
+    sampling.take(0, 0, std::vector{counted(0, 6), counted(1, 1), end_of(kBurstEnds, 100)},
+                  code.tables());
+    sampling.executed(0, 250);
+    std::vector<std::uint64_t> executions{6, 1, 1, 1, 1};
+    sampling.take_off_warm_up(executions);
+    CHECK(sampling.executed() == 250);
+    CHECK(sampling.factor() == 25);
+    CHECK(sampling.scaled(6) == 150);
+    CHECK(sampling.scaled(0) == 0);
+    CHECK(sampling.scaled(UINT64_MAX) == UINT64_MAX);
+    CHECK(executions == std::vector<std::uint64_t>{6, 1, 1, 1, 1});
+}
+
+TEST_CASE("sampling: what is executed in a warm-up does not count") {
+    const Code code;
+    Sampling sampling(bursts(10, 100), 1);
+    sampling.warm_up(5);
+    CHECK(sampling.is_warm_up(0));
+    sampling.take(0, 0, std::vector{counted(0, 5), end_of(kWarmUpEnds, 50)}, code.tables());
+    CHECK_FALSE(sampling.is_warm_up(0));
+    CHECK(sampling.take(0, 0, std::vector{counted(0, 15), end_of(kBurstEnds, 60)}, code.tables()));
+    CHECK(sampling.is_warm_up(0));
+    // The program ends in the next warm-up.
+    sampling.take_rest(0, std::vector<std::uint64_t>{18, 0}, code.tables());
+    sampling.executed(0, 70);
+    std::vector<std::uint64_t> executions{18, 0, 0, 0, 0};
+    sampling.take_off_warm_up(executions);
+    CHECK(executions[0] == 10);
+    CHECK(sampling.factor() == 7);
+}
+
+TEST_CASE("sampling: threads one after the other in a slot") {
+    const Code code;
+    Sampling sampling(bursts(10, 100), 1);
+    sampling.take(0, 0, std::vector{counted(0, 10), end_of(kThreadEnds, 300)}, code.tables());
+    sampling.take(1, 0, std::vector{counted(0, 20), end_of(kBurstEnds, 40)}, code.tables());
+    sampling.executed(1, 100);
+    CHECK(sampling.executed_by(0) == 300);
+    CHECK(sampling.executed_by(1) == 100);
+    CHECK(sampling.executed() == 400);
+    CHECK(sampling.executions()[0] == 20);
+}
+
+TEST_CASE("sampling: the error") {
+    const Code code;
+    // Bursts of ten instructions, with that many events each.
+    const auto error = [&](const std::vector<std::uint64_t>& events) {
+        Sampling sampling(bursts(10, 100), 1);
+        std::uint64_t times = 0, sum = 0;
+        for (const std::uint64_t each : events) {
+            times += 10;
+            sum += each;
+            if (sampling.take(0, 0, std::vector{counted(0, times), end_of(kBurstEnds, 10 * times)},
+                              code.tables()))
+                sampling.totals({sum});
+        }
+        std::vector<std::uint64_t> executions{times, 0, 0, 0, 0};
+        sampling.take_off_warm_up(executions);
+        return sampling.error(0);
+    };
+    CHECK_FALSE(error({1, 1, 1}).has_value());
+    CHECK_FALSE(error(std::vector<std::uint64_t>(20, 0)).has_value());
+    CHECK(error(std::vector<std::uint64_t>(20, 7)) == doctest::Approx(0));
+    // By turns 4 and 6: each differs by 2 from the one before, the variance of a burst is 2, that
+    // of the sum of 100 is 200 * 0.9 without what has been seen. t(99) is 1.984.
+    std::vector<std::uint64_t> turns;
+    for (int i = 0; i < 50; ++i) turns.insert(turns.end(), {4, 6});
+    CHECK(*error(turns) == doctest::Approx(1.984 * 13.416 / 500).epsilon(0.01));
+    // A slow change is no error: each burst stands for its own period.
+    std::vector<std::uint64_t> rising;
+    for (std::uint64_t i = 0; i < 100; ++i) rising.push_back(100 + i);
+    CHECK(*error(rising) < 0.002);
+    // Groups of bursts.
+    CHECK(error(std::vector<std::uint64_t>(1000, 3)) == doctest::Approx(0));
+}
+
+TEST_CASE("sampling: an interval's bursts stand for all of it") {
+    const Code code;
+    IntervalReader reader;
+    reader.estimate();
+    const std::vector records{counted(0, 6), counted(1, 1), trace_record_t{100, kIntervalSite, 0},
+                              counted(1, 2)};
+    const auto complete = reader.take(3, 0, records, code.tables());
+    REQUIRE(complete.size() == 1);
+    CHECK(complete[0].row.instructions == 100);
+    REQUIRE(complete[0].blocks.size() == 2);
+    CHECK(complete[0].blocks[0].instructions == 60);
+    CHECK(complete[0].blocks[1].instructions == 40);
+    const auto rests = reader.rests([](std::uint32_t) { return 130; });
+    REQUIRE(rests.size() == 1);
+    CHECK(rests[0].row.instructions == 30);
+    CHECK(rests[0].blocks[0].instructions == 30);
+}
+
+TEST_CASE("sampling: the option") {
+    const auto is = [](const std::string& value, std::uint64_t burst, std::uint64_t period) {
+        const trace::Regions regions = regions_of(value);
+        return regions.sample_burst == burst && regions.sample_period == period;
+    };
+    CHECK(is("5000/70000", 5000, 70'000));
+    CHECK(is("10k/1M", 10'000, 1'000'000));
+    CHECK(is("2M/1G", 2'000'000, 1'000'000'000));
+    CHECK(is("1/100", 40'000, 4'000'000));
+    CHECK(is("2/3", 40'000, 60'000));
+    for (const char* wrong : {"", "1", "/", "1/", "/2", "0/2", "2/2", "3/2", "1k", "1x/2", "-1/2",
+                              "1/2/3", "10/10M", "1/99999999999999999999", "1/2T"})
+        CHECK_THROWS_AS(regions_of(wrong), Error);
+}
