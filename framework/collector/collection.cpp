@@ -108,6 +108,7 @@ void Collection::look_at_totals() {
     std::vector<std::uint64_t> totals(session_.columns.size());
     trace_parser view = parser(0, {});
     view.counts = sampling_.executions();
+    view.mispredictions = sampling_.mispredictions();
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
         if (session_.profilers[i]->lost()) continue;
         const auto own = session_.profilers[i]->totals_so_far(view.pid, view);
@@ -267,7 +268,7 @@ void Collection::estimate() {
         sampling_.executed(reader_.thread_of(slot), reader_.executed(slot));
     for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
         sampling_.take_rest(slot, reader_.block_counts(slot), reader_.code());
-    sampling_.take_off_warm_up(executions_);
+    sampling_.take_off_warm_up(executions_, mispredictions_);
     if (executions_.empty() || sampling_.factor() != 1 || sampling_.executed() == 0) return;
     const std::string why = fmt::format(
         "no burst of --sample was reached in {} instructions: make its second number smaller",

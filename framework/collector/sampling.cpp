@@ -33,6 +33,8 @@ bool Sampling::take(std::uint32_t thread, std::uint32_t slot,
     for (const trace_record_t& record : records) {
         const unsigned kind = code.sites[record.site].kind;
         if (kind == TRACE_SITE_BLOCK_COUNT) count(slot, record.aux, record.value, code);
+        if (kind == TRACE_SITE_BLOCK_MISPREDICTIONS)
+            count_mispredictions(slot, record.aux, record.value, code);
         if (kind != TRACE_SITE_BURST) continue;
         threads_[thread] = record.value;
         if (record.aux == kWarmUpEnds)
@@ -60,6 +62,17 @@ void Sampling::count(std::uint32_t slot, std::uint32_t block, std::uint64_t coun
     for (std::uint32_t i = 0; i < row.instr_count; ++i) executions[row.first_instr + i] += times;
 }
 
+void Sampling::count_mispredictions(std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
+                                    const CodeTables& code) {
+    if (block >= code.blocks.size()) return;  // the program has written over it
+    std::vector<std::uint64_t>& counters = mispredicted_[slot];
+    if (counters.size() <= block) counters.resize(code.blocks.size());
+    std::vector<std::uint64_t>& sums = is_warm_up(slot) ? warming_mispredictions_ : mispredictions_;
+    if (sums.size() <= block) sums.resize(code.blocks.size());
+    sums[block] += counter - counters[block];
+    counters[block] = counter;
+}
+
 void Sampling::take_rest(std::uint32_t slot, std::span<const std::uint64_t> counters,
                          const CodeTables& code) {
     for (std::uint32_t block = 0; block < counters.size(); ++block)
@@ -67,7 +80,11 @@ void Sampling::take_rest(std::uint32_t slot, std::span<const std::uint64_t> coun
 }
 
 // A block that was left early in one of them has been taken off already.
-void Sampling::take_off_warm_up(std::span<std::uint64_t> executions) {
+void Sampling::take_off_warm_up(std::span<std::uint64_t> executions,
+                                std::span<std::uint64_t> mispredictions) {
+    warming_mispredictions_.resize(mispredictions.size());
+    for (std::size_t i = 0; i < mispredictions.size(); ++i)
+        mispredictions[i] -= std::min(mispredictions[i], warming_mispredictions_[i]);
     warming_.resize(executions.size());
     captured_ = 0;
     for (std::size_t i = 0; i < executions.size(); ++i) {

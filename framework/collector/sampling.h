@@ -46,6 +46,7 @@ class Sampling {
     bool is_warm_up(std::uint32_t slot) const { return warm_up_ != 0 && !in_burst_.contains(slot); }
     // Executions of instructions in the bursts so far, by their index, and mispredictions by block.
     std::span<const std::uint64_t> executions() const { return executions_; }
+    std::span<const std::uint64_t> mispredictions() const { return mispredictions_; }
 
     // --- At the end.
 
@@ -55,7 +56,8 @@ class Sampling {
     // slot's blocks. The rest is what was captured.
     void take_rest(std::uint32_t slot, std::span<const std::uint64_t> counters,
                    const CodeTables& code);
-    void take_off_warm_up(std::span<std::uint64_t> executions);
+    void take_off_warm_up(std::span<std::uint64_t> executions,
+                          std::span<std::uint64_t> mispredictions = {});
     // Of a thread, or of all.
     std::uint64_t executed_by(std::uint32_t thread) const;
     std::uint64_t executed() const;
@@ -76,14 +78,18 @@ class Sampling {
 
     void count(std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
                const CodeTables& code);
+    void count_mispredictions(std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
+                              const CodeTables& code);
     bool end_burst();
 
     std::uint64_t burst_, period_, warm_up_ = 0;
     std::size_t events_;
     std::set<std::uint32_t> in_burst_;  // slots, where there are warm-ups
-    std::map<std::uint32_t, std::vector<std::uint64_t>> counters_;  // by slot and block
-    std::vector<std::uint64_t> executions_, warming_;               // by instruction
-    std::map<std::uint32_t, std::uint64_t> threads_;                // executed instructions
+    std::map<std::uint32_t, std::vector<std::uint64_t>> counters_;        // by slot and block
+    std::vector<std::uint64_t> executions_, warming_;                     // by instruction
+    std::map<std::uint32_t, std::vector<std::uint64_t>> mispredicted_;    // as counters_
+    std::vector<std::uint64_t> mispredictions_, warming_mispredictions_;  // by block
+    std::map<std::uint32_t, std::uint64_t> threads_;                      // executed instructions
     std::uint64_t bursts_ = 0, in_bursts_ = 0, captured_ = 0;
     std::uint64_t bursts_of_group_ = 1, next_group_ = 1;
     std::vector<Snapshot> groups_;  // at their ends

@@ -130,6 +130,9 @@ enum {
      * burst. `value` is how many instructions the thread has executed, captured or not. It is the
      * last of its buffer. */
     TRACE_SITE_BURST = 18,
+    /* Before that, with predictions: `value` is how often the branch of the block with the index
+     * `aux` has been mispredicted in the thread's slot. */
+    TRACE_SITE_BLOCK_MISPREDICTIONS = 19,
 };
 
 /* Kinds of branches, for trace_capture_branches: a set of bits. */

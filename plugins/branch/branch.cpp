@@ -10,6 +10,7 @@
 
 #include "assay/vprofiler.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <new>
@@ -143,35 +144,54 @@ void add(uint64_t pc, uint32_t event, uint64_t weight) {
 
 // How often branches were executed is known from block counts; how often they were mispredicted
 // in the program, too.
-void finish_instr(const trace_parser_t* parser, const trace_instr_t& instr, uint32_t index) {
+template <typename Add>
+void count_instr(const trace_parser_t* parser, const trace_instr_t& instr, uint32_t index,
+                 const Add& add_to) {
     const Settings& settings = profiler.settings;
     const uint64_t mispredicted = trace_parser_mispredictions(parser, index);
     if (instr.flags & TRACE_INSTR_INDIRECT) {
-        add(instr.pc, kBi, trace_parser_count(parser, index));
-        if (settings.predicts_targets_inside()) add(instr.pc, kBim, mispredicted);
+        add_to(instr.pc, kBi, trace_parser_count(parser, index));
+        if (settings.predicts_targets_inside()) add_to(instr.pc, kBim, mispredicted);
     } else if (instr.flags & TRACE_INSTR_RETURN) {
-        if (settings.return_stack != 0) add(instr.pc, kBr, trace_parser_count(parser, index));
+        if (settings.return_stack != 0) add_to(instr.pc, kBr, trace_parser_count(parser, index));
     } else if (instr.flags & TRACE_INSTR_CONDITIONAL) {
-        add(instr.pc, kBc, trace_parser_count(parser, index));
-        if (settings.predicts_conditional_inside()) add(instr.pc, kBcm, mispredicted);
+        add_to(instr.pc, kBc, trace_parser_count(parser, index));
+        if (settings.predicts_conditional_inside()) add_to(instr.pc, kBcm, mispredicted);
     }
 }
 
-void finish_site(const trace_parser_t* parser, const trace_site_t& site, const trace_instr_t& instr,
-                 const Tally& tally) {
+template <typename Add>
+void count_site(const trace_parser_t* parser, const trace_site_t& site, const trace_instr_t& instr,
+                const Tally& tally, const Add& add_to) {
     if (site.kind == TRACE_SITE_PREDICTIONS) {
         if (!profiler.settings.predicts_conditional_inside()) return;
         const bool repeated = instr.flags & TRACE_INSTR_REPEATED;
-        add(instr.pc, kBc, repeated ? tally.branches : trace_parser_count(parser, site.instr));
-        add(instr.pc, kBcm,
-            repeated ? tally.mispredicted : trace_parser_mispredictions(parser, site.instr));
+        add_to(instr.pc, kBc, repeated ? tally.branches : trace_parser_count(parser, site.instr));
+        add_to(instr.pc, kBcm,
+               repeated ? tally.mispredicted : trace_parser_mispredictions(parser, site.instr));
     } else if (site.kind == TRACE_SITE_BRANCH) {
-        add(instr.pc,
-            instr.flags & TRACE_INSTR_CONDITIONAL ? kBcm
-            : instr.flags & TRACE_INSTR_RETURN    ? kBrm
-                                                  : kBim,
-            tally.mispredicted);
+        add_to(instr.pc,
+               instr.flags & TRACE_INSTR_CONDITIONAL ? kBcm
+               : instr.flags & TRACE_INSTR_RETURN    ? kBrm
+                                                     : kBim,
+               tally.mispredicted);
     }
+}
+
+// What finish() would add up to.
+int totals_so_far(uint32_t /*pid*/, trace_parser_t* parser, uint64_t* totals, uint32_t count) {
+    const auto instrs = plugins::rows(trace_parser_instrs, parser);
+    const auto sites = plugins::rows(trace_parser_sites, parser);
+    std::fill_n(totals, count, 0);
+    const auto sum = [totals](uint64_t, uint32_t event, uint64_t weight) {
+        totals[event] += weight;
+    };
+    learn(parser);
+    for (std::size_t i = 0; i < instrs.size(); ++i)
+        count_instr(parser, instrs[i], static_cast<uint32_t>(i), sum);
+    for (std::size_t i = 0; i < sites.size(); ++i)
+        count_site(parser, sites[i], instrs[sites[i].instr], profiler.simulator->tally(i), sum);
+    return 0;
 }
 
 int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
@@ -182,10 +202,10 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
     learn(parser);
     for (std::size_t& i = profiler.next_instr;
          i < instrs.size() && profiler.samples.size() < kChunk; ++i)
-        finish_instr(parser, instrs[i], static_cast<uint32_t>(i));
+        count_instr(parser, instrs[i], static_cast<uint32_t>(i), add);
     for (std::size_t& i = profiler.next_site; i < sites.size() && profiler.samples.size() < kChunk;
          ++i)
-        finish_site(parser, sites[i], instrs[sites[i].instr], profiler.simulator->tally(i));
+        count_site(parser, sites[i], instrs[sites[i].instr], profiler.simulator->tally(i), add);
     return profiler.samples.give(samples);
 }
 
@@ -217,4 +237,7 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_summary = branch::summary,
     .vp_preface = nullptr,
     .vp_format = nullptr,
+    .vp_value_lists = nullptr,
+    .vp_list_preface = nullptr,
+    .vp_totals = branch::totals_so_far,
 };

@@ -40,6 +40,12 @@ class Estimates(Case):
         for event in ("Dr", "D1mr", "Dw"):
             self.assert_near(estimate[event], whole[event], 0.05, event)
 
+    def test_branches_beside_warm_ups(self):
+        whole = self.totals("--branch-sim=yes", program=[PHASES])
+        estimate = self.totals("--branch-sim=yes", OFTEN, program=[PHASES])
+        for event in ("Bc", "Bcm"):
+            self.assert_near(estimate[event], whole[event], 0.05, event)
+
     def test_a_run_is_like_another(self):
         def text():
             self.profiled(OFTEN, "--dump-instr=yes", program=[PHASES])

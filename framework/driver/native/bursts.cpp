@@ -109,12 +109,16 @@ void Bursts::send_end(const Context& context, std::uint32_t of) {
 
 void Bursts::send_counts() {
     const std::uint32_t site = tables_.driver_site(0, TRACE_SITE_BLOCK_COUNT);
+    const bool predicts = tables_.captures(trace::kCapturePredictions);
     const std::vector<std::uint32_t>& blocks = tables_.counted_blocks();
     sent_.resize(blocks.size());
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         const std::uint64_t count = trace_.executions(blocks[i]);
         if (count == sent_[i]) continue;
         trace_.append(count, site, blocks[i]);
+        if (predicts)
+            trace_.append(trace_.mispredictions(blocks[i]),
+                          tables_.driver_site(0, TRACE_SITE_BLOCK_MISPREDICTIONS), blocks[i]);
         sent_[i] = count;
     }
 }

@@ -75,6 +75,13 @@ std::uint64_t ThreadTrace::executions(std::uint32_t block) const {
                                                   trace::kCountersOffset)[block];
 }
 
+std::uint64_t ThreadTrace::mispredictions(std::uint32_t block) const {
+    const auto* const counters = reinterpret_cast<const std::uint64_t*>(
+        reinterpret_cast<const unsigned char*>(slot_) + trace::kCountersOffset);
+    const std::size_t first = std::size_t{block} * trace::counters(tables_->spec());
+    return counters[first + 1] + counters[first + 2];
+}
+
 std::uint64_t ThreadTrace::buffer_address(std::uint32_t number) const {
     return ring_ + (number & (buffers_ - 1)) * kBufferStride;
 }

@@ -47,6 +47,8 @@ class ThreadTrace {
     std::uint32_t thread() const { return slot_->thread.load(std::memory_order_relaxed); }
     // How often the block has been executed in this slot.
     std::uint64_t executions(std::uint32_t block) const;
+    // How often its branch was mispredicted, with predictions.
+    std::uint64_t mispredictions(std::uint32_t block) const;
     // What the collector shall take for the number of instructions that the thread has executed.
     void set_executed(std::uint64_t instructions) {
         slot_->executed.store(instructions, std::memory_order_relaxed);
