@@ -128,6 +128,15 @@ class Statements(Case):
         self.assertIn("counts are estimates, multiplied by", shown)
         self.assertIn("95 % confidence", shown)
 
+    def test_sums_say_so(self):
+        self.profiled("--cache-sim=no", program=["true"])
+        whole = self.out.rename(self.folder / "whole")
+        self.profiled("--cache-sim=no", "--sample=2k/20k", program=["true"])
+        result = support.run([ASSAY, "merge", "-o", self.folder / "sum", whole, self.out])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(any(line.startswith("Sampled: some")
+                            for line in read_events(self.folder / "sum").descriptions))
+
     def test_error_is_as_large_as_it_is_said_to_be(self):
         whole = self.totals(program=[PHASES])
         events = self.profiled("--sample=2k/100k", program=[PHASES])

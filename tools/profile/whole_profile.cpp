@@ -110,6 +110,13 @@ void WholeProfile::check_events(const events::Header& header) const {
 }
 
 void WholeProfile::keep_common_descriptions(const events::Header& header) {
+    // That counts are estimates is true of the sum, however little of it was sampled.
+    constexpr const char* kSampled = "Sampled";
+    const auto says_so = [](const auto& description) { return description.first == kSampled; };
+    const auto is_sampled = [&](const events::Header& of) {
+        return std::any_of(of.descriptions.begin(), of.descriptions.end(), says_so);
+    };
+    const bool sampled = is_sampled(header_) || is_sampled(header);
     auto& kept = header_.descriptions;
     const auto has = [](const auto& descriptions, const auto& description) {
         return std::find(descriptions.begin(), descriptions.end(), description) !=
@@ -120,6 +127,8 @@ void WholeProfile::keep_common_descriptions(const events::Header& header) {
     });
     for (const auto& description : header.descriptions)
         if (names_file(description.first) && !has(kept, description)) kept.push_back(description);
+    if (sampled && !is_sampled(header_))
+        header_.descriptions.emplace_back(kSampled, "some of what was added up; see the files");
 }
 
 std::uint32_t WholeProfile::object_index(const events::Object& object) {
