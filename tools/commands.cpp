@@ -1,5 +1,5 @@
 // The table of subcommands.
-#include "framework/collector/settings.h"
+#include "framework/collector/launch/settings.h"
 #include "tools/annotate/annotate.h"
 #include "tools/check_plugin/check_plugin.h"
 #include "tools/command.h"

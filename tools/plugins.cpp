@@ -1,7 +1,7 @@
 #include "tools/plugins.h"
 
-#include "framework/collector/plugin_search.h"
-#include "framework/collector/profiler.h"
+#include "framework/collector/launch/plugin_search.h"
+#include "framework/collector/profilers/profiler.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 

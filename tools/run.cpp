@@ -1,7 +1,7 @@
 #include "tools/run.h"
 
-#include "framework/collector/run.h"
-#include "framework/collector/settings.h"
+#include "framework/collector/launch/run.h"
+#include "framework/collector/launch/settings.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/version.h"

@@ -1,8 +1,8 @@
 #include "framework/collector/collection.h"
 
-#include "framework/collector/profile.h"
-#include "framework/collector/progress.h"
-#include "framework/collector/trace_spec.h"
+#include "framework/collector/launch/progress.h"
+#include "framework/collector/profilers/trace_spec.h"
+#include "framework/collector/results/profile.h"
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"

@@ -1,19 +1,19 @@
 // One process image, from its trace segment to its events file.
 #pragma once
 
-#include "framework/collector/child.h"
-#include "framework/collector/context_counts.h"
-#include "framework/collector/file_names.h"
-#include "framework/collector/hotlists.h"
-#include "framework/collector/interval_reader.h"
-#include "framework/collector/lifeline.h"
-#include "framework/collector/parser.h"
-#include "framework/collector/sample_database.h"
-#include "framework/collector/sampling.h"
-#include "framework/collector/segment.h"
-#include "framework/collector/session.h"
-#include "framework/collector/shadow_stack.h"
-#include "framework/collector/trace_reader.h"
+#include "framework/collector/launch/child.h"
+#include "framework/collector/launch/file_names.h"
+#include "framework/collector/launch/lifeline.h"
+#include "framework/collector/launch/session.h"
+#include "framework/collector/profilers/hotlists.h"
+#include "framework/collector/results/context_counts.h"
+#include "framework/collector/results/sample_database.h"
+#include "framework/collector/results/sampling.h"
+#include "framework/collector/trace/interval_reader.h"
+#include "framework/collector/trace/parser.h"
+#include "framework/collector/trace/segment.h"
+#include "framework/collector/trace/shadow_stack.h"
+#include "framework/collector/trace/trace_reader.h"
 
 #include <chrono>
 #include <cstdint>

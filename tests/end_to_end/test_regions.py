@@ -13,7 +13,7 @@ from support import ASSAY, PLUGINS, PROGRAMS, profile, read_events
 REGIONS = PROGRAMS / "regions"
 # Instructions of the program's loop(): one before the 100 rounds of two, and the return.
 LOOP = 1 + 100 * 2 + 1
-TIMED_OUT, GRACE = 124, 5  # framework/collector/deadline.h
+TIMED_OUT, GRACE = 124, 5  # framework/collector/launch/deadline.h
 
 
 class Case(unittest.TestCase):

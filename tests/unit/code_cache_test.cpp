@@ -1,5 +1,5 @@
 // Translated code as data: which jump goes where, and what of it changes when.
-#include "framework/driver/native/code_cache.h"
+#include "framework/driver/native/code_cache/code_cache.h"
 
 #include "tests/unit/driver_parts.h"
 

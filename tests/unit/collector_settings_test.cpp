@@ -1,6 +1,6 @@
-#include "framework/collector/columns.h"
-#include "framework/collector/profiler.h"
-#include "framework/collector/settings.h"
+#include "framework/collector/launch/settings.h"
+#include "framework/collector/profilers/columns.h"
+#include "framework/collector/profilers/profiler.h"
 #include "framework/support/error.h"
 #include "tests/unit/temporary_folder.h"
 

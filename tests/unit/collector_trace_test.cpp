@@ -1,6 +1,6 @@
-#include "framework/collector/address_map.h"
-#include "framework/collector/sample_database.h"
-#include "framework/collector/trace_spec.h"
+#include "framework/collector/profilers/trace_spec.h"
+#include "framework/collector/results/sample_database.h"
+#include "framework/collector/trace/address_map.h"
 #include "framework/support/error.h"
 
 #include <doctest/doctest.h>

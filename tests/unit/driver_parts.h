@@ -2,9 +2,9 @@
 // that runs.
 #pragma once
 
-#include "framework/collector/segment.h"
-#include "framework/driver/native/thread_trace.h"
-#include "framework/driver/native/translator.h"
+#include "framework/collector/trace/segment.h"
+#include "framework/driver/native/capture/thread_trace.h"
+#include "framework/driver/native/translate/translator.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // What the driver knows of the target's executable memory.
-#include "framework/driver/native/memory_map.h"
+#include "framework/driver/native/memory/memory_map.h"
 
 #include <doctest/doctest.h>
 #include <random>

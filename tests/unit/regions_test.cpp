@@ -1,6 +1,6 @@
-#include "framework/driver/native/regions.h"
-#include "framework/driver/native/elf_functions.h"
-#include "framework/driver/native/instruction.h"
+#include "framework/driver/native/capture/regions.h"
+#include "framework/driver/native/decode/instruction.h"
+#include "framework/driver/native/load/elf_functions.h"
 #include "tests/unit/driver_parts.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The reader of the trace segment, with threads.
-#include "framework/collector/trace_reader.h"
+#include "framework/collector/trace/trace_reader.h"
 
 #include "assay/client.h"
 #include "framework/support/error.h"

@@ -1,6 +1,6 @@
 // Where instrumentation goes: what is live, which references are checked together, which
 // instructions fetch a line.
-#include "framework/driver/native/unit_plan.h"
+#include "framework/driver/native/translate/unit_plan.h"
 
 #include "tests/unit/driver_parts.h"
 

@@ -1,9 +1,9 @@
 // Values of instructions: what has which, and how profilers get theirs.
-#include "framework/driver/native/values.h"
+#include "framework/driver/native/translate/values.h"
 #include "assay/trace_parse.h"
-#include "framework/collector/parser.h"
-#include "framework/collector/trace_spec.h"
-#include "framework/driver/native/decoder.h"
+#include "framework/collector/profilers/trace_spec.h"
+#include "framework/collector/trace/parser.h"
+#include "framework/driver/native/decode/decoder.h"
 
 #include <doctest/doctest.h>
 #include <cstdlib>

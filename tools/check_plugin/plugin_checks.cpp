@@ -1,6 +1,6 @@
 #include "tools/check_plugin/plugin_checks.h"
 
-#include "framework/collector/profiler.h"
+#include "framework/collector/profilers/profiler.h"
 #include "framework/support/error.h"
 #include "tools/check_plugin/guarded_memory.h"
 #include "tools/check_plugin/run.h"

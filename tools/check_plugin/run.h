@@ -1,8 +1,8 @@
 // A run of the profiler that is being checked, with a made-up trace.
 #pragma once
 
-#include "framework/collector/source_places.h"
-#include "framework/collector/trace_spec.h"
+#include "framework/collector/profilers/source_places.h"
+#include "framework/collector/profilers/trace_spec.h"
 #include "framework/symbols/symbolizer.h"
 #include "tools/check_plugin/subject.h"
 #include "tools/check_plugin/synthetic_trace.h"

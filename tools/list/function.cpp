@@ -1,6 +1,6 @@
 #include "tools/list/function.h"
 
-#include "framework/driver/native/decoder.h"
+#include "framework/driver/native/decode/decoder.h"
 #include "tools/annotate/sources.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "tools/list/values.h"
 
-#include "framework/collector/plugin_search.h"
+#include "framework/collector/launch/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 

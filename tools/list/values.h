@@ -2,7 +2,7 @@
 #pragma once
 
 #include "assay/trace_types.h"
-#include "framework/collector/profiler.h"
+#include "framework/collector/profilers/profiler.h"
 #include "framework/events/hotlist.h"
 
 #include <memory>

@@ -7,8 +7,8 @@
 // Offsets that glue.S uses are repeated there and checked here.
 #pragma once
 
-#include "framework/driver/native/instruction.h"
-#include "framework/driver/native/predictor.h"
+#include "framework/driver/native/capture/predictor.h"
+#include "framework/driver/native/decode/instruction.h"
 #include "framework/trace/segment_layout.h"
 
 #include <cstddef>

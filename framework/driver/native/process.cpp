@@ -1,8 +1,8 @@
 #include "framework/driver/native/process.h"
 
-#include "framework/driver/native/address_space.h"
-#include "framework/driver/native/cpu_levels.h"
-#include "framework/driver/native/own_memory.h"
+#include "framework/driver/native/memory/address_space.h"
+#include "framework/driver/native/memory/own_memory.h"
+#include "framework/driver/native/processor/cpu_levels.h"
 
 #include <cpuid.h>
 #include <elf.h>

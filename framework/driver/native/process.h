@@ -1,14 +1,14 @@
 // The profiled process: what its threads share.
 #pragma once
 
-#include "framework/driver/native/code_watch.h"
+#include "framework/driver/native/code_cache/code_watch.h"
+#include "framework/driver/native/code_cache/stress.h"
 #include "framework/driver/native/driver_lock.h"
-#include "framework/driver/native/elf_loader.h"
-#include "framework/driver/native/memory_limits.h"
-#include "framework/driver/native/signal_actions.h"
-#include "framework/driver/native/stress.h"
+#include "framework/driver/native/load/elf_loader.h"
+#include "framework/driver/native/memory/memory_limits.h"
+#include "framework/driver/native/signals/signal_actions.h"
 #include "framework/driver/native/thread.h"
-#include "framework/driver/native/translator.h"
+#include "framework/driver/native/translate/translator.h"
 #include "framework/trace/launch.h"
 
 #include <memory>

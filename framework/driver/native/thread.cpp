@@ -1,10 +1,10 @@
 #include "framework/driver/native/thread.h"
 
-#include "framework/driver/native/address_space.h"
-#include "framework/driver/native/cpu_levels.h"
+#include "framework/driver/native/memory/address_space.h"
+#include "framework/driver/native/memory/target_memory.h"
 #include "framework/driver/native/process.h"
-#include "framework/driver/native/target_memory.h"
-#include "framework/driver/native/vsyscall.h"
+#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/syscalls/vsyscall.h"
 
 #include <asm/prctl.h>
 #include <immintrin.h>

@@ -1,11 +1,11 @@
 // A thread of the program: its context, its trace, its signals, and the loop that runs it.
 #pragma once
 
-#include "framework/driver/native/bursts.h"
-#include "framework/driver/native/code_cache.h"
-#include "framework/driver/native/intervals.h"
-#include "framework/driver/native/signals.h"
-#include "framework/driver/native/thread_trace.h"
+#include "framework/driver/native/capture/bursts.h"
+#include "framework/driver/native/capture/intervals.h"
+#include "framework/driver/native/capture/thread_trace.h"
+#include "framework/driver/native/code_cache/code_cache.h"
+#include "framework/driver/native/signals/signals.h"
 
 #include <atomic>
 #include <string>

@@ -1,0 +1,219 @@
+#include "framework/collector/launch/child.h"
+
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/support/text.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <utility>
+
+namespace assay::collector {
+namespace {
+
+// For the signal handler.
+std::atomic<int> forward_pid{0};
+
+// What the terminal sends goes to all of its foreground processes, and comes from the kernel
+// (drivers/tty/n_tty.c, isig()); who hangs up does the same.
+void forward(int signal, siginfo_t* info, void*) {
+    const int error = errno;
+    if (info->si_code != SI_KERNEL) Child::send(signal);
+    errno = error;
+}
+
+constexpr std::array kForwarded{SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+// Between fork and exec: system calls only.
+[[noreturn]] void become_driver(const char* driver, char* const* argv, char* const* environment,
+                                const trace::Launch& launch, int start_fd) {
+    // Without the collector nothing empties the trace buffers: the program would hang.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    char go = 0;
+    while (read(start_fd, &go, 1) < 0 && errno == EINTR) {
+    }
+    if (go != 1) _exit(kExitFailure);
+    for (const int fd :
+         {launch.segment_fd, launch.program_fd, launch.lifeline_fd, launch.channel_fd})
+        if (fd >= 0) fcntl(fd, F_SETFD, 0);
+    execve(driver, argv, environment);
+    constexpr std::string_view kMessage = "assay: the driver cannot be executed\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+    _exit(kExitFailure);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+    std::vector<char*> to;
+    to.reserve(words.size() + 1);
+    for (const std::string& word : words) to.push_back(const_cast<char*>(word.c_str()));
+    to.push_back(nullptr);
+    return to;
+}
+
+// The child inherits the personality; the collector's own takes effect only with an exec.
+class AddressesNotRandomized {
+  public:
+    explicit AddressesNotRandomized(bool wanted) {
+        constexpr unsigned long kQuery = 0xFFFFFFFF;
+        before_ = personality(kQuery);
+        if (wanted && (before_ < 0 ||
+                       personality(static_cast<unsigned long>(before_) | ADDR_NO_RANDOMIZE) < 0))
+            log::remark(fmt::format(
+                "address-space randomisation cannot be turned off ({}): counts may differ from run "
+                "to run",
+                system_reason(errno)));
+    }
+    ~AddressesNotRandomized() {
+        // Not in the child, which keeps it for its exec.
+        if (before_ >= 0 && getpid() == parent_) personality(static_cast<unsigned long>(before_));
+    }
+    AddressesNotRandomized(const AddressesNotRandomized&) = delete;
+    AddressesNotRandomized& operator=(const AddressesNotRandomized&) = delete;
+
+  private:
+    int before_;
+    pid_t parent_ = getpid();
+};
+
+}  // namespace
+
+struct Child::Signals {
+    struct Saved {
+        int signal;
+        struct sigaction action;
+    };
+    std::vector<Saved> saved;
+
+    // Also of a signal that is ignored, as SIGINT is for what a script starts in the background:
+    // the program inherits that, but may have a handler by now.
+    void set(int signal, struct sigaction action) {
+        Saved before{signal, {}};
+        sigaction(signal, nullptr, &before.action);
+        sigaction(signal, &action, nullptr);
+        saved.push_back(before);
+    }
+    void restore() {
+        for (const Saved& before : saved) sigaction(before.signal, &before.action, nullptr);
+        saved.clear();
+    }
+};
+
+Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
+    const std::vector<char*> argv = pointers(settings.argv);
+    std::vector<char*> own;
+    for (char** variable = environ; *variable; ++variable) own.push_back(*variable);
+    const trace::DriverEnvironment environment = trace::driver_environment(own, settings.launch);
+    int pipe_ends[2];
+    if (pipe2(pipe_ends, O_CLOEXEC) != 0)
+        throw Error(fmt::format("cannot create a pipe: {}", system_reason(errno)));
+
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    struct sigaction ignore {
+    }, pass_on{};
+    ignore.sa_handler = SIG_IGN;
+    pass_on.sa_sigaction = forward;
+    pass_on.sa_flags = SA_SIGINFO | SA_RESTART;
+    // Nobody may be reading assay's stderr any more, which must not end the run.
+    signals_->set(SIGPIPE, ignore);
+    for (const int signal : kForwarded) signals_->set(signal, pass_on);
+    {
+        const AddressesNotRandomized personality_of_child(!settings.randomize_addresses);
+        pid_ = fork();
+    }
+    const int error = errno;
+    if (pid_ == 0) {
+        signals_->restore();
+        close(pipe_ends[1]);
+        sigprocmask(SIG_SETMASK, &before, nullptr);
+        become_driver(settings.driver.c_str(), argv.data(), environment.pointers.data(),
+                      settings.launch, pipe_ends[0]);
+    }
+    forward_pid = std::max(pid_, 0);
+    if (pid_ < 0) signals_->restore();
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    close(pipe_ends[0]);
+    start_fd_ = pipe_ends[1];
+    if (pid_ > 0) return;
+    close(start_fd_);
+    throw Error(fmt::format("cannot start a process: {}", system_reason(error)));
+}
+
+Child::~Child() {
+    close(start_fd_);
+    if (pid_ > 0 && !ending_) {
+        kill(pid_, SIGKILL);
+        while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+        }
+    }
+    forward_pid = 0;
+    signals_->restore();
+}
+
+void Child::start() {
+    constexpr char kGo = 1;
+    // A child that was killed meanwhile is found by ended().
+    [[maybe_unused]] const auto written = write(start_fd_, &kGo, 1);
+}
+
+void Child::send(int signal) {
+    if (const int pid = forward_pid.load()) kill(pid, signal);
+}
+
+Ending Child::wait() {
+    if (ending_) return *ending_;
+    siginfo_t info{};
+    const auto pid = static_cast<id_t>(pid_);
+    const auto wait_for_end = [&](int options) {
+        int status = 0;
+        while ((status = waitid(P_PID, pid, &info, WEXITED | options)) != 0 && errno == EINTR) {
+        }
+        return status == 0;
+    };
+    // It is left a zombie at first: its process id must not be reused while signals go there.
+    const bool found = wait_for_end(WNOWAIT);
+    forward_pid = 0;
+    signals_->restore();
+    if (!found || !wait_for_end(0))  // a profiler has waited for it: how it ended is not known
+        ending_ = Ending{kExitFailure, 0};
+    else
+        ending_ =
+            info.si_code == CLD_EXITED ? Ending{info.si_status, 0} : Ending{0, info.si_status};
+    return *ending_;
+}
+
+void Child::abandon() {
+    forward_pid = 0;
+    signals_->restore();
+    pid_ = -1;
+    close(std::exchange(start_fd_, -1));
+}
+
+void end_like(const Ending& ending) {
+    if (ending.signal == 0) std::exit(ending.exit_status);
+    // The program has dumped its core if it was to: not assay on top.
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    std::signal(ending.signal, SIG_DFL);
+    sigset_t unblocked;
+    sigemptyset(&unblocked);
+    sigaddset(&unblocked, ending.signal);
+    sigprocmask(SIG_UNBLOCK, &unblocked, nullptr);
+    raise(ending.signal);
+    constexpr int kSignalBase = 128;  // a shell's status for a process that a signal ended
+    std::exit(kSignalBase + ending.signal);
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,54 @@
+// The end of a run that takes too long (--timeout): the program gets SIGTERM, and SIGKILL if it has
+// not ended some seconds later. A call of a profiler that goes on for as long after that is given
+// up. If assay has not ended then, nothing is left but to end it at once.
+//
+//   timeout          + grace           + 2 grace              + 3 grace
+//   SIGTERM          SIGKILL           calls are looked at    the call of before: given up ...
+#pragma once
+
+#include "framework/collector/profilers/crash_guard.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace assay::collector {
+
+class Deadline {
+  public:
+    using Clock = std::chrono::steady_clock;
+    static constexpr int kExitStatus = 124;  // as timeout(1)
+    static constexpr std::chrono::seconds kGrace{5};
+
+    // Watches the run from now on. `send` sends the program a signal if it is still running;
+    // another thread calls it. `name`: of the limit, for messages.
+    Deadline(Clock::time_point end, const std::string& name, CrashGuard& guard,
+             std::function<void(int signal)> send);
+    // The run has ended.
+    ~Deadline();
+    Deadline(const Deadline&) = delete;
+    Deadline& operator=(const Deadline&) = delete;
+
+    // Why the program was ended; "" if it was not.
+    std::string reason() const;
+
+  private:
+    void watch();
+    // False if the run ends before.
+    bool sleep_until(Clock::time_point time);
+
+    const Clock::time_point end_;
+    const std::string name_;
+    CrashGuard& guard_;
+    const std::function<void(int signal)> send_;
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    bool run_ended_ = false;
+    std::string reason_;
+    std::thread watcher_;  // last, because it uses the others
+};
+
+}  // namespace assay::collector

@@ -1,0 +1,101 @@
+#include "framework/collector/launch/plugin_search.h"
+
+#include "framework/collector/install_paths.h"
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace fs = std::filesystem;
+
+namespace assay::collector {
+namespace {
+
+constexpr const char* kEnding = ".so";
+
+bool is_file(const fs::path& path) {
+    std::error_code ignored;
+    return fs::is_regular_file(path, ignored);
+}
+
+// The build tree has a folder per profiler, the others have the libraries side by side.
+struct Folder {
+    fs::path path;
+    bool nested;
+
+    fs::path library(const std::string& name) const {
+        return (nested ? path / name : path) / (name + kEnding);
+    }
+};
+
+std::vector<Folder> plugin_folders() {
+    std::vector<Folder> folders;
+    if (const char* given = std::getenv("ASSAY_PLUGIN_PATH"))
+        for (const std::string& folder : split(given, ':'))
+            if (!folder.empty()) folders.push_back({folder, false});
+    const fs::path here = executable_folder();
+    folders.push_back({here / "plugins", true});
+    folders.push_back({(here / kPluginsFromExecutable).lexically_normal(), false});
+    return folders;
+}
+
+}  // namespace
+
+std::string executable_folder() {
+    std::error_code error;
+    const fs::path self = fs::read_symlink("/proc/self/exe", error);
+    if (error)
+        throw Error(
+            fmt::format("cannot read /proc/self/exe: {}: assay needs /proc", error.message()));
+    return self.parent_path();
+}
+
+std::string find_plugin(const std::string& name) {
+    if (name.find('/') != std::string::npos) return name;
+    const std::vector<Folder> folders = plugin_folders();
+    for (const Folder& folder : folders)
+        if (const fs::path path = folder.library(name); is_file(path)) return fs::absolute(path);
+
+    std::vector<std::string> names, places;
+    for (const FoundPlugin& found : find_all_plugins()) names.push_back(found.name);
+    for (const Folder& folder : folders) places.push_back(folder.path);
+    const std::string meant = nearest(name, names);
+    throw Error(fmt::format(
+        "no profiler named {} in {}{}", name, join(places, ", "),
+        meant.empty() ? " (see: assay plugins)" : fmt::format("; did you mean {}?", meant)));
+}
+
+std::vector<FoundPlugin> find_all_plugins() {
+    std::vector<FoundPlugin> found;
+    for (const Folder& folder : plugin_folders()) {
+        std::error_code missing;
+        for (const auto& entry : fs::directory_iterator(folder.path, missing)) {
+            const std::string name = entry.path().stem();
+            const fs::path library = folder.library(name);
+            const bool known = std::any_of(found.begin(), found.end(),
+                                           [&](const FoundPlugin& f) { return f.name == name; });
+            if (!known && is_file(library)) found.push_back({name, library});
+        }
+    }
+    std::sort(found.begin(), found.end(),
+              [](const FoundPlugin& a, const FoundPlugin& b) { return a.name < b.name; });
+    return found;
+}
+
+std::string find_native_driver() {
+    const fs::path here = executable_folder();
+    const fs::path built = here / "framework/driver/native/assay-driver-native";
+    const fs::path installed =
+        (here / kDriversFromExecutable / "assay-driver-native").lexically_normal();
+    for (const fs::path& path : {built, installed})
+        if (access(path.c_str(), X_OK) == 0) return path;
+    throw Error(fmt::format("the driver {} is not there: is assay installed completely?",
+                            installed.string()));
+}
+
+}  // namespace assay::collector

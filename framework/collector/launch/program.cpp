@@ -1,0 +1,158 @@
+#include "framework/collector/launch/program.h"
+
+#include "framework/support/error.h"
+#include "framework/support/interpreter_line.h"
+#include "framework/support/text.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace assay::collector {
+namespace {
+
+// What a system without confstr would search (execvp(3)).
+constexpr const char* kDefaultPath = "/bin:/usr/bin";
+
+[[noreturn]] void cannot_run(const std::string& file, const std::string& why,
+                             int status = kExitNotExecutable) {
+    throw Error(fmt::format("cannot run {}: {}", file, why), status);
+}
+
+// 0, or why the kernel would not execute the file.
+int executable_error(const std::string& file) {
+    struct stat status;
+    if (stat(file.c_str(), &status) != 0) return errno;
+    if (!S_ISREG(status.st_mode)) return S_ISDIR(status.st_mode) ? EISDIR : EACCES;
+    return access(file.c_str(), X_OK) == 0 ? 0 : errno;
+}
+
+int exit_status(int error) {
+    return error == ENOENT || error == ENOTDIR ? kExitNotFound : kExitNotExecutable;
+}
+
+// As execvp: a file that may not be executed is passed over, but remembered.
+std::string search(const std::string& name) {
+    if (name.find('/') != std::string::npos) {
+        if (const int error = executable_error(name))
+            cannot_run(name, system_reason(error), exit_status(error));
+        return name;
+    }
+    const char* path = std::getenv("PATH");
+    std::string forbidden;
+    for (const std::string& folder : split(path ? path : kDefaultPath, ':')) {
+        std::string file = folder.empty() ? name : fmt::format("{}/{}", folder, name);
+        const int error = executable_error(file);
+        if (error == 0) return file;
+        if (error == EACCES && forbidden.empty()) forbidden = file;
+    }
+    if (!forbidden.empty()) cannot_run(forbidden, system_reason(EACCES));
+    cannot_run(name, "not found on PATH", kExitNotFound);
+}
+
+// A regular file's bytes, read where they are asked for.
+class File {
+  public:
+    explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+        if (fd_ < 0) cannot_run(path, system_reason(errno));
+        struct stat status;
+        if (fstat(fd_, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
+    }
+    ~File() { close(fd_); }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    std::uint64_t size() const { return size_; }
+    std::size_t read(void* into, std::size_t bytes, std::uint64_t offset = 0) const {
+        const ssize_t got = pread(fd_, into, bytes, static_cast<off_t>(offset));
+        return got < 0 ? 0 : static_cast<std::size_t>(got);
+    }
+
+  private:
+    int fd_;
+    std::uint64_t size_ = 0;
+};
+
+std::string text_of(const File& file, const Elf64_Phdr& segment) {
+    std::string text(std::min<std::uint64_t>(segment.p_filesz, PATH_MAX), '\0');
+    text.resize(file.read(text.data(), text.size(), segment.p_offset));
+    return text.substr(0, text.find('\0'));
+}
+
+// The checks of the kernel's ELF loader (fs/binfmt_elf.c, load_elf_binary) that need no mapping.
+// Returns the dynamic linker's name.
+std::string check_elf(const std::string& path, const File& file) {
+    Elf64_Ehdr header{};
+    const std::size_t got = file.read(&header, sizeof header);
+    if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+        cannot_run(path, "neither an ELF file nor a script that begins with #!");
+    if (got > EI_CLASS && header.e_ident[EI_CLASS] == ELFCLASS32)
+        cannot_run(path, "a 32-bit program; assay runs 64-bit ones");
+    if (got < sizeof header) cannot_run(path, "its ELF header is cut off");
+    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
+        cannot_run(path, "not a little-endian 64-bit ELF file");
+    if (header.e_machine != EM_X86_64)
+        cannot_run(path, fmt::format("built for another processor (ELF machine {}); assay runs "
+                                     "x86-64 programs",
+                                     header.e_machine));
+    if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
+        cannot_run(path, fmt::format("an ELF file of type {}, not a program", header.e_type));
+
+    const std::uint64_t table = std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
+    if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 ||
+        header.e_phoff > file.size() || table > file.size() - header.e_phoff)
+        cannot_run(path, "its ELF program headers lie outside of the file");
+    bool loads = false;
+    std::string dynamic_linker;
+    for (unsigned i = 0; i < header.e_phnum; ++i) {
+        Elf64_Phdr segment;
+        file.read(&segment, sizeof segment, header.e_phoff + i * sizeof segment);
+        if (segment.p_type == PT_INTERP) dynamic_linker = text_of(file, segment);
+        if (segment.p_type != PT_LOAD) continue;
+        loads = true;
+        if (segment.p_offset > file.size() || segment.p_filesz > file.size() - segment.p_offset)
+            cannot_run(path, "the file is cut off: a segment ends behind its end");
+    }
+    if (!loads) cannot_run(path, "an ELF file without a loadable segment");
+    return dynamic_linker;
+}
+
+}  // namespace
+
+Program find_program(const std::vector<std::string>& argv) {
+    Program program;
+    program.file = program.invoked = search(argv[0]);
+    program.argv = argv;
+    program.name = std::filesystem::path(argv[0]).filename();
+    for (int depth = 0; depth <= kMostInterpreters; ++depth) {
+        const File file(program.file);
+        std::string line(kInterpreterLineBytes, '\0');
+        line.resize(file.read(line.data(), line.size()));
+        const std::optional<InterpreterLine> script = interpreter_line(line);
+        if (!script) {
+            program.dynamic_linker = check_elf(program.file, file);
+            return program;
+        }
+        if (const int error = executable_error(script->interpreter))
+            cannot_run(program.file, fmt::format("its interpreter \"{}\": {}", script->interpreter,
+                                                 system_reason(error)));
+        // The kernel puts the script's path in the place of its argv[0].
+        std::vector<std::string> words{script->interpreter};
+        if (script->argument) words.push_back(*script->argument);
+        words.push_back(program.file);
+        program.argv.erase(program.argv.begin());
+        program.argv.insert(program.argv.begin(), words.begin(), words.end());
+        program.file = script->interpreter;
+    }
+    cannot_run(argv[0], "too many interpreters of interpreters");
+}
+
+}  // namespace assay::collector

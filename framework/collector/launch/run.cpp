@@ -1,0 +1,214 @@
+#include "framework/collector/launch/run.h"
+
+#include "framework/collector/collection.h"
+#include "framework/collector/launch/asked_addresses.h"
+#include "framework/collector/launch/plugin_search.h"
+#include "framework/collector/launch/program.h"
+#include "framework/collector/launch/session.h"
+#include "framework/collector/launch/supervisor.h"
+#include "framework/collector/results/profile.h"
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/support/text.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace assay::collector {
+namespace {
+
+std::string command_line(const std::vector<std::string>& words) {
+    std::string line = join(words, " ");
+    std::replace_if(
+        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    return line;
+}
+
+class OpenFile {
+  public:
+    explicit OpenFile(const std::string& path)
+        : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+        if (descriptor_ < 0)
+            throw Error(fmt::format("cannot run {}: {}", path, system_reason(errno)),
+                        kExitNotExecutable);
+    }
+    ~OpenFile() { close(descriptor_); }
+    OpenFile(const OpenFile&) = delete;
+    OpenFile& operator=(const OpenFile&) = delete;
+
+    int descriptor() const { return descriptor_; }
+
+  private:
+    int descriptor_;
+};
+
+// The debug information of the C library takes longer to open than a small program to run. Most
+// programs will map it, and glibc installs it beside its dynamic linker.
+std::vector<std::string> usual_objects(const Program& program) {
+    namespace fs = std::filesystem;
+    std::vector<std::string> objects;
+    if (program.dynamic_linker.empty()) return objects;
+    std::error_code error;
+    const fs::path linker = fs::canonical(program.dynamic_linker, error);
+    const fs::path library = fs::canonical(linker.parent_path() / "libc.so.6", error);
+    if (error) return objects;
+    return {library, linker};
+}
+
+// How assay shall end.
+Ending end_of_run(const Collection::Outcome& outcome, Ending ending) {
+    if (outcome.refused) {
+        // A program that cannot be started has the status that a shell would give it.
+        if (ending.exit_status != kExitNotExecutable && ending.exit_status != kExitNotFound)
+            ending.exit_status = kExitFailure;
+        ending.signal = 0;
+    } else if (outcome.failed && ending.signal == 0) {
+        ending.exit_status = kExitFailure;
+    }
+    return ending;
+}
+
+// The members stand in the order in which a run needs them.
+class Run {
+  public:
+    Run(const CoreSettings& settings, const std::vector<std::string>& program)
+        : settings_(settings),
+          words_(program),
+          program_(find_program(program)),
+          session_(settings, command_line(program)),
+          segment_(std::in_place, trace::Command{program_.invoked, program}),
+          lifeline_(std::in_place),
+          supervisor_(settings.trace_children ? std::make_unique<Supervisor>() : nullptr),
+          program_file_(program_.file),
+          child_(child_settings()) {
+        lifeline_->close_writing_end();
+        if (supervisor_) supervisor_->close_driver_end();
+    }
+
+    Ending execute();
+
+  private:
+    Child::Settings child_settings();
+    void follow_children();
+    void collect_from_child(const Supervisor::Arrival& arrival, int first_process);
+
+    const CoreSettings& settings_;
+    const std::vector<std::string>& words_;
+    const Program program_;
+    Session session_;
+    std::optional<Segment> segment_;
+    std::optional<Lifeline> lifeline_;
+    std::unique_ptr<Supervisor> supervisor_;  // null if children are not followed
+    const OpenFile program_file_;
+    Child child_;
+    std::set<std::string> seen_objects_;  // in the supervisor: files that images have run
+};
+
+Child::Settings Run::child_settings() {
+    // Of the kernel's set of signals, which has 64 bits; libc's is longer.
+    std::uint64_t mask = 0;
+    sigset_t set;
+    sigprocmask(SIG_BLOCK, nullptr, &set);
+    std::memcpy(&mask, &set, sizeof mask);
+    trace::Launch launch{.segment_fd = segment_->fd(),
+                         .program_fd = program_file_.descriptor(),
+                         .lifeline_fd = lifeline_->writing_end(),
+                         .channel_fd = supervisor_ ? supervisor_->driver_end() : -1,
+                         .signal_mask = mask,
+                         .name = program_.invoked};
+    return {settings_.driver.empty() ? find_native_driver() : settings_.driver, program_.argv,
+            std::move(launch), settings_.randomize_addresses};
+}
+
+Ending Run::execute() {
+    if (supervisor_) follow_children();
+    session_.watch(&Child::send);
+    const Image image{child_.pid(), 1, true, program_.name, command_line(words_)};
+    Collection collection(session_, image, *segment_, *lifeline_);
+    segment_->control().spec = collection.spec();
+    if (collection.spec().captures & trace::kCaptureValues)
+        segment_->value_lists() = collection.value_lists();
+    segment_->control().collector_pid = getpid();
+    check_writable(file_of_process(settings_.out, image));
+    child_.start();
+    if (session_.columns.size() > 0)
+        for (const std::string& object : usual_objects(program_))
+            session_.symbolizer.prepare(object);
+    collection.collect();
+    // Where an image replaces another, that one's file need not wait.
+    std::optional<Ending> ending;
+    if (!collection.replaced()) ending = child_.wait();
+    const Collection::Outcome outcome = collection.finish(ending);
+    Ending end = end_of_run(outcome, child_.wait());
+    if (supervisor_) supervisor_->leave();
+    if (!session_.end_by_deadline().empty()) end = {Deadline::kExitStatus, 0};
+    session_.stop_watching();
+    return end;
+}
+
+void Run::follow_children() {
+    log::say_once_among_processes();
+    Supervisor::Work work;
+    work.begin = [this] {
+        child_.abandon();
+        segment_.reset();
+        lifeline_.reset();
+    };
+    work.prepare = [this] {
+        if (session_.columns.size() == 0) return;
+        for (const std::string& object : usual_objects(program_)) {
+            session_.symbolizer.open_now(object);
+            seen_objects_.insert(object);
+        }
+    };
+    work.collect = [this, first = child_.pid()](const Supervisor::Arrival& arrival,
+                                                const Supervisor::Tell& tell) {
+        collect_from_child(arrival, first);
+        for (const symbols::Request& asked : session_.symbolizer.not_learned())
+            for_each_message(asked, Supervisor::kMostToTell, tell);
+    };
+    // What a single process runs is not worth the time.
+    work.learn = [this](std::string_view told) {
+        const symbols::Request request = request_from(told);
+        if (!seen_objects_.insert(request.object_path).second) session_.symbolizer.learn(request);
+    };
+    supervisor_->start(work);
+}
+
+void Run::collect_from_child(const Supervisor::Arrival& arrival, int first_process) {
+    Segment segment(arrival.segment_fd);
+    const Lifeline lifeline(arrival.lifeline_fd);
+    trace::Control& control = segment.control();
+    const trace::Command command = segment.command();
+    const Image image{arrival.pid, control.image, arrival.pid == first_process,
+                      std::filesystem::path(command.file).filename(),
+                      command_line(command.arguments)};
+    if (control.pid == arrival.pid) control.collector_pid = getpid();
+    session_.watch([&](int signal) {
+        // The first process is the run's own child.
+        if (arrival.pid != first_process && !lifeline.ended()) kill(arrival.pid, signal);
+    });
+    Collection collection(session_, image, segment, lifeline);
+    collection.collect();
+    collection.finish({});
+    session_.profilers.clear();
+    session_.stop_watching();
+}
+
+}  // namespace
+
+Ending run(const CoreSettings& settings, const std::vector<std::string>& program) {
+    return Run(settings, program).execute();
+}
+
+}  // namespace assay::collector

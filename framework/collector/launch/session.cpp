@@ -1,0 +1,82 @@
+#include "framework/collector/launch/session.h"
+
+#include "framework/collector/launch/plugin_search.h"
+#include "framework/support/error.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace assay::collector {
+namespace {
+
+// The names of the profilers that options of this one ask for.
+std::vector<std::string> companions(const Profiler& profiler, const CoreSettings& settings) {
+    std::map<std::string, bool> wanted;  // a later setting wins
+    for (const Setting& setting : settings.others) {
+        std::string_view name = setting.name;
+        const std::string prefix = profiler.name() + ".";
+        if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+        const ProfilerOption* option = profiler.option(name);
+        if (option && option->type == VP_OPTION_PROFILER)
+            wanted[option->argument] = setting.value == "yes";
+    }
+    std::vector<std::string> names;
+    for (const auto& [name, yes] : wanted)
+        if (yes) names.push_back(name);
+    return names;
+}
+
+using Profilers = std::vector<std::unique_ptr<Profiler>>;
+
+bool is_loaded(const Profilers& loaded, const std::string& name) {
+    return std::any_of(loaded.begin(), loaded.end(),
+                       [&](const auto& profiler) { return profiler->name() == name; });
+}
+
+Profilers load(const CoreSettings& settings, const std::string& command, CrashGuard& guard) {
+    guard.set_limit(settings.profiler_timeout);
+    Profilers loaded;
+    for (const std::string& name : settings.plugins) {
+        loaded.push_back(std::make_unique<Profiler>(find_plugin(name), command, guard));
+        for (std::size_t i = 0; i + 1 < loaded.size(); ++i)
+            if (loaded[i]->name() == loaded.back()->name())
+                throw Error(fmt::format("the profiler {} is named twice ({}, {})",
+                                        loaded[i]->name(), loaded[i]->path(),
+                                        loaded.back()->path()));
+    }
+    for (std::size_t i = 0; i < loaded.size(); ++i)
+        for (const std::string& name : companions(*loaded[i], settings))
+            if (!is_loaded(loaded, name))
+                loaded.push_back(std::make_unique<Profiler>(find_plugin(name), command, guard));
+    return loaded;
+}
+
+std::vector<Given> assign(const CoreSettings& settings, const Profilers& profilers) {
+    std::vector<Profiler*> pointers(profilers.size());
+    std::transform(profilers.begin(), profilers.end(), pointers.begin(),
+                   [](const auto& profiler) { return profiler.get(); });
+    return assign_to_profilers(settings.others, pointers);
+}
+
+}  // namespace
+
+Session::Session(const CoreSettings& core_settings, const std::string& command)
+    : settings(core_settings),
+      profilers(load(settings, command, guard)),
+      given(assign(settings, profilers)),
+      columns(profilers) {}
+
+bool Session::any_profiler_left() const {
+    return std::any_of(profilers.begin(), profilers.end(),
+                       [](const auto& profiler) { return !profiler->lost(); });
+}
+
+void Session::watch(std::function<void(int signal)> send) {
+    if (settings.timeout.count() != 0)
+        deadline_ = std::make_unique<Deadline>(start_ + settings.timeout, settings.timeout_option,
+                                               guard, std::move(send));
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,45 @@
+// What all process images of a run have in common, and what each of their collectors begins with:
+// the profilers, loaded but not started, and their options.
+#pragma once
+
+#include "framework/collector/launch/deadline.h"
+#include "framework/collector/launch/settings.h"
+#include "framework/collector/profilers/columns.h"
+#include "framework/collector/profilers/crash_guard.h"
+#include "framework/collector/profilers/profiler.h"
+#include "framework/symbols/symbolizer.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace assay::collector {
+
+class Session {
+  public:
+    // Throws Error.
+    Session(const CoreSettings& settings, const std::string& command);
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    bool any_profiler_left() const;
+    // Watches the calling process's part of the run, if there is a time limit. `send`: see
+    // Deadline.
+    void watch(std::function<void(int signal)> send);
+    void stop_watching() { deadline_.reset(); }
+    // Why the program was ended; "" if it was not.
+    std::string end_by_deadline() const { return deadline_ ? deadline_->reason() : ""; }
+
+    const CoreSettings& settings;
+    CrashGuard guard;
+    std::vector<std::unique_ptr<Profiler>> profilers;
+    std::vector<Given> given;  // to each of them
+    Columns columns;
+    symbols::Symbolizer symbolizer;
+
+  private:
+    const Deadline::Clock::time_point start_ = Deadline::Clock::now();
+    std::unique_ptr<Deadline> deadline_;  // last, because it uses the guard
+};
+
+}  // namespace assay::collector

@@ -1,0 +1,350 @@
+#include "framework/collector/launch/settings.h"
+
+#include "framework/collector/profilers/profiler.h"
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace assay::collector {
+namespace {
+
+constexpr std::array kCoreOptions{
+    CoreOption{"plugin", "NAME,...", "the profilers, by name or by path (see: assay plugins)"},
+    CoreOption{"out", "FILE",
+               "where the results go; %p is the process id, %n the program's name, %q{VAR} an "
+               "environment variable; default: assay.out.%p"},
+    CoreOption{"dump-instr", "yes|no", "write counts of single instructions too; default: no"},
+    CoreOption{"aslr", "yes|no",
+               "randomise addresses as the kernel does; runs differ then; default: no"},
+    CoreOption{"cpu", "LEVEL",
+               "the processor that the program sees: host, x86-64-v2, x86-64-v3 or x86-64-v4; "
+               "default: host"},
+    CoreOption{"collect-at-start", "yes|no",
+               "no: the program says when to begin (assay/client.h); default: yes"},
+    CoreOption{"toggle", "FUNCTION,...",
+               "profile only while one of these functions runs; * and ? are wildcards; may be "
+               "repeated"},
+    CoreOption{"from-instruction", "N", "begin with the Nth instruction of the first thread"},
+    CoreOption{"to-instruction", "M", "end with its Mth"},
+    CoreOption{"sample", "A/B",
+               "profile bursts of A out of every B instructions, and estimate the counts of the "
+               "whole run from them; 1/100 is 40k/4M"},
+    CoreOption{"trace-children", "yes|no",
+               "profile the processes that the program starts too, each with a file of its own; "
+               "default: yes"},
+    CoreOption{"timeout", "SECONDS",
+               "end the program after that time: with SIGTERM, and with SIGKILL 5 s later; also "
+               "10m, 1h; exit status 124"},
+    CoreOption{"profiler-timeout", "SECONDS",
+               "a profiler is given up, with its columns, when one call of it takes longer; 0: "
+               "never; default: 60"},
+    CoreOption{"config", "FILE", "YAML with the same options as keys; the command line wins"},
+    CoreOption{"quiet", "", "say nothing but errors (-q)"},
+    CoreOption{"help", "", "show this (-h)"},
+    CoreOption{"version", "", "show the version"},
+    CoreOption{"driver", "PATH", ""},
+    CoreOption{"stress", "yes|no", ""},
+};
+
+const CoreOption* core_option(std::string_view name) {
+    const auto found = std::find_if(kCoreOptions.begin(), kCoreOptions.end(),
+                                    [&](const CoreOption& o) { return o.name == name; });
+    return found == kCoreOptions.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void bad_value(const Setting& setting, std::string_view expected) {
+    throw Error(fmt::format("{}: \"{}\" is not {}", describe(setting), setting.value, expected));
+}
+
+bool yes_or_no(const Setting& setting) {
+    if (setting.value == "yes") return true;
+    if (setting.value != "no") bad_value(setting, "yes or no");
+    return false;
+}
+
+trace::CpuLevel cpu_level(const Setting& setting) {
+    const auto found = std::find_if(trace::kCpuLevels.begin(), trace::kCpuLevels.end(),
+                                    [&](const auto& l) { return l.name == setting.value; });
+    if (found == trace::kCpuLevels.end())
+        bad_value(setting, "host, x86-64-v2, x86-64-v3 or x86-64-v4");
+    return found->level;
+}
+
+std::uint64_t positive(const Setting& setting) {
+    std::uint64_t number = 0;
+    const char* end = setting.value.data() + setting.value.size();
+    const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
+    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+    if (error != std::errc() || stop != end || number == 0 || number > kMost)
+        bad_value(setting, "a whole number from 1 to 2^63-1");
+    return number;
+}
+
+std::chrono::milliseconds duration(const Setting& setting) {
+    double number = 0;
+    const char* end = setting.value.data() + setting.value.size();
+    const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
+    const std::string_view unit(stop, end);
+    const double seconds = unit.empty() || unit == "s" ? 1
+                           : unit == "m"               ? 60
+                           : unit == "h"               ? 3600
+                                                       : 0;
+    constexpr double kMost = 1e9;
+    if (error != std::errc() || !(number > 0) || seconds == 0 || number * seconds > kMost)
+        bad_value(setting, "a time, for example 90, 1.5, 10s, 5m or 1h");
+    return std::chrono::milliseconds(std::max(1LL, std::llround(number * seconds * 1000)));
+}
+
+// At commas, but not at those between the parameters of a function or a template.
+std::vector<std::string> split_functions(const std::string& list) {
+    std::vector<std::string> out{""};
+    int depth = 0;
+    for (const char c : list) {
+        if (c == '(' || c == '<') ++depth;
+        if (c == ')' || c == '>') --depth;
+        if (c == ',' && depth <= 0)
+            out.emplace_back();
+        else
+            out.back() += c;
+    }
+    return out;
+}
+
+// A whole number of instructions; k, M and G stand for thousands, millions and milliards. 0 if it
+// is not one.
+std::uint64_t instructions(std::string_view text) {
+    std::uint64_t number = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    const std::string_view unit(stop, end);
+    const std::uint64_t factor = unit.empty()  ? 1
+                                 : unit == "k" ? 1'000
+                                 : unit == "M" ? 1'000'000
+                                 : unit == "G" ? 1'000'000'000
+                                               : 0;
+    constexpr std::uint64_t kMost = 1'000'000'000'000'000;
+    return error != std::errc() || factor == 0 || number > kMost / factor ? 0 : number * factor;
+}
+
+// Two small numbers are a ratio, of bursts of the usual length.
+void set_sampling(trace::Regions& regions, const Setting& setting) {
+    constexpr std::uint64_t kShortestBurst = 1000, kUsualBurst = 40'000;
+    const std::size_t slash = setting.value.find('/');
+    std::uint64_t burst = 0, period = 0;
+    if (slash != std::string::npos) {
+        burst = instructions(std::string_view(setting.value).substr(0, slash));
+        period = instructions(std::string_view(setting.value).substr(slash + 1));
+    }
+    if (burst == 0 || period == 0)
+        bad_value(setting, "two numbers of instructions, for example 1/100 or 100k/10M");
+    if (burst >= period)
+        throw Error(fmt::format("{}: bursts of {} are not a part of {} instructions",
+                                describe(setting), burst, period));
+    if (burst < kShortestBurst && period < kShortestBurst * kShortestBurst) {
+        period = (period * kUsualBurst + burst / 2) / burst;
+        burst = kUsualBurst;
+    }
+    if (burst < kShortestBurst)
+        throw Error(fmt::format("{}: bursts of {} instructions are too short: at least {}",
+                                describe(setting), burst, kShortestBurst));
+    regions.sample_burst = burst;
+    regions.sample_period = period;
+}
+
+void add_functions(trace::Regions& regions, const Setting& setting) {
+    std::string all = regions.functions;
+    for (const std::string& name : split_functions(setting.value)) {
+        if (name.empty() || name.find('\n') != std::string::npos)
+            bad_value(setting, "a list of function names");
+        all += (all.empty() ? "" : "\n") + name;
+    }
+    if (all.size() >= sizeof regions.functions)
+        throw Error(fmt::format("{}: more than {} characters of function names: use wildcards",
+                                describe(setting), sizeof regions.functions));
+    std::copy(all.begin(), all.end(), regions.functions);
+}
+
+void check_type(const Setting& setting, const ProfilerOption& option) {
+    if (option.type == VP_OPTION_YES_NO || option.type == VP_OPTION_PROFILER) yes_or_no(setting);
+    if (option.type != VP_OPTION_UNSIGNED) return;
+    std::uint64_t number = 0;
+    const char* end = setting.value.data() + setting.value.size();
+    const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
+    if (error != std::errc() || stop != end) bad_value(setting, "a whole number below 2^64");
+}
+
+// The error for an option that nobody has, with the nearest one that somebody has.
+[[noreturn]] void unknown(const Setting& setting, std::span<Profiler* const> profilers) {
+    std::vector<std::string> names;
+    for (const CoreOption& option : kCoreOptions)
+        if (!option.help.empty()) names.emplace_back(option.name);
+    for (const Profiler* profiler : profilers)
+        for (const ProfilerOption& option : profiler->options()) {
+            names.push_back(option.name);
+            names.push_back(profiler->name() + "." + option.name);
+        }
+    const std::string meant = nearest(setting.name, names);
+    const std::string dashes = setting.origin.empty() ? "--" : "";
+    std::string owner;
+    for (const Profiler* profiler : profilers)
+        if (profiler->option(meant)) owner = fmt::format(" (of the profiler {})", profiler->name());
+    const std::string where = setting.origin.empty() ? "" : setting.origin + ": ";
+    throw Error(fmt::format("{}unknown option {}{}; {}", where, dashes, setting.name,
+                            meant.empty()
+                                ? std::string("see: assay --help, assay plugins NAME")
+                                : fmt::format("did you mean {}{}{}?", dashes, meant, owner)));
+}
+
+// The profiler that a setting is for, and the name of its option there.
+std::pair<std::size_t, std::string> owner(const Setting& setting,
+                                          std::span<Profiler* const> profilers) {
+    const std::size_t dot = setting.name.find('.');
+    const bool qualified = dot != std::string::npos;
+    const std::string name = qualified ? setting.name.substr(dot + 1) : setting.name;
+    std::vector<std::size_t> owners;
+    for (std::size_t i = 0; i < profilers.size(); ++i) {
+        if (qualified && profilers[i]->name() != std::string_view(setting.name).substr(0, dot))
+            continue;
+        if (profilers[i]->option(name)) owners.push_back(i);
+    }
+    if (owners.empty()) unknown(setting, profilers);
+    if (owners.size() > 1)
+        throw Error(fmt::format("{} belongs to several profilers: write {}.{} or {}.{}",
+                                describe(setting), profilers[owners[0]]->name(), name,
+                                profilers[owners[1]]->name(), name));
+    return {owners[0], name};
+}
+
+void take(CoreSettings& core, const Setting& setting) {
+    if (setting.name == "plugin") {
+        core.plugins.clear();
+        for (const std::string& name : split(setting.value, ','))
+            if (!name.empty()) core.plugins.push_back(name);
+    } else if (setting.name == "out") {
+        if (setting.value.empty()) bad_value(setting, "a file name");
+        core.out = setting.value;
+    } else if (setting.name == "dump-instr") {
+        core.dump_instructions = yes_or_no(setting);
+    } else if (setting.name == "aslr") {
+        core.randomize_addresses = yes_or_no(setting);
+    } else if (setting.name == "cpu") {
+        core.cpu_level = cpu_level(setting);
+    } else if (setting.name == "trace-children") {
+        core.trace_children = yes_or_no(setting);
+    } else if (setting.name == "stress") {
+        core.stress = yes_or_no(setting);
+    } else if (setting.name == "collect-at-start") {
+        core.regions.off_at_start = yes_or_no(setting) ? 0 : 1;
+    } else if (setting.name == "toggle") {
+        add_functions(core.regions, setting);
+    } else if (setting.name == "from-instruction") {
+        core.regions.from_instruction = positive(setting);
+    } else if (setting.name == "to-instruction") {
+        core.regions.to_instruction = positive(setting);
+    } else if (setting.name == "sample") {
+        set_sampling(core.regions, setting);
+    } else if (setting.name == "timeout") {
+        core.timeout = duration(setting);
+        core.timeout_option = "--timeout=" + setting.value;
+    } else if (setting.name == "profiler-timeout") {
+        const bool never = setting.value == "0";
+        core.profiler_timeout = never ? std::chrono::milliseconds(0) : duration(setting);
+    } else if (setting.name == "driver") {
+        core.driver = setting.value;
+    } else if (setting.name == "quiet") {
+        core.quiet = setting.value.empty() || yes_or_no(setting);
+    } else if (setting.name == "help") {
+        core.help = true;
+    } else if (setting.name == "version") {
+        core.version = true;
+    } else if (setting.name != "config") {
+        core.others.push_back(setting);
+    } else if (!setting.origin.empty()) {
+        throw Error(fmt::format("{}: a configuration file cannot name another", setting.origin));
+    }
+}
+
+}  // namespace
+
+std::span<const CoreOption> core_options() {
+    return kCoreOptions;
+}
+
+std::string describe(const Setting& setting) {
+    return setting.origin.empty() ? "--" + setting.name
+                                  : fmt::format("{}: {}", setting.origin, setting.name);
+}
+
+CommandLine parse_command_line(std::span<const std::string> arguments) {
+    CommandLine line;
+    std::size_t i = 0;
+    for (; i < arguments.size(); ++i) {
+        std::string_view word = arguments[i];
+        if (word == "--") {
+            ++i;
+            break;
+        }
+        if (word == "-q") word = "--quiet";
+        if (word == "-h") word = "--help";
+        if (!word.starts_with("-")) break;
+        if (!word.starts_with("--")) throw Error(fmt::format("unknown option {}", word));
+        word.remove_prefix(2);
+        const std::size_t equals = word.find('=');
+        Setting setting{std::string(word.substr(0, equals)), "", ""};
+        const CoreOption* core = core_option(setting.name);
+        const bool has_value = equals != std::string_view::npos;
+        if (has_value) setting.value = word.substr(equals + 1);
+        if (core && core->argument.empty() && has_value)
+            throw Error(fmt::format("--{} takes no value", setting.name));
+        // Which options profilers have is not known yet: theirs need the equals sign.
+        const bool needs_value = !core || !core->argument.empty();
+        if (needs_value && !has_value) {
+            if (!core || i + 1 == arguments.size())
+                throw Error(fmt::format("--{} needs a value: --{}={}", setting.name, setting.name,
+                                        core ? core->argument : "VALUE"));
+            setting.value = arguments[++i];
+        }
+        line.settings.push_back(std::move(setting));
+    }
+    line.program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
+    return line;
+}
+
+CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
+    CoreSettings core;
+    for (const Setting& setting : command_line)
+        if (setting.name == "config")
+            for (const Setting& configured : read_configuration(setting.value))
+                take(core, configured);
+    for (const Setting& setting : command_line) take(core, setting);
+    const std::uint64_t from = core.regions.from_instruction, to = core.regions.to_instruction;
+    if (to != 0 && from > to)
+        throw Error(fmt::format("--from-instruction={} lies behind --to-instruction={}", from, to));
+    if (core.regions.sample_period != 0 && (from != 0 || to != 0))
+        throw Error(
+            "--sample cannot be combined with --from-instruction or --to-instruction; leave one of "
+            "them out");
+    return core;
+}
+
+std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
+                                       std::span<Profiler* const> profilers) {
+    std::vector<Given> given(profilers.size());
+    for (const Setting& setting : settings) {
+        const auto [index, name] = owner(setting, profilers);
+        check_type(setting, *profilers[index]->option(name));
+        Given& own = given[index];
+        std::erase_if(own,
+                      [&own_name = name](const auto& before) { return before.first == own_name; });
+        own.emplace_back(name, setting.value);
+    }
+    return given;
+}
+
+}  // namespace assay::collector

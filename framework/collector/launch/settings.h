@@ -1,0 +1,79 @@
+// The options of a run: from the command line and a configuration file, for assay itself and for
+// the profilers.
+#pragma once
+
+#include "framework/trace/cpu_level.h"
+#include "framework/trace/segment_layout.h"
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace assay::collector {
+
+class Profiler;
+
+// One option that the user gave.
+struct Setting {
+    std::string name;  // without dashes; for one profiler only: PROFILER.NAME
+    std::string value;
+    std::string origin;  // "FILE:LINE" for a configuration file, "" for the command line
+};
+
+// An option of assay itself.
+struct CoreOption {
+    std::string_view name;
+    std::string_view argument;  // "" if it takes none
+    std::string_view help;      // "" if it is not for users
+};
+std::span<const CoreOption> core_options();
+
+// What stands before the program, and the program with its arguments.
+struct CommandLine {
+    std::vector<Setting> settings;
+    std::vector<std::string> program;
+};
+// Throws Error on an option without the value that it needs.
+CommandLine parse_command_line(std::span<const std::string> arguments);
+
+// The settings of a YAML file: keys are option names, values text or lists of text; a map as value
+// holds a profiler's options. Throws Error.
+std::vector<Setting> read_configuration(const std::string& path);
+
+// What assay itself was told.
+struct CoreSettings {
+    std::vector<std::string> plugins;
+    std::string out = "assay.out.%p";
+    std::string driver;  // "" for the one that was installed
+    bool dump_instructions = false;
+    bool randomize_addresses = false;
+    bool trace_children = true;
+    trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
+    bool stress = false;  // see framework/driver/native/code_cache/stress.h
+    trace::Regions regions{};
+    // Of the whole run; 0: none.
+    std::chrono::milliseconds timeout{0};
+    std::string timeout_option;  // as it was given
+    // Of one call of a profiler; 0: none.
+    std::chrono::milliseconds profiler_timeout{60'000};
+    bool quiet = false;
+    bool help = false;
+    bool version = false;
+    std::vector<Setting> others;  // for the profilers
+};
+// Follows --config; later settings win, and the command line wins over the file.
+CoreSettings take_core_settings(const std::vector<Setting>& command_line);
+
+// Names and values for each of the profilers, in their order. Throws Error on an option that none
+// of them has, that several have, or whose value does not fit its type.
+using Given = std::vector<std::pair<std::string, std::string>>;
+std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
+                                       std::span<Profiler* const> profilers);
+
+// How an option is written: --name, or "FILE:LINE: name".
+std::string describe(const Setting& setting);
+
+}  // namespace assay::collector

@@ -1,0 +1,303 @@
+#include "framework/collector/launch/supervisor.h"
+
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/support/text.h"
+#include "framework/trace/high_descriptor.h"
+#include "framework/trace/process_channel.h"
+#include "framework/trace/segment_layout.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace assay::collector {
+namespace {
+
+[[noreturn]] void fail(const char* what) {
+    throw Error(fmt::format("cannot {}: {}", what, system_reason(errno)));
+}
+
+bool hung_up(int descriptor) {
+    pollfd end{descriptor, 0, 0};
+    return poll(&end, 1, 0) > 0 && end.revents & POLLHUP;
+}
+
+void discard_stream(int stream) {
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, stream);
+    close(null);
+}
+
+// A collector goes on behind a run that has ended: whoever reads assay's stderr waits for its end.
+void be_silent(int) {
+    const int error = errno;
+    discard_stream(STDERR_FILENO);
+    errno = error;
+}
+constexpr int kBeSilent = SIGUSR1;
+
+// Signals that a terminal or a user sends to the run are for the program: the collectors end when
+// it does.
+void ignore_signals() {
+    for (const int number : {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGPIPE, SIGUSR2, SIGTSTP})
+        std::signal(number, SIG_IGN);
+    struct sigaction silent {};
+    silent.sa_handler = be_silent;
+    silent.sa_flags = SA_RESTART;
+    sigaction(kBeSilent, &silent, nullptr);
+}
+
+sigset_t child_signal() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    return set;
+}
+
+// The supervisor's process.
+class Loop {
+  public:
+    Loop(int channel, int link, const Supervisor::Work& work)
+        : channel_(channel), link_(link), work_(work) {
+        const sigset_t set = child_signal();
+        sigprocmask(SIG_BLOCK, &set, nullptr);
+        ended_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        std::array<int, 2> ends{-1, -1};
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0)
+            std::tie(heard_, told_) = std::pair(ends[0], ends[1]);
+        // Two descriptors for each process that is running.
+        rlimit limit{};
+        getrlimit(RLIMIT_NOFILE, &limit);
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+
+    // Until no driver and no collector is left.
+    void run() {
+        while (channel_ >= 0 || link_ >= 0 || !collectors_.empty()) {
+            std::array<pollfd, 4> sources{{{ended_, POLLIN, 0},
+                                           {channel_, POLLIN, 0},
+                                           {leaving_ ? -1 : link_, POLLIN, 0},
+                                           {heard_, POLLIN, 0}}};
+            poll(sources.data(), sources.size(), -1);
+            reap();
+            if (sources[1].revents)
+                receive();
+            else if (sources[2].revents)
+                leave();
+            else if (sources[3].revents)
+                learn();
+            if (leaving_ && link_ >= 0 && !any_awaited()) let_go();
+        }
+    }
+
+  private:
+    struct Collector {
+        pid_t pid;
+        int lifeline;
+        bool awaited;  // its process ended before the first one
+    };
+
+    void reap() {
+        signalfd_siginfo ignored{};
+        while (read(ended_, &ignored, sizeof ignored) > 0) {
+        }
+        for (pid_t pid = 0; (pid = waitpid(-1, nullptr, WNOHANG)) > 0;) {
+            const auto it = std::find_if(collectors_.begin(), collectors_.end(),
+                                         [&](const Collector& c) { return c.pid == pid; });
+            if (it == collectors_.end()) continue;
+            close(it->lifeline);
+            collectors_.erase(it);
+        }
+    }
+
+    // All announcements that are there.
+    void receive() {
+        while (channel_ >= 0) {
+            Supervisor::Arrival arrival{};
+            const ssize_t got = receive_one(arrival);
+            if (got < 0) return;
+            if (got == 0) {
+                close(std::exchange(channel_, -1));  // no driver is left
+            } else if (arrival.segment_fd >= 0) {
+                if (!std::exchange(prepared_, true)) work_.prepare();
+                start_collector(arrival);
+            }
+        }
+    }
+
+    void learn() const {
+        std::array<char, Supervisor::kMostToTell> message;
+        const ssize_t got = recv(heard_, message.data(), message.size(), 0);
+        if (got > 0 && !leaving_) work_.learn({message.data(), static_cast<std::size_t>(got)});
+    }
+
+    // As recv(2). Descriptors stay -1 if the message is not a driver's of this version.
+    ssize_t receive_one(Supervisor::Arrival& arrival) {
+        trace::Announcement announcement;
+        std::array<int, trace::kAnnouncedDescriptors> descriptors{-1, -1};
+        iovec content{&announcement, sizeof announcement};
+        alignas(cmsghdr)
+            std::array<char, CMSG_SPACE(sizeof descriptors) + CMSG_SPACE(sizeof(ucred))>
+                control{};
+        msghdr message{};
+        message.msg_iov = &content;
+        message.msg_iovlen = 1;
+        message.msg_control = control.data();
+        message.msg_controllen = control.size();
+        const ssize_t got = recvmsg(channel_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (got <= 0) return got;
+        ucred sender{};
+        for (cmsghdr* part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part)) {
+            if (part->cmsg_type == SCM_RIGHTS && part->cmsg_len == CMSG_LEN(sizeof descriptors))
+                std::memcpy(descriptors.data(), CMSG_DATA(part), sizeof descriptors);
+            if (part->cmsg_type == SCM_CREDENTIALS)
+                std::memcpy(&sender, CMSG_DATA(part), sizeof sender);
+        }
+        if (announcement.version == trace::Announcement::kVersion)
+            arrival = {sender.pid, descriptors[trace::kAnnouncedSegment],
+                       descriptors[trace::kAnnouncedLifeline]};
+        else
+            arrival = {0, -1, -1};
+        return got;
+    }
+
+    void start_collector(const Supervisor::Arrival& arrival) {
+        const pid_t pid = fork();
+        if (pid == 0) become_collector(arrival);
+        if (pid < 0) {
+            log::problem(fmt::format("no collector can be started for process {}: {}", arrival.pid,
+                                     system_reason(errno)));
+            const std::int32_t none = -1;  // the driver goes on without
+            [[maybe_unused]] const ssize_t written =
+                pwrite(arrival.segment_fd, &none, sizeof none,
+                       trace::kControlOffset + offsetof(trace::Control, collector_pid));
+        }
+        close(arrival.segment_fd);
+        if (pid < 0) {
+            close(arrival.lifeline_fd);
+            return;
+        }
+        collectors_.push_back({pid, arrival.lifeline_fd, false});
+    }
+
+    [[noreturn]] void become_collector(const Supervisor::Arrival& arrival) {
+        for (const int descriptor : {channel_, link_, ended_, heard_})
+            if (descriptor >= 0) close(descriptor);
+        for (const Collector& other : collectors_) close(other.lifeline);
+        const sigset_t set = child_signal();
+        sigprocmask(SIG_UNBLOCK, &set, nullptr);
+        try {
+            work_.collect(arrival, [this](std::string_view told) {
+                send(told_, told.data(), told.size(), MSG_NOSIGNAL);
+            });
+        } catch (const std::exception& e) {
+            log::problem(e.what());
+        }
+        std::fflush(nullptr);
+        std::_Exit(0);
+    }
+
+    // The first process has ended: from now on only collectors whose processes have, too, keep
+    // assay waiting.
+    void leave() {
+        leaving_ = true;
+        for (Collector& collector : collectors_) collector.awaited = hung_up(collector.lifeline);
+        const auto running = std::count_if(collectors_.begin(), collectors_.end(),
+                                           [](const Collector& c) { return !c.awaited; });
+        if (running == 0) return;
+        log::remark(
+            fmt::format("{} of the program's processes {} still running; each writes its "
+                        "file when it ends",
+                        running, running == 1 ? "is" : "are"));
+    }
+
+    bool any_awaited() const {
+        return std::any_of(collectors_.begin(), collectors_.end(),
+                           [](const Collector& collector) { return collector.awaited; });
+    }
+
+    void let_go() {
+        for (const Collector& collector : collectors_) kill(collector.pid, kBeSilent);
+        discard_stream(STDERR_FILENO);
+        close(std::exchange(link_, -1));
+    }
+
+    int channel_, link_, ended_ = -1;
+    int told_ = -1, heard_ = -1;  // ends of a socket from the collectors
+    const Supervisor::Work& work_;
+    std::vector<Collector> collectors_;
+    bool prepared_ = false;
+    bool leaving_ = false;
+};
+
+}  // namespace
+
+Supervisor::Supervisor() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        fail("create a socket for the program's children");
+    receiving_end_ = ends[0];
+    driver_end_ = trace::move_high(ends[1]);
+    // The kernel says who a message is from, as this PID namespace knows it (unix(7)).
+    const int wanted = 1;
+    setsockopt(receiving_end_, SOL_SOCKET, SO_PASSCRED, &wanted, sizeof wanted);
+}
+
+Supervisor::~Supervisor() {
+    close_driver_end();
+    for (const int descriptor : {receiving_end_, link_})
+        if (descriptor >= 0) close(descriptor);
+}
+
+void Supervisor::close_driver_end() {
+    if (driver_end_ >= 0) close(std::exchange(driver_end_, -1));
+}
+
+void Supervisor::start(const Work& work) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        fail("create a socket for the program's children");
+    std::fflush(nullptr);  // what waits there is this process's to write
+    const pid_t pid = fork();
+    if (pid < 0) fail("start a process for the program's children");
+    if (pid == 0) {
+        close(ends[0]);
+        close_driver_end();
+        work.begin();
+        ignore_signals();
+        discard_stream(STDIN_FILENO);
+        discard_stream(STDOUT_FILENO);
+        Loop(receiving_end_, ends[1], work).run();
+        std::_Exit(0);
+    }
+    close(ends[1]);
+    link_ = ends[0];
+    close(std::exchange(receiving_end_, -1));
+}
+
+void Supervisor::leave() {
+    if (link_ < 0) return;
+    shutdown(link_, SHUT_WR);
+    char nothing = 0;
+    while (read(link_, &nothing, 1) < 0 && errno == EINTR) {
+    }
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,173 @@
+#include "framework/collector/profilers/crash_guard.h"
+
+#include "framework/collector/profilers/spare_heap.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <array>
+#include <csetjmp>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <vector>
+
+namespace assay::collector {
+namespace {
+
+constexpr std::array kFatalSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+// Enough for the handler below on processors with a large vector state (AMX: 8 KB saved).
+constexpr std::size_t kStackBytes = 65'536;
+
+thread_local sigjmp_buf* jump_target = nullptr;
+std::atomic<bool> given_up{false};  // the call, and the signal is on its way
+
+// The limit of a call is divided into that many ticks. Those that are due while assay is stopped
+// (by ^Z, or in a debugger) become one.
+constexpr int kTicks = 8;
+constexpr int kTickSignal = SIGVTALRM;
+std::atomic<int> ticks{0};
+
+constexpr int kExited = -1;  // in place of the signal
+
+void on_fatal_signal(int signal) {
+    if (sigjmp_buf* target = jump_target) {
+        jump_target = nullptr;
+        siglongjmp(*target, signal);
+    }
+    if (given_up.exchange(false)) return;  // it has returned meanwhile
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+}
+
+void on_tick(int signal) {
+    if (++ticks < kTicks) return;
+    if (sigjmp_buf* target = jump_target) {
+        jump_target = nullptr;
+        siglongjmp(*target, signal);
+    }
+}
+
+// By atexit(3). A jump out of it leaves the other functions of that kind for the real end.
+void on_exit() {
+    if (sigjmp_buf* target = jump_target) {
+        jump_target = nullptr;
+        siglongjmp(*target, kExited);
+    }
+}
+
+std::string call_and_catch(void (*function)(void*), void* argument) {
+    try {
+        function(argument);
+        jump_target = nullptr;
+        return {};
+    } catch (const std::exception& e) {
+        jump_target = nullptr;
+        return fmt::format("threw an exception: {}", e.what());
+    } catch (...) {
+        jump_target = nullptr;
+        return "threw an exception";
+    }
+}
+
+}  // namespace
+
+std::string seconds(std::chrono::milliseconds time) {
+    return fmt::format("{} s", std::chrono::duration<double>(time).count());
+}
+
+struct CrashGuard::Saved {
+    std::array<struct sigaction, kFatalSignals.size()> actions;
+    struct sigaction tick_action;
+    stack_t stack;
+    std::vector<char> stack_memory = std::vector<char>(kStackBytes);
+};
+
+CrashGuard::CrashGuard() : saved_(std::make_unique<Saved>()), thread_(pthread_self()) {
+    stack_t stack{};
+    stack.ss_sp = saved_->stack_memory.data();
+    stack.ss_size = saved_->stack_memory.size();
+    sigaltstack(&stack, &saved_->stack);
+    struct sigaction action {};
+    action.sa_handler = on_fatal_signal;
+    action.sa_flags = SA_ONSTACK;
+    for (std::size_t i = 0; i < kFatalSignals.size(); ++i)
+        sigaction(kFatalSignals[i], &action, &saved_->actions[i]);
+    action.sa_handler = on_tick;
+    action.sa_flags = SA_ONSTACK | SA_RESTART;
+    sigaction(kTickSignal, &action, &saved_->tick_action);
+    std::atexit(on_exit);
+}
+
+CrashGuard::~CrashGuard() {
+    if (timer_owner_ == getpid()) timer_delete(timer_);
+    sigaction(kTickSignal, &saved_->tick_action, nullptr);
+    for (std::size_t i = 0; i < kFatalSignals.size(); ++i)
+        sigaction(kFatalSignals[i], &saved_->actions[i], nullptr);
+    sigaltstack(&saved_->stack, nullptr);
+}
+
+std::string CrashGuard::call(void (*function)(void*), void* argument) {
+    // Nothing with a destructor may live in the frames that the jump leaves.
+    sigjmp_buf here;
+    if (const int signal = sigsetjmp(here, 1)) {
+        in_call_ = false;
+        stop_timer();
+        use_spare_heap();
+        if (signal == kExited) {
+            std::atexit(on_exit);
+            return "called exit";
+        }
+        if (signal == kTickSignal) return "did not return within " + seconds(limit_);
+        if (given_up.exchange(false)) return "did not return";
+        return fmt::format("crashed with signal {} ({})", signal, strsignal(signal));
+    }
+    jump_target = &here;
+    ++calls_;
+    in_call_ = true;
+    start_timer();
+    std::string how = call_and_catch(function, argument);
+    in_call_ = false;
+    stop_timer();
+    return how;
+}
+
+// Two system calls for a call, of which there is one for thousands of records.
+void CrashGuard::start_timer() {
+    if (limit_.count() == 0) return;
+    if (timer_owner_ != getpid()) {
+        sigevent event{};
+        event.sigev_notify = SIGEV_THREAD_ID;
+        event.sigev_signo = kTickSignal;
+        event._sigev_un._tid = gettid();  // glibc 2.36 has no sigev_notify_thread_id yet
+        if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) return;
+        timer_owner_ = getpid();
+    }
+    ticks = 0;
+    const auto tick = std::chrono::nanoseconds(limit_) / kTicks;
+    const timespec period{tick.count() / 1'000'000'000, tick.count() % 1'000'000'000};
+    const itimerspec times{period, period};
+    timer_settime(timer_, 0, &times, nullptr);
+}
+
+void CrashGuard::stop_timer() {
+    if (limit_.count() == 0 || timer_owner_ != getpid()) return;
+    const itimerspec never{};
+    timer_settime(timer_, 0, &never, nullptr);
+}
+
+void CrashGuard::give_up_call() {
+    given_up = true;
+    pthread_kill(thread_, SIGABRT);
+}
+
+CallSuspended::CallSuspended() : target_(jump_target), ticks_(ticks) {
+    jump_target = nullptr;
+}
+
+CallSuspended::~CallSuspended() {
+    ticks = ticks_;
+    jump_target = static_cast<sigjmp_buf*>(target_);
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,274 @@
+#include "framework/collector/results/profile.h"
+
+#include "framework/collector/results/profile_stacks.h"
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+
+namespace assay::collector {
+namespace {
+
+constexpr std::string_view kUnknown = "???";
+constexpr std::string_view kAnonymous = "[anonymous]";  // code that no file holds
+
+// One row of the database.
+struct Entry {
+    std::uint64_t address;  // link-time address in the object
+    std::uint32_t object;   // index in the header
+    std::uint32_t row;
+};
+
+// Entries that follow one another by address and stem from one source line.
+struct Part {
+    std::string_view file = kUnknown, function = kUnknown;
+    std::uint32_t line = 0;
+    std::span<const Entry> entries;
+};
+
+template <typename Place>  // a part or a symbolizer's frame
+auto position(const Place& place) {
+    return std::tie(place.file, place.function, place.line);
+}
+
+class ProfileBuilder {
+  public:
+    explicit ProfileBuilder(const Profile& profile)
+        : profile_(profile), header_(profile.header), counts_(profile.columns.size()) {}
+
+    void write(const std::string& path) {
+        collect();
+        StackLines stacks(
+            profile_, [this](std::uint64_t pc) { return place_of(pc); }, places_of_rows());
+        find_source_positions(stacks.places());
+        stacks.resolve([this](const ObjectPlace& place) { return frames_of(place); });
+        // Those of one line stay in the order of their addresses.
+        std::stable_sort(parts_.begin(), parts_.end(),
+                         [](const Part& a, const Part& b) { return position(a) < position(b); });
+        events::Writer writer(path, header_);
+        for (auto begin = parts_.cbegin(); begin != parts_.cend();) {
+            const auto end = std::find_if(begin, parts_.cend(), [&](const Part& part) {
+                return position(part) != position(*begin);
+            });
+            write_line(writer, {begin, end});
+            begin = end;
+        }
+        stacks.write(writer);
+        writer.finish();
+    }
+
+  private:
+    using Counts = std::vector<std::uint64_t>;
+
+    // The entries with counts, and the objects that have any, in the order of mapping.
+    void collect() {
+        const std::vector<SampleDatabase::Row> rows = profile_.samples->sorted_rows();
+        entries_.reserve(rows.size());
+        std::uint32_t mapping = kNoMapping;
+        std::uint64_t link_address_of_0 = 0;
+        std::optional<std::uint32_t> object;
+        for (const SampleDatabase::Row& row : rows) {
+            if (!has_counts(row.number) &&
+                profile_.hotlists->named(row.number, profile_.list_names).empty())
+                continue;
+            if (!object || row.key.mapping != mapping) {
+                mapping = row.key.mapping;
+                link_address_of_0 = mapping == kNoMapping ? 0 : bias(mapping);
+                object = object_index(mapping);
+            }
+            entries_.push_back({row.key.pc + link_address_of_0, *object, row.number});
+        }
+        // By mapping so far: several can be of one file.
+        const auto before = [](const Entry& a, const Entry& b) {
+            return std::tie(a.object, a.address) < std::tie(b.object, b.address);
+        };
+        if (!std::is_sorted(entries_.begin(), entries_.end(), before))
+            std::sort(entries_.begin(), entries_.end(), before);
+    }
+
+    bool has_counts(std::uint32_t row) const {
+        const auto counts = profile_.samples->counts(row);
+        return std::any_of(profile_.columns.begin(), profile_.columns.end(),
+                           [&](std::size_t column) { return counts[column] != 0; });
+    }
+
+    // What is added to an address of the process to get the object's link-time address.
+    std::uint64_t bias(std::uint32_t index) {
+        const Mapping& mapping = profile_.addresses->mappings()[index];
+        return profile_.symbolizer->address_of_offset(*mapping.path, mapping.offset) -
+               mapping.start;
+    }
+
+    std::uint32_t object_index(std::uint32_t mapping) {
+        const bool anonymous = mapping == kNoMapping;
+        const std::string path =
+            anonymous ? std::string(kAnonymous) : *profile_.addresses->mappings()[mapping].path;
+        std::vector<events::Object>& objects = header_.objects;
+        const auto known = std::find_if(objects.begin(), objects.end(),
+                                        [&](const events::Object& o) { return o.path == path; });
+        const auto index = static_cast<std::uint32_t>(known - objects.begin());
+        if (known == objects.end())
+            objects.push_back(
+                {path, anonymous ? std::string() : profile_.symbolizer->build_id(path)});
+        return index;
+    }
+
+    ObjectPlace place_of(std::uint64_t pc) {
+        const std::uint32_t mapping = profile_.addresses->find(pc);
+        return {object_index(mapping), mapping == kNoMapping ? pc : pc + bias(mapping)};
+    }
+
+    // By row of the database.
+    std::vector<ObjectPlace> places_of_rows() const {
+        std::vector<ObjectPlace> places(profile_.samples->rows());
+        for (const Entry& entry : entries_) places[entry.row] = {entry.object, entry.address};
+        return places;
+    }
+
+    // Of the entries and of other places, which are sorted.
+    void find_source_positions(const std::vector<ObjectPlace>& others) {
+        std::vector<ObjectPlace> places;
+        places.reserve(entries_.size() + others.size());
+        for (const Entry& entry : entries_)
+            if (places.empty() || places.back() != ObjectPlace{entry.object, entry.address})
+                places.push_back({entry.object, entry.address});
+        const auto middle = static_cast<std::ptrdiff_t>(places.size());
+        places.insert(places.end(), others.begin(), others.end());
+        std::inplace_merge(places.begin(), places.begin() + middle, places.end());
+        places.erase(std::unique(places.begin(), places.end()), places.end());
+
+        requests_.resize(header_.objects.size());
+        for (std::size_t object = 0; object < requests_.size(); ++object)
+            requests_[object].object_path = header_.objects[object].path;
+        for (const ObjectPlace& place : places)
+            requests_[place.object].addresses.push_back(place.address);
+        locations_ = profile_.symbolizer->resolve(requests_);
+        for (auto begin = entries_.cbegin(); begin != entries_.cend();) {
+            const auto end = std::find_if(begin, entries_.cend(), [&](const Entry& entry) {
+                return entry.object != begin->object;
+            });
+            divide({begin, end});
+            begin = end;
+        }
+    }
+
+    std::span<const symbols::Frame> frames_of(const ObjectPlace& place) const {
+        const std::vector<std::uint64_t>& addresses = requests_[place.object].addresses;
+        const auto at = std::lower_bound(addresses.begin(), addresses.end(), place.address);
+        return locations_[place.object][static_cast<std::size_t>(at - addresses.begin())].frames;
+    }
+
+    // `entries` are of one object.
+    void divide(std::span<const Entry> entries) {
+        const std::vector<std::uint64_t>& addresses = requests_[entries[0].object].addresses;
+        const symbols::Frame* last = nullptr;
+        std::size_t at = 0;
+        for (std::size_t i = 0; i < entries.size(); ++i) {
+            while (addresses[at] != entries[i].address) ++at;
+            const symbols::Frame* frame = locations_[entries[0].object][at].frames.data();
+            const bool goes_on = last && (frame == last || position(*frame) == position(*last));
+            last = frame;
+            if (goes_on) {
+                Part& part = parts_.back();
+                part.entries = {part.entries.data(), part.entries.size() + 1};
+            } else {
+                parts_.push_back(
+                    {frame->file, frame->function, frame->line, entries.subspan(i, 1)});
+            }
+        }
+    }
+
+    // The counts of all entries of one line, then those of each instruction.
+    void write_line(events::Writer& writer, std::span<const Part> parts) {
+        std::fill(counts_.begin(), counts_.end(), 0);
+        for (const Part& part : parts)
+            for (const Entry& entry : part.entries) add_counts(entry);
+        writer.location(parts[0].file, parts[0].function);
+        writer.line(parts[0].line, counts_);
+        for (const Part& part : parts) write_instructions(writer, part.entries);
+    }
+
+    void write_instructions(events::Writer& writer, std::span<const Entry> entries) {
+        for (auto begin = entries.begin(); begin != entries.end();) {
+            // The same instruction can have been mapped more than once.
+            const auto end = std::find_if(begin, entries.end(), [&](const Entry& entry) {
+                return entry.address != begin->address || entry.object != begin->object;
+            });
+            write_instruction(writer, {begin, end});
+            begin = end;
+        }
+    }
+
+    void write_instruction(events::Writer& writer, std::span<const Entry> entries) {
+        std::fill(counts_.begin(), counts_.end(), 0);
+        std::vector<events::Hotlist> lists;
+        for (const Entry& entry : entries) {
+            add_counts(entry);
+            for (events::Hotlist& list : profile_.hotlists->named(entry.row, profile_.list_names))
+                add_list(lists, std::move(list));
+        }
+        if (profile_.dump_instructions)
+            writer.instruction(entries[0].object, entries[0].address, counts_);
+        for (const events::Hotlist& list : lists)
+            writer.values(entries[0].object, entries[0].address, list);
+    }
+
+    static void add_list(std::vector<events::Hotlist>& lists, events::Hotlist&& added) {
+        const auto known =
+            std::find_if(lists.begin(), lists.end(),
+                         [&](const events::Hotlist& list) { return list.name == added.name; });
+        if (known == lists.end())
+            lists.push_back(std::move(added));
+        else
+            merge(*known, added, events::kMaxHotValues);
+    }
+
+    void add_counts(const Entry& entry) {
+        const auto row = profile_.samples->counts(entry.row);
+        for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += row[profile_.columns[i]];
+    }
+
+    const Profile& profile_;
+    events::Header header_;
+    std::vector<Entry> entries_;  // by object, then by address
+    std::vector<Part> parts_;
+    // By object: addresses that were resolved, and where they are.
+    std::vector<symbols::Request> requests_;
+    std::vector<std::vector<symbols::Location>> locations_;
+    Counts counts_;
+};
+
+}  // namespace
+
+void write_profile(const std::string& path, const Profile& profile) {
+    ProfileBuilder(profile).write(path);
+}
+
+void check_writable(const std::string& path) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : ".";
+    int reason = 0;
+    if (fs::is_directory(status)) {
+        reason = EISDIR;
+    } else if (fs::exists(status) && !fs::is_regular_file(status)) {
+        if (access(path.c_str(), W_OK) != 0) reason = errno;  // a device or a pipe
+    } else if (!fs::is_directory(folder, error)) {
+        reason = fs::exists(folder, error) ? ENOTDIR : ENOENT;
+    } else if (access(folder.c_str(), W_OK | X_OK) != 0) {
+        reason = errno;
+    }
+    if (reason != 0) throw Error(fmt::format("cannot write {}: {}", path, system_reason(reason)));
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,37 @@
+// From the sample database to the events file.
+#pragma once
+
+#include "framework/collector/profilers/hotlists.h"
+#include "framework/collector/results/context_counts.h"
+#include "framework/collector/results/sample_database.h"
+#include "framework/collector/trace/address_map.h"
+#include "framework/events/writer.h"
+#include "framework/symbols/symbolizer.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::collector {
+
+struct Profile {
+    events::Header header;             // everything but the objects
+    std::vector<std::size_t> columns;  // of the database, one per event of the header
+    const SampleDatabase* samples;
+    const Hotlists* hotlists;
+    std::vector<std::string> list_names;  // of those; "" for lists that are not written
+    const ContextCounts* context_counts;
+    std::span<const trace_context_t> contexts;  // which the counts are of
+    const AddressMap* addresses;
+    symbols::Symbolizer* symbolizer;
+    bool dump_instructions;
+};
+
+// Finds source positions for all addresses and writes the file, sorted by file, function and line.
+// Throws Error if it cannot be written.
+void write_profile(const std::string& path, const Profile& profile);
+
+// Throws Error if a file of that name cannot be created: better now than after the run.
+void check_writable(const std::string& path);
+
+}  // namespace assay::collector

@@ -1,0 +1,80 @@
+// The part of the events file that breaks its counts down by calling context.
+//
+// Functions that were inlined are contexts, too: of the instructions of one context, those of an
+// inlined call are in one of its own, and so are the calls from there.
+#pragma once
+
+#include "framework/collector/results/profile.h"
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace assay::collector {
+
+// A place in an object of the header.
+struct ObjectPlace {
+    std::uint32_t object;
+    std::uint64_t address;  // link-time
+    bool operator==(const ObjectPlace&) const = default;
+    bool operator<(const ObjectPlace& other) const {
+        return std::tie(object, address) < std::tie(other.object, other.address);
+    }
+};
+
+// Innermost first, as a symbolizer's, and never empty.
+using FramesOf = std::function<std::span<const symbols::Frame>(const ObjectPlace&)>;
+
+class StackLines {
+  public:
+    // The contexts that have counts, or lead to some that have. `find` is called for the places
+    // that the lines name; `instructions` are those of the rows of the sample database.
+    StackLines(const Profile& profile, const std::function<ObjectPlace(std::uint64_t)>& find,
+               std::span<const ObjectPlace> instructions);
+
+    // What resolve() asks for.
+    std::vector<ObjectPlace> places() const;
+    void resolve(const FramesOf& frames_of);
+    void write(events::Writer& writer) const;
+
+  private:
+    struct Context {
+        std::uint32_t number;  // in the context table
+        ObjectPlace call, function;
+        std::size_t first_counts, end_counts;
+    };
+    // The counts of an instruction in a context; of the whole context, where it is that of its
+    // function.
+    struct Counted {
+        ObjectPlace place;
+        std::uint32_t row;  // of the context counts
+    };
+    struct Line {
+        std::uint32_t parent;  // number in the file
+        events::StackKind kind;
+        ObjectPlace call;
+        std::uint32_t call_line;
+        std::string_view function;
+    };
+
+    bool has_counts(std::uint32_t row) const;
+    std::uint32_t add_line(const Line& line);
+    void add_counts(std::uint32_t line, std::uint32_t row, bool calls);
+    // Whether it is the function of a line that `frames` were inlined into.
+    bool is_in(std::span<const symbols::Frame> frames, std::uint32_t line) const;
+    // The number of the innermost function that is inlined at `frames` into the function of a line.
+    std::uint32_t innermost(std::uint32_t line, std::span<const symbols::Frame> frames);
+    std::uint32_t inlined(std::uint32_t parent, std::uint32_t call_line, std::string_view function);
+
+    const Profile& profile_;
+    std::vector<Counted> counted_;   // by context and place
+    std::vector<Context> contexts_;  // by number
+    std::vector<Line> lines_;        // by their number in the file, from 1
+    std::vector<std::uint64_t> counts_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::string_view>, std::uint32_t> inlined_;
+};
+
+}  // namespace assay::collector

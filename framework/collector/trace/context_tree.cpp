@@ -1,0 +1,54 @@
+#include "framework/collector/trace/context_tree.h"
+
+namespace assay::collector {
+
+ContextTree::ContextTree(std::uint32_t most) : most_(most), contexts_(1), slots_(1024, kEmpty) {}
+
+std::uint32_t ContextTree::enter(std::uint32_t parent, std::uint64_t call, std::uint64_t function,
+                                 std::uint32_t flags) {
+    std::size_t slot = slot_of(parent, call, function);
+    if (slots_[slot] != kEmpty) return edges_[slots_[slot]].context;
+    if (edges_.size() >= most_) {
+        overflowed_ = true;
+        return parent;
+    }
+    if ((edges_.size() + 1) * 4 > slots_.size() * 3) {
+        grow();
+        slot = slot_of(parent, call, function);
+    }
+    slots_[slot] = static_cast<std::uint32_t>(edges_.size());
+    edges_.push_back({call, function, parent, destination(parent, call, function, flags)});
+    return edges_.back().context;
+}
+
+std::uint32_t ContextTree::destination(std::uint32_t parent, std::uint64_t call,
+                                       std::uint64_t function, std::uint32_t flags) {
+    for (std::uint32_t above = parent; above != 0; above = contexts_[above].parent) {
+        if (contexts_[above].function == function) return above;
+        if (contexts_[above].flags & ~flags & TRACE_CONTEXT_SIGNAL) break;
+    }
+    contexts_.push_back({call, function, parent, flags});
+    return static_cast<std::uint32_t>(contexts_.size() - 1);
+}
+
+std::size_t ContextTree::slot_of(std::uint32_t parent, std::uint64_t call,
+                                 std::uint64_t function) const {
+    // The multipliers of splitmix64's finaliser (Steele, Lea, Flood 2014).
+    std::uint64_t hash = (call ^ std::uint64_t{parent} << 32) * 0xBF58476D1CE4E5B9ULL;
+    hash = (hash ^ hash >> 31 ^ function) * 0x94D049BB133111EBULL;
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = (hash ^ hash >> 31) & mask;
+    const auto is_other = [&](const Edge& edge) {
+        return edge.parent != parent || edge.call != call || edge.function != function;
+    };
+    while (slots_[slot] != kEmpty && is_other(edges_[slots_[slot]])) slot = (slot + 1) & mask;
+    return slot;
+}
+
+void ContextTree::grow() {
+    slots_.assign(slots_.size() * 2, kEmpty);
+    for (std::uint32_t i = 0; i < edges_.size(); ++i)
+        slots_[slot_of(edges_[i].parent, edges_[i].call, edges_[i].function)] = i;
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,116 @@
+#include "framework/collector/trace/interval_reader.h"
+
+#include "framework/collector/trace/parser.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace assay::collector {
+namespace {
+
+// Makes the instructions of all blocks together `length`.
+void stretch(Interval& interval, std::uint64_t length) {
+    std::uint64_t counted = 0;
+    for (const trace_interval_block_t& block : interval.blocks) counted += block.instructions;
+    __extension__ using Wide = unsigned __int128;
+    std::uint64_t before = 0, given = 0;
+    for (trace_interval_block_t& block : interval.blocks) {
+        before += block.instructions;
+        const auto up_to_here = static_cast<std::uint64_t>(Wide{before} * length / counted);
+        block.instructions = up_to_here - std::exchange(given, up_to_here);
+    }
+    std::erase_if(interval.blocks,
+                  [](const trace_interval_block_t& block) { return block.instructions == 0; });
+    interval.row.instructions = length;
+}
+
+}  // namespace
+
+std::span<const Interval> IntervalReader::take(std::uint32_t thread, std::uint32_t slot,
+                                               std::span<const trace_record_t> records,
+                                               const CodeTables& code, bool warm_up) {
+    learn(code);
+    finished_.clear();
+    Unfinished& unfinished = threads_[thread];
+    for (const trace_record_t& record : records) {
+        const unsigned kind = code.sites[record.site].kind;
+        if (kind == TRACE_SITE_INTERVAL) {
+            finished_.push_back(finish(thread, true, unfinished, record.value));
+            unfinished.complete += record.value;
+            continue;
+        }
+        if (record.aux >= first_.size()) continue;  // the program has written over it
+        if (kind == TRACE_SITE_BLOCK_COUNT)
+            count(unfinished, slot, record.aux, record.value, code, warm_up);
+        if (kind == TRACE_SITE_BLOCK_CORRECTION)
+            add(unfinished, record.aux, static_cast<std::int64_t>(record.value));
+    }
+    return finished_;
+}
+
+void IntervalReader::take_rest(std::uint32_t thread, std::uint32_t slot,
+                               std::span<const std::uint64_t> counters, const CodeTables& code) {
+    learn(code);
+    Unfinished& unfinished = threads_[thread];
+    for (std::uint32_t block = 0; block < counters.size(); ++block)
+        count(unfinished, slot, block, counters[block], code);
+}
+
+std::span<const Interval> IntervalReader::rests(
+    const std::function<std::uint64_t(std::uint32_t thread)>& executed) {
+    finished_.clear();
+    for (auto& [thread, unfinished] : threads_) {
+        const std::uint64_t all = estimates_ ? executed(thread) : 0;
+        finished_.push_back(
+            finish(thread, false, unfinished, all - std::min(all, unfinished.complete)));
+    }
+    return finished_;
+}
+
+void IntervalReader::count(Unfinished& to, std::uint32_t slot, std::uint32_t block,
+                           std::uint64_t counter, const CodeTables& code, bool warm_up) {
+    std::vector<std::uint64_t>& counters = counters_[slot];
+    if (counters.size() <= block) counters.resize(code.blocks.size());
+    if (counters[block] == counter) return;
+    const std::uint64_t entered = counter - counters[block];
+    counters[block] = counter;
+    if (!warm_up)
+        add(to, block, static_cast<std::int64_t>(entered * code.blocks[block].instr_count));
+}
+
+void IntervalReader::learn(const CodeTables& code) {
+    for (auto block = static_cast<std::uint32_t>(first_.size()); block < code.blocks.size();
+         ++block)
+        first_.push_back(first_at_.try_emplace(code.blocks[block].pc, block).first->second);
+}
+
+void IntervalReader::add(Unfinished& to, std::uint32_t block, std::int64_t instructions) {
+    block = first_[block];
+    if (to.instructions.size() <= block) to.instructions.resize(block + std::size_t{1});
+    if (to.instructions[block] == 0) to.touched.push_back(block);
+    to.instructions[block] += instructions;
+}
+
+Interval IntervalReader::finish(std::uint32_t thread, bool complete, Unfinished& unfinished,
+                                std::uint64_t length) const {
+    Interval made{};
+    std::sort(unfinished.touched.begin(), unfinished.touched.end());
+    std::vector<std::uint32_t> owing;  // what comes next has not been executed yet
+    for (const std::uint32_t block : unfinished.touched) {
+        if (unfinished.instructions[block] < 0) owing.push_back(block);
+        if (unfinished.instructions[block] <= 0) continue;
+        const std::int64_t instructions = std::exchange(unfinished.instructions[block], 0);
+        made.blocks.push_back({static_cast<std::uint64_t>(instructions), block, 0});
+        made.row.instructions += static_cast<std::uint64_t>(instructions);
+    }
+    unfinished.touched = std::move(owing);
+    if (estimates_) stretch(made, length);
+    made.row.size = sizeof made.row;
+    made.row.thread = thread;
+    made.row.complete = complete ? 1 : 0;
+    made.row.block_count = static_cast<std::uint32_t>(made.blocks.size());
+    made.row.blocks = made.blocks.data();
+    return made;
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,46 @@
+// The C ABI's view of one trace buffer (assay/trace_parse.h).
+#pragma once
+
+#include "assay/trace_parse.h"
+#include "framework/collector/profilers/source_places.h"
+#include "framework/collector/trace/address_map.h"
+#include "framework/collector/trace/interval_reader.h"
+#include "framework/trace/value_lists.h"
+
+#include <span>
+
+namespace assay::collector {
+
+// The translated code, as far as it has been checked.
+struct CodeTables {
+    std::span<const trace_block_t> blocks;
+    std::span<const trace_instr_t> instrs;
+    std::span<const trace_site_t> sites;
+};
+
+}  // namespace assay::collector
+
+struct trace_parser {
+    std::uint32_t pid;
+    std::uint32_t thread;
+    std::span<const trace_record_t> records;
+    assay::collector::CodeTables code;
+    std::span<const std::uint64_t> counts;          // by instruction; empty before the end
+    std::span<const std::uint64_t> mispredictions;  // by block; empty before the end
+    const assay::collector::AddressMap* addresses;
+    assay::collector::SourcePlaces* places;
+    std::span<const trace_marker_t> markers = {};
+    std::span<const std::uint64_t> footprints = {};
+    // With calls; else both are empty.
+    std::span<const std::uint32_t> contexts = {};  // by record
+    std::span<const trace_context_t> context_table = {};
+    std::span<const assay::collector::Interval> intervals = {};
+    std::size_t next_interval = 0;
+    double scale = 1;  // of counts
+    bool warm_up = false;
+    // Of trace_parser_next(): what the profiler wants, or nullptr; the next record; and which
+    // values of the list the last execution had, as bits.
+    const assay::trace::ValueLists* wanted = nullptr;
+    std::size_t next = 0;
+    std::uint32_t present = 0;
+};

@@ -1,0 +1,95 @@
+#include "framework/collector/trace/segment.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace assay::collector {
+namespace {
+
+[[noreturn]] void fail(const char* what, std::uint64_t bytes) {
+    throw Error(fmt::format("cannot {} {} MB of sparse shared memory: {}", what,
+                            bytes / trace::kMiB, system_reason(errno)));
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(int fd, std::uint64_t offset, std::uint64_t bytes) : bytes_(bytes) {
+    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                              fd, static_cast<off_t>(offset));
+    if (memory == MAP_FAILED) fail("map", bytes);
+    base_ = static_cast<std::byte*>(memory);
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
+
+SharedMemory::~SharedMemory() {
+    if (base_) munmap(base_, bytes_);
+}
+
+Segment::MemoryFile::MemoryFile() : fd(memfd_create("assay-trace", MFD_CLOEXEC)) {
+    if (fd < 0) fail("create", trace::kSegmentBytes);
+    if (ftruncate(fd, static_cast<off_t>(trace::kSegmentBytes)) == 0) return;
+    const int reason = errno;
+    close(fd);
+    errno = reason;
+    fail("create", trace::kSegmentBytes);
+}
+
+Segment::MemoryFile::~MemoryFile() {
+    close(fd);
+}
+
+Segment::Segment(const trace::Command& command) : tables_(file_.fd, 0, trace::kThreadsOffset) {
+    control().magic = trace::kMagic;
+    control().layout_version = trace::kLayoutVersion;
+    control().image = 1;
+    const std::string event = trace::command_event(command);
+    std::memcpy(&tables_.at<std::byte>(trace::kEventLogOffset), event.data(), event.size());
+    control().event_log_bytes = event.size();
+}
+
+trace::Command Segment::command() const {
+    const std::uint64_t bytes = control().event_log_bytes.load(std::memory_order_acquire);
+    const auto command =
+        trace::command_from({reinterpret_cast<const char*>(event_log()),
+                             static_cast<std::size_t>(std::min(bytes, trace::kEventLogBytes))});
+    if (!command || control().magic != trace::kMagic ||
+        control().layout_version != trace::kLayoutVersion)
+        throw Error("a driver has made a trace segment that this assay does not know");
+    return *command;
+}
+
+void Segment::map_slots(std::uint32_t count) {
+    for (std::uint32_t index = mapped_slots(); index < count; ++index) {
+        const std::uint64_t offset = trace::thread_offset(index);
+        slots_.push_back({SharedMemory(fd(), offset, trace::kCountersOffset),
+                          SharedMemory(fd(), offset + trace::kRingOffset, trace::kRingBytes)});
+    }
+}
+
+void Segment::add_counters(std::uint32_t index, std::span<std::uint64_t> sums) const {
+    std::array<std::uint64_t, 8192> part;
+    std::uint64_t offset = trace::thread_offset(index) + trace::kCountersOffset;
+    while (!sums.empty()) {
+        const std::size_t count = std::min(sums.size(), part.size());
+        const std::size_t bytes = count * sizeof part[0];
+        if (pread(fd(), part.data(), bytes, static_cast<off_t>(offset)) !=
+            static_cast<ssize_t>(bytes))
+            fail("read", bytes);
+        for (std::size_t i = 0; i < count; ++i) sums[i] += part[i];
+        sums = sums.subspan(count);
+        offset += bytes;
+    }
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,160 @@
+#include "framework/collector/trace/shadow_stack.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace assay::collector {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+
+// Where a direct call goes: its last four bytes are the distance (SDM volume 2, CALL).
+std::uint64_t target(const trace_instr_t& call) {
+    std::int32_t distance = 0;
+    if (call.length < sizeof distance) return 0;
+    std::memcpy(&distance, call.bytes + call.length - sizeof distance, sizeof distance);
+    return call.pc + call.length + static_cast<std::uint64_t>(std::int64_t{distance});
+}
+
+}  // namespace
+
+std::span<const std::uint32_t> ShadowStacks::follow(std::uint32_t number,
+                                                    std::span<const trace_record_t> records,
+                                                    const CodeTables& code) {
+    Thread& thread = threads_.try_emplace(number, Thread{.number = number}).first->second;
+    result_.resize(records.size());
+    std::uint32_t context = thread.stack ? thread.stack->context() : 0;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const trace_site_t& site = code.sites[records[i].site];
+        if (site.kind >= TRACE_SITE_CALL && site.kind <= TRACE_SITE_INTERRUPTED) {
+            apply(thread, records[i], site, code.instrs[site.instr]);
+            context = thread.stack ? thread.stack->context() : 0;
+        }
+        result_[i] = context;
+    }
+    return result_;
+}
+
+void ShadowStacks::apply(Thread& thread, const trace_record_t& record, const trace_site_t& site,
+                         const trace_instr_t& instr) {
+    // The largest frames are arrays of megabytes.
+    constexpr Reach kOfCall{16 * kMiB, 16 * kMiB};
+    // A coroutine's whole stack can be a few KiB, and the next one lie beside it.
+    constexpr Reach kOfValue{4 * kKiB, 4 * kKiB};
+    const std::uint8_t begun = std::exchange(thread.begun_kind, TRACE_SITE_COUNT);
+    switch (site.kind) {
+        case TRACE_SITE_CALL:
+            move(thread, record.value, kOfCall);
+            if (!(instr.flags & TRACE_INSTR_INDIRECT))
+                return call(thread, record.value, instr.pc, target(instr));
+            [[fallthrough]];
+        case TRACE_SITE_SIGNAL:
+            thread.begun = record;
+            thread.begun_kind = site.kind;
+            return;
+        case TRACE_SITE_TARGET:
+            if (begun == TRACE_SITE_CALL) call(thread, thread.begun.value, instr.pc, record.value);
+            return;
+        case TRACE_SITE_INTERRUPTED:
+            if (begun == TRACE_SITE_SIGNAL)
+                enter_handler(thread, thread.begun.value, record.value, instr.pc);
+            return;
+        case TRACE_SITE_RETURN:
+            return move(thread, record.value, kOfCall);
+        case TRACE_SITE_STACK:
+            return move(thread, record.value, kOfValue);
+        default:
+            return;
+    }
+}
+
+void ShadowStacks::call(Thread& thread, std::uint64_t address, std::uint64_t call,
+                        std::uint64_t function) {
+    if (thread.stack == nullptr) return;
+    const std::uint32_t context = tree_.enter(thread.stack->context(), call, function, 0);
+    thread.stack->frames.push_back({address, context});
+}
+
+// On the stack of what it interrupts, below the red zone and all registers, or on one of its own.
+void ShadowStacks::enter_handler(Thread& thread, std::uint64_t address, std::uint64_t interrupted,
+                                 std::uint64_t handler) {
+    constexpr Reach kOfHandler{64 * kKiB, 4 * kKiB};
+    const Stack* before = thread.stack;
+    const std::uint32_t below = before ? before->context() : 0;
+    move(thread, address, kOfHandler);
+    Stack& stack = *thread.stack;
+    if (&stack != before) stack.base = below;
+    const std::uint32_t context = tree_.enter(below, interrupted, handler, TRACE_CONTEXT_SIGNAL);
+    stack.frames.push_back({address, context});
+}
+
+void ShadowStacks::move(Thread& thread, std::uint64_t sp, const Reach& reach) {
+    Stack& stack = stack_of(thread, sp, reach);
+    if (&stack != thread.stack) {
+        if (thread.stack != nullptr) thread.stack->thread = kNoThread;
+        thread.stack = &stack;
+        stack.thread = thread.number;
+    }
+    extend(stack, sp);
+    while (!stack.frames.empty() && stack.frames.back().address <= sp) stack.frames.pop_back();
+}
+
+ShadowStacks::Stack& ShadowStacks::stack_of(Thread& thread, std::uint64_t sp, const Reach& reach) {
+    constexpr std::uint64_t kNear = 4 * kKiB;
+    if (std::exchange(thread.is_new, false)) {
+        // What was there has belonged to a thread that has ended.
+        while (Stack* old = find(sp, 0)) forget(*old);
+        return new_stack(sp);
+    }
+    Stack* const current = thread.stack;
+    if (current != nullptr && current->contains(sp)) return *current;
+    Stack* found = find(sp, 0);
+    if (found == nullptr && current != nullptr && current->low - sp <= reach.below) return *current;
+    if (found == nullptr && current != nullptr && sp - current->high <= reach.above)
+        return *current;
+    if (found == nullptr) found = find(sp, kNear);
+    if (found == nullptr) return new_stack(sp);
+    if (found->thread == kNoThread || found->thread == thread.number) return *found;
+    // No thread is on the stack of another: that one has ended, or left and the record of it is
+    // still to come.
+    forget(*found);
+    return new_stack(sp);
+}
+
+// A stack that contains the address, or is at most so far away.
+ShadowStacks::Stack* ShadowStacks::find(std::uint64_t sp, std::uint64_t reach) {
+    const auto above = stacks_.lower_bound(sp);
+    if (above != stacks_.end() && (above->second.contains(sp) || above->second.low - sp <= reach))
+        return &above->second;
+    if (above == stacks_.begin()) return nullptr;
+    Stack& below = std::prev(above)->second;
+    return sp - below.high <= reach ? &below : nullptr;
+}
+
+ShadowStacks::Stack& ShadowStacks::new_stack(std::uint64_t sp) {
+    if (stacks_.size() >= kMostStacks)
+        std::erase_if(stacks_, [](const auto& entry) { return entry.second.thread == kNoThread; });
+    return stacks_.emplace(sp, Stack{.low = sp, .high = sp})->second;
+}
+
+void ShadowStacks::extend(Stack& stack, std::uint64_t sp) {
+    stack.low = std::min(stack.low, sp);
+    if (sp <= stack.high) return;
+    auto node = stacks_.extract(position(stack));
+    node.key() = stack.high = sp;
+    stacks_.insert(std::move(node));
+}
+
+void ShadowStacks::forget(Stack& stack) {
+    if (stack.thread != kNoThread) threads_.at(stack.thread).stack = nullptr;
+    stacks_.erase(position(stack));
+}
+
+ShadowStacks::Stacks::iterator ShadowStacks::position(const Stack& stack) {
+    const auto [first, end] = stacks_.equal_range(stack.high);
+    return std::find_if(first, end, [&](const auto& entry) { return &entry.second == &stack; });
+}
+
+}  // namespace assay::collector

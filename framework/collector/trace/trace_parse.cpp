@@ -1,0 +1,168 @@
+// assay/trace_parse.h: the functions with which profilers read what was captured.
+#include "assay/trace_parse.h"
+
+#include "framework/collector/profilers/crash_guard.h"
+#include "framework/collector/trace/parser.h"
+
+#include <vector>
+
+namespace {
+
+template <typename T>
+const T* contents(std::span<const T> table, size_t* count) {
+    *count = table.size();
+    return table.data();
+}
+
+// The records of one execution of an instruction.
+struct Execution {
+    std::span<const trace_record_t> records;
+    std::uint32_t instr, context;
+};
+
+// No records: the end of the buffer.
+Execution next_execution(trace_parser_t& parser) {
+    const std::span<const trace_record_t> records = parser.records;
+    const std::span<const trace_site_t> sites = parser.code.sites;
+    std::size_t& next = parser.next;
+    const auto is_value = [&](std::size_t i) {
+        return i < records.size() && sites[records[i].site].kind == TRACE_SITE_VALUE;
+    };
+    while (next < records.size() && !is_value(next)) ++next;
+    if (next >= records.size()) return {{}, 0, 0};
+    const std::size_t first = next++;
+    const std::uint32_t instr = sites[records[first].site].instr;
+    while (is_value(next) && sites[records[next].site].instr == instr &&
+           records[next].site > records[next - 1].site)
+        ++next;
+    return {records.subspan(first, next - first), instr,
+            parser.contexts.empty() ? 0 : parser.contexts[first]};
+}
+
+// In the order of the list; what is not there is 0.
+int store_values(trace_parser_t& parser, const Execution& execution,
+                 const assay::trace::ValueList& list, int max, uint64_t* values) {
+    parser.present = 0;
+    int stored = 0;
+    for (; stored < list.count && stored < max; ++stored) {
+        values[stored] = 0;
+        for (const trace_record_t& record : execution.records) {
+            if (parser.code.sites[record.site].operand != list.values[stored]) continue;
+            values[stored] = record.value;
+            parser.present |= 1U << static_cast<unsigned>(stored);
+            break;
+        }
+    }
+    return stored;
+}
+
+}  // namespace
+
+extern "C" {
+
+uint32_t trace_parser_get_pid(const trace_parser_t* parser) {
+    return parser->pid;
+}
+
+uint32_t trace_parser_get_thread(const trace_parser_t* parser) {
+    return parser->thread;
+}
+
+int trace_parser_has_context(const trace_parser_t* parser) {
+    return !parser->context_table.empty();
+}
+
+const uint32_t* trace_parser_contexts(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->contexts, count);
+}
+
+const trace_context_t* trace_parser_context_table(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->context_table, count);
+}
+
+const trace_marker_t* trace_parser_markers(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->markers, count);
+}
+
+int trace_parser_next(trace_parser_t* parser, uint32_t* instr, uint64_t* pc, uint64_t* context0,
+                      uint64_t* context1, int max, uint64_t* values) {
+    for (;;) {
+        const Execution execution = next_execution(*parser);
+        if (execution.records.empty()) return -1;
+        const trace_instr_t& row = parser->code.instrs[execution.instr];
+        const assay::trace::ValueList* list =
+            parser->wanted ? parser->wanted->find(row.opcode, row.flags) : nullptr;
+        if (!list) continue;
+        if (instr) *instr = execution.instr;
+        if (pc) *pc = row.pc;
+        if (context0) *context0 = execution.context;
+        if (context1) *context1 = 0;
+        return store_values(*parser, execution, *list, max, values);
+    }
+}
+
+int trace_parser_has_value(const trace_parser_t* parser, uint32_t index) {
+    return index < TRACE_VLIST_MAX && (parser->present >> index & 1);
+}
+
+const trace_record_t* trace_parser_records(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->records, count);
+}
+
+const uint64_t* trace_parser_footprints(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->footprints, count);
+}
+
+const trace_site_t* trace_parser_sites(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->code.sites, count);
+}
+
+const trace_instr_t* trace_parser_instrs(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->code.instrs, count);
+}
+
+const trace_block_t* trace_parser_blocks(const trace_parser_t* parser, size_t* count) {
+    return contents(parser->code.blocks, count);
+}
+
+uint64_t trace_parser_count(const trace_parser_t* parser, uint32_t instr) {
+    return instr < parser->counts.size() ? parser->counts[instr] : 0;
+}
+
+const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser) {
+    if (parser->next_interval == parser->intervals.size()) return nullptr;
+    return &parser->intervals[parser->next_interval++].row;
+}
+
+int trace_parser_is_warm_up(const trace_parser_t* parser) {
+    return parser->warm_up;
+}
+
+double trace_parser_scale(const trace_parser_t* parser) {
+    return parser->scale;
+}
+
+uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t instr) {
+    if (instr >= parser->code.instrs.size()) return 0;
+    const uint32_t block = parser->code.instrs[instr].block;
+    if (block >= parser->mispredictions.size()) return 0;
+    const trace_block_t& last = parser->code.blocks[block];
+    return instr == last.first_instr + last.instr_count - 1 ? parser->mispredictions[block] : 0;
+}
+
+const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc) {
+    return parser->addresses->object(pc);
+}
+
+const trace_frame_t* trace_parser_frames(const trace_parser_t* parser, uint64_t pc, size_t* count) {
+    const assay::collector::CallSuspended in_assay;
+    return contents(parser->places->find(pc), count);
+}
+
+void trace_parser_prepare_frames(const trace_parser_t* parser, const uint64_t* pcs, size_t count) {
+    const std::vector<uint64_t> copied(pcs, pcs + count);  // may fault: nobody knows where that is
+    const assay::collector::CallSuspended in_assay;
+    parser->places->prepare(copied);
+}
+
+}  // extern "C"

@@ -1,0 +1,118 @@
+// Consumes what a driver writes to the trace segment.
+//
+// A program can scribble over the segment, which its driver has mapped. Therefore lengths,
+// indexes and sizes are checked here before anything follows them; profilers may rely on them.
+// The checks throw Error, after which only discard() may be called: it keeps the program going.
+#pragma once
+
+#include "framework/collector/trace/address_map.h"
+#include "framework/collector/trace/marker_queues.h"
+#include "framework/collector/trace/parser.h"
+#include "framework/collector/trace/segment.h"
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::collector {
+
+class TraceReader {
+  public:
+    // The thread that made the records of a buffer, whose number can be any if the program has
+    // written over it, and the slot that it used.
+    struct Source {
+        std::uint32_t thread, slot;
+    };
+    // Receives the records of one buffer, and what the program said among them; the tables are
+    // those at that time. There is at least a record or a marker.
+    using Sink = std::function<void(Source source, std::span<const trace_record_t> records,
+                                    std::span<const trace_marker_t> markers)>;
+
+    TraceReader(Segment& segment, Sink sink);
+
+    // Passes completed buffers on and gives them back, in turn one of each thread, so that none
+    // waits for another's whole ring. Stops after about as many as a ring has, to leave time for
+    // other things. Returns whether there were any.
+    bool consume();
+    // After the driver's end: passes on what consume() left, and each thread's last, partial
+    // buffer.
+    void consume_rest();
+    // Looks at what has been added to the tables and to the event log. consume() does so itself if
+    // there are buffers.
+    void refresh();
+    // Gives completed buffers back unread. Returns whether there were any.
+    bool discard();
+
+    const CodeTables& code() const { return code_; }
+    const AddressMap& addresses() const { return addresses_; }
+    std::uint64_t records() const { return records_; }
+    // During a call of the sink: trace_parser_footprints().
+    std::span<const std::uint64_t> footprints() const { return footprints_; }
+    // Why the driver refused to go on; "" if it did not.
+    const std::string& refusal() const { return refusal_; }
+
+    // What the process is about to run without its driver; "" if nothing.
+    const std::string& leaves_for() const { return leaves_for_; }
+
+    // Executions by instruction, from the block counters and the blocks left early. Exact once the
+    // driver has ended; block counts must have been captured.
+    std::vector<std::uint64_t> instruction_counts() const;
+    // Slots that threads have used, and how often the one that uses it, and those before it, have
+    // entered each block.
+    std::uint32_t slots() const;
+    std::vector<std::uint64_t> block_counts(std::uint32_t slot) const;
+    // The thread that uses the slot, or did.
+    std::uint32_t thread_of(std::uint32_t slot) const;
+    // With sampling: what that thread has executed.
+    std::uint64_t executed(std::uint32_t slot) const;
+    // Mispredictions by block, likewise; empty if they are not captured.
+    std::vector<std::uint64_t> mispredictions() const;
+    // Executed instructions so far, roughly. Reads all counters of all threads.
+    std::uint64_t instructions() const;
+
+  private:
+    // A thread slot. Where its number of buffers is needed, it is the one that has been checked.
+    struct Ring {
+        std::uint32_t number;
+        trace::ThreadSlot* slot;
+        const trace_record_t* records;
+        std::uint32_t buffer_count;
+        std::uint32_t consumed;  // buffers given back
+
+        // Where the next buffer stands.
+        std::uint32_t index() const { return consumed & (buffer_count - 1); }
+        std::span<const trace_record_t> buffer() const {
+            return {records + index() * trace::kRecordsPerBuffer, trace::kRecordsPerBuffer};
+        }
+    };
+
+    void open_rings();
+    bool consume_one(Ring& ring);
+    void consume_last(const Ring& ring);
+    void pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count,
+                 const std::uint64_t* touched);
+    void check_sites(std::span<const trace_record_t> records) const;
+    void refresh_tables();
+    void check_block(std::size_t index, std::uint32_t instrs) const;
+    void refresh_events();
+    void take_event(const trace::EventHeader& header, const std::byte* body);
+    std::vector<std::uint64_t> counters() const;
+    std::size_t counters_per_block() const;
+    std::vector<std::uint64_t> sums_by_block(std::vector<std::uint64_t> all) const;
+    std::vector<std::uint64_t> block_counts() const;
+
+    Segment& segment_;
+    Sink sink_;
+    CodeTables code_;
+    AddressMap addresses_;
+    std::uint64_t event_bytes_ = 0;           // of the event log, taken
+    std::vector<const std::byte*> partials_;  // events in the log, of which the driver counts more
+    MarkerQueues markers_;
+    std::string refusal_, leaves_for_;
+    std::uint64_t records_ = 0;
+    std::span<const std::uint64_t> footprints_;
+    std::vector<Ring> rings_;  // by slot
+};
+
+}  // namespace assay::collector

@@ -1,0 +1,547 @@
+#include "framework/driver/native/code_cache/code_cache.h"
+
+#include "framework/driver/native/syscalls/own_descriptors.h"
+#include "framework/driver/native/translate/assembler.h"
+#include "framework/driver/native/translate/countdown.h"
+#include "framework/driver/native/translate/record_stubs.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace assay::native {
+namespace {
+
+constexpr std::uint64_t kCacheBytes = 512 * trace::kMiB;
+constexpr std::uint64_t kWindowBytes = 768 * trace::kMiB;
+constexpr std::uint64_t kLargePage = 2 * trace::kMiB;
+constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
+constexpr std::uint64_t kPage = 4096;
+constexpr std::size_t kAllEntries = kVersions * kIndirectEntries;
+constexpr std::uint64_t kTableBytes = kAllEntries * sizeof(std::uint64_t);
+
+// At once for whoever executes it: the displacement lies within a cache line.
+void write_displacement(std::uint64_t site, std::uint64_t target) {
+    const auto value = static_cast<std::uint32_t>(target - (site + 4));
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(site), value, __ATOMIC_RELEASE);
+}
+
+// Addresses of programs end below the version's bits.
+std::uint64_t rows_key(std::uint64_t pc, Version version) {
+    return pc | std::uint64_t{version} << 62;
+}
+
+std::size_t index_of_landing(const Block& block) {
+    return block.pc & (kIndirectEntries - 1);
+}
+
+}  // namespace
+
+void emit_indirect_jump(Assembler& code, Version version) {
+    const std::size_t table =
+        offsetof(Context, indirect_table) + version * sizeof Context::indirect_table[0];
+    code.u8(0x65);
+    code.with_memory(0xff, 4, Address{kNoGpr, RAX, 8, static_cast<std::int32_t>(table)}, false);
+}
+
+bool CodeCache::reserve() {
+    void* window = mmap(nullptr, kWindowBytes + kCacheBytes, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (window == MAP_FAILED) return false;
+    window_ = reinterpret_cast<std::uint64_t>(window);
+    void* memory = static_cast<char*>(window) + kWindowBytes;
+    if (mprotect(memory, kCacheBytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return false;
+    madvise(memory, kCacheBytes, MADV_HUGEPAGE);
+    base_ = reinterpret_cast<std::uint64_t>(memory);
+    size_ = kCacheBytes;
+    return true;
+}
+
+std::uint64_t CodeCache::open_window() {
+    munmap(reinterpret_cast<void*>(window_), kWindowBytes);
+    return (window_ + kLargePage - 1) & ~(kLargePage - 1);
+}
+
+void CodeCache::initialise(Context& context, const trace::Spec& spec) {
+    indirect_table_ = context.indirect_table[0];
+    if (spec.captures & trace::kCaptureFetches) fetch_filter_ = spec.fetch;
+    emit_thunks(spec);
+    sole_context_ = reinterpret_cast<std::uint64_t>(&context);
+    static_assert(4 * kPart == kCacheBytes);
+    // The thunks and the first half's hot code share large pages.
+    for (std::uint64_t half = 0; half < 2; ++half) {
+        Generation& generation = halves_[(generation_ + half) % 2];
+        const std::uint64_t begin = base_ + half * 2 * part_bytes_;
+        generation.hot_begin = half == 0 ? thunks_end_ : begin;
+        generation.hot_end = begin + part_bytes_;
+        generation.cold_end = begin + 2 * part_bytes_;
+    }
+    begin_half();
+}
+
+void CodeCache::emit_thunks(const trace::Spec& spec) {
+    Assembler code = assembler_at(base_ + trace::kMaxThreads * kStepBytes);
+    exit_thunk_ = code.address;
+    code.jump_context(offsetof(Context, exit_glue));
+    indirect_miss_ = emit_indirect_exit(code, kIndirectMiss);
+    left_thunk_ = emit_indirect_exit(code, kLeft);
+    counted_out_thunk_ = emit_indirect_exit(code, kCountedOut);
+    reference_stub_ = code.address;
+    emit_reference_stub(code, spec);
+    thunks_end_ = (code.address + 63) & ~63ULL;
+}
+
+// An indirect branch arrives with the target in rcx, the target's rax and rcx put aside.
+std::uint64_t CodeCache::emit_indirect_exit(Assembler& code, ExitReason reason) {
+    const std::uint64_t address = code.address;
+    code.store_context(offsetof(Context, pc), RCX);
+    code.load_context(RCX, offsetof(Context, indirect_rcx));
+    code.load_context(RAX, offsetof(Context, indirect_rax));
+    code.with_context(0xc7, 0, offsetof(Context, exit_id), false);
+    code.u32(reason);
+    code.jump_context(offsetof(Context, exit_glue));
+    return address;
+}
+
+Assembler CodeCache::assembler_at(std::uint64_t address) const {
+    Assembler assembler;
+    assembler.out = reinterpret_cast<std::uint8_t*>(address);
+    assembler.address = address;
+    assembler.context = sole_context_;
+    return assembler;
+}
+
+void CodeCache::begin_half() {
+    Generation& half = current();
+    half.blocks.clear();
+    half.exits.clear();
+    half.units.clear();
+    half.often_missed.clear();
+    half.points.clear();
+    half.specials.clear();
+    hot = half.hot_begin;
+    cold = half.hot_end;
+    for (PcMap<std::uint32_t>& table : tables_) table.clear();
+    pages_.clear();
+    suspended_.clear();
+    for (const Version version : {kPlain, kCollecting, kExact})
+        if (used_[version]) clear_landings(version);
+}
+
+void CodeCache::use(Version version) {
+    if (!std::exchange(used_[version], true)) clear_landings(version);
+}
+
+void CodeCache::clear_landings(Version version) {
+    landings_[version].assign(kIndirectEntries, kNoBlock);
+    std::fill_n(indirect_table_ + version * kIndirectEntries, kIndirectEntries, indirect_miss_);
+}
+
+std::uint32_t& CodeCache::first_landing(const Block& block) {
+    return landings_[block.version][index_of_landing(block)];
+}
+
+std::uint64_t* CodeCache::indirect_entry(const Block& block) {
+    return indirect_table_ + block.version * kIndirectEntries + index_of_landing(block);
+}
+
+bool CodeCache::share_indirect_table(Context& context) {
+    constexpr int kProtection = PROT_READ | PROT_WRITE;
+    if (shared_table_ < 0) {
+        const int file = memfd_create("assay-indirect-table", MFD_CLOEXEC);
+        if (file < 0) return false;
+        const bool copied = write(file, indirect_table_, kTableBytes) == ssize_t{kTableBytes} &&
+                            mmap(indirect_table_, kTableBytes, kProtection, MAP_SHARED | MAP_FIXED,
+                                 file, 0) != MAP_FAILED;
+        if (!copied) return close(file), false;
+        shared_table_ = own_descriptor(file);
+    }
+    return mmap(context.indirect_table, kTableBytes, kProtection, MAP_SHARED | MAP_FIXED,
+                shared_table_, 0) != MAP_FAILED;
+}
+
+std::vector<std::uint64_t> CodeCache::copy_shared_table() const {
+    if (shared_table_ < 0) return {};
+    return {indirect_table_, indirect_table_ + kAllEntries};
+}
+
+bool CodeCache::own_indirect_table(Context& context, std::span<const std::uint64_t> copy) {
+    indirect_table_ = context.indirect_table[0];
+    if (shared_table_ < 0) return true;
+    close_own_descriptor(shared_table_);
+    shared_table_ = -1;
+    if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+        return false;
+    std::copy(copy.begin(), copy.end(), indirect_table_);
+    return true;
+}
+
+Block* CodeCache::find(std::uint64_t pc, Version version) {
+    const std::uint32_t* index = tables_[version].find(pc);
+    return index == nullptr || *index == kNoBlock ? nullptr : &blocks()[*index];
+}
+
+void CodeCache::enter_block(std::uint32_t index) {
+    Block& block = blocks()[index];
+    tables_[block.version].set(block.pc, index);
+    const std::uint64_t page = block.pc / kPage;
+    if (const std::uint32_t* first = pages_.find(page)) block.next_in_page = *first;
+    pages_.set(page, index);
+}
+
+bool CodeCache::has_fetched(std::uint64_t begin, std::uint64_t end, std::uint64_t pc,
+                            unsigned length) const {
+    if (fetch_filter_.line_bytes == 0) return true;
+    const std::uint64_t line = fetch_filter_.line_bytes;
+    return begin / line <= pc / line && (pc + length - 1) / line <= (end - 1) / line &&
+           (end - 1) / line - begin / line < fetch_filter_.sets;
+}
+
+std::uint32_t CodeCache::line_tag(std::uint64_t line) {
+    // 24 bits of the line, and 8 bits that number the part of the address space it lies in, from
+    // 1: the filter's tables are 0 in the beginning. Code in more than 255 parts of at least
+    // 256 MiB shares the last number, and may then be fetched once too often.
+    constexpr unsigned kLineBits = 24;
+    constexpr std::size_t kMostRegions = 255;
+    const std::uint64_t region = line >> kLineBits;
+    std::size_t number = 0;
+    while (number < line_regions_.size() && line_regions_[number] != region) ++number;
+    if (number == line_regions_.size() && number < kMostRegions) line_regions_.push_back(region);
+    return static_cast<std::uint32_t>((number + 1) << kLineBits | (line & ((1U << kLineBits) - 1)));
+}
+
+void CodeCache::link(std::uint32_t exit, Block& target) {
+    Exit& from = exits()[exit];
+    if (from.linked) return;
+    from.next_linked = target.linked_from;
+    target.linked_from = exit;
+    direct(from, target);
+}
+
+void CodeCache::direct(Exit& exit, const Block& target) {
+    std::uint64_t entry = target.entry;
+    // The lines that the exit's own block has just fetched are the most recent of their sets.
+    const Block& from = blocks()[exit.block];
+    // What counts the exit's own block has counted the target, too.
+    const bool forward = from.unit == target.unit && from.first_instr < target.first_instr;
+    const bool counted =
+        (forward && from.counted_by == target.counted_by) || target.to_count <= exit.counted_beyond;
+    if (counted && target.entry_counted != 0) entry = target.entry_counted;
+    if (target.entry_fetched != target.entry &&
+        has_fetched(from.pc, from.end_pc(), target.pc, target.first_length))
+        entry = target.entry_fetched;
+    if (exit.counts && exit.uncounted() != target.position())
+        entry = emit_counting_link(exit, target);
+    exit.linked = true;
+    write_displacement(exit.site, entry);
+}
+
+// What an exit has not counted is counted on its way.
+std::uint64_t CodeCache::emit_counting_link(const Exit& exit, const Block& target) {
+    const int instructions = int{exit.uncounted()} - int{target.position()};
+    Assembler code = assembler_at(cold);
+    if (exit.flags_live) save_flags(code, false);
+    count_down(code, instructions);
+    const std::uint64_t negative = code.jump_if(kSign, code.address);
+    if (exit.flags_live) restore_flags(code, false);
+    code.jump(target.entry);
+    code.patch(negative, code.address);
+    count_down(code, -instructions);
+    if (exit.flags_live) restore_flags(code, false);
+    code.jump(exit.stub);
+    return std::exchange(cold, code.address);
+}
+
+void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
+                        std::span<const Exit> new_exits) {
+    const auto index = static_cast<std::uint32_t>(units().size());
+    units().push_back(unit);
+    for (std::uint32_t i = 0; i < unit.exit_count; ++i) {
+        Exit& exit = exits()[unit.first_exit + i];
+        const Exit& replacement = new_exits[i];
+        if (exit.kind != ExitKind::kDirect) {
+            exit.stub = replacement.stub;
+            continue;
+        }
+        // Whoever executes the code of before leaves it here.
+        write_displacement(exit.site, exit.stub);
+        exit.site = replacement.site;
+        exit.counted_beyond = replacement.counted_beyond;
+        exit.stub = replacement.stub;
+        if (exit.linked) direct(exit, *find(exit.target, blocks()[exit.block].version));
+    }
+    for (std::uint32_t i = 0; i < unit.block_count; ++i) {
+        Block& block = blocks()[unit.first_block + i];
+        block.unit = index;
+        block.entry = new_blocks[i].entry;
+        block.entry_fetched = new_blocks[i].entry_fetched;
+        block.entry_counted = new_blocks[i].entry_counted;
+        block.counted_by = new_blocks[i].counted_by;
+        block.to_count = new_blocks[i].to_count;
+        if (block.to_landing_jump != 0) {
+            write_displacement(block.landing_jump(), block.entry);
+        } else if (block.landing != 0) {
+            const bool landed = block.landed;
+            if (landed) unlist_landing(block);
+            block.landing = new_blocks[i].landing;
+            block.to_landing_next = new_blocks[i].to_landing_next;
+            if (landed) list_landing(block);
+        }
+        for (std::uint32_t from = block.linked_from; from != kNoExit;
+             from = exits()[from].next_linked)
+            direct(exits()[from], block);
+    }
+}
+
+// --- Landings. Those of one index of the indirect table are a list: each leads to the next one if
+// the branch does not go to its block.
+
+void CodeCache::add_landing(Block& block) {
+    if (block.landed) return;
+    if (block.landing == 0) emit_landing(block);
+    list_landing(block);
+}
+
+void CodeCache::list_landing(Block& block) {
+    std::uint32_t& first = first_landing(block);
+    write_displacement(block.landing_next(),
+                       first == kNoBlock ? indirect_miss_ : blocks()[first].landing);
+    block.next_landed = first;
+    first = block.index;
+    block.landed = true;
+    __atomic_store_n(indirect_entry(block), block.landing, __ATOMIC_RELEASE);
+}
+
+// A thread that is in the landing goes on to where it led.
+void CodeCache::unlist_landing(Block& block) {
+    const std::uint64_t next =
+        block.next_landed == kNoBlock ? indirect_miss_ : blocks()[block.next_landed].landing;
+    std::uint32_t* link = &first_landing(block);
+    if (*link == block.index) {
+        __atomic_store_n(indirect_entry(block), next, __ATOMIC_RELEASE);
+    } else {
+        while (blocks()[*link].next_landed != block.index) link = &blocks()[*link].next_landed;
+        write_displacement(blocks()[*link].landing_next(), next);
+        link = &blocks()[*link].next_landed;
+    }
+    *link = block.next_landed;
+    block.next_landed = kNoBlock;
+    block.landed = false;
+}
+
+// rcx = target - pc, without touching the flags; on a mismatch rcx is made the target again and
+// the next landing of the same table index has its turn.
+void CodeCache::emit_landing(Block& block) {
+    Assembler code = assembler_at(cold);
+    const std::uint64_t next = code.patchable([&] {
+        block.landing = code.address;
+        code.move_imm64(RAX, 0 - block.pc);
+        code.lea(RCX, Address{RCX, RAX, 1, 0});
+        code.u8(0xe3);  // jrcxz over the mismatch part
+        code.u8(10 + 4 + 5);
+        code.move_imm64(RAX, block.pc);
+        code.lea(RCX, Address{RCX, RAX, 1, 0});
+        return code.jump(indirect_miss_);
+    });
+    if (block.position() != 0) {
+        code.load_context(RAX, offsetof(Context, countdown));
+        code.lea(RAX, Address{RAX, kNoGpr, 1, block.position()});
+        code.store_context(offsetof(Context, countdown), RAX);
+    }
+    code.load_context(RCX, offsetof(Context, indirect_rcx));
+    code.load_context(RAX, offsetof(Context, indirect_rax));
+    const std::uint64_t jump = code.patchable([&] { return code.jump(block.entry); });
+    block.to_landing_next = static_cast<std::uint8_t>(next - block.landing);
+    block.to_landing_jump = static_cast<std::uint8_t>(jump - block.landing);
+    cold = code.address;
+}
+
+// --- Forgetting.
+
+// Visits the blocks that have code in [start, end).
+template <typename Visit>
+void CodeCache::for_each_block(std::uint64_t start, std::uint64_t end, const Visit& visit) {
+    const auto look_at = [&](const Block& block) {
+        if (block.end_pc() > start && end > block.pc) visit(block);
+    };
+    // A block of the page before can reach into the first one.
+    const std::uint64_t first = start / kPage - (start >= kPage ? 1 : 0);
+    const std::uint64_t last = (end - 1) / kPage;
+    if (last - first > blocks().size()) {
+        for (const Block& block : blocks()) look_at(block);
+        return;
+    }
+    for (std::uint64_t page = first; page <= last; ++page) {
+        const std::uint32_t* head = pages_.find(page);
+        for (std::uint32_t i = head == nullptr ? kNoBlock : *head; i != kNoBlock;
+             i = blocks()[i].next_in_page)
+            look_at(blocks()[i]);
+    }
+}
+
+bool CodeCache::invalidate(std::uint64_t start, std::uint64_t end) {
+    bool found = false;
+    for_each_block(start, end, [&](const Block& block) {
+        if (block.suspended) return set_suspended(units()[block.unit], false);
+        if (find(block.pc, block.version) != &block) return;
+        unlink(units()[block.unit]);
+        found = true;
+    });
+    const std::uint64_t whole_pages = end / kPage - (start + kPage - 1) / kPage;
+    for (std::uint64_t i = 0; i < whole_pages && whole_pages <= blocks().size(); ++i) {
+        const std::uint64_t page = (start + kPage - 1) / kPage + i;
+        if (pages_.find(page) != nullptr) pages_.set(page, kNoBlock);
+    }
+    return found;
+}
+
+void CodeCache::suspend(std::uint64_t start, std::uint64_t end) {
+    for_each_block(start, end, [&](const Block& block) {
+        if (block.suspended || find(block.pc, block.version) != &block) return;
+        unlink(units()[block.unit]);
+        set_suspended(units()[block.unit], true);
+        suspended_.push_back(block.unit);
+    });
+}
+
+void CodeCache::resume(std::uint64_t start, std::uint64_t end) {
+    std::erase_if(suspended_, [&](std::uint32_t index) {
+        const Unit& unit = units()[index];
+        const Block& first = blocks()[unit.first_block];
+        if (!first.suspended) return true;  // invalidated
+        if (first.pc < start || first.pc >= end) return false;
+        set_suspended(unit, false);
+        for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
+            if (find(blocks()[i].pc, first.version) == nullptr)
+                tables_[first.version].set(blocks()[i].pc, i);
+        return true;
+    });
+}
+
+void CodeCache::set_suspended(const Unit& unit, bool suspended) {
+    for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
+        blocks()[i].suspended = suspended;
+}
+
+bool CodeCache::has_code(std::uint64_t page) const {
+    const std::uint32_t* head = pages_.find(page);
+    if (head != nullptr && *head != kNoBlock) return true;
+    head = page == 0 ? nullptr : pages_.find(page - 1);
+    if (head == nullptr) return false;
+    for (std::uint32_t i = *head; i != kNoBlock; i = current().blocks[i].next_in_page)
+        if (current().blocks[i].end_pc() > page * kPage) return true;
+    return false;
+}
+
+const CodeCache::Rows* CodeCache::forgotten_rows(std::uint64_t pc, Version version) const {
+    const auto known = forgotten_rows_.find(rows_key(pc, version));
+    return known == forgotten_rows_.end() ? nullptr : &known->second;
+}
+
+void CodeCache::keep_rows(const Unit& unit) {
+    const Block& first = blocks()[unit.first_block];
+    const Block& last = blocks()[unit.first_block + unit.block_count - 1];
+    if (find(first.pc, first.version) != &first) return;
+    forgotten_rows_[rows_key(first.pc, first.version)] = {
+        {first.id, first.first_instr, unit.first_site},
+        {last.id + 1, last.first_instr + last.instr_count, unit.end_site}};
+}
+
+// Nothing finds the unit nor leads to it any more.
+void CodeCache::unlink(const Unit& unit) {
+    keep_rows(unit);
+    for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
+        Block& block = blocks()[i];
+        if (find(block.pc, block.version) == &block) tables_[block.version].set(block.pc, kNoBlock);
+        if (block.landed) unlist_landing(block);
+        for (std::uint32_t from = block.linked_from; from != kNoExit;
+             from = exits()[from].next_linked) {
+            Exit& exit = exits()[from];
+            exit.linked = false;
+            write_displacement(exit.site, exit.stub);
+        }
+        block.linked_from = kNoExit;
+    }
+}
+
+void CodeCache::flush() {
+    for (const Unit& unit : units()) keep_rows(unit);
+    for (const Exit& exit : exits())
+        if (exit.linked) write_displacement(exit.site, exit.stub);
+    ++generation_;
+    begin_half();
+}
+
+bool CodeCache::nearly_full() const {
+    return hot + kUnitMargin > current().hot_end || cold + kUnitMargin > current().cold_end;
+}
+
+// --- Looking up, in both halves.
+
+const CodeCache::Generation* CodeCache::generation_at(std::uint64_t host_pc) const {
+    for (const Generation& half : halves_)
+        if (host_pc >= half.hot_begin && host_pc < half.cold_end) return &half;
+    return nullptr;
+}
+
+const Exit& CodeCache::exit(std::uint32_t id) const {
+    return generation_of(id).exits[index_of_exit(id)];
+}
+
+const Block& CodeCache::block_of(std::uint32_t id) const {
+    return generation_of(id).blocks[exit(id).block];
+}
+
+const Instruction& CodeCache::special(std::uint32_t id) const {
+    return generation_of(id).specials[exit(id).special];
+}
+
+const Unit* CodeCache::unit_at(std::uint64_t host_pc) const {
+    const Generation* half = generation_at(host_pc);
+    if (half == nullptr) return nullptr;
+    const bool in_hot = host_pc < half->hot_end;
+    const auto after = std::upper_bound(half->units.begin(), half->units.end(), host_pc,
+                                        [in_hot](std::uint64_t pc, const Unit& unit) {
+                                            return pc < (in_hot ? unit.hot_begin : unit.cold_begin);
+                                        });
+    if (after == half->units.begin()) return nullptr;
+    const Unit& unit = *std::prev(after);
+    return host_pc < (in_hot ? unit.hot_end : unit.cold_end) ? &unit : nullptr;
+}
+
+const RecoveryPoint* CodeCache::point_at(std::uint64_t host_pc) const {
+    const Unit* unit = unit_at(host_pc);
+    if (unit == nullptr || host_pc >= unit->hot_end || host_pc < unit->hot_begin) return nullptr;
+    const auto first = generation_at(host_pc)->points.begin() + unit->first_point;
+    const auto after = std::upper_bound(
+        first, first + unit->point_count, host_pc - unit->hot_begin,
+        [](std::uint64_t offset, const RecoveryPoint& point) { return offset < point.offset; });
+    return after == first ? nullptr : &*std::prev(after);
+}
+
+const Block& CodeCache::block_at(std::uint64_t host_pc, unsigned block_in_unit) const {
+    return generation_at(host_pc)->blocks[unit_at(host_pc)->first_block + block_in_unit];
+}
+
+bool CodeCache::reaches_into(std::uint64_t host_pc, std::uint64_t page_address) const {
+    const Unit* unit = unit_at(host_pc);
+    if (unit == nullptr) return false;
+    const auto first = generation_at(host_pc)->blocks.begin() + unit->first_block;
+    return std::any_of(first, first + unit->block_count, [=](const Block& block) {
+        return block.pc < page_address + kPage && block.end_pc() > page_address;
+    });
+}
+
+const Block* CodeCache::entered_at(std::uint64_t host_pc) const {
+    const Unit* unit = unit_at(host_pc);
+    if (unit == nullptr) return nullptr;
+    const std::deque<Block>& known = generation_at(host_pc)->blocks;
+    for (std::uint32_t i = unit->first_block; i < unit->first_block + unit->block_count; ++i)
+        if (known[i].entry == host_pc || known[i].entry_fetched == host_pc) return &known[i];
+    return nullptr;
+}
+
+}  // namespace assay::native

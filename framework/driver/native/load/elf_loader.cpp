@@ -1,0 +1,214 @@
+#include "framework/driver/native/load/elf_loader.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace assay::native {
+namespace {
+
+constexpr int kFailure = 125, kNotExecutable = 126, kNotFound = 127;
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t page_down(std::uint64_t value) {
+    return value & ~(kPage - 1);
+}
+std::uint64_t page_up(std::uint64_t value) {
+    return (value + kPage - 1) & ~(kPage - 1);
+}
+
+class File {
+  public:
+    explicit File(int fd) : fd_(fd) {}
+    explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+    ~File() {
+        if (fd_ >= 0) close(fd_);
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+    int fd() const { return fd_; }
+    // Absolute and without symbolic links.
+    std::string name() const {
+        std::array<char, 4096> target{};
+        const std::string link = "/proc/self/fd/" + std::to_string(fd_);
+        const ssize_t length = readlink(link.c_str(), target.data(), target.size());
+        return {target.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
+    }
+    std::uint64_t size() const {
+        struct stat status {};
+        return fstat(fd_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+    }
+    bool read_at(std::uint64_t offset, void* out, std::size_t bytes) const {
+        return pread(fd_, out, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+    }
+
+  private:
+    int fd_;
+};
+
+struct Image {
+    Elf64_Ehdr header{};
+    std::vector<Elf64_Phdr> segments;
+    std::uint64_t bias = 0;
+    std::uint64_t end = 0;
+};
+
+LoadError read_headers(const File& file, const std::string& path, Image& image) {
+    if (!file.read_at(0, &image.header, sizeof image.header) ||
+        std::memcmp(image.header.e_ident, ELFMAG, SELFMAG) != 0)
+        return {path + ": not an ELF file", kNotExecutable};
+    if (image.header.e_ident[EI_CLASS] != ELFCLASS64)
+        return {path + ": a 32-bit program; the native driver runs x86-64 programs only", kFailure};
+    if (image.header.e_machine != EM_X86_64)
+        return {path + ": a program for another machine (ELF machine " +
+                    std::to_string(image.header.e_machine) +
+                    "); the native driver runs x86-64 programs only",
+                kFailure};
+    if (image.header.e_type != ET_EXEC && image.header.e_type != ET_DYN)
+        return {path + ": not an executable (ELF type " + std::to_string(image.header.e_type) + ")",
+                kNotExecutable};
+    if (image.header.e_phentsize != sizeof(Elf64_Phdr) || image.header.e_phnum == 0 ||
+        image.header.e_phnum > 512)
+        return {path + ": damaged ELF file: impossible program headers", kNotExecutable};
+    image.segments.resize(image.header.e_phnum);
+    if (!file.read_at(image.header.e_phoff, image.segments.data(),
+                      image.segments.size() * sizeof(Elf64_Phdr)))
+        return {path + ": truncated ELF file: its program headers are missing", kNotExecutable};
+    return {};
+}
+
+LoadError check_segments(const File& file, const std::string& path, const Image& image) {
+    bool loadable = false;
+    for (const Elf64_Phdr& segment : image.segments) {
+        if (segment.p_type != PT_LOAD) continue;
+        loadable = true;
+        if (segment.p_offset + segment.p_filesz > file.size() ||
+            segment.p_offset + segment.p_filesz < segment.p_offset)
+            return {path + ": truncated ELF file: a segment ends at byte " +
+                        std::to_string(segment.p_offset + segment.p_filesz) + " of " +
+                        std::to_string(file.size()),
+                    kNotExecutable};
+        if (segment.p_memsz < segment.p_filesz || segment.p_vaddr > 1ULL << 47 ||
+            segment.p_memsz > 1ULL << 46 || (segment.p_vaddr - segment.p_offset) % kPage != 0)
+            return {path + ": damaged ELF file: impossible segment", kNotExecutable};
+    }
+    if (!loadable) return {path + ": damaged ELF file: nothing to load", kNotExecutable};
+    return {};
+}
+
+int protection_of(const Elf64_Phdr& segment) {
+    return (segment.p_flags & PF_R ? PROT_READ : 0) | (segment.p_flags & PF_W ? PROT_WRITE : 0) |
+           (segment.p_flags & PF_X ? PROT_EXEC : 0);
+}
+
+// The file's bytes, then zeros: to the end of the page even where memsz ends before, since
+// programs rely on what execve(2) does.
+bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias) {
+    const std::uint64_t start = bias + segment.p_vaddr;
+    const std::uint64_t file_end = start + segment.p_filesz;
+    const std::uint64_t memory_end = page_up(start + segment.p_memsz);
+    const int protection = protection_of(segment);
+    if (segment.p_filesz != 0) {
+        void* at = reinterpret_cast<void*>(page_down(start));
+        if (mmap(at, page_up(file_end) - page_down(start), protection, MAP_PRIVATE | MAP_FIXED,
+                 file.fd(), static_cast<off_t>(page_down(segment.p_offset))) == MAP_FAILED)
+            return false;
+        if (segment.p_memsz > segment.p_filesz && (protection & PROT_WRITE) &&
+            page_up(file_end) > file_end)
+            std::memset(reinterpret_cast<void*>(file_end), 0, page_up(file_end) - file_end);
+    }
+    const std::uint64_t zero_start = segment.p_filesz != 0 ? page_up(file_end) : page_down(start);
+    if (memory_end <= zero_start) return true;
+    return mmap(reinterpret_cast<void*>(zero_start), memory_end - zero_start, protection,
+                MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+}
+
+LoadError map_image(const File& file, const std::string& path, std::uint64_t preferred,
+                    MemoryMap& memory, std::vector<LoadedCode>& code, Image& image) {
+    std::uint64_t low = ~0ULL, high = 0;
+    for (const Elf64_Phdr& segment : image.segments) {
+        if (segment.p_type != PT_LOAD) continue;
+        low = std::min(low, page_down(segment.p_vaddr));
+        high = std::max(high, page_up(segment.p_vaddr + segment.p_memsz));
+    }
+    const bool fixed = image.header.e_type == ET_EXEC;
+    void* where = reinterpret_cast<void*>(fixed ? low : preferred);
+    void* base = mmap(
+        where, high - low, PROT_NONE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (where ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+    if (base == MAP_FAILED || (fixed && base != where))
+        return {path + ": cannot be loaded at its address: " + std::strerror(errno), kFailure};
+    image.bias = fixed ? 0 : reinterpret_cast<std::uint64_t>(base) - low;
+    image.end = image.bias + high;
+    const std::string name = file.name();
+    for (const Elf64_Phdr& segment : image.segments) {
+        if (segment.p_type != PT_LOAD || segment.p_memsz == 0) continue;
+        if (!map_segment(file, segment, image.bias))
+            return {path + ": cannot be mapped: " + std::strerror(errno), kFailure};
+        if (!(segment.p_flags & PF_X)) continue;
+        const std::uint64_t start = page_down(image.bias + segment.p_vaddr);
+        const std::uint64_t end = page_up(image.bias + segment.p_vaddr + segment.p_memsz);
+        const bool writable = segment.p_flags & PF_W;
+        memory.add({.start = start, .end = end, .writable = writable, .changeable = writable});
+        code.push_back({start, end, page_down(segment.p_offset), name});
+    }
+    return {};
+}
+
+}  // namespace
+
+LoadError load_program(int descriptor, const std::string& name, std::uint64_t preferred_base,
+                       MemoryMap& memory, LoadedProgram& out) {
+    const File file(descriptor);
+    out.name = name;
+    out.executable = file.name();
+    Image image;
+    if (LoadError error = read_headers(file, out.executable, image); error.exit_status)
+        return error;
+    if (LoadError error = check_segments(file, out.executable, image); error.exit_status)
+        return error;
+    if (LoadError error = map_image(file, out.executable, preferred_base, memory, out.code, image);
+        error.exit_status)
+        return error;
+    out.entry = out.start = image.header.e_entry + image.bias;
+    out.header_count = image.header.e_phnum;
+    out.break_start = image.end;
+    std::string interpreter;
+    for (const Elf64_Phdr& segment : image.segments) {
+        if (segment.p_type == PT_LOAD && segment.p_offset <= image.header.e_phoff &&
+            image.header.e_phoff < segment.p_offset + segment.p_filesz)
+            out.program_headers =
+                image.bias + segment.p_vaddr + image.header.e_phoff - segment.p_offset;
+        if (segment.p_type == PT_GNU_STACK) out.executable_stack = segment.p_flags & PF_X;
+        if (segment.p_type != PT_INTERP || segment.p_filesz > 4096) continue;
+        interpreter.resize(segment.p_filesz);
+        if (!file.read_at(segment.p_offset, interpreter.data(), interpreter.size()))
+            return {out.executable + ": truncated ELF file: its interpreter's name is missing",
+                    kNotExecutable};
+        interpreter.resize(std::strlen(interpreter.c_str()));
+    }
+    if (interpreter.empty()) return {};
+    const File loader(interpreter);
+    if (loader.fd() < 0)
+        return {out.executable + ": its interpreter " + interpreter + ": " + std::strerror(errno),
+                kNotFound};
+    Image second;
+    if (LoadError error = read_headers(loader, interpreter, second); error.exit_status)
+        return error;
+    if (LoadError error = check_segments(loader, interpreter, second); error.exit_status)
+        return error;
+    if (LoadError error = map_image(loader, interpreter, 0, memory, out.code, second);
+        error.exit_status)
+        return error;
+    out.start = second.header.e_entry + second.bias;
+    out.interpreter_base = second.bias;
+    return {};
+}
+
+}  // namespace assay::native

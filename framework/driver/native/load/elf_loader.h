@@ -1,0 +1,45 @@
+// Maps the target's ELF file and its interpreter into the driver's address space, as execve(2)
+// would into an empty one. Who started the driver has resolved scripts.
+#pragma once
+
+#include "framework/driver/native/memory/memory_map.h"
+
+#include <string>
+#include <vector>
+
+namespace assay::native {
+
+// An executable part of a file.
+struct LoadedCode {
+    std::uint64_t start = 0, end = 0, offset = 0;
+    std::string path;
+};
+
+struct LoadedProgram {
+    std::uint64_t entry = 0;  // of the program itself
+    std::uint64_t start = 0;  // where execution begins: the interpreter's entry, or `entry`
+    std::uint64_t program_headers = 0;  // address of the program's headers
+    std::uint64_t header_count = 0;
+    std::uint64_t interpreter_base = 0;
+    std::uint64_t break_start = 0;  // end of the program's data
+    std::uint64_t stack_start = 0, stack_end = 0;
+    bool executable_stack = false;
+    // As they are on the stack: what the process is shown in /proc/self/environ and auxv.
+    std::string environment;
+    std::vector<std::uint64_t> auxiliary_vector;
+    std::string name;        // as execve(2) was given it: perhaps a script's
+    std::string executable;  // the file, absolute and without symbolic links
+    std::vector<LoadedCode> code;
+};
+
+struct LoadError {
+    std::string reason;  // empty: no error
+    int exit_status = 0;
+};
+
+// `file`: the program, opened for reading; `name`: for AT_EXECFN. `preferred_base`: where a
+// position-independent program goes, in reach of the code cache's 32-bit displacements.
+LoadError load_program(int file, const std::string& name, std::uint64_t preferred_base,
+                       MemoryMap& memory, LoadedProgram& out);
+
+}  // namespace assay::native

@@ -1,0 +1,175 @@
+// The initial stack: strings, auxiliary vector, environment, arguments (psABI, figure 3.9).
+//
+//   top     random bytes, platform
+//           a slot for the program's file name, each argument and each variable, in this order
+//           strings that are too long for a slot
+//           unused
+//           auxiliary vector, pointers to variables and arguments, argc
+//   rsp     top - kStringsBytes
+//
+// Where each string begins, and rsp, thus do not depend on how long the others are. On the stack
+// that the kernel builds they do, and with them alignment and cache misses of the whole program.
+#include "framework/driver/native/memory/address_space.h"
+#include "framework/driver/native/process.h"
+#include "framework/driver/native/processor/cpu_levels.h"
+
+#include <elf.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <algorithm>
+#include <cstring>
+
+namespace assay::native {
+namespace {
+
+constexpr std::uint64_t kMostStackBytes = 1024 * trace::kMiB;
+constexpr std::uint64_t kStringsBytes = trace::kMiB / 4;
+// An odd number of cache lines: strings that lie this far apart begin in all sets of a cache.
+constexpr std::uint64_t kLineBytes = 64, kSlotBytes = 9 * kLineBytes;
+
+std::uint64_t stack_bytes() {
+    rlimit limit{};
+    getrlimit(RLIMIT_STACK, &limit);
+    const std::uint64_t wanted = std::max<std::uint64_t>(limit.rlim_cur, trace::kMiB);
+    return std::min(wanted, kMostStackBytes) & ~4095ULL;
+}
+
+// Returns the top, or 0. Always takes as many addresses, so that what is mapped next lies at the
+// same place whatever the limit is. What is below the stack cannot be accessed: running out of it
+// is a fault, not a write elsewhere.
+std::uint64_t map_stack(std::uint64_t size) {
+    constexpr std::uint64_t kGuardBytes = 4096;
+    constexpr std::uint64_t kReserved = kMostStackBytes + kGuardBytes;
+    void* memory = mmap(nullptr, kReserved, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED) return 0;
+    char* top = static_cast<char*>(memory) + kReserved;
+    if (mprotect(top - size, size, PROT_READ | PROT_WRITE) != 0) return 0;
+    return reinterpret_cast<std::uint64_t>(top);
+}
+
+// Puts data below what is there already.
+class StackBuilder {
+  public:
+    explicit StackBuilder(std::uint64_t top) : top_(top), sp_(top) {}
+    std::uint64_t bytes(const void* data, std::size_t count) { return place(data, count, count); }
+    // `text` with its final zero byte, in as many bytes as are a multiple of `unit`.
+    std::uint64_t text(const std::string& text, std::uint64_t unit) {
+        const std::size_t count = text.size() + 1;
+        return place(text.c_str(), count, (count + unit - 1) / unit * unit);
+    }
+    std::uint64_t used() const { return top_ - sp_; }
+
+  private:
+    std::uint64_t place(const void* data, std::size_t count, std::uint64_t room) {
+        sp_ -= room;
+        std::memcpy(reinterpret_cast<void*>(sp_), data, count);
+        return sp_;
+    }
+
+    std::uint64_t top_, sp_;
+};
+
+// Each in its slot, long ones below; packed, if there are so many strings that slots would take
+// more than kStringsBytes.
+std::vector<std::uint64_t> place_strings(StackBuilder& stack,
+                                         const std::vector<std::string>& strings) {
+    std::vector<std::uint64_t> addresses(strings.size());
+    const bool in_slots = strings.size() * (kSlotBytes + sizeof(std::uint64_t)) < kStringsBytes / 2;
+    const auto is_long = [&](const std::string& text) {
+        return in_slots && text.size() >= kSlotBytes;
+    };
+    const std::uint64_t unit = in_slots ? kSlotBytes : 1;
+    const std::string empty;
+    for (std::size_t i = 0; i < strings.size(); ++i)
+        addresses[i] = stack.text(is_long(strings[i]) ? empty : strings[i], unit);
+    for (std::size_t i = 0; i < strings.size(); ++i)
+        if (is_long(strings[i])) addresses[i] = stack.text(strings[i], kLineBytes);
+    return addresses;
+}
+
+// 16 bytes that libc makes its stack protector and pointer guard of: fixed where addresses are
+// fixed too, so that runs are identical.
+void random_bytes(unsigned char* out) {
+    const auto* ours = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
+    if (addresses_are_fixed())
+        std::memset(out, 0x5a, 16);
+    else if (ours)
+        std::memcpy(out, ours, 16);
+}
+
+struct Placed {
+    std::uint64_t file_name, random, platform;
+};
+
+// A fixed list: newer kernels know of more entries, and ld.so looks at each. Not in it are those
+// of rseq, which is refused.
+std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, trace::CpuLevel level,
+                                            const Placed& placed) {
+    const HardwareCapabilities processor = capabilities(level);
+    return {AT_SYSINFO_EHDR, getauxval(AT_SYSINFO_EHDR),
+            AT_MINSIGSTKSZ,  processor.signal_stack,
+            AT_HWCAP,        processor.hwcap,
+            AT_PAGESZ,       getauxval(AT_PAGESZ),
+            AT_CLKTCK,       getauxval(AT_CLKTCK),
+            AT_PHDR,         program.program_headers,
+            AT_PHENT,        sizeof(Elf64_Phdr),
+            AT_PHNUM,        program.header_count,
+            AT_BASE,         program.interpreter_base,
+            AT_FLAGS,        0,
+            AT_ENTRY,        program.entry,
+            AT_UID,          getauxval(AT_UID),
+            AT_EUID,         getauxval(AT_EUID),
+            AT_GID,          getauxval(AT_GID),
+            AT_EGID,         getauxval(AT_EGID),
+            AT_SECURE,       getauxval(AT_SECURE),
+            AT_RANDOM,       placed.random,
+            AT_HWCAP2,       processor.hwcap2,
+            AT_EXECFN,       placed.file_name,
+            AT_PLATFORM,     placed.platform,
+            AT_NULL,         0};
+}
+
+}  // namespace
+
+std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
+                          const std::vector<std::string>& argv, char** environment) {
+    const std::uint64_t size = stack_bytes();
+    const std::uint64_t top = map_stack(size);
+    if (top == 0) return 0;
+    program.stack_start = top - size;
+    program.stack_end = top;
+    std::vector<std::string> strings{program.name};
+    strings.insert(strings.end(), argv.begin(), argv.end());
+    for (char** entry = environment; *entry; ++entry) {
+        strings.emplace_back(*entry);
+        program.environment.append(strings.back()).push_back('\0');
+    }
+
+    unsigned char random[16] = {};
+    random_bytes(random);
+    StackBuilder stack(top);
+    Placed placed{};
+    placed.random = stack.bytes(random, sizeof random);
+    placed.platform = stack.text("x86_64", kLineBytes - sizeof random);
+    const std::vector<std::uint64_t> addresses = place_strings(stack, strings);
+    placed.file_name = addresses[0];
+
+    const auto first_variable = addresses.begin() + 1 + static_cast<std::ptrdiff_t>(argv.size());
+    std::vector<std::uint64_t> words{argv.size()};
+    words.insert(words.end(), addresses.begin() + 1, first_variable);
+    words.push_back(0);
+    words.insert(words.end(), first_variable, addresses.end());
+    words.push_back(0);
+    program.auxiliary_vector = auxiliary_vector(program, level, placed);
+    words.insert(words.end(), program.auxiliary_vector.begin(), program.auxiliary_vector.end());
+
+    const std::uint64_t needed = stack.used() + words.size() * sizeof words[0];
+    const std::uint64_t taken = (needed + kStringsBytes - 1) / kStringsBytes * kStringsBytes;
+    if (taken + kStringsBytes > size) return 0;
+    std::memcpy(reinterpret_cast<void*>(top - taken), words.data(), words.size() * sizeof words[0]);
+    return top - taken;
+}
+
+}  // namespace assay::native

@@ -1,0 +1,99 @@
+#include "framework/driver/native/memory/own_memory.h"
+
+#include "framework/driver/native/syscalls/proc_maps.h"
+#include "framework/driver/native/syscalls/read_file.h"
+
+#include <unistd.h>
+#include <algorithm>
+#include <map>
+
+namespace assay::native {
+namespace {
+
+// Ends by starts; they do not overlap.
+using Ranges = std::map<std::uint64_t, std::uint64_t>;
+
+Ranges& own() {
+    static Ranges ranges;
+    return ranges;
+}
+
+// The driver's heap grows in its program break (address_space.cpp).
+std::uint64_t& heap_start() {
+    static std::uint64_t start = 0;
+    return start;
+}
+
+Range heap() {
+    if (heap_start() == 0) return {};
+    return {heap_start(), reinterpret_cast<std::uint64_t>(sbrk(0))};
+}
+
+bool overlap(const Range& a, const Range& b) {
+    return a.start < b.end && b.start < a.end;
+}
+
+// [vdso], [vvar], [vvar_vclock], [vsyscall]: as a program would find them without the driver.
+bool belongs_to_all(const Mapping& mapping) {
+    return mapping.name.starts_with("[v");
+}
+
+}  // namespace
+
+void begin_own_memory() {
+    // The stack of the driver's first thread grows downwards.
+    constexpr std::uint64_t kStackGrowth = 8 << 20;
+    const std::string maps = read_file("/proc/self/maps");
+    for (std::string_view text = maps; !text.empty();) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        const std::optional<Mapping> mapping = parse_mapping(line);
+        if (!mapping || belongs_to_all(*mapping)) continue;
+        if (mapping->name == "[heap]")
+            heap_start() = mapping->start;
+        else if (mapping->name == "[stack]")
+            add_own_memory({mapping->start - kStackGrowth, mapping->end});
+        else
+            add_own_memory({mapping->start, mapping->end});
+    }
+}
+
+void add_own_memory(const Range& range) {
+    Range joined = range;
+    Ranges& ranges = own();
+    // All that touch it become one with it.
+    auto it = ranges.lower_bound(range.start);
+    if (it != ranges.begin() && std::prev(it)->second >= range.start) --it;
+    while (it != ranges.end() && it->first <= joined.end) {
+        joined.start = std::min(joined.start, it->first);
+        joined.end = std::max(joined.end, it->second);
+        it = ranges.erase(it);
+    }
+    ranges.emplace(joined.start, joined.end);
+}
+
+bool is_own_memory(const Range& range) {
+    if (overlap(range, heap())) return true;
+    const auto next = own().lower_bound(range.end);
+    return next != own().begin() && std::prev(next)->second > range.start &&
+           range.start < range.end;
+}
+
+std::vector<Range> without_own_memory(const Range& range) {
+    if (!is_own_memory(range)) return {range};
+    std::vector<Range> parts;
+    std::uint64_t from = range.start;
+    const auto leave_out = [&](const Range& taken) {
+        if (!overlap(taken, {from, range.end})) return;
+        if (from < taken.start) parts.push_back({from, taken.start});
+        from = taken.end;
+    };
+    Ranges ranges = own();
+    if (const Range own_heap = heap(); own_heap.start < own_heap.end)
+        ranges.emplace(own_heap.start, own_heap.end);
+    for (const auto& [start, end] : ranges) leave_out({start, end});
+    if (from < range.end) parts.push_back({from, range.end});
+    return parts;
+}
+
+}  // namespace assay::native

@@ -1,0 +1,66 @@
+#include "framework/driver/native/signals/signal_actions.h"
+
+#include "framework/driver/native/context.h"
+#include "framework/driver/native/signals/signals.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+
+namespace assay::native {
+namespace {
+
+constexpr std::uint64_t kSaSigInfo = 4, kSaRestorer = 0x04000000, kSaOnStack = 0x08000000;
+constexpr std::uint64_t kPassedOn = SA_NOCLDSTOP | SA_NOCLDWAIT;
+
+long kernel_action(int number, const KernelAction* action, KernelAction* old) {
+    return syscall(SYS_rt_sigaction, number, action, old, 8) == 0 ? 0 : -errno;
+}
+
+// The driver's handler, with all signals blocked.
+KernelAction own_action(std::uint64_t flags) {
+    return {reinterpret_cast<std::uint64_t>(&Signals::handle),
+            kSaSigInfo | kSaOnStack | kSaRestorer | flags,
+            reinterpret_cast<std::uint64_t>(&assay_signal_return), kAllSignals};
+}
+
+}  // namespace
+
+void SignalActions::initialise() {
+    for (int number = 1; number <= 64; ++number) {
+        kernel_action(number, nullptr, &actions_[number]);
+        if (!(kSynchronousSignals & mask_of(number))) continue;
+        const KernelAction own = own_action(0);
+        kernel_action(number, &own, nullptr);
+    }
+}
+
+long SignalActions::set(int number, const KernelAction* action, KernelAction* old) {
+    if (number < 1 || number > 64) return -EINVAL;
+    if (action && (kUnblockable & mask_of(number))) return -EINVAL;
+    const KernelAction before = actions_[number];
+    if (action) {
+        if (!(kSynchronousSignals & mask_of(number))) {
+            const KernelAction kernel =
+                action->handler > 1 ? own_action(action->flags & kPassedOn) : *action;
+            if (const long error = kernel_action(number, &kernel, nullptr)) return error;
+        }
+        actions_[number] = *action;
+        actions_[number].mask &= ~kUnblockable;
+    }
+    if (old) *old = before;
+    return 0;
+}
+
+void SignalActions::clear_handlers() {
+    const KernelAction standard{};
+    for (int number = 1; number <= 64; ++number)
+        if (actions_[number].handler > 1) set(number, &standard, nullptr);
+}
+
+void SignalActions::set_default_in_kernel(int number) {
+    const KernelAction standard{};
+    kernel_action(number, &standard, nullptr);
+}
+
+}  // namespace assay::native

@@ -1,0 +1,179 @@
+// What happens outside of the kernel's handler: a noted signal is given to the program, which also
+// says which it wants, and on which stack.
+#include "framework/driver/native/signals/signals.h"
+
+#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/process.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+#include <csignal>
+
+namespace assay::native {
+namespace {
+
+// System calls that a signal handler always interrupts, SA_RESTART or not: signal(7).
+bool never_restarts(long number) {
+    switch (number) {
+        case SYS_nanosleep:
+        case SYS_clock_nanosleep:
+        case SYS_poll:
+        case SYS_ppoll:
+        case SYS_select:
+        case SYS_pselect6:
+        case SYS_epoll_wait:
+        case SYS_epoll_pwait:
+        case SYS_epoll_pwait2:
+        case SYS_pause:
+        case SYS_rt_sigsuspend:
+        case SYS_rt_sigtimedwait:
+        case SYS_semop:
+        case SYS_semtimedop:
+        case SYS_msgrcv:
+        case SYS_msgsnd:
+        case SYS_io_getevents:
+            return true;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+void Signals::initialise(std::uint64_t mask, const stack_t& handler_stack) {
+    sigaltstack(&handler_stack, nullptr);
+    mask_ = mask;
+    pending_ = 0;
+    stack_ = stack_t{};
+    stack_.ss_flags = SS_DISABLE;
+    apply_mask();
+}
+
+// The program's own use of SIGTRAP has another value. It is never blocked while translated code
+// runs.
+void Signals::ask_to_leave() {
+    siginfo_t info{};
+    info.si_code = SI_QUEUE;
+    info.si_ptr = this;
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), thread_.tid(), SIGTRAP, &info);
+}
+
+void Signals::raise_fault(int number, int code, std::uint64_t address) {
+    siginfo_t info{};
+    info.si_signo = number;
+    info.si_code = code;
+    info.si_addr = reinterpret_cast<void*>(address);
+    block_all();
+    if (pending_) return;  // the other one first: the fault happens again
+    note(number, &info);
+    signal_.fault = true;
+    signal_.error = number == SIGILL ? 0 : 0x14;  // an instruction fetch from user mode
+    signal_.trap = number == SIGILL ? 6 : 14;
+}
+
+void Signals::block_all() {
+    const std::uint64_t all = kAllSignals;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
+}
+
+void Signals::apply_mask() const {
+    const std::uint64_t mask = mask_ & ~kSynchronousSignals;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, 8);
+}
+
+void Signals::give_mask_to_kernel() const {
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask_, nullptr, 8);
+}
+
+void Signals::restore(const State& state) {
+    mask_ = state.mask;
+    stack_ = state.stack;
+    apply_mask();
+}
+
+int Signals::deliver() {
+    // What is sent meanwhile must not overwrite the note.
+    block_all();
+    SignalActions& actions = *thread_.actions;
+    const int number = pending_;
+    pending_ = 0;
+    const KernelAction action = actions.of(number);
+    // The handler may have been removed since the signal arrived.
+    const bool ignored = action.handler == reinterpret_cast<std::uint64_t>(SIG_IGN) ||
+                         (action.handler == 0 && kIgnoredByDefault & mask_of(number));
+    // A fault while its signal is blocked or ignored ends the process: force_sig_fault().
+    const bool forced = signal_.fault && (mask_ & mask_of(number) || ignored);
+    if (action.handler == 0 || forced) die_of(number);
+    if (ignored) {
+        apply_mask();
+        return 0;
+    }
+    if (action.flags & SA_RESETHAND) actions.forget(number);
+    if (!push_signal_frame(*thread_.context, action, signal_, mask_, stack_)) die_of(SIGSEGV);
+    mask_ |= action.mask;
+    if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
+    apply_mask();
+    return number;
+}
+
+void Signals::return_from_handler() {
+    if (!pop_signal_frame(*thread_.context, mask_, stack_))
+        return raise_fault(SIGSEGV, SI_KERNEL, 0);
+    apply_mask();
+}
+
+long Signals::set_mask(int how, const std::uint64_t* set, std::uint64_t* old) {
+    const std::uint64_t before = mask_;
+    if (set) {
+        if (how == SIG_BLOCK)
+            mask_ |= *set;
+        else if (how == SIG_UNBLOCK)
+            mask_ &= ~*set;
+        else if (how == SIG_SETMASK)
+            mask_ = *set;
+        else
+            return -EINVAL;
+        mask_ &= ~kUnblockable;
+        if (!pending_) apply_mask();
+    }
+    if (old) *old = before;
+    return 0;
+}
+
+long Signals::set_stack(const stack_t* stack, stack_t* old) {
+    const stack_t before = stack_;
+    const bool on_stack = is_on(stack_, thread_.context->gpr[RSP]);
+    if (stack) {
+        if (on_stack) return -EPERM;
+        if (!(stack->ss_flags & SS_DISABLE) && stack->ss_size < 2048) return -ENOMEM;
+        stack_ = *stack;
+    }
+    if (old) {
+        *old = before;
+        if (on_stack) old->ss_flags |= SS_ONSTACK;
+    }
+    return 0;
+}
+
+long Signals::suspend(std::uint64_t mask) {
+    const std::uint64_t kernel = mask & ~kSynchronousSignals;
+    const long arguments[6] = {reinterpret_cast<long>(&kernel), 8, 0, 0, 0, 0};
+    return assay_interruptible_syscall(pending_flag(), SYS_rt_sigsuspend, arguments);
+}
+
+bool Signals::restarts(long number) const {
+    return pending_ && thread_.actions->of(pending_).flags & SA_RESTART && !never_restarts(number);
+}
+
+void Signals::die_of(int number) {
+    thread_.process_ends();
+    SignalActions::set_default_in_kernel(number);
+    const std::uint64_t mask = ~mask_of(number);
+    syscall(SYS_tgkill, getpid(), gettid(), number);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, 8);
+    // A signal whose default is to stop or to be ignored does not get here.
+    _exit(128 + number);
+}
+
+}  // namespace assay::native

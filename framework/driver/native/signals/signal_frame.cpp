@@ -1,0 +1,163 @@
+#include "framework/driver/native/signals/signal_frame.h"
+
+#include "framework/driver/native/decode/instruction.h"
+#include "framework/driver/native/memory/target_memory.h"
+
+#include <cpuid.h>
+#include <algorithm>
+#include <cstring>
+
+namespace assay::native {
+namespace {
+
+// arch/x86/include/asm/sigframe.h, struct rt_sigframe.
+struct SigContext {
+    std::uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
+    std::uint64_t rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
+    std::uint16_t cs, gs, fs, ss;
+    std::uint64_t err, trapno, oldmask, cr2, fpstate, reserved[8];
+};
+struct Frame {
+    std::uint64_t return_address;
+    std::uint64_t uc_flags, uc_link;
+    stack_t uc_stack;
+    SigContext registers;
+    std::uint64_t uc_sigmask;
+    siginfo_t info;
+};
+static_assert(sizeof(SigContext) == 256);
+static_assert(offsetof(Frame, info) == 8 + 304);
+
+std::uint64_t SigContext::*const kFields[16] = {
+    &SigContext::rax, &SigContext::rcx, &SigContext::rdx, &SigContext::rbx,
+    &SigContext::rsp, &SigContext::rbp, &SigContext::rsi, &SigContext::rdi,
+    &SigContext::r8,  &SigContext::r9,  &SigContext::r10, &SigContext::r11,
+    &SigContext::r12, &SigContext::r13, &SigContext::r14, &SigContext::r15};
+
+constexpr std::uint32_t kMagic1 = 0x46505853, kMagic2 = 0x46505845;  // FP_XSTATE_MAGIC1, 2
+constexpr std::size_t kSoftwareBytes = 464;  // where struct _fpx_sw_bytes stands in FXSAVE
+constexpr std::size_t kLegacyBytes = 512, kMxcsr = 24;
+constexpr std::uint32_t kInitialMxcsr = 0x1f80;
+
+// Bytes of a standard-format XSAVE area with these components (SDM volume 1, 13.4.3).
+std::uint32_t vector_bytes(std::uint64_t components) {
+    static std::uint32_t known = 0;
+    if (known != 0) return known;
+    std::uint32_t size = 576;
+    for (unsigned i = 2; i < 63; ++i) {
+        if (!(components >> i & 1)) continue;
+        unsigned bytes = 0, offset = 0, c = 0, d = 0;
+        __cpuid_count(0xd, i, bytes, offset, c, d);
+        size = std::max(size, offset + bytes);
+    }
+    return known = size;
+}
+
+void fill(Frame& frame, const Context& context, const PendingSignal& signal, std::uint64_t mask) {
+    frame.uc_flags = 7;  // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
+    for (unsigned reg = 0; reg < 16; ++reg) frame.registers.*kFields[reg] = context.gpr[reg];
+    frame.registers.rip = context.pc;
+    frame.registers.eflags = context.rflags;
+    frame.registers.cs = 0x33;
+    frame.registers.ss = 0x2b;
+    if (signal.fault) {
+        frame.registers.err = signal.error;
+        frame.registers.trapno = signal.trap;
+        frame.registers.cr2 = reinterpret_cast<std::uint64_t>(signal.info.si_addr);
+    }
+    frame.registers.oldmask = frame.uc_sigmask = mask;
+    frame.info = signal.info;
+}
+
+// The vector registers, as XSAVE with the words that tell programs how large it is.
+bool write_vectors(const Context& context, std::uint64_t to) {
+    const std::uint32_t bytes = vector_bytes(context.frame_components);
+    const std::uint32_t software[12] = {
+        kMagic1, bytes + 4, static_cast<std::uint32_t>(context.frame_components), 0, bytes};
+    return write_target(to, context.vector_state, bytes) &&
+           write_target(to + kSoftwareBytes, software, sizeof software) &&
+           write_target(to + bytes, &kMagic2, sizeof kMagic2);
+}
+
+// A handler may have put a smaller frame there: one without the words has only the legacy part.
+bool read_vectors(Context& context, std::uint64_t from) {
+    const std::uint32_t bytes = vector_bytes(context.frame_components);
+    std::uint32_t magic = 0;
+    if (!read_target(from + kSoftwareBytes, &magic, sizeof magic)) return false;
+    const bool extended = magic == kMagic1;
+    if (!read_target(from, context.vector_state, extended ? bytes : kLegacyBytes)) return false;
+    std::memset(context.vector_state + kSoftwareBytes, 0, 48);
+    constexpr std::uint64_t kLegacyComponents = 3;
+    std::uint64_t header[8] = {kLegacyComponents};
+    if (extended) std::memcpy(header, context.vector_state + kLegacyBytes, sizeof *header);
+    header[0] &= context.frame_components;
+    std::memcpy(context.vector_state + kLegacyBytes, header, sizeof header);
+    // Reserved bits of MXCSR would fault in xrstor (SDM volume 1, 10.2.3).
+    std::uint32_t mxcsr = 0;
+    std::memcpy(&mxcsr, context.vector_state + kMxcsr, sizeof mxcsr);
+    mxcsr &= 0xffff;
+    std::memcpy(context.vector_state + kMxcsr, &mxcsr, sizeof mxcsr);
+    return true;
+}
+
+void reset_vectors(Context& context) {
+    std::memset(context.vector_state, 0, vector_bytes(context.frame_components));
+    std::memcpy(context.vector_state + kMxcsr, &kInitialMxcsr, sizeof kInitialMxcsr);
+}
+
+}  // namespace
+
+bool is_on(const stack_t& stack, std::uint64_t sp) {
+    if (stack.ss_flags & SS_DISABLE) return false;
+    // sp itself is the lowest used byte: an empty stack's is behind its end (on_sig_stack()).
+    return sp - reinterpret_cast<std::uint64_t>(stack.ss_sp) - 1 < stack.ss_size;
+}
+
+bool push_signal_frame(Context& context, const KernelAction& action, const PendingSignal& signal,
+                       std::uint64_t mask, const stack_t& stack) {
+    constexpr std::uint64_t kRedZone = 128;
+    std::uint64_t sp = context.gpr[RSP] - kRedZone;
+    const bool on_stack = is_on(stack, context.gpr[RSP]);
+    if (action.flags & SA_ONSTACK && !(stack.ss_flags & SS_DISABLE) && !on_stack)
+        sp = reinterpret_cast<std::uint64_t>(stack.ss_sp) + stack.ss_size;
+    const std::uint64_t vectors = (sp - vector_bytes(context.frame_components) - 4) & ~63ULL;
+    sp = ((vectors - sizeof(Frame)) & ~15ULL) - 8;
+
+    Frame frame{};
+    fill(frame, context, signal, mask);
+    frame.return_address = action.restorer;
+    frame.uc_stack = stack;
+    if (on_stack) frame.uc_stack.ss_flags |= SS_ONSTACK;
+    frame.registers.fpstate = vectors;
+    if (!write_vectors(context, vectors) || !write_target(sp, &frame, sizeof frame)) return false;
+
+    context.gpr[RSP] = sp;
+    context.gpr[RDI] = static_cast<std::uint64_t>(signal.number);
+    context.gpr[RSI] = sp + offsetof(Frame, info);
+    context.gpr[RDX] = sp + offsetof(Frame, uc_flags);
+    context.gpr[RAX] = 0;
+    context.pc = action.handler;
+    context.rflags &= ~0x10500ULL;  // TF, DF, RF
+    reset_vectors(context);
+    return true;
+}
+
+// rt_sigreturn(2): the return from the handler has popped the frame's first word.
+bool pop_signal_frame(Context& context, std::uint64_t& mask, stack_t& stack) {
+    Frame frame;
+    if (!read_target(context.gpr[RSP] - 8, &frame, sizeof frame)) return false;
+    if (frame.registers.fpstate != 0 && !read_vectors(context, frame.registers.fpstate))
+        return false;
+    if (frame.registers.fpstate == 0) reset_vectors(context);
+    for (unsigned reg = 0; reg < 16; ++reg) context.gpr[reg] = frame.registers.*kFields[reg];
+    context.pc = frame.registers.rip;
+    constexpr std::uint64_t kUserFlags = 0x50dd5;  // FIX_EFLAGS
+    context.rflags = (context.rflags & ~kUserFlags) | (frame.registers.eflags & kUserFlags);
+    mask = frame.uc_sigmask & ~kUnblockable;
+    // restore_altstack(): as sigaltstack(2), errors ignored.
+    frame.uc_stack.ss_flags &= ~SS_ONSTACK;
+    if (!is_on(stack, context.gpr[RSP])) stack = frame.uc_stack;
+    return true;
+}
+
+}  // namespace assay::native

@@ -1,0 +1,102 @@
+// Signals of one thread of the target.
+//
+// The driver's handlers only note a signal and make translated code come back soon; it is
+// delivered between two basic blocks, when all target state is in the context. From its arrival
+// until then every signal of the thread is blocked, so one place to note it is enough; but for
+// faults, by which translated code asks for the next buffer. A fault of the target while another
+// signal waits makes way for that one, and happens again behind it.
+//
+// Translated code comes back by single steps: the trap flag makes the processor report each
+// instruction, until it is the first of a basic block. That changes nothing that other threads
+// see, and leaves the counts as they are.
+#pragma once
+
+#include "framework/driver/native/signals/signal_frame.h"
+
+#include <ucontext.h>
+
+namespace assay::native {
+
+struct RecoveryPoint;
+
+class Signals {
+  public:
+    explicit Signals(Thread& thread) : thread_(thread) {}
+
+    // The thread starts with this mask, no signals pending, and no alternate stack of its own;
+    // `handler_stack` is that of the driver's handlers. The kernel's mask becomes the thread's.
+    void initialise(std::uint64_t mask, const stack_t& handler_stack);
+    std::uint64_t mask() const { return mask_; }
+
+    bool pending() const { return pending_ != 0; }
+    // From another thread, which holds the driver's lock: this one leaves translated code at the
+    // end of a basic block.
+    void ask_to_leave();
+    bool asked_to_leave() const { return asked_; }
+    void has_left() { asked_ = false; }
+    const volatile int* pending_flag() const { return &pending_; }
+    // Delivers the pending signal: sets up its handler's frame, or ends the process. Returns the
+    // signal's number if there is a handler, else 0.
+    int deliver();
+    // A fault that translation itself found, e.g. a jump to memory that is not executable.
+    void raise_fault(int number, int code, std::uint64_t address);
+
+    // Translated code is about to be entered: a signal from now on has it come back soon.
+    void entering();
+    void left();
+
+    // rt_sigprocmask, sigaltstack, rt_sigreturn, rt_sigsuspend.
+    long set_mask(int how, const std::uint64_t* set, std::uint64_t* old);
+    long set_stack(const stack_t* stack, stack_t* old);
+    void return_from_handler();
+    long suspend(std::uint64_t mask);
+    // True if a system call that the pending signal interrupted is to be started again.
+    bool restarts(long number) const;
+    // The target's own mask goes to the kernel as it is, for a new program (execve).
+    void give_mask_to_kernel() const;
+    void restore_mask_in_kernel() const { apply_mask(); }
+    static void block_all();
+
+    // What a child of vfork(2) may change of what it shares with its parent.
+    struct State {
+        std::uint64_t mask;
+        stack_t stack;
+    };
+    State state() const { return {mask_, stack_}; }
+    void restore(const State& state);
+
+    // The handler of all signals (SignalActions).
+    static void handle(int number, siginfo_t* info, void* ucontext);
+
+  private:
+    void on_signal(int number, siginfo_t* info, ucontext_t* interrupted);
+    void interrupt(ucontext_t* interrupted);
+    void come_back(ucontext_t* interrupted);
+    void on_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
+    void on_step(ucontext_t* interrupted);
+    void requeue(int number, siginfo_t* info, ucontext_t* interrupted) const;
+    bool continue_in_next_buffer(const siginfo_t* info, ucontext_t* interrupted);
+    bool let_write(const siginfo_t* info, ucontext_t* interrupted);
+    bool note_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
+    void leave_before(const RecoveryPoint& point, std::uint64_t host_pc, bool executed,
+                      ucontext_t* interrupted);
+    void note(int number, const siginfo_t* info);
+    void step_from(ucontext_t* interrupted);
+    bool leave_at_entry(ucontext_t* interrupted);
+    void step_over_string(ucontext_t* interrupted);
+    void apply_mask() const;
+    [[noreturn]] void die_of(int number);
+
+    Thread& thread_;
+    volatile int pending_ = 0;
+    volatile bool asked_ = false;  // to leave
+    PendingSignal signal_;
+    std::uint64_t mask_ = 0;  // the target's
+    stack_t stack_{};
+    volatile bool entering_ = false;
+    volatile bool stepping_ = false;
+    bool pushes_flags_ = false;       // the instruction being stepped does
+    std::uint64_t after_string_ = 0;  // where to go on behind the one in the step buffer
+};
+
+}  // namespace assay::native

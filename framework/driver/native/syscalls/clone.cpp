@@ -1,0 +1,286 @@
+#include "framework/driver/native/syscalls/clone.h"
+
+#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/process.h"
+#include "framework/driver/native/syscalls/new_image.h"
+
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace assay::native {
+namespace {
+
+constexpr std::uint64_t kClone2Flags = 0xffffffff;  // clone(2) has no others
+
+void write_tid(std::uint64_t where, pid_t tid) {
+    write_target(where, &tid, sizeof tid);
+}
+
+// The child's registers are the caller's, but for the result, the stack and fs.
+void set_child_registers(Context& context, const CloneArguments& arguments) {
+    context.gpr[RAX] = 0;
+    if (arguments.stack != 0) context.gpr[RSP] = arguments.stack;
+    if (arguments.flags & CLONE_SETTLS) context.target_fs = arguments.tls;
+}
+
+// What a thread's code sees of its state.
+struct Registers {
+    std::uint64_t gpr[16];
+    std::uint64_t rflags, pc, target_fs, target_gs;
+    unsigned char vector_state[sizeof Context::vector_state];
+};
+
+Registers registers_of(const Context& context) {
+    Registers out;
+    std::memcpy(out.gpr, context.gpr, sizeof out.gpr);
+    out.rflags = context.rflags;
+    out.pc = context.pc;
+    out.target_fs = context.target_fs;
+    out.target_gs = context.target_gs;
+    std::memcpy(out.vector_state, context.vector_state, sizeof out.vector_state);
+    return out;
+}
+
+void set_registers(Context& context, const Registers& registers) {
+    std::memcpy(context.gpr, registers.gpr, sizeof registers.gpr);
+    context.rflags = registers.rflags;
+    context.pc = registers.pc;
+    context.target_fs = registers.target_fs;
+    context.target_gs = registers.target_gs;
+    std::memcpy(context.vector_state, registers.vector_state, sizeof registers.vector_state);
+}
+
+// While a process or thread is made, no signal may arrive: it would be there twice, or find a
+// thread without a context. False, with all as before, if one is pending already.
+bool hold_signals(const Thread& thread) {
+    Signals::block_all();
+    return !thread.signals.pending();
+}
+
+// --- Threads. Those of the driver are libc's, so that driver code finds libc's state at fs; the
+// program's own libc sets up what it needs by itself.
+
+struct NewThread {
+    Thread& thread;
+    const CloneArguments& arguments;
+    std::uint32_t number;
+    std::uint64_t signal_mask;
+    std::atomic<std::uint32_t> tid{0};
+};
+
+// The kernel clears this and wakes who waits for it when the thread ends. libc's thread of the
+// driver is detached and needs no such notice.
+void set_clear_child_tid(std::uint64_t where) {
+    syscall(SYS_set_tid_address, where);
+}
+
+void* run_new_thread(void* argument) {
+    auto& start = *static_cast<NewThread*>(argument);
+    Thread& thread = start.thread;
+    const CloneArguments& arguments = start.arguments;
+    const auto tid = static_cast<std::uint32_t>(gettid());
+    if (!(arguments.flags & CLONE_FILES)) unshare(CLONE_FILES);
+    if (!(arguments.flags & CLONE_FS)) unshare(CLONE_FS);
+    if (arguments.flags & CLONE_CHILD_CLEARTID)
+        set_clear_child_tid(arguments.child_tid);
+    else
+        set_clear_child_tid(0);
+    // The driver's libc has registered its own list, of which it uses nothing.
+    syscall(SYS_set_robust_list, nullptr, sizeof(robust_list_head));
+    thread.begin(start.number, start.signal_mask);
+    if (arguments.flags & CLONE_CHILD_SETTID)
+        write_tid(arguments.child_tid, static_cast<pid_t>(tid));
+    start.tid.store(tid, std::memory_order_release);
+    trace::futex_wake(start.tid);
+    // `start` is gone from here on.
+    thread.run();
+    Signals::block_all();
+    return nullptr;
+}
+
+long start_thread(Thread& parent, const CloneArguments& arguments) {
+    Process& process = parent.process;
+    Thread* thread = process.idle_thread();
+    if (thread == nullptr) return -EAGAIN;
+    if (process.cache.serves_one_thread()) {
+        process.cache.begin_threads();
+        parent.flush();
+    }
+    set_registers(*thread->context, registers_of(*parent.context));
+    set_child_registers(*thread->context, arguments);
+    NewThread start{*thread, arguments, process.new_thread_number(), parent.signals.mask()};
+    note_new_thread(parent, start.number);
+    const stack_t stack = thread->driver_stack();
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, stack.ss_sp, stack.ss_size);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    process.join(*thread);
+    pthread_t id;
+    const int error = pthread_create(&id, &attributes, &run_new_thread, &start);
+    pthread_attr_destroy(&attributes);
+    if (error == 0) {
+        while (start.tid.load(std::memory_order_acquire) == 0)
+            trace::futex_wait(start.tid, 0, nullptr);
+    } else {
+        process.leave(*thread);
+    }
+    if (error != 0) return -error;
+    const auto tid = static_cast<pid_t>(start.tid.load(std::memory_order_relaxed));
+    if (arguments.flags & CLONE_PARENT_SETTID) write_tid(arguments.parent_tid, tid);
+    return tid;
+}
+
+// --- Processes.
+
+// For clone(2) in the kernel, which has one place for two results: that of the thread's number is
+// filled in here if both are wanted.
+struct KernelArguments {
+    std::uint64_t flags, parent_tid;
+};
+
+KernelArguments kernel_arguments(const CloneArguments& arguments, std::uint64_t not_in_kernel) {
+    const std::uint64_t flags = arguments.flags & kClone2Flags & ~not_in_kernel;
+    if (arguments.pidfd == 0) return {flags, arguments.parent_tid};
+    return {flags & ~std::uint64_t{CLONE_PARENT_SETTID}, arguments.pidfd};
+}
+
+void write_parent_tid(const CloneArguments& arguments, pid_t tid) {
+    if (arguments.flags & CLONE_PARENT_SETTID) write_tid(arguments.parent_tid, tid);
+}
+
+// In the child of a fork: what it does from now on is profiled by itself, beginning with caches
+// that are empty. False if it is not followed.
+bool become_image(Thread& thread) {
+    TraceTables& trace = thread.process.trace;
+    if (trace.channel() < 0 || trace.detached()) return false;
+    NewImage image(trace.spec(), trace.value_lists(), 1);
+    return image.usable() && trace.move_to(image) && thread.move_to_new_image();
+}
+
+// The child of a fork has a copy of everything.
+long fork_process(Thread& thread, const CloneArguments& arguments) {
+    Process& process = thread.process;
+    process.wait_for_ended_threads();
+    const std::vector<std::uint64_t> table = process.cache.copy_shared_table();
+    const KernelArguments kernel = kernel_arguments(arguments, CLONE_VM | CLONE_SETTLS);
+    const long pid = syscall(SYS_clone, kernel.flags, 0, kernel.parent_tid, arguments.child_tid, 0);
+    if (pid < 0) return -errno;
+    if (pid != 0) return write_parent_tid(arguments, static_cast<pid_t>(pid)), pid;
+    process.keep_only(thread);
+    if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
+    thread.shares_trace = false;
+    if (!become_image(thread)) {
+        process.trace.detach();
+        thread.trace.detach();
+        thread.intervals.begin_image(*thread.context);
+    }
+    set_child_registers(*thread.context, arguments);
+    if (arguments.flags & CLONE_CLEAR_SIGHAND) process.actions.clear_handlers();
+    return 0;
+}
+
+// vfork(2) and posix_spawn(3): the child shares the memory, and its parent waits until it executes
+// a program or ends. It takes the parent's thread over, on a stack of the driver's of its own, and
+// what it executes counts as its parent's.
+struct SharingChild {
+    Thread& thread;
+    const CloneArguments& arguments;
+    std::uint32_t stack_site;
+};
+
+int run_sharing_child(void* argument) {
+    const auto& child = *static_cast<SharingChild*>(argument);
+    Thread& thread = child.thread;
+    set_child_registers(*thread.context, child.arguments);
+    thread.shares_trace = true;
+    thread.record_stack(child.stack_site);
+    thread.signals.restore(thread.signals.state());
+    if (child.arguments.flags & CLONE_CLEAR_SIGHAND) thread.actions->clear_handlers();
+    thread.run();
+    _exit(0);
+}
+
+long fork_sharing(Thread& thread, const CloneArguments& arguments) {
+    constexpr std::size_t kStackBytes = 256 * 1024;
+    Process& process = thread.process;
+    void* stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED) return -ENOMEM;
+    // What the child changes in the thread that it has taken over.
+    const Registers registers = registers_of(*thread.context);
+    const Signals::State signals = thread.signals.state();
+    // Its dispositions are its own, unless it asks for its parent's.
+    SignalActions actions = process.actions;
+    if (!(arguments.flags & CLONE_SIGHAND)) thread.actions = &actions;
+    SharingChild child{thread, arguments, thread.stack_site()};
+    const KernelArguments kernel = kernel_arguments(arguments, CLONE_SETTLS);
+    process.lock.unlock();
+    const int pid = clone(&run_sharing_child, static_cast<char*>(stack) + kStackBytes,
+                          static_cast<int>(kernel.flags), &child, kernel.parent_tid, nullptr,
+                          arguments.child_tid);
+    const int error = errno;
+    process.lock.lock();
+    munmap(stack, kStackBytes);
+    thread.shares_trace = false;
+    thread.actions = &process.actions;
+    set_registers(*thread.context, registers);
+    thread.record_stack(child.stack_site);
+    thread.signals.restore(signals);
+    if (pid < 0) return -error;
+    write_parent_tid(arguments, pid);
+    return pid;
+}
+
+[[noreturn]] void refuse_sharing(const Thread& thread) {
+    thread.refuse(
+        "clone: a process that shares its parent's memory while both run (CLONE_VM without "
+        "CLONE_THREAD and CLONE_VFORK) is not supported");
+}
+
+// What the kernel says of threads (kernel/fork.c, copy_process), which it is not asked about in
+// this way. It gives descriptors for threads only from Linux 6.9 on.
+bool is_possible(std::uint64_t flags) {
+    if (flags & CLONE_THREAD && !(flags & CLONE_SIGHAND)) return false;
+    if (flags & CLONE_SIGHAND && !(flags & CLONE_VM)) return false;
+    return !(flags & CLONE_THREAD && flags & (CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWPID));
+}
+
+}  // namespace
+
+long do_clone(Thread& thread, const CloneArguments& arguments) {
+    const std::uint64_t flags = arguments.flags;
+    if (!is_possible(flags)) return -EINVAL;
+    long result = kNotCalled;
+    if (!hold_signals(thread)) return result;
+    if (flags & CLONE_THREAD)
+        result = start_thread(thread, arguments);
+    else if (!(flags & CLONE_VM))
+        result = fork_process(thread, arguments);
+    else if (flags & CLONE_VFORK)
+        result = fork_sharing(thread, arguments);
+    else
+        refuse_sharing(thread);
+    thread.signals.restore_mask_in_kernel();
+    return result;
+}
+
+void do_exit(Thread& thread, int status) {
+    Process& process = thread.process;
+    if (thread.shares_trace) thread.finish(status);
+    if (process.leave(thread)) process.ends();
+    if (thread.tid() != getpid()) return thread.end();
+    // The first thread's stack is not libc's to free.
+    Signals::block_all();
+    process.lock.unlock();
+    for (;;) syscall(SYS_exit, status);
+}
+
+}  // namespace assay::native

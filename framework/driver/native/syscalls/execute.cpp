@@ -1,0 +1,158 @@
+#include "framework/driver/native/syscalls/execute.h"
+
+#include "framework/driver/native/load/program_file.h"
+#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/process.h"
+#include "framework/driver/native/syscalls/new_image.h"
+#include "framework/driver/native/syscalls/proc_files.h"
+#include "framework/trace/command_event.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+#include <climits>
+#include <optional>
+#include <utility>
+
+namespace assay::native {
+namespace {
+
+constexpr std::size_t kLongestArgument = 128 * 1024;  // MAX_ARG_STRLEN, execve(2)
+
+// What the call asks for, with a script replaced by its interpreter.
+struct Request {
+    ProgramFile file;
+    std::vector<char*> arguments, environment;
+    trace::Command command;
+};
+
+bool all_readable(const std::vector<char*>& texts) {
+    for (const char* text : texts)
+        if (!read_target_text(text, kLongestArgument)) return false;
+    return true;
+}
+
+// False if something that it names cannot be read.
+bool read_request(const ExecCall& call, Request& request) {
+    const auto path = read_target_text(call.path, PATH_MAX);
+    auto arguments = read_target_pointers(call.arguments);
+    auto environment = read_target_pointers(call.environment);
+    if (!path || !arguments || !environment || !all_readable(*arguments) ||
+        !all_readable(*environment))
+        return false;
+    request.file = find_program_file(call.folder, *path, call.flags);
+    request.arguments = std::move(*arguments);
+    request.environment = std::move(*environment);
+    std::vector<char*>& words = request.arguments;
+    std::vector<std::string>& interpreter = request.file.instead_of_argv0;
+    if (!interpreter.empty() && !words.empty()) words.erase(words.begin());
+    for (std::size_t i = 0; i < interpreter.size(); ++i)
+        words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), interpreter[i].data());
+    request.command = {request.file.name, {words.begin(), words.end()}};
+    return true;
+}
+
+// The call itself, on the way out of this image; all is undone if it fails. Without the lock, which
+// a child that shares its parent's memory would take with it. Such a child does not leave its
+// image: that is the parent's, which goes on (vfork(2)).
+template <typename System>
+long depart(Thread& thread, trace::DriverState state, const System& call) {
+    Process& process = thread.process;
+    if (!thread.shares_trace) process.trace.set_state(state);
+    process.lock.unlock();
+    const long result = call() < 0 ? -errno : 0;
+    process.lock.lock();
+    if (!thread.shares_trace) process.trace.set_state(trace::DriverState::kRunning);
+    return result;
+}
+
+// Under a driver of its own. 0: it has to run natively.
+long replace(Thread& thread, Request& request, int program) {
+    Process& process = thread.process;
+    NewImage image(process.trace.spec(), process.trace.value_lists(),
+                   thread.shares_trace ? 1 : process.trace.image() + 1);
+    if (!image.usable() || !image.write_log(trace::command_event(request.command))) return 0;
+    const int channel = process.trace.channel();
+    if (!image.announce(channel)) return 0;
+    const trace::Launch launch{.segment_fd = image.segment(),
+                               .program_fd = program,
+                               .lifeline_fd = image.lifeline(),
+                               .channel_fd = channel,
+                               .signal_mask = thread.signals.mask(),
+                               .name = request.file.name};
+    const trace::DriverEnvironment environment =
+        trace::driver_environment(request.environment, launch);
+    request.arguments.push_back(nullptr);
+    const auto set_flags = [&](int flags) {
+        for (const int descriptor :
+             {launch.segment_fd, launch.program_fd, launch.lifeline_fd, launch.channel_fd})
+            fcntl(descriptor, F_SETFD, flags);
+    };
+    set_flags(0);
+    const long result = depart(thread, trace::DriverState::kReplaced, [&] {
+        return syscall(SYS_execve, "/proc/self/exe", request.arguments.data(),
+                       environment.pointers.data());
+    });
+    set_flags(FD_CLOEXEC);
+    image.cancel();
+    return result == -E2BIG ? result : 0;
+}
+
+// `file`: what is known of it, if anything is.
+long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file) {
+    TraceTables& trace = thread.process.trace;
+    const std::string natively = "; it runs natively, without being profiled";
+    if (thread.shares_trace) {
+        // The parent's collector cannot be told afterwards that it has failed.
+        if (file && !file->natively.empty()) trace.message(file->natively + natively);
+    } else if (file) {
+        const bool known = !file->natively.empty();
+        trace.leaves_for((known ? file->natively : "the program became " + file->name) + natively);
+    }
+    thread.signals.give_mask_to_kernel();
+    const long result = depart(thread, trace::DriverState::kFinished, [&] {
+        // Filters of seccomp(2) may know the older call only.
+        if (call.folder == AT_FDCWD && call.flags == 0)
+            return syscall(SYS_execve, call.path, call.arguments, call.environment);
+        return syscall(SYS_execveat, call.folder, call.path, call.arguments, call.environment,
+                       call.flags);
+    });
+    if (!thread.shares_trace) trace.leaves_for("");
+    return result;
+}
+
+long depart_with(Thread& thread, const ExecCall& call, Request& request, int program) {
+    if (thread.process.trace.channel() >= 0 && program >= 0)
+        if (const long error = replace(thread, request, program)) return error;
+    return run_natively(thread, call, &request.file);
+}
+
+}  // namespace
+
+long execute(Thread& thread, ExecCall call) {
+    // Kept for the next call: a child that shares its parent's memory does not come back to free
+    // what it has allocated.
+    static thread_local Request request;
+    request = {};
+    const bool readable = read_request(call, request);
+    if (readable && proc_file(AT_FDCWD, request.file.name) == ProcFile::kExecutable) {
+        call.path = thread.process.program.executable.c_str();
+        request.file = find_program_file(AT_FDCWD, call.path, 0);
+        request.command.file = call.path;
+    }
+    // The number means something else in the parent, which finds the request.
+    const int program = std::exchange(request.file.descriptor, -1);
+    // No signal may arrive from here on: it would be noted, and lost with the image. The kernel
+    // keeps it for the next one.
+    Signals::block_all();
+    long result = kNotCalled;
+    if (!thread.signals.pending())
+        result = readable ? depart_with(thread, call, request, program)
+                          : run_natively(thread, call, nullptr);
+    thread.signals.restore_mask_in_kernel();
+    if (program >= 0) close(program);
+    return result;
+}
+
+}  // namespace assay::native

@@ -1,0 +1,240 @@
+// The target's calls that change its memory: mmap(2) and its relatives, and brk(2).
+#include "framework/driver/native/memory/own_memory.h"
+#include "framework/driver/native/syscalls/syscalls.h"
+
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/shm.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdio>
+
+namespace assay::native {
+namespace {
+
+constexpr std::uint64_t kPage = CodeWatch::kPage;
+std::uint64_t page_up(std::uint64_t value) {
+    return (value + kPage - 1) & ~(kPage - 1);
+}
+
+void forget_executable(Process& process, std::uint64_t start, std::uint64_t end) {
+    process.watch.forget(start, end);
+    if (!process.memory.remove(start, end)) return;
+    process.code_changed(start, end);
+    process.unmapped(start, end);
+}
+
+// personality(2): what can be read can be executed. (The kernel leaves out files of some kinds.)
+bool implies_execution(const Process& process, long protection) {
+    return process.personality & READ_IMPLIES_EXEC && protection & PROT_READ;
+}
+
+void note_executable(const Call& call, const Region& region, int fd, std::uint64_t offset) {
+    call.process().memory.add(region);
+    if (fd < 0) return;
+    std::array<char, 64> link{};
+    std::array<char, 4096> path{};
+    std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
+    const ssize_t length = readlink(link.data(), path.data(), path.size() - 1);
+    if (length > 0)
+        call.process().mapped(region.start, region.end, offset,
+                              std::string(path.data(), static_cast<std::size_t>(length)));
+}
+
+// glibc makes the stack executable by that; the driver's mapping of it does not grow by itself.
+void take_stack(const Call& call, std::uint64_t& start, std::uint64_t& end) {
+    const LoadedProgram& program = call.process().program;
+    if (start < program.stack_start || end > program.stack_end) return;
+    start = program.stack_start;
+    end = program.stack_end;
+}
+
+// What a call is about, from an address and a length.
+Range range_of(const Call& call, unsigned address, unsigned length) {
+    const std::uint64_t start = call.unsigned_argument(address);
+    return {start, start + page_up(call.unsigned_argument(length))};
+}
+
+// Neither the driver nor the program can go on without what it wants there.
+[[noreturn]] void refuse_to_replace(const Call& call, const char* name, std::uint64_t address) {
+    std::array<char, 160> text{};
+    std::snprintf(text.data(), text.size(),
+                  "%s: the driver's memory is at the address 0x%llx that the program demands; "
+                  "--aslr=yes places the driver elsewhere",
+                  name, static_cast<unsigned long long>(address));
+    call.thread.refuse(text.data());
+}
+
+}  // namespace
+
+// The kernel's break belongs to the driver; the target's follows its program.
+long do_break(const Call& call) {
+    Process& process = call.process();
+    const std::uint64_t wanted = call.unsigned_argument(0);
+    const std::uint64_t mapped = page_up(process.break_end);
+    if (wanted < process.program.break_start) return static_cast<long>(process.break_end);
+    if (page_up(wanted) > mapped) {
+        void* got =
+            mmap(reinterpret_cast<void*>(mapped), page_up(wanted) - mapped, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        if (got != reinterpret_cast<void*>(mapped)) {
+            if (got != MAP_FAILED) munmap(got, page_up(wanted) - mapped);
+            return static_cast<long>(process.break_end);
+        }
+    } else if (page_up(wanted) < mapped) {
+        munmap(reinterpret_cast<void*>(page_up(wanted)), mapped - page_up(wanted));
+    }
+    process.break_end = wanted;
+    return static_cast<long>(wanted);
+}
+
+long do_map(Call call) {
+    const Range wanted = range_of(call, 0, 1);
+    const bool replaces = call.arguments[3] & MAP_FIXED;
+    if (replaces && is_own_memory(wanted)) refuse_to_replace(call, "mmap(MAP_FIXED)", wanted.start);
+    if (implies_execution(call.process(), call.arguments[2])) call.arguments[2] |= PROT_EXEC;
+    const long result = pass_on_locked(call);
+    if (is_error(result)) return result;
+    const auto start = static_cast<std::uint64_t>(result);
+    const std::uint64_t end = start + page_up(call.unsigned_argument(1));
+    forget_executable(call.process(), start, end);
+    if (!(call.arguments[2] & PROT_EXEC)) return result;
+    const bool anonymous = call.arguments[3] & MAP_ANONYMOUS;
+    const bool writable = call.arguments[2] & PROT_WRITE;
+    const bool shared = !anonymous && (call.arguments[3] & MAP_TYPE) != MAP_PRIVATE;
+    note_executable(call,
+                    {.start = start,
+                     .end = end,
+                     .writable = writable,
+                     .changeable = writable || anonymous || shared,
+                     .shared = shared},
+                    anonymous ? -1 : static_cast<int>(call.arguments[4]),
+                    call.unsigned_argument(5));
+    return result;
+}
+
+// Nothing of the program's is where the driver's memory is.
+long do_unmap(const Call& call) {
+    const Range whole = range_of(call, 0, 1);
+    long result = 0;
+    for (const Range& part : without_own_memory(whole)) {
+        Call passed = call;
+        passed.arguments[0] = static_cast<long>(part.start);
+        passed.arguments[1] = static_cast<long>(part.end - part.start);
+        result = pass_on_locked(passed);
+        if (is_error(result)) break;
+        forget_executable(call.process(), part.start, part.end);
+    }
+    return result;
+}
+
+// Code that cannot be executed for a while stays known: programs that generate code go to and fro
+// between executable and writable memory.
+long do_protect(const Call& call) {
+    Process& process = call.process();
+    std::uint64_t start = call.unsigned_argument(0);
+    std::uint64_t end = start + page_up(call.unsigned_argument(1));
+    if (is_own_memory({start, end})) return -ENOMEM;
+    const long wanted =
+        call.arguments[2] | (implies_execution(process, call.arguments[2]) ? long{PROT_EXEC} : 0L);
+    const bool executable = wanted & PROT_EXEC, writable = wanted & PROT_WRITE;
+    const bool known = process.memory.overlaps(start, end);
+    if (!known && !executable) return pass_on_locked(call);
+    if (wanted & PROT_GROWSDOWN) take_stack(call, start, end);
+    if (start % kPage != 0 || end < start) return -EINVAL;
+    constexpr int kProtections = PROT_READ | PROT_WRITE | PROT_EXEC;
+    const long result =
+        process.watch.protect(start, end, static_cast<int>(wanted) & kProtections, process.cache);
+    if (result != 0) return result;
+    const Region* before = process.memory.find(start);
+    process.memory.add({.start = start,
+                        .end = end,
+                        .executable = executable,
+                        .writable = writable,
+                        .changeable = true,
+                        .shared = before != nullptr && before->shared});
+    if (executable)
+        process.cache.resume(start, end);
+    else
+        process.cache.suspend(start, end);
+    return 0;
+}
+
+// As of addresses where nothing is mapped.
+long do_look_at_memory(const Call& call) {
+    return is_own_memory(range_of(call, 0, 1)) ? -ENOMEM : pass_on(call);
+}
+
+// What the driver has reserved and not used would need memory at once, otherwise.
+long do_lock_all(const Call& call) {
+    Call passed = call;
+    passed.arguments[0] |= MCL_ONFAULT;
+    return pass_on(passed);
+}
+
+long do_advise(const Call& call) {
+    if (is_own_memory(range_of(call, 0, 1))) return -ENOMEM;
+    const long result = pass_on_locked(call);
+    const long advice = call.arguments[2];
+    const bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
+    const std::uint64_t start = call.unsigned_argument(0);
+    const std::uint64_t end = start + page_up(call.unsigned_argument(1));
+    if (!is_error(result) && drops && call.process().memory.overlaps(start, end))
+        call.process().code_changed(start, end);
+    return result;
+}
+
+long do_attach(const Call& call) {
+    shmid_ds state{};
+    const std::uint64_t wanted = call.unsigned_argument(1);
+    if (call.arguments[2] & SHM_REMAP &&
+        shmctl(static_cast<int>(call.arguments[0]), IPC_STAT, &state) == 0 &&
+        is_own_memory({wanted, wanted + page_up(state.shm_segsz)}))
+        refuse_to_replace(call, "shmat(SHM_REMAP)", wanted);
+    const long result = pass_on_locked(call);
+    if (is_error(result) || !(call.arguments[2] & SHM_EXEC) ||
+        shmctl(static_cast<int>(call.arguments[0]), IPC_STAT, &state) != 0)
+        return result;
+    const auto start = static_cast<std::uint64_t>(result);
+    const std::uint64_t end = start + page_up(state.shm_segsz);
+    forget_executable(call.process(), start, end);
+    call.process().memory.add({.start = start,
+                               .end = end,
+                               .writable = !(call.arguments[2] & SHM_RDONLY),
+                               .changeable = true,
+                               .shared = true});
+    return result;
+}
+
+long do_detach(const Call& call) {
+    const long result = pass_on_locked(call);
+    const Region* known = call.process().memory.find(call.unsigned_argument(0));
+    if (!is_error(result) && known != nullptr)
+        forget_executable(call.process(), known->start, known->end);
+    return result;
+}
+
+long do_remap(const Call& call) {
+    const std::uint64_t from = call.unsigned_argument(0);
+    if (is_own_memory(range_of(call, 0, 1))) return -EFAULT;
+    const std::uint64_t place = call.unsigned_argument(4);
+    if (call.arguments[3] & MREMAP_FIXED &&
+        is_own_memory({place, place + page_up(call.unsigned_argument(2))}))
+        refuse_to_replace(call, "mremap(MREMAP_FIXED)", place);
+    const Region* known = call.process().memory.find(from);
+    const Region before = known != nullptr ? *known : Region{.executable = false};
+    const long result = pass_on_locked(call);
+    if (is_error(result)) return result;
+    const auto to = static_cast<std::uint64_t>(result);
+    const std::uint64_t end = to + page_up(call.unsigned_argument(2));
+    forget_executable(call.process(), from, from + page_up(call.unsigned_argument(1)));
+    forget_executable(call.process(), to, end);
+    if (!before.executable) return result;
+    Region moved = before;
+    moved.start = to;
+    moved.end = end;
+    call.process().memory.add(moved);
+    return result;
+}
+
+}  // namespace assay::native

@@ -1,0 +1,204 @@
+#include "framework/driver/native/syscalls/proc_files.h"
+
+#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/syscalls/proc_maps.h"
+#include "framework/driver/native/syscalls/read_file.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace assay::native {
+namespace {
+
+constexpr std::pair<std::string_view, ProcFile> kFiles[] = {
+    {"exe", ProcFile::kExecutable},       {"maps", ProcFile::kMaps},
+    {"smaps", ProcFile::kSmaps},          {"environ", ProcFile::kEnvironment},
+    {"auxv", ProcFile::kAuxiliaryVector},
+};
+
+std::string link_target(const std::string& link) {
+    std::array<char, PATH_MAX> target{};
+    const ssize_t length = readlink(link.c_str(), target.data(), target.size());
+    return length < 0 ? "" : std::string(target.data(), static_cast<std::size_t>(length));
+}
+
+// Where the path begins.
+std::string folder_name(int folder) {
+    return link_target(folder == AT_FDCWD ? "/proc/self/cwd"
+                                          : "/proc/self/fd/" + std::to_string(folder));
+}
+
+std::vector<std::string_view> components(std::string_view path) {
+    std::vector<std::string_view> found;
+    while (!path.empty()) {
+        const std::string_view part = path.substr(0, path.find('/'));
+        path.remove_prefix(std::min(part.size() + 1, path.size()));
+        if (!part.empty() && part != ".") found.push_back(part);
+    }
+    return found;
+}
+
+bool is_own_thread(std::string_view number) {
+    const std::string folder = "/proc/self/task/" + std::string(number);
+    return access(folder.c_str(), F_OK) == 0;
+}
+
+// /proc/self, /proc/thread-self, /proc/PID, and /task/TID behind each.
+bool is_own_folder(std::span<const std::string_view> path) {
+    if (path.size() == 4 && path[2] == "task" && is_own_thread(path[3])) path = path.first(2);
+    if (path.size() != 2 || path[0] != "proc") return false;
+    return path[1] == "self" || path[1] == "thread-self" || path[1] == std::to_string(getpid()) ||
+           path[1] == std::to_string(gettid());
+}
+
+// A call that takes a path: which argument it is, and which one the folder, if any.
+struct PathArgument {
+    unsigned path = 0;
+    std::optional<unsigned> folder;
+};
+
+PathArgument path_argument(long number) {
+    switch (number) {
+        case SYS_openat:
+        case SYS_openat2:
+        case SYS_readlinkat:
+        case SYS_newfstatat:
+        case SYS_statx:
+        case SYS_faccessat:
+        case SYS_faccessat2:
+            return {1, 0};
+        default:
+            return {};
+    }
+}
+
+// Which file the call names; none if its name cannot be read: the kernel says so.
+ProcFile named_file(const Call& call) {
+    const PathArgument argument = path_argument(call.number);
+    const auto path = read_target_text(call.pointer<const char>(argument.path), PATH_MAX);
+    if (!path) return ProcFile::kOther;
+    return proc_file(
+        argument.folder ? static_cast<int>(call.arguments[*argument.folder]) : AT_FDCWD, *path);
+}
+
+// The call, for the program's executable.
+long with_executable(Call call) {
+    call.arguments[path_argument(call.number).path] =
+        reinterpret_cast<long>(call.process().program.executable.c_str());
+    return pass_on(call);
+}
+
+// --- Contents
+
+std::string maps(const Process& process, const char* path) {
+    const ProgramRanges ranges{.heap_start = process.program.break_start,
+                               .heap_end = process.break_end,
+                               .stack_end = process.program.stack_end};
+    return maps_of_program(read_file(path), process.memory, ranges);
+}
+
+std::string contents(const Process& process, ProcFile file) {
+    switch (file) {
+        case ProcFile::kMaps:
+            return maps(process, "/proc/self/maps");
+        case ProcFile::kSmaps:
+            return maps(process, "/proc/self/smaps");
+        case ProcFile::kEnvironment:
+            return process.program.environment;
+        case ProcFile::kAuxiliaryVector: {
+            const auto& words = process.program.auxiliary_vector;
+            return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]};
+        }
+        default:
+            return {};
+    }
+}
+
+// A file in memory, at its beginning: a descriptor or a negative error number.
+long open_copy(const std::string& text, long flags) {
+    const int file = memfd_create("proc", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+    if (file < 0) return -errno;
+    const auto bytes = static_cast<ssize_t>(text.size());
+    if (write(file, text.data(), text.size()) == bytes && lseek(file, 0, SEEK_SET) == 0)
+        return file;
+    close(file);
+    return -ENOMEM;
+}
+
+// The flags of open(2); nothing if the kernel is to find out what is wrong with them.
+std::optional<long> open_flags(const Call& call) {
+    if (call.number == SYS_open) return call.arguments[1];
+    if (call.number == SYS_openat) return call.arguments[2];
+    open_how how{};
+    if (call.unsigned_argument(3) != sizeof how ||
+        !read_target(call.unsigned_argument(2), &how, sizeof how))
+        return {};
+    return static_cast<long>(how.flags);
+}
+
+bool follows_links(const Call& call) {
+    switch (call.number) {
+        case SYS_newfstatat:
+        case SYS_faccessat2:
+            return !(call.arguments[3] & AT_SYMLINK_NOFOLLOW);
+        case SYS_statx:
+            return !(call.arguments[2] & AT_SYMLINK_NOFOLLOW);
+        default:
+            return true;
+    }
+}
+
+}  // namespace
+
+ProcFile proc_file(int folder, const std::string& path) {
+    const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+    const auto* file = std::find_if(std::begin(kFiles), std::end(kFiles),
+                                    [&](const auto& known) { return known.first == name; });
+    if (file == std::end(kFiles)) return ProcFile::kOther;
+    const std::string whole = path.starts_with('/') ? path : folder_name(folder) + "/" + path;
+    const std::vector<std::string_view> parts = components(whole);
+    const std::span<const std::string_view> all(parts);
+    return is_own_folder(all.first(all.size() - 1)) ? file->second : ProcFile::kOther;
+}
+
+long do_open(const Call& call) {
+    const ProcFile file = named_file(call);
+    const std::optional<long> flags = open_flags(call);
+    if (file == ProcFile::kOther || !flags) return pass_on(call);
+    const bool writes = (*flags & O_ACCMODE) != O_RDONLY || *flags & O_TRUNC;
+    if (file == ProcFile::kExecutable) {
+        if (*flags & O_NOFOLLOW) return pass_on(call);
+        return writes && !(*flags & O_PATH) ? -ETXTBSY : with_executable(call);
+    }
+    if (writes || *flags & (O_PATH | O_DIRECTORY)) return pass_on(call);
+    return open_copy(contents(call.process(), file), *flags);
+}
+
+long do_readlink(const Call& call) {
+    if (named_file(call) != ProcFile::kExecutable) return pass_on(call);
+    const unsigned buffer = path_argument(call.number).path + 1;
+    const auto room = static_cast<int>(call.arguments[buffer + 1]);
+    if (room <= 0) return -EINVAL;
+    const std::string& path = call.process().program.executable;
+    const std::size_t length = std::min(path.size(), static_cast<std::size_t>(room));
+    return write_target(call.unsigned_argument(buffer), path.data(), length)
+               ? static_cast<long>(length)
+               : -EFAULT;
+}
+
+long do_look(const Call& call) {
+    const bool executable = follows_links(call) && named_file(call) == ProcFile::kExecutable;
+    return executable ? with_executable(call) : pass_on(call);
+}
+
+}  // namespace assay::native

@@ -1,0 +1,38 @@
+// The text of /proc/PID/maps and smaps: what of it is the program's.
+#pragma once
+
+#include "framework/driver/native/memory/memory_map.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace assay::native {
+
+// A line of maps, and the first line of each mapping in smaps: proc_pid_maps(5).
+struct Mapping {
+    std::uint64_t start = 0, end = 0;
+    std::string permissions;  // "rwxp"
+    std::uint64_t offset = 0;
+    std::string device;
+    std::uint64_t inode = 0;
+    std::string name;
+};
+
+// Nothing for lines of another kind.
+std::optional<Mapping> parse_mapping(std::string_view line);
+std::string to_line(const Mapping& mapping);
+
+// What of the program the kernel does not know by name.
+struct ProgramRanges {
+    std::uint64_t heap_start = 0, heap_end = 0;  // the emulated break
+    std::uint64_t stack_end = 0;
+};
+
+// `text` as it would be for the program alone: without the driver's memory (own_memory.h), with the
+// program's own heap and stack named, and with the permissions that the program has given.
+std::string maps_of_program(std::string_view text, const MemoryMap& memory,
+                            const ProgramRanges& ranges);
+
+}  // namespace assay::native

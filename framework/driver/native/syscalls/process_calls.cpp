@@ -1,0 +1,131 @@
+// The target's calls that set or show what the kernel keeps of a process as a whole: prctl(2),
+// arch_prctl(2), personality(2), seccomp(2), ptrace(2).
+#include "framework/driver/native/memory/address_space.h"
+#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/syscalls/syscalls.h"
+
+#include <asm/prctl.h>
+#include <linux/seccomp.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+
+namespace assay::native {
+namespace {
+
+// Newer than the oldest supported headers: linux/prctl.h.
+constexpr long kSetSyscallUserDispatch = 59, kSetMemoryDenyWriteExecute = 65;
+
+[[noreturn]] void refuse_strict_mode(const Call& call) {
+    call.thread.refuse(
+        "seccomp: strict mode (SECCOMP_MODE_STRICT) is not supported: it would end the process at "
+        "the driver's own system calls; use a filter");
+}
+
+// Of a process, for looking at it; all zeros if there is none.
+struct stat executable_of(long pid) {
+    struct stat status {};
+    const std::string link = "/proc/" + std::to_string(pid) + "/exe";
+    stat(link.c_str(), &status);
+    return status;
+}
+
+bool runs_in_driver(long pid) {
+    const struct stat own = executable_of(getpid()), other = executable_of(pid);
+    return own.st_ino != 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
+}
+
+// assay's own, before the program has set one (collector/child.cpp).
+long show_death_signal(const Call& call) {
+    if (call.process().sets_death_signal) return pass_on(call);
+    const int none = 0;
+    return write_target(call.unsigned_argument(1), &none, sizeof none) ? 0 : -EFAULT;
+}
+
+}  // namespace
+
+long do_arch_prctl(const Call& call) {
+    Context& context = *call.thread.context;
+    const auto put = [&](std::uint64_t value) -> long {
+        return write_target(call.unsigned_argument(1), &value, sizeof value) ? 0 : -EFAULT;
+    };
+    switch (call.arguments[0]) {
+        case ARCH_SET_FS:
+            context.target_fs = call.unsigned_argument(1);
+            return 0;
+        case ARCH_GET_FS:
+            return put(context.target_fs);
+        case ARCH_SET_GS:
+            context.target_gs = call.unsigned_argument(1);
+            return 0;
+        case ARCH_GET_GS:
+            return put(context.target_gs);
+        default:
+            return -EINVAL;
+    }
+}
+
+long do_prctl(const Call& call) {
+    switch (call.arguments[0]) {
+        case PR_SET_MM:
+            return -EPERM;  // as without CAP_SYS_RESOURCE: the limits are the driver's
+        case PR_SET_PDEATHSIG: {
+            const long result = pass_on(call);
+            if (result == 0) call.process().sets_death_signal = true;
+            return result;
+        }
+        case PR_GET_PDEATHSIG:
+            return show_death_signal(call);
+        case PR_SET_SECCOMP:
+            if (call.arguments[1] == SECCOMP_MODE_STRICT) refuse_strict_mode(call);
+            return pass_on(call);
+        // As of kernels that do not have them: the driver's own calls, clocks and code would be
+        // concerned.
+        case PR_SET_TSC:
+        case kSetSyscallUserDispatch:
+        case kSetMemoryDenyWriteExecute:
+            return -EINVAL;
+        default:
+            return pass_on(call);
+    }
+}
+
+long do_seccomp(const Call& call) {
+    if (call.arguments[0] == SECCOMP_SET_MODE_STRICT) refuse_strict_mode(call);
+    return pass_on(call);
+}
+
+// That addresses are not randomised is assay's doing, and stays so for what the program executes.
+long do_personality(const Call& call) {
+    constexpr std::uint64_t kQuery = 0xffffffff;
+    std::uint64_t& shown = call.process().personality;
+    const std::uint64_t wanted = call.unsigned_argument(0) & kQuery;
+    const std::uint64_t before = shown;
+    if (wanted == kQuery) return static_cast<long>(before);
+    Call passed = call;
+    if (addresses_are_fixed()) passed.arguments[0] |= ADDR_NO_RANDOMIZE;
+    const long result = pass_on_locked(passed);
+    if (is_error(result)) return result;
+    shown = wanted;
+    return static_cast<long>(before);
+}
+
+// Whoever traces a translated program finds the driver's code and registers.
+long do_trace(const Call& call) {
+    const long request = call.arguments[0], pid = call.arguments[1];
+    if (request == PTRACE_TRACEME)
+        call.thread.refuse(
+            "ptrace(PTRACE_TRACEME): a program that runs under assay cannot be traced; "
+            "run the debugger or tracer without assay");
+    if ((request != PTRACE_ATTACH && request != PTRACE_SEIZE) || !runs_in_driver(pid))
+        return pass_on(call);
+    call.process().trace.message(
+        std::string("ptrace(") + (request == PTRACE_SEIZE ? "PTRACE_SEIZE" : "PTRACE_ATTACH") +
+        "): process " + std::to_string(pid) + " runs under assay and cannot be traced");
+    return -EPERM;
+}
+
+}  // namespace assay::native

@@ -1,0 +1,253 @@
+// The target's system calls: most go to the kernel as they are; those that concern what the
+// driver keeps itself (memory that is executable, the program break, signals, fs, new processes)
+// are emulated or watched.
+#include "framework/driver/native/syscalls/syscalls.h"
+
+#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/syscalls/clone.h"
+#include "framework/driver/native/syscalls/execute.h"
+#include "framework/driver/native/syscalls/own_descriptors.h"
+#include "framework/driver/native/syscalls/proc_files.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+namespace assay::native {
+
+namespace {
+
+long make_call(const Call& call) {
+    Process& process = call.process();
+    process.lock.unlock();
+    long result = 0;
+    do {
+        result = assay_interruptible_syscall(call.thread.signals.pending_flag(), call.number,
+                                             call.arguments.data());
+    } while (result == -EINTR && process.stress.enabled() && !call.thread.signals.pending());
+    process.lock.lock();
+    return result;
+}
+
+}  // namespace
+
+long pass_on(const Call& call) {
+    Process& process = call.process();
+    const long result = make_call(call);
+    if (result != -EFAULT || process.watch.empty()) return result;
+    // Perhaps because of the driver's protection of code.
+    const std::vector<std::uint64_t> pages = process.watch.let_write_everywhere();
+    for (const std::uint64_t page : pages)
+        process.code_changed(page * CodeWatch::kPage, (page + 1) * CodeWatch::kPage);
+    return pages.empty() ? result : make_call(call);
+}
+
+long pass_on_locked(const Call& call) {
+    const auto& a = call.arguments;
+    const long result = syscall(call.number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return result == -1 ? -errno : result;
+}
+
+namespace {
+
+// --- Processes.
+
+long do_execute(const Call& call) {
+    const bool at = call.number == SYS_execveat;
+    const unsigned first = at ? 1 : 0;
+    return execute(
+        call.thread,
+        {at ? static_cast<int>(call.arguments[0]) : AT_FDCWD, call.pointer<const char>(first),
+         call.pointer<char* const>(first + 1), call.pointer<char* const>(first + 2),
+         at ? static_cast<int>(call.arguments[4]) : 0});
+}
+
+// --- Signals.
+
+// Reads what the argument points to, if to anything; false if it cannot be read.
+template <typename T>
+bool read_optional(const Call& call, unsigned argument, T& value, const T*& pointer) {
+    pointer = call.arguments[argument] == 0 ? nullptr : &value;
+    return !pointer || read_target(call.unsigned_argument(argument), &value, sizeof value);
+}
+
+template <typename T>
+long write_optional(const Call& call, unsigned argument, const T& value, long result) {
+    if (result != 0 || call.arguments[argument] == 0) return result;
+    return write_target(call.unsigned_argument(argument), &value, sizeof value) ? 0 : -EFAULT;
+}
+
+constexpr long kMaskBytes = 8;
+
+long do_signal_action(const Call& call) {
+    if (call.arguments[3] != kMaskBytes) return -EINVAL;
+    KernelAction action, old;
+    const KernelAction* wanted = nullptr;
+    if (!read_optional(call, 1, action, wanted)) return -EFAULT;
+    const long result = call.thread.actions->set(static_cast<int>(call.arguments[0]), wanted, &old);
+    return write_optional(call, 2, old, result);
+}
+
+long do_signal_mask(const Call& call) {
+    if (call.arguments[3] != kMaskBytes) return -EINVAL;
+    std::uint64_t mask = 0, old = 0;
+    const std::uint64_t* wanted = nullptr;
+    if (!read_optional(call, 1, mask, wanted)) return -EFAULT;
+    const long result =
+        call.thread.signals.set_mask(static_cast<int>(call.arguments[0]), wanted, &old);
+    return write_optional(call, 2, old, result);
+}
+
+long do_signal_stack(const Call& call) {
+    stack_t stack, old;
+    const stack_t* wanted = nullptr;
+    if (!read_optional(call, 0, stack, wanted)) return -EFAULT;
+    return write_optional(call, 1, old, call.thread.signals.set_stack(wanted, &old));
+}
+
+long do_signal_suspend(const Call& call) {
+    if (call.arguments[1] != kMaskBytes) return -EINVAL;
+    std::uint64_t mask = 0;
+    if (!read_target(call.unsigned_argument(0), &mask, sizeof mask)) return -EFAULT;
+    call.process().lock.unlock();
+    const long result = call.thread.signals.suspend(mask);
+    call.process().lock.lock();
+    return result;
+}
+
+constexpr long kMemorySeal = 462;  // mseal(2), Linux 6.10
+
+long dispatch(const Call& call) {
+    if (is_on_own_descriptor(call)) return -EBADF;
+    switch (call.number) {
+        case SYS_brk:
+            return do_break(call);
+        case SYS_mmap:
+            return do_map(call);
+        case SYS_munmap:
+            return do_unmap(call);
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+            return do_protect(call);
+        case SYS_mremap:
+            return do_remap(call);
+        case SYS_madvise:
+            return do_advise(call);
+        case SYS_shmat:
+            return do_attach(call);
+        case SYS_shmdt:
+            return do_detach(call);
+        case SYS_mincore:
+        case SYS_mlock:
+        case SYS_mlock2:
+        case SYS_munlock:
+        case SYS_msync:
+        case kMemorySeal:
+            return do_look_at_memory(call);
+        case SYS_mlockall:
+            return do_lock_all(call);
+        case SYS_arch_prctl:
+            return do_arch_prctl(call);
+        case SYS_prctl:
+            return do_prctl(call);
+        case SYS_seccomp:
+            return do_seccomp(call);
+        case SYS_personality:
+            return do_personality(call);
+        case SYS_getrlimit:
+        case SYS_setrlimit:
+        case SYS_prlimit64:
+            return do_limit(call);
+        case SYS_ptrace:
+            return do_trace(call);
+        case SYS_rseq:
+            return -ENOSYS;  // the driver's libc has registered its own
+        case SYS_clone3:
+            return do_clone3(call.thread, call.unsigned_argument(0), call.unsigned_argument(1));
+        case SYS_fork:
+            return do_clone(call.thread, {.flags = SIGCHLD});
+        case SYS_vfork:
+            return do_clone(call.thread, {.flags = CLONE_VM | CLONE_VFORK | SIGCHLD});
+        case SYS_clone:
+            return do_clone(call.thread, {call.unsigned_argument(0) & 0xffffffff,
+                                          call.unsigned_argument(1), call.unsigned_argument(2),
+                                          call.unsigned_argument(3), call.unsigned_argument(4)});
+        case SYS_execve:
+        case SYS_execveat:
+            return do_execute(call);
+        case SYS_close_range:
+            return close_other_descriptors(static_cast<unsigned>(call.arguments[0]),
+                                           static_cast<unsigned>(call.arguments[1]),
+                                           static_cast<unsigned>(call.arguments[2]));
+        case SYS_rt_sigaction:
+            return do_signal_action(call);
+        case SYS_rt_sigprocmask:
+            return do_signal_mask(call);
+        case SYS_sigaltstack:
+            return do_signal_stack(call);
+        case SYS_rt_sigsuspend:
+            return do_signal_suspend(call);
+        case SYS_getdents64:
+            return do_list_folder(call);
+        case SYS_readlink:
+        case SYS_readlinkat:
+            return do_readlink(call);
+        case SYS_open:
+        case SYS_openat:
+        case SYS_openat2:
+            return do_open(call);
+        case SYS_stat:
+        case SYS_newfstatat:
+        case SYS_statx:
+        case SYS_access:
+        case SYS_faccessat:
+        case SYS_faccessat2:
+            return do_look(call);
+        case SYS_exit:
+            do_exit(call.thread, static_cast<int>(call.arguments[0]));
+            return 0;
+        case SYS_exit_group:
+            call.thread.finish(static_cast<int>(call.arguments[0]));
+        default:
+            return pass_on(call);
+    }
+}
+
+// Whether the call is started again: for the signal that has come, or because there was only
+// another thread's request to leave translated code.
+bool starts_again(const Signals& signals, long number) {
+    return signals.pending() ? signals.restarts(number) : signals.asked_to_leave();
+}
+
+}  // namespace
+
+void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
+    constexpr std::uint64_t kSyscallBytes = 2;
+    Context& context = *thread.context;
+    const Call call{thread,
+                    static_cast<long>(context.gpr[RAX]),
+                    {static_cast<long>(context.gpr[RDI]), static_cast<long>(context.gpr[RSI]),
+                     static_cast<long>(context.gpr[RDX]), static_cast<long>(context.gpr[R10]),
+                     static_cast<long>(context.gpr[R8]), static_cast<long>(context.gpr[R9])}};
+    context.pc = syscall_pc + kSyscallBytes;
+    if (call.number == SYS_rt_sigreturn) {
+        const std::uint32_t site = thread.stack_site();
+        thread.signals.return_from_handler();
+        thread.record_stack(site);
+        return thread.process.regions.leave_functions(context);
+    }
+    context.gpr[RCX] = context.pc;
+    context.gpr[R11] = context.rflags;
+    const long result = dispatch(call);
+    if (result == kNotCalled || (result == -EINTR && starts_again(thread.signals, call.number))) {
+        context.pc = syscall_pc;
+        return;
+    }
+    context.gpr[RAX] = static_cast<std::uint64_t>(result);
+}
+
+}  // namespace assay::native

@@ -1,0 +1,37 @@
+// Pieces of code that the emitter and the code cache have in common: keeping the flags, and
+// counting instructions down.
+#pragma once
+
+#include "framework/driver/native/context.h"
+#include "framework/driver/native/translate/assembler.h"
+
+namespace assay::native {
+
+// Keeps the arithmetic flags in rax, and rax in the context unless it is free.
+inline void save_flags(Assembler& code, bool rax_free) {
+    if (!rax_free) code.store_context(offsetof(Context, flags_rax), RAX);
+    code.u8(0x9f);  // lahf
+    code.u8(0x0f);  // seto al
+    code.u8(0x90);
+    code.u8(0xc0);
+}
+
+inline void restore_flags(Assembler& code, bool rax_free) {
+    code.u8(0x04);  // add al, 0x7f: overflows if al is 1
+    code.u8(0x7f);
+    code.u8(0x9e);  // sahf
+    if (!rax_free) code.load_context(RAX, offsetof(Context, flags_rax));
+}
+
+// Subtracts from Context::countdown. Changes flags; the sign is that of the result.
+inline void count_down(Assembler& code, int instructions) {
+    constexpr unsigned kGroup1 = 0x81;
+    const bool small = instructions == static_cast<std::int8_t>(instructions);
+    code.with_context(small ? kGroup1Byte : kGroup1, kSubtract, offsetof(Context, countdown));
+    if (small)
+        code.u8(static_cast<std::uint8_t>(instructions));
+    else
+        code.u32(static_cast<std::uint32_t>(instructions));
+}
+
+}  // namespace assay::native

@@ -1,0 +1,195 @@
+// Instrumentation of branches: records of where they go, and the predictor that runs in the target
+// (predictor.h).
+//
+// A conditional branch is looked at behind itself, on both of its ways: there its outcome is known,
+// what is done about it does not wait for it, and the flags are mostly dead. Nothing in it is a
+// branch. The prediction counts the block, too: in one of two counters, by whether the prediction
+// was right.
+//
+// Where a branch goes back, it is probably taken: that way stands right behind it. Else the other
+// one does, and this one behind the unit's last block.
+#include "framework/driver/native/translate/emitter.h"
+
+namespace assay::native {
+namespace {
+
+constexpr std::size_t kPredictor = offsetof(Context, predictor);
+constexpr std::size_t kHistory = kPredictor + offsetof(Predictor, history);
+constexpr std::size_t kNextStates = kPredictor + offsetof(Predictor, next_states);
+constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
+
+// Registers for code at the end of a block: dead ones, as far as there are any.
+class Borrowed {
+  public:
+    Borrowed(Assembler& code, GprMask live, unsigned count) : code_(code), count_(count) {
+        for (unsigned i = 0; i < count_; ++i) {
+            const auto rest = static_cast<GprMask>(~(bit(RSP) | taken_));
+            const auto dead = static_cast<GprMask>(rest & ~live);
+            // Low numbers need no prefix. High ones hold what lives long, and waiting for their
+            // values when they are loaded again delays least.
+            regs_[i] = dead != 0 ? static_cast<unsigned>(__builtin_ctz(dead))
+                                 : 31U - static_cast<unsigned>(__builtin_clz(rest));
+            taken_ |= bit(regs_[i]);
+            if (dead != 0) continue;
+            code_.store_context(slot(regs_[i]), regs_[i]);
+            saved_ |= bit(regs_[i]);
+        }
+    }
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
+    ~Borrowed() {
+        for (unsigned i = 0; i < count_; ++i)
+            if (saved_ & bit(regs_[i])) code_.load_context(regs_[i], slot(regs_[i]));
+    }
+
+    std::uint8_t operator[](unsigned index) const {
+        return static_cast<std::uint8_t>(regs_[index]);
+    }
+
+  private:
+    static std::size_t slot(unsigned reg) { return offsetof(Context, gpr) + reg * 8U; }
+
+    Assembler& code_;
+    unsigned count_;
+    unsigned regs_[2] = {};
+    GprMask taken_ = 0, saved_ = 0;
+};
+
+bool two_are_dead(GprMask live) {
+    return __builtin_popcount(static_cast<GprMask>(~(live | bit(RSP)))) >= 2;
+}
+
+}  // namespace
+
+bool Emitter::predicts() const {
+    return plan_.collects() && (spec_.captures & trace::kCapturePredictions);
+}
+
+bool Emitter::captures_branches(unsigned which) const {
+    return plan_.collects() && (spec_.captures & trace::kCaptureBranches) &&
+           (spec_.branches & which);
+}
+
+void Emitter::emit_conditional(const PlannedBlock& block, const Instruction& last,
+                               unsigned position) {
+    const bool records = captures_branches(TRACE_CONDITIONAL_BRANCHES);
+    const trace::ValueList* const values = values_of(position);
+    if (!records && !predicts() && values == nullptr) {
+        if (plan_.counts_at_exits) return emit_counted_branch(block, last);
+        direct_exit(hot_, emit_branch(last), last.target());
+        return emit_continuation(block, last.next_pc());
+    }
+    BranchSites sites;
+    if (records) sites.branch = new_site(position, 0, TRACE_SITE_BRANCH, 0);
+    if (values) sites.values = new_value_sites(position, *values);
+    if (last.form->flow == Flow::kConditional && last.target() <= last.pc) {
+        const unsigned opposite = (last.form->opcode & 0xfU) ^ 1U;
+        const std::uint64_t not_taken = hot_.jump_if(opposite, hot_.address);
+        emit_way(block, true, sites);
+        hot_.patch(not_taken, hot_.address);
+    } else {
+        taken_ways_.push_back({block_index_, emit_branch(last), sites});
+    }
+    emit_way(block, false, sites);
+}
+
+void Emitter::emit_taken_ways() {
+    for (const TakenWay& way : taken_ways_) {
+        block_index_ = way.block;
+        hot_.patch(way.jump, hot_.address);
+        emit_way(plan_.blocks[way.block], true, way.sites);
+    }
+}
+
+void Emitter::emit_way(const PlannedBlock& block, bool taken, const BranchSites& sites) {
+    const unsigned position = block.first + block.count - 1U;
+    const Instruction& last = plan_.instructions[position];
+    const Live live = taken ? block.live_if_taken : block.live_otherwise;
+    const std::uint64_t target = taken ? last.target() : last.next_pc();
+    if (values_of(position))
+        emit_branch_values(hot_, last, position, sites.values, taken ? target : kNotTaken);
+    if (captures_branches(TRACE_CONDITIONAL_BRANCHES))
+        emit_branch_record(sites.branch, target, taken, live);
+    if (predicts()) emit_prediction(last, taken, live);
+    if (!taken) return emit_continuation(block, target);
+    direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
+}
+
+// One register is enough, but two make it faster. Arithmetic where flags are dead, else moves.
+void Emitter::emit_prediction(const Instruction& branch, bool taken, Live live) {
+    const bool two = live.flags != 0 || two_are_dead(live.gprs);
+    const Borrowed regs(hot_, live.gprs, two ? 2 : 1);
+    const std::uint8_t history = regs[0], state = regs[two ? 1 : 0];
+    const auto outcome = taken ? static_cast<std::int32_t>(taken_bit(spec_.predictor)) : 0;
+    const std::size_t counter = kPredictor + offsetof(Predictor, counters) +
+                                first_counter(spec_.predictor, branch.pc) -
+                                static_cast<std::size_t>(outcome);
+    // The carry says whether the counter is below its extreme, or there.
+    const unsigned extreme = taken ? kSurelyTaken : 1, added = taken ? 0 : 0xff;
+    hot_.load_context_byte(history, kHistory);
+    hot_.lea(history, Address{history, history, 1, outcome}, false);
+    hot_.store_context_byte(kHistory, history);
+    if (!two) {
+        hot_.group1_context_byte(kCompare, counter, history, extreme);
+        hot_.group1_context_byte(kAddCarry, counter, history, added);
+        hot_.load_context_byte(state, counter, history);
+    } else {
+        hot_.load_context_byte(state, counter, history);
+        if (live.flags == 0) {
+            hot_.group1_byte(kCompare, state, extreme);
+            hot_.group1_byte(kAddCarry, state, added);
+        } else {
+            hot_.load_context_byte(state, kNextStates + (taken ? kCounterStates : 0), state);
+        }
+        hot_.store_context_byte(counter, state, history);
+    }
+    if (live.flags == 0) {
+        hot_.with_context_indexed(kGroup1Byte, kAdd, counter_offset(), state, 8);
+        hot_.u8(1);
+        return;
+    }
+    hot_.with_context_indexed(kLoad, history, counter_offset(), state, 8);
+    hot_.lea(history, Address{history, kNoGpr, 1, 1});
+    hot_.with_context_indexed(kStore, history, counter_offset(), state, 8);
+}
+
+// Within an indirect branch, as emit_flow_record: its target is in rcx, rax is free.
+void Emitter::emit_target_prediction(const Instruction& branch, unsigned position) {
+    const bool flags_live = plan_.flags_live[position] != 0;
+    const std::size_t entry = kPredictor + offsetof(Predictor, targets) +
+                              target_entry(spec_.predictor, branch.pc) * sizeof(std::uint64_t);
+    if (flags_live) {
+        save_flags(hot_, true);
+        hot_.store_context(offsetof(Context, flags_rax), RAX);
+    }
+    hot_.load_address(RAX, 0);
+    hot_.with_context(kCompareMemory, RCX, entry);
+    hot_.store_context(entry, RCX);
+    hot_.set_if(kNotEqual, RAX);
+    hot_.with_context_indexed(kGroup1Byte, kAdd, counter_offset(), RAX, 8);
+    hot_.u8(1);
+    if (flags_live) {
+        hot_.load_context(RAX, offsetof(Context, flags_rax));
+        restore_flags(hot_, true);
+    }
+}
+
+// The site stands for both ways of a conditional branch: `aux` tells them apart.
+void Emitter::emit_branch_record(std::uint32_t site, std::uint64_t target, bool taken, Live live) {
+    const Borrowed regs(hot_, live.gprs, 2);
+    const unsigned cursor = regs[0], value = regs[1];
+    const auto base = static_cast<std::uint8_t>(cursor);
+    hot_.load_context(cursor, kCursorOffset);
+    hot_.load_address(value, target);
+    emit_append(hot_, cursor, value, site, taken ? 1 : 0);
+    hot_.lea(cursor, Address{base, kNoGpr, 1, kRecordBytes});
+    hot_.store_context(kCursorOffset, cursor);
+}
+
+// Within an indirect branch or return.
+void Emitter::emit_target_record(unsigned position, unsigned which) {
+    if (!captures_branches(which)) return;
+    emit_record_in_rax(new_site(position, 0, TRACE_SITE_BRANCH, 0), RCX, 1);
+}
+
+}  // namespace assay::native

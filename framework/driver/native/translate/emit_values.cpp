@@ -1,0 +1,365 @@
+// Instrumentation of values.
+//
+//   before the instruction   what it will change is read and waits in Context::values; so does an
+//                            address that cannot be computed any more behind it
+//   the instruction
+//   behind it                all values are appended to the trace buffer, one record each
+//
+// Thus an execution that does not complete leaves no record, and the records of one execution
+// follow one another. The last is begun first: if the buffer has no room for all of them, that
+// store faults, the buffer is given away as full as it is, and all go to the next one.
+//
+// Everything is made of instructions that leave the flags alone: moves, lea, not, rdtsc. Behind a
+// branch there are no borrowed registers: rax is then the cursor, and rcx holds what is moved; both
+// wait where indirect branches keep them.
+#include "framework/driver/native/translate/emitter.h"
+#include "framework/driver/native/translate/values.h"
+
+#include <algorithm>
+
+namespace assay::native {
+namespace {
+
+constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
+constexpr std::size_t kTargetWaits = offsetof(Context, latency);  // of an indirect branch
+
+std::size_t waiting(unsigned index) {
+    return offsetof(Context, values) + index * 8U;
+}
+
+// What is added to the stack pointer that the instruction leaves, to get the one before; nothing
+// if the registers of the address are changed in another way.
+std::optional<std::int64_t> change_of_address(const Instruction& instruction,
+                                              const MemoryReference& reference) {
+    const auto changed =
+        static_cast<GprMask>(instruction.form->writes & address_registers(reference));
+    if (changed == 0) return 0;
+    const auto change = instruction.stack_change();
+    if (changed != bit(RSP) || reference.index == RSP || !change) return std::nullopt;
+    return -*change;
+}
+
+Assembler::VectorEncoding encoding_of(unsigned vector) {
+    static const bool avx = __builtin_cpu_supports("avx");
+    if (vector >= 16) return Assembler::VectorEncoding::kEvex;
+    return avx ? Assembler::VectorEncoding::kVex : Assembler::VectorEncoding::kLegacy;
+}
+
+}  // namespace
+
+// How the values of one instruction are read.
+struct Emitter::ValueReader {
+    Assembler& code;
+    const Instruction& instruction;
+    const trace::ValueList& list;
+    const Scratch* scratch;  // null behind a branch
+    unsigned temporary;
+    unsigned second = kNoGpr;  // where there is need of one
+    bool behind = true;        // the instruction
+
+    Value value(unsigned index) const { return value_of(*instruction.form, list.values[index]); }
+    const MemoryReference& reference(const Value& value) const {
+        return instruction.form->references[value.number];
+    }
+    // True if the value waits in the context, or its address.
+    bool waits(const Value& value) const {
+        switch (value.place) {
+            case Value::kAddress:
+                return !scratch || !change_of_address(instruction, reference(value));
+            case Value::kMemory:
+                return value.before || !change_of_address(instruction, reference(value));
+            case Value::kGpr:
+            case Value::kHighByte:
+            case Value::kVector:
+                return value.before;
+            default:
+                return false;
+        }
+    }
+    // What is only read may as well be read before, where the address is lost.
+    bool waits_as_address(const Value& value) const {
+        return value.place == Value::kMemory && !value.before &&
+               reference(value).kind != TRACE_SITE_READ;
+    }
+
+    // Where in the context a register's value is; 0 if it is in the register.
+    std::size_t place_of(unsigned reg) const {
+        if (scratch) return scratch->is_borrowed(reg) ? Scratch::slot(reg) : 0;
+        if (reg == RAX) return offsetof(Context, indirect_rax);
+        return reg == RCX ? offsetof(Context, indirect_rcx) : 0;
+    }
+    void load_gpr(const Value& value) const {
+        if (const std::size_t place = place_of(value.number))
+            return code.load_context_zero_extended(temporary, place, value.bytes);
+        code.zero_extend(temporary, value.number, value.bytes);
+    }
+    // By way of memory, since not every register can be moved from bits 8 to 15 without flags.
+    void load_high_byte(const Value& value, unsigned index) const {
+        if (const std::size_t place = place_of(value.number))
+            return code.load_context_zero_extended(temporary, place + 1, 1);
+        code.store_context(waiting(index), value.number);
+        code.load_context_zero_extended(temporary, waiting(index) + 1, 1);
+    }
+    void load_vector(const Value& value) const {
+        code.move_from_vector(temporary, value.number, encoding_of(value.number));
+    }
+    void load_address(const Value& value) const {
+        const MemoryReference& form = reference(value);
+        std::int64_t offset = (form.encoded ? instruction.displacement() : 0) + form.bias;
+        if (is_constant(form)) {
+            if (form.base == kRip) offset += static_cast<std::int64_t>(instruction.next_pc());
+            return code.load_address(temporary, static_cast<std::uint64_t>(offset));
+        }
+        if (behind) offset += change_of_address(instruction, form).value_or(0);
+        code.lea(temporary,
+                 Address{form.base, form.index, form.scale, static_cast<std::int32_t>(offset)},
+                 !form.address32);
+        if (form.segment == Segment::kFlat) return;
+        code.load_context(second, segment_base(form.segment));
+        code.lea(temporary, Address{static_cast<std::uint8_t>(temporary),
+                                    static_cast<std::uint8_t>(second), 1, 0});
+    }
+    void load_memory(const Value& value) const {
+        code.load_zero_extended(
+            temporary, Address{static_cast<std::uint8_t>(temporary), kNoGpr, 1, 0}, value.bytes);
+    }
+    // Now, into the temporary register.
+    void load(const Value& value, unsigned index) const {
+        switch (value.place) {
+            case Value::kAddress:
+                return load_address(value);
+            case Value::kMemory:
+                load_address(value);
+                return load_memory(value);
+            case Value::kGpr:
+                return load_gpr(value);
+            case Value::kHighByte:
+                return load_high_byte(value, index);
+            case Value::kVector:
+                return load_vector(value);
+            default:
+                return;
+        }
+    }
+    void load_time() const {
+        code.load_context(temporary, offsetof(Context, latency));
+        code.complement(temporary);
+        code.load_context(second, offsetof(Context, latency) + 8);
+        code.lea(temporary, Address{static_cast<std::uint8_t>(temporary),
+                                    static_cast<std::uint8_t>(second), 1, 1});
+    }
+    bool needs_second() const {
+        for (unsigned i = 0; i < list.count; ++i) {
+            const Value each = value(i);
+            if (each.place == Value::kTime) return true;
+            if ((each.place == Value::kAddress || each.place == Value::kMemory) &&
+                reference(each).segment != Segment::kFlat)
+                return true;
+        }
+        return false;
+    }
+};
+
+const trace::ValueList* Emitter::values_of(unsigned position) const {
+    if (!plan_.collects() || values_ == nullptr) return nullptr;
+    const Form& form = *plan_.instructions[position].form;
+    return form.flow == Flow::kTrap || form.flow == Flow::kUnsupported
+               ? nullptr
+               : values_->find(form.opcode, form.trace_flags);
+}
+
+// The sites of the instruction, in the order of its list. What has no value at all has one site
+// that says that it was executed; where only the execution tells what there is, that one is the
+// first of them.
+Emitter::ValueSites Emitter::new_value_sites(unsigned position, const trace::ValueList& list) {
+    const Form& form = *plan_.instructions[position].form;
+    ValueSites sites{next_site_, 0};
+    const auto add = [&](unsigned bytes, unsigned operand) {
+        new_site(position, bytes, TRACE_SITE_VALUE, operand);
+        ++sites.count;
+    };
+    if (has_values_by_driver(form)) add(0, TRACE_NONE);
+    for (unsigned i = 0; i < list.count; ++i) {
+        const Value value = value_of(form, list.values[i]);
+        if (value.place != Value::kNone) add(value.bytes, list.values[i]);
+    }
+    if (sites.count == 0) add(0, TRACE_NONE);
+    return sites;
+}
+
+// --- Of instructions that are no branches.
+
+void Emitter::emit_values_before(const Instruction& instruction, unsigned position) {
+    const trace::ValueList& list = *values_of(position);
+    if (has_values_by_driver(*instruction.form))
+        return emit_values_by_driver(instruction, ExitKind::kValuesBefore, 0);
+    ValueReader reader{hot_, instruction, list, &scratch_, kNoGpr, kNoGpr, false};
+    bool times = false;
+    for (unsigned i = 0; i < list.count; ++i) {
+        const Value value = reader.value(i);
+        times |= value.place == Value::kTime;
+        if (!reader.waits(value)) continue;
+        if (reader.temporary == kNoGpr) take_registers(reader, position);
+        if (reader.waits_as_address(value)) {
+            reader.load_address(value);
+        } else {
+            if (value.place == Value::kMemory) note_point(position);  // it may fault
+            reader.load(value, i);
+        }
+        hot_.store_context(waiting(i), reader.temporary);
+    }
+    if (times) emit_time(offsetof(Context, latency), true);
+}
+
+void Emitter::emit_values_behind(const Instruction& instruction, unsigned position) {
+    const trace::ValueList& list = *values_of(position);
+    const ValueSites sites = new_value_sites(position, list);
+    if (has_values_by_driver(*instruction.form))
+        return emit_values_by_driver(instruction, ExitKind::kValuesBehind, sites.first);
+    ValueReader reader{hot_, instruction, list, &scratch_, kNoGpr};
+    for (unsigned i = 0; i < list.count; ++i)
+        if (reader.value(i).place == Value::kTime) emit_time(offsetof(Context, latency) + 8, false);
+    const unsigned cursor = scratch_.cursor(registers_of(instruction), position);
+    take_registers(reader, position);
+    emit_value_records(reader, cursor, sites, 0);
+    hot_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1,
+                             static_cast<std::int32_t>(sites.count) * kRecordBytes});
+}
+
+GprMask Emitter::registers_of(const Instruction& instruction) {
+    return static_cast<GprMask>(instruction.form->reads | instruction.form->writes);
+}
+
+void Emitter::take_registers(ValueReader& reader, unsigned position) {
+    const GprMask used = registers_of(reader.instruction);
+    reader.temporary = scratch_.acquire(used, position);
+    if (reader.needs_second())
+        reader.second =
+            scratch_.acquire(static_cast<GprMask>(used | bit(reader.temporary)), position);
+}
+
+// Last record first.
+void Emitter::emit_value_records(const ValueReader& reader, unsigned cursor,
+                                 const ValueSites& sites, std::uint64_t target) {
+    Assembler& code = reader.code;
+    const auto base = static_cast<std::uint8_t>(cursor);
+    const auto begin = [&](unsigned record) {
+        const auto at = static_cast<std::int32_t>(record) * kRecordBytes;
+        code.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, at + 8});
+        code.u32(sites.first + record);
+        return Address{base, kNoGpr, 1, at};
+    };
+    unsigned record = sites.count;
+    for (unsigned i = reader.list.count; i-- > 0;) {
+        const Value value = reader.value(i);
+        if (value.place == Value::kNone) continue;
+        const Address to = begin(--record);
+        if (value.place == Value::kTaken) {
+            code.with_memory(kStoreConstant, 0, to);
+            code.u32(target != kNotTaken ? 1 : 0);
+            continue;
+        }
+        // Whole registers need no temporary one.
+        const bool whole = value.place == Value::kGpr && value.bytes == 8 && !value.before &&
+                           reader.place_of(value.number) == 0;
+        if (whole) {
+            code.with_memory(kStore, value.number, to);
+            continue;
+        }
+        emit_value(reader, i, target);
+        code.with_memory(kStore, reader.temporary, to);
+    }
+    if (record == 1) {
+        const Address to = begin(0);
+        code.with_memory(kStoreConstant, 0, to);
+        code.u32(0);
+    }
+    constexpr std::int32_t kPrefetched = 1024;
+    code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
+}
+
+void Emitter::emit_value(const ValueReader& reader, unsigned index, std::uint64_t target) {
+    Assembler& code = reader.code;
+    const Value value = reader.value(index);
+    if (value.place == Value::kTime) return reader.load_time();
+    if (value.place == Value::kReturn)
+        return code.load_address(reader.temporary, reader.instruction.next_pc());
+    if (value.place == Value::kTarget && target == kTargetInContext)
+        return code.load_context(reader.temporary, kTargetWaits);
+    if (value.place == Value::kTarget)
+        return code.load_address(reader.temporary,
+                                 target == kNotTaken ? reader.instruction.next_pc() : target);
+    if (!reader.waits(value)) return reader.load(value, index);
+    code.load_context(reader.temporary, waiting(index));
+    if (reader.waits_as_address(value)) reader.load_memory(value);
+}
+
+// The instruction is executed by itself between two readings of the time.
+void Emitter::emit_time(std::size_t to, bool before) {
+    const std::size_t saved = offsetof(Context, latency_gpr);
+    hot_.store_context(saved, RAX);
+    hot_.store_context(saved + 8, RDX);
+    hot_.read_time();
+    hot_.with_context(kStore, RAX, to, false);
+    hot_.with_context(kStore, RDX, to + 4, false);
+    hot_.load_context(RAX, saved);
+    hot_.load_context(RDX, saved + 8);
+    if (before) hot_.load_fence();
+}
+
+void Emitter::emit_values_by_driver(const Instruction& instruction, ExitKind kind,
+                                    std::uint32_t first_site) {
+    emit_driver_part(instruction, first_site);
+    output_->exits.back().kind = kind;
+}
+
+// --- Of branches, and of what leaves to the driver.
+
+// Before it; no register is borrowed.
+void Emitter::emit_branch_values_before(const Instruction& instruction, unsigned position) {
+    const trace::ValueList& list = *values_of(position);
+    ValueReader reader{hot_, instruction, list, nullptr, RCX, RAX, false};
+    for (unsigned i = 0; i < list.count; ++i) {
+        const Value value = reader.value(i);
+        if (!reader.waits(value)) continue;
+        hot_.store_context(offsetof(Context, indirect_rax), RAX);
+        hot_.store_context(offsetof(Context, indirect_rcx), RCX);
+        reader.load(value, i);
+        hot_.store_context(waiting(i), RCX);
+        hot_.load_context(RAX, offsetof(Context, indirect_rax));
+        hot_.load_context(RCX, offsetof(Context, indirect_rcx));
+    }
+}
+
+// Behind it, where it goes to `target`. With kTargetInContext, rcx holds that and is kept, and rax
+// and rcx of the target of the profiled program wait already.
+void Emitter::emit_branch_values(Assembler& code, const Instruction& instruction, unsigned position,
+                                 const ValueSites& sites, std::uint64_t target) {
+    const trace::ValueList& list = *values_of(position);
+    const ValueReader reader{code, instruction, list, nullptr, RCX, RAX};
+    if (target == kTargetInContext) {
+        code.store_context(kTargetWaits, RCX);
+    } else {
+        code.store_context(offsetof(Context, indirect_rax), RAX);
+        code.store_context(offsetof(Context, indirect_rcx), RCX);
+    }
+    code.load_context(RAX, kCursorOffset);
+    emit_value_records(reader, RAX, sites, target);
+    code.lea(RAX, Address{RAX, kNoGpr, 1, static_cast<std::int32_t>(sites.count) * kRecordBytes});
+    code.store_context(kCursorOffset, RAX);
+    if (target == kTargetInContext) {
+        code.load_context(RCX, kTargetWaits);
+    } else {
+        code.load_context(RAX, offsetof(Context, indirect_rax));
+        code.load_context(RCX, offsetof(Context, indirect_rcx));
+    }
+}
+
+void Emitter::emit_branch_values(unsigned position, std::uint64_t target) {
+    const trace::ValueList* list = values_of(position);
+    if (list == nullptr) return;
+    emit_branch_values(hot_, plan_.instructions[position], position,
+                       new_value_sites(position, *list), target);
+}
+
+}  // namespace assay::native

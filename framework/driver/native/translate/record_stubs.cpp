@@ -1,0 +1,131 @@
+#include "framework/driver/native/translate/record_stubs.h"
+
+#include "framework/driver/native/context.h"
+
+#include <algorithm>
+
+namespace assay::native {
+
+std::int32_t data_set_mask(const trace::LineFilter& filter) {
+    const std::uint32_t span = std::min(kFilterSpan, filter.sets * filter.line_bytes);
+    return static_cast<std::int32_t>(span - std::min(span, filter.line_bytes));
+}
+
+namespace {
+
+constexpr std::size_t kTag = offsetof(Context, data_filter);
+constexpr std::size_t kTouched = kFootprintsOffset;
+constexpr std::size_t kSaved = offsetof(Context, stub_gpr);
+constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
+
+// The arguments, above the return address.
+constexpr Address kAddressArgument{RSP, kNoGpr, 1, 8};
+constexpr Address kSiteArgument{RSP, kNoGpr, 1, 16};
+constexpr Address kBytesArgument{RSP, kNoGpr, 1, 24};
+constexpr unsigned kArgumentBytes = 24;
+
+void save(Assembler& code) {
+    code.store_context(kSaved, RAX);
+    code.store_context(kSaved + 8, RCX);
+    code.store_context(kSaved + 16, RDX);
+    code.load_context(RDX, kCursorOffset);
+}
+
+void begin(Assembler& code) {
+    save(code);
+    code.with_memory(kLoad, RAX, kAddressArgument);
+    // Faults at the end of the buffer; the handler then changes rdx.
+    code.with_memory(kStore, RAX, Address{RDX, kNoGpr, 1, 0});
+    code.with_memory(kLoad, RCX, kSiteArgument);
+    code.with_memory(kStore, RCX, Address{RDX, kNoGpr, 1, 8});
+}
+
+void end(Assembler& code) {
+    code.store_context(kCursorOffset, RDX);
+    code.load_context(RAX, kSaved);
+    code.load_context(RCX, kSaved + 8);
+    code.load_context(RDX, kSaved + 16);
+    code.u8(0xc2);  // ret imm16
+    code.u8(kArgumentBytes);
+    code.u8(0);
+}
+
+// Makes the line in rax the most recent of its set, whose offset goes to rcx. If it was that
+// before, a comparison says equal.
+void touch(Assembler& code, std::int32_t set_mask, bool compare) {
+    code.registers(0x89, RCX, RAX, false);
+    code.group1(kAnd, RCX, set_mask, false);
+    if (compare) code.with_context(kCompareMemory, RAX, kTag, true, RCX);
+    code.with_context(kStore, RAX, kTag, true, RCX);
+}
+
+// Always records the reference, and before it what was touched of the most recent lines of the sets
+// in which its first and its last byte lie: if these are its own lines, so much the better.
+void emit_footprint_stub(Assembler& code, const trace::LineFilter& filter) {
+    const auto at = [](unsigned record, std::int32_t offset) {
+        return Address{RDX, kNoGpr, 1, static_cast<std::int32_t>(record) * kRecordBytes + offset};
+    };
+    save(code);
+    code.with_memory(kLoad, RAX, kAddressArgument);
+    code.with_memory(kStore, RAX, at(2, 0));  // begun first, as in begin()
+    code.with_memory(kLoad, RCX, kSiteArgument);
+    code.with_memory(kStore, RCX, at(2, 8));
+    code.lea(RCX, Address{RCX, kNoGpr, 1, -1});
+    for (const unsigned line : {0U, 1U}) code.with_memory(kStore, RCX, at(line, 8));
+    for (const unsigned line : {0U, 1U}) {
+        if (line == 1) {
+            code.with_memory(kLoad, RAX, kAddressArgument);
+            code.with_memory(kAddMemory, RAX, kBytesArgument);
+            code.lea(RAX, Address{RAX, kNoGpr, 1, -1});
+        }
+        code.group1(kAnd, RAX, -static_cast<std::int32_t>(filter.line_bytes), true);
+        touch(code, data_set_mask(filter), false);
+        code.with_context(kLoad, RAX, kTouched, true, RCX);
+        code.with_memory(kStore, RAX, at(line, 0));
+        code.with_memory(kStore, RCX, at(line, 12), false);
+        code.with_context(kStoreConstant, 0, kTouched, true, RCX);
+        code.u32(0);
+    }
+    code.lea(RDX, at(3, 0));
+    end(code);
+}
+
+}  // namespace
+
+void emit_reference_stub(Assembler& code, const trace::Spec& spec) {
+    const trace::LineFilter& filter = spec.data;
+    if (filter.sets == 0) return;
+    if (spec.footprints) return emit_footprint_stub(code, filter);
+    const auto line = static_cast<std::int32_t>(filter.line_bytes);
+    const std::int32_t set_mask = data_set_mask(filter);
+    begin(code);
+    code.registers(0x89, RCX, RAX, false);
+    code.group1(kAnd, RCX, line - 1, false);
+    code.with_memory(kAddMemory, RCX, kBytesArgument, false);
+    code.group1(kCompare, RCX, line, false);
+    const std::uint64_t straddles = code.jump_if(kAbove, code.address);
+    code.group1(kAnd, RAX, -line, true);
+    touch(code, set_mask, true);
+    code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    code.move_if(kNotEqual, RDX, RAX);
+    end(code);
+
+    // Both lines become the most recent of their sets.
+    code.patch(straddles, code.address);
+    code.group1(kAnd, RAX, -line, true);
+    touch(code, set_mask, true);
+    const std::uint64_t first_is_new = code.jump_if(kNotEqual, code.address);
+    code.group1(kAdd, RAX, line, true);
+    touch(code, set_mask, true);
+    code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    code.move_if(kNotEqual, RDX, RAX);
+    end(code);
+
+    code.patch(first_is_new, code.address);
+    code.group1(kAdd, RAX, line, true);
+    touch(code, set_mask, false);
+    code.lea(RDX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    end(code);
+}
+
+}  // namespace assay::native

@@ -1,0 +1,370 @@
+// References that have to be computed when the instruction runs: repeated string instructions,
+// gathers and scatters, bit strings, xlat. Called right before the instruction; the filter is the
+// one that translated code uses.
+#include "framework/driver/native/translate/special_references.h"
+
+#include "framework/driver/native/process.h"
+
+#include <Zydis/Zydis.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::native {
+namespace {
+
+class Recorder {
+  public:
+    // `first_site`: of the instruction. With footprints, their own is the one before.
+    Recorder(Thread& thread, std::uint32_t first_site)
+        : thread_(thread),
+          line_(thread.process.trace.spec().data.line_bytes),
+          sets_(thread.process.trace.spec().data.sets),
+          span_(std::min(kFilterSpan, line_ * sets_)),
+          footprints_(thread.process.trace.spec().footprints != 0),
+          footprint_site_(first_site - 1) {}
+
+    void reference(std::uint64_t address, unsigned bytes, std::uint32_t site) {
+        if (sets_ == 0) return thread_.trace.append(address, site);
+        const std::uint64_t first = address & ~std::uint64_t{line_ - 1};
+        const std::uint64_t last = (address + bytes - 1) & ~std::uint64_t{line_ - 1};
+        if (footprints_) return footprint(address, bytes, site, first, last);
+        const bool straddles = first != last;
+        if (entry(first) == first && !straddles) return;
+        entry(first) = first;
+        if (straddles) entry(last) = last;
+        thread_.trace.append(address, site);
+    }
+    void count(std::uint64_t times, std::uint32_t site, bool by_comparison = false) {
+        thread_.trace.append(times, site, by_comparison ? 1 : 0);
+    }
+
+  private:
+    // In any number of lines. See emit_references.cpp.
+    void footprint(std::uint64_t address, unsigned bytes, std::uint32_t site, std::uint64_t first,
+                   std::uint64_t last) {
+        if (first == last && entry(first) == first) {
+            const std::uint64_t bits = ~std::uint64_t{0} >> (64 - bytes) << (address % line_);
+            thread_.trace.touched(place(first)) |= bits;
+            return;
+        }
+        const std::uint64_t lines = (last - first) / line_ + 1;
+        thread_.trace.make_room(lines + 1);
+        std::uint64_t line = first;
+        for (std::uint64_t i = 0; i < lines; ++i, line += line_) {
+            const std::uint64_t at = place(line);
+            thread_.trace.append(thread_.trace.touched(at).exchange(0), footprint_site_,
+                                 static_cast<std::uint32_t>(at));
+            entry(line) = line;
+        }
+        thread_.trace.append(address, site);
+    }
+
+    // Of the line's entry, within the filter.
+    std::uint64_t place(std::uint64_t line) const {
+        return line & (span_ - std::min(span_, line_));
+    }
+    std::uint64_t& entry(std::uint64_t line) {
+        return *reinterpret_cast<std::uint64_t*>(thread_.context->data_filter + place(line));
+    }
+
+    Thread& thread_;
+    std::uint32_t line_, sets_, span_;
+    bool footprints_;
+    std::uint32_t footprint_site_;
+};
+
+std::uint64_t address_of(const Context& context, const Instruction& instruction,
+                         const MemoryReference& reference) {
+    std::uint64_t address = static_cast<std::uint64_t>(
+        (reference.encoded ? instruction.displacement() : 0) + reference.bias);
+    if (reference.base == kRip)
+        address += instruction.next_pc();
+    else if (reference.base != kNoGpr)
+        address += context.gpr[reference.base];
+    if (reference.index != kNoGpr) address += context.gpr[reference.index] * reference.scale;
+    if (reference.address32) address = static_cast<std::uint32_t>(address);
+    if (reference.segment == Segment::kFs) address += context.target_fs;
+    if (reference.segment == Segment::kGs) address += context.target_gs;
+    return address;
+}
+
+bool is_compare(std::uint16_t opcode) {
+    const unsigned byte = opcode & 0xff;
+    return byte == 0xa6 || byte == 0xa7 || byte == 0xae || byte == 0xaf;  // cmps, scas
+}
+
+// Iterations of a rep prefix whose end depends on a comparison (SDM, REP/REPE/REPNE).
+std::uint64_t compared_iterations(const Context& context, const Instruction& instruction,
+                                  std::uint64_t most, std::int64_t step, bool& ended) {
+    const Form& form = *instruction.form;
+    const bool until_equal = std::find(instruction.bytes, instruction.bytes + form.opcode_offset,
+                                       0xf2) != instruction.bytes + form.opcode_offset;
+    const bool scan = form.reference_count == 1;
+    const unsigned bytes = form.references[0].bytes;
+    for (std::uint64_t i = 0; i < most; ++i) {
+        const std::uint64_t offset = static_cast<std::uint64_t>(step) * i;
+        const void* right = reinterpret_cast<const void*>(context.gpr[RDI] + offset);
+        const void* left = scan ? static_cast<const void*>(&context.gpr[RAX])
+                                : reinterpret_cast<const void*>(context.gpr[RSI] + offset);
+        const bool equal = std::memcmp(left, right, bytes) == 0;
+        ended = equal == until_equal;
+        if (ended) return i + 1;
+    }
+    return most;
+}
+
+void record_iterations(Thread& thread, const Instruction& instruction, std::uint64_t iterations,
+                       std::int64_t step, std::uint32_t site) {
+    const Form& form = *instruction.form;
+    const Context& context = *thread.context;
+    const unsigned bytes = form.references[0].bytes;
+    Recorder recorder(thread, site);
+    const std::uint64_t first = address_of(context, instruction, form.references[0]);
+    const std::uint64_t second =
+        form.reference_count == 2 ? address_of(context, instruction, form.references[1]) : 0;
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+        const std::uint64_t offset = static_cast<std::uint64_t>(step) * i;
+        recorder.reference(first + offset, bytes, site);
+        if (form.reference_count == 2) recorder.reference(second + offset, bytes, site + 1);
+    }
+}
+
+// Valgrind makes a branch of the check of rcx before each iteration, which it takes to go on with
+// the instruction, and one of the result of a comparison, back to the instruction
+// (VEX/priv/guest_amd64_toIR.c, dis_REP_op).
+void predict_iterations(Thread& thread, const Instruction& instruction, std::uint64_t iterations,
+                        bool by_comparison, std::uint32_t site) {
+    const trace::PredictorShape& shape = thread.process.trace.spec().predictor;
+    const bool compares = is_compare(instruction.form->opcode);
+    std::uint64_t branches = 0;
+    std::uint32_t mispredicted = 0;
+    const auto branch = [&](bool taken) {
+        ++branches;
+        mispredicted += thread.context->predictor.conditional(shape, instruction.pc, taken);
+    };
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+        branch(true);
+        if (compares) branch(!by_comparison || i + 1 < iterations);
+    }
+    if (!by_comparison) branch(false);
+    thread.trace.append(branches, site, mispredicted);
+}
+
+void record_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    const Form& form = *instruction.form;
+    const Context& context = *thread.context;
+    const unsigned bytes = form.references[0].bytes;
+    constexpr std::uint64_t kDirection = 0x400;
+    const std::int64_t step = context.rflags & kDirection ? -static_cast<std::int64_t>(bytes)
+                                                          : static_cast<std::int64_t>(bytes);
+    std::uint64_t iterations = context.gpr[RCX];
+    if (form.references[0].address32) iterations = static_cast<std::uint32_t>(iterations);
+    bool by_comparison = false;
+    if (is_compare(form.opcode))
+        iterations = compared_iterations(context, instruction, iterations, step, by_comparison);
+    const TraceTables& trace = thread.process.trace;
+    if (trace.captures(trace::kCaptureReferences)) {
+        record_iterations(thread, instruction, iterations, step, site);
+        site += form.reference_count;
+    }
+    Recorder(thread, site).count(iterations, site, by_comparison);
+    if (trace.captures(trace::kCapturePredictions))
+        predict_iterations(thread, instruction, iterations, by_comparison, site + 1);
+}
+
+// Byte addressed by a bit offset in a register (SDM, BT): signed, in units of the operand size.
+std::uint64_t bit_string_address(const Context& context, const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    const std::uint8_t modrm = instruction.bytes[form.modrm_offset];
+    std::uint8_t rex = 0;
+    for (unsigned i = 0; i + 2U < form.modrm_offset + 0U; ++i)
+        if ((instruction.bytes[i] & 0xf0) == 0x40) rex = instruction.bytes[i];
+    std::uint64_t value = context.gpr[(modrm >> 3 & 7) | (rex & 4) << 1];
+    std::int64_t offset = static_cast<std::int64_t>(value);
+    if (form.references[0].bytes == 4) offset = static_cast<std::int32_t>(value);
+    if (form.references[0].bytes == 2) offset = static_cast<std::int16_t>(value);
+    return address_of(context, instruction, form.references[0]) +
+           static_cast<std::uint64_t>(offset >> 3);
+}
+
+void record_bit_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder(thread, site).reference(bit_string_address(*thread.context, instruction), 1, site);
+}
+
+std::uint64_t translate_address(const Context& context) {
+    return context.gpr[RBX] + (context.gpr[RAX] & 0xff);
+}
+
+void record_translate(Thread& thread, std::uint32_t site) {
+    Recorder(thread, site).reference(translate_address(*thread.context), 1, site);
+}
+
+std::uint64_t read_opmask(const Context& context, unsigned reg) {
+    std::uint64_t present, value = 0;
+    std::memcpy(&present, context.vector_state + 512, sizeof present);
+    if (present & 0x20) std::memcpy(&value, context.vector_state + 1088 + reg * 8ULL, 8);
+    return value;
+}
+
+// References to more than two lines.
+void record_large(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder recorder(thread, site);
+    for (unsigned r = 0; r < instruction.form->reference_count; ++r) {
+        const MemoryReference& reference = instruction.form->references[r];
+        recorder.reference(address_of(*thread.context, instruction, reference), reference.bytes,
+                           site + r);
+    }
+}
+
+struct Gather {
+    unsigned index_reg = 0, index_bytes = 4, elements = 0, element_bytes = 4;
+    unsigned char mask[64] = {};  // sign bits tell which elements are accessed
+    std::uint64_t opmask = 0;
+    bool by_opmask = false;
+};
+
+// Decodes anew: gathers are too rare to keep their operands in every form.
+bool describe_gather(const Context& context, const Instruction& instruction, Gather& out) {
+    ZydisDecoder decoder;
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    ZydisDecodedInstruction zydis;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, instruction.bytes, 15, &zydis, operands)))
+        return false;
+    unsigned index_width = 0, data_width = 0;
+    for (unsigned i = 0; i < zydis.operand_count; ++i) {
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) {
+            const ZydisRegister index = operands[i].mem.index;
+            out.index_reg = static_cast<std::uint8_t>(ZydisRegisterGetId(index));
+            index_width = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, index) / 8;
+            out.element_bytes = operands[i].element_size / 8;
+        } else if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+            const ZydisRegister reg = operands[i].reg.value;
+            const unsigned id = static_cast<std::uint8_t>(ZydisRegisterGetId(reg));
+            if (ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_MASK) {
+                out.by_opmask = true;
+                out.opmask = read_opmask(context, id);
+            } else {
+                data_width = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) / 8;
+                if (!out.by_opmask) read_vector(context, id, out.mask);  // the last one: VEX mask
+            }
+        }
+    }
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_VGATHERQPS:
+        case ZYDIS_MNEMONIC_VGATHERQPD:
+        case ZYDIS_MNEMONIC_VPGATHERQD:
+        case ZYDIS_MNEMONIC_VPGATHERQQ:
+        case ZYDIS_MNEMONIC_VSCATTERQPS:
+        case ZYDIS_MNEMONIC_VSCATTERQPD:
+        case ZYDIS_MNEMONIC_VPSCATTERQD:
+        case ZYDIS_MNEMONIC_VPSCATTERQQ:
+            out.index_bytes = 8;
+            break;
+        default:
+            out.index_bytes = 4;
+            break;
+    }
+    if (out.element_bytes == 0) out.element_bytes = 4;
+    out.elements = std::min(index_width / out.index_bytes, data_width / out.element_bytes);
+    return true;
+}
+
+// Calls `visit` with the address of each element that is accessed, and with its size.
+template <typename Visit>
+void for_each_element(const Context& context, const Instruction& instruction, const Visit& visit) {
+    const MemoryReference& reference = instruction.form->references[0];
+    Gather gather;
+    if (!describe_gather(context, instruction, gather)) return;
+    unsigned char indexes[64];
+    read_vector(context, gather.index_reg, indexes);
+    const std::uint64_t base = address_of(context, instruction, reference);
+    for (unsigned i = 0; i < gather.elements; ++i) {
+        const bool wanted = gather.by_opmask
+                                ? gather.opmask >> i & 1
+                                : gather.mask[(i + 1) * gather.element_bytes - 1] & 0x80;
+        if (!wanted) continue;
+        std::int64_t index = 0;
+        if (gather.index_bytes == 8) {
+            std::memcpy(&index, indexes + i * 8ULL, 8);
+        } else {
+            std::int32_t narrow;
+            std::memcpy(&narrow, indexes + i * 4ULL, 4);
+            index = narrow;
+        }
+        visit(base + static_cast<std::uint64_t>(index) * reference.scale, gather.element_bytes);
+    }
+}
+
+void record_gather(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder recorder(thread, site);
+    std::uint64_t accessed = 0;
+    for_each_element(*thread.context, instruction, [&](std::uint64_t address, unsigned bytes) {
+        recorder.reference(address, bytes, site);
+        ++accessed;
+    });
+    recorder.count(accessed, site + 1);
+}
+
+}  // namespace
+
+// SDM volume 1, 13.4 and 13.5.
+void read_vector(const Context& context, unsigned reg, unsigned char out[64]) {
+    const unsigned char* state = context.vector_state;
+    std::uint64_t present;
+    std::memcpy(&present, state + 512, sizeof present);
+    std::memset(out, 0, 64);
+    if (reg >= 16) {
+        if (present & 0x80) std::memcpy(out, state + 1664 + (reg - 16) * 64ULL, 64);
+        return;
+    }
+    if (present & 2) std::memcpy(out, state + 160 + reg * 16ULL, 16);
+    if (present & 4) std::memcpy(out + 16, state + 576 + reg * 16ULL, 16);
+    if (present & 0x40) std::memcpy(out + 32, state + 1152 + reg * 32ULL, 32);
+}
+
+std::optional<FirstAccess> first_access(const Context& context, const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    std::optional<FirstAccess> first;
+    switch (form.special) {
+        case Special::kString: {
+            std::uint64_t iterations = context.gpr[RCX];
+            if (form.references[0].address32) iterations = static_cast<std::uint32_t>(iterations);
+            if (iterations == 0) return {};
+            first.emplace();
+            for (unsigned r = 0; r < form.reference_count; ++r)
+                first->address[r] = address_of(context, instruction, form.references[r]);
+            return first;
+        }
+        case Special::kGather:
+            for_each_element(context, instruction, [&](std::uint64_t address, unsigned) {
+                if (!first) first = FirstAccess{{address, 0}};
+            });
+            return first;
+        case Special::kBitString:
+            return FirstAccess{{bit_string_address(context, instruction), 0}};
+        case Special::kTranslate:
+            return FirstAccess{{translate_address(context), 0}};
+        case Special::kNone:
+            return {};
+    }
+    return {};
+}
+
+void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site) {
+    switch (instruction.form->special) {
+        case Special::kString:
+            return record_string(thread, instruction, first_site);
+        case Special::kGather:
+            return record_gather(thread, instruction, first_site);
+        case Special::kBitString:
+            return record_bit_string(thread, instruction, first_site);
+        case Special::kTranslate:
+            return record_translate(thread, first_site);
+        case Special::kNone:
+            return record_large(thread, instruction, first_site);
+    }
+}
+
+}  // namespace assay::native

@@ -1,0 +1,177 @@
+#include "framework/driver/native/translate/translator.h"
+
+#include <Zydis/Zydis.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::native {
+
+bool Translator::must_flush_for(std::uint64_t pc) {
+    if (planner_.must_keep_flags(pc)) {
+        planner_.set_flags_cross_calls();
+        return true;
+    }
+    return cache_.nearly_full();
+}
+
+Block* Translator::translate(std::uint64_t pc, Version version, bool landing) {
+    if (!planner_.plan(pc, version, landing, plan_)) return nullptr;
+    const Unit unit = emit_new_unit();
+    for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
+        if (!plan_.blocks[i - unit.first_block].copy) cache_.enter_block(i);
+    for (std::uint32_t i = unit.first_exit; i < unit.first_exit + unit.exit_count; ++i) {
+        if (cache_.exits()[i].kind != ExitKind::kDirect) continue;
+        if (Block* target = cache_.find(cache_.exits()[i].target, version)) cache_.link(i, *target);
+    }
+    return &cache_.blocks()[unit.first_block];
+}
+
+Block* Translator::translate_alone(std::uint64_t pc, Version version) {
+    if (!planner_.plan_alone(pc, version, plan_)) return nullptr;
+    return &cache_.blocks()[emit_new_unit().first_block];
+}
+
+Unit Translator::emit_new_unit() {
+    Unit unit;
+    unit.landing = plan_.landing;
+    unit.first_block = static_cast<std::uint32_t>(cache_.blocks().size());
+    unit.first_exit = static_cast<std::uint32_t>(cache_.exits().size());
+    unit.block_count = static_cast<std::uint32_t>(plan_.blocks.size());
+    if (!emit_as_before(unit)) {
+        const TableRows first = trace_.next();
+        emit(unit, first, &trace_);
+        unit.first_site = first.site;
+        unit.end_site = trace_.next_site();
+        trace_.publish();
+    }
+    const auto unit_index = static_cast<std::uint32_t>(cache_.units().size());
+    for (Block& block : output_.blocks) {
+        block.unit = unit_index;
+        block.index = static_cast<std::uint32_t>(cache_.blocks().size());
+        cache_.blocks().push_back(block);
+    }
+    for (Exit& exit : output_.exits) {
+        exit.block += unit.first_block;
+        cache_.exits().push_back(exit);
+    }
+    cache_.units().push_back(unit);
+    return unit;
+}
+
+// True if the planned instructions stand in the trace's table from `instr` on.
+bool Translator::starts_as(std::uint32_t instr) const {
+    return std::all_of(plan_.instructions.begin(), plan_.instructions.end(),
+                       [&](const Instruction& planned) {
+                           const trace_instr_t& row = trace_.instr(instr++);
+                           return row.pc == planned.pc && row.length == planned.form->length &&
+                                  std::memcmp(row.bytes, planned.bytes, row.length) == 0;
+                       });
+}
+
+// Emits plan_ with the rows of the trace's tables that the same unit had before, so that code which
+// is translated again and again does not fill them.
+bool Translator::emit_as_before(Unit& unit) {
+    const CodeCache::Rows* const rows =
+        cache_.forgotten_rows(plan_.blocks.front().pc, plan_.version);
+    if (rows == nullptr || !starts_as(rows->first.instr)) return false;
+    unit.first_site = rows->first.site;
+    unit.end_site = rows->end.site;
+    note_often_missed(unit);
+    trace_.begin_comparison(rows->first);
+    if (emit(unit, rows->first, &trace_, &rows->end)) return true;
+    unit.missed_count = 0;
+    return false;
+}
+
+// Emits plan_ where the code cache goes on. If its rows are compared, they must be the same up to
+// `end`: else nothing is emitted, and the answer is false.
+bool Translator::emit(Unit& unit, const TableRows& rows, TraceTables* trace, const TableRows* end) {
+    const Emitter::Numbers numbers{rows.block, rows.instr, rows.site,
+                                   cache_.exit_number(unit.first_exit),
+                                   static_cast<std::uint32_t>(cache_.specials().size())};
+    output_.clear();
+    cache_.use(plan_.version);
+    unit.hot_begin = cache_.hot;
+    unit.cold_begin = cache_.cold;
+    Emitter emitter(plan_, cache_, trace_.spec(), trace_.value_lists(), numbers,
+                    cache_.often_missed(unit), cache_.assembler_at(cache_.hot),
+                    cache_.assembler_at(cache_.cold));
+    emitter.emit(output_, trace);
+    if (end != nullptr && !trace->end_comparison(*end)) return false;
+    cache_.hot = unit.hot_end = emitter.hot().address;
+    cache_.cold = unit.cold_end = emitter.cold().address;
+    unit.first_point = static_cast<std::uint32_t>(cache_.points().size());
+    unit.point_count = static_cast<std::uint32_t>(output_.points.size());
+    const auto append = [](auto& to, const auto& from) {
+        to.insert(to.end(), from.begin(), from.end());
+    };
+    append(cache_.points(), output_.points);
+    append(cache_.specials(), output_.specials);
+    unit.exit_count = static_cast<std::uint32_t>(output_.exits.size());
+    return true;
+}
+
+void Translator::adapt(std::span<const trace_record_t> buffer) {
+    if (!trace_.captures(trace::kCaptureBlockCounts)) return;
+    for (const std::uint32_t site : misses_.sample(buffer)) {
+        if (!trace_.is_data(site)) continue;
+        const Block* const block = find(trace_.block_of(site));
+        if (block == nullptr) continue;
+        const std::uint32_t unit = block->unit;
+        const auto known = cache_.often_missed(cache_.units()[unit]);
+        if (std::find(known.begin(), known.end(), site) == known.end()) translate_again(unit);
+    }
+}
+
+// The present translation of a block of the trace's table, if there is one.
+const Block* Translator::find(std::uint32_t id) {
+    for (const Version version : {kCollecting, kExact}) {
+        const Block* const block = cache_.find(trace_.block(id).pc, version);
+        if (block != nullptr && block->id == id) return block;
+    }
+    return nullptr;
+}
+
+void Translator::note_often_missed(Unit& unit) {
+    unit.first_missed = static_cast<std::uint32_t>(cache_.often_missed().size());
+    for (std::uint32_t site = unit.first_site; site < unit.end_site; ++site)
+        if (trace_.is_data(site) && misses_.misses_often(site))
+            cache_.often_missed().push_back(site);
+    unit.missed_count =
+        static_cast<std::uint32_t>(cache_.often_missed().size()) - unit.first_missed;
+}
+
+void Translator::translate_again(std::uint32_t unit_index) {
+    if (cache_.nearly_full()) return;
+    Unit unit = cache_.units()[unit_index];
+    planner_.replan(unit, plan_);
+    if (plan_.blocks.size() != unit.block_count) return;
+    const Block& first = cache_.blocks()[unit.first_block];
+    const TableRows rows{first.id, first.first_instr, unit.first_site};
+    note_often_missed(unit);
+    const std::uint32_t exits = unit.exit_count;
+    emit(unit, rows, nullptr);
+    if (unit.exit_count != exits) return;
+    cache_.replace(unit, output_.blocks, output_.exits);
+}
+
+std::string Translator::describe(std::uint64_t pc) {
+    Instruction instruction;
+    if (!decoder_.decode(memory_.code_at(pc), pc, instruction)) return "invalid";
+    const char* name =
+        ZydisMnemonicGetString(static_cast<ZydisMnemonic>(instruction.form->mnemonic));
+    return name ? name : "unknown";
+}
+
+void Translator::flush() {
+    cache_.flush();
+    planner_.forget_code();
+}
+
+void Translator::invalidate(std::uint64_t start, std::uint64_t end) {
+    cache_.invalidate(start, end);
+    planner_.forget_code();
+}
+
+}  // namespace assay::native

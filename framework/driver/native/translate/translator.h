@@ -1,0 +1,64 @@
+// Translates units: copies the target's instructions, rewrites what depends on their position,
+// and emits the instrumentation that the trace specification asks for.
+#pragma once
+
+#include "framework/driver/native/capture/miss_sampler.h"
+#include "framework/driver/native/translate/emitter.h"
+
+#include <string>
+
+namespace assay::native {
+
+class Translator {
+  public:
+    Translator(const MemoryMap& memory, CodeWatch& watch, CodeCache& cache, const Regions& regions,
+               TraceTables& trace)
+        : memory_(memory),
+          cache_(cache),
+          trace_(trace),
+          planner_(decoder_, memory, watch, cache, regions, trace),
+          misses_(trace) {}
+
+    // True if the code cache has to be flushed before the code at `pc` is translated.
+    bool must_flush_for(std::uint64_t pc);
+    // Translates the code at `pc`, which has no translation of that version yet. Returns its block,
+    // or nullptr if there is no valid instruction. `landing`: because an indirect branch went
+    // there.
+    Block* translate(std::uint64_t pc, Version version, bool landing);
+    // Translates one instruction, for this once: CodeCache::find() does not know it, and the code
+    // may change.
+    Block* translate_alone(std::uint64_t pc, Version version);
+    // Looks at a full buffer: translates units again in which the checks of some references fail
+    // so often that they had better have no branch. They may be executing.
+    void adapt(std::span<const trace_record_t> buffer);
+    // Forgets all translations; see CodeCache::flush.
+    void flush();
+    // Forgets those of code in [start, end).
+    void invalidate(std::uint64_t start, std::uint64_t end);
+    // The mnemonic of the instruction at `pc`.
+    std::string describe(std::uint64_t pc);
+
+    Planner& planner() { return planner_; }
+    Decoder& decoder() { return decoder_; }
+
+  private:
+    Unit emit_new_unit();
+    bool starts_as(std::uint32_t instr) const;
+    bool emit_as_before(Unit& unit);
+    bool emit(Unit& unit, const TableRows& rows, TraceTables* trace,
+              const TableRows* end = nullptr);
+    const Block* find(std::uint32_t id);
+    void note_often_missed(Unit& unit);
+    void translate_again(std::uint32_t unit_index);
+
+    const MemoryMap& memory_;
+    CodeCache& cache_;
+    TraceTables& trace_;
+    Decoder decoder_;
+    Planner planner_;
+    UnitPlan plan_;
+    Emitter::Output output_;
+    MissSampler misses_;
+};
+
+}  // namespace assay::native

@@ -1,0 +1,196 @@
+// What the translator is about to emit: the instructions of a unit, which registers and flags
+// are live where, and at which points instrumentation goes.
+#pragma once
+
+#include "framework/driver/native/capture/regions.h"
+#include "framework/driver/native/capture/trace_tables.h"
+#include "framework/driver/native/code_cache/code_cache.h"
+#include "framework/driver/native/code_cache/code_watch.h"
+#include "framework/driver/native/decode/decoder.h"
+#include "framework/driver/native/memory/memory_map.h"
+#include "framework/driver/native/translate/values.h"
+
+#include <optional>
+#include <vector>
+
+namespace assay::native {
+
+enum class ItemKind : std::uint8_t { kCount, kFetch, kData, kSpecial, kCall };
+
+// A data reference of a unit. Those of one group have addresses a constant apart.
+struct PlannedReference {
+    std::uint16_t instr = 0;  // index in the unit
+    std::uint8_t number = 0;  // which of the form's references
+    std::int64_t offset = 0;  // of the address, from the group's registers at its position
+    std::uint32_t bytes = 0;  // at most a line
+};
+
+// A piece of instrumentation. One of kind kData is about a group of references that follow one
+// another: if all lie in one line, the first is the only one that can find another line the most
+// recent of its set.
+struct Item {
+    ItemKind kind = ItemKind::kCount;
+    bool flags_live = false;     // at `position`
+    std::uint16_t instr = 0;     // the instruction that it is about, index in the unit
+    std::uint16_t position = 0;  // emitted before this instruction of the unit
+    std::uint16_t reference_count = 0;
+    std::uint32_t first_reference = 0;  // in UnitPlan::references
+    std::int64_t low = 0, high = 0;     // what they refer to, by offsets as theirs
+};
+
+// Registers and arithmetic flags whose values may still be read.
+struct Live {
+    std::uint16_t flags = 0;
+    GprMask gprs = 0;
+
+    friend Live operator|(Live a, Live b) {
+        return {static_cast<std::uint16_t>(a.flags | b.flags),
+                static_cast<GprMask>(a.gprs | b.gprs)};
+    }
+    friend Live operator&(Live a, Live b) {
+        return {static_cast<std::uint16_t>(a.flags & b.flags),
+                static_cast<GprMask>(a.gprs & b.gprs)};
+    }
+};
+
+struct PlannedBlock {
+    std::uint64_t pc = 0, end_pc = 0;
+    std::uint16_t first = 0, count = 0;  // in UnitPlan::instructions
+    std::uint32_t first_item = 0, item_count = 0;
+    bool chained = false;
+    bool previous_fetched = false;
+    bool checked = false;  // compares itself with the memory: CodeWatch
+    // With Bursts: the unit goes on where its branch is taken, with another copy of blocks that it
+    // has already; and this is such a copy.
+    bool goes_on_taken = false;
+    bool copy = false;
+    // See Regions.
+    bool enters_function = false;
+    bool counted_down = false;
+    bool counted_in_interval = false;  // in its interval, whichever way leads to it
+    std::uint16_t counted_beyond = 0;  // then: instructions of other units, too
+
+    // Where control leaves it, if branches are captured or predicted: to the target of the
+    // conditional branch that it ends with, and otherwise.
+    Live live_if_taken, live_otherwise;
+
+    // Whatever leads to it has to arrive at its very beginning.
+    std::uint16_t end() const { return static_cast<std::uint16_t>(first + count); }
+    bool has_gate() const {
+        return checked || enters_function || counted_down || counted_in_interval;
+    }
+};
+
+struct UnitPlan {
+    Version version = kCollecting;
+    bool landing = false;  // indirect branches arrive at the first block: check them there
+    std::vector<Instruction> instructions;
+    std::vector<PlannedBlock> blocks;
+    std::vector<Item> items;
+    std::vector<PlannedReference> references;
+    bool leaves_functions = false;  // returns and jumps look whether they do: Regions
+    bool counts_at_exits = false;   // instructions, where it is left: Bursts
+    // Before each instruction.
+    std::vector<std::uint16_t> flags_live;
+    std::vector<GprMask> gprs_live;
+    // By instruction: a record of the stack pointer follows it.
+    std::vector<bool> sets_stack;
+
+    void clear();
+    bool collects() const { return version != kPlain; }
+};
+
+class Planner {
+  public:
+    Planner(Decoder& decoder, const MemoryMap& memory, CodeWatch& watch, CodeCache& cache,
+            const Regions& regions, const TraceTables& trace)
+        : decoder_(decoder),
+          memory_(memory),
+          watch_(watch),
+          cache_(cache),
+          regions_(regions),
+          trace_(trace) {}
+
+    // Plans a new unit that begins at `pc`. False if there is no instruction. `landing`: see
+    // UnitPlan.
+    bool plan(std::uint64_t pc, Version version, bool landing, UnitPlan& out);
+    // Plans the one instruction at `pc`, whose memory is not watched.
+    bool plan_alone(std::uint64_t pc, Version version, UnitPlan& out);
+    // Plans an existing unit again, with the same blocks.
+    void replan(const Unit& unit, UnitPlan& out);
+
+    // True if the code at `pc` may read an arithmetic flag before writing it, as far as a look at
+    // the next `limit` instructions, fewer behind branches, tells.
+    bool reads_flags(std::uint64_t pc, unsigned limit);
+    // By the psABI flags carry nothing from callers to functions or back, and instrumentation
+    // relies on that until a call is about to run whose continuation reads a flag; then it keeps
+    // them across all calls. Such a call is the first of its block, and must_keep_flags() says
+    // so before the block is translated.
+    bool must_keep_flags(std::uint64_t pc);
+    // Where nothing is captured, nothing changes them.
+    bool flags_cross_calls() const { return flags_cross_calls_ || trace_.spec().captures == 0; }
+    void set_flags_cross_calls() { flags_cross_calls_ = true; }
+    void forget_code() {
+        reads_flags_.clear();
+        live_.clear();
+    }
+
+  private:
+    // The group that references may still join.
+    struct Group {
+        std::size_t item = 0;  // in UnitPlan::items
+        bool open = false;
+        bool constant = false;  // an address known now
+        MemoryReference first;
+        std::int64_t stack_change = 0;  // since its first reference
+    };
+
+    void begin(UnitPlan& out, Version version) const;
+    bool decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit);
+    void set_gates(PlannedBlock& block, const UnitPlan& plan) const;
+    void count_loops(UnitPlan& plan) const;
+    void count_beyond(UnitPlan& plan) const;
+    bool watch(std::uint64_t begin, std::uint64_t end);
+    bool is_changeable(std::uint64_t pc) const;
+    std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
+    static bool goes_round(const UnitPlan& plan);
+    bool reads(std::uint16_t pending, std::uint64_t pc, unsigned limit);
+    bool returns_flags(const Instruction& instruction);
+    std::uint16_t flags_across_calls() const { return flags_cross_calls() ? kArithmeticFlags : 0; }
+    Live live_after(const Instruction& last, unsigned branches,
+                    const std::optional<Live>& continuation);
+    Live live_at(std::uint64_t pc, unsigned branches);
+    ValueRegisters captured_registers(const Form& form) const;
+    void analyse(UnitPlan& plan);
+    void analyse_block(UnitPlan& plan, std::size_t index);
+    void analyse_ends(PlannedBlock& block, const Instruction& last,
+                      const std::optional<Live>& continuation, const Live& live);
+    bool looks_at_branches(const UnitPlan& plan) const;
+    bool predicts_last(const UnitPlan& plan, const PlannedBlock& block) const;
+    void place_items(UnitPlan& plan, PlannedBlock& block);
+    void place(UnitPlan& plan, Item item, unsigned earliest, GprMask address);
+    void place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest);
+    bool touches_many_lines(const Form& form) const;
+    void place_references(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest);
+    void place_reference(UnitPlan& plan, unsigned instr, unsigned number, Group& group,
+                         unsigned& earliest);
+    void place_special(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest);
+    void place_call(UnitPlan& plan, unsigned instr);
+    void place_count(UnitPlan& plan, const PlannedBlock& block);
+    bool join(UnitPlan& plan, const PlannedReference& reference, const MemoryReference& form,
+              Group& group) const;
+    bool crosses_line(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) const;
+
+    Decoder& decoder_;
+    const MemoryMap& memory_;
+    CodeWatch& watch_;
+    CodeCache& cache_;
+    const Regions& regions_;
+    const TraceTables& trace_;
+    PcMap<bool> reads_flags_;
+    PcMap<Live> live_;
+    bool flags_cross_calls_ = false;
+    bool watches_ = true;
+};
+
+}  // namespace assay::native

@@ -1,0 +1,43 @@
+// Where the values of an instruction (trace_vlist.h) are to be found.
+#pragma once
+
+#include "framework/driver/native/decode/instruction.h"
+#include "framework/trace/value_lists.h"
+
+namespace assay::native {
+
+struct Value {
+    enum Place : std::uint8_t {
+        kNone,      // the instruction does not have it
+        kAddress,   // of reference `number`
+        kMemory,    // what is at the address of reference `number`
+        kGpr,       // the low `bytes` of it
+        kHighByte,  // bits 8 to 15 of a general-purpose register
+        kVector,    // the low bytes of it
+        kTaken,     // of a branch
+        kTarget,
+        kReturn,  // the address that a call pushes
+        kTime,    // how long the instruction took
+    };
+    Place place = kNone;
+    std::uint8_t number = 0;
+    std::uint8_t bytes = 8;  // 1 to 8
+    bool before = false;     // it has to be read before the instruction
+};
+
+// `value`: a byte of trace::ValueList.
+Value value_of(const Form& form, std::uint8_t value);
+
+// True if the driver itself has to read the values: the instruction makes references that only its
+// execution tells.
+inline bool has_values_by_driver(const Form& form) {
+    return form.special != Special::kNone;
+}
+
+// General-purpose registers that are read for a list before the instruction, and behind it.
+struct ValueRegisters {
+    GprMask before = 0, behind = 0;
+};
+ValueRegisters value_registers(const Form& form, const trace::ValueList& list);
+
+}  // namespace assay::native
