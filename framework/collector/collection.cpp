@@ -24,7 +24,7 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       segment_(segment),
       lifeline_(lifeline),
       counts_(session.columns.size()),
-      sampling_(session.settings.regions, session.columns.size()),
+      sampling_(session.settings.regions),
       reader_(segment_, [this](TraceReader::Source source, std::span<const trace_record_t> records,
                                std::span<const trace_marker_t> markers) {
           process(source, records, markers);

@@ -50,7 +50,7 @@ trace::Regions regions_of(const std::string& value) {
 
 TEST_CASE("sampling: a count stands for as many as there were") {
     const Code code;
-    Sampling sampling(bursts(10, 100), 1);
+    Sampling sampling(bursts(10, 100));
     sampling.take(0, 0, std::vector{counted(0, 6), counted(1, 1), end_of(kBurstEnds, 100)},
                   code.tables());
     sampling.executed(0, 250);
@@ -66,7 +66,7 @@ TEST_CASE("sampling: a count stands for as many as there were") {
 
 TEST_CASE("sampling: what is executed in a warm-up does not count") {
     const Code code;
-    Sampling sampling(bursts(10, 100), 1);
+    Sampling sampling(bursts(10, 100));
     sampling.warm_up(5);
     CHECK(sampling.is_warm_up(0));
     sampling.take(0, 0, std::vector{counted(0, 5), end_of(kWarmUpEnds, 50)}, code.tables());
@@ -84,7 +84,7 @@ TEST_CASE("sampling: what is executed in a warm-up does not count") {
 
 TEST_CASE("sampling: threads one after the other in a slot") {
     const Code code;
-    Sampling sampling(bursts(10, 100), 1);
+    Sampling sampling(bursts(10, 100));
     sampling.take(0, 0, std::vector{counted(0, 10), end_of(kThreadEnds, 300)}, code.tables());
     sampling.take(1, 0, std::vector{counted(0, 20), end_of(kBurstEnds, 40)}, code.tables());
     sampling.executed(1, 100);
@@ -98,7 +98,7 @@ TEST_CASE("sampling: the error") {
     const Code code;
     // Bursts of ten instructions, with that many events each.
     const auto error = [&](const std::vector<std::uint64_t>& events) {
-        Sampling sampling(bursts(10, 100), 1);
+        Sampling sampling(bursts(10, 100));
         std::uint64_t times = 0, sum = 0;
         for (const std::uint64_t each : events) {
             times += 10;

@@ -116,7 +116,7 @@ std::vector<std::string> split_functions(const std::string& list) {
     return out;
 }
 
-// A whole number of instructions; k, M and G stand for thousands, millions and milliards. 0 if it
+// A whole number of instructions; k, M and G stand for thousands, millions and billions. 0 if it
 // is not one.
 std::uint64_t instructions(std::string_view text) {
     std::uint64_t number = 0;

@@ -26,9 +26,8 @@ struct CodeTables;
 
 class Sampling {
   public:
-    // `events`: columns of all profilers together.
-    Sampling(const trace::Regions& regions, std::size_t events)
-        : burst_(regions.sample_burst), period_(regions.sample_period), events_(events) {}
+    explicit Sampling(const trace::Regions& regions)
+        : burst_(regions.sample_burst), period_(regions.sample_period) {}
 
     // There are warm-ups before the bursts.
     void warm_up(std::uint64_t instructions) { warm_up_ = instructions; }
@@ -83,7 +82,6 @@ class Sampling {
     bool end_burst();
 
     std::uint64_t burst_, period_, warm_up_ = 0;
-    std::size_t events_;
     std::set<std::uint32_t> in_burst_;  // slots, where there are warm-ups
     std::map<std::uint32_t, std::vector<std::uint64_t>> counters_;        // by slot and block
     std::vector<std::uint64_t> executions_, warming_;                     // by instruction
