@@ -238,8 +238,8 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
     return loads_own_segment(zydis, operands) ? Flow::kUnsupported : Flow::kNone;
 }
 
-bool writes_flags_conditionally(const ZydisDecodedInstruction& zydis,
-                                const ZydisDecodedOperand* operands) {
+// A shift or rotation of one operand by another, and one that shifts bits in from a third.
+bool is_shift(const ZydisDecodedInstruction& zydis) {
     switch (zydis.mnemonic) {
         case ZYDIS_MNEMONIC_SHL:
         case ZYDIS_MNEMONIC_SHR:
@@ -248,31 +248,26 @@ bool writes_flags_conditionally(const ZydisDecodedInstruction& zydis,
         case ZYDIS_MNEMONIC_ROR:
         case ZYDIS_MNEMONIC_RCL:
         case ZYDIS_MNEMONIC_RCR:
-            return operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
-        case ZYDIS_MNEMONIC_SHLD:
-        case ZYDIS_MNEMONIC_SHRD:
-            return operands[2].type == ZYDIS_OPERAND_TYPE_REGISTER;
-        default:
-            return (zydis.attributes &
-                    (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) != 0;
-    }
-}
-
-bool shifts_by_immediate(const ZydisDecodedInstruction& zydis) {
-    switch (zydis.mnemonic) {
-        case ZYDIS_MNEMONIC_SHL:
-        case ZYDIS_MNEMONIC_SHR:
-        case ZYDIS_MNEMONIC_SAR:
-        case ZYDIS_MNEMONIC_ROL:
-        case ZYDIS_MNEMONIC_ROR:
-        case ZYDIS_MNEMONIC_RCL:
-        case ZYDIS_MNEMONIC_RCR:
-        case ZYDIS_MNEMONIC_SHLD:
-        case ZYDIS_MNEMONIC_SHRD:
-            return zydis.raw.imm[0].size != 0;
+            return true;
         default:
             return false;
     }
+}
+
+bool is_double_shift(const ZydisDecodedInstruction& zydis) {
+    return zydis.mnemonic == ZYDIS_MNEMONIC_SHLD || zydis.mnemonic == ZYDIS_MNEMONIC_SHRD;
+}
+
+bool writes_flags_conditionally(const ZydisDecodedInstruction& zydis,
+                                const ZydisDecodedOperand* operands) {
+    if (is_shift(zydis)) return operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+    if (is_double_shift(zydis)) return operands[2].type == ZYDIS_OPERAND_TYPE_REGISTER;
+    return (zydis.attributes &
+            (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) != 0;
+}
+
+bool shifts_by_immediate(const ZydisDecodedInstruction& zydis) {
+    return (is_shift(zydis) || is_double_shift(zydis)) && zydis.raw.imm[0].size != 0;
 }
 
 Special special_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
