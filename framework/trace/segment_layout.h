@@ -67,6 +67,9 @@ struct Regions {
     char functions[kMostNames];  // patterns, separated by newlines; "": everywhere
 };
 
+// What ends with a record of a TRACE_SITE_BURST: its `aux`.
+enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds };
+
 struct Spec {
     std::uint32_t captures;  // Capture bits
     LineFilter data;

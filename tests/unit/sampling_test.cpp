@@ -16,8 +16,6 @@ using namespace assay::collector;
 namespace {
 
 constexpr std::uint32_t kCountSite = 0, kBurstSite = 1, kIntervalSite = 2;
-enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds };
-
 // Two blocks, of one and of four instructions.
 struct Code {
     std::array<trace_block_t, 2> blocks{{{0x1000, 0, 1}, {0x2000, 1, 4}}};
@@ -31,7 +29,7 @@ struct Code {
 trace_record_t counted(std::uint32_t block, std::uint64_t times) {
     return {times, kCountSite, block};
 }
-trace_record_t end_of(EndOf what, std::uint64_t executed) {
+trace_record_t end_of(trace::EndOf what, std::uint64_t executed) {
     return {executed, kBurstSite, what};
 }
 
@@ -51,7 +49,7 @@ trace::Regions regions_of(const std::string& value) {
 TEST_CASE("sampling: a count stands for as many as there were") {
     const Code code;
     Sampling sampling(bursts(10, 100));
-    sampling.take(0, 0, std::vector{counted(0, 6), counted(1, 1), end_of(kBurstEnds, 100)},
+    sampling.take(0, 0, std::vector{counted(0, 6), counted(1, 1), end_of(trace::kBurstEnds, 100)},
                   code.tables());
     sampling.executed(0, 250);
     std::vector<std::uint64_t> executions{6, 1, 1, 1, 1};
@@ -69,9 +67,10 @@ TEST_CASE("sampling: what is executed in a warm-up does not count") {
     Sampling sampling(bursts(10, 100));
     sampling.warm_up(5);
     CHECK(sampling.is_warm_up(0));
-    sampling.take(0, 0, std::vector{counted(0, 5), end_of(kWarmUpEnds, 50)}, code.tables());
+    sampling.take(0, 0, std::vector{counted(0, 5), end_of(trace::kWarmUpEnds, 50)}, code.tables());
     CHECK_FALSE(sampling.is_warm_up(0));
-    CHECK(sampling.take(0, 0, std::vector{counted(0, 15), end_of(kBurstEnds, 60)}, code.tables()));
+    CHECK(sampling.take(0, 0, std::vector{counted(0, 15), end_of(trace::kBurstEnds, 60)},
+                        code.tables()));
     CHECK(sampling.is_warm_up(0));
     // The program ends in the next warm-up.
     sampling.take_rest(0, std::vector<std::uint64_t>{18, 0}, code.tables());
@@ -85,8 +84,9 @@ TEST_CASE("sampling: what is executed in a warm-up does not count") {
 TEST_CASE("sampling: threads one after the other in a slot") {
     const Code code;
     Sampling sampling(bursts(10, 100));
-    sampling.take(0, 0, std::vector{counted(0, 10), end_of(kThreadEnds, 300)}, code.tables());
-    sampling.take(1, 0, std::vector{counted(0, 20), end_of(kBurstEnds, 40)}, code.tables());
+    sampling.take(0, 0, std::vector{counted(0, 10), end_of(trace::kThreadEnds, 300)},
+                  code.tables());
+    sampling.take(1, 0, std::vector{counted(0, 20), end_of(trace::kBurstEnds, 40)}, code.tables());
     sampling.executed(1, 100);
     CHECK(sampling.executed_by(0) == 300);
     CHECK(sampling.executed_by(1) == 100);
@@ -103,7 +103,8 @@ TEST_CASE("sampling: the error") {
         for (const std::uint64_t each : events) {
             times += 10;
             sum += each;
-            if (sampling.take(0, 0, std::vector{counted(0, times), end_of(kBurstEnds, 10 * times)},
+            if (sampling.take(0, 0,
+                              std::vector{counted(0, times), end_of(trace::kBurstEnds, 10 * times)},
                               code.tables()))
                 sampling.totals({sum});
         }

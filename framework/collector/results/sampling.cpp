@@ -28,7 +28,6 @@ double student(double freedom) {
 
 bool Sampling::take(std::uint32_t thread, std::uint32_t slot,
                     std::span<const trace_record_t> records, const CodeTables& code) {
-    enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds };
     bool ended = false;
     for (const trace_record_t& record : records) {
         const unsigned kind = code.sites[record.site].kind;
@@ -37,11 +36,11 @@ bool Sampling::take(std::uint32_t thread, std::uint32_t slot,
             count_mispredictions(slot, record.aux, record.value, code);
         if (kind != TRACE_SITE_BURST) continue;
         threads_[thread] = record.value;
-        if (record.aux == kWarmUpEnds)
+        if (record.aux == trace::kWarmUpEnds)
             in_burst_.insert(slot);
         else
             in_burst_.erase(slot);
-        if (record.aux == kBurstEnds) ended |= end_burst();
+        if (record.aux == trace::kBurstEnds) ended |= end_burst();
     }
     return ended;
 }

@@ -5,8 +5,6 @@
 namespace assay::native {
 namespace {
 
-enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds };  // see TRACE_SITE_BURST
-
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 
 // A generator's state is never 0.
@@ -46,7 +44,7 @@ void Bursts::end(const Context& context) {
     if (!wanted() || tables_.detached()) return;
     if (part_ == Part::kBurst) send_counts();
     send_intervals(executed(context));
-    send_end(context, kThreadEnds);
+    send_end(context, trace::kThreadEnds);
 }
 
 std::uint64_t Bursts::executed(const Context& context) const {
@@ -89,19 +87,19 @@ void Bursts::change(Context& context) {
         return go_on(context, regions().sample_warm_up);
     }
     if (part_ != Part::kBurst) {
-        if (part_ == Part::kWarmUp) send_end(context, kWarmUpEnds);
+        if (part_ == Part::kWarmUp) send_end(context, trace::kWarmUpEnds);
         send_intervals(executed(context));
         part_ = Part::kBurst;
         return go_on(context, regions().sample_burst);
     }
-    send_end(context, kBurstEnds);
+    send_end(context, trace::kBurstEnds);
     tables_.ring_doorbell();
     part_ = Part::kRest;
     go_on(context, rest_);
     begin_period(context);
 }
 
-void Bursts::send_end(const Context& context, std::uint32_t of) {
+void Bursts::send_end(const Context& context, trace::EndOf of) {
     send_counts();
     trace_.append(executed(context), tables_.driver_site(0, TRACE_SITE_BURST), of);
     trace_.end();

@@ -58,7 +58,7 @@ class Bursts {
     void go_on(Context& context, std::uint64_t instructions);
     void begin_period(Context& context);
     void send_counts();
-    void send_end(const Context& context, std::uint32_t of);
+    void send_end(const Context& context, trace::EndOf of);
     void send_intervals(std::uint64_t executed);
 
     TraceTables& tables_;
