@@ -7,11 +7,6 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace assay {
 
 struct OptionDescription {
@@ -40,22 +35,5 @@ const Command* find_command(std::string_view name);
 
 // A row of a table of options: the names, and from column `width` on the help, broken into lines.
 std::string help_row(std::string names, std::string_view help, std::size_t width);
-
-// The options that a command line of CLI11 knows.
-std::vector<OptionDescription> describe_options(const CLI::App& app);
-
-// An option that adds one argument to `list` each time that it is given.
-CLI::Option* add_list(CLI::App& app, const char* names, std::vector<std::string>& list,
-                      const char* type, const char* help);
-// --color, `help` being when there are colours and what they say; wants_color() understands it.
-void add_color(CLI::App& app, std::string& color, const char* help);
-bool wants_color(std::string_view color);
-// --pager: auto or no.
-void add_pager(CLI::App& app, std::string& pager);
-
-// Parses a subcommand's arguments. The help is the description of `app`, which has the synopsis, a
-// table of the options, and the footer. False if --help was asked for and has been printed. Throws
-// Error if they are wrong.
-bool parse_arguments(CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace assay

@@ -3,9 +3,9 @@
 #include "framework/events/reader.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/command_line.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
 #include <string_view>
@@ -42,53 +42,48 @@ constexpr const char* kExamples =
     "  assay annotate --diff --mod-filename='s/v[0-9]+/vN/' v1.out v2.out\n\n"
     "Exit status: 0, or 125 if something could not be read, understood or written.\n";
 
-void add_choice_options(CLI::App& app, Arguments& arguments) {
-    add_list(app, "--show", arguments.show, "A,B,...",
-             "show only these events and derived figures, in this order")
-        ->delimiter(',');
-    add_list(app, "--sort", arguments.sort, "A,B,...",
-             "sort by these events; A:P shows functions with at least P % of A")
-        ->delimiter(',');
-    app.add_option("--threshold", arguments.threshold,
-                   "show functions with at least P % of the first sort event; default: 0.1")
-        ->type_name("P");
-    app.add_flag("--show-percs{yes},--no-show-percs{no}", arguments.percentages,
-                 "show percentages of the totals; default: yes");
-    app.add_flag("--diff", arguments.difference, "show what OLD has to gain or lose to become NEW");
-    add_list(app, "--mod-filename", arguments.file_names, "s/A/B/",
-             "change the names of files by a Perl search-and-replace expression");
-    add_list(app, "--mod-funcname", arguments.function_names, "s/A/B/",
-             "change the names of functions in the same way");
+void add_choice_options(CommandLine& line, Arguments& arguments) {
+    line.add_list("--show", arguments.show, "A,B,...",
+                  "show only these events and derived figures, in this order");
+    line.add_list("--sort", arguments.sort, "A,B,...",
+                  "sort by these events; A:P shows functions with at least P % of A");
+    line.add_text("--threshold", arguments.threshold, "P",
+                  "show functions with at least P % of the first sort event; default: 0.1");
+    line.add_flag("--show-percs{yes},--no-show-percs{no}", arguments.percentages,
+                  "show percentages of the totals; default: yes");
+    line.add_flag("--diff", arguments.difference,
+                  "show what OLD has to gain or lose to become NEW");
+    line.add_list("--mod-filename", arguments.file_names, "s/A/B/",
+                  "change the names of files by a Perl search-and-replace expression");
+    line.add_list("--mod-funcname", arguments.function_names, "s/A/B/",
+                  "change the names of functions in the same way");
 }
 
-void add_source_options(CLI::App& app, Arguments& arguments) {
-    app.add_flag("--annotate{yes},--no-annotate{no}", arguments.annotate,
-                 "annotate the sources of the functions shown; default: yes");
-    app.add_option("--auto", arguments.automatic, "the same, as older releases of cg_annotate")
-        ->type_name("yes|no");
-    app.add_flag("--asm", arguments.instructions,
-                 "show instructions below their lines; needs a profile made with --dump-instr=yes");
-    app.add_option("--context", arguments.context,
-                   "lines of source around each counted one; default: 8")
-        ->check(CLI::Range(0U, 1'000'000U))
-        ->type_name("N");
-    add_list(app, "-I,--include", arguments.include_dirs, "DIR",
-             "look for sources below this folder, too");
-    add_list(app, "--map", arguments.moved, "OLD=NEW",
-             "sources that were compiled in folder OLD are in NEW now");
+void add_source_options(CommandLine& line, Arguments& arguments) {
+    line.add_flag("--annotate{yes},--no-annotate{no}", arguments.annotate,
+                  "annotate the sources of the functions shown; default: yes");
+    line.add_text("--auto", arguments.automatic, "yes|no",
+                  "the same, as older releases of cg_annotate");
+    line.add_flag(
+        "--asm", arguments.instructions,
+        "show instructions below their lines; needs a profile made with --dump-instr=yes");
+    line.add_number("--context", arguments.context, 0U, 1'000'000U, "N",
+                    "lines of source around each counted one; default: 8");
+    line.add_list("-I,--include", arguments.include_dirs, "DIR",
+                  "look for sources below this folder, too");
+    line.add_list("--map", arguments.moved, "OLD=NEW",
+                  "sources that were compiled in folder OLD are in NEW now");
 }
 
-void add_options(CLI::App& app, Arguments& arguments) {
-    app.description(kPurpose);
-    app.footer(kExamples);
-    app.set_help_flag("-h,--help", "show this");
-    app.add_option("FILE", arguments.files, "events files; source files to annotate")->required();
-    add_choice_options(app, arguments);
-    add_source_options(app, arguments);
-    app.add_flag("--json", arguments.json, "write JSON, by the schema docs/annotate-schema.json");
-    add_color(app, arguments.color,
-              "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
-    add_pager(app, arguments.pager);
+void add_options(CommandLine& line, Arguments& arguments) {
+    line.describe("assay annotate", kPurpose, kExamples);
+    line.add_arguments("FILE", arguments.files, "events files; source files to annotate");
+    add_choice_options(line, arguments);
+    add_source_options(line, arguments);
+    line.add_flag("--json", arguments.json, "write JSON, by the schema docs/annotate-schema.json");
+    line.add_color(arguments.color,
+                   "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
+    line.add_pager(arguments.pager);
 }
 
 std::vector<MovedFolder> parse_moved(const std::vector<std::string>& texts) {
@@ -155,17 +150,13 @@ bool parse_yes_no(std::string_view option, std::string_view text) {
 }
 
 std::vector<OptionDescription> options() {
-    Arguments arguments;
-    CLI::App app("", "assay annotate");
-    add_options(app, arguments);
-    return describe_options(app);
+    return options_of(add_options);
 }
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
-    Arguments arguments;
-    CLI::App app("", "assay annotate");
-    add_options(app, arguments);
-    if (!parse_arguments(app, argc, argv)) return std::nullopt;
+    const std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
+    if (!parsed) return std::nullopt;
+    const Arguments& arguments = *parsed;
 
     Options options;
     options.difference = arguments.difference;

@@ -4,6 +4,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/check_plugin/plugin_checks.h"
+#include "tools/command_line.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -217,19 +217,16 @@ constexpr const char* kPurpose =
     "which rules of the interface (assay/vprofiler.h) they break. Nothing is profiled.\n\n"
     "  assay check-plugin FILE.so...\n";
 
-void add_options(CLI::App& app, Arguments& arguments) {
-    app.set_help_flag("-h,--help", "show this");
-    app.footer("Exit status: 0 if no rule is broken, 1 if one is. Advice does not count.\n");
-    app.add_option("FILE", arguments.plugins, "profilers, by path or by name")->required();
+void add_options(CommandLine& line, Arguments& arguments) {
+    line.describe("assay check-plugin", kPurpose,
+                  "Exit status: 0 if no rule is broken, 1 if one is. Advice does not count.\n");
+    line.add_arguments("FILE", arguments.plugins, "profilers, by path or by name");
 }
 
 }  // namespace
 
 std::vector<OptionDescription> options() {
-    Arguments arguments;
-    CLI::App app(kPurpose, "assay check-plugin");
-    add_options(app, arguments);
-    return describe_options(app);
+    return options_of(add_options);
 }
 
 }  // namespace assay::check
@@ -237,12 +234,10 @@ std::vector<OptionDescription> options() {
 namespace assay {
 
 int check_plugin_main(int argc, char** argv) {
-    check::Arguments arguments;
-    CLI::App app(check::kPurpose, "assay check-plugin");
-    check::add_options(app, arguments);
-    if (!parse_arguments(app, argc, argv)) return 0;
+    const auto arguments = parse_arguments(check::add_options, argc, argv);
+    if (!arguments) return 0;
     bool good = true;
-    for (const std::string& plugin : arguments.plugins) {
+    for (const std::string& plugin : arguments->plugins) {
         // Checks run in other folders.
         const std::string path = std::filesystem::absolute(collector::find_plugin(plugin));
         const check::Findings findings = check::check_profiler(path);

@@ -1,9 +1,9 @@
 // The command line of assay diff.
 #include "framework/support/error.h"
+#include "tools/command_line.h"
 #include "tools/diff/diff.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 namespace assay::diff {
 
@@ -32,47 +32,37 @@ constexpr const char* kExamples =
     "Exit status: 0, whether anything changed or not; 125 if something could not be read,\n"
     "understood or written.\n";
 
-void add_options(CLI::App& app, Arguments& arguments) {
-    app.description(kPurpose);
-    app.footer(kExamples);
-    app.set_help_flag("-h,--help", "show this");
-    app.add_option("FILE", arguments.files, "two events files")->required();
-    app.add_option("-o,--out", arguments.out,
-                   "write the differences to an events file, as cg_diff does; print nothing")
-        ->type_name("FILE");
-    add_list(app, "--mod-filename", arguments.file_names, "s/A/B/",
-             "change the names of files by a Perl search-and-replace expression first");
-    add_list(app, "--mod-funcname", arguments.function_names, "s/A/B/",
-             "change the names of functions in the same way");
-    add_list(app, "--show", arguments.show, "A,B,...", "show only these events, in this order")
-        ->delimiter(',');
-    add_list(app, "--sort", arguments.sort, "A,B,...",
-             "sort by the changes of these events; A:P shows changes of at least P % of A")
-        ->delimiter(',');
-    app.add_option("--threshold", arguments.threshold,
-                   "show functions whose first sort event changed by at least P % of OLD's total; "
-                   "default: 0.1")
-        ->type_name("P");
-    app.add_flag("--json", arguments.json, "write JSON, by the schema docs/diff-schema.json");
-    add_color(app, arguments.color,
-              "red for more, green for less; default: on a terminal, unless NO_COLOR is set");
-    add_pager(app, arguments.pager);
+void add_options(CommandLine& line, Arguments& arguments) {
+    line.describe("assay diff", kPurpose, kExamples);
+    line.add_arguments("FILE", arguments.files, "two events files");
+    line.add_text("-o,--out", arguments.out, "FILE",
+                  "write the differences to an events file, as cg_diff does; print nothing");
+    line.add_list("--mod-filename", arguments.file_names, "s/A/B/",
+                  "change the names of files by a Perl search-and-replace expression first");
+    line.add_list("--mod-funcname", arguments.function_names, "s/A/B/",
+                  "change the names of functions in the same way");
+    line.add_list("--show", arguments.show, "A,B,...", "show only these events, in this order");
+    line.add_list("--sort", arguments.sort, "A,B,...",
+                  "sort by the changes of these events; A:P shows changes of at least P % of A");
+    line.add_text("--threshold", arguments.threshold, "P",
+                  "show functions whose first sort event changed by at least P % of OLD's total; "
+                  "default: 0.1");
+    line.add_flag("--json", arguments.json, "write JSON, by the schema docs/diff-schema.json");
+    line.add_color(arguments.color,
+                   "red for more, green for less; default: on a terminal, unless NO_COLOR is set");
+    line.add_pager(arguments.pager);
 }
 
 }  // namespace
 
 std::vector<OptionDescription> options() {
-    Arguments arguments;
-    CLI::App app("", "assay diff");
-    add_options(app, arguments);
-    return describe_options(app);
+    return options_of(add_options);
 }
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
-    Arguments arguments;
-    CLI::App app("", "assay diff");
-    add_options(app, arguments);
-    if (!parse_arguments(app, argc, argv)) return std::nullopt;
+    const std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
+    if (!parsed) return std::nullopt;
+    const Arguments& arguments = *parsed;
     if (arguments.files.size() != 2)
         throw Error(fmt::format("diff compares two events files, not {}: assay diff OLD NEW",
                                 arguments.files.size()));

@@ -2,10 +2,10 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/command_line.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -77,35 +77,30 @@ struct Arguments {
     Options options;
 };
 
-void add_options(CLI::App& app, Arguments& arguments) {
-    app.set_help_flag("-h,--help", "show this");
-    std::string names;
-    for (const Format& format : kFormats)
-        names += (names.empty() ? "" : "|") + std::string(format.name);
-    app.add_option("--format", arguments.format, "what to write")->required()->type_name(names);
-    add_list(app, "--event", arguments.options.events, "A,B,...",
-             "only these events, in this order [all]")
-        ->delimiter(',');
-    app.add_option("-o,--output", arguments.options.output,
-                   "where to write; a name that ends in .gz or .zst is compressed "
-                   "[standard output]")
-        ->type_name("FILE");
-    app.add_option("FILE", arguments.options.profiles, "events files, whose counts are added up")
-        ->required();
-}
-
 constexpr const char* kDescription =
     "Converts events files for other tools; the counts of several files are added up.\n\n"
     "  assay export --format=FORMAT [options] FILE...\n";
 
+void add_options(CommandLine& line, Arguments& arguments) {
+    line.describe("assay export", kDescription, format_help());
+    std::string names;
+    for (const Format& format : kFormats)
+        names += (names.empty() ? "" : "|") + std::string(format.name);
+    line.add_text("--format", arguments.format, names.c_str(), "what to write", Need::kRequired);
+    line.add_list("--event", arguments.options.events, "A,B,...",
+                  "only these events, in this order [all]");
+    line.add_text("-o,--output", arguments.options.output, "FILE",
+                  "where to write; a name that ends in .gz or .zst is compressed "
+                  "[standard output]");
+    line.add_arguments("FILE", arguments.options.profiles,
+                       "events files, whose counts are added up");
+}
+
 std::optional<Options> parse_options(int argc, const char* const* argv) {
-    Arguments arguments;
-    CLI::App app(kDescription, "assay export");
-    app.footer(format_help());
-    add_options(app, arguments);
-    if (!parse_arguments(app, argc, argv)) return std::nullopt;
-    arguments.options.format = &format_named(arguments.format);
-    return arguments.options;
+    std::optional<Arguments> arguments = parse_arguments(add_options, argc, argv);
+    if (!arguments) return std::nullopt;
+    arguments->options.format = &format_named(arguments->format);
+    return std::move(arguments->options);
 }
 
 std::vector<std::size_t> selected_events(const Options& options, const WholeProfile& profile) {
@@ -139,10 +134,7 @@ void check_output(const Options& options) {
 }  // namespace
 
 std::vector<OptionDescription> options() {
-    Arguments arguments;
-    CLI::App app(kDescription, "assay export");
-    add_options(app, arguments);
-    return describe_options(app);
+    return options_of(add_options);
 }
 
 }  // namespace exporting

@@ -1,11 +1,11 @@
 #include "tools/merge/merge.h"
 
 #include "framework/support/error.h"
+#include "tools/command_line.h"
 #include "tools/merge/block_vectors.h"
 #include "tools/merge/merged_file.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
 
@@ -44,19 +44,16 @@ constexpr const char* kExamples =
     "have\n"
     "the same events.\n";
 
-void add_options(CLI::App& app, Arguments& arguments) {
-    app.description(kPurpose);
-    app.footer(kExamples);
-    app.set_help_flag("-h,--help", "show this");
-    app.add_option("FILE", arguments.files, "events files, or files of block vectors")->required();
-    app.add_option("-o,--out", arguments.out, "where to write; default: standard output")
-        ->type_name("FILE");
-    add_list(app, "--pc-file", arguments.addresses, "FILE",
-             "addresses of blocks, once for each file of vectors in turn");
-    app.add_option("--pc-out-file", arguments.addresses_out, "write the addresses of all blocks")
-        ->type_name("FILE");
-    app.add_flag("--one-run", arguments.one_run,
-                 "the files of vectors are of the threads of one run");
+void add_options(CommandLine& line, Arguments& arguments) {
+    line.describe("assay merge", kPurpose, kExamples);
+    line.add_arguments("FILE", arguments.files, "events files, or files of block vectors");
+    line.add_text("-o,--out", arguments.out, "FILE", "where to write; default: standard output");
+    line.add_list("--pc-file", arguments.addresses, "FILE",
+                  "addresses of blocks, once for each file of vectors in turn");
+    line.add_text("--pc-out-file", arguments.addresses_out, "FILE",
+                  "write the addresses of all blocks");
+    line.add_flag("--one-run", arguments.one_run,
+                  "the files of vectors are of the threads of one run");
 }
 
 void check_block_vectors(const Arguments& arguments) {
@@ -86,17 +83,13 @@ void check_events_files(const Arguments& arguments) {
 }  // namespace
 
 std::vector<OptionDescription> merge_options() {
-    Arguments arguments;
-    CLI::App app("", "assay merge");
-    add_options(app, arguments);
-    return describe_options(app);
+    return options_of(add_options);
 }
 
 int merge_main(int argc, char** argv) {
-    Arguments arguments;
-    CLI::App app("", "assay merge");
-    add_options(app, arguments);
-    if (!parse_arguments(app, argc, argv)) return 0;
+    const std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
+    if (!parsed) return 0;
+    const Arguments& arguments = *parsed;
     if (begins_as_block_vectors(arguments.files.front())) {
         check_block_vectors(arguments);
         merge_block_vectors(

@@ -1,11 +1,11 @@
 #include "tools/report/report.h"
 
 #include "framework/support/error.h"
+#include "tools/command_line.h"
 #include "tools/report/data.h"
 #include "tools/report/page.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -34,24 +34,21 @@ struct Arguments {
     bool difference = false;
 };
 
-void add_options(CLI::App& app, Arguments& arguments) {
+void add_options(CommandLine& line, Arguments& arguments) {
     Options& options = arguments.options;
-    app.set_help_flag("-h,--help", "show this");
-    app.add_option("FILE", options.profiles, "events files, whose counts are added up")->required();
-    app.add_option("-o,--output", options.output, "the page [report.html]")->type_name("FILE");
-    app.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
-    add_list(app, "-I,--include", options.include_dirs, "DIR",
-             "look for sources in this folder, too");
-    app.add_option("--block-vectors", options.block_vectors,
-                   "show the phases of the run from this file of the bbv profiler, or of exp-bbv")
-        ->type_name("FILE");
-    app.add_option("--simpoints", options.simulation_points,
-                   "with the points that assay simpoint, or SimPoint, has chosen "
-                   "[FILE.simpts, if there is one]")
-        ->type_name("FILE");
-    app.add_option("--weights", options.weights,
-                   "and their weights [FILE.weights, if there is one]")
-        ->type_name("FILE");
+    line.describe("assay report", kDescription, kFooter);
+    line.add_arguments("FILE", options.profiles, "events files, whose counts are added up");
+    line.add_text("-o,--output", options.output, "FILE", "the page [report.html]");
+    line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
+    line.add_list("-I,--include", options.include_dirs, "DIR",
+                  "look for sources in this folder, too");
+    line.add_text("--block-vectors", options.block_vectors, "FILE",
+                  "show the phases of the run from this file of the bbv profiler, or of exp-bbv");
+    line.add_text("--simpoints", options.simulation_points, "FILE",
+                  "with the points that assay simpoint, or SimPoint, has chosen "
+                  "[FILE.simpts, if there is one]");
+    line.add_text("--weights", options.weights, "FILE",
+                  "and their weights [FILE.weights, if there is one]");
 }
 
 void check(const Arguments& arguments) {
@@ -77,11 +74,9 @@ void find_points(Options& options) {
 }
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
-    Arguments arguments;
-    CLI::App app(kDescription, "assay report");
-    app.footer(kFooter);
-    add_options(app, arguments);
-    if (!parse_arguments(app, argc, argv)) return std::nullopt;
+    std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
+    if (!parsed) return std::nullopt;
+    Arguments& arguments = *parsed;
     check(arguments);
     Options& options = arguments.options;
     find_points(options);
@@ -191,10 +186,7 @@ void write_page(const Content& content, const Options& options, Sink& sink) {
 }  // namespace
 
 std::vector<OptionDescription> options() {
-    Arguments arguments;
-    CLI::App app(kDescription, "assay report");
-    add_options(app, arguments);
-    return describe_options(app);
+    return options_of(add_options);
 }
 
 }  // namespace report

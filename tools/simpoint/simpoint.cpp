@@ -2,6 +2,7 @@
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"
+#include "tools/command_line.h"
 #include "tools/output/output.h"
 #include "tools/simpoint/clustering.h"
 #include "tools/simpoint/strip.h"
@@ -9,7 +10,6 @@
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 namespace assay {
@@ -46,51 +46,34 @@ constexpr const char* kFooter =
     "  assay simpoint --maxK=10 --save-labels=phases.txt bb.out\n\n"
     "Exit status: 0, or 125 if something could not be read or written.\n";
 
-void add_search(CLI::App& app, Arguments& arguments) {
+void add_search(CommandLine& line, Arguments& arguments) {
     Search& search = arguments.search;
     constexpr std::size_t kMostClusters = 1000, kMostSeeds = 1000, kMostIterations = 100'000;
-    app.add_option("--maxK", search.most_clusters, "at most N phases [30]")
-        ->check(CLI::Range(std::size_t{1}, kMostClusters))
-        ->type_name("N");
-    app.add_option("--k", search.clusters, "exactly N phases")
-        ->check(CLI::Range(std::size_t{1}, kMostClusters))
-        ->type_name("N");
-    app.add_option("--dim", arguments.dimensions, "project to N dimensions [15]")
-        ->check(CLI::Range(std::size_t{1}, kMostDimensions))
-        ->type_name("N");
-    app.add_option("--seeds", search.seeds, "the best of N initialisations for each k [5]")
-        ->check(CLI::Range(std::size_t{1}, kMostSeeds))
-        ->type_name("N");
-    app.add_option("--seed", search.seed, "of all random numbers [0]")->type_name("N");
-    app.add_option("--iters", search.iterations, "at most N iterations of k-means [100]")
-        ->check(CLI::Range(std::size_t{1}, kMostIterations))
-        ->type_name("N");
-    app.add_option("--bic-threshold", search.threshold,
-                   "take the smallest k that reaches this part of the range of scores [0.9]")
-        ->check(CLI::Range(0.0, 1.0))
-        ->type_name("X");
-    app.add_option("--coverage", arguments.coverage,
-                   "leave out the rarest phases beyond this part of the instructions [1]")
-        ->check(CLI::Range(0.0, 1.0))
-        ->type_name("X");
+    line.add_number("--maxK", search.most_clusters, 1, kMostClusters, "N", "at most N phases [30]");
+    line.add_number("--k", search.clusters, 1, kMostClusters, "N", "exactly N phases");
+    line.add_number("--dim", arguments.dimensions, 1, kMostDimensions, "N",
+                    "project to N dimensions [15]");
+    line.add_number("--seeds", search.seeds, 1, kMostSeeds, "N",
+                    "the best of N initialisations for each k [5]");
+    line.add_number("--seed", search.seed, 0, ~std::size_t{0}, "N", "of all random numbers [0]");
+    line.add_number("--iters", search.iterations, 1, kMostIterations, "N",
+                    "at most N iterations of k-means [100]");
+    line.add_number("--bic-threshold", search.threshold, 0, 1, "X",
+                    "take the smallest k that reaches this part of the range of scores [0.9]");
+    line.add_number("--coverage", arguments.coverage, 0, 1, "X",
+                    "leave out the rarest phases beyond this part of the instructions [1]");
 }
 
-void add_options(CLI::App& app, Arguments& arguments) {
-    app.description(kPurpose);
-    app.footer(kFooter);
-    app.set_help_flag("-h,--help", "show this");
-    app.add_option("BBFILE", arguments.file, "basic block vectors")->required();
-    add_search(app, arguments);
-    app.add_option("--save-simpoints", arguments.points, "instead of BBFILE.simpts")
-        ->type_name("FILE");
-    app.add_option("--save-weights", arguments.weights, "instead of BBFILE.weights")
-        ->type_name("FILE");
-    app.add_option("--save-labels", arguments.labels,
-                   "write the phase of each interval, one to a line")
-        ->type_name("FILE");
-    app.add_option("--color", arguments.color, "show phases in colours [auto: on a terminal]")
-        ->check(CLI::IsMember({"auto", "always", "never"}))
-        ->type_name("auto|always|never");
+void add_options(CommandLine& line, Arguments& arguments) {
+    line.describe("assay simpoint", kPurpose, kFooter);
+    line.add_argument("BBFILE", arguments.file, "basic block vectors");
+    add_search(line, arguments);
+    line.add_text("--save-simpoints", arguments.points, "FILE", "instead of BBFILE.simpts");
+    line.add_text("--save-weights", arguments.weights, "FILE", "instead of BBFILE.weights");
+    line.add_text("--save-labels", arguments.labels, "FILE",
+                  "write the phase of each interval, one to a line");
+    line.add_choice("--color", arguments.color, "auto|always|never",
+                    "show phases in colours [auto: on a terminal]");
 }
 
 struct Phase {
@@ -199,19 +182,15 @@ void print_report(const Arguments& arguments, const std::vector<Phase>& phases,
 }  // namespace
 
 std::vector<OptionDescription> options() {
-    Arguments arguments;
-    CLI::App app("", "assay simpoint");
-    add_options(app, arguments);
-    return describe_options(app);
+    return options_of(add_options);
 }
 
 }  // namespace simpoint
 
 int simpoint_main(int argc, char** argv) {
-    simpoint::Arguments arguments;
-    CLI::App app("", "assay simpoint");
-    simpoint::add_options(app, arguments);
-    if (!parse_arguments(app, argc, argv)) return 0;
+    const auto parsed = parse_arguments(simpoint::add_options, argc, argv);
+    if (!parsed) return 0;
+    const simpoint::Arguments& arguments = *parsed;
     const simpoint::Intervals intervals =
         simpoint::read_intervals(arguments.file, arguments.dimensions, arguments.search.seed);
     const simpoint::Clustering clustering =

@@ -1,0 +1,137 @@
+#include "tools/command_line.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "tools/output/output.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <cstdio>
+#include <utility>
+
+namespace assay {
+namespace {
+
+std::string help_text(const CLI::App& app, const std::vector<OptionDescription>& options) {
+    constexpr std::size_t kNameWidth = 26;
+    std::string text = app.get_description() + "\nOptions:\n\n";
+    for (const OptionDescription& option : options) {
+        std::string names = "  " + join(option.names, ", ");
+        const bool is_long = option.names.back().starts_with("--");
+        if (!option.argument.empty()) names += (is_long ? "=" : " ") + option.argument;
+        text += help_row(std::move(names), option.help, kNameWidth);
+    }
+    return text + (app.get_footer().empty() ? "" : "\n" + app.get_footer());
+}
+
+}  // namespace
+
+CommandLine::CommandLine() : app_(std::make_unique<CLI::App>()) {
+    app_->set_help_flag("-h,--help", "show this");
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::describe(const char* name, const char* purpose, const std::string& footer) {
+    app_->name(name);
+    app_->description(purpose);
+    app_->footer(footer);
+}
+
+void CommandLine::add_argument(const char* name, std::string& value, const char* help, Need need) {
+    app_->add_option(name, value, help)->required(need == Need::kRequired);
+}
+
+void CommandLine::add_arguments(const char* name, std::vector<std::string>& values,
+                                const char* help) {
+    app_->add_option(name, values, help)->required();
+}
+
+void CommandLine::add_text(const char* names, std::string& value, const char* type,
+                           const char* help, Need need) {
+    app_->add_option(names, value, help)->type_name(type)->required(need == Need::kRequired);
+}
+
+void CommandLine::add_choice(const char* names, std::string& value, const char* choices,
+                             const char* help) {
+    app_->add_option(names, value, help)
+        ->check(CLI::IsMember(split(choices, '|')))
+        ->type_name(choices);
+}
+
+void CommandLine::add_list(const char* names, std::vector<std::string>& values, const char* type,
+                           const char* help) {
+    CLI::Option* option =
+        app_->add_option(names, values, help)->allow_extra_args(false)->type_name(type);
+    if (std::string_view(type).ends_with(",...")) option->delimiter(',');
+}
+
+void CommandLine::add_flag(const char* names, bool& value, const char* help) {
+    app_->add_flag(names, value, help);
+}
+
+void CommandLine::add_flag(const char* names, std::string& value, const char* help) {
+    app_->add_flag(names, value, help);
+}
+
+template <class Number>
+void CommandLine::add_number(const char* names, Number& value, std::type_identity_t<Number> least,
+                             std::type_identity_t<Number> most, const char* type,
+                             const char* help) {
+    app_->add_option(names, value, help)->check(CLI::Range(least, most))->type_name(type);
+}
+
+template void CommandLine::add_number(const char*, unsigned&, unsigned, unsigned, const char*,
+                                      const char*);
+template void CommandLine::add_number(const char*, std::size_t&, std::size_t, std::size_t,
+                                      const char*, const char*);
+template void CommandLine::add_number(const char*, double&, double, double, const char*,
+                                      const char*);
+
+void CommandLine::add_color(std::string& color, const char* help) {
+    add_choice("--color", color, "auto|always|never", help);
+}
+
+void CommandLine::add_pager(std::string& pager) {
+    add_choice("--pager", pager, "auto|no",
+               "auto: what is longer than the terminal goes through $PAGER or less");
+}
+
+std::vector<OptionDescription> CommandLine::options() const {
+    std::vector<OptionDescription> descriptions;
+    for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+        if (!option->nonpositional()) continue;
+        OptionDescription description;
+        for (const std::string& name : option->get_snames())
+            description.names.push_back("-" + name);
+        for (const std::string& name : option->get_lnames())
+            description.names.push_back("--" + name);
+        const bool is_flag = option->get_expected_max() == 0 || option->get_type_size_max() == 0;
+        // CLI11 appends what the argument is checked for.
+        const std::string type = option->get_type_name();
+        if (!is_flag) description.argument = type.substr(0, type.find(':'));
+        description.help = option->get_description();
+        descriptions.push_back(std::move(description));
+    }
+    return descriptions;
+}
+
+bool CommandLine::parse(int argc, const char* const* argv) {
+    try {
+        app_->parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        std::fputs(help_text(*app_, options()).c_str(), stdout);
+        return false;
+    } catch (const CLI::ParseError& error) {
+        throw Error(
+            fmt::format("{}: {}; see {} --help", app_->get_name(), error.what(), app_->get_name()));
+    }
+    return true;
+}
+
+bool wants_color(std::string_view color) {
+    return color == "always" || (color == "auto" && terminal_has_color());
+}
+
+}  // namespace assay
