@@ -2,6 +2,7 @@
 
 #include <Zydis/Zydis.h>
 #include <capstone/capstone.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <string_view>
 
@@ -15,28 +16,57 @@ std::string aligned(std::string_view mnemonic, std::string_view operands) {
     return fmt::format("{:<{}} {}", mnemonic, kWidth, operands);
 }
 
-}  // namespace
-
-Disassembler::Disassembler(Syntax syntax) : syntax_(syntax) {
-    csh handle = 0;
-    if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK) return;
-    cs_option(handle, CS_OPT_SYNTAX,
-              syntax == Syntax::kAtt ? CS_OPT_SYNTAX_ATT : CS_OPT_SYNTAX_INTEL);
-    capstone_ = handle;
+template <typename Function>
+Function* function_of(void* library, const char* name) {
+    return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
+}  // namespace
+
+// Loaded when it is needed: its 75,000 relocations would take every other command, and every run
+// of a program, a millisecond.
+struct Disassembler::Capstone {
+    static constexpr int kVersion = CS_API_MAJOR;
+    const std::string name = fmt::format("libcapstone.so.{}", kVersion);
+    void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    decltype(&cs_open) open = function_of<decltype(cs_open)>(library, "cs_open");
+    decltype(&cs_option) option = function_of<decltype(cs_option)>(library, "cs_option");
+    decltype(&cs_disasm) disasm = function_of<decltype(cs_disasm)>(library, "cs_disasm");
+    decltype(&cs_free) free = function_of<decltype(cs_free)>(library, "cs_free");
+    decltype(&cs_close) close = function_of<decltype(cs_close)>(library, "cs_close");
+
+    // 0 if it cannot be used.
+    csh begin(Syntax syntax) const {
+        csh handle = 0;
+        if (library == nullptr || !open || !option || !disasm || !free || !close ||
+            open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+            return 0;
+        option(handle, CS_OPT_SYNTAX,
+               syntax == Syntax::kAtt ? CS_OPT_SYNTAX_ATT : CS_OPT_SYNTAX_INTEL);
+        return handle;
+    }
+};
+
+const Disassembler::Capstone& Disassembler::capstone() {
+    static const Capstone loaded;
+    return loaded;
+}
+
+Disassembler::Disassembler(Syntax syntax) : syntax_(syntax), handle_(capstone().begin(syntax)) {}
+
 Disassembler::~Disassembler() {
-    csh handle = capstone_;
-    if (handle != 0) cs_close(&handle);
+    csh handle = handle_;
+    if (handle != 0) capstone().close(&handle);
 }
 
 Disassembler::Text Disassembler::print(std::span<const std::uint8_t> code,
                                        std::uint64_t address) const {
     cs_insn* found = nullptr;
-    if (capstone_ == 0 || cs_disasm(capstone_, code.data(), code.size(), address, 1, &found) != 1)
+    if (handle_ == 0 ||
+        capstone().disasm(handle_, code.data(), code.size(), address, 1, &found) != 1)
         return print_with_zydis(code, address);
     Text text{aligned(found->mnemonic, found->op_str), found->size};
-    cs_free(found, 1);
+    capstone().free(found, 1);
     return text;
 }
 

@@ -27,10 +27,12 @@ class Disassembler {
     Text print(std::span<const std::uint8_t> code, std::uint64_t address) const;
 
   private:
+    struct Capstone;
+    static const Capstone& capstone();
     Text print_with_zydis(std::span<const std::uint8_t> code, std::uint64_t address) const;
 
     Syntax syntax_;
-    std::size_t capstone_ = 0;  // csh
+    std::size_t handle_ = 0;  // csh; 0 if Capstone is not there
 };
 
 }  // namespace assay::list
