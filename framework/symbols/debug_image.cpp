@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <optional>
@@ -108,6 +107,8 @@ class Headers {
 
     std::size_t image_size() const { return sections_.back().sh_offset + names_.size(); }
     void write(char* image) const;
+    // Whether they were written there.
+    bool begin(const char* image) const;
 
   private:
     void add(std::string_view name, Elf64_Word type, std::size_t offset, std::size_t size);
@@ -147,28 +148,51 @@ void Headers::write(char* image) const {
     std::memcpy(image + sections_.back().sh_offset, names_.data(), names_.size());
 }
 
+bool Headers::begin(const char* image) const {
+    return std::memcmp(image, &file_, sizeof file_) == 0 &&
+           std::memcmp(image + sizeof file_, sections_.data(),
+                       sections_.size() * sizeof(Elf64_Shdr)) == 0 &&
+           std::memcmp(image + sections_.back().sh_offset, names_.data(), names_.size()) == 0;
+}
+
 // In large pages where the system has some: taking libc's 10 MB page by page would cost a tenth of
 // the time. Null if there is not so much memory.
-std::unique_ptr<char, decltype(&std::free)> allocate(std::size_t size) {
-    constexpr std::size_t kLargePage = std::size_t{2} << 20;
-    const std::size_t rounded = (size + kLargePage - 1) / kLargePage * kLargePage;
-    auto* memory = static_cast<char*>(std::aligned_alloc(kLargePage, rounded));
-    if (memory != nullptr) madvise(memory, rounded, MADV_HUGEPAGE);
-    return {memory, &std::free};
+ImageCache::Image allocate(std::size_t size) {
+    void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    madvise(memory, size, MADV_HUGEPAGE);
+    return ImageCache::Image(static_cast<char*>(memory), ImageCache::Unmap{size});
+}
+
+ImageCache::Image decompress(std::span<const Part> parts, const Headers& headers) {
+    ImageCache::Image image = allocate(headers.image_size());
+    if (image == nullptr) return nullptr;
+    headers.write(image.get());
+    return write_parts(parts, image.get()) ? std::move(image) : nullptr;
+}
+
+// The sections that an image has, and their order, are part of the name.
+std::string name_in_cache(const ElfFile& file) {
+    const std::string version = file.version();
+    return version.empty() ? version : version + ".1";
 }
 
 }  // namespace
 
-std::unique_ptr<DebugImage> DebugImage::make(const ElfFile& file) {
+std::unique_ptr<DebugImage> DebugImage::make(const ElfFile& file, const ImageCache& cache) {
+    constexpr std::size_t kWorthKeeping = std::size_t{1} << 17;
     std::vector<Part> parts = read_parts(file);
     if (parts.empty()) return nullptr;
     const Headers headers(*elf64_getehdr(file.elf()), parts);
     std::unique_ptr<DebugImage> image(new DebugImage);
     image->size_ = headers.image_size();
-    image->bytes_ = allocate(image->size_);
-    if (image->bytes_ == nullptr) return nullptr;
-    headers.write(image->bytes_.get());
-    if (!write_parts(parts, image->bytes_.get())) return nullptr;
+    const std::string name = image->size_ < kWorthKeeping ? "" : name_in_cache(file);
+    if (!name.empty()) image->bytes_ = cache.find(name, image->size_);
+    if (image->bytes_ == nullptr || !headers.begin(image->bytes_.get())) {
+        image->bytes_ = decompress(parts, headers);
+        if (image->bytes_ == nullptr) return nullptr;
+        if (!name.empty()) cache.keep(name, {image->bytes_.get(), image->size_});
+    }
     image->elf_ = elf_memory(image->bytes_.get(), image->size_);
     return image->elf_ != nullptr ? std::move(image) : nullptr;
 }

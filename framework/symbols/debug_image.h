@@ -4,9 +4,9 @@
 #pragma once
 
 #include "framework/symbols/elf_file.h"
+#include "framework/symbols/image_cache.h"
 
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 
 namespace assay::symbols {
@@ -14,8 +14,10 @@ namespace assay::symbols {
 class DebugImage {
   public:
     // Null if nothing is compressed, or if libdw has to deal with it: other compression than
-    // zlib's, damaged sections, functions in .dwo files.
-    static std::unique_ptr<DebugImage> make(const ElfFile& file);
+    // zlib's, damaged sections, functions in .dwo files. Large images are taken from `cache`, and
+    // kept there.
+    static std::unique_ptr<DebugImage> make(const ElfFile& file,
+                                            const ImageCache& cache = ImageCache(""));
     ~DebugImage();
     DebugImage(const DebugImage&) = delete;
     DebugImage& operator=(const DebugImage&) = delete;
@@ -26,7 +28,7 @@ class DebugImage {
   private:
     DebugImage() = default;
 
-    std::unique_ptr<char, decltype(&std::free)> bytes_{nullptr, &std::free};
+    ImageCache::Image bytes_;
     std::size_t size_ = 0;
     Elf* elf_ = nullptr;
 };

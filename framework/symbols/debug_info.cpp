@@ -4,23 +4,24 @@
 
 namespace assay::symbols {
 
-DebugInfo::DwarfHandle DebugInfo::open_dwarf(const ElfFile& file,
+DebugInfo::DwarfHandle DebugInfo::open_dwarf(const ElfFile& file, const ImageCache& cache,
                                              std::unique_ptr<DebugImage>& image) {
-    image = DebugImage::make(file);
+    image = DebugImage::make(file, cache);
     Elf* elf = image != nullptr ? image->elf() : file.elf();
     return DwarfHandle(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
 }
 
-DebugInfo::DebugInfo(const std::string& object_path, const std::string& debug_root)
+DebugInfo::DebugInfo(const std::string& object_path, const std::string& debug_root,
+                     const ImageCache& cache)
     : object_(ElfFile::open(object_path)) {
     if (object_ == nullptr) return;
     if (!has_dwarf(*object_)) separate_ = find_debug_file(*object_, debug_root);
     const ElfFile& file = separate_ != nullptr ? *separate_ : *object_;
     if (!has_dwarf(file)) return;
-    dwarf_ = open_dwarf(file, image_);
+    dwarf_ = open_dwarf(file, cache, image_);
     if (dwarf_ == nullptr) return;
     alternate_ = find_alternate_file(file, debug_root);
-    if (alternate_ != nullptr) alternate_dwarf_ = open_dwarf(*alternate_, alternate_image_);
+    if (alternate_ != nullptr) alternate_dwarf_ = open_dwarf(*alternate_, cache, alternate_image_);
     if (alternate_dwarf_ != nullptr) dwarf_setalt(dwarf_.get(), alternate_dwarf_.get());
 }
 

@@ -15,7 +15,8 @@ class DebugInfo {
   public:
     // Opening decompresses all debug sections, which can take longer than anything else here. It
     // opens all files anew, so it may run on any thread.
-    DebugInfo(const std::string& object_path, const std::string& debug_root);
+    DebugInfo(const std::string& object_path, const std::string& debug_root,
+              const ImageCache& cache);
 
     // Null if the object holds its debug information itself, or has none.
     const ElfFile* separate_file() const { return separate_.get(); }
@@ -29,7 +30,8 @@ class DebugInfo {
         void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
     };
     using DwarfHandle = std::unique_ptr<Dwarf, EndDwarf>;
-    static DwarfHandle open_dwarf(const ElfFile& file, std::unique_ptr<DebugImage>& image);
+    static DwarfHandle open_dwarf(const ElfFile& file, const ImageCache& cache,
+                                  std::unique_ptr<DebugImage>& image);
 
     // In this order: a handle refers to the ones before it.
     std::unique_ptr<ElfFile> object_, separate_, alternate_;

@@ -12,16 +12,16 @@ namespace {
 // libraries of which they execute little, and all that waits here is in memory at once.
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
+}  // namespace
+
 // Null if it cannot be opened: whoever takes the object will learn why.
-std::unique_ptr<DebugInfo> try_to_open(const std::string& path, const std::string& debug_root) {
+std::unique_ptr<DebugInfo> EarlyOpener::try_to_open(const std::string& object_path) const {
     try {
-        return std::make_unique<DebugInfo>(path, debug_root);
+        return std::make_unique<DebugInfo>(object_path, debug_root_, cache_);
     } catch (const std::exception&) {
         return nullptr;
     }
 }
-
-}  // namespace
 
 EarlyOpener::~EarlyOpener() {
     if (!thread_.joinable()) return;
@@ -51,7 +51,7 @@ void EarlyOpener::want(const std::string& object_path) {
 void EarlyOpener::open(const std::string& object_path) {
     const std::lock_guard lock(mutex_);
     if (bytes_ >= kMostBytes || !wanted_.insert(object_path).second) return;
-    if (std::unique_ptr<DebugInfo> info = try_to_open(object_path, debug_root_)) {
+    if (std::unique_ptr<DebugInfo> info = try_to_open(object_path)) {
         keep(object_path, std::move(info));
     }
 }
@@ -77,7 +77,7 @@ std::unique_ptr<DebugInfo> EarlyOpener::take(const std::string& object_path) {
             return std::move(entry.mapped());
         }
     }
-    return std::make_unique<DebugInfo>(object_path, debug_root_);
+    return std::make_unique<DebugInfo>(object_path, debug_root_, cache_);
 }
 
 void EarlyOpener::work() {
@@ -88,7 +88,7 @@ void EarlyOpener::work() {
         opening_ = waiting_.front();
         waiting_.pop_front();
         lock.unlock();
-        std::unique_ptr<DebugInfo> info = try_to_open(opening_, debug_root_);
+        std::unique_ptr<DebugInfo> info = try_to_open(opening_);
         lock.lock();
         if (info != nullptr) keep(opening_, std::move(info));
         opening_.clear();

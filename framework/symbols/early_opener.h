@@ -16,7 +16,8 @@ namespace assay::symbols {
 
 class EarlyOpener {
   public:
-    explicit EarlyOpener(std::string debug_root) : debug_root_(std::move(debug_root)) {}
+    EarlyOpener(std::string debug_root, ImageCache cache)
+        : debug_root_(std::move(debug_root)), cache_(std::move(cache)) {}
     // Waits for at most one object: the one that is being opened. The others are left.
     ~EarlyOpener();
     EarlyOpener(const EarlyOpener&) = delete;
@@ -35,7 +36,10 @@ class EarlyOpener {
     void work();
     void keep(const std::string& object_path, std::unique_ptr<DebugInfo> info);  // under mutex_
 
+    std::unique_ptr<DebugInfo> try_to_open(const std::string& object_path) const;
+
     const std::string debug_root_;
+    const ImageCache cache_;
     std::set<std::string> wanted_;  // ever
 
     std::mutex mutex_;

@@ -3,6 +3,7 @@
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -107,6 +108,14 @@ std::string ElfFile::build_id() const {
     ssize_t size = dwelf_elf_gnu_build_id(elf_, &bytes);
     if (size <= 0) return {};
     return to_hexadecimal({static_cast<const char*>(bytes), static_cast<std::size_t>(size)});
+}
+
+std::string ElfFile::version() const {
+    const std::string id = build_id();
+    struct stat status {};
+    if (id.empty() || fstat(descriptor_, &status) != 0) return {};
+    const auto changed = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+    return id + "-" + std::to_string(status.st_size) + "-" + std::to_string(changed);
 }
 
 std::vector<Elf64_Phdr> ElfFile::segments() const {

@@ -48,6 +48,9 @@ class ElfFile {
 
     // Lower-case hexadecimal, or empty.
     std::string build_id() const;
+    // Changes with the file's contents. Empty if it has no build id, from which it is made: the
+    // debug file of a build can still be another one after it was processed once more.
+    std::string version() const;
     // Start of the lowest segment that can be executed; 0 if there is none.
     Address code_start() const;
     // See Symbolizer::address_of_offset.

@@ -49,7 +49,8 @@ std::vector<Location> locate(Object& object, const DebugInfo& debug,
 }  // namespace
 
 struct Symbolizer::Impl {
-    explicit Impl(std::string debug_root) : opener(std::move(debug_root)) {}
+    Impl(std::string debug_root, std::string cache_folder)
+        : opener(std::move(debug_root), ImageCache(std::move(cache_folder))) {}
     Object& object(const std::string& path) {
         return objects.try_emplace(path, path).first->second;
     }
@@ -88,8 +89,8 @@ std::vector<Location> Symbolizer::Impl::resolve(const Request& request, Object& 
     return locations;
 }
 
-Symbolizer::Symbolizer(std::string debug_root)
-    : impl_(std::make_unique<Impl>(std::move(debug_root))) {}
+Symbolizer::Symbolizer(std::string debug_root, std::string cache_folder)
+    : impl_(std::make_unique<Impl>(std::move(debug_root), std::move(cache_folder))) {}
 
 Symbolizer::~Symbolizer() = default;
 

@@ -38,10 +38,13 @@ struct Request {
     std::vector<std::uint64_t> addresses;
 };
 
+inline constexpr const char* kDebugRoot = "/usr/lib/debug";
+
 class Symbolizer {
   public:
-    // Separate debug files are looked for beside the object and below `debug_root`.
-    explicit Symbolizer(std::string debug_root = "/usr/lib/debug");
+    // Separate debug files are looked for beside the object and below `debug_root`. Decompressed
+    // debug information is kept in `cache_folder` for the next time; see image_cache.h.
+    explicit Symbolizer(std::string debug_root = kDebugRoot, std::string cache_folder = {});
     ~Symbolizer();
     Symbolizer(const Symbolizer&) = delete;
     Symbolizer& operator=(const Symbolizer&) = delete;

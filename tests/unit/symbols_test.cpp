@@ -3,6 +3,7 @@
 
 #include "framework/symbols/debug_image.h"
 #include "framework/symbols/elf_file.h"
+#include "framework/symbols/image_cache.h"
 #include "framework/symbols/interval_map.h"
 #include "framework/symbols/names.h"
 #include "framework/symbols/symbol_table.h"
@@ -32,6 +33,7 @@ namespace fs = std::filesystem;
 using assay::symbols::DebugImage;
 using assay::symbols::ElfFile;
 using assay::symbols::Frame;
+using assay::symbols::ImageCache;
 using assay::symbols::IntervalMap;
 using assay::symbols::Location;
 using assay::symbols::Names;
@@ -503,6 +505,102 @@ TEST_CASE("compressed debug sections are decompressed to what they were") {
             CHECK(found.contains(name));
         }
     }
+}
+
+// A program whose debug sections are large enough to be worth keeping.
+std::string large_program(const Folder& folder) {
+    std::string source = "enum {\n";
+    for (int i = 0; i < 2000; ++i)
+        source +=
+            std::string(100, 'a') + std::to_string(i * 7919) + " = " + std::to_string(i) + ",\n";
+    folder.write("large.c", source + "};\nint main(void) { return aaa; }\n");
+    folder.run("sed -i 's/aaa;/" + std::string(100, 'a') + "0;/' large.c");
+    folder.run("cc -g -gz=zlib -Wl,--build-id -o large large.c");
+    return folder / "large";
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error))
+        names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+TEST_CASE("decompressed debug information is taken from earlier runs") {
+    const Folder folder;
+    const std::string program = large_program(folder);
+    const std::string cache = folder / "caches/assay";
+    const std::uint64_t start = address_of(folder, program, "main");
+    const auto file_and_line = [&](const std::string& cache_folder) {
+        Symbolizer symbolizer("", cache_folder);
+        const Frame frame = symbolizer.resolve(program, {{start}})[0].frames[0];
+        return std::string(frame.file) + ":" + std::to_string(frame.line);
+    };
+    const std::string expected = file_and_line("");
+    CHECK(expected.starts_with((folder / "large.c") + ":"));
+    CHECK(names_in(cache).empty());
+    CHECK(file_and_line(cache) == expected);
+    const std::vector<std::string> names = names_in(cache);
+    REQUIRE(names.size() == 1);
+    const std::string kept = cache + "/" + names[0];
+    CHECK((fs::status(cache).permissions() & fs::perms::others_all) == fs::perms::none);
+
+    // What is read there is really what is used.
+    std::string bytes = read_bytes(kept);
+    const std::size_t at = bytes.find("large.c");
+    REQUIRE(at != bytes.npos);
+    for (std::size_t i = at; i != bytes.npos; i = bytes.find("large.c", i + 1)) bytes[i] = 'b';
+    std::ofstream(kept, std::ios::binary) << bytes;
+    CHECK(file_and_line(cache).starts_with((folder / "barge.c") + ":"));
+
+    SUBCASE("a file that was cut short is not used") {
+        fs::resize_file(kept, bytes.size() - 1);
+    }
+    SUBCASE("nor one with other headers") {
+        bytes[offsetof(Elf64_Ehdr, e_machine)] ^= 1;
+        std::ofstream(kept, std::ios::binary) << bytes;
+    }
+    SUBCASE("nor one of another version of the program") {
+        fs::last_write_time(program, fs::last_write_time(program) + std::chrono::seconds(1));
+    }
+    SUBCASE("nor a link to another file") {
+        fs::rename(kept, folder / "elsewhere");
+        fs::create_symlink(folder / "elsewhere", kept);
+    }
+    SUBCASE("a folder that cannot be written does no harm") {
+        fs::remove_all(folder / "caches");
+        folder.write("caches", "a file");
+    }
+    CHECK(file_and_line(cache) == expected);
+}
+
+TEST_CASE("kept images make room for others") {
+    const Folder folder;
+    const std::string place = folder / "cache";
+    const ImageCache cache(place, 4000);
+    cache.keep("first", std::string(1000, '1'));
+    cache.keep("second", std::string(1000, '2'));
+    cache.keep("third", std::string(1000, '3'));
+    cache.keep("large", std::string(1001, '4'));  // more than its share
+    CHECK(names_in(place) == std::vector<std::string>{"first", "second", "third"});
+    const auto now = fs::file_time_type::clock::now();
+    fs::last_write_time(place + "/first", now - std::chrono::hours(50));
+    fs::last_write_time(place + "/second", now - std::chrono::hours(49));
+    fs::last_write_time(place + "/third", now - std::chrono::hours(48));
+    const ImageCache::Image first = cache.find("first", 1000);
+    REQUIRE(first != nullptr);
+    CHECK(first.get()[999] == '1');
+    first.get()[0] = 'x';  // a copy
+    CHECK(cache.find("first", 1000).get()[0] == '1');
+    CHECK(cache.find("first", 999) == nullptr);
+    CHECK(cache.find("none", 1000) == nullptr);
+    cache.keep("fourth", std::string(1000, '5'));
+    cache.keep("fifth", std::string(1000, '6'));
+    CHECK(names_in(place) == std::vector<std::string>{"fifth", "first", "fourth", "third"});
+    ImageCache("").keep("nothing", std::string(10, 'x'));
+    CHECK(ImageCache("").find("first", 1000) == nullptr);
 }
 
 TEST_CASE("there is no image of debug sections that libdw has to deal with") {

@@ -2,6 +2,7 @@
 
 #include "framework/collector/launch/plugin_search.h"
 #include "framework/support/error.h"
+#include "framework/symbols/image_cache.h"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -66,7 +67,9 @@ Session::Session(const CoreSettings& core_settings, const std::string& command)
     : settings(core_settings),
       profilers(load(settings, command, guard)),
       given(assign(settings, profilers)),
-      columns(profilers) {}
+      columns(profilers),
+      symbolizer(symbols::kDebugRoot,
+                 settings.debug_cache ? symbols::ImageCache::folder_of_user() : std::string()) {}
 
 bool Session::any_profiler_left() const {
     return std::any_of(profilers.begin(), profilers.end(),

@@ -38,6 +38,8 @@ constexpr std::array kCoreOptions{
     CoreOption{"trace-children", "yes|no",
                "profile the processes that the program starts too, each with a file of its own; "
                "default: yes"},
+    CoreOption{"debug-cache", "yes|no",
+               "keep decompressed debug information in ~/.cache/assay; default: yes"},
     CoreOption{"timeout", "SECONDS",
                "end the program after that time: with SIGTERM, and with SIGKILL 5 s later; also "
                "10m, 1h; exit status 124"},
@@ -237,6 +239,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.cpu_level = cpu_level(setting);
     } else if (setting.name == "trace-children") {
         core.trace_children = yes_or_no(setting);
+    } else if (setting.name == "debug-cache") {
+        core.debug_cache = yes_or_no(setting);
     } else if (setting.name == "stress") {
         core.stress = yes_or_no(setting);
     } else if (setting.name == "collect-at-start") {

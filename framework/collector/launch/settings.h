@@ -51,6 +51,7 @@ struct CoreSettings {
     bool dump_instructions = false;
     bool randomize_addresses = false;
     bool trace_children = true;
+    bool debug_cache = true;
     trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
     bool stress = false;  // see framework/driver/native/code_cache/stress.h
     trace::Regions regions{};
