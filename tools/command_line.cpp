@@ -4,7 +4,7 @@
 #include "framework/support/text.h"
 #include "tools/output/output.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdio>

@@ -13,7 +13,7 @@
 #include "tools/run.h"
 #include "tools/simpoint/simpoint.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 

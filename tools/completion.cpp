@@ -4,7 +4,7 @@
 #include "framework/support/text.h"
 #include "tools/command.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace assay {
 namespace {

@@ -3,7 +3,7 @@
 #include <Zydis/Zydis.h>
 #include <capstone/capstone.h>
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string_view>
 
 namespace assay::list {

@@ -6,7 +6,7 @@
 #include "tools/run.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 #include <cerrno>
 #include <exception>

@@ -3,7 +3,7 @@
 #include "framework/support/error.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <pcre2.h>
 
 namespace assay {

@@ -7,7 +7,7 @@
 #include "framework/version.h"
 #include "tools/command.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace assay {
 namespace {

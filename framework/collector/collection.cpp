@@ -9,7 +9,7 @@
 #include "framework/support/text.h"
 #include "framework/trace/futex.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

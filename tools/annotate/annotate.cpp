@@ -9,7 +9,7 @@
 #include "tools/annotate/sources.h"
 #include "tools/annotate/table.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 
 namespace assay::annotate {

@@ -5,7 +5,7 @@
 #include "framework/support/text.h"
 #include "tools/command_line.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <charconv>
 #include <filesystem>
 #include <string_view>

@@ -3,7 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <filesystem>
 #include <limits>

@@ -4,7 +4,7 @@
 #include "framework/support/text.h"
 #include "tools/output/output.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -7,7 +7,7 @@
 #include "tools/command_line.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -7,7 +7,7 @@
 #include "tools/check_plugin/subject.h"
 #include "tools/check_plugin/synthetic_trace.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -3,7 +3,7 @@
 #include "framework/support/error.h"
 #include "tools/check_plugin/guarded_memory.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 
 namespace assay::check {

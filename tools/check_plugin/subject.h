@@ -5,7 +5,7 @@
 
 #include "assay/vprofiler.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -10,7 +10,7 @@
 #include "tools/diff/change_table.h"
 #include "tools/diff/changes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <limits>
 

@@ -3,7 +3,7 @@
 #include "tools/command_line.h"
 #include "tools/diff/diff.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace assay::diff {
 

@@ -10,7 +10,7 @@
 #include "tools/export/line_counts.h"
 #include "tools/export/stacks.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <iterator>
 #include <limits>

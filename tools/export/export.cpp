@@ -4,7 +4,7 @@
 #include "framework/support/text.h"
 #include "tools/command_line.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>

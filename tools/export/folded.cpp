@@ -3,7 +3,7 @@
 #include "tools/export/export.h"
 #include "tools/export/stacks.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 
 namespace assay::exporting {

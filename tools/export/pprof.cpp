@@ -7,7 +7,7 @@
 #include "tools/export/protobuf_writer.h"
 #include "tools/export/stacks.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <limits>
 #include <map>

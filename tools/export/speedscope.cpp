@@ -4,7 +4,7 @@
 #include "tools/export/stacks.h"
 #include "tools/output/json_writer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace assay::exporting {
 

@@ -3,7 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/symbols/debug_file.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <filesystem>
 
 namespace assay::list {

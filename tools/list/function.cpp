@@ -3,7 +3,7 @@
 #include "framework/driver/native/decode/decoder.h"
 #include "tools/annotate/sources.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <cstring>
 #include <fstream>

@@ -7,7 +7,7 @@
 #include "tools/list/profile.h"
 #include "tools/list/values.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <map>
 #include <utility>

@@ -3,7 +3,7 @@
 #include "framework/support/error.h"
 #include "tools/command_line.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 
 namespace assay::list {

@@ -6,7 +6,7 @@
 #include "framework/events/line_cutter.h"
 #include "framework/support/error.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>

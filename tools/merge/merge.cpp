@@ -5,7 +5,7 @@
 #include "tools/merge/block_vectors.h"
 #include "tools/merge/merged_file.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <string>
 

@@ -4,7 +4,7 @@
 #include "framework/support/text.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

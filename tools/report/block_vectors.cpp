@@ -5,7 +5,7 @@
 #include "framework/events/lexical.h"
 #include "framework/support/error.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include "tools/report/data.h"
 #include "tools/report/page.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <filesystem>

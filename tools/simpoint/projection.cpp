@@ -5,7 +5,7 @@
 #include "framework/support/error.h"
 #include "tools/simpoint/random.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 
 namespace assay::simpoint {

@@ -7,7 +7,7 @@
 #include "tools/simpoint/clustering.h"
 #include "tools/simpoint/strip.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "tools/simpoint/strip.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <map>

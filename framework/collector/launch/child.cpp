@@ -5,7 +5,7 @@
 #include "framework/support/text.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

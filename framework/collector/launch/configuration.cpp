@@ -2,7 +2,7 @@
 #include "framework/collector/launch/settings.h"
 #include "framework/support/error.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <yaml-cpp/yaml.h>
 #include <cerrno>
 

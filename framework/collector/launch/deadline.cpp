@@ -2,7 +2,7 @@
 
 #include "framework/support/log.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <csignal>
 #include <cstdlib>
 #include <utility>

@@ -2,7 +2,7 @@
 
 #include "framework/support/text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <cctype>
 #include <filesystem>
 #include <system_error>

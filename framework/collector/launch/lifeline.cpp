@@ -6,7 +6,7 @@
 #include "framework/trace/high_descriptor.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <unistd.h>
 #include <cerrno>

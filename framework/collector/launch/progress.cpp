@@ -2,7 +2,7 @@
 
 #include "framework/support/text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cstdio>

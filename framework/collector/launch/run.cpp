@@ -12,7 +12,7 @@
 #include "framework/support/text.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>

@@ -4,7 +4,7 @@
 #include "framework/support/error.h"
 #include "framework/symbols/image_cache.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <map>
 #include <string_view>

@@ -8,7 +8,7 @@
 #include "framework/trace/segment_layout.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>

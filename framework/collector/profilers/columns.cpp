@@ -3,7 +3,7 @@
 #include "framework/collector/profilers/profiler.h"
 #include "framework/support/error.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <cctype>
 #include <map>

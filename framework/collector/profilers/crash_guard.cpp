@@ -2,7 +2,7 @@
 
 #include "framework/collector/profilers/spare_heap.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 #include <array>
 #include <csetjmp>

@@ -7,7 +7,7 @@
 #include "framework/version.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <cctype>
 #include <chrono>

@@ -2,7 +2,7 @@
 
 #include "framework/support/error.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <bit>
 

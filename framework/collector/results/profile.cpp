@@ -4,7 +4,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>

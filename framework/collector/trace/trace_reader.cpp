@@ -4,7 +4,7 @@
 #include "framework/support/log.h"
 #include "framework/trace/futex.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <bit>
 #include <cstring>
