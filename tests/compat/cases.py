@@ -14,8 +14,7 @@ HOSTED = ("descriptors", "endings", "gs_segment", "interrupted", "kernel", "proc
 NOT_COMPARABLE = {"surroundings addresses"}
 # They differ, or are refused (end_to_end/test_kernel.py).
 NOT_COMPARABLE |= {f"kernel {name}" for name in (
-    "in_the_way", "mapped_over_driver", "moved_over_driver", "strict_filter",
-    "strict_filter_by_seccomp", "traced", "tracer", "denied")}
+    "in_the_way", "mapped_over_driver", "moved_over_driver", "traced", "tracer", "denied")}
 
 
 def own_cases(programs: Path) -> list[Case]:

@@ -47,7 +47,18 @@ def make_inputs(folder: Path) -> None:
                                    "{ return a + b; }\n"
                                    "int main(void) { return !printf(\"%ld\\n\", step_0(1, 9)); }\n")
     _compiled(folder)
+    _sanitized(folder)
     _project(folder / "project")
+
+
+def _sanitized(folder: Path) -> None:
+    """tests/compat/programs/sanitized.c for each sanitizer that the compiler has."""
+    source = Path(__file__).resolve().parent / "programs" / "sanitized.c"
+    if not shutil.which("gcc"):
+        return
+    for sanitizer in ("address", "leak", "thread", "undefined"):
+        subprocess.run(["gcc", "-O1", "-g", f"-fsanitize={sanitizer}", "-pthread", source, "-o",
+                        folder / f"sanitized-{sanitizer}"], check=False, capture_output=True)
 
 
 def _project(folder: Path) -> None:

@@ -34,6 +34,15 @@ def _python(name: str, compared: tuple[str, ...] = ("stdout", "stderr", "files")
     return Case(f"python3 {name}", (PYTHON, str(PROGRAMS / f"{name}_test.py")), compared=compared)
 
 
+def sanitized_cases(inputs: Path) -> list[Case]:
+    """Programs that their compiler has put checks into; their reports tell process ids."""
+    def case(sanitizer: str, *wanted: str) -> Case:
+        return Case(" ".join((f"{sanitizer} sanitizer", *wanted)),
+                    (str(inputs / f"sanitized-{sanitizer}"), *wanted), compared=("stdout",))
+    return [case("address"), case("address", "leak"), case("address", "beyond"), case("leak"),
+            case("leak", "leak"), case("thread", "race"), case("undefined", "race")]
+
+
 def building_cases(inputs: Path, sources: Path) -> list[Case]:
     """Compilers that start programs, make, git, shells: many short processes."""
     unit, main = str(inputs / "unit.i"), str(inputs / "main.c")

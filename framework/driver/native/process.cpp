@@ -158,7 +158,7 @@ void Process::wait_for_old_translations() {
 
 Thread* Process::idle_thread() {
     const auto gone = std::find_if(ended_.begin(), ended_.end(), [](const Thread* thread) {
-        return syscall(SYS_tgkill, getpid(), thread->tid(), 0) != 0 && errno == ESRCH;
+        return syscall(SYS_tgkill, thread->pid(), thread->tid(), 0) != 0 && errno == ESRCH;
     });
     if (gone != ended_.end()) {
         Thread* thread = *gone;
@@ -187,9 +187,22 @@ bool Process::leave(Thread& thread) {
     return running_.empty();
 }
 
+Thread* Process::running_thread(pid_t tid) const {
+    const auto found = std::find_if(running_.begin(), running_.end(),
+                                    [tid](const Thread* thread) { return thread->tid() == tid; });
+    return found == running_.end() ? nullptr : *found;
+}
+
+bool Process::shares_memory_with(pid_t tid) const {
+    const pid_t own = getpid();
+    return std::any_of(running_.begin(), running_.end(), [&](const Thread* thread) {
+        return thread->pid() != own && syscall(SYS_tgkill, thread->pid(), tid, 0) == 0;
+    });
+}
+
 void Process::wait_for_ended_threads() const {
     for (const Thread* thread : ended_)
-        while (syscall(SYS_tgkill, getpid(), thread->tid(), 0) == 0) sched_yield();
+        while (syscall(SYS_tgkill, thread->pid(), thread->tid(), 0) == 0) sched_yield();
 }
 
 void Process::keep_only(Thread& thread) {

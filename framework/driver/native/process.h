@@ -55,6 +55,13 @@ class Process {
     std::uint32_t new_thread_number() { return ++last_thread_number_; }
     // The calling thread ends; true if it is the last one.
     bool leave(Thread& thread);
+    bool is_only_thread(const Thread& thread) const {
+        return running_.size() == 1 && running_.front() == &thread;
+    }
+    // The one that is the kernel's `tid`; nullptr if there is none.
+    Thread* running_thread(pid_t tid) const;
+    // Whether `tid` is a thread of another process with the caller's memory.
+    bool shares_memory_with(pid_t tid) const;
     void join(Thread& thread) { running_.push_back(&thread); }
     // Threads that have left the driver but not yet the kernel hold locks of libc.
     void wait_for_ended_threads() const;

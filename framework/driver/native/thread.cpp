@@ -63,7 +63,9 @@ stack_t Thread::driver_stack() const {
 
 void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     tid_ = gettid();
+    pid_ = getpid();
     ended_ = false;
+    traced_when_replaced = strict = false;
     next_ = nullptr;
     forget_references();
     context->driver_fs = _readfsbase_u64();
@@ -91,6 +93,7 @@ bool Thread::move_to_new_image() {
     if (!trace.map_slot(kFirst)) return false;
     slot_ = kFirst;
     tid_ = gettid();
+    pid_ = getpid();
     forget_references();
     trace.begin(kFirst);
     intervals.begin_image(*context);
@@ -121,6 +124,11 @@ void Thread::finish(int exit_status) const {
     _exit(exit_status);
 }
 
+void Thread::kill() const {
+    process_ends();
+    for (;;) ::kill(getpid(), SIGKILL);
+}
+
 Version Thread::version() const {
     Version version = process.regions.version_of(*context);
     if (bursts.wanted() && !bursts.in_burst()) version = kPlain;
@@ -131,6 +139,7 @@ void Thread::run() {
     process.lock.lock();
     while (!ended_) {
         signals.has_left();
+        wait_while_held();
         if (signals.pending()) deliver_signal();
         if (process.stress.disturb(process.cache)) flush();
         if (process.stress.enabled()) next_ = nullptr;
@@ -145,6 +154,33 @@ void Thread::run() {
         handle_exit();
     }
     process.lock.unlock();
+}
+
+void Thread::hand_to_caller() {
+    tid_ = gettid();
+    pid_ = getpid();
+}
+
+// Without held_, it could have the lock once more, and be in translated code again, before anybody
+// sees that it has left.
+bool Thread::hold() {
+    held_.store(1, std::memory_order_relaxed);
+    if (running() == 0) return true;
+    signals.ask_to_leave();
+    return false;
+}
+
+void Thread::let_go() {
+    held_.store(0, std::memory_order_relaxed);
+    trace::futex_wake(held_);
+}
+
+void Thread::wait_while_held() {
+    while (held_.load(std::memory_order_relaxed) != 0) {
+        process.lock.unlock();
+        trace::futex_wait(held_, 1, nullptr);
+        process.lock.lock();
+    }
 }
 
 bool Thread::captures_calls() const {

@@ -35,6 +35,8 @@ class Thread {
     [[noreturn]] void refuse(const std::string& reason, int exit_status = 125) const;
     // Ends the process.
     [[noreturn]] void finish(int exit_status) const;
+    // The same, by SIGKILL.
+    [[noreturn]] void kill() const;
     // Says to the collector that the process ends in an orderly way.
     void process_ends() const;
     // The next instruction runs by itself: it changes code in its own page.
@@ -51,6 +53,14 @@ class Thread {
 
     std::uint32_t slot() const { return slot_; }
     pid_t tid() const { return tid_; }
+    // The process that the thread belongs to, in the kernel: see start_sharing_process().
+    pid_t pid() const { return pid_; }
+    // The process whose only thread this was has ended: the calling thread stands for it.
+    void hand_to_caller();
+    // From another thread, which holds the driver's lock: keeps this one from entering translated
+    // code. False if it is there now, and has been asked to leave, for which it needs the lock.
+    bool hold();
+    void let_go();
     // A stack for driver code other than the thread's own.
     stack_t driver_stack() const;
     // The version of translated code that it is to execute.
@@ -66,12 +76,19 @@ class Thread {
     Signals signals;
     // Dispositions of signals: the process's, or those of the child of vfork(2).
     SignalActions* actions;
-    // In a child of vfork(2), which has taken its parent's thread over: the trace is the parent's,
-    // and does not end with the child.
+    // In a process that shares its parent's memory: the trace is the parent's, and does not end
+    // with the child.
     bool shares_trace = false;
+    // A child of vfork(2) has taken it over.
+    bool lent_to_child = false;
+    // It has asked to be traced: what it executes will be, see trace_calls.cpp.
+    bool traced_when_replaced = false;
+    // seccomp(2)'s strict mode.
+    bool strict = false;
 
   private:
     void forget_references();
+    void wait_while_held();
     void enter();
     bool handle_inside();
     bool captures_calls() const;
@@ -90,11 +107,12 @@ class Thread {
     void indirect_miss();
 
     std::uint32_t slot_ = 0;
-    pid_t tid_ = 0;
+    pid_t tid_ = 0, pid_ = 0;
     unsigned char* stacks_ = nullptr;  // of signal handlers, and of the thread
     bool ended_ = false;
     bool alone_ = false;
     std::atomic<std::uint32_t> running_{0};
+    std::atomic<std::uint32_t> held_{0};
     Block* next_ = nullptr;  // known block of context->pc
 };
 

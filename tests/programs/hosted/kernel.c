@@ -368,16 +368,58 @@ static int moved_over_driver(void) {
     return 0;
 }
 
-static int strict_filter(void) {
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+// What strict mode permits, and what it does not.
+static int in_strict_mode(int (*begin)(void)) {
+    for (int forbidden = 0; forbidden < 2; ++forbidden) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            if (begin() != 0) _exit(1);
+            if (write(1, "strict\n", 7) != 7 || forbidden) getpid();
+            syscall(SYS_exit, 7);
+        }
+        printf("%x\n", (unsigned)status_of(child));
+    }
+    return 0;
 }
 
-static int strict_filter_by_seccomp(void) {
+static int begin_strict_mode(void) {
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+}
+static int strict_mode(void) {
+    return in_strict_mode(begin_strict_mode);
+}
+
+static int begin_strict_mode_by_seccomp(void) {
+    show_error(syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL), EINVAL);
+    fflush(stdout);
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, NULL);
+}
+static int strict_mode_by_seccomp(void) {
+    return in_strict_mode(begin_strict_mode_by_seccomp);
+}
+
+// A child that its parent traces from the program on that it executes.
+static int traced_program(void) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        execl("/nonexistent", "nothing", (char*)NULL);
+        execl("/bin/echo", "echo", "traced", (char*)NULL);
+        _exit(1);
+    }
+    int status = 0, stops = 0;
+    while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+        if (++stops < 4) printf("%d\n", WSTOPSIG(status));
+        ptrace(PTRACE_SYSCALL, child, NULL, NULL);
+    }
+    printf("%x %d\n", (unsigned)status, stops > 10);
+    return 0;
 }
 
 static int traced(void) {
-    return (int)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+    return (int)ptrace(PTRACE_TRACEME, 0, NULL, NULL) + raise(SIGSTOP);
 }
 
 static int tracer(void) {
@@ -429,8 +471,9 @@ int main(int argc, char** argv) {
         {"in_the_way", in_the_way},
         {"mapped_over_driver", mapped_over_driver},
         {"moved_over_driver", moved_over_driver},
-        {"strict_filter", strict_filter},
-        {"strict_filter_by_seccomp", strict_filter_by_seccomp},
+        {"strict_mode", strict_mode},
+        {"strict_mode_by_seccomp", strict_mode_by_seccomp},
+        {"traced_program", traced_program},
         {"traced", traced},
         {"tracer", tracer},
         {"denied", denied},

@@ -56,7 +56,7 @@ void Signals::ask_to_leave() {
     siginfo_t info{};
     info.si_code = SI_QUEUE;
     info.si_ptr = this;
-    syscall(SYS_rt_tgsigqueueinfo, getpid(), thread_.tid(), SIGTRAP, &info);
+    syscall(SYS_rt_tgsigqueueinfo, thread_.pid(), thread_.tid(), SIGTRAP, &info);
 }
 
 void Signals::raise_fault(int number, int code, std::uint64_t address) {

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
 #include <csignal>
@@ -105,33 +106,47 @@ void* run_new_thread(void* argument) {
     return nullptr;
 }
 
-long start_thread(Thread& parent, const CloneArguments& arguments) {
+// One that is to go on where the parent is; nullptr if there can be no more.
+Thread* thread_like(Thread& parent, const CloneArguments& arguments) {
     Process& process = parent.process;
     Thread* thread = process.idle_thread();
-    if (thread == nullptr) return -EAGAIN;
+    if (thread == nullptr) return nullptr;
     if (process.cache.serves_one_thread()) {
         process.cache.begin_threads();
         parent.flush();
     }
     set_registers(*thread->context, registers_of(*parent.context));
     set_child_registers(*thread->context, arguments);
-    NewThread start{*thread, arguments, process.new_thread_number(), parent.signals.mask()};
-    note_new_thread(parent, start.number);
-    const stack_t stack = thread->driver_stack();
+    return thread;
+}
+
+// A thread of libc's, on so much of the stack that `thread` has for driver code, says by `ready`
+// that it has begun. 0, or an error number.
+int create_thread(Thread& thread, std::size_t stack_bytes, void* (*run)(void*), void* argument,
+                  std::atomic<std::uint32_t>& ready) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstack(&attributes, stack.ss_sp, stack.ss_size);
+    pthread_attr_setstack(&attributes, thread.driver_stack().ss_sp, stack_bytes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    process.join(*thread);
+    thread.process.join(thread);
     pthread_t id;
-    const int error = pthread_create(&id, &attributes, &run_new_thread, &start);
+    const int error = pthread_create(&id, &attributes, run, argument);
     pthread_attr_destroy(&attributes);
     if (error == 0) {
-        while (start.tid.load(std::memory_order_acquire) == 0)
-            trace::futex_wait(start.tid, 0, nullptr);
+        while (ready.load(std::memory_order_acquire) == 0) trace::futex_wait(ready, 0, nullptr);
     } else {
-        process.leave(*thread);
+        thread.process.leave(thread);
     }
+    return error;
+}
+
+long start_thread(Thread& parent, const CloneArguments& arguments) {
+    Thread* thread = thread_like(parent, arguments);
+    if (thread == nullptr) return -EAGAIN;
+    NewThread start{*thread, arguments, parent.process.new_thread_number(), parent.signals.mask()};
+    note_new_thread(parent, start.number);
+    const int error =
+        create_thread(*thread, thread->driver_stack().ss_size, &run_new_thread, &start, start.tid);
     if (error != 0) return -error;
     const auto tid = static_cast<pid_t>(start.tid.load(std::memory_order_relaxed));
     if (arguments.flags & CLONE_PARENT_SETTID) write_tid(arguments.parent_tid, tid);
@@ -175,6 +190,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     if (pid < 0) return -errno;
     if (pid != 0) return write_parent_tid(arguments, static_cast<pid_t>(pid)), pid;
     process.keep_only(thread);
+    thread.traced_when_replaced = false;
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
     thread.shares_trace = false;
     if (!become_image(thread)) {
@@ -218,9 +234,13 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     const Registers registers = registers_of(*thread.context);
     const Signals::State signals = thread.signals.state();
     // Its dispositions are its own, unless it asks for its parent's.
-    SignalActions actions = process.actions;
+    SignalActions* const own_actions = thread.actions;
+    SignalActions actions = *own_actions;
     if (!(arguments.flags & CLONE_SIGHAND)) thread.actions = &actions;
     SharingChild child{thread, arguments, thread.stack_site()};
+    const bool shares_trace = thread.shares_trace, traced = thread.traced_when_replaced;
+    thread.traced_when_replaced = false;
+    thread.lent_to_child = true;
     const KernelArguments kernel = kernel_arguments(arguments, CLONE_SETTLS);
     process.lock.unlock();
     const int pid = clone(&run_sharing_child, static_cast<char*>(stack) + kStackBytes,
@@ -229,8 +249,10 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     const int error = errno;
     process.lock.lock();
     munmap(stack, kStackBytes);
-    thread.shares_trace = false;
-    thread.actions = &process.actions;
+    thread.shares_trace = shares_trace;
+    thread.lent_to_child = false;
+    thread.traced_when_replaced = traced;
+    thread.actions = own_actions;
     set_registers(*thread.context, registers);
     thread.record_stack(child.stack_site);
     thread.signals.restore(signals);
@@ -239,10 +261,88 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     return pid;
 }
 
+// CLONE_VM alone: a process that shares the memory while its parent goes on, as LeakSanitizer's
+// does that traces its parent. For the driver it is one more thread. What libc keeps for a thread
+// of the driver is that of a helper, which waits in the parent for the child's end, on the lower
+// part of the stack that the child has.
+struct SharingProcess {
+    Thread& thread;
+    const CloneArguments& arguments;
+    std::uint32_t number;
+    std::uint64_t signal_mask;
+    SignalActions actions;                // to begin with, if they are not to be the parent's own
+    std::atomic<std::uint32_t> ready{0};  // the child has begun, or cannot
+    long result = 0;
+};
+
+constexpr std::size_t kHelperStackBytes = 64 * 1024;
+
+int run_sharing_process(void* argument) {
+    auto& start = *static_cast<SharingProcess*>(argument);
+    Thread& thread = start.thread;
+    SignalActions actions = start.actions;
+    thread.actions = start.arguments.flags & CLONE_SIGHAND ? &thread.process.actions : &actions;
+    thread.shares_trace = true;
+    thread.begin(start.number, start.signal_mask);
+    if (start.arguments.flags & CLONE_CLEAR_SIGHAND) actions.clear_handlers();
+    start.result = gettid();
+    start.ready.store(1, std::memory_order_release);
+    trace::futex_wake(start.ready);
+    // `start` is gone from here on.
+    thread.run();
+    _exit(0);
+}
+
+// Whoever waits for the child reaps it: this one only looks.
+void wait_for_end(pid_t pid) {
+    siginfo_t info;
+    while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | __WALL) != 0 &&
+           errno == EINTR) {
+    }
+}
+
+void* help_sharing_process(void* argument) {
+    auto& start = *static_cast<SharingProcess*>(argument);
+    Thread& thread = start.thread;
+    Process& process = thread.process;
+    const stack_t stack = thread.driver_stack();
+    const KernelArguments kernel = kernel_arguments(start.arguments, CLONE_SETTLS);
+    const int pid = clone(&run_sharing_process, static_cast<char*>(stack.ss_sp) + stack.ss_size,
+                          static_cast<int>(kernel.flags), &start, kernel.parent_tid, nullptr,
+                          start.arguments.child_tid);
+    if (pid < 0) {
+        start.result = -errno;
+        start.ready.store(1, std::memory_order_release);
+        trace::futex_wake(start.ready);
+    } else {
+        wait_for_end(pid);
+    }
+    process.lock.lock();
+    thread.shares_trace = false;
+    thread.actions = &process.actions;
+    thread.hand_to_caller();
+    process.leave(thread);
+    process.lock.unlock();
+    return nullptr;
+}
+
+long start_sharing_process(Thread& parent, const CloneArguments& arguments) {
+    Thread* thread = thread_like(parent, arguments);
+    if (thread == nullptr) return -EAGAIN;
+    SharingProcess start{*thread, arguments, parent.process.new_thread_number(),
+                         parent.signals.mask(), *parent.actions};
+    note_new_thread(parent, start.number);
+    const int error =
+        create_thread(*thread, kHelperStackBytes, &help_sharing_process, &start, start.ready);
+    if (error != 0) return -error;
+    if (start.result > 0) write_parent_tid(arguments, static_cast<pid_t>(start.result));
+    return start.result;
+}
+
 [[noreturn]] void refuse_sharing(const Thread& thread) {
     thread.refuse(
-        "clone: a process that shares its parent's memory while both run (CLONE_VM without "
-        "CLONE_THREAD and CLONE_VFORK) is not supported");
+        "clone: a sibling that shares the memory (CLONE_VM and CLONE_PARENT without CLONE_THREAD "
+        "and CLONE_VFORK) is not supported");
 }
 
 // What the kernel says of threads (kernel/fork.c, copy_process), which it is not asked about in
@@ -266,6 +366,8 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
         result = fork_process(thread, arguments);
     else if (flags & CLONE_VFORK)
         result = fork_sharing(thread, arguments);
+    else if (!(flags & CLONE_PARENT))
+        result = start_sharing_process(thread, arguments);
     else
         refuse_sharing(thread);
     thread.signals.restore_mask_in_kernel();

@@ -8,6 +8,7 @@
 #include "framework/trace/command_event.h"
 
 #include <fcntl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cerrno>
@@ -123,6 +124,12 @@ long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file)
 }
 
 long depart_with(Thread& thread, const ExecCall& call, Request& request, int program) {
+    if (thread.traced_when_replaced && program >= 0) {
+        // The kernel lets it run: its tracer is told of that, and of nothing before.
+        syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0);
+        request.file.natively = request.file.name + ": its parent traces it";
+        return run_natively(thread, call, &request.file);
+    }
     if (thread.process.trace.channel() >= 0 && program >= 0)
         if (const long error = replace(thread, request, program)) return error;
     return run_natively(thread, call, &request.file);

@@ -1,15 +1,15 @@
 // The target's calls that set or show what the kernel keeps of a process as a whole: prctl(2),
-// arch_prctl(2), personality(2), seccomp(2), ptrace(2).
+// arch_prctl(2), personality(2), seccomp(2).
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/syscalls/clone.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <asm/prctl.h>
 #include <linux/seccomp.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cerrno>
 
@@ -19,23 +19,14 @@ namespace {
 // Newer than the oldest supported headers: linux/prctl.h.
 constexpr long kSetSyscallUserDispatch = 59, kSetMemoryDenyWriteExecute = 65;
 
-[[noreturn]] void refuse_strict_mode(const Call& call) {
-    call.thread.refuse(
-        "seccomp: strict mode (SECCOMP_MODE_STRICT) is not supported: it would end the process at "
-        "the driver's own system calls; use a filter");
-}
-
-// Of a process, for looking at it; all zeros if there is none.
-struct stat executable_of(long pid) {
-    struct stat status {};
-    const std::string link = "/proc/" + std::to_string(pid) + "/exe";
-    stat(link.c_str(), &status);
-    return status;
-}
-
-bool runs_in_driver(long pid) {
-    const struct stat own = executable_of(getpid()), other = executable_of(pid);
-    return own.st_ino != 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
+// Strict mode permits read, write, exit and rt_sigreturn, and ends the thread at any other call
+// (seccomp(2)). The driver itself sees to that, for in the kernel it would end at the driver's
+// calls.
+long begin_strict_mode(const Call& call) {
+    // It cannot be left, and a filter excludes it.
+    if (syscall(SYS_prctl, PR_GET_SECCOMP) != SECCOMP_MODE_DISABLED) return -EINVAL;
+    call.thread.strict = true;
+    return 0;
 }
 
 // assay's own, before the program has set one (collector/child.cpp).
@@ -46,6 +37,12 @@ long show_death_signal(const Call& call) {
 }
 
 }  // namespace
+
+void do_call_in_strict_mode(const Call& call) {
+    Thread& thread = call.thread;
+    if (call.process().is_only_thread(thread)) thread.kill();
+    do_exit(thread, SIGKILL);
+}
 
 long do_arch_prctl(const Call& call) {
     Context& context = *call.thread.context;
@@ -80,7 +77,7 @@ long do_prctl(const Call& call) {
         case PR_GET_PDEATHSIG:
             return show_death_signal(call);
         case PR_SET_SECCOMP:
-            if (call.arguments[1] == SECCOMP_MODE_STRICT) refuse_strict_mode(call);
+            if (call.arguments[1] == SECCOMP_MODE_STRICT) return begin_strict_mode(call);
             return pass_on(call);
         // As of kernels that do not have them: the driver's own calls, clocks and code would be
         // concerned.
@@ -94,8 +91,8 @@ long do_prctl(const Call& call) {
 }
 
 long do_seccomp(const Call& call) {
-    if (call.arguments[0] == SECCOMP_SET_MODE_STRICT) refuse_strict_mode(call);
-    return pass_on(call);
+    if (call.arguments[0] != SECCOMP_SET_MODE_STRICT) return pass_on(call);
+    return call.arguments[1] == 0 && call.arguments[2] == 0 ? begin_strict_mode(call) : -EINVAL;
 }
 
 // That addresses are not randomised is assay's doing, and stays so for what the program executes.
@@ -111,21 +108,6 @@ long do_personality(const Call& call) {
     if (is_error(result)) return result;
     shown = wanted;
     return static_cast<long>(before);
-}
-
-// Whoever traces a translated program finds the driver's code and registers.
-long do_trace(const Call& call) {
-    const long request = call.arguments[0], pid = call.arguments[1];
-    if (request == PTRACE_TRACEME)
-        call.thread.refuse(
-            "ptrace(PTRACE_TRACEME): a program that runs under assay cannot be traced; "
-            "run the debugger or tracer without assay");
-    if ((request != PTRACE_ATTACH && request != PTRACE_SEIZE) || !runs_in_driver(pid))
-        return pass_on(call);
-    call.process().trace.message(
-        std::string("ptrace(") + (request == PTRACE_SEIZE ? "PTRACE_SEIZE" : "PTRACE_ATTACH") +
-        "): process " + std::to_string(pid) + " runs under assay and cannot be traced");
-    return -EPERM;
 }
 
 }  // namespace assay::native

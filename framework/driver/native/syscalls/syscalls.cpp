@@ -119,9 +119,17 @@ long do_signal_suspend(const Call& call) {
     return result;
 }
 
+bool is_permitted_in_strict_mode(long number) {
+    return number == SYS_read || number == SYS_write || number == SYS_exit;
+}
+
 constexpr long kMemorySeal = 462;  // mseal(2), Linux 6.10
 
 long dispatch(const Call& call) {
+    if (call.thread.strict && !is_permitted_in_strict_mode(call.number)) {
+        do_call_in_strict_mode(call);
+        return 0;
+    }
     if (is_on_own_descriptor(call)) return -EBADF;
     switch (call.number) {
         case SYS_brk:
@@ -164,6 +172,10 @@ long dispatch(const Call& call) {
             return do_limit(call);
         case SYS_ptrace:
             return do_trace(call);
+        case SYS_kill:
+        case SYS_tkill:
+        case SYS_tgkill:
+            return do_kill(call);
         case SYS_rseq:
             return -ENOSYS;  // the driver's libc has registered its own
         case SYS_clone3:

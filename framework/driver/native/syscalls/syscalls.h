@@ -47,7 +47,11 @@ long do_arch_prctl(const Call& call);
 long do_prctl(const Call& call);
 long do_seccomp(const Call& call);
 long do_personality(const Call& call);
+// In strict mode: one that it does not permit. Ends the thread.
+void do_call_in_strict_mode(const Call& call);
+// trace_calls.cpp
 long do_trace(const Call& call);
+long do_kill(const Call& call);
 // memory_limits.cpp
 long do_limit(const Call& call);
 // descriptor_calls.cpp

@@ -1,0 +1,237 @@
+// ptrace(2). Whoever traces a translated program finds the driver's code and registers: processes
+// that run in a driver cannot be traced. But two cases are common, and work:
+//
+//  - A child asks to be traced (PTRACE_TRACEME) and executes a program, as a debugger's does. It is
+//    traced from there on, and that program runs natively.
+//  - A process attaches to the threads of one whose memory it shares (CLONE_VM), looks at their
+//    registers, and lets them go: LeakSanitizer's StopTheWorld. What it attaches to stops where its
+//    registers are in its context, and without the driver's lock, which the tracer will need.
+#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/syscalls/syscalls.h"
+
+#include <elf.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+namespace assay::native {
+namespace {
+
+// Of a process, for looking at it; all zeros if there is none.
+struct stat executable_of(long pid) {
+    struct stat status {};
+    const std::string link = "/proc/" + std::to_string(pid) + "/exe";
+    stat(link.c_str(), &status);
+    return status;
+}
+
+bool runs_in_driver(long pid) {
+    const struct stat own = executable_of(getpid()), other = executable_of(pid);
+    return own.st_ino != 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
+}
+
+std::string name_of(long request) {
+    switch (request) {
+        case PTRACE_ATTACH:
+            return "PTRACE_ATTACH";
+        case PTRACE_SEIZE:
+            return "PTRACE_SEIZE";
+        default:
+            return std::to_string(request);
+    }
+}
+
+long deny(const Call& call, long error) {
+    call.process().trace.message("ptrace(" + name_of(call.arguments[0]) + "): process " +
+                                 std::to_string(call.arguments[1]) +
+                                 " runs under assay and cannot be traced");
+    return error;
+}
+
+// --- Threads of another process that shares the memory.
+
+void give_lock_away_for_a_moment(Process& process) {
+    constexpr timespec kMoment{0, 100'000};
+    process.lock.unlock();
+    nanosleep(&kMoment, nullptr);
+    process.lock.lock();
+}
+
+// Until the signal of PTRACE_ATTACH has arrived, which the tracer will be told of once more. Others
+// that come first go on to the thread: they are mostly the driver's.
+void wait_until_stopped(pid_t tid) {
+    const auto id = static_cast<id_t>(tid);
+    siginfo_t info{};
+    for (;;) {
+        if (waitid(P_PID, id, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL) != 0) {
+            if (errno != EINTR) return;
+        } else if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+            return;  // it has ended
+        } else if (info.si_status == SIGSTOP) {
+            return;
+        } else if (waitid(P_PID, id, &info, WSTOPPED | __WALL) == 0) {
+            syscall(SYS_ptrace, PTRACE_CONT, tid, 0, info.si_status);
+        }
+    }
+}
+
+// The lock is held from where the thread is known to be outside of translated code until it stops.
+long attach(const Call& call) {
+    Process& process = call.process();
+    const auto tid = static_cast<pid_t>(call.arguments[1]);
+    process.wait_for_ended_threads();
+    Thread* traced = process.running_thread(tid);
+    while (traced != nullptr && (traced->lent_to_child || !traced->hold())) {
+        give_lock_away_for_a_moment(process);
+        traced = process.running_thread(tid);
+    }
+    const long result = pass_on_locked(call);
+    if (!is_error(result)) wait_until_stopped(tid);
+    if (traced != nullptr) traced->let_go();
+    return result;
+}
+
+user_regs_struct registers_of(const Context& context) {
+    constexpr unsigned long long kUserCode = 0x33, kUserData = 0x2b;  // asm/segment.h
+    user_regs_struct out{};
+    out.rax = context.gpr[RAX];
+    out.rcx = context.gpr[RCX];
+    out.rdx = context.gpr[RDX];
+    out.rbx = context.gpr[RBX];
+    out.rsp = context.gpr[RSP];
+    out.rbp = context.gpr[RBP];
+    out.rsi = context.gpr[RSI];
+    out.rdi = context.gpr[RDI];
+    out.r8 = context.gpr[R8];
+    out.r9 = context.gpr[R9];
+    out.r10 = context.gpr[R10];
+    out.r11 = context.gpr[R11];
+    out.r12 = context.gpr[R12];
+    out.r13 = context.gpr[R13];
+    out.r14 = context.gpr[R14];
+    out.r15 = context.gpr[R15];
+    out.orig_rax = static_cast<unsigned long long>(-1);
+    out.rip = context.pc;
+    out.eflags = context.rflags;
+    out.cs = kUserCode;
+    out.ss = kUserData;
+    out.fs_base = context.target_fs;
+    out.gs_base = context.target_gs;
+    return out;
+}
+
+// Puts the program's registers where the kernel has put the driver's.
+void replace_registers(const Context& context, long type, unsigned char* set, std::size_t bytes) {
+    // What the kernel says there is none of the processor's
+    // (arch/x86/include/uapi/asm/sigcontext.h).
+    constexpr std::size_t kLegacyBytes = 464, kHeader = 512;
+    if (type == NT_PRSTATUS) {
+        const user_regs_struct registers = registers_of(context);
+        std::memcpy(set, &registers, std::min(bytes, sizeof registers));
+        return;
+    }
+    const unsigned char* state = context.vector_state;
+    std::memcpy(set, state, std::min(bytes, kLegacyBytes));
+    if (bytes > kHeader)
+        std::memcpy(set + kHeader, state + kHeader,
+                    std::min(bytes, sizeof context.vector_state) - kHeader);
+}
+
+// As PTRACE_GETREGSET gives them: at most `wanted` bytes.
+long read_registers(const Context& context, long tid, long type, const iovec& wanted,
+                    std::size_t& bytes) {
+    if (type != NT_PRSTATUS && type != NT_PRFPREG && type != NT_X86_XSTATE) return -EINVAL;
+    std::array<unsigned char, 16 * 1024> set{};
+    iovec into{set.data(), std::min(wanted.iov_len, set.size())};
+    if (syscall(SYS_ptrace, PTRACE_GETREGSET, tid, type, &into) != 0) return -errno;
+    replace_registers(context, type, set.data(), into.iov_len);
+    bytes = into.iov_len;
+    return write_target(reinterpret_cast<std::uint64_t>(wanted.iov_base), set.data(), bytes)
+               ? 0
+               : -EFAULT;
+}
+
+long get_registers(const Call& call, const Context& context, long type, std::size_t size) {
+    std::size_t bytes = 0;
+    return read_registers(context, call.arguments[1], type, {call.pointer<void>(3), size}, bytes);
+}
+
+long get_register_set(const Call& call, const Context& context) {
+    iovec wanted{};
+    if (!read_target(call.unsigned_argument(3), &wanted, sizeof wanted)) return -EFAULT;
+    const long result =
+        read_registers(context, call.arguments[1], call.arguments[2], wanted, wanted.iov_len);
+    if (result != 0) return result;
+    return write_target(call.unsigned_argument(3), &wanted, sizeof wanted) ? 0 : -EFAULT;
+}
+
+long trace_relative(const Call& call) {
+    const Thread* traced = call.process().running_thread(static_cast<pid_t>(call.arguments[1]));
+    switch (call.arguments[0]) {
+        case PTRACE_ATTACH:
+            return attach(call);
+        case PTRACE_GETREGS:
+            if (traced == nullptr) return pass_on(call);
+            return get_registers(call, *traced->context, NT_PRSTATUS, sizeof(user_regs_struct));
+        case PTRACE_GETFPREGS:
+            if (traced == nullptr) return pass_on(call);
+            return get_registers(call, *traced->context, NT_PRFPREG, sizeof(user_fpregs_struct));
+        case PTRACE_GETREGSET:
+            if (traced == nullptr) return pass_on(call);
+            return get_register_set(call, *traced->context);
+        case PTRACE_CONT:
+        case PTRACE_DETACH:
+        case PTRACE_KILL:
+        case PTRACE_PEEKDATA:
+        case PTRACE_PEEKTEXT:
+        case PTRACE_POKEDATA:
+        case PTRACE_POKETEXT:
+        case PTRACE_GETSIGINFO:
+        case PTRACE_GETEVENTMSG:
+        case PTRACE_SETOPTIONS:
+            return pass_on(call);
+        case PTRACE_SEIZE:
+            return deny(call, -EPERM);
+        default:
+            return deny(call, -EIO);
+    }
+}
+
+}  // namespace
+
+long do_trace(const Call& call) {
+    const long request = call.arguments[0], pid = call.arguments[1];
+    if (request == PTRACE_TRACEME) {
+        call.thread.traced_when_replaced = true;
+        return 0;
+    }
+    if (call.process().shares_memory_with(static_cast<pid_t>(pid))) return trace_relative(call);
+    if ((request == PTRACE_ATTACH || request == PTRACE_SEIZE) && runs_in_driver(pid))
+        return deny(call, -EPERM);
+    return pass_on(call);
+}
+
+// kill, tkill, tgkill: where a traced process stops itself, it is its tracer that waits for it.
+long do_kill(const Call& call) {
+    const unsigned last = call.number == SYS_tgkill ? 2 : 1;
+    const long whom = call.arguments[last - 1];
+    if (call.thread.traced_when_replaced && call.arguments[last] == SIGSTOP &&
+        (whom == getpid() || whom == gettid()))
+        call.thread.refuse(
+            "ptrace(PTRACE_TRACEME): a program that runs under assay cannot be traced; "
+            "run the debugger or tracer without assay");
+    return pass_on(call);
+}
+
+}  // namespace assay::native
