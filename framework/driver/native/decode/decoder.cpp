@@ -448,7 +448,7 @@ bool is_marker(std::span<const std::uint8_t> code) {
 }  // namespace
 
 struct Decoder::Impl {
-    struct Entry {
+    struct alignas(64) Entry {
         FormKey key;
         Form form;
     };

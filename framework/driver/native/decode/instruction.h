@@ -62,15 +62,15 @@ enum class Segment : std::uint8_t { kFlat, kFs, kGs };
 // One data reference. The address is base + index * scale + displacement, truncated to 32 bits
 // with an address-size prefix, and the segment's base.
 struct MemoryReference {
-    std::uint8_t kind = 0;       // TRACE_SITE_READ, _WRITE or _MODIFY
     std::uint8_t base = kNoGpr;  // Gpr, kRip or kNoGpr
     std::uint8_t index = kNoGpr;
-    std::uint8_t scale = 1;
     std::uint16_t bytes = 0;
-    std::int16_t bias = 0;  // added to the address: -8 for a push
-    bool encoded = false;   // displacement comes from the instruction's bytes
-    Segment segment = Segment::kFlat;
-    bool address32 = false;
+    std::int16_t bias = 0;      // added to the address: -8 for a push
+    std::uint8_t kind : 3 = 0;  // TRACE_SITE_READ, _WRITE or _MODIFY
+    std::uint8_t scale : 4 = 1;
+    bool encoded : 1 = false;  // displacement comes from the instruction's bytes
+    Segment segment : 2 = Segment::kFlat;
+    bool address32 : 1 = false;
 };
 
 inline GprMask address_registers(const MemoryReference& reference) {
@@ -106,44 +106,47 @@ enum class ProcessorUse : std::uint8_t {
 // A general-purpose or vector register as an operand.
 struct RegisterOperand {
     enum Kind : std::uint8_t { kNone, kGpr, kHighByte, kVector };  // kHighByte: ah, ch, dh, bh
-    Kind kind = kNone;
-    std::uint8_t number = 0;
+    Kind kind : 2 = kNone;
+    std::uint8_t number : 6 = 0;
     std::uint8_t bytes = 0;
 };
 
+// Looking one up costs as much as the cache lines that it takes: with what the decoder remembers it
+// by, it is one.
 struct Form {
-    std::uint8_t length = 0;  // of the whole instruction
-    std::uint8_t opcode_offset = 0;
-    std::uint8_t modrm_offset = 0;  // 0 if there is none
-    std::uint8_t disp_offset = 0;   // 0 if there is none
-    std::uint8_t disp_bytes = 0;
-    std::uint8_t disp_scale = 1;  // EVEX compressed displacement
-    std::uint8_t imm_offset = 0;
-    std::uint8_t imm_bytes = 0;
-    Flow flow = Flow::kNone;
-    Special special = Special::kNone;
-    ProcessorUse processor_use = ProcessorUse::kNone;
-    std::uint8_t trace_flags = 0;  // TRACE_INSTR_*
-    std::uint8_t reference_count = 0;
-    std::uint16_t opcode = 0;  // TRACE_OPCODE
-    bool rip_relative = false;
-    bool shift_by_immediate = false;  // leaves the flags alone if the count is 0
-    bool sets_fs_base = false;        // wrfsbase
-    bool reads_gs_base = false;       // rdgsbase
-    bool sets_gs_base = false;        // wrgsbase
-    bool retried = false;             // locked, and for Valgrind a loop: see is_predicted()
-    bool uses_gs = false;             // an operand encoded by ModRM lies in gs
-    GprMask reads = 0;                // read, or written in part
-    GprMask writes = 0;               // written in any way
-    GprMask kills = 0;                // surely overwritten as a whole
+    std::uint8_t length : 4 = 0;  // of the whole instruction
+    std::uint8_t opcode_offset : 4 = 0;
+    std::uint8_t modrm_offset : 4 = 0;  // 0 if there is none
+    std::uint8_t disp_offset : 4 = 0;   // 0 if there is none
+    std::uint8_t disp_bytes : 4 = 0;
+    std::uint8_t imm_offset : 4 = 0;
+    std::uint8_t imm_bytes : 4 = 0;
+    std::uint8_t reference_count : 2 = 0;
+    ProcessorUse processor_use : 2 = ProcessorUse::kNone;
+    Flow flow : 4 = Flow::kNone;
+    Special special : 3 = Special::kNone;
+    bool masked : 1 = false;  // not all of its memory operand need be accessed
+    bool rip_relative : 1 = false;
+    bool shift_by_immediate : 1 = false;  // leaves the flags alone if the count is 0
+    bool sets_fs_base : 1 = false;        // wrfsbase
+    bool reads_gs_base : 1 = false;       // rdgsbase
+    bool sets_gs_base : 1 = false;        // wrgsbase
+    bool retried : 1 = false;             // locked, and for Valgrind a loop: see is_predicted()
+    bool uses_gs : 1 = false;             // an operand encoded by ModRM lies in gs
+    std::uint8_t disp_scale = 1;          // EVEX compressed displacement
+    std::uint8_t trace_flags = 0;         // TRACE_INSTR_*
+    std::uint16_t opcode = 0;             // TRACE_OPCODE
+    std::uint16_t mnemonic = 0;           // ZydisMnemonic
+    GprMask reads = 0;                    // read, or written in part
+    GprMask writes = 0;                   // written in any way
+    GprMask kills = 0;                    // surely overwritten as a whole
     std::uint16_t flags_read = 0;
     std::uint16_t flags_killed = 0;  // surely overwritten
-    std::uint16_t mnemonic = 0;      // ZydisMnemonic
-    bool masked = false;             // not all of its memory operand need be accessed
     // As TRACE_DESTINATION and TRACE_SOURCE0 and 1 have them.
     RegisterOperand destination, sources[2];
     MemoryReference references[2];
 };
+static_assert(sizeof(Form) <= 48);
 
 struct Instruction {
     const Form* form = nullptr;
