@@ -133,14 +133,34 @@ std::size_t form_bytes(std::span<const std::uint8_t> code) {
     return i <= kMaxKeyBytes ? i : 0;
 }
 
+std::uint64_t load_word(const std::uint8_t* at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+}
+
+// The first bytes of a word in memory.
+std::uint64_t first_bytes(std::uint64_t word, std::size_t count) {
+    return count < 8 ? word & ((std::uint64_t{1} << (8 * count)) - 1) : word;
+}
+
 }  // namespace
 
+// Whole words are read where there are as many bytes as an instruction can have: bytes that are
+// copied one by one could not be read as words right afterwards without waiting for them.
 std::optional<FormKey> form_key(std::span<const std::uint8_t> code) {
+    constexpr std::size_t kWord = sizeof(std::uint64_t);
     const std::size_t length = form_bytes(code);
     if (length == 0) return std::nullopt;
     FormKey key;
-    std::memcpy(key.words, code.data(), length);
-    reinterpret_cast<std::uint8_t*>(key.words)[15] = static_cast<std::uint8_t>(length);
+    if (code.size() >= 2 * kWord - 1) {
+        key.words[0] = first_bytes(load_word(code.data()), length);
+        if (length > kWord)
+            key.words[1] = first_bytes(load_word(code.data() + kWord - 1) >> 8, length - kWord);
+    } else {
+        std::memcpy(key.words, code.data(), length);
+    }
+    key.words[1] |= std::uint64_t{length} << 56;
     return key;
 }
 
