@@ -194,6 +194,7 @@ struct Writer::Impl {
     std::string text;          // not yet written
     std::string instructions;  // of the current location
     std::string file_name, function_name;
+    std::string given_file, given_function;  // which these were made of
     std::uint32_t last_line = 0;
 };
 
@@ -205,6 +206,11 @@ Writer::Writer(const std::string& path, const Header& header) {
 Writer::~Writer() = default;
 
 void Writer::location(std::string_view file, std::string_view function) {
+    // Mostly it is what it was.
+    if (!impl_->file_name.empty() && file == impl_->given_file && function == impl_->given_function)
+        return;
+    impl_->given_file = file;
+    impl_->given_function = function;
     std::string file_name = place_name(file);
     std::string function_name = place_name(function);
     const bool same_file = file_name == impl_->file_name;

@@ -187,7 +187,8 @@ TEST_CASE("counts are kept by address and mapping") {
         expected[{pc, mapping}] += static_cast<std::uint64_t>(i);
     }
     REQUIRE(database.rows() == expected.size());
-    const std::vector<SampleDatabase::Row> rows = database.sorted_rows();
+    std::vector<SampleDatabase::Row> rows;
+    database.visit_sorted([&](const SampleDatabase::Row& row) { rows.push_back(row); });
     REQUIRE(rows.size() == expected.size());
     const auto by_mapping = [](const auto& a, const auto& b) {
         return std::pair(a.key.mapping, a.key.pc) < std::pair(b.key.mapping, b.key.pc);

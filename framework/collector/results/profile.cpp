@@ -71,22 +71,21 @@ class ProfileBuilder {
 
     // The entries with counts, and the objects that have any, in the order of mapping.
     void collect() {
-        const std::vector<SampleDatabase::Row> rows = profile_.samples->sorted_rows();
-        entries_.reserve(rows.size());
+        entries_.reserve(profile_.samples->rows());
         std::uint32_t mapping = kNoMapping;
         std::uint64_t link_address_of_0 = 0;
         std::optional<std::uint32_t> object;
-        for (const SampleDatabase::Row& row : rows) {
+        profile_.samples->visit_sorted([&](const SampleDatabase::Row& row) {
             if (!has_counts(row.number) &&
                 profile_.hotlists->named(row.number, profile_.list_names).empty())
-                continue;
+                return;
             if (!object || row.key.mapping != mapping) {
                 mapping = row.key.mapping;
                 link_address_of_0 = mapping == kNoMapping ? 0 : bias(mapping);
                 object = object_index(mapping);
             }
             entries_.push_back({row.key.pc + link_address_of_0, *object, row.number});
-        }
+        });
         // By mapping so far: several can be of one file.
         const auto before = [](const Entry& a, const Entry& b) {
             return std::tie(a.object, a.address) < std::tie(b.object, b.address);
@@ -136,21 +135,26 @@ class ProfileBuilder {
 
     // Of the entries and of other places, which are sorted.
     void find_source_positions(const std::vector<ObjectPlace>& others) {
-        std::vector<ObjectPlace> places;
-        places.reserve(entries_.size() + others.size());
-        for (const Entry& entry : entries_)
-            if (places.empty() || places.back() != ObjectPlace{entry.object, entry.address})
-                places.push_back({entry.object, entry.address});
-        const auto middle = static_cast<std::ptrdiff_t>(places.size());
-        places.insert(places.end(), others.begin(), others.end());
-        std::inplace_merge(places.begin(), places.begin() + middle, places.end());
-        places.erase(std::unique(places.begin(), places.end()), places.end());
-
+        std::vector<std::size_t> sizes(header_.objects.size());
+        for (const Entry& entry : entries_) ++sizes[entry.object];
+        for (const ObjectPlace& place : others) ++sizes[place.object];
         requests_.resize(header_.objects.size());
-        for (std::size_t object = 0; object < requests_.size(); ++object)
+        for (std::size_t object = 0; object < requests_.size(); ++object) {
             requests_[object].object_path = header_.objects[object].path;
-        for (const ObjectPlace& place : places)
-            requests_[place.object].addresses.push_back(place.address);
+            requests_[object].addresses.reserve(sizes[object]);
+        }
+        const auto ask_for = [this](std::uint32_t object, std::uint64_t address) {
+            std::vector<std::uint64_t>& addresses = requests_[object].addresses;
+            if (addresses.empty() || addresses.back() != address) addresses.push_back(address);
+        };
+        auto other = others.begin();
+        for (const Entry& entry : entries_) {
+            for (; other != others.end() && *other < ObjectPlace{entry.object, entry.address};
+                 ++other)
+                ask_for(other->object, other->address);
+            ask_for(entry.object, entry.address);
+        }
+        for (; other != others.end(); ++other) ask_for(other->object, other->address);
         locations_ = profile_.symbolizer->resolve(requests_);
         for (auto begin = entries_.cbegin(); begin != entries_.cend();) {
             const auto end = std::find_if(begin, entries_.cend(), [&](const Entry& entry) {

@@ -42,7 +42,7 @@ std::uint32_t SampleDatabase::row_of(Place& place, std::uint32_t byte) {
     return added;
 }
 
-std::vector<SampleDatabase::Row> SampleDatabase::sorted_rows() const {
+std::vector<std::uint32_t> SampleDatabase::sorted_places() const {
     std::vector<std::uint32_t> order(places_.size());
     std::iota(order.begin(), order.end(), 0);
     const auto position = [this](std::uint32_t place) {
@@ -50,14 +50,7 @@ std::vector<SampleDatabase::Row> SampleDatabase::sorted_rows() const {
     };
     std::sort(order.begin(), order.end(),
               [&](std::uint32_t a, std::uint32_t b) { return position(a) < position(b); });
-    std::vector<Row> sorted;
-    sorted.reserve(rows());
-    for (const std::uint32_t index : order) {
-        const Place& place = places_[index];
-        for (std::uint32_t row = place.row; row != kEmpty; row = links_[row].next)
-            sorted.push_back({{place.key.pc + links_[row].byte, place.key.mapping}, row});
-    }
-    return sorted;
+    return order;
 }
 
 std::uint32_t SampleDatabase::place_of(const Key& first_byte) {

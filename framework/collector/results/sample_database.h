@@ -36,7 +36,14 @@ class SampleDatabase {
                 cell(row)[column] = change(column, cell(row)[column]);
     }
     // All of them, by mapping, then by address.
-    std::vector<Row> sorted_rows() const;
+    template <typename Visit>
+    void visit_sorted(const Visit& visit) const {
+        for (const std::uint32_t index : sorted_places()) {
+            const Place& place = places_[index];
+            for (std::uint32_t row = place.row; row != kEmpty; row = links_[row].next)
+                visit(Row{{place.key.pc + links_[row].byte, place.key.mapping}, row});
+        }
+    }
 
   private:
     static constexpr std::uint32_t kEmpty = UINT32_MAX;
@@ -57,6 +64,7 @@ class SampleDatabase {
     std::uint64_t* cell(std::size_t row) const {
         return chunks_[row / kRowsPerChunk].get() + row % kRowsPerChunk * columns_;
     }
+    std::vector<std::uint32_t> sorted_places() const;
     std::uint32_t place_of(const Key& first_byte);
     std::uint32_t row_of(Place& place, std::uint32_t byte);
     // The slot where the place is, or belongs.
