@@ -333,6 +333,18 @@ class Inputs(unittest.TestCase):
                           .replace("\\\\", "\\"))
         self.assertEqual(export("folded", path).stdout.count(";"), 1)
 
+    def test_folded_difference(self):
+        pair = [DATA / "stacks-old.events", DATA / "stacks-new.events"]
+        self.assertEqual(export("folded", "--diff", *pair).stdout,
+                         "main 5 5\nmain;one;leaf 20 60\nmain;leaf 10 10\n")
+        self.assertEqual(export("folded", "--diff", "--event=Dr", *pair).stdout,
+                         "main;one;leaf 4 4\n")
+        flat = [support.temporary_folder(self) / path.name for path in pair]
+        for path, copy in zip(pair, flat):
+            copy.write_text("".join(line for line in path.read_text().splitlines(True)
+                                    if "stack" not in line))
+        self.assertEqual(export("folded", "--diff", *flat).stdout, "a.c;leaf 30 70\na.c;main 5 5\n")
+
     def test_what_cannot_be_exported(self):
         folder = support.temporary_folder(self)
         big = folder / "big"
@@ -347,6 +359,9 @@ class Inputs(unittest.TestCase):
                 (["--format=folded", "--event=Ir,Ir", big], "has room for one event"),
                 (["--format=pprof", big], "exceeds the 63 bits of pprof's format"),
                 (["--format=csv", big, other], "are not those of"),
+                (["--format=csv", "--diff", big, big], "only folded stacks have two"),
+                (["--format=folded", "--diff", big], "--diff compares two files, but 1"),
+                (["--format=folded", "--diff", big, other], "are not those of"),
                 (["--format=csv"], "FILE is required"),
                 (["--format=csv", "/nonexistent"], "cannot open '/nonexistent'")):
             result = run([ASSAY, "export", *words])

@@ -16,6 +16,8 @@ from pathlib import Path
 import support
 from support import ASSAY, GEOMETRY, PROGRAMS, ROOT, installed, profile, run
 
+DATA = ROOT / "tests" / "end_to_end" / "data"
+
 try:
     import jsonschema
 except ImportError:
@@ -290,10 +292,30 @@ class Shown(unittest.TestCase):
         left = self.on_terminal("annotate", self.out, PAGER="head -n 2")
         self.assertEqual(left.split(), ["-" * 80, "--", "Profile"])
 
+    def test_difference_of_stacks_and_values(self):
+        pair = [DATA / "stacks-old.events", DATA / "stacks-new.events"]
+        text = run([ASSAY, "diff", "--mod-funcname=s/one/two/", *pair]).stdout
+        stacks, values = text.split("-- Call stacks that changed")[1].split("-- Values that changed")
+        self.assertEqual(stacks.split("\n")[3:5],
+                         ["+40  +200.0%    0     main > two > leaf", ""])
+        self.assertEqual([line.split() for line in values.splitlines()[3:]],
+                         [["8", "18", "0x2", "classic.loaded", "a.c:leaf"],
+                          ["12", "20", "0x1", "classic.loaded", "a.c:leaf"]])
+        document = json.loads(run([ASSAY, "diff", "--json", *pair]).stdout)
+        self.assertEqual(document["stacks"], [
+            {"functions": ["main", "one", "leaf"], "old": [20, 4], "new": [60, 4]}])
+        self.assertEqual([(each["value"], each["old"], each["new"]) for each in document["values"]],
+                         [("0x2", 8, 18), ("0x1", 12, 20)])
+        same = run([ASSAY, "diff", pair[0], pair[0]]).stdout
+        self.assertEqual(same.count("none by as much as the threshold"), 2)
+        self.assertNotIn("Values", same)
+
     def test_json_keeps_its_schema(self):
         annotated = run([ASSAY, "annotate", "--json", self.out])
         changed = run([ASSAY, "diff", "--json", self.out, self.out])
-        for name, shown in (("annotate", annotated), ("diff", changed)):
+        stacks = run([ASSAY, "diff", "--json", DATA / "stacks-old.events",
+                      DATA / "stacks-new.events"])
+        for name, shown in (("annotate", annotated), ("diff", changed), ("diff", stacks)):
             document = json.loads(shown.stdout)
             if jsonschema:
                 schema = json.loads((ROOT / "docs" / f"{name}-schema.json").read_text())

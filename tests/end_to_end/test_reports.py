@@ -102,7 +102,15 @@ class Reports(unittest.TestCase):
                          {"f": (5, 7), "gone": (3, 0), "made": (0, 9)})
         self.assertEqual((data["events"][0]["old"], data["events"][0]["total"]), (8, 16))
         self.assertIn("compares two files", self.refused("--diff", old))
-        self.assertIn("its events are not those of", self.refused("--diff", old, ALL_KINDS))
+        self.assertIn("are not those of", self.refused("--diff", old, ALL_KINDS))
+
+    def test_difference_of_stacks(self):
+        folder = ROOT / "tests" / "end_to_end" / "data"
+        flame = self.report("--diff", folder / "stacks-old.events",
+                            folder / "stacks-new.events")["flame"]
+        self.assertEqual(flame["name"], ["", "main", "one", "leaf", "leaf"])
+        self.assertEqual(flame["old"][0], [35, 35, 20, 20, 10])
+        self.assertEqual(flame["counts"][0], [75, 75, 60, 60, 10])
 
     def test_values_and_phases(self):
         vectors = self.write("bb", "# exp-bbv\nT:1:90   :2:10   \nT:2:100   \nT:1:100   \n"

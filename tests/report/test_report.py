@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The page of assay report in a headless Chromium: what it shows, and that the keyboard suffices."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,9 @@ class Page(unittest.TestCase):
         all_kinds = ROOT / "tests" / "unit" / "data" / "version-1.events"
         cls.kinds = make_report(folder, "kinds.html", *write_phases(folder), all_kinds)
         cls.difference = make_report(folder, "diff.html", "--diff", cls.profile, cls.profile)
+        data = ROOT / "tests" / "end_to_end" / "data"
+        cls.stacks = make_report(folder, "stacks.html", "--diff", data / "stacks-old.events",
+                                 data / "stacks-new.events")
         hostile = folder / "hostile"
         name = "</script><img src=x onerror=document.body.dataset.hacked=1>"
         hostile.write_text(f"desc: {name}: {name}\ncmd: {name}\nevents: Ir\nfl={name}\nfn={name}\n"
@@ -84,7 +88,8 @@ class Page(unittest.TestCase):
 
     def test_all_views_fit_and_are_legible(self):
         for page, views in ((self.page, VIEWS[:5]), (self.kinds, VIEWS[:4] + VIEWS[5:]),
-                            (self.difference, VIEWS[:5]), (self.hostile, VIEWS[:3])):
+                            (self.difference, VIEWS[:5]), (self.stacks, ["flame"]),
+                            (self.hostile, VIEWS[:3])):
             for width, dark in ((1280, False), (390, True)):
                 for view in views:
                     self.browser.open(f"{page}#{view}", width, 844, dark)
@@ -147,6 +152,23 @@ class Page(unittest.TestCase):
         self.assertNotIn("by_rows", self.texts(".flame .frame"))
         self.browser.press("Escape")
         self.assertIn("by_rows", self.texts(".flame .frame"))
+
+    def test_difference_of_flame_graphs(self):
+        self.browser.open(self.stacks + "#flame")
+        shown = """Object.fromEntries([...document.querySelectorAll('.flame .frame')].map(
+            each => [each.title, [each.style.background, each.getBoundingClientRect().width]]))"""
+        frames = self.browser.evaluate(shown)
+        (grown, wide), (same, narrow) = (
+            frames["leaf: 60 (80.0 %), changed by +40 (+200.0 %)"],
+            frames["leaf: 10 (13.3 %), unchanged"])
+        red, green, blue = map(int, re.findall(r"\d+", grown))
+        self.assertGreater(red, max(green, blue))
+        self.assertEqual(len(set(re.findall(r"\d+", same))), 1)  # grey
+        self.assertAlmostEqual(wide / narrow, 6, delta=0.2)
+        self.browser.evaluate("document.querySelector('button[aria-pressed]').click()")
+        self.browser.settle()
+        frames = self.browser.evaluate(shown)
+        self.assertIn("leaf: 20 (57.1 %), changed by +40 (+200.0 %)", frames)
 
     def test_cache_lines(self):
         self.browser.open(self.page + "#lines")

@@ -124,6 +124,7 @@ void Profile::start(const events::Header& header) {
     object_map_.clear();
     for (const events::Object& object : header.objects) object_map_.push_back(object_index(object));
     if (second_reading_) return;
+    if (beside_) beside_->start(header);
     if (std::find(commands_.begin(), commands_.end(), header.command) == commands_.end())
         commands_.push_back(header.command);
     if (!header.incomplete.empty()) incomplete_.push_back(path_ + ": " + header.incomplete);
@@ -182,6 +183,7 @@ void Profile::location(const events::Location& location) {
     file_ = file_id(location.file);
     wanted_ = wants_details(file_);
     if (second_reading_) return;
+    if (beside_) beside_->location(location);
     const std::uint32_t function_file = file_id(location.function_file);
     const std::uint32_t raw = raw_names_.id(location.function);
     if (raw == raw_name_ids_.size())
@@ -223,6 +225,14 @@ void Profile::instruction(const Instruction& at, Counts counts) {
 
 void Profile::object(const events::Object& object) {
     object_map_.push_back(object_index(object));
+}
+
+void Profile::values(const Instruction& at, const events::Hotlist& list) {
+    if (beside_ && !second_reading_) beside_->values(at, list);
+}
+
+void Profile::stack(const events::Stack& stack, Counts counts) {
+    if (beside_ && !second_reading_) beside_->stack(stack, counts);
 }
 
 std::uint32_t Profile::object_index(const events::Object& object) {

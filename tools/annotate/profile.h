@@ -96,6 +96,9 @@ class Profile final : public events::Handler {
     explicit Profile(std::vector<Replacement> file_names = {},
                      std::vector<Replacement> function_names = {});
 
+    // Has `beside`, which must outlive the reading, receive headers, locations, values and calling
+    // contexts of the files that are added, too.
+    void pass_on(events::Handler& beside) { beside_ = &beside; }
     enum class Sign : std::uint8_t { kAdd, kSubtract };
     // Throws Error if the file is malformed, or if its events are not those of the others.
     void add_file(const std::string& path, Sign sign = Sign::kAdd);
@@ -159,6 +162,8 @@ class Profile final : public events::Handler {
     void line(std::uint32_t line, Counts counts) override;
     void instruction(const Instruction& at, Counts counts) override;
     void object(const events::Object& object) override;
+    void values(const Instruction& at, const events::Hotlist& list) override;
+    void stack(const events::Stack& stack, Counts counts) override;
 
     bool wants_details(std::uint32_t file) const;
     Counts signed_counts(Counts counts);
@@ -170,6 +175,7 @@ class Profile final : public events::Handler {
     void add_totals(const std::string& path, Counts totals);
 
     std::vector<Replacement> file_replacements_, function_replacements_;
+    events::Handler* beside_ = nullptr;
     std::string path_, first_path_;  // of the file being read, and of the first
     Sign sign_ = Sign::kAdd;
     std::vector<File> read_;

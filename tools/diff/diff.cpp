@@ -7,6 +7,7 @@
 #include "tools/annotate/json.h"
 #include "tools/annotate/profile.h"
 #include "tools/annotate/table.h"
+#include "tools/diff/breakdown.h"
 #include "tools/diff/change_table.h"
 #include "tools/diff/changes.h"
 
@@ -72,18 +73,75 @@ void write_header(const Options& options, const Profile& before, const Profile& 
     output.write("\n");
 }
 
-void write_table(const Options& options, const Profile& before, const Profile& after,
-                 const std::vector<Change>& changes, Output& output) {
-    const events::Header& header = before.header();
-    const std::vector<std::size_t> shown = shown_columns(options, header);
-    const std::vector<SortColumn> sort = sort_columns(options, header);
-    write_header(options, before, after, output);
+// The innermost frames of a stack, the outermost first.
+std::string stack_text(const StackTree& stacks, std::uint32_t frame) {
+    constexpr std::size_t kMostShown = 8;
+    std::vector<std::string_view> names = stacks.path(frame);
+    const bool is_cut = names.size() > kMostShown;
+    if (is_cut) names.erase(names.begin(), names.end() - kMostShown);
+    std::string text = is_cut ? "..." : "";
+    for (const std::string_view name : names) text += (text.empty() ? "" : " > ") + printable(name);
+    return text;
+}
 
+void write_stacks(const Options& options, const Profile& before, const Breakdown& breakdown,
+                  Output& output) {
+    if (!breakdown.has_stacks()) return;
+    const events::Header& header = before.header();
+    const std::vector<Change> changes = breakdown.stack_changes();
+    const std::vector<const Change*> chosen =
+        important(changes, sort_columns(options, header), before.totals());
+    ChangeTable table(header, shown_columns(options, header), options.color);
+    for (const Change* change : chosen) table.fit(*change);
+    output.write("\n");
+    output.section("Call stacks that changed");
+    if (chosen.empty()) output.write("none by as much as the threshold\n");
+    if (!chosen.empty()) output.write(table.heading("calls, the outermost first"));
+    for (const Change* change : chosen)
+        output.write(table.row(
+            *change,
+            stack_text(breakdown.stacks(), static_cast<std::uint32_t>(change - changes.data()))));
+}
+
+void write_values(const Options& options, const Breakdown& breakdown, Output& output) {
+    const std::vector<ValueChange> changes = breakdown.value_changes(options.threshold);
+    if (changes.empty()) return;
+    output.write("\n");
+    output.section("Values that changed");
+    constexpr std::size_t kCountWidth = 15, kValueWidth = 20;
+    output.write(fmt::format("{:>{}}  {:>{}}  {:>{}}  {}\n", "old", kCountWidth, "new", kCountWidth,
+                             "value", kValueWidth, "list and function"));
+    for (const ValueChange& change : changes)
+        output.write(
+            fmt::format("{:>{}}  {:>{}}  {:>{}}  {} {}:{}\n", with_thousands(change.before),
+                        kCountWidth, with_thousands(change.after), kCountWidth,
+                        fmt::format("{:#x}", change.value), kValueWidth, printable(change.list),
+                        printable(change.file), printable(change.function)));
+}
+
+void write_functions(const Options& options, const Profile& before,
+                     const std::vector<Change>& changes, Output& output) {
+    const events::Header& header = before.header();
+    const std::vector<const Change*> chosen =
+        important(changes, sort_columns(options, header), before.totals());
+    ChangeTable table(header, shown_columns(options, header), options.color);
+    for (const Change* change : chosen) table.fit(*change);
+    output.section("Functions that changed");
+    if (chosen.empty()) output.write("none by as much as the threshold\n");
+    if (!chosen.empty()) output.write(table.heading("file:function"));
+    for (const Change* change : chosen)
+        output.write(
+            table.row(*change, printable(change->file) + ":" + printable(change->function)));
+}
+
+void write_totals(const Options& options, const Profile& before, const Profile& after,
+                  Output& output) {
+    const events::Header& header = before.header();
     const Change total = {"",
                           "",
                           {before.totals().begin(), before.totals().end()},
                           {after.totals().begin(), after.totals().end()}};
-    ChangeTable totals(header, shown, options.color);
+    ChangeTable totals(header, shown_columns(options, header), options.color);
     totals.fit(total);
     totals.fit(before.totals());
     totals.fit(after.totals());
@@ -92,16 +150,6 @@ void write_table(const Options& options, const Profile& before, const Profile& a
     output.write(totals.row(before.totals(), "old"));
     output.write(totals.row(after.totals(), "new"));
     output.write(totals.row(total, "changed") + "\n");
-
-    const std::vector<const Change*> chosen = important(changes, sort, before.totals());
-    ChangeTable table(header, shown, options.color);
-    for (const Change* change : chosen) table.fit(*change);
-    output.section("Functions that changed");
-    if (chosen.empty()) output.write("none by as much as the threshold\n");
-    if (!chosen.empty()) output.write(table.heading("file:function"));
-    for (const Change* change : chosen)
-        output.write(
-            table.row(*change, printable(change->file) + ":" + printable(change->function)));
 }
 
 // As cg_diff writes them: one line of each function, of line 0.
@@ -129,7 +177,7 @@ void write_file(const Options& options, const Profile& before, const Profile& af
 }
 
 void write_json(const Options& options, const Profile& before, const Profile& after,
-                const std::vector<Change>& changes) {
+                const std::vector<Change>& changes, const Breakdown& breakdown) {
     const events::Header& header = before.header();
     const std::vector<std::size_t> shown = shown_columns(options, header);
     Sink sink("");
@@ -161,6 +209,34 @@ void write_json(const Options& options, const Profile& before, const Profile& af
         json.end_object();
     }
     json.end_array();
+    json.key("stacks");
+    json.begin_array();
+    const std::vector<Change> stacks = breakdown.stack_changes();
+    for (const Change* change : important(stacks, sort_columns(options, header), before.totals())) {
+        json.begin_object();
+        json.key("functions");
+        json.begin_array();
+        for (const std::string_view name :
+             breakdown.stacks().path(static_cast<std::uint32_t>(change - stacks.data())))
+            json.text(name);
+        json.end_array();
+        write_both(change->before, change->after);
+        json.end_object();
+    }
+    json.end_array();
+    json.key("values");
+    json.begin_array();
+    for (const ValueChange& change : breakdown.value_changes(options.threshold)) {
+        json.begin_object();
+        json.text("list", change.list);
+        json.text("file", change.file);
+        json.text("function", change.function);
+        json.address("value", change.value);
+        json.number("old", change.before);
+        json.number("new", change.after);
+        json.end_object();
+    }
+    json.end_array();
     json.end_object();
     sink.write("\n");
     sink.finish();
@@ -171,6 +247,9 @@ void write_json(const Options& options, const Profile& before, const Profile& af
 void diff(const Options& options, Output& output) {
     Profile before(options.file_names, options.function_names),
         after(options.file_names, options.function_names);
+    Breakdown breakdown(options.file_names, options.function_names);
+    before.pass_on(breakdown);
+    after.pass_on(breakdown);
     before.add_file(options.old_path);
     after.add_file(options.new_path);
     check(before, options.old_path);
@@ -178,8 +257,12 @@ void diff(const Options& options, Output& output) {
     events::check_same_events(after.header(), options.new_path, before.header(), options.old_path);
     const std::vector<Change> changes = changes_of(before, after);
     if (!options.out.empty()) return write_file(options, before, after, changes);
-    if (options.json) return write_json(options, before, after, changes);
-    write_table(options, before, after, changes, output);
+    if (options.json) return write_json(options, before, after, changes, breakdown);
+    write_header(options, before, after, output);
+    write_totals(options, before, after, output);
+    write_functions(options, before, changes, output);
+    write_stacks(options, before, breakdown, output);
+    write_values(options, breakdown, output);
     output.finish();
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <numeric>
 #include <optional>
+#include <span>
 
 namespace assay {
 
@@ -43,6 +44,7 @@ constexpr std::array kFormats = {
 
 struct Options {
     const Format* format = nullptr;
+    bool difference = false;          // of two profiles
     std::vector<std::string> events;  // none: all
     std::string output;               // empty: standard output
     std::vector<std::string> profiles;
@@ -56,7 +58,8 @@ std::string format_help() {
            "\nExamples:\n"
            "  assay export --format=callgrind -o prog.callgrind assay.out.1234\n"
            "  assay export --format=folded --event=D1mr assay.out.1234 | flamegraph.pl > d1.svg\n"
-           "  assay export --format=pprof -o prog.pb.gz assay.out.1234\n";
+           "  assay export --format=pprof -o prog.pb.gz assay.out.1234\n"
+           "  assay export --format=folded --diff old.out new.out | flamegraph.pl > diff.svg\n";
 }
 
 const Format& format_named(const std::string& name) {
@@ -89,6 +92,8 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_text("--format", arguments.format, names.c_str(), "what to write", Need::kRequired);
     line.add_list("--event", arguments.options.events, "A,B,...",
                   "only these events, in this order [all]");
+    line.add_flag("--diff", arguments.options.difference,
+                  "of two files OLD NEW: both counts of each stack; folded only");
     line.add_text("-o,--output", arguments.options.output, "FILE",
                   "where to write; a name that ends in .gz or .zst is compressed "
                   "[standard output]");
@@ -96,10 +101,23 @@ void add_options(CommandLine& line, Arguments& arguments) {
                        "events files, whose counts are added up");
 }
 
+void check_difference(const Options& options) {
+    if (!options.difference) return;
+    if (options.format->write != write_folded)
+        throw Error(
+            fmt::format("--diff: --format={} has one count of each thing; only folded "
+                        "stacks have two",
+                        options.format->name));
+    if (options.profiles.size() != 2)
+        throw Error(fmt::format("--diff compares two files, but {} are given: merge others first",
+                                options.profiles.size()));
+}
+
 std::optional<Options> parse_options(int argc, const char* const* argv) {
     std::optional<Arguments> arguments = parse_arguments(add_options, argc, argv);
     if (!arguments) return std::nullopt;
     arguments->options.format = &format_named(arguments->format);
+    check_difference(arguments->options);
     return std::move(arguments->options);
 }
 
@@ -144,12 +162,22 @@ int export_main(int argc, char** argv) {
     const std::optional<Options> options = parse_options(argc, argv);
     if (!options) return 0;
     check_output(*options);
-    WholeProfile profile;
-    for (const std::string& path : options->profiles) profile.add_file(path);
+    WholeProfile profile, old;
+    std::span<const std::string> paths = options->profiles;
+    if (options->difference) {
+        old.add_file(paths.front());
+        old.finish();
+        paths = paths.subspan(1);
+    }
+    for (const std::string& path : paths) profile.add_file(path);
     profile.finish();
     const Selection selection = {profile, selected_events(*options, profile)};
+    if (options->difference) profile.check_same_events(old);
     Sink sink(options->output, options->format->binary ? Compress::kGzip : Compress::kByName);
-    options->format->write(selection, sink);
+    if (options->difference)
+        write_folded_difference(old, selection, sink);
+    else
+        options->format->write(selection, sink);
     sink.finish();
     return 0;
 }

@@ -30,6 +30,8 @@ void write_callgrind(const Selection& selection, Sink& sink);
 void write_csv(const Selection& selection, Sink& sink);
 void write_firefox(const Selection& selection, Sink& sink);
 void write_folded(const Selection& selection, Sink& sink);
+// Each stack with both counts. The events of both are the same.
+void write_folded_difference(const WholeProfile& old, const Selection& selection, Sink& sink);
 void write_json(const Selection& selection, Sink& sink);
 // Not compressed: the caller does that.
 void write_pprof(const Selection& selection, Sink& sink);

@@ -109,6 +109,10 @@ void WholeProfile::check_events(const events::Header& header) const {
     events::check_same_events(header, path_, header_, paths_.front());
 }
 
+void WholeProfile::check_same_events(const WholeProfile& other) const {
+    events::check_same_events(header_, paths_.front(), other.header_, other.paths_.front());
+}
+
 void WholeProfile::keep_common_descriptions(const events::Header& header) {
     // That counts are estimates is true of the sum, however little of it was sampled.
     constexpr const char* kSampled = "Sampled";

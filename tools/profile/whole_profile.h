@@ -75,6 +75,9 @@ class WholeProfile final : public events::Handler {
 
     // --- After finish().
 
+    // Throws Error, with both lists, if the other's are different.
+    void check_same_events(const WholeProfile& other) const;
+
     const std::vector<std::string>& paths() const { return paths_; }
     const std::vector<std::string>& commands() const { return commands_; }
     // What makes a file incomplete, with its name.

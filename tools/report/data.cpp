@@ -3,7 +3,7 @@
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
 #include "tools/output/json_writer.h"
-#include "tools/report/flame_graph.h"
+#include "tools/profile/stack_tree.h"
 #include "tools/source_files.h"
 
 #include <algorithm>
@@ -24,6 +24,7 @@ constexpr std::size_t kMostValueLists = 2'000;
 // Frames that have less than this share of every event are not drawn: they would be narrower than
 // a hundredth of a pixel.
 constexpr double kLeastFrame = 1e-5;
+constexpr std::size_t kMostStackDepth = 256;
 constexpr std::uint32_t kContextLines = 6;  // of source around those with counts
 
 using Column = std::vector<std::uint64_t>;
@@ -340,25 +341,35 @@ void Document::write_text(const std::string& text, const std::vector<SourceRow>&
 
 // --- Flame graph
 
+// Names, and what each frame and those in it count: now, and in the old profile if there is one.
 void Document::write_flame_graph() {
     std::vector<std::size_t> events;
     for (std::size_t event = 0; event < columns_; ++event)
-        if (profile_.context_totals()[event] != 0) events.push_back(event);
-    const std::vector<FlameFrame> frames = flame_frames(profile_);
-    std::vector<std::uint32_t> numbers(frames.size());
+        if (profile_.context_totals()[event] != 0 || (old_ && old_->context_totals()[event] != 0))
+            events.push_back(event);
+    StackTree tree(2 * columns_, kMostStackDepth);
+    tree.add(profile_, 0);
+    if (old_) tree.add(*old_, columns_);
+    tree.make_inclusive();
+    std::vector<std::uint32_t> numbers(tree.frames().size());
     std::vector<std::uint64_t> parents, handlers, inlined;
     std::vector<std::string> names;
-    std::vector<Column> columns(events.size());
-    for (std::uint32_t i = 0; i < frames.size(); ++i) {
+    std::vector<Column> columns(events.size()), old(events.size());
+    for (std::uint32_t i = 0; i < numbers.size(); ++i) {
+        const StackTree::Frame& frame = tree.frames()[i];
+        const Counts counts = Counts(frame.counts).first(columns_),
+                     old_counts = Counts(frame.counts).last(columns_);
         // A frame is never larger than the one it is in, so what is left out is whole subtrees.
-        if (i != 0 && share(frames[i].inclusive) < kLeastFrame) continue;
+        if (i != 0 && std::max(share(counts), share(old_counts)) < kLeastFrame) continue;
         numbers[i] = static_cast<std::uint32_t>(names.size());
-        parents.push_back(numbers[frames[i].parent]);
-        handlers.push_back(frames[i].handler);
-        inlined.push_back(frames[i].inlined);
-        names.push_back(i == 0 ? std::string() : profile_.text(frames[i].name));
-        for (std::size_t event = 0; event < events.size(); ++event)
-            columns[event].push_back(frames[i].inclusive[events[event]]);
+        parents.push_back(numbers[frame.parent]);
+        handlers.push_back(frame.handler);
+        inlined.push_back(frame.inlined);
+        names.push_back(tree.name(frame));
+        for (std::size_t event = 0; event < events.size(); ++event) {
+            columns[event].push_back(counts[events[event]]);
+            old[event].push_back(old_counts[events[event]]);
+        }
     }
     json_.key("flame");
     json_.begin_object();
@@ -368,6 +379,7 @@ void Document::write_flame_graph() {
     json_.numbers("inlined", inlined);
     json_.texts("name", names);
     write_columns("counts", columns);
+    if (old_) write_columns("old", old);
     json_.end_object();
 }
 

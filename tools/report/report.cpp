@@ -89,18 +89,6 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     return options;
 }
 
-void check_events(const WholeProfile& a, const WholeProfile& b) {
-    const auto same = [](const events::Event& x, const events::Event& y) {
-        return x.name == y.name;
-    };
-    if (!std::equal(a.events().begin(), a.events().end(), b.events().begin(), b.events().end(),
-                    same))
-        throw Error(
-            fmt::format("{}: its events are not those of {}; compare runs of the same "
-                        "profilers",
-                        b.paths().front(), a.paths().front()));
-}
-
 std::string html_text(std::string_view text) {
     std::string out;
     for (const char c : text) {
@@ -202,7 +190,7 @@ int report_main(int argc, char** argv) {
     if (difference) {
         old.add_file(options->old_profile);
         old.finish();
-        check_events(old, profile);
+        profile.check_same_events(old);
     }
     Content content{profile, difference ? &old : nullptr, std::nullopt};
     if (!options->block_vectors.empty())

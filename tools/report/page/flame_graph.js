@@ -6,6 +6,13 @@ function hue(name) {
   return 18 + (hash % 38);
 }
 
+// As Gregg's differential flame graphs: red has grown, blue has shrunk, the more the stronger.
+function changeColor(difference, largest) {
+  if (difference === 0) return "hsl(0 0% 88%)";
+  const strength = Math.sqrt(Math.abs(difference) / largest);
+  return `hsl(${difference > 0 ? 8 : 212} 85% ${88 - 30 * strength}%)`;
+}
+
 // The frames from `focus` on that are wide enough, outermost first, and above it those that it is in.
 function flameLayout(flame, children, counts, focus, width) {
   const frames = [];
@@ -60,16 +67,16 @@ function flameTargets(flame, children, cursor) {
 }
 
 // No component: there are thousands, and each move of the mouse shows them again.
-function flameFrame({ frame, name, count, total, isCursor, faded, setCursor, zoom }) {
+function flameFrame({ frame, name, label, color, isCursor, faded, setCursor, zoom }) {
   const narrow = frame.width < 24;
   return html`<div key=${frame.index} id=${`frame-${frame.index}`} role="treeitem" aria-level=${frame.depth + 1}
-      aria-label=${`${name}, ${percent(count, total)}`}
+      aria-label=${`${name}, ${label}`}
       class=${"frame" + (isCursor ? " cursor" : "") + (frame.above ? " above" : "") +
         (narrow ? " narrow" : "") + (faded ? " faded" : "")}
       style=${{ left: frame.left + 4 + "px", width: Math.max(0.5, frame.width - 1) + "px",
         top: frame.depth * 20 + 4 + "px",
-        background: `hsl(${hue(name)} 85% ${frame.index === 0 ? 80 : 68}%)` }}
-      title=${`${name}: ${whole(count)} (${percent(count, total)})`}
+        background: color }}
+      title=${`${name}: ${label}`}
       onMouseEnter=${() => setCursor(frame.index)} onClick=${() => zoom(frame.index)}>${
         narrow ? "" : name}</div>`;
 }
@@ -78,21 +85,32 @@ function FlameGraph({ data, event, openFunctionNamed, searchRef, go }) {
   const { flame } = data;
   const column = Math.max(0, flame.events.indexOf(event));
   const shown = flame.events[column];
-  const counts = flame.counts[column];
+  const after = flame.counts[column];
+  const before = flame.old ? flame.old[column] : null;
+  const [widths, setWidths] = useState("after");
+  const counts = before && widths === "before" ? before : after;
   const total = counts[0];
   const [focus, setFocus] = useState(0);
   const [cursor, setCursor] = useState(0);
   const [query, setQuery] = useState("");
   const area = useRef();
   const size = useSize(area);
-  const children = useMemo(() => flameChildren(flame, counts), [column]);
-  useEffect(() => { setFocus(0); setCursor(0); }, [column]);
+  const children = useMemo(() => flameChildren(flame, counts), [counts]);
+  useEffect(() => { setFocus(0); setCursor(0); }, [counts]);
   const frames = useMemo(() => flameLayout(flame, children, counts, focus, size.width - 8),
                          [children, focus, size.width]);
   const matches = useMemo(() => (query.trim() ? matcher(query) : null), [query]);
   const matched = useMemo(() => (matches ? matchedCounts(flame, children, counts, matches) : 0),
                           [matches, children]);
   const name = (i) => frameName(flame, i);
+  const largest = useMemo(() => before && after.reduce((most, count, i) =>
+    i === 0 ? most : Math.max(most, Math.abs(count - before[i])), 1), [column]);
+  const color = (i) => (before ? changeColor(after[i] - before[i], largest)
+    : `hsl(${hue(name(i))} 85% ${i === 0 ? 80 : 68}%)`);
+  const changed = (i) => (after[i] === before[i] ? "unchanged"
+    : `changed by ${signed(after[i] - before[i])} (${change(after[i], before[i])})`);
+  const label = (i) => `${whole(counts[i])} (${percent(counts[i], total)})` +
+    (before ? `, ${changed(i)}` : "");
   const own = (i) => counts[i] - children[i].reduce((sum, child) => sum + counts[child], 0);
   const zoom = (i) => { setFocus(i); setCursor(i); };
   const onKeyDown = (e) => {
@@ -114,6 +132,9 @@ function FlameGraph({ data, event, openFunctionNamed, searchRef, go }) {
         aria-label="Highlight functions" onInput=${(e) => setQuery(e.target.value)} />
       <button disabled=${focus === 0} onClick=${() => zoom(0)}>Reset zoom</button>
       ${cursor !== 0 && html`<button onClick=${() => openFunctionNamed(flame.name[cursor])}>Show source</button>`}
+      ${before && html`<button aria-pressed=${widths === "before"}
+        onClick=${() => setWidths(widths === "before" ? "after" : "before")}>Widths: ${widths}</button>
+        <span class="soft">red: more, blue: less than before</span>`}
       ${matches && html`<span role="status">${percent(matched, total)} matched</span>`}
     </div>
     ${shown !== event && html`<p class="soft">${data.events[event].name} is not counted by call stack;
@@ -123,9 +144,10 @@ function FlameGraph({ data, event, openFunctionNamed, searchRef, go }) {
         aria-label=${"Flame graph of " + data.events[shown].name} aria-activedescendant=${`frame-${cursor}`}>
       <div style=${{ height: (depth + 1) * 20 + 8 + "px" }}></div>
       ${frames.map((frame) => flameFrame({ frame, name: name(frame.index),
-        count: counts[frame.index], total, isCursor: frame.index === cursor,
+        label: label(frame.index), color: color(frame.index), isCursor: frame.index === cursor,
         faded: matches && !matches(name(frame.index)), setCursor, zoom }))}
     </div>
     <div class="status" role="status"><b>${name(cursor)}</b> ${whole(counts[cursor])} ${data.events[shown].name}
-      ${" "}(${percent(counts[cursor], total)}), of which itself ${whole(own(cursor))} (${percent(own(cursor), total)})</div>`;
+      ${" "}(${percent(counts[cursor], total)}), of which itself ${whole(own(cursor))} (${percent(own(cursor), total)})${
+        before && html`; ${changed(cursor)}`}</div>`;
 }

@@ -1,0 +1,92 @@
+#include "tools/diff/breakdown.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace assay::diff {
+namespace {
+
+// Deeper recursion counts for the frame of this depth.
+constexpr std::size_t kMostDepth = 256;
+// Of a function's list.
+constexpr std::size_t kMostValues = 64;
+
+std::uint64_t count_of(std::uint64_t value, const events::Hotlist& list) {
+    const auto found =
+        std::find_if(list.values.begin(), list.values.end(),
+                     [&](const events::HotValue& each) { return each.value == value; });
+    return found == list.values.end() ? 0 : found->count;
+}
+
+}  // namespace
+
+Breakdown::Breakdown(std::vector<Replacement> file_names, std::vector<Replacement> function_names)
+    : file_names_(std::move(file_names)), function_names_(std::move(function_names)) {}
+
+void Breakdown::start(const events::Header& header) {
+    side_ = stacks_ ? kNew : kOld;
+    frames_ = {0};
+    if (stacks_) return;
+    columns_ = header.events.size();
+    stacks_ = std::make_unique<StackTree>(2 * columns_, kMostDepth);
+}
+
+void Breakdown::location(const events::Location& location) {
+    file_ = location.file;
+    function_ = location.function;
+}
+
+void Breakdown::values(const Instruction&, const events::Hotlist& list) {
+    if (side_ == kOld) old_totals_[list.name] += list.total;
+    const auto [entry, is_new] = lists_.try_emplace(
+        {replaced(file_, file_names_), replaced(function_, function_names_), list.name});
+    events::merge(entry->second[side_], list, kMostValues);
+}
+
+void Breakdown::stack(const events::Stack& stack, Counts counts) {
+    // A reader has checked that contexts are numbered in turn, and each parent before its contexts.
+    frames_.push_back(stacks_->enter(frames_[stack.parent],
+                                     replaced(stack.function, function_names_), stack.kind));
+    stacks_->add(frames_.back(), side_ * columns_, counts);
+}
+
+std::vector<Change> Breakdown::stack_changes() const {
+    std::vector<Change> changes;
+    for (const StackTree::Frame& frame : stacks_->frames()) {
+        const auto middle = frame.counts.begin() + static_cast<std::ptrdiff_t>(columns_);
+        changes.push_back({"", "", {frame.counts.begin(), middle}, {middle, frame.counts.end()}});
+    }
+    return changes;
+}
+
+std::vector<ValueChange> Breakdown::value_changes(double percent) const {
+    std::vector<ValueChange> changes;
+    for (const auto& [key, both] : lists_) {
+        const std::string &file = std::get<0>(key), &function = std::get<1>(key),
+                          &name = std::get<2>(key);
+        const auto& lists = both;
+        const auto total = old_totals_.find(name);
+        const double least =
+            total == old_totals_.end() ? 0 : percent / 100 * static_cast<double>(total->second);
+        const std::uint64_t error = lists[kOld].error + lists[kNew].error;
+        const auto add = [&](std::uint64_t value) {
+            const ValueChange change = {file,
+                                        function,
+                                        name,
+                                        value,
+                                        count_of(value, lists[kOld]),
+                                        count_of(value, lists[kNew])};
+            if (change.size() > error && static_cast<double>(change.size()) >= least)
+                changes.push_back(change);
+        };
+        for (const events::HotValue& each : lists[kOld].values) add(each.value);
+        for (const events::HotValue& each : lists[kNew].values)
+            if (count_of(each.value, lists[kOld]) == 0) add(each.value);
+    }
+    std::stable_sort(
+        changes.begin(), changes.end(),
+        [](const ValueChange& a, const ValueChange& b) { return a.size() > b.size(); });
+    return changes;
+}
+
+}  // namespace assay::diff

@@ -1,0 +1,64 @@
+// What two profiles have beyond functions, compared: calling contexts by the names on their ways,
+// and lists of values by the functions that they are of.
+#pragma once
+
+#include "framework/events/parser.h"
+#include "tools/diff/changes.h"
+#include "tools/profile/stack_tree.h"
+#include "tools/replacement.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace assay::diff {
+
+// How often a value was seen by the instructions of a function, at least.
+struct ValueChange {
+    std::string_view file, function, list;
+    std::uint64_t value, before, after;
+
+    std::uint64_t size() const { return before > after ? before - after : after - before; }
+};
+
+// Receives the events of both files while they are read, the old one first.
+class Breakdown final : public events::Handler {
+  public:
+    Breakdown(std::vector<Replacement> file_names, std::vector<Replacement> function_names);
+
+    bool has_stacks() const { return stacks_ && stacks_->frames().size() > 1; }
+    // What each context itself counts. A change has no names: it is at the place that its frame has
+    // in stacks().
+    std::vector<Change> stack_changes() const;
+    const StackTree& stacks() const { return *stacks_; }
+
+    // Values whose counts differ by more than the lists may be wrong, and by at least so many per
+    // cent of what all lists of that name had counted before. The largest changes first.
+    std::vector<ValueChange> value_changes(double percent) const;
+
+  private:
+    enum Side : std::uint8_t { kOld, kNew };
+    // File, function, name of the list.
+    using ListKey = std::tuple<std::string, std::string, std::string>;
+
+    void start(const events::Header& header) override;
+    void location(const events::Location& location) override;
+    void values(const Instruction& at, const events::Hotlist& list) override;
+    void stack(const events::Stack& stack, Counts counts) override;
+
+    std::vector<Replacement> file_names_, function_names_;
+    Side side_ = kNew;  // before the first file is one
+    std::size_t columns_ = 0;
+    std::string file_, function_;  // of the values that follow
+    std::unique_ptr<StackTree> stacks_;
+    std::vector<std::uint32_t> frames_;  // by the number of a context in the file being read
+    std::map<ListKey, std::array<events::Hotlist, 2>> lists_;
+    std::map<std::string, std::uint64_t, std::less<>> old_totals_;  // by name of the list
+};
+
+}  // namespace assay::diff
