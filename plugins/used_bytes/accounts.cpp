@@ -47,7 +47,10 @@ PointNumber Accounts::point(std::uint32_t instr, std::uint32_t context) {
         slot = slot_of(instr, context);
     }
     slots_[slot] = static_cast<PointNumber>(points_.size());
-    points_.push_back({instr, context, {}});
+    const auto [pattern, is_new] =
+        pattern_numbers_.try_emplace(instr, static_cast<std::uint32_t>(patterns_.size()));
+    if (is_new) patterns_.emplace_back();
+    points_.push_back({instr, context, pattern->second, {}});
     return slots_[slot];
 }
 
@@ -101,7 +104,7 @@ void Accounts::fetched(std::size_t place, std::uint64_t line, std::uint64_t addr
     ++history.fetches_in_arena;
 }
 
-void Accounts::evicted(std::size_t place, std::uint32_t used, PointNumber by) {
+void Accounts::evicted(std::size_t place, const Use& used, PointNumber by) {
     const Stay& stay = stays_[place];
     gone(stay, used);
     if (stay.by != kNoPoint) lines_[stay.line].evicted_by = by;
@@ -112,13 +115,15 @@ PointNumber Accounts::evicted_last(std::uint64_t line) const {
     return history ? history->evicted_by : kNoPoint;
 }
 
-void Accounts::left(std::size_t place, std::uint32_t used) {
+void Accounts::left(std::size_t place, const Use& used) {
     gone(stays_[place], used);
 }
 
-void Accounts::gone(const Stay& stay, std::uint32_t used) {
+void Accounts::gone(const Stay& stay, const Use& use) {
+    const std::uint32_t used = use.bytes;
     sections_.used(stay.section, used);
     if (stay.by == kNoPoint) return;
+    patterns_[points_[stay.by].pattern].add(use.parts);
     points_[stay.by].usage.used += used;
     total_.used += used;
     (stay.thread == thread_ ? *thread_usage_ : threads_[stay.thread]).used += used;

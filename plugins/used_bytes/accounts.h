@@ -5,11 +5,13 @@
 #include "plugins/used_bytes/arenas.h"
 #include "plugins/used_bytes/double_reads.h"
 #include "plugins/used_bytes/page_map.h"
+#include "plugins/used_bytes/patterns.h"
 #include "plugins/used_bytes/sections.h"
 
 #include "assay/trace_types.h"
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -20,6 +22,7 @@ namespace used_bytes {
 // An instruction in a calling context.
 struct Point {
     std::uint32_t instr, context;
+    std::uint32_t pattern;  // a number: see Accounts::pattern()
     Usage usage;
 };
 
@@ -47,12 +50,17 @@ class Accounts {
     PointNumber point(std::uint32_t instr, std::uint32_t context);
     // `by` brings a line to a place of the cache, touching that address of it first.
     void fetched(std::size_t place, std::uint64_t line, std::uint64_t address, PointNumber by);
-    // The line at that place, of which so many bytes were used, is replaced.
-    void evicted(std::size_t place, std::uint32_t used, PointNumber by);
+    // The line at that place, of which that was used, is replaced.
+    void evicted(std::size_t place, const Use& used, PointNumber by);
     // The program has ended with the line in the cache.
-    void left(std::size_t place, std::uint32_t used);
+    void left(std::size_t place, const Use& used);
 
     const std::vector<Point>& points() const { return points_; }
+    // By instruction, the patterns of lines that it fetched in chosen sections.
+    const std::unordered_map<std::uint32_t, std::uint32_t>& pattern_numbers() const {
+        return pattern_numbers_;
+    }
+    const Pattern& pattern(std::uint32_t number) const { return patterns_[number]; }
     const Sections& sections() const { return sections_; }
     const Arenas& arenas() const { return arenas_; }
     // What was fetched in the chosen sections: in all, by thread, and by arena, where `again` means
@@ -88,7 +96,7 @@ class Accounts {
         std::uint32_t line = 0;  // its number in lines_
     };
 
-    void gone(const Stay& stay, std::uint32_t used);
+    void gone(const Stay& stay, const Use& used);
     // Calls `add(usage)` for what the stay is charged to beside its point.
     template <typename Add>
     void for_each_part(const Stay& stay, const Add& add);
@@ -101,6 +109,8 @@ class Accounts {
     Arenas arenas_;
     std::vector<Stay> stays_;  // by place
     std::vector<Point> points_;
+    std::deque<Pattern> patterns_;
+    std::unordered_map<std::uint32_t, std::uint32_t> pattern_numbers_;  // by instruction
     std::vector<PointNumber> slots_;  // points by hash: open addressing, a power of two
     LineTable<LineHistory> lines_;
     Usage total_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "plugins/common/geometry.h"
+#include "plugins/used_bytes/patterns.h"
 
 #include <algorithm>
 #include <array>
@@ -82,12 +83,18 @@ class FootprintCache {
     bool holds_line(std::size_t place) const {
         return sets_.words()[place / ways_ * words_of_set_ + place % ways_] != 0;
     }
-    // Of a line that is there: how many of its bytes were touched.
-    std::uint32_t used(std::size_t place) const {
-        std::uint32_t bytes = 0;
-        for (std::size_t i = 0; i < pieces_; ++i)
-            bytes += static_cast<std::uint32_t>(std::popcount(bits(place)[i]));
-        return bytes;
+    // What was touched of a line that is there.
+    Use used(std::size_t place) const {
+        const std::uint64_t* const words = bits(place);
+        if (pieces_ == 1) return {static_cast<std::uint32_t>(std::popcount(*words)), *words};
+        Use use{0, 0};
+        for (std::size_t i = 0; i < pieces_ * kParts; i += pieces_) {
+            // A part is as many bytes as the line has pieces: a power of two, at most 64.
+            const std::uint64_t part = words[i / kParts] >> (i % kParts) & ones(pieces_);
+            use.bytes += static_cast<std::uint32_t>(std::popcount(part));
+            use.parts |= std::uint64_t{part != 0} << (i / pieces_);
+        }
+        return use;
     }
 
   private:

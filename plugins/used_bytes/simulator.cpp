@@ -161,7 +161,7 @@ void Simulator::look_up() {
         bool absent = false;
         const std::size_t place = cache_.touch(waiting.line, absent);
         if (absent) {
-            const std::uint32_t used = cache_.holds_line(place) ? cache_.used(place) : kNoLine;
+            const Use used = cache_.holds_line(place) ? cache_.used(place) : kNoLine;
             missing_[missing_count++] = {place, waiting.line, waiting.address, waiting.record,
                                          used};
             accounts_.prefetch(place, waiting.line);
@@ -179,7 +179,7 @@ void Simulator::look_up() {
         const std::uint32_t context =
             buffer_->contexts.empty() ? 0 : buffer_->contexts[missing.record];
         const PointNumber by = accounts_.point(sites_[record.site].instr, context);
-        if (missing.used != kNoLine) accounts_.evicted(missing.place, missing.used, by);
+        if (missing.used.bytes != kNoLine.bytes) accounts_.evicted(missing.place, missing.used, by);
         accounts_.fetched(missing.place, missing.line, missing.address, by);
     }
 }

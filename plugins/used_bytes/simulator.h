@@ -67,9 +67,9 @@ class Simulator {
         std::size_t place;
         std::uint64_t line, address;
         std::uint32_t record;
-        std::uint32_t used;  // of the line that was there; kNoLine if there was none
+        Use used;  // of the line that was there; kNoLine if there was none
     };
-    static constexpr std::uint32_t kNoLine = UINT32_MAX;
+    static constexpr Use kNoLine{UINT32_MAX, 0};
 
     std::uint64_t filtered_sets() const {
         return std::clamp<std::uint64_t>(buffer_->footprints.size(), 1, kMostFiltered);

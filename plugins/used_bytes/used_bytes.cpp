@@ -7,6 +7,7 @@
 
 #include "assay/vprofiler.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -30,6 +31,7 @@ struct Profiler {
     bool finished = false;
     plugins::Samples samples;
     std::string summary;
+    std::string value_text;
 };
 Profiler profiler;
 
@@ -47,6 +49,11 @@ constexpr std::array<vp_derived_t, 3> kDerivedTable{{
     {"unique bytes", "ReadB - AgainB", ""},
     {"double read overhead", "AgainB / (ReadB - AgainB)", "%"},
 }};
+
+// Of each instruction that fetches enough lines: offsets in a line, with the lines in which the
+// bytes there were used; and numbers of bytes, with the lines of which so many were.
+enum List : std::uint32_t { kOffsets, kBytes };
+constexpr std::array kListNames{"offsets", "bytes"};
 
 const char* name() {
     return "used_bytes";
@@ -166,6 +173,47 @@ void add_all(const trace_instr_t* instrs) {
     }
 }
 
+void add_value(std::uint64_t pc, List list, std::uint64_t value, std::uint64_t weight) {
+    if (weight == 0) return;
+    profiler.samples.add({.pc = pc,
+                          .context0 = 0,
+                          .context1 = 0,
+                          .value = value,
+                          .event = VP_VALUE_OF(list),
+                          .reserved = 0,
+                          .weight = weight});
+}
+
+// Lists are long, so instructions that fetch less than a thousandth of all lines have none.
+void add_patterns(const trace_instr_t* instrs) {
+    constexpr std::uint64_t kLeast = 1000;
+    const Accounts& accounts = profiler.simulator->accounts();
+    const std::uint32_t part = std::max(profiler.simulator->line_bytes() / kParts, 1U);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers(accounts.pattern_numbers().begin(),
+                                                                 accounts.pattern_numbers().end());
+    std::sort(numbers.begin(), numbers.end());
+    for (const auto& [instr, number] : numbers) {
+        const Pattern& pattern = accounts.pattern(number);
+        if (pattern.lines == 0 || pattern.lines * kLeast < accounts.total().lines) continue;
+        const std::uint64_t pc = instrs[instr].pc;
+        for (std::uint32_t i = 0; i < kParts; ++i)
+            add_value(pc, kOffsets, std::uint64_t{i} * part, pattern.lines_with(i));
+        for (std::uint32_t i = 1; i <= kParts; ++i)
+            add_value(pc, kBytes, std::uint64_t{i} * part, pattern.part_count[i]);
+    }
+}
+
+const char* list_preface(const trace_instr_t* /*instr*/, uint32_t list) {
+    constexpr std::array kPrefaces{"used in lines it fetched, by offset",
+                                   "used bytes of such a line"};
+    return list < kPrefaces.size() ? kPrefaces[list] : nullptr;
+}
+
+const char* format_value(const trace_instr_t* /*instr*/, uint64_t value) {
+    profiler.value_text = std::to_string(value);
+    return profiler.value_text.c_str();
+}
+
 // The pcs of a point and of the calls that lead to it, innermost first.
 std::vector<std::uint64_t> pcs_of(const trace_parser_t* parser, const Point& point) {
     constexpr std::size_t kMost = 40;
@@ -227,7 +275,9 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
     if (std::exchange(profiler.finished, true)) return 0;
     profiler.simulator->finish();
     std::size_t count = 0;
-    add_all(trace_parser_instrs(parser, &count));
+    const trace_instr_t* const instrs = trace_parser_instrs(parser, &count);
+    add_all(instrs);
+    add_patterns(instrs);
     report(parser);
     return profiler.samples.give(samples);
 }
@@ -257,5 +307,7 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_finish = used_bytes::finish,
     .vp_summary = used_bytes::summary,
     .vp_preface = nullptr,
-    .vp_format = nullptr,
+    .vp_format = used_bytes::format_value,
+    .vp_value_lists = plugins::table<used_bytes::kListNames>,
+    .vp_list_preface = used_bytes::list_preface,
 };

@@ -48,6 +48,43 @@ class UsedBytes(unittest.TestCase):
             rows[name] = dict(zip(("read", "unique", "used", "wasted"), values))
         return rows
 
+    def lists(self, name):
+        """Of the instructions of a function in one file: pairs of the list's name and its values."""
+        found, function = [], None
+        for line in self.out.read_text().splitlines():
+            if line.startswith("fn="):
+                function = line[3:]
+            if line.startswith("fl=#! value ") and function == name:
+                words = line.split()
+                found.append((words[4], {int(value, 16): int(count) for value, count in
+                                         (word.split(":") for word in words[6:])}))
+        return found
+
+    def test_which_bytes_are_used(self):
+        for line in (32, 64, 128, 4096):
+            self.run_case("structures", f"--cache=1048576,8,{line}")
+            fetched, used = self.function("touch")[:2]
+            part = max(line // 64, 1)
+            offsets = sum(sum(values.values()) for name, values in self.lists("touch")
+                          if name == "used_bytes.offsets")
+            lines = sum(sum(values.values()) for name, values in self.lists("touch")
+                        if name == "used_bytes.bytes")
+            bytes_used = sum(value * count for name, values in self.lists("touch")
+                             if name == "used_bytes.bytes" for value, count in values.items())
+            self.assertEqual(lines, fetched // line)
+            self.assertEqual(offsets * part, bytes_used)
+            if line <= 64:
+                self.assertEqual(bytes_used, used)
+            else:  # parts are counted that were used in part
+                self.assertGreaterEqual(bytes_used, used)
+        self.run_case("structures", "--cache=1048576,8,64")
+        counts = {}
+        for name, values in self.lists("touch"):
+            if name == "used_bytes.bytes":
+                for value, count in values.items():
+                    counts[value] = counts.get(value, 0) + count
+        self.assertEqual(counts, {4: 1000, 8: 1000, 16: 1000, 64: 1000})
+
     def test_parts_of_structures(self):
         result = self.run_case("structures", "--separate=section")
         self.assertEqual(self.function("touch"), usage(4000, 1000 * (4 + 8 + 16 + 64)))

@@ -174,6 +174,12 @@ class Page(unittest.TestCase):
         self.browser.open(self.page + "#lines")
         shown = dict(zip(self.texts(".cacheline .linkish"), self.texts(".cacheline .num")))
         self.assertTrue(shown["move"].endswith("bytes, 12.5 % used"), shown)  # 8 of 64
+        bytes_used = self.browser.evaluate("""[...[...document.querySelectorAll('.cacheline > div')]
+            .find(each => each.querySelector('.linkish').textContent === 'move')
+            .querySelectorAll('.strip i')].map(each => each.title)""")
+        self.assertEqual(len(bytes_used), 64)  # calloc's memory begins 16 bytes behind a line
+        self.assertEqual([title for title in bytes_used if "100.0 %" in title],
+                         [f"byte {i}: used in 100.0 % of the lines" for i in range(16, 24)])
         self.assertGreater(len(self.texts(".heatmap i")), 400)
 
     def test_values_and_phases(self):

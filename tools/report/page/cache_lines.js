@@ -3,12 +3,56 @@
 // From wasted to used; the lightness changes too, for those who do not tell the hues apart.
 const usedColor = (share) => `hsl(${12 + share * 130} 60% ${72 - share * 36}%)`;
 
+// The used-bytes profiler's lists of values of each function, added up: of its lines, which bytes were
+// used in how many, and how many bytes of how many. Instructions that fetch little have none.
+function linePatterns(data) {
+  const patterns = new Map();
+  for (const { list, file, function: name, total, values } of data.values) {
+    const kind = { "used_bytes.offsets": "offsets", "used_bytes.bytes": "bytes" }[list];
+    if (!kind) continue;
+    const key = file + "\n" + name;
+    if (!patterns.has(key)) patterns.set(key, { lines: 0, offsets: new Map(), bytes: new Map() });
+    const pattern = patterns.get(key);
+    if (kind === "bytes") pattern.lines += total;
+    for (const [value, count] of values) {
+      const number = Number(value);
+      pattern[kind].set(number, (pattern[kind].get(number) || 0) + count);
+    }
+  }
+  return patterns;
+}
+
+// How many bytes a line has, from what the profile says of the cache.
+function lineBytes(data) {
+  const cache = data.descriptions.find(([name]) => name === "cache");
+  const sizes = cache ? cache[1].match(/\d+(?= B)/g) : null;
+  return sizes && sizes.length > 1 ? Number(sizes[1]) : 64;
+}
+
+function LineStrip({ pattern, share, bytes }) {
+  if (!pattern || !pattern.lines)
+    return html`<div class="strip"><i style=${{ width: share * 100 + "%" }}></i></div>`;
+  const step = Math.max(1, bytes / 64);
+  const cells = Array.from({ length: bytes / step }, (_, i) =>
+    (pattern.offsets.get(i * step) || 0) / pattern.lines);
+  const counts = [...pattern.bytes].sort((a, b) => b[1] - a[1]).slice(0, 4);
+  return html`<div class="strip bytes" role="img"
+      aria-label=${`bytes used in most lines: ${cells.filter((each) => each > 0.5).length * step}`}>
+      ${cells.map((each, i) => html`<i title=${`byte ${i * step}: used in ${percent(each, 1)} of the lines`}
+        style=${{ background: usedColor(each) }}></i>`)}</div>
+    <small class="soft">${counts.map(([number, lines], i) =>
+      (i ? ", " : "") + `${number} bytes in ${percent(lines, pattern.lines)}`)}${
+      pattern.bytes.size > counts.length ? ", ..." : ""} of the lines</small>`;
+}
+
 function CacheLines({ data, readEvent, usedEvent, openFunction, go }) {
   const read = data.functions.counts[readEvent];
   const used = data.functions.counts[usedEvent];
   const total = data.events[readEvent].total;
   const hottest = useMemo(() => read.map((_, i) => i).filter((i) => read[i] > 0)
     .sort((a, b) => read[b] - read[a]).slice(0, 25), []);
+  const patterns = useMemo(() => linePatterns(data), []);
+  const bytes = useMemo(() => lineBytes(data), []);
   const cells = useMemo(() => heatCells(data, readEvent, usedEvent), []);
   return html`<div class="columns"><section class="panel">
       <h2>Memory that was fetched, by source line</h2>
@@ -25,12 +69,15 @@ function CacheLines({ data, readEvent, usedEvent, openFunction, go }) {
             place: { source: cell.source, line: cell.line, time: Date.now() } })}></i>`)}</div>
     </section><section class="panel">
       <h2>An average cache line of each function</h2>
+      ${patterns.size > 0 && html`<p class="soft">Byte by byte, in the colours of the squares: in how many of the
+        lines that the function fetched it was used. Below, how many bytes of a line were.</p>`}
       <div class="legend"><span><i style=${{ background: "var(--used)" }}></i>used</span>
         <span><i style=${{ background: "var(--waste)" }}></i>fetched for nothing</span></div>
       <div class="cacheline" style=${{ marginTop: ".7rem" }}>${hottest.map((i) => html`<div>
         <div class="label"><button class="linkish" onClick=${() => openFunction(i)}>${data.functions.name[i]}</button>
           <span class="num">${whole(read[i])} bytes, ${percent(used[i], read[i])} used</span></div>
-        <div class="strip"><i style=${{ width: (used[i] / read[i]) * 100 + "%" }}></i></div></div>`)}</div>
+        <${LineStrip} share=${used[i] / read[i]} bytes=${bytes}
+          pattern=${patterns.get(data.functions.file[i] + "\n" + data.functions.name[i])} /></div>`)}</div>
     </section></div>`;
 }
 
