@@ -304,6 +304,26 @@ TEST_CASE("the counter goes to where the flags are dead") {
     CHECK_FALSE(counts[0].flags_live);
 }
 
+TEST_CASE("blocks that a short loop of the unit repeats are told apart") {
+    const auto repeated = [](unsigned more) {
+        DriverParts parts;
+        std::vector<std::uint8_t> code{0x31, 0xc0,   // xor eax, eax
+                                       0x74, 0x70,   // jz behind the end
+                                       0x01, 0xc8,   // head: add eax, ecx
+                                       0x78, 0x70};  // js behind the end
+        for (unsigned i = 0; i < more; ++i) code.insert(code.end(), {0xff, 0xc2});  // inc edx
+        const auto back = static_cast<std::uint8_t>(4 - static_cast<int>(code.size() + 2));
+        code.insert(code.end(), {0x75, back, 0xc3});  // jnz head; ret
+        std::vector<bool> found;
+        for (const PlannedBlock& block : plan(parts, parts.code(0, {{"the above", code}})).blocks)
+            found.push_back(block.in_short_loop);
+        return found;
+    };
+    CHECK(repeated(1) == std::vector<bool>{false, true, true, false});
+    CHECK(repeated(29) == std::vector<bool>{false, true, true, false});
+    CHECK(repeated(30) == std::vector<bool>{false, false, false, false});
+}
+
 TEST_CASE("nothing is planned for a run that captures nothing") {
     DriverParts parts({0, {0, 0}, {0, 0}});
     CHECK(plan(parts, {{"mov rax, [rdi]", {0x48, 0x8b, 0x07}}, {"jmp rax", {0xff, 0xe0}}})

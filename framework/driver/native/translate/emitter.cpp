@@ -216,6 +216,8 @@ void Emitter::emit_count(const Item& item) {
         hot_.load_context(reg, counter);
         hot_.lea(reg, Address{static_cast<std::uint8_t>(reg), kNoGpr, 1, 1});
         hot_.store_context(counter, reg);
+    } else if (plan_.blocks[block_index_].in_short_loop) {
+        hot_.increment_context_again(counter);
     } else {
         hot_.increment_context(counter);
     }

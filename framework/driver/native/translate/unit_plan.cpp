@@ -11,6 +11,8 @@ constexpr unsigned kBranches = 2;  // how many branches liveness looks behind
 constexpr unsigned kMaxBlockInstrs = 64;
 constexpr unsigned kMaxUnitInstrs = 128;
 constexpr unsigned kMaxUnitBlocks = 16;
+// Instructions of a loop that can take less time than an increment waits for the one before.
+constexpr int kShortLoop = 32;
 constexpr unsigned kCopies = 8;  // of a loop in its unit
 // Larger groups too often lie in two lines: with 16 bytes cc1 takes 3 % longer, sort 4 %.
 constexpr std::int64_t kMostBytesOfGroup = 8;
@@ -24,6 +26,10 @@ bool can_be_read(std::span<const std::uint8_t> code) {
     std::uint8_t copy[16];
     return code.empty() ||
            read_target(reinterpret_cast<std::uint64_t>(code.data()), copy, code.size());
+}
+
+bool jumps_directly(Flow flow) {
+    return flow == Flow::kConditional || flow == Flow::kCounted || flow == Flow::kJump;
 }
 
 bool writes_memory(const Form& form) {
@@ -191,8 +197,7 @@ void Planner::count_loops(UnitPlan& plan) const {
     if (trace_.spec().interval == 0 || !plan.collects()) return;
     for (const PlannedBlock& from : plan.blocks) {
         const Instruction& last = plan.instructions[from.first + from.count - 1U];
-        const Flow flow = last.form->flow;
-        if (flow != Flow::kConditional && flow != Flow::kCounted && flow != Flow::kJump) continue;
+        if (!jumps_directly(last.form->flow)) continue;
         for (PlannedBlock& to : plan.blocks) {
             if (to.pc != last.target() || to.first > from.first) continue;
             to.counted_in_interval = true;
@@ -380,7 +385,21 @@ void Planner::analyse(UnitPlan& plan) {
     if (!captures && !regions_.has_functions() && !regions_.counts() && !regions_.samples()) return;
     for (std::size_t i = plan.blocks.size(); i-- > 0;) analyse_block(plan, i);
     if (!captures) return;
+    find_short_loops(plan);
     for (PlannedBlock& block : plan.blocks) place_items(plan, block);
+}
+
+void Planner::find_short_loops(UnitPlan& plan) {
+    for (std::size_t end = 0; end < plan.blocks.size(); ++end) {
+        const Instruction& last = plan.instructions[plan.blocks[end].end() - 1U];
+        if (!jumps_directly(last.form->flow)) continue;
+        for (std::size_t head = 0; head <= end; ++head) {
+            if (plan.blocks[head].pc != last.target() ||
+                plan.blocks[end].end() - plan.blocks[head].first > kShortLoop)
+                continue;
+            for (std::size_t i = head; i <= end; ++i) plan.blocks[i].in_short_loop = true;
+        }
+    }
 }
 
 void Planner::analyse_block(UnitPlan& plan, std::size_t index) {

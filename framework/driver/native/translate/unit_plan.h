@@ -64,6 +64,7 @@ struct PlannedBlock {
     // has already; and this is such a copy.
     bool goes_on_taken = false;
     bool copy = false;
+    bool in_short_loop = false;  // of the unit: its counter is soon incremented again
     // See Regions.
     bool enters_function = false;
     bool counted_down = false;
@@ -163,6 +164,7 @@ class Planner {
     ValueRegisters captured_registers(const Form& form) const;
     void analyse(UnitPlan& plan);
     void analyse_block(UnitPlan& plan, std::size_t index);
+    static void find_short_loops(UnitPlan& plan);
     void analyse_ends(PlannedBlock& block, const Instruction& last,
                       const std::optional<Live>& continuation, const Live& live);
     bool looks_at_branches(const UnitPlan& plan) const;
