@@ -91,6 +91,41 @@ __asm__(
     "cmp %eax, %eax\n"
     "jmp *%rdx\n");
 
+// A return to code that reads the flags which popf has put back: Go's asyncPreempt.
+int flags_put_back(long, long);
+__asm__(
+    ".text\n"
+    ".globl flags_put_back\n"
+    "flags_put_back: push %rbp\n"
+    "lea 1f(%rip), %rax\n"
+    "push %rax\n"
+    "cmp %rsi, %rdi\n"
+    "pushfq\n"
+    "push %rbp\n"
+    "xor %eax, %eax\n"
+    "add $1, %eax\n"
+    "pop %rbp\n"
+    "popfq\n"
+    "mov -8(%rsp), %rdx\n"
+    "ret\n"
+    ".p2align 4\n"
+    "1: jl 2f\n"
+    "je 3f\n"
+    "mov $3, %eax\n"
+    "pop %rbp\n"
+    "ret\n"
+    "2: mov $1, %eax\n"
+    "pop %rbp\n"
+    "ret\n"
+    "3: mov $2, %eax\n"
+    "pop %rbp\n"
+    "ret\n");
+
+static int flags_from_stack(void) {
+    printf("%d %d %d\n", flags_put_back(1, 2), flags_put_back(2, 2), flags_put_back(3, 2));
+    return 0;
+}
+
 static int flags(void) {
     printf("%d\n", flags_of_jump());
     return 0;
@@ -100,6 +135,7 @@ int main(int argc, char** argv) {
     static const struct test_case cases[] = {{"long_jump", long_jump},
                                              {"switch_context", switch_context},
                                              {"coroutines", coroutines},
-                                             {"flags", flags}};
+                                             {"flags", flags},
+                                             {"flags_from_stack", flags_from_stack}};
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

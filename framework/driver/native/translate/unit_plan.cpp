@@ -2,6 +2,7 @@
 
 #include "framework/driver/native/memory/target_memory.h"
 
+#include <Zydis/Zydis.h>
 #include <algorithm>
 
 namespace assay::native {
@@ -97,7 +98,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
             block.checked |= watch(pc, pc + code.size());
         }
         if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
-        if (returns_flags(instruction)) break;
+        if (relies_on_flags(instruction)) break;
         out.instructions.push_back(instruction);
         ++block.count;
         pc = instruction.next_pc();
@@ -285,12 +286,16 @@ bool Planner::reads(std::uint16_t pending, std::uint64_t pc, unsigned limit) {
     return false;
 }
 
-// True for a call whose continuation reads flags, as long as calls are taken to change them. Such
-// calls are mostly of functions that never return, followed by other code, and hardly ever run.
-bool Planner::returns_flags(const Instruction& instruction) {
+// True, as long as calls and returns are taken to change flags, for a call whose continuation reads
+// them: such calls are mostly of functions that never return, followed by other code, and hardly
+// ever run. And for popf: what puts flags back goes on where they may be read, as Go's runtime does
+// behind the signals that interrupt a goroutine anywhere (asyncPreempt).
+bool Planner::relies_on_flags(const Instruction& instruction) {
     constexpr unsigned kLookAhead = 128;
-    const Flow flow = instruction.form->flow;
-    return !flags_cross_calls() && (flow == Flow::kCall || flow == Flow::kCallIndirect) &&
+    if (flags_cross_calls()) return false;
+    const Form& form = *instruction.form;
+    if (form.mnemonic == ZYDIS_MNEMONIC_POPF || form.mnemonic == ZYDIS_MNEMONIC_POPFQ) return true;
+    return (form.flow == Flow::kCall || form.flow == Flow::kCallIndirect) &&
            memory_.find(instruction.next_pc()) != nullptr &&
            reads_flags(instruction.next_pc(), kLookAhead);
 }
@@ -299,7 +304,7 @@ bool Planner::must_keep_flags(std::uint64_t pc) {
     if (flags_cross_calls()) return false;
     Instruction instruction;
     const auto code = memory_.code_at(pc);
-    return !code.empty() && decoder_.decode(code, pc, instruction) && returns_flags(instruction);
+    return !code.empty() && decoder_.decode(code, pc, instruction) && relies_on_flags(instruction);
 }
 
 // What is live where control goes after `last`: to `continuation`, if that is known, where no

@@ -124,9 +124,9 @@ class Planner {
     // the next `limit` instructions, fewer behind branches, tells.
     bool reads_flags(std::uint64_t pc, unsigned limit);
     // By the psABI flags carry nothing from callers to functions or back, and instrumentation
-    // relies on that until a call is about to run whose continuation reads a flag; then it keeps
-    // them across all calls. Such a call is the first of its block, and must_keep_flags() says
-    // so before the block is translated.
+    // relies on that until a call is about to run whose continuation reads a flag, or a popf; then
+    // it keeps them across all calls. Such an instruction is the first of its block, and
+    // must_keep_flags() says so before the block is translated.
     bool must_keep_flags(std::uint64_t pc);
     // Where nothing is captured, nothing changes them.
     bool flags_cross_calls() const { return flags_cross_calls_ || trace_.spec().captures == 0; }
@@ -156,7 +156,7 @@ class Planner {
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
     static bool goes_round(const UnitPlan& plan);
     bool reads(std::uint16_t pending, std::uint64_t pc, unsigned limit);
-    bool returns_flags(const Instruction& instruction);
+    bool relies_on_flags(const Instruction& instruction);
     std::uint16_t flags_across_calls() const { return flags_cross_calls() ? kArithmeticFlags : 0; }
     Live live_after(const Instruction& last, unsigned branches,
                     const std::optional<Live>& continuation);
