@@ -88,8 +88,10 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
     indirect_miss_ = emit_indirect_exit(code, kIndirectMiss);
     left_thunk_ = emit_indirect_exit(code, kLeft);
     counted_out_thunk_ = emit_indirect_exit(code, kCountedOut);
-    reference_stub_ = code.address;
-    emit_reference_stub(code, spec);
+    for (unsigned reg = 0; reg <= kGprs; ++reg) {
+        reference_stubs_[reg] = code.address;
+        if (reg != RSP) emit_reference_stub(code, spec, reg == kGprs ? kNoGpr : reg);
+    }
     thunks_end_ = (code.address + 63) & ~63ULL;
 }
 

@@ -16,6 +16,7 @@
 #include "framework/driver/native/context.h"
 #include "framework/driver/native/decode/instruction.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -257,10 +258,13 @@ class CodeCache {
     std::uint64_t hot = 0, cold = 0;  // where the next unit goes
     Assembler assembler_at(std::uint64_t address) const;
     std::uint64_t exit_thunk() const { return exit_thunk_; }
-    // A subroutine that checks and records a reference. On the stack, first pushed first: its
-    // bytes; site; address. It returns with these popped and all registers but the flags as they
-    // were. The trace cursor must be in the context.
-    std::uint64_t reference_stub() const { return reference_stub_; }
+    // A subroutine that checks and records a reference. On the stack, below the red zone, first
+    // pushed first: its bytes; site; address. It returns with these popped, the stack pointer above
+    // the red zone again, and all registers as they were but the flags and the trace cursor, which
+    // is in the register `cursor`, or in the context if that is kNoGpr.
+    std::uint64_t reference_stub(unsigned cursor) const {
+        return reference_stubs_[std::min(cursor, kGprs)];
+    }
     std::uint64_t indirect_miss() const { return indirect_miss_; }
     // An indirect branch arrives that leaves for kLeft.
     std::uint64_t left_thunk() const { return left_thunk_; }
@@ -315,7 +319,9 @@ class CodeCache {
     std::uint64_t part_bytes_ = kPart;  // of hot or cold code, in one half
     std::uint32_t generation_ = 1;
     std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0, left_thunk_ = 0, counted_out_thunk_ = 0;
-    std::uint64_t reference_stub_ = 0, thunks_end_ = 0;
+    static constexpr unsigned kGprs = 16;
+    std::uint64_t reference_stubs_[kGprs + 1]{};
+    std::uint64_t thunks_end_ = 0;
     Generation halves_[2];
     std::vector<std::uint64_t> line_regions_;
     PcMap<std::uint32_t> tables_[kVersions];  // indexes in blocks(), or kNoBlock

@@ -284,6 +284,17 @@ class Assembler {
         u8(0x80 | condition);
         return relative(target);
     }
+    // A jump over less than 128 bytes to what comes next when patch_short() is called with where
+    // this says that its displacement is.
+    std::uint64_t short_jump_if(unsigned condition) {
+        u8(0x70 | condition);
+        u8(0);
+        return address - 1;
+    }
+    void patch_short(std::uint64_t site) {
+        out[-static_cast<std::ptrdiff_t>(address - site)] =
+            static_cast<std::uint8_t>(address - (site + 1));
+    }
     void call(std::uint64_t target) {
         u8(0xe8);
         relative(target);
@@ -298,6 +309,8 @@ class Assembler {
         relative(where);
     }
     void push_constant(std::uint32_t value) {  // sign-extended
+        const auto small = static_cast<std::int8_t>(value);
+        if (value == static_cast<std::uint32_t>(small)) return u8(0x6a), u8(value);
         u8(0x68);
         u32(value);
     }

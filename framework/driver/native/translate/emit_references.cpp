@@ -83,27 +83,11 @@ void Emitter::emit_append(Assembler& code, unsigned cursor, unsigned value, std:
     code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
 }
 
-// --- Calls of the record stubs, from cold code.
-
-// Keeps off the red zone. Only moves: the flags stay as they are.
-void Emitter::begin_cold_calls() {
-    if (scratch_.cached_cursor() != kNoGpr)
-        cold_.store_context(kCursorOffset, scratch_.cached_cursor());
-    cold_.lea(RSP, Address{RSP, kNoGpr, 1, -kRedZone});
-}
-
-void Emitter::end_cold_calls(std::uint64_t back) {
-    cold_.lea(RSP, Address{RSP, kNoGpr, 1, kRedZone});
-    if (scratch_.cached_cursor() != kNoGpr)
-        cold_.load_context(scratch_.cached_cursor(), kCursorOffset);
-    cold_.jump(back);
-}
-
-// Each of the group's first `count` references by itself.
+// Each of the group's first `count` references by itself, by calls of the record stub.
 void Emitter::emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back) {
-    begin_cold_calls();
     for (unsigned i = 0; i < count; ++i) {
         const PlannedReference& reference = plan_.references[operands.item.first_reference + i];
+        cold_.lea(RSP, Address{RSP, kNoGpr, 1, -kRedZone});
         cold_.push_constant(reference.bytes);
         cold_.push_constant(operands.site + i);
         if (is_constant(operands.form)) {
@@ -112,9 +96,9 @@ void Emitter::emit_cold_references(const Operands& operands, unsigned count, std
             emit_address(cold_, operands, reference, kRedZone + 16, operands.item.flags_live);
         }
         cold_.push(operands.a);
-        cold_.call(cache_.reference_stub());
+        cold_.call(cache_.reference_stub(scratch_.cached_cursor()));
     }
-    end_cold_calls(back);
+    cold_.jump(back);
 }
 
 // The group's first `count` references, which may lie in two lines. Those of a vector often do, and
@@ -302,7 +286,7 @@ void Emitter::emit_miss(const Operands& operands, bool may_be_misaligned, std::u
     std::uint64_t misaligned = 0;
     if (may_be_misaligned && first.bytes != 1) {
         cold_.test_bits(a, first.bytes - 1);
-        misaligned = cold_.jump_if(kNotEqual, cold_.address);
+        misaligned = cold_.short_jump_if(kNotEqual);
     }
     cold_.with_context(kStore, a, kTag, true, static_cast<std::uint8_t>(operands.b));
     const bool cached = scratch_.cached_cursor() != kNoGpr;
@@ -314,7 +298,7 @@ void Emitter::emit_miss(const Operands& operands, bool may_be_misaligned, std::u
     if (!cached) cold_.store_context(kCursorOffset, cursor);
     cold_.jump(back);
     if (misaligned == 0) return;
-    cold_.patch(misaligned, cold_.address);
+    cold_.patch_short(misaligned);
     emit_two_lines(operands, 1, back);
 }
 

@@ -118,8 +118,6 @@ class Emitter {
     void emit_count(const Item& item);
     void emit_fetch_check(Assembler& code, unsigned instr, unsigned position, bool flags_live);
     void emit_fetch_record(std::uint64_t pc, std::uint32_t site, unsigned position);
-    void begin_cold_calls();
-    void end_cold_calls(std::uint64_t back);
     void emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
     void emit_special(const Item& item);

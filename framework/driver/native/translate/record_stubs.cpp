@@ -24,15 +24,22 @@ constexpr Address kSiteArgument{RSP, kNoGpr, 1, 16};
 constexpr Address kBytesArgument{RSP, kNoGpr, 1, 24};
 constexpr unsigned kArgumentBytes = 24;
 
-void save(Assembler& code) {
+// Below rsp, for the target's own use: psABI 3.2.2.
+constexpr unsigned kRedZone = 128;
+
+// The cursor goes to rdx. `cursor`: the register that has it, kNoGpr for the context.
+void save(Assembler& code, unsigned cursor) {
     code.store_context(kSaved, RAX);
     code.store_context(kSaved + 8, RCX);
     code.store_context(kSaved + 16, RDX);
-    code.load_context(RDX, kCursorOffset);
+    if (cursor == kNoGpr)
+        code.load_context(RDX, kCursorOffset);
+    else
+        code.registers(kStore, RDX, cursor);
 }
 
-void begin(Assembler& code) {
-    save(code);
+void begin(Assembler& code, unsigned cursor) {
+    save(code, cursor);
     code.with_memory(kLoad, RAX, kAddressArgument);
     // Faults at the end of the buffer; the handler then changes rdx.
     code.with_memory(kStore, RAX, Address{RDX, kNoGpr, 1, 0});
@@ -40,14 +47,17 @@ void begin(Assembler& code) {
     code.with_memory(kStore, RCX, Address{RDX, kNoGpr, 1, 8});
 }
 
-void end(Assembler& code) {
-    code.store_context(kCursorOffset, RDX);
-    code.load_context(RAX, kSaved);
-    code.load_context(RCX, kSaved + 8);
-    code.load_context(RDX, kSaved + 16);
+void end(Assembler& code, unsigned cursor) {
+    if (cursor == kNoGpr)
+        code.store_context(kCursorOffset, RDX);
+    else
+        code.registers(kStore, cursor, RDX);
+    if (cursor != RAX) code.load_context(RAX, kSaved);
+    if (cursor != RCX) code.load_context(RCX, kSaved + 8);
+    if (cursor != RDX) code.load_context(RDX, kSaved + 16);
     code.u8(0xc2);  // ret imm16
-    code.u8(kArgumentBytes);
-    code.u8(0);
+    code.u8((kArgumentBytes + kRedZone) & 0xff);
+    code.u8((kArgumentBytes + kRedZone) >> 8);
 }
 
 // Makes the line in rax the most recent of its set, whose offset goes to rcx. If it was that
@@ -61,11 +71,11 @@ void touch(Assembler& code, std::int32_t set_mask, bool compare) {
 
 // Always records the reference, and before it what was touched of the most recent lines of the sets
 // in which its first and its last byte lie: if these are its own lines, so much the better.
-void emit_footprint_stub(Assembler& code, const trace::LineFilter& filter) {
+void emit_footprint_stub(Assembler& code, const trace::LineFilter& filter, unsigned cursor) {
     const auto at = [](unsigned record, std::int32_t offset) {
         return Address{RDX, kNoGpr, 1, static_cast<std::int32_t>(record) * kRecordBytes + offset};
     };
-    save(code);
+    save(code, cursor);
     code.with_memory(kLoad, RAX, kAddressArgument);
     code.with_memory(kStore, RAX, at(2, 0));  // begun first, as in begin()
     code.with_memory(kLoad, RCX, kSiteArgument);
@@ -87,18 +97,18 @@ void emit_footprint_stub(Assembler& code, const trace::LineFilter& filter) {
         code.u32(0);
     }
     code.lea(RDX, at(3, 0));
-    end(code);
+    end(code, cursor);
 }
 
 }  // namespace
 
-void emit_reference_stub(Assembler& code, const trace::Spec& spec) {
+void emit_reference_stub(Assembler& code, const trace::Spec& spec, unsigned cursor) {
     const trace::LineFilter& filter = spec.data;
     if (filter.sets == 0) return;
-    if (spec.footprints) return emit_footprint_stub(code, filter);
+    if (spec.footprints) return emit_footprint_stub(code, filter, cursor);
     const auto line = static_cast<std::int32_t>(filter.line_bytes);
     const std::int32_t set_mask = data_set_mask(filter);
-    begin(code);
+    begin(code, cursor);
     code.registers(0x89, RCX, RAX, false);
     code.group1(kAnd, RCX, line - 1, false);
     code.with_memory(kAddMemory, RCX, kBytesArgument, false);
@@ -108,7 +118,7 @@ void emit_reference_stub(Assembler& code, const trace::Spec& spec) {
     touch(code, set_mask, true);
     code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
     code.move_if(kNotEqual, RDX, RAX);
-    end(code);
+    end(code, cursor);
 
     // Both lines become the most recent of their sets.
     code.patch(straddles, code.address);
@@ -119,13 +129,13 @@ void emit_reference_stub(Assembler& code, const trace::Spec& spec) {
     touch(code, set_mask, true);
     code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
     code.move_if(kNotEqual, RDX, RAX);
-    end(code);
+    end(code, cursor);
 
     code.patch(first_is_new, code.address);
     code.group1(kAdd, RAX, line, true);
     touch(code, set_mask, false);
     code.lea(RDX, Address{RDX, kNoGpr, 1, kRecordBytes});
-    end(code);
+    end(code, cursor);
 }
 
 }  // namespace assay::native

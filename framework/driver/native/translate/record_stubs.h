@@ -7,7 +7,7 @@
 
 namespace assay::native {
 
-void emit_reference_stub(Assembler& code, const trace::Spec& spec);
+void emit_reference_stub(Assembler& code, const trace::Spec& spec, unsigned cursor);
 
 // The part of an address that selects an entry of Context::data_filter. There may be fewer sets
 // than the simulation has: a table of at most a page.
