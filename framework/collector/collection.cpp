@@ -70,6 +70,7 @@ void Collection::sample() {
             "make them at least twice that, or --sample shorter",
             interval_, regions.sample_period));
     spec_.captures |= trace::kCaptureBlockCounts;
+    spec_.runs = 0;  // a run could go on behind a burst
     regions.sample_interval = std::exchange(spec_.interval, 0);
     regions.sample_warm_up = std::min(spec_.warm_up, regions.sample_period - regions.sample_burst);
     sampling_.warm_up(regions.sample_warm_up);

@@ -82,6 +82,7 @@ struct Spec {
     std::uint32_t branches;  // TRACE_*_BRANCHES, TRACE_CALLS, TRACE_RETURNS
     PredictorShape predictor;
     std::uint32_t footprints;  // not 0: with the bytes of each line, which has 64
+    std::uint32_t runs;        // not 0: without references that continue a run; see Run
 };
 
 // What the driver is doing; written by the driver only.
@@ -115,7 +116,7 @@ struct Control {
     // 0 until there is a collector, and where the driver cannot see it: in a PID namespace of its
     // own. -1: there will never be one.
     std::atomic<std::int32_t> collector_pid;
-    std::uint32_t reserved;
+    std::atomic<std::uint32_t> run_count;  // of each slot's runs
 };
 static_assert(sizeof(Control) <= 4096);
 
@@ -216,6 +217,25 @@ struct ThreadSlot {
     std::atomic<std::uint64_t> executed;
 };
 
+// With Spec::runs, where a data operand is in the thread that uses the slot: see
+// trace_capture_runs. All sites of the operand have the same one. Zeros before the first reference.
+struct Run {
+    std::uint64_t expected;  // address of the next reference, if it continues the run
+    std::uint32_t left_out;  // references since the operand's last record: less than 2^31
+    std::uint32_t site;      // of that record
+    std::uint64_t stride;    // of the run
+    std::uint64_t reserved;
+};
+static_assert(sizeof(Run) == 32);
+// In the higher half of Run::expected, where no address of the program is: no reference is left
+// out any more.
+inline constexpr std::uint32_t kNoneExpected = 0x7fffffff;
+
+// The last of the references that were left out, for whom no other record follows.
+inline trace_record_t last_of(const Run& run) {
+    return {run.expected - run.stride, run.site, run.left_out - 1};
+}
+
 // --- Offsets and capacities.
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1024} * 1024;
@@ -241,7 +261,10 @@ inline constexpr std::uint64_t kThreadsOffset =
 // uint64_t, by block index: see counters().
 inline constexpr std::uint64_t kCountersOffset = (sizeof(ThreadSlot) + 4095) & ~std::uint64_t{4095};
 inline constexpr std::uint64_t kCountersBytes = std::uint64_t{kMaxBlocks} * 8;
-inline constexpr std::uint64_t kRingOffset = kCountersOffset + kCountersBytes;
+inline constexpr std::uint32_t kMaxRuns = 4 * 1024 * 1024;
+inline constexpr std::uint64_t kRunsOffset = kCountersOffset + kCountersBytes;
+inline constexpr std::uint64_t kRunsBytes = std::uint64_t{kMaxRuns} * sizeof(Run);
+inline constexpr std::uint64_t kRingOffset = kRunsOffset + kRunsBytes;
 inline constexpr std::uint64_t kRingBytes = std::uint64_t{kBufferBytes} * kBufferCount;
 inline constexpr std::uint64_t kThreadStride = kRingOffset + kRingBytes;
 

@@ -148,8 +148,8 @@ enum {
 typedef struct trace_record {
     uint64_t value; /* a reference: its virtual address (of its first byte) */
     uint32_t site;  /* index in the site table */
-    uint32_t aux;   /* 0 in a reference; in a count of a repeated comparison 1 if its result
-                       ended it, 0 if rcx did */
+    uint32_t aux;   /* 0 in a reference, but see trace_capture_runs; in a count of a repeated
+                       comparison 1 if its result ended it, 0 if rcx did */
 } trace_record_t;
 
 /* A calling context: the calls that led to where a thread is, with trace_capture_calls. The index
@@ -183,7 +183,9 @@ typedef struct trace_marker {
 } trace_marker_t;
 
 enum {
-    TRACE_MARKER_THREAD = 256 /* the thread creates another one, whose number is `address` */
+    TRACE_MARKER_THREAD = 256,     /* the thread creates another one, whose number is `address` */
+    TRACE_MARKER_THREAD_END = 257, /* the thread ends: nothing of it follows. Of those that are
+                                      there when the program ends, it is not said */
 };
 
 /* What a thread executed of a block in an interval. 16 bytes. */

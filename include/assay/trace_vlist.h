@@ -120,6 +120,20 @@ void trace_capture_references(trace_vlist_table_t* spec, uint32_t filter_line,
 void trace_capture_footprints(trace_vlist_table_t* spec, uint32_t filter_line,
                               uint32_t filter_sets);
 
+/* The same without references that continue a run, for profilers that follow each data operand of
+ * each instruction by itself. An operand is what sites with the same pc, `operand`, `kind` and
+ * `bytes` stand for, and of each thread by itself. A run is references of it, each as far from the
+ * one before as that was from its own predecessor; before its first reference an operand counts as
+ * having been at address 0, twice. A reference that breaks the rhythm is recorded, and one that
+ * keeps it may be left out. `aux` of each record says how many of its operand were, between it and
+ * the record before: they went on as the two references before them had. The last one of those that
+ * no record follows is recorded at the end, that of a thread or of the program; so it is before a
+ * TRACE_MARKER_THREAD.
+ *
+ * Where those that are left out stand among other records is not told, nor is their context. Where
+ * another profiler captures references otherwise, and with --sample, `aux` is 0 and all arrive. */
+void trace_capture_runs(trace_vlist_table_t* spec);
+
 /* Instruction fetches, as records of sites of kind TRACE_SITE_FETCH, in order with the data
  * references: the fetch of an instruction stands before its data references. Within a basic
  * block only the fetches that touch a line which the instruction before did not touch are

@@ -120,7 +120,7 @@ int receive_options(const vp_setting_t* settings, uint32_t count) {
 
 trace_vlist_table_t* begin() {
     profiler->spec.reset(trace_vlist_table_alloc());
-    trace_capture_references(profiler->spec.get(), kLineBytes, 0);
+    trace_capture_runs(profiler->spec.get());
     if (profiler->host->size >= sizeof(vp_host_t) && profiler->host->samples != 0)
         for (const uint32_t event : {kLines, kPages})
             profiler->host->unscaled(profiler->host, event);
@@ -152,6 +152,8 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
             profiler->alone = false;
         }
         profiler->tracker.process(thread, thread == 0 && profiler->alone, records);
+        if (marker_count != 0 && markers[marker_count - 1].operation == TRACE_MARKER_THREAD_END)
+            profiler->tracker.end(thread);
     } catch (const std::bad_alloc&) {
         return fail("no memory for the addresses of thread " + std::to_string(thread));
     }

@@ -41,19 +41,19 @@ void Operand::add(const Run& run, Footprint::Budget& budget) {
     add_addresses(run);
     if (kind_ == kRuns && ++runs_ >= kManyRuns && runs_ * kShortRun > references_)
         kind_ = addresses_sampled_ ? kIrregular : kFew;
+    if (kind_ == kFew && addresses_sampled_) kind_ = kIrregular;
 }
 
 void Operand::add_other(std::uint64_t address, Footprint::Budget& budget) {
     ++references_;
-    last_ = address;
     add_place({address, 0, 1}, budget);
     if (kind_ != kFew) return;
     add_address(address, 1);
     if (addresses_sampled_) kind_ = kIrregular;
 }
 
-void Operand::sample(std::uint64_t address) {
-    strides_.add(address - last_, kSampleOf, kStrideSlots);
+void Operand::sample(std::uint64_t address, std::int64_t stride) {
+    strides_.add(static_cast<std::uint64_t>(stride), kSampleOf, kStrideSlots);
     if (kind_ == kIrregular) add_address(address, kSampleOf);
 }
 
@@ -71,7 +71,8 @@ void Operand::add_footprint(const Run& run, Footprint::Budget& budget) {
                         last = run.end >> kLineShift;
     if (first == last || run.count == 1) return footprint_.add(last, budget);
     const std::int64_t line = kLineBytes;
-    if (-line <= run.stride && run.stride <= line)
+    const bool wraps = run.stride < 0 ? last > first : last < first;  // in a damaged trace
+    if (!wraps && -line <= run.stride && run.stride <= line)
         return footprint_.add_range(std::min(first, last), std::max(first, last), budget);
     for (std::uint64_t i = run.count; i-- > 0;)
         footprint_.add(run.address(i) >> kLineShift, budget);

@@ -48,21 +48,19 @@ class alignas(64) Operand {
         // Of an address that is known, the line is, too.
         if (address & alignment_mask_ || !addresses_.count_known(address)) return false;
         ++references_;
-        last_ = address;
         return true;
     }
     // Takes a reference that is aligned; of others it returns false.
     bool add_single(std::uint64_t address, Footprint::Budget& budget) {
         if (address & alignment_mask_) return false;
         ++references_;
-        last_ = address;
         footprint_.add(address >> kLineShift, budget);
         return true;
     }
     // Takes a reference that does not come as a run, and that neither of both has taken.
     void add_other(std::uint64_t address, Footprint::Budget& budget);
     // Of another kind than kRuns: one reference of kSampleOf, which is taken besides.
-    void sample(std::uint64_t address);
+    void sample(std::uint64_t address, std::int64_t stride);
 
     std::uint64_t pc() const { return pc_; }
     std::uint16_t bytes() const { return bytes_; }
@@ -96,7 +94,6 @@ class alignas(64) Operand {
     // What a reference that stands for itself needs, in one line.
     std::uint64_t references_ = 0;
     std::uint64_t alignment_mask_;  // of an address: not 0 if the reference can be misaligned
-    std::uint64_t last_ = 0;        // address that was taken without a run, of any thread
     Footprint footprint_;
     Kind kind_ = kRuns;
     bool writes_;

@@ -40,7 +40,7 @@ std::uint32_t Tracker::operand_of(const trace_site_t& site, const trace_instr_t&
 void Tracker::process(std::uint32_t number, bool alone, std::span<const trace_record_t> records) {
     Thread& thread = thread_of(number);
     if (thread.alone && !alone) {
-        end(thread);  // what was before is not shared
+        end_runs(thread);  // what was before is not shared
         thread.alone = false;
     }
     const auto follow_any = [&](std::span<const trace_record_t> some) {
@@ -50,7 +50,7 @@ void Tracker::process(std::uint32_t number, bool alone, std::span<const trace_re
     // the program.
     while (next_sample_ < records.size()) {
         follow_any(records.first(next_sample_));
-        sample(records[next_sample_]);
+        sample(thread, records[next_sample_]);
         records = records.subspan(next_sample_);
         next_sample_ = 1 + random_() % (2 * Operand::kSampleOf - 1);
     }
@@ -69,8 +69,9 @@ void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
     for (const trace_record_t& record : records) {
         const std::uint32_t operand = operands[record.site];
         const std::uint64_t address = record.value;
+        Stream& stream = streams[operand];
         if (kinds[operand] == Operand::kRuns) {
-            Stream& stream = streams[operand];
+            pass_left_out(stream, record.aux);
             const std::uint64_t last = std::exchange(stream.last, address);
             const auto stride = static_cast<std::int64_t>(address - last);
             if (stride == stream.stride)
@@ -79,6 +80,11 @@ void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
                 begin_run(thread, operand, {last, stream.stride, stream.count}, stride);
             continue;
         }
+        if ((stream.count | record.aux) != 0) [[unlikely]] {
+            pass_left_out(stream, record.aux);
+            end_run(thread, operand);
+        }
+        stream.stride = static_cast<std::int64_t>(address - std::exchange(stream.last, address));
         Operand& known = operands_[operand];
         const bool taken = kinds[operand] == Operand::kIrregular
                                ? known.add_single(address, budget_)
@@ -89,15 +95,23 @@ void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
     }
 }
 
+void Tracker::pass_left_out(Stream& stream, std::uint32_t references) {
+    stream.last += references * static_cast<std::uint64_t>(stream.stride);
+    stream.count += references;
+}
+
 // `ended` has come to its end, since the next reference is `stride` away. What is no reference has
 // operand 0.
 void Tracker::begin_run(Thread& thread, std::uint32_t operand, const Run& ended,
                         std::int64_t stride) {
     Stream& stream = thread.streams.data()[operand];
-    stream.stride = ended.count == 0 ? kNoStride : stride;
+    const bool had_first = stream.first;
+    stream.first = !stream.known && ended.count == 0;
+    stream.known = true;
+    stream.stride = stride;
     stream.count = 1;
     if (operand == 0 || ended.count == 0) return;
-    add_run(thread, operand, ended);
+    add_run(thread, operand, ended, had_first);
     if (kinds_[operand] == Operand::kRuns) return;
     // The reference that began the new run is the first that is taken alone.
     stream.count = 0;
@@ -105,7 +119,21 @@ void Tracker::begin_run(Thread& thread, std::uint32_t operand, const Run& ended,
     share(thread, operand, {stream.last, 0, 1});
 }
 
-void Tracker::add_run(const Thread& thread, std::uint32_t operand, const Run& run) {
+// What follows may go on with the same stride.
+void Tracker::end_run(Thread& thread, std::uint32_t operand) {
+    Stream& stream = thread.streams.data()[operand];
+    const Run run = stream.run();
+    stream.count = 0;
+    if (operand != 0 && run.count != 0)
+        add_run(thread, operand, run, std::exchange(stream.first, false));
+}
+
+void Tracker::add_run(const Thread& thread, std::uint32_t operand, const Run& run, bool first) {
+    if (first) {
+        add_run(thread, operand, {run.address(run.count - 1), kNoStride, 1}, false);
+        if (run.count > 1) add_run(thread, operand, {run.end, run.stride, run.count - 1}, false);
+        return;
+    }
     operands_[operand].add(run, budget_);
     kinds_[operand] = operands_[operand].kind();
     share(thread, operand, run);
@@ -116,9 +144,12 @@ void Tracker::add_other(std::uint32_t operand, std::uint64_t address) {
     kinds_[operand] = operands_[operand].kind();
 }
 
-void Tracker::sample(const trace_record_t& record) {
+void Tracker::sample(const Thread& thread, const trace_record_t& record) {
     const std::uint32_t operand = operand_of_site_[record.site];
-    if (kinds_[operand] != Operand::kRuns) operands_[operand].sample(record.value);
+    if (kinds_[operand] == Operand::kRuns) return;
+    Stream stream = thread.streams.data()[operand];
+    pass_left_out(stream, record.aux);
+    operands_[operand].sample(record.value, static_cast<std::int64_t>(record.value - stream.last));
 }
 
 void Tracker::share(const Thread& thread, std::uint32_t operand, const Run& run) {
@@ -130,8 +161,7 @@ Tracker::Thread& Tracker::thread_of(std::uint32_t number) {
         const auto idle = std::min_element(
             threads_.begin(), threads_.end(),
             [](const auto& a, const auto& b) { return a.second.last_used < b.second.last_used; });
-        end(idle->second);
-        threads_.erase(idle);
+        end(idle->first);
     }
     Thread& thread = threads_[number];
     thread.number = number;
@@ -139,16 +169,19 @@ Tracker::Thread& Tracker::thread_of(std::uint32_t number) {
     return thread;
 }
 
-void Tracker::end(Thread& thread) {
-    for (std::uint32_t operand = 1; operand < operands_.size(); ++operand) {
-        Stream& stream = thread.streams.data()[operand];
-        if (stream.count != 0) add_run(thread, operand, {stream.last, stream.stride, stream.count});
-        stream = {};
-    }
+void Tracker::end_runs(Thread& thread) {
+    for (std::uint32_t operand = 1; operand < operands_.size(); ++operand) end_run(thread, operand);
+}
+
+void Tracker::end(std::uint32_t number) {
+    const auto thread = threads_.find(number);
+    if (thread == threads_.end()) return;
+    end_runs(thread->second);
+    threads_.erase(thread);
 }
 
 void Tracker::finish() {
-    for (auto& [number, thread] : threads_) end(thread);
+    for (auto& [number, thread] : threads_) end_runs(thread);
     threads_.clear();
 }
 

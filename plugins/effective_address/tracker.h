@@ -23,6 +23,8 @@ class Tracker {
     void learn(std::span<const trace_site_t> sites, const trace_instr_t* instrs);
     // Records of one thread, of sites that were learnt. `alone`: there was no other thread yet.
     void process(std::uint32_t thread, bool alone, std::span<const trace_record_t> records);
+    // No records of the thread follow.
+    void end(std::uint32_t thread);
     // Ends all runs.
     void finish();
 
@@ -35,8 +37,9 @@ class Tracker {
     const Sharing& sharing() const { return sharing_; }
 
   private:
-    // Of threads whose runs are kept: of others, those that were idle for longest are ended.
-    static constexpr std::size_t kMostThreads = 256;
+    // As many as a driver runs at the same time. Of more, which only a damaged trace has, those
+    // that were idle for longest are ended.
+    static constexpr std::size_t kMostThreads = 1024;
 
     struct Key {
         std::uint64_t pc;
@@ -55,15 +58,18 @@ class Tracker {
 
     std::uint32_t operand_of(const trace_site_t& site, const trace_instr_t& instr);
     Thread& thread_of(std::uint32_t number);
-    void end(Thread& thread);
+    void end_runs(Thread& thread);
     void add_operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);
     template <bool kAlone>
     void follow(Thread& thread, std::span<const trace_record_t> records);
     void begin_run(Thread& thread, std::uint32_t operand, const Run& ended, std::int64_t stride);
-    void add_run(const Thread& thread, std::uint32_t operand, const Run& run);
+    static void pass_left_out(Stream& stream, std::uint32_t references);
+    void end_run(Thread& thread, std::uint32_t operand);
+    // `first`: it begins with the thread's first reference of the operand.
+    void add_run(const Thread& thread, std::uint32_t operand, const Run& run, bool first);
     void add_other(std::uint32_t operand, std::uint64_t address);
     void share(const Thread& thread, std::uint32_t operand, const Run& run);
-    void sample(const trace_record_t& record);
+    void sample(const Thread& thread, const trace_record_t& record);
 
     std::vector<std::uint32_t> operand_of_site_;
     // The same instruction can be in several blocks, and so have several sites.

@@ -119,6 +119,7 @@ static trace_vlist_table_t* prof_init(void) {
     trace_capture_calls(spec);
     trace_capture_intervals(spec, 100000);
     trace_capture_footprints(spec, 64, 64);
+    trace_capture_runs(spec);
     trace_capture_repeats(spec);
     trace_capture_warm_up(spec, 1000);
     if (host->samples) host->unscaled(host, CALLS);

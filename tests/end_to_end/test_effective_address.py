@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The effective-address profiler on programs whose addresses are known on paper:
-tests/programs/freestanding/addresses.c and tests/programs/hosted/sharing.c."""
+tests/programs/freestanding/addresses.c, tests/programs/hosted/sharing.c and runs.c."""
 
 import re
 import unittest
@@ -22,12 +22,15 @@ EXPECTED = {
 }
 
 
+SHARING = ("first_together", "second_together", "both_common", "first_apart", "second_apart")
+
+
 class EffectiveAddress(unittest.TestCase):
-    def run_under(self, program, *options):
+    def run_under(self, program, *options, plugin="effective_address"):
         folder = support.temporary_folder(self)
         self.report = folder / "report"
         result = profile([PROGRAMS / program], f"--address-report={self.report}", *options,
-                         plugin="effective_address", out=folder / "events")
+                         plugin=plugin, out=folder / "events")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.stderr = result.stderr
         self.events = read_events(folder / "events")
@@ -62,6 +65,34 @@ class EffectiveAddress(unittest.TestCase):
                                  r"  touched: 1 lines in 1 pages\n"
                                  r"  most frequent: 0x\w+ 90.0%   0x\w+ 10.0%\n")
         self.assertIn("misaligned: 64, across lines: 64, across pages: 1\n", report)
+
+    def test_runs_through_threads_and_handlers(self):
+        """A thread begins without a predecessor, a handler goes on with its thread's: 999 + 99 + 1
+        references, 3 x 999 in threads and 50 at the end have a stride, all but one that of 8."""
+        self.run_under("runs")
+        report = self.report.read_text()
+        self.assertIn("4,150 reads of 8 bytes\n  strides: constant 8\n"
+                      "  touched: 144 lines in ", report)
+        # Those that fault are two of them; the second walk begins 16 KB further back.
+        self.assertIn("130 reads of 1 bytes\n  strides: constant 256\n"
+                      "  touched: 65 lines in 5 pages\n", report)
+        found = self.run_under("runs", "--dump-instr=yes")
+        self.assertEqual(found["walk"]["Refs"], 4150 + 6)
+        self.assertEqual(found["read_on"]["Refs"], 130)
+        self.assertEqual([found["read_on"][column] for column in ("StrC", "StrF", "StrI")],
+                         [128, 1, 1])
+
+    def test_what_is_left_out(self):
+        """Beside a profiler that has all references recorded, every number is the same."""
+        for program, functions in (("addresses", EXPECTED), ("sharing", SHARING),
+                                   ("runs", ("walk", "read_on", "in_thread", "in_handler"))):
+            alone = self.run_under(program)
+            beside = self.run_under(program, plugin="effective_address,used_bytes")
+            for function in functions:
+                with self.subTest(program=program, function=function):
+                    self.assertEqual(alone[function],
+                                     {column: beside[function][column]
+                                      for column in alone[function]})
 
     def test_frequent_addresses(self):
         """hot() has one address 900 times, and the next one 100 times."""

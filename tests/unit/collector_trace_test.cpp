@@ -36,6 +36,25 @@ class Filter {
 
 }  // namespace
 
+TEST_CASE("runs are left out only if all who capture references ask for that") {
+    trace_vlist_table runs{}, all{}, filtered{}, counts{};
+    trace_capture_runs(&runs);
+    trace_capture_references(&all, 64, 0);
+    trace_capture_footprints(&filtered, 64, 64);
+    trace_capture_block_counts(&counts);
+    CHECK(runs.spec.runs == 1);
+    for (const auto& other : {runs.spec, counts.spec}) {
+        CHECK(combine(runs.spec, other).runs == 1);
+        CHECK(combine(other, runs.spec).runs == 1);
+    }
+    for (const auto& other : {all.spec, filtered.spec})
+        for (const auto& both : {combine(runs.spec, other), combine(other, runs.spec)}) {
+            CHECK(both.runs == 0);
+            CHECK(both.data.sets == 0);
+            CHECK(both.footprints == 0);
+        }
+}
+
 TEST_CASE("a combined filter passes on what either filter passes on") {
     std::mt19937_64 random(1);
     for (const LineFilter a : {LineFilter{64, 64}, {32, 8}, {64, 1}, {0, 0}, {16, 256}})

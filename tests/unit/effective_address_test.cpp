@@ -3,9 +3,11 @@
 #include "plugins/effective_address/tracker.h"
 
 #include <doctest/doctest.h>
+#include <array>
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 namespace {
 
@@ -213,6 +215,106 @@ TEST_CASE("tracker: an instruction in two blocks is one, and threads have stride
     REQUIRE(tracker.operands().size() == 1);
     CHECK(tracker.operand(1).references() == 200);
     CHECK(tracker.operand(1).pattern().constant == 198);
+}
+
+// What a driver makes of the records of one thread, by trace_capture_runs(). It records every
+// reference of some, as one that has found the operand irregular does.
+class LeavingOut {
+  public:
+    explicit LeavingOut(bool some_each) : some_each_(some_each) {}
+
+    void add(trace_record_t record) {
+        const bool continues = record.value == last_ + stride_;
+        stride_ = record.value - std::exchange(last_, record.value);
+        if (continues && !(some_each_ && random_() % 8 == 0)) {
+            ++left_out_;
+            site_ = record.site;
+            return;
+        }
+        record.aux = std::exchange(left_out_, 0);
+        records.push_back(record);
+    }
+    void end() {
+        if (left_out_ != 0) records.push_back({last_, site_, left_out_ - 1});
+        left_out_ = 0;
+    }
+
+    std::vector<trace_record_t> records;
+
+  private:
+    bool some_each_;
+    std::minstd_rand random_;
+    std::uint64_t last_ = 0, stride_ = 0;
+    std::uint32_t left_out_ = 0, site_ = 0;
+};
+
+void check_same(const Tracker& whole, const Tracker& part) {
+    const Operand &a = whole.operand(1), &b = part.operand(1);
+    CHECK(a.references() == b.references());
+    CHECK(a.footprint().lines() == b.footprint().lines());
+    CHECK(a.footprint().pages() == b.footprint().pages());
+    CHECK(a.alignment().misaligned == b.alignment().misaligned);
+    CHECK(a.alignment().line_crossing == b.alignment().line_crossing);
+    CHECK(a.alignment().page_crossing == b.alignment().page_crossing);
+    CHECK(a.kind() == b.kind());
+    if (a.strides_exact()) CHECK(a.strides(16) == b.strides(16));
+    if (a.addresses_exact()) CHECK(a.addresses(128) == b.addresses(128));
+}
+
+TEST_CASE("tracker: what is left out of runs is as if it had been recorded") {
+    std::mt19937_64 random(6);
+    for (int round = 0; round < 200; ++round) {
+        // Walks of random lengths, or irregular ones; of two threads, in buffers of any length.
+        const std::uint64_t longest = round % 4 == 0 ? 2 : 1 + random() % 200;
+        const std::uint64_t places = round % 3 == 0 ? 64 : 4096;
+        Tracker whole, part;
+        for (Tracker* tracker : {&whole, &part}) tracker->learn({&kSite, 1}, &kInstr);
+        std::array<LeavingOut, 2> drivers{LeavingOut(round % 2), LeavingOut(false)};
+        const bool alone = round % 5 == 0;
+        for (int buffer = 0; buffer < 12; ++buffer) {
+            const std::uint32_t thread = alone ? 0 : buffer % 2;
+            LeavingOut& driver = drivers[thread];
+            std::vector<trace_record_t> records;
+            for (int walk = 0; walk < 40; ++walk) {
+                const std::uint64_t from = 0x10000 + random() % places * 8 + (round % 7 == 0);
+                const std::uint64_t stride = random() % 4 == 0 ? 0 : 8 * (random() % 64) - 128;
+                for (std::uint64_t i = random() % longest + 1; i > 0; --i)
+                    records.push_back({from + i * stride, 0, 0});
+            }
+            for (const trace_record_t& record : records) driver.add(record);
+            if (random() % 3 == 0) driver.end();  // another thread is created
+            whole.process(thread, alone, records);
+            part.process(thread, alone, std::exchange(driver.records, {}));
+        }
+        for (const std::uint32_t thread : {0U, 1U}) {
+            drivers[thread].end();
+            part.process(thread, alone, drivers[thread].records);
+            if (thread == 1) part.end(thread);
+        }
+        whole.finish();
+        part.finish();
+        check_same(whole, part);
+        const auto touches = whole.sharing().touches(), same = part.sharing().touches();
+        REQUIRE(touches.size() == same.size());
+        for (std::size_t i = 0; i < touches.size(); ++i) {
+            CHECK(touches[i].line == same[i].line);
+            CHECK(touches[i].bytes == same[i].bytes);
+            CHECK(touches[i].count == same[i].count);
+        }
+    }
+}
+
+TEST_CASE(
+    "tracker: a second reference at twice the first one's address goes on, as a driver sees it") {
+    Tracker tracker;
+    tracker.learn({&kSite, 1}, &kInstr);
+    const trace_record_t records[] = {{0x400000, 0, 0}, {0x900000, 0, 2}};
+    tracker.process(0, true, records);  // 4, 8, c, then 9
+    tracker.finish();
+    CHECK(tracker.operand(1).references() == 4);
+    CHECK(tracker.operand(1).strides(4) ==
+          std::vector<Item>{{0x400000, 2}, {std::uint64_t(-0x300000), 1}});
+    CHECK(tracker.operand(1).footprint().lines() == 4);
 }
 
 SharingResult evaluated(const Sharing& sharing, std::vector<Touch>& touches) {

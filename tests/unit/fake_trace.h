@@ -86,6 +86,11 @@ class FakeTrace {
                           assay::trace::kCountersOffset)[block] += times;
     }
 
+    assay::trace::Run& run(std::uint32_t index, std::uint32_t number) {
+        return at<assay::trace::Run>(assay::trace::thread_offset(index) +
+                                     assay::trace::kRunsOffset)[number];
+    }
+
     void record(std::uint32_t index, std::uint64_t value, std::uint32_t site) {
         assay::trace::ThreadSlot& to = slot(index);
         const std::uint64_t cursor = to.cursor;

@@ -12,7 +12,7 @@ constexpr std::size_t kPart = 64;  // one record of so many is looked at
 // A block of one instruction that makes two references.
 class TwoSites {
   public:
-    TwoSites() {
+    explicit TwoSites(const trace::Spec& spec = kEverything) : parts_(spec) {
         Instruction instruction;
         REQUIRE(parts_.translator.decoder().decode(
             std::span(reinterpret_cast<const std::uint8_t*>(parts_.code(0, {{"movsb", {0xa4}}})),
@@ -28,9 +28,18 @@ class TwoSites {
         std::memcpy(reinterpret_cast<unsigned char*>(parts_.context) + kCountersInContext, &times,
                     sizeof times);
     }
+    // Both are of one operand, or each of its own.
+    void belong_to_runs(std::uint8_t second) {
+        for (const std::uint32_t site : {0U, 1U}) {
+            const std::uint8_t number = site == 0 ? std::uint8_t{0} : second;
+            parts_.trace.note_run(site,
+                                  parts_.trace.run_of({parts_.start, 1, TRACE_SITE_READ, number}));
+        }
+    }
     // A buffer whose sampled part holds so many records of the site.
-    std::vector<std::uint32_t> sample(std::uint32_t site, std::size_t records) {
-        const std::vector<trace_record_t> buffer(records * kPart, {0x1000, site, 0});
+    std::vector<std::uint32_t> sample(std::uint32_t site, std::size_t records,
+                                      std::uint32_t left_out = 0) {
+        const std::vector<trace_record_t> buffer(records * kPart, {0x1000, site, left_out});
         const auto found = sampler.sample(buffer);
         return {found.begin(), found.end()};
     }
@@ -88,4 +97,22 @@ TEST_CASE("sites that nothing is known of do not miss often") {
     TwoSites sites;
     CHECK_FALSE(sites.sampler.misses_often(0));
     CHECK_FALSE(sites.sampler.misses_often(12345));
+}
+
+TEST_CASE(
+    "runs: an operand that begins one at a third of its references is found, with its sites") {
+    constexpr trace::Spec kRuns{.captures = trace::kCaptureReferences, .runs = 1};
+    TwoSites one(kRuns);
+    one.belong_to_runs(0);
+    CHECK(one.sample(0, 100, 4).empty());
+    // 128 records of 528 references, then 256 of 656.
+    CHECK(one.sample(1, 28).empty());
+    CHECK(one.sample(1, 128) == std::vector<std::uint32_t>{0, 1});
+    CHECK(one.sampler.misses_often(0));
+
+    TwoSites two(kRuns);
+    two.belong_to_runs(1);
+    CHECK(two.sample(0, 128, 1) == std::vector<std::uint32_t>{0});
+    CHECK(two.sample(1, 128, 2).empty());
+    CHECK_FALSE(two.sampler.misses_often(1));
 }

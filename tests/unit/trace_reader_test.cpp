@@ -45,6 +45,7 @@ class Setup {
     // As the reader passes it on. Values that do not continue those of the thread are not counted.
     std::map<std::uint32_t, std::uint64_t> read;
     std::vector<std::uint32_t> order;  // the thread of each buffer
+    trace_record_t last{};
     struct Said {
         std::uint32_t thread;
         std::uint64_t record, records, operation, address, bytes;
@@ -64,6 +65,7 @@ class Setup {
         std::uint64_t& next = read[thread];
         for (const trace_record_t& record : records)
             if (record.value == next) ++next;
+        if (!records.empty()) last = records.back();
     }
 
     Segment segment_;
@@ -284,4 +286,35 @@ TEST_CASE("markers whose place was damaged keep their order") {
     const trace::MarkerEvent event{ASSAY_BEGIN_PHASE, {}, 0, trace::kMaxThreads, 0, 0};
     setup.driver.log(trace::EventType::kMarker, &event, sizeof event, "x");
     CHECK_THROWS_WITH_AS(setup.reader.consume_rest(), doctest::Contains("slots"), Error);
+}
+
+TEST_CASE("what was left out of runs arrives at the end, whatever killed the program") {
+    Setup setup;
+    setup.driver.control().spec.runs = 1;
+    setup.driver.open_slot(32, 0);
+    setup.driver.open_slot(4, 7);
+    setup.records(0, 10);
+    setup.records(1, 5);
+    // The second thread had gone on from 4 to 6.
+    setup.driver.control().run_count = 3;
+    setup.driver.run(1, 1) = {.expected = 7, .left_out = 2, .site = kRead, .stride = 1};
+    setup.driver.run(1, 2) = {.expected = std::uint64_t{trace::kNoneExpected} << 32};
+    setup.driver.finish(trace::DriverState::kRunning);
+    setup.reader.consume_rest();
+    CHECK(setup.reader.records() == 16);
+    CHECK(setup.order == std::vector<std::uint32_t>{0, 7, 7});
+    CHECK(setup.last.value == 6);
+    CHECK(setup.last.site == kRead);
+    CHECK(setup.last.aux == 1);
+}
+
+TEST_CASE("a damaged table of runs is refused") {
+    Setup setup;
+    setup.driver.control().spec.runs = 1;
+    setup.driver.open_slot(32, 0);
+    setup.driver.control().run_count = 1;
+    setup.driver.run(0, 0) = {.expected = 7, .left_out = 2, .site = 1'000'000, .stride = 1};
+    CHECK_THROWS_AS(setup.reader.consume_rest(), Error);
+    setup.driver.control().run_count = trace::kMaxRuns + 1;
+    CHECK_THROWS_AS(setup.reader.consume_rest(), Error);
 }

@@ -70,6 +70,7 @@ bool Run::begin(const Settings& settings) {
         return false;
     }
     wanted_ = start(subject_);
+    if (wanted_.spec.runs) trace_.leave_out();
     return true;
 }
 

@@ -118,6 +118,10 @@ void SyntheticTrace::add_site(std::uint8_t kind, std::uint16_t bytes, std::uint8
     sites_.push_back({static_cast<std::uint32_t>(instrs_.size() - 1), bytes, kind, operand});
 }
 
+bool SyntheticTrace::is_data(std::uint32_t site) const {
+    return sites_[site].kind >= TRACE_SITE_READ && sites_[site].kind <= TRACE_SITE_MODIFY;
+}
+
 SyntheticTrace::Buffer SyntheticTrace::ordinary(std::uint32_t thread, std::size_t count) {
     Buffer buffer{thread, {}, {}};
     for (std::uint32_t i = 0; buffer.records.size() < count; ++i) {
@@ -143,7 +147,9 @@ SyntheticTrace::Buffer SyntheticTrace::ordinary(std::uint32_t thread, std::size_
             default:
                 break;
         }
-        buffer.records.push_back({value, site, 0});
+        const bool goes_on = with_runs_ && is_data(site);
+        const auto left_out = goes_on ? static_cast<std::uint32_t>(random() % 3) : 0;
+        buffer.records.push_back({value, site, left_out});
         buffer.contexts.push_back(i / 64 % kContexts);
     }
     return buffer;
@@ -167,8 +173,8 @@ SyntheticTrace::Buffer SyntheticTrace::strange(std::uint32_t thread, std::size_t
         const bool ticks =
             sites_[site].kind == TRACE_SITE_VALUE && sites_[site].operand == TRACE_LATENCY;
         if (ticks || sites_[site].kind == TRACE_SITE_COUNT) value %= 1 << 20;
-        const bool aux =
-            sites_[site].kind == TRACE_SITE_COUNT || sites_[site].kind == TRACE_SITE_SIGNAL;
+        const bool aux = sites_[site].kind == TRACE_SITE_COUNT ||
+                         sites_[site].kind == TRACE_SITE_SIGNAL || (with_runs_ && is_data(site));
         buffer.records.push_back(
             {value, site, aux ? static_cast<std::uint32_t>(random() % 65) : 0});
         buffer.contexts.push_back(static_cast<std::uint32_t>(random() % kContexts));

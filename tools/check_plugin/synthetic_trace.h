@@ -18,6 +18,9 @@ class SyntheticTrace {
     // Adds a function of all its instructions at `pc`: two blocks that have one of them in common.
     void add_code(std::uint64_t pc);
 
+    // The profiler has asked for trace_capture_runs: references are left out from now on.
+    void leave_out() { with_runs_ = true; }
+
     struct Buffer {
         std::uint32_t thread = 0;
         std::vector<trace_record_t> records;
@@ -40,6 +43,7 @@ class SyntheticTrace {
   private:
     void add_instr(std::span<const std::uint8_t> bytes, std::uint64_t& pc, std::uint32_t block);
     void add_site(std::uint8_t kind, std::uint16_t bytes, std::uint8_t operand);
+    bool is_data(std::uint32_t site) const;
     std::uint64_t random();
 
     std::vector<trace_block_t> blocks_;
@@ -49,6 +53,7 @@ class SyntheticTrace {
     std::vector<trace_marker_t> markers_;
     collector::AddressMap addresses_;
     std::uint64_t state_ = 1;
+    bool with_runs_ = false;
 };
 
 }  // namespace assay::check

@@ -60,6 +60,10 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
             "two profilers want predictors of different sizes in the program; run them one after "
             "the other");
     const trace::LineFilter data = filter(trace::kCaptureReferences, &trace::Spec::data);
+    // Who asks for none has none that are left out.
+    const auto leaves_out = [](const trace::Spec& spec) {
+        return !(spec.captures & trace::kCaptureReferences) || spec.runs != 0;
+    };
     return {.captures = a.captures | b.captures,
             .data = data,
             .fetch = filter(trace::kCaptureFetches, &trace::Spec::fetch),
@@ -67,7 +71,8 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
             .warm_up = std::max(a.warm_up, b.warm_up),
             .branches = a.branches | b.branches,
             .predictor = a.captures & trace::kCapturePredictions ? a.predictor : b.predictor,
-            .footprints = data.sets != 0 ? a.footprints | b.footprints : 0};
+            .footprints = data.sets != 0 ? a.footprints | b.footprints : 0,
+            .runs = leaves_out(a) && leaves_out(b) ? a.runs | b.runs : 0};
 }
 
 void check_branches(const trace::Spec& spec) {

@@ -144,6 +144,13 @@ void trace_capture_footprints(trace_vlist_table_t* spec, uint32_t filter_line,
     spec->spec = assay::collector::combine(spec->spec, request);
 }
 
+void trace_capture_runs(trace_vlist_table_t* spec) {
+    assay::trace::Spec request{};
+    request.captures = assay::trace::kCaptureReferences;
+    request.runs = 1;
+    spec->spec = assay::collector::combine(spec->spec, request);
+}
+
 void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint32_t filter_sets) {
     capture(*spec, assay::trace::kCaptureFetches, &assay::trace::Spec::fetch, filter_line,
             filter_sets);

@@ -83,13 +83,22 @@ void Segment::add_counters(std::uint32_t index, std::span<std::uint64_t> sums) c
     while (!sums.empty()) {
         const std::size_t count = std::min(sums.size(), part.size());
         const std::size_t bytes = count * sizeof part[0];
-        if (pread(fd(), part.data(), bytes, static_cast<off_t>(offset)) !=
-            static_cast<ssize_t>(bytes))
-            fail("read", bytes);
+        read(part.data(), bytes, offset);
         for (std::size_t i = 0; i < count; ++i) sums[i] += part[i];
         sums = sums.subspan(count);
         offset += bytes;
     }
+}
+
+std::vector<trace::Run> Segment::runs(std::uint32_t index, std::uint32_t count) const {
+    std::vector<trace::Run> runs(count);
+    read(runs.data(), count * sizeof(trace::Run), trace::thread_offset(index) + trace::kRunsOffset);
+    return runs;
+}
+
+void Segment::read(void* into, std::size_t bytes, std::uint64_t offset) const {
+    if (pread(fd(), into, bytes, static_cast<off_t>(offset)) != static_cast<ssize_t>(bytes))
+        fail("read", bytes);
 }
 
 }  // namespace assay::collector

@@ -70,8 +70,12 @@ class Segment {
     // read and not mapped: a read fault would allocate memory for counters that the thread has
     // never touched (mm/shmem.c: shmem_fault does, shmem_file_read_iter does not).
     void add_counters(std::uint32_t index, std::span<std::uint64_t> sums) const;
+    // The first `count` runs of a slot, likewise.
+    std::vector<trace::Run> runs(std::uint32_t index, std::uint32_t count) const;
 
   private:
+    void read(void* into, std::size_t bytes, std::uint64_t offset) const;
+
     struct MemoryFile {
         MemoryFile();
         explicit MemoryFile(int descriptor) : fd(descriptor) {}

@@ -56,6 +56,24 @@ void TraceReader::consume_rest() {
     }
     refresh();
     for (const Ring& ring : rings_) consume_last(ring);
+    if (segment_.control().spec.runs)
+        for (const Ring& ring : rings_) end_runs(ring);
+}
+
+// What was left out and is not told by any record.
+void TraceReader::end_runs(const Ring& ring) {
+    const std::uint32_t count = segment_.control().run_count.load();
+    check_length("runs", count, 0, trace::kMaxRuns);
+    std::vector<trace_record_t> records;
+    for (const trace::Run& run : segment_.runs(ring.number, count))
+        if (run.left_out != 0) records.push_back(trace::last_of(run));
+    check_sites(records);
+    records_ += records.size();
+    for (std::span<const trace_record_t> rest(records); !rest.empty();) {
+        const std::size_t some = std::min<std::size_t>(rest.size(), trace::kRecordsPerBuffer);
+        sink_({ring.slot->thread.load(), ring.number}, rest.first(some), {});
+        rest = rest.subspan(some);
+    }
 }
 
 // Looks at nothing that has to be checked before.

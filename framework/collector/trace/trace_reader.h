@@ -90,6 +90,7 @@ class TraceReader {
     void open_rings();
     bool consume_one(Ring& ring);
     void consume_last(const Ring& ring);
+    void end_runs(const Ring& ring);
     void pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count,
                  const std::uint64_t* touched);
     void check_sites(std::span<const trace_record_t> records) const;

@@ -87,8 +87,8 @@ inline constexpr std::size_t kFootprintsOffset =
     kSlotOffset + offsetof(trace::ThreadSlot, footprints);
 static_assert(sizeof(trace::ThreadSlot::footprints) == kFilterSpan);
 inline constexpr std::size_t kCountersInContext = kSlotOffset + trace::kCountersOffset;
-inline constexpr std::size_t kContextSpan =
-    kSlotOffset + trace::kCountersOffset + trace::kCountersBytes;
+inline constexpr std::size_t kRunsInContext = kSlotOffset + trace::kRunsOffset;
+inline constexpr std::size_t kContextSpan = kRunsInContext + trace::kRunsBytes;
 
 static_assert(offsetof(Context, gpr) == 0x1000);
 static_assert(offsetof(Context, rflags) == 0x1080);

@@ -180,6 +180,7 @@ Thread* Process::idle_thread() {
 bool Process::leave(Thread& thread) {
     thread.intervals.end();
     thread.bursts.end(*thread.context);
+    note_thread_end(thread);
     thread.trace.end();
     std::erase(running_, &thread);
     // The first thread of a process stays until the process ends (wait(2)).

@@ -120,6 +120,7 @@ class Thread {
 void do_marker(Thread& thread);
 // Tells profilers that the thread is about to create another one.
 void note_new_thread(Thread& parent, std::uint32_t number);
+void note_thread_end(Thread& thread);
 // Emulates or passes on the system call in context->gpr (syscalls.cpp).
 void do_syscall(Thread& thread, std::uint64_t syscall_pc);
 // Records the references of an instruction that needs computing (special_references.cpp).

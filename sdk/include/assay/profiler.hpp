@@ -53,6 +53,8 @@ class Captures {
     void footprints(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_footprints(spec_, filter_line, filter_sets);
     }
+    // Every reference but those that continue a run of their operand, whose number `aux` is.
+    void runs() { trace_capture_runs(spec_); }
     void fetches(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_fetches(spec_, filter_line, filter_sets);
     }

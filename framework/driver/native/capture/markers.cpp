@@ -63,8 +63,15 @@ bool perform(Thread& thread, const Marker& marker) {
 
 }  // namespace
 
+// What the thread did before it is told before.
 void note_new_thread(Thread& parent, std::uint32_t number) {
+    parent.trace.tell_runs();
     note(parent, {TRACE_MARKER_THREAD, {number}}, "");
+}
+
+void note_thread_end(Thread& thread) {
+    thread.trace.tell_runs();
+    note(thread, {TRACE_MARKER_THREAD_END, {}}, "");
 }
 
 void do_marker(Thread& thread) {

@@ -1,4 +1,5 @@
-// Finds the references whose filter check fails often.
+// Finds the references whose filter check fails often; with Spec::runs, those that often begin
+// a new run.
 #pragma once
 
 #include "framework/driver/native/capture/trace_tables.h"
@@ -20,8 +21,13 @@ class MissSampler {
     bool misses_often(std::uint32_t site) const;
 
   private:
+    std::uint32_t counted_as(std::uint32_t site) const;
+    void find_all(std::uint32_t site);
+
     const TraceTables& trace_;
-    std::vector<std::uint16_t> misses_;  // sampled ones, by site
+    std::vector<std::uint16_t> misses_;  // sampled ones, by site; with Spec::runs by run
+    // With Spec::runs, which needs no block counts for that: what their records stand for.
+    std::vector<std::uint64_t> references_;
     std::vector<std::uint32_t> found_;
 };
 

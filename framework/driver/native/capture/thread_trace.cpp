@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kGuardBytes = 4096;
 constexpr std::uint64_t kBufferStride = trace::kBufferBytes + kGuardBytes;
-constexpr std::uint64_t kSharedBytes = trace::kCountersOffset + trace::kCountersBytes;
+constexpr std::uint64_t kSharedBytes = trace::kRunsOffset + trace::kRunsBytes;
 
 // A part of the segment behind `fd`; of -1: memory of this process.
 bool map_part(int fd, std::uint64_t offset, std::uint64_t bytes, void* where) {
@@ -58,7 +58,30 @@ void ThreadTrace::begin(std::uint32_t thread) {
 }
 
 void ThreadTrace::end() {
+    end_runs();
     if (const std::uint32_t records = position().record) complete(records);
+}
+
+std::span<trace::Run> ThreadTrace::runs() const {
+    return {
+        reinterpret_cast<trace::Run*>(reinterpret_cast<unsigned char*>(slot_) + trace::kRunsOffset),
+        tables_->run_count()};
+}
+
+void ThreadTrace::tell_runs() {
+    for (trace::Run& run : runs()) {
+        if (run.left_out == 0) continue;
+        const trace_record_t last = trace::last_of(run);
+        run.left_out = 0;
+        append({&last, 1});
+    }
+}
+
+// Another thread that uses the slot begins without any.
+void ThreadTrace::end_runs() {
+    tell_runs();
+    for (trace::Run& run : runs())
+        if (run.site != 0 || run.expected != 0) run = {};
 }
 
 ThreadTrace::Position ThreadTrace::position() const {

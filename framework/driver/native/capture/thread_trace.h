@@ -16,8 +16,11 @@ class ThreadTrace {
     bool map_slot(std::uint32_t number);
     // The slot belongs to this thread from now on; it has the number `thread` in the trace.
     void begin(std::uint32_t thread);
-    // Gives the records to the collector that are in the unfinished buffer.
+    // Gives the records to the collector that are in the unfinished buffer, and with Spec::runs, of
+    // all references that were left out so far.
     void end();
+    // With Spec::runs: appends the records of what was left out so far.
+    void tell_runs();
 
     // Appends one record (the cursor must be in memory, not in a register).
     void append(std::uint64_t value, std::uint32_t site, std::uint32_t aux = 0);
@@ -62,6 +65,8 @@ class ThreadTrace {
   private:
     std::uint64_t buffer_end() const;
     std::uint64_t complete(std::uint32_t records);
+    std::span<trace::Run> runs() const;
+    void end_runs();
     void take_footprints(std::uint32_t index);
     void forget_lines();
     std::uint64_t buffer_address(std::uint32_t number) const;

@@ -149,6 +149,7 @@ void TraceTables::add_block(std::uint64_t pc, bool counted) {
 
 void TraceTables::publish() {
     if (detached()) return;
+    control_->run_count.store(run_count(), std::memory_order_release);
     control_->instr_count.store(next_.instr, std::memory_order_release);
     control_->site_count.store(next_.site, std::memory_order_release);
     control_->block_count.store(next_.block, std::memory_order_release);

@@ -3,12 +3,14 @@
 // holds the driver's lock, but for those that only read.
 #pragma once
 
+#include "framework/driver/native/capture/run_numbers.h"
 #include "framework/driver/native/code_cache/pc_map.h"
 #include "framework/driver/native/decode/instruction.h"
 #include "framework/driver/native/syscalls/new_image.h"
 #include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
 
+#include <algorithm>
 #include <atomic>
 #include <span>
 #include <string>
@@ -76,6 +78,18 @@ class TraceTables {
     // With sampling: the blocks that are counted.
     const std::vector<std::uint32_t>& counted_blocks() const { return counted_blocks_; }
     bool tables_full() const;
+    // With Spec::runs: which of a thread's runs is that of the operand; kMaxRuns if it has none.
+    std::uint32_t run_of(const RunNumbers::Operand& operand) { return run_numbers_.of(operand); }
+    void note_run(std::uint32_t site, std::uint32_t run) {
+        if (runs_of_sites_.size() <= site) runs_of_sites_.resize(site + 1, trace::kMaxRuns);
+        runs_of_sites_[site] = run;
+    }
+    // run_count() or more if it has none.
+    std::uint32_t run_of_site(std::uint32_t site) const {
+        return std::min(site < runs_of_sites_.size() ? runs_of_sites_[site] : trace::kMaxRuns,
+                        run_count());
+    }
+    std::uint32_t run_count() const { return run_numbers_.count(); }
     const trace_block_t& block(std::uint32_t index) const { return blocks_[index]; }
     const trace_instr_t& instr(std::uint32_t index) const { return instrs_[index]; }
     std::uint32_t block_of(std::uint32_t site) const { return instrs_[sites_[site].instr].block; }
@@ -126,6 +140,8 @@ class TraceTables {
     trace_instr_t* instrs_ = nullptr;
     trace_site_t* sites_ = nullptr;
     std::vector<trace::ThreadSlot*> slots_;
+    RunNumbers run_numbers_;
+    std::vector<std::uint32_t> runs_of_sites_;
     PcMap<std::uint32_t> driver_sites_;  // by instruction and kind
     PcMap<std::uint64_t> partials_;      // by what they say: where the event's body is in the log
     std::uint64_t log_used_ = 0;

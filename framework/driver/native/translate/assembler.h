@@ -26,6 +26,9 @@ enum Opcode : unsigned {
     kCompareMemory = 0x3b,
     kAddMemory = 0x03,
     kOrInMemory = 0x09,
+    kSubtractMemory = 0x2b,
+    kIncrement = 0xff,   // /1: decrement
+    kGroup1 = 0x81,      // with 32 bits, sign-extended
     kGroup1Byte = 0x83,  // with a sign-extended byte
 };
 enum Group1 : unsigned { kAdd = 0, kAddCarry = 2, kAnd = 4, kSubtract = 5, kCompare = 7 };
@@ -67,6 +70,20 @@ class Assembler {
                       std::uint8_t base = kNoGpr) {
         u8(0x65);
         with_memory(opcode, reg, Address{base, kNoGpr, 1, static_cast<std::int32_t>(offset)}, wide);
+    }
+    // The same with gs:[offset], by an address relative to rip where that is possible: see
+    // increment_context(). So many bytes of an immediate operand follow.
+    void with_thread(unsigned opcode, unsigned reg, std::size_t offset, bool wide = true,
+                     unsigned immediate_bytes = 0) {
+        const unsigned rex = 0x40 | (wide ? 8 : 0) | (reg >= 8 ? 4 : 0);
+        const std::uint64_t end = address + (rex != 0x40 ? 1 : 0) + 6 + immediate_bytes;
+        const auto distance = static_cast<std::int64_t>(context + offset - end);
+        if (context == 0 || distance != static_cast<std::int32_t>(distance))
+            return with_context(opcode, reg, offset, wide);
+        if (rex != 0x40) u8(rex);
+        u8(opcode);
+        u8((reg & 7) << 3 | 5);
+        u32(static_cast<std::uint32_t>(distance));
     }
     // Adds 1 to 64 bits of the context. Changes flags. An address relative to rip makes a shorter
     // instruction than one through gs, and a faster one; with `add`, it would be slower again.

@@ -25,7 +25,6 @@ inline void restore_flags(Assembler& code, bool rax_free) {
 
 // Subtracts from Context::countdown. Changes flags; the sign is that of the result.
 inline void count_down(Assembler& code, int instructions) {
-    constexpr unsigned kGroup1 = 0x81;
     const bool small = instructions == static_cast<std::int8_t>(instructions);
     code.with_context(small ? kGroup1Byte : kGroup1, kSubtract, offsetof(Context, countdown));
     if (small)

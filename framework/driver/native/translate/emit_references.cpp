@@ -30,9 +30,6 @@ constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 // Below rsp, for the target's own use: psABI 3.2.2.
 constexpr std::int32_t kRedZone = 128;
 constexpr std::int32_t kMostAlignedBytes = 8;
-// How far ahead of the cursor, in bytes, the trace buffer is prefetched: its lines are in the cache
-// of the collector's processor.
-constexpr std::int32_t kPrefetched = 1024;
 
 // Of a power of two: an address that is a multiple of it does not straddle.
 bool is_aligned_size(std::uint32_t bytes) {
@@ -40,14 +37,6 @@ bool is_aligned_size(std::uint32_t bytes) {
 }
 
 }  // namespace
-
-// A group of references, and the registers that check it.
-struct Emitter::Operands {
-    const Item& item;
-    const MemoryReference& form;  // of the first reference
-    std::uint32_t site;           // of the first; the others follow
-    unsigned a = 0, b = 0, c = kNoGpr, next = kNoGpr, cursor = kNoGpr;
-};
 
 std::uint32_t Emitter::new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand) {
     if (trace_) trace_->add_site(global_instr(instr), bytes, kind, operand);
@@ -132,6 +121,7 @@ void Emitter::emit_data(const Item& item) {
     const MemoryReference& form = plan_.instructions[first.instr].form->references[first.number];
     Operands operands{item, form, new_sites(item)};
     if (spec_.footprints) return emit_footprint(operands);
+    if (spec_.runs) return emit_run(operands);
     if (is_constant(form)) return emit_constant_reference(operands);
 
     GprMask exclude = address_registers(form);

@@ -274,7 +274,6 @@ void Emitter::emit_value_records(const ValueReader& reader, unsigned cursor,
         code.with_memory(kStoreConstant, 0, to);
         code.u32(0);
     }
-    constexpr std::int32_t kPrefetched = 1024;
     code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
 }
 

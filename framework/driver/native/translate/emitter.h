@@ -32,12 +32,13 @@ class Emitter {
 
     // `often_missed`: sites whose checks shall have no branch.
     // `values`: nullptr if none are captured.
-    Emitter(const UnitPlan& plan, CodeCache& cache, const trace::Spec& spec,
+    Emitter(const UnitPlan& plan, CodeCache& cache, TraceTables& tables,
             const trace::ValueLists* values, const Numbers& numbers,
             std::span<const std::uint32_t> often_missed, Assembler hot, Assembler cold)
         : plan_(plan),
           cache_(cache),
-          spec_(spec),
+          tables_(tables),
+          spec_(tables.spec()),
           values_(values),
           often_missed_(often_missed),
           next_site_(numbers.site),
@@ -53,11 +54,20 @@ class Emitter {
     const Assembler& cold() const { return cold_; }
 
   private:
-    struct Operands;     // of a reference check, see emit_references.cpp
+    // A group of references, and the registers that check it.
+    struct Operands {
+        const Item& item;
+        const MemoryReference& form;  // of the first reference
+        std::uint32_t site;           // of the first; the others follow
+        unsigned a = 0, b = 0, c = kNoGpr, next = kNoGpr, cursor = kNoGpr;
+    };
     struct ValueReader;  // see emit_values.cpp
     struct ValueSites {
         std::uint32_t first, count;
     };
+    // How far ahead of the cursor, in bytes, the trace buffer is prefetched: its lines are in the
+    // cache of the collector's processor.
+    static constexpr std::int32_t kPrefetched = 1024;
     // Where a branch goes, if it is not known now.
     static constexpr std::uint64_t kNotTaken = ~std::uint64_t{0};
     static constexpr std::uint64_t kTargetInContext = ~std::uint64_t{1};
@@ -160,6 +170,13 @@ class Emitter {
     std::uint64_t emit_footprint_check(const Operands& operands, bool aligned);
     void emit_new_footprint(Operands operands, bool may_be_misaligned, std::uint64_t back);
     void emit_first_address(Assembler& code, const Operands& operands, bool flags_saved);
+    void emit_run(Operands& operands);
+    void emit_unnumbered(const Operands& operands);
+    void emit_each(const Operands& operands, std::size_t run);
+    void emit_run_check(const Operands& operands, std::size_t run);
+    void emit_new_run(const Operands& operands, std::size_t run, std::uint64_t back);
+    static void emit_run_record(Assembler& code, unsigned cursor, const Operands& operands,
+                                std::size_t run);
     void emit_append_if_new(const Operands& operands);
     void emit_append_if_either_new(const Operands& operands);
     void emit_unfiltered_reference(const Operands& operands);
@@ -174,6 +191,7 @@ class Emitter {
 
     const UnitPlan& plan_;
     CodeCache& cache_;
+    TraceTables& tables_;
     const trace::Spec& spec_;
     const trace::ValueLists* values_;
     std::span<const std::uint32_t> often_missed_;

@@ -94,9 +94,8 @@ bool Translator::emit(Unit& unit, const TableRows& rows, TraceTables* trace, con
     cache_.use(plan_.version);
     unit.hot_begin = cache_.hot;
     unit.cold_begin = cache_.cold;
-    Emitter emitter(plan_, cache_, trace_.spec(), trace_.value_lists(), numbers,
-                    cache_.often_missed(unit), cache_.assembler_at(cache_.hot),
-                    cache_.assembler_at(cache_.cold));
+    Emitter emitter(plan_, cache_, trace_, trace_.value_lists(), numbers, cache_.often_missed(unit),
+                    cache_.assembler_at(cache_.hot), cache_.assembler_at(cache_.cold));
     emitter.emit(output_, trace);
     if (end != nullptr && !trace->end_comparison(*end)) return false;
     cache_.hot = unit.hot_end = emitter.hot().address;
@@ -113,7 +112,7 @@ bool Translator::emit(Unit& unit, const TableRows& rows, TraceTables* trace, con
 }
 
 void Translator::adapt(std::span<const trace_record_t> buffer) {
-    if (!trace_.captures(trace::kCaptureBlockCounts)) return;
+    if (!trace_.captures(trace::kCaptureBlockCounts) && !trace_.spec().runs) return;
     for (const std::uint32_t site : misses_.sample(buffer)) {
         if (!trace_.is_data(site)) continue;
         const Block* const block = find(trace_.block_of(site));
