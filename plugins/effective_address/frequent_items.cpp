@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 namespace effective_address {
 namespace {
@@ -28,7 +27,8 @@ void FrequentItems::add(std::uint64_t value, std::uint64_t weight, std::uint32_t
 
 void FrequentItems::make_room(std::uint32_t slots) {
     if (slots_ < slots) return rehash(slots_ * 2, 0);
-    std::vector<std::uint64_t> counts;
+    static thread_local std::vector<std::uint64_t> counts;
+    counts.clear();
     for (std::uint32_t i = 0; i < slots_; ++i)
         if (items_[i].count != 0) counts.push_back(items_[i].count);
     const auto median = counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2);
@@ -37,17 +37,21 @@ void FrequentItems::make_room(std::uint32_t slots) {
     rehash(slots_, *median);
 }
 
-// Into a new table, with counts that are lower by `less`.
+// Into a table of so many slots, with counts that are lower by `less`. With many different items
+// that is done so often that allocating memory for it took as long as all else.
 void FrequentItems::rehash(std::uint32_t slots, std::uint64_t less) {
-    const std::unique_ptr<Item[]> old = std::move(items_);
-    const std::uint32_t old_slots = slots_;
-    items_ = std::make_unique<Item[]>(slots);
+    static thread_local std::vector<Item> old;
+    old.assign(items_.get(), items_.get() + slots_);
+    if (slots == slots_)
+        std::fill_n(items_.get(), slots, Item{});
+    else
+        items_ = std::make_unique<Item[]>(slots);
     slots_ = slots;
     bits_ = static_cast<unsigned>(std::countr_zero(slots));
     used_ = 0;
-    for (std::uint32_t i = 0; i < old_slots; ++i) {
-        if (old[i].count <= less) continue;
-        slot_of(old[i].value) = {old[i].value, old[i].count - less};
+    for (const Item& item : old) {
+        if (item.count <= less) continue;
+        slot_of(item.value) = {item.value, item.count - less};
         ++used_;
     }
 }

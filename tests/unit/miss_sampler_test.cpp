@@ -99,20 +99,19 @@ TEST_CASE("sites that nothing is known of do not miss often") {
     CHECK_FALSE(sites.sampler.misses_often(12345));
 }
 
-TEST_CASE(
-    "runs: an operand that begins one at a third of its references is found, with its sites") {
+TEST_CASE("runs: an operand that begins one at half of its references is found, with its sites") {
     constexpr trace::Spec kRuns{.captures = trace::kCaptureReferences, .runs = 1};
     TwoSites one(kRuns);
     one.belong_to_runs(0);
     CHECK(one.sample(0, 100, 4).empty());
-    // 128 records of 528 references, then 256 of 656.
-    CHECK(one.sample(1, 28).empty());
-    CHECK(one.sample(1, 128) == std::vector<std::uint32_t>{0, 1});
+    // 256 records of 656 references, then 512 of 912.
+    CHECK(one.sample(1, 156).empty());
+    CHECK(one.sample(1, 256) == std::vector<std::uint32_t>{0, 1});
     CHECK(one.sampler.misses_often(0));
 
     TwoSites two(kRuns);
     two.belong_to_runs(1);
-    CHECK(two.sample(0, 128, 1) == std::vector<std::uint32_t>{0});
-    CHECK(two.sample(1, 128, 2).empty());
+    CHECK(two.sample(0, 128) == std::vector<std::uint32_t>{0});
+    CHECK(two.sample(1, 128, 1).empty());
     CHECK_FALSE(two.sampler.misses_often(1));
 }

@@ -11,8 +11,8 @@ constexpr std::size_t kSampledPart = 64;  // one record of so many
 constexpr unsigned kFewMisses = 128;      // sampled ones; fewer are not worth a translation
 // A mispredicted branch costs some 20 cycles, a check without a branch some 3 more than one with.
 constexpr std::uint64_t kOften = 8;  // one execution of so many
-// A record more costs the collector about as much as that.
-constexpr std::uint64_t kOftenNew = 3;  // with Spec::runs: a new run at one reference of so many
+// A record more costs the collector half as much, which has more to do than the driver.
+constexpr std::uint64_t kOftenNew = 2;  // with Spec::runs: a new run at one reference of so many
 
 }  // namespace
 
