@@ -104,7 +104,7 @@ int fail(const std::string& why) {
 }
 
 bool apply(Profiler& into, std::string_view option, std::string_view value, std::string& why) {
-    constexpr unsigned long kMostHottest = Operand::kAddressSlots / 2;
+    constexpr unsigned long kMostHottest = Operand::kMostAddresses;
     if (option == "address-report") {
         into.report_file = value;
         return true;

@@ -25,9 +25,8 @@ struct Item {
 
 class FrequentItems {
   public:
-    // `slots`: of the table when it has grown, a power of two of at least 8. Half of them are the
-    // capacity.
-    void add(std::uint64_t value, std::uint64_t weight, std::uint32_t slots);
+    // `capacity`: how many different items there is room for, a power of two of at least 4.
+    void add(std::uint64_t value, std::uint64_t weight, std::uint32_t capacity);
 
     // Counts the value if it is in the table; else returns false.
     bool count_known(std::uint64_t value) {
@@ -52,7 +51,7 @@ class FrequentItems {
             slot = (slot + 1) & (slots_ - 1);
         return items_[slot];
     }
-    void make_room(std::uint32_t slots);
+    void make_room(std::uint32_t capacity);
     void rehash(std::uint32_t slots, std::uint64_t less);
 
     std::unique_ptr<Item[]> items_;  // open addressing; a count of 0 is a free slot

@@ -37,7 +37,7 @@ void Operand::add(const Run& run, Footprint::Budget& budget) {
     if (run.stride == kNoStride)
         ++firsts_;
     else
-        strides_.add(static_cast<std::uint64_t>(run.stride), run.count, kStrideSlots);
+        strides_.add(static_cast<std::uint64_t>(run.stride), run.count, kMostStrides);
     add_addresses(run);
     if (kind_ == kRuns && ++runs_ >= kManyRuns && runs_ * kShortRun > references_)
         kind_ = addresses_sampled_ ? kIrregular : kFew;
@@ -53,7 +53,7 @@ void Operand::add_other(std::uint64_t address, Footprint::Budget& budget) {
 }
 
 void Operand::sample(std::uint64_t address, std::int64_t stride) {
-    strides_.add(static_cast<std::uint64_t>(stride), kSampleOf, kStrideSlots);
+    strides_.add(static_cast<std::uint64_t>(stride), kSampleOf, kMostStrides);
     if (kind_ == kIrregular) add_address(address, kSampleOf);
 }
 
@@ -93,14 +93,14 @@ void Operand::add_unaligned(const Run& run, Footprint::Budget& budget) {
 }
 
 void Operand::add_address(std::uint64_t address, std::uint64_t weight) {
-    addresses_.add(address, weight, kAddressSlots);
+    addresses_.add(address, weight, kMostAddresses);
     addresses_sampled_ |= !addresses_.exact();
 }
 
 // An address that is repeated is never left to chance.
 void Operand::add_addresses(const Run& run) {
     if (run.stride == 0) return add_address(run.end, run.count);
-    addresses_sampled_ |= run.count > kAddressSlots / 2;
+    addresses_sampled_ |= run.count > kMostAddresses;
     const std::uint64_t step = addresses_sampled_ ? kSampleOf : 1;
     for (std::uint64_t i = step == 1 ? 0 : random() % step; i < run.count; i += step)
         add_address(run.address(i), step);

@@ -27,7 +27,7 @@ class alignas(64) Operand {
     static constexpr std::size_t kFewStrides = 4;  // with the most frequent one
     // 16 strides and 128 addresses are counted exactly. Beyond that, and where runs are short, one
     // of kSampleOf references is looked at, and weighs as much.
-    static constexpr std::uint32_t kStrideSlots = 32, kAddressSlots = 256;
+    static constexpr std::uint32_t kMostStrides = 16, kMostAddresses = 128;
     static constexpr std::uint32_t kSampleOf = 128;
 
     Operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);

@@ -43,9 +43,9 @@ std::vector<std::uint64_t> walk(std::uint64_t from, std::uint64_t stride, std::s
 }
 
 TEST_CASE("frequent items: exact up to the capacity, then with the bound that is stated") {
-    constexpr std::uint32_t kSlots = 64;
+    constexpr std::uint32_t kCapacity = 32;
     FrequentItems few;
-    for (std::uint64_t value = 0; value < kSlots / 2; ++value) few.add(value, value + 1, kSlots);
+    for (std::uint64_t value = 0; value < kCapacity; ++value) few.add(value, value + 1, kCapacity);
     CHECK(few.exact());
     CHECK(few.top(2) == std::vector<Item>{{31, 32}, {30, 31}});
 
@@ -54,13 +54,13 @@ TEST_CASE("frequent items: exact up to the capacity, then with the bound that is
     std::map<std::uint64_t, std::uint64_t> truth;
     for (int i = 0; i < 200'000; ++i) {
         const std::uint64_t value = random() % 3 == 0 ? 7 : random() % 5000;
-        many.add(value, 1, kSlots);
+        many.add(value, 1, kCapacity);
         ++truth[value];
     }
     CHECK(!many.exact());
     CHECK(many.total() == 200'000);
-    CHECK(many.error() <= many.total() * 2 / (kSlots / 2));
-    const std::vector<Item> top = many.top(kSlots);
+    CHECK(many.error() <= many.total() * 2 / kCapacity);
+    const std::vector<Item> top = many.top(kCapacity);
     CHECK(top[0].value == 7);
     for (const Item& item : top) {
         CHECK(item.count <= truth[item.value]);
