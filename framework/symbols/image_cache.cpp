@@ -59,15 +59,20 @@ void note_use(int file, const struct stat& status) {
 ImageCache::ImageCache(std::string folder, std::size_t most_bytes)
     : folder_(std::move(folder)), most_bytes_(most_bytes) {}
 
+// A home that is not there is nobody's (Debian's users without one have /nonexistent), and one that
+// is another user's, as under sudo, is left alone.
 std::string ImageCache::folder_of_user() {
-    const auto absolute = [](const char* name) {
+    const auto own = [](const char* name) {
         const char* value = std::getenv(name);
-        return value != nullptr && *value == '/' ? std::string(value) : std::string();
+        struct stat status {};
+        const bool usable = value != nullptr && *value == '/' && stat(value, &status) == 0 &&
+                            S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+        return usable ? std::string(value) : std::string();
     };
-    if (const std::string caches = absolute("XDG_CACHE_HOME"); !caches.empty())
-        return caches + "/assay";
-    const std::string home = absolute("HOME");
-    return home.empty() ? home : home + "/.cache/assay";
+    const char* chosen = std::getenv("XDG_CACHE_HOME");
+    const bool elsewhere = chosen != nullptr && *chosen != '\0';
+    const std::string folder = own(elsewhere ? "XDG_CACHE_HOME" : "HOME");
+    return folder.empty() ? folder : folder + (elsewhere ? "/assay" : "/.cache/assay");
 }
 
 void ImageCache::Unmap::operator()(char* bytes) const {
@@ -94,8 +99,7 @@ void ImageCache::keep(const std::string& name, std::span<const char> image) cons
     constexpr std::size_t kMostShare = 4;  // one file may take a quarter of the room
     if (folder_.empty() || image.size() > most_bytes_ / kMostShare || !may_write(image.size()))
         return;
-    std::error_code error;
-    fs::create_directories(fs::path(folder_).parent_path(), error);
+    mkdir(fs::path(folder_).parent_path().c_str(), S_IRWXU);
     mkdir(folder_.c_str(), S_IRWXU);
     const std::string path = folder_ + "/" + name;
     if (access(path.c_str(), F_OK) == 0) return;

@@ -19,7 +19,7 @@ class ImageCache {
     explicit ImageCache(std::string folder, std::size_t most_bytes = std::size_t{1} << 30);
 
     // The user's folder: $XDG_CACHE_HOME/assay, or else ~/.cache/assay (XDG Base Directory
-    // Specification). Empty if there is neither.
+    // Specification). Empty if that, or the home, is not there or not the user's.
     static std::string folder_of_user();
 
     struct Unmap {

@@ -22,6 +22,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -601,6 +602,40 @@ TEST_CASE("kept images make room for others") {
     CHECK(names_in(place) == std::vector<std::string>{"fifth", "first", "fourth", "third"});
     ImageCache("").keep("nothing", std::string(10, 'x'));
     CHECK(ImageCache("").find("first", 1000) == nullptr);
+}
+
+// Sets a variable of the environment, and puts it back.
+class Variable {
+  public:
+    Variable(const char* name, const char* value) : name_(name) {
+        if (const char* const old = std::getenv(name)) old_ = old;
+        value != nullptr ? setenv(name, value, 1) : unsetenv(name);
+    }
+    ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+    Variable(const Variable&) = delete;
+    Variable& operator=(const Variable&) = delete;
+
+  private:
+    const char* name_;
+    std::optional<std::string> old_;
+};
+
+TEST_CASE("images are kept in a home that is there, and the user's own") {
+    const Folder folder;
+    const std::string home = folder / ".";
+    const Variable own("HOME", home.c_str());
+    const Variable no_caches("XDG_CACHE_HOME", "");
+    CHECK(ImageCache::folder_of_user() == home + "/.cache/assay");
+    {
+        const Variable caches("XDG_CACHE_HOME", home.c_str());
+        CHECK(ImageCache::folder_of_user() == home + "/assay");
+    }
+    const Variable missing("HOME", (home + "/none").c_str());
+    CHECK(ImageCache::folder_of_user().empty());
+    constexpr uid_t kSomebodyElse = 65534;
+    if (geteuid() == 0) REQUIRE(chown(home.c_str(), kSomebodyElse, kSomebodyElse) == 0);
+    const Variable others("HOME", geteuid() == 0 ? home.c_str() : "/");
+    CHECK(ImageCache::folder_of_user().empty());
 }
 
 TEST_CASE("there is no image of debug sections that libdw has to deal with") {
