@@ -10,7 +10,7 @@
 #include "tools/export/line_counts.h"
 #include "tools/export/stacks.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>  // format_to: clang finds none in the library
 #include <algorithm>
 #include <iterator>
 #include <limits>

@@ -1,7 +1,7 @@
 // Comma-separated values (RFC 4180): one row per function and source line.
 #include "tools/export/export.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>  // format_to: clang finds none in the library
 #include <iterator>
 
 namespace assay::exporting {

@@ -6,7 +6,7 @@
 #include "framework/events/line_cutter.h"
 #include "framework/support/error.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>  // format_to: clang finds none in the library
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
