@@ -1,0 +1,182 @@
+// Which registers and arithmetic flags of a unit are live, and what code reads a flag that it has
+// not written.
+#include "framework/driver/native/translate/unit_plan.h"
+
+#include <Zydis/Zydis.h>
+
+namespace assay::native {
+namespace {
+
+constexpr unsigned kBranches = 2;  // how many branches liveness looks behind
+
+}  // namespace
+
+bool Planner::reads_flags(std::uint64_t pc, unsigned limit) {
+    if (const bool* known = reads_flags_.find(pc)) return *known;
+    const bool answer = reads(kArithmeticFlags, pc, limit);
+    reads_flags_.set(pc, answer);
+    return answer;
+}
+
+bool Planner::reads(std::uint16_t pending, std::uint64_t pc, unsigned limit) {
+    constexpr unsigned kBranchShare = 4;  // what a branch leaves of the limit to each side
+    for (unsigned i = 0; i < limit; ++i) {
+        if (is_changeable(pc)) return true;
+        Instruction instruction;
+        const auto code = memory_.code_at(pc);
+        if (code.empty() || !decoder_.decode(code, pc, instruction)) return false;
+        if (instruction.form->flags_read & pending) return true;
+        pending &= static_cast<std::uint16_t>(~instruction.flags_killed());
+        if (pending == 0) return false;
+        switch (instruction.form->flow) {
+            case Flow::kNone:
+            case Flow::kSyscall:
+            case Flow::kMarker:
+                pc = instruction.next_pc();
+                break;
+            case Flow::kJump:
+                pc = instruction.target();
+                break;
+            case Flow::kConditional:
+                return reads(pending, instruction.target(), limit / kBranchShare) ||
+                       reads(pending, instruction.next_pc(), limit / kBranchShare);
+            default:  // calls and returns among them
+                return flags_cross_calls_;
+        }
+    }
+    return false;
+}
+
+// True, as long as calls and returns are taken to change flags, for a call whose continuation reads
+// them: such calls are mostly of functions that never return, followed by other code, and hardly
+// ever run. And for popf: what puts flags back goes on where they may be read, as Go's runtime does
+// behind the signals that interrupt a goroutine anywhere (asyncPreempt).
+bool Planner::relies_on_flags(const Instruction& instruction) {
+    constexpr unsigned kLookAhead = 128;
+    if (flags_cross_calls()) return false;
+    const Form& form = *instruction.form;
+    if (form.mnemonic == ZYDIS_MNEMONIC_POPF || form.mnemonic == ZYDIS_MNEMONIC_POPFQ) return true;
+    return (form.flow == Flow::kCall || form.flow == Flow::kCallIndirect) &&
+           memory_.find(instruction.next_pc()) != nullptr &&
+           reads_flags(instruction.next_pc(), kLookAhead);
+}
+
+bool Planner::must_keep_flags(std::uint64_t pc) {
+    if (flags_cross_calls()) return false;
+    Instruction instruction;
+    const auto code = memory_.code_at(pc);
+    return !code.empty() && decoder_.decode(code, pc, instruction) && relies_on_flags(instruction);
+}
+
+// What is live where control goes after `last`: to `continuation`, if that is known, where no
+// branch is taken.
+Live Planner::live_after(const Instruction& last, unsigned branches,
+                         const std::optional<Live>& continuation) {
+    const Live all{kArithmeticFlags, kAllGprs};
+    const Live all_but_flags{flags_across_calls(), kAllGprs};
+    if (is_changeable(last.pc)) return all;
+    const auto going_on_at = [&](std::uint64_t pc) {
+        return continuation ? *continuation : live_at(pc, branches);
+    };
+    switch (last.form->flow) {
+        case Flow::kNone:
+            return going_on_at(last.next_pc());
+        case Flow::kJump:
+            return going_on_at(last.target());
+        case Flow::kConditional:
+            return live_at(last.target(), branches) | going_on_at(last.next_pc());
+        case Flow::kCall: {
+            const Live callee = going_on_at(last.target());
+            return {static_cast<std::uint16_t>(callee.flags | flags_across_calls()), callee.gprs};
+        }
+        case Flow::kCallIndirect:
+        case Flow::kReturn:
+            return all_but_flags;
+        case Flow::kJumpIndirect:
+            return last.form->rip_relative ? all_but_flags : all;
+        default:
+            return all;
+    }
+}
+
+// What the code at `pc` may read before writing it, as far as a look at the next instructions
+// tells; it follows up to `branches` branches, conditional ones to both sides. The answer for one
+// address stays the same until the code is forgotten, which recovery relies on.
+Live Planner::live_at(std::uint64_t pc, unsigned branches) {
+    // Whatever it reads now, it may read more when it is executed.
+    if (is_changeable(pc)) return {kArithmeticFlags, kAllGprs};
+    if (const Live* known = live_.find(pc)) return *known;
+    const std::uint64_t start = pc;
+    constexpr unsigned kLookAhead = 16;
+    Live pending{kArithmeticFlags, kAllGprs};
+    Live live{0, 0};
+    for (unsigned i = 0; i < kLookAhead; ++i) {
+        Instruction instruction;
+        const auto code = memory_.code_at(pc);
+        if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
+        const Form& form = *instruction.form;
+        const ValueRegisters captured = captured_registers(form);
+        const auto read = static_cast<GprMask>(form.reads | captured.before);
+        live = live | (pending & Live{form.flags_read, read});
+        pending.flags &= static_cast<std::uint16_t>(~instruction.flags_killed());
+        pending.gprs &= static_cast<GprMask>(~form.kills);
+        live.gprs |= pending.gprs & captured.behind;
+        if (form.flow == Flow::kNone) {
+            pc = instruction.next_pc();
+            continue;
+        }
+        if (form.flow == Flow::kJump) {
+            pc = instruction.target();
+            continue;
+        }
+        if (branches > 0) pending = pending & live_after(instruction, branches - 1, std::nullopt);
+        break;
+    }
+    live = live | pending;
+    live_.set(start, live);
+    return live;
+}
+
+// What the values of such an instruction are read from keeps its value until then.
+ValueRegisters Planner::captured_registers(const Form& form) const {
+    const trace::ValueList* list = trace_.value_list(form);
+    return list ? value_registers(form, *list) : ValueRegisters{};
+}
+
+void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
+    PlannedBlock& block = plan.blocks[index];
+    std::optional<Live> continuation;
+    if (block.chained && !block.goes_on_taken) {
+        const unsigned next = plan.blocks[index + 1].first;
+        continuation = Live{plan.flags_live[next], plan.gprs_live[next]};
+    }
+    const Instruction& last = plan.instructions[block.first + block.count - 1U];
+    Live live = live_after(last, kBranches, continuation);
+    if (looks_at_branches(plan) || plan.counts_at_exits)
+        analyse_ends(block, last, continuation, live);
+    // Generated code relies on faults, whose handlers make it go on elsewhere with any register
+    // (implicit null checks of Java).
+    const bool generated = is_changeable(block.pc);
+    for (unsigned i = block.first + block.count; i-- > block.first;) {
+        const Instruction& instruction = plan.instructions[i];
+        const Form& form = *instruction.form;
+        live.flags &= static_cast<std::uint16_t>(~instruction.flags_killed());
+        const ValueRegisters captured = captured_registers(form);
+        live.gprs |= captured.behind;
+        live.gprs &= static_cast<GprMask>(~form.kills);
+        live = live | Live{form.flags_read, static_cast<GprMask>(form.reads | captured.before)};
+        plan.flags_live[i] = live.flags;
+        plan.gprs_live[i] = generated ? kAllGprs : live.gprs;
+    }
+}
+
+// What is live on both sides of a conditional branch; `live`: on one or the other.
+void Planner::analyse_ends(PlannedBlock& block, const Instruction& last,
+                           const std::optional<Live>& continuation, const Live& live) {
+    block.live_if_taken = block.live_otherwise = live;
+    if (last.form->flow != Flow::kConditional || is_changeable(last.pc)) return;
+    block.live_if_taken = live_at(last.target(), kBranches);
+    block.live_otherwise = continuation ? *continuation : live_at(last.next_pc(), kBranches);
+}
+
+}  // namespace assay::native
