@@ -1,5 +1,6 @@
 #include "framework/events/file.h"
 
+#include "framework/support/descriptor.h"
 #include "framework/support/error.h"
 
 #include <cerrno>
@@ -32,21 +33,6 @@ std::string behind_links(const std::string& path) {
     const std::filesystem::path real = std::filesystem::canonical(path, error);
     return error ? path : real.string();
 }
-
-// Closes at the end of its scope; for reading, where close() has nothing to report.
-class Descriptor {
-  public:
-    explicit Descriptor(int number) : number_(number) {}
-    ~Descriptor() {
-        if (number_ >= 0) close(number_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int number() const { return number_; }
-
-  private:
-    int number_;
-};
 
 // What a consumer throws to end reading; never leaves this file.
 struct Enough {};

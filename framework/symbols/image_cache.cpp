@@ -1,5 +1,7 @@
 #include "framework/symbols/image_cache.h"
 
+#include "framework/support/descriptor.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -18,20 +20,6 @@ namespace assay::symbols {
 namespace fs = std::filesystem;
 
 namespace {
-
-class Descriptor {
-  public:
-    explicit Descriptor(int number) : number_(number) {}
-    ~Descriptor() {
-        if (number_ >= 0) close(number_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int number() const { return number_; }
-
-  private:
-    int number_;
-};
 
 // To write beyond the limit ends a process.
 bool may_write(std::size_t bytes) {
