@@ -4,6 +4,7 @@
     xvfb-run -a dbus-run-session -- accessible_texts.py SECONDS TEXT COMMAND...
 
 Starts the command and prints its widgets, once one of them has TEXT, as JSON: [[ROLE, TEXT], ...].
+Exit status 1 if none ever has, and 77 if the command has no widgets at all there.
 Debian: python3-dbus at-spi2-core. The interfaces are those of at-spi2-core's xml/Accessible.xml.
 """
 
@@ -33,18 +34,20 @@ def widgets(bus, name="org.a11y.atspi.Registry", path="/org/a11y/atspi/accessibl
         yield from widgets(bus, *child)
 
 
-def wait_for(bus, text, seconds) -> list:
-    """What is shown, once text is; nothing if that takes too long."""
+def wait_for(bus, text, seconds) -> tuple[list, bool]:
+    """What is shown, once text is; nothing if that takes too long. And whether any program was."""
+    registered = False
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
             shown = list(widgets(bus))
+            registered |= any(role == "application" for role, _ in shown)
             if any(text == of for _, of in shown):
-                return shown
+                return shown, True
         except dbus.DBusException:
             pass  # a widget has gone while it was asked
         time.sleep(0.2)
-    return []
+    return [], registered
 
 
 def main():
@@ -53,19 +56,24 @@ def main():
     deadline = time.monotonic() + float(seconds)
     # Qt 5 registers before it is connected, about every other time, and then never again
     # ("Error in contacting registry"). So the command is started anew, with more patience each time.
+    # On some machines, when they are idle, it never wins.
     patience = 4.0
+    ever_registered = False
     while time.monotonic() < deadline:
         viewer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   env={**os.environ, "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1"})
         try:
-            if shown := wait_for(bus, text, patience):
+            shown, registered = wait_for(bus, text, patience)
+            ever_registered |= registered
+            if shown:
                 print(json.dumps(shown))
                 return
         finally:
             viewer.kill()
             viewer.wait()
         patience *= 1.3
-    sys.exit(f"{text} does not appear")
+    print(f"{text} does not appear", file=sys.stderr)
+    sys.exit(1 if ever_registered else 77)
 
 
 main()

@@ -33,8 +33,10 @@ class KCachegrind(unittest.TestCase):
             "QT_QPA_PLATFORM": "xcb", "GSETTINGS_BACKEND": "memory"}
         shown = subprocess.run(
             ["xvfb-run", "-a", "-s", "-screen 0 1280x1024x24", "dbus-run-session", "--",
-             SYSTEM_PYTHON, Path(__file__).parent / "accessible_texts.py", "120", until, *command],
+             SYSTEM_PYTHON, Path(__file__).parent / "accessible_texts.py", "40", until, *command],
             env=environment, capture_output=True, text=True, timeout=200)
+        if shown.returncode == SKIPPED:
+            self.skipTest("Qt does not register with AT-SPI")
         self.assertEqual(shown.returncode, 0, shown.stdout)
         return json.loads(shown.stdout.splitlines()[-1])  # xvfb-run adds what was said on stderr
 
