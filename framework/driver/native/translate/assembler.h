@@ -10,6 +10,11 @@
 
 namespace assay::native {
 
+// True for what a sign-extended displacement or immediate of 32 bits can hold.
+inline bool fits32(std::int64_t value) {
+    return value == static_cast<std::int32_t>(value);
+}
+
 // An address expression. `fs`: the target's fs base is added by the caller.
 struct Address {
     std::uint8_t base = kNoGpr;
@@ -78,8 +83,7 @@ class Assembler {
         const unsigned rex = 0x40 | (wide ? 8 : 0) | (reg >= 8 ? 4 : 0);
         const std::uint64_t end = address + (rex != 0x40 ? 1 : 0) + 6 + immediate_bytes;
         const auto distance = static_cast<std::int64_t>(context + offset - end);
-        if (context == 0 || distance != static_cast<std::int32_t>(distance))
-            return with_context(opcode, reg, offset, wide);
+        if (context == 0 || !fits32(distance)) return with_context(opcode, reg, offset, wide);
         if (rex != 0x40) u8(rex);
         u8(opcode);
         u8((reg & 7) << 3 | 5);
@@ -90,7 +94,7 @@ class Assembler {
     void increment_context(std::size_t offset) {
         constexpr std::uint64_t kBytes = 7;
         const auto distance = static_cast<std::int64_t>(context + offset - (address + kBytes));
-        if (context != 0 && distance == static_cast<std::int32_t>(distance)) {
+        if (context != 0 && fits32(distance)) {
             u8(0x48);  // inc
             u8(0xff);
             u8(0x05);
@@ -146,7 +150,7 @@ class Assembler {
             if (reg >= 8) u8(0x41);
             u8(0xb8 | (reg & 7));
             u32(static_cast<std::uint32_t>(value));
-        } else if (distance == static_cast<std::int32_t>(distance)) {
+        } else if (fits32(distance)) {
             u8(0x48 | (reg >= 8 ? 4 : 0));
             u8(0x8d);
             u8(0x05 | (reg & 7) << 3);
