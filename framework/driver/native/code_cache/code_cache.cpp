@@ -1,14 +1,11 @@
 #include "framework/driver/native/code_cache/code_cache.h"
 
-#include "framework/driver/native/syscalls/own_descriptors.h"
 #include "framework/driver/native/translate/assembler.h"
 #include "framework/driver/native/translate/countdown.h"
 #include "framework/driver/native/translate/record_stubs.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 namespace assay::native {
@@ -18,33 +15,8 @@ constexpr std::uint64_t kCacheBytes = 512 * trace::kMiB;
 constexpr std::uint64_t kWindowBytes = 768 * trace::kMiB;
 constexpr std::uint64_t kLargePage = 2 * trace::kMiB;
 constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
-constexpr std::uint64_t kPage = 4096;
-constexpr std::size_t kAllEntries = kVersions * kIndirectEntries;
-constexpr std::uint64_t kTableBytes = kAllEntries * sizeof(std::uint64_t);
-
-// At once for whoever executes it: the displacement lies within a cache line.
-void write_displacement(std::uint64_t site, std::uint64_t target) {
-    const auto value = static_cast<std::uint32_t>(target - (site + 4));
-    __atomic_store_n(reinterpret_cast<std::uint32_t*>(site), value, __ATOMIC_RELEASE);
-}
-
-// Addresses of programs end below the version's bits.
-std::uint64_t rows_key(std::uint64_t pc, Version version) {
-    return pc | std::uint64_t{version} << 62;
-}
-
-std::size_t index_of_landing(const Block& block) {
-    return block.pc & (kIndirectEntries - 1);
-}
 
 }  // namespace
-
-void emit_indirect_jump(Assembler& code, Version version) {
-    const std::size_t table =
-        offsetof(Context, indirect_table) + version * sizeof Context::indirect_table[0];
-    code.u8(0x65);
-    code.with_memory(0xff, 4, Address{kNoGpr, RAX, 8, static_cast<std::int32_t>(table)}, false);
-}
 
 bool CodeCache::reserve() {
     void* window = mmap(nullptr, kWindowBytes + kCacheBytes, PROT_NONE,
@@ -134,51 +106,6 @@ void CodeCache::begin_half() {
 
 void CodeCache::use(Version version) {
     if (!std::exchange(used_[version], true)) clear_landings(version);
-}
-
-void CodeCache::clear_landings(Version version) {
-    landings_[version].assign(kIndirectEntries, kNoBlock);
-    std::fill_n(indirect_table_ + version * kIndirectEntries, kIndirectEntries, indirect_miss_);
-}
-
-std::uint32_t& CodeCache::first_landing(const Block& block) {
-    return landings_[block.version][index_of_landing(block)];
-}
-
-std::uint64_t* CodeCache::indirect_entry(const Block& block) {
-    return indirect_table_ + block.version * kIndirectEntries + index_of_landing(block);
-}
-
-bool CodeCache::share_indirect_table(Context& context) {
-    constexpr int kProtection = PROT_READ | PROT_WRITE;
-    if (shared_table_ < 0) {
-        const int file = memfd_create("assay-indirect-table", MFD_CLOEXEC);
-        if (file < 0) return false;
-        const bool copied = write(file, indirect_table_, kTableBytes) == ssize_t{kTableBytes} &&
-                            mmap(indirect_table_, kTableBytes, kProtection, MAP_SHARED | MAP_FIXED,
-                                 file, 0) != MAP_FAILED;
-        if (!copied) return close(file), false;
-        shared_table_ = own_descriptor(file);
-    }
-    return mmap(context.indirect_table, kTableBytes, kProtection, MAP_SHARED | MAP_FIXED,
-                shared_table_, 0) != MAP_FAILED;
-}
-
-std::vector<std::uint64_t> CodeCache::copy_shared_table() const {
-    if (shared_table_ < 0) return {};
-    return {indirect_table_, indirect_table_ + kAllEntries};
-}
-
-bool CodeCache::own_indirect_table(Context& context, std::span<const std::uint64_t> copy) {
-    indirect_table_ = context.indirect_table[0];
-    if (shared_table_ < 0) return true;
-    close_own_descriptor(shared_table_);
-    shared_table_ = -1;
-    if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-        return false;
-    std::copy(copy.begin(), copy.end(), indirect_table_);
-    return true;
 }
 
 Block* CodeCache::find(std::uint64_t pc, Version version) {
@@ -298,136 +225,6 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
     }
 }
 
-// --- Landings. Those of one index of the indirect table are a list: each leads to the next one if
-// the branch does not go to its block.
-
-void CodeCache::add_landing(Block& block) {
-    if (block.landed) return;
-    if (block.landing == 0) emit_landing(block);
-    list_landing(block);
-}
-
-void CodeCache::list_landing(Block& block) {
-    std::uint32_t& first = first_landing(block);
-    write_displacement(block.landing_next(),
-                       first == kNoBlock ? indirect_miss_ : blocks()[first].landing);
-    block.next_landed = first;
-    first = block.index;
-    block.landed = true;
-    __atomic_store_n(indirect_entry(block), block.landing, __ATOMIC_RELEASE);
-}
-
-// A thread that is in the landing goes on to where it led.
-void CodeCache::unlist_landing(Block& block) {
-    const std::uint64_t next =
-        block.next_landed == kNoBlock ? indirect_miss_ : blocks()[block.next_landed].landing;
-    std::uint32_t* link = &first_landing(block);
-    if (*link == block.index) {
-        __atomic_store_n(indirect_entry(block), next, __ATOMIC_RELEASE);
-    } else {
-        while (blocks()[*link].next_landed != block.index) link = &blocks()[*link].next_landed;
-        write_displacement(blocks()[*link].landing_next(), next);
-        link = &blocks()[*link].next_landed;
-    }
-    *link = block.next_landed;
-    block.next_landed = kNoBlock;
-    block.landed = false;
-}
-
-// rcx = target - pc, without touching the flags; on a mismatch rcx is made the target again and
-// the next landing of the same table index has its turn.
-void CodeCache::emit_landing(Block& block) {
-    Assembler code = assembler_at(cold);
-    const std::uint64_t next = code.patchable([&] {
-        block.landing = code.address;
-        code.move_imm64(RAX, 0 - block.pc);
-        code.lea(RCX, Address{RCX, RAX, 1, 0});
-        code.u8(0xe3);  // jrcxz over the mismatch part
-        code.u8(10 + 4 + 5);
-        code.move_imm64(RAX, block.pc);
-        code.lea(RCX, Address{RCX, RAX, 1, 0});
-        return code.jump(indirect_miss_);
-    });
-    if (block.position() != 0) {
-        code.load_context(RAX, offsetof(Context, countdown));
-        code.lea(RAX, Address{RAX, kNoGpr, 1, block.position()});
-        code.store_context(offsetof(Context, countdown), RAX);
-    }
-    code.load_context(RCX, offsetof(Context, indirect_rcx));
-    code.load_context(RAX, offsetof(Context, indirect_rax));
-    const std::uint64_t jump = code.patchable([&] { return code.jump(block.entry); });
-    block.to_landing_next = static_cast<std::uint8_t>(next - block.landing);
-    block.to_landing_jump = static_cast<std::uint8_t>(jump - block.landing);
-    cold = code.address;
-}
-
-// --- Forgetting.
-
-// Visits the blocks that have code in [start, end).
-template <typename Visit>
-void CodeCache::for_each_block(std::uint64_t start, std::uint64_t end, const Visit& visit) {
-    const auto look_at = [&](const Block& block) {
-        if (block.end_pc() > start && end > block.pc) visit(block);
-    };
-    // A block of the page before can reach into the first one.
-    const std::uint64_t first = start / kPage - (start >= kPage ? 1 : 0);
-    const std::uint64_t last = (end - 1) / kPage;
-    if (last - first > blocks().size()) {
-        for (const Block& block : blocks()) look_at(block);
-        return;
-    }
-    for (std::uint64_t page = first; page <= last; ++page) {
-        const std::uint32_t* head = pages_.find(page);
-        for (std::uint32_t i = head == nullptr ? kNoBlock : *head; i != kNoBlock;
-             i = blocks()[i].next_in_page)
-            look_at(blocks()[i]);
-    }
-}
-
-bool CodeCache::invalidate(std::uint64_t start, std::uint64_t end) {
-    bool found = false;
-    for_each_block(start, end, [&](const Block& block) {
-        if (block.suspended) return set_suspended(units()[block.unit], false);
-        if (find(block.pc, block.version) != &block) return;
-        unlink(units()[block.unit]);
-        found = true;
-    });
-    const std::uint64_t whole_pages = end / kPage - (start + kPage - 1) / kPage;
-    for (std::uint64_t i = 0; i < whole_pages && whole_pages <= blocks().size(); ++i) {
-        const std::uint64_t page = (start + kPage - 1) / kPage + i;
-        if (pages_.find(page) != nullptr) pages_.set(page, kNoBlock);
-    }
-    return found;
-}
-
-void CodeCache::suspend(std::uint64_t start, std::uint64_t end) {
-    for_each_block(start, end, [&](const Block& block) {
-        if (block.suspended || find(block.pc, block.version) != &block) return;
-        unlink(units()[block.unit]);
-        set_suspended(units()[block.unit], true);
-        suspended_.push_back(block.unit);
-    });
-}
-
-void CodeCache::resume(std::uint64_t start, std::uint64_t end) {
-    std::erase_if(suspended_, [&](std::uint32_t index) {
-        const Unit& unit = units()[index];
-        const Block& first = blocks()[unit.first_block];
-        if (!first.suspended) return true;  // invalidated
-        if (first.pc < start || first.pc >= end) return false;
-        set_suspended(unit, false);
-        for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
-            if (find(blocks()[i].pc, first.version) == nullptr)
-                tables_[first.version].set(blocks()[i].pc, i);
-        return true;
-    });
-}
-
-void CodeCache::set_suspended(const Unit& unit, bool suspended) {
-    for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i)
-        blocks()[i].suspended = suspended;
-}
-
 bool CodeCache::has_code(std::uint64_t page) const {
     const std::uint32_t* head = pages_.find(page);
     if (head != nullptr && *head != kNoBlock) return true;
@@ -436,45 +233,6 @@ bool CodeCache::has_code(std::uint64_t page) const {
     for (std::uint32_t i = *head; i != kNoBlock; i = current().blocks[i].next_in_page)
         if (current().blocks[i].end_pc() > page * kPage) return true;
     return false;
-}
-
-const CodeCache::Rows* CodeCache::forgotten_rows(std::uint64_t pc, Version version) const {
-    const auto known = forgotten_rows_.find(rows_key(pc, version));
-    return known == forgotten_rows_.end() ? nullptr : &known->second;
-}
-
-void CodeCache::keep_rows(const Unit& unit) {
-    const Block& first = blocks()[unit.first_block];
-    const Block& last = blocks()[unit.first_block + unit.block_count - 1];
-    if (find(first.pc, first.version) != &first) return;
-    forgotten_rows_[rows_key(first.pc, first.version)] = {
-        {first.id, first.first_instr, unit.first_site},
-        {last.id + 1, last.first_instr + last.instr_count, unit.end_site}};
-}
-
-// Nothing finds the unit nor leads to it any more.
-void CodeCache::unlink(const Unit& unit) {
-    keep_rows(unit);
-    for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {
-        Block& block = blocks()[i];
-        if (find(block.pc, block.version) == &block) tables_[block.version].set(block.pc, kNoBlock);
-        if (block.landed) unlist_landing(block);
-        for (std::uint32_t from = block.linked_from; from != kNoExit;
-             from = exits()[from].next_linked) {
-            Exit& exit = exits()[from];
-            exit.linked = false;
-            write_displacement(exit.site, exit.stub);
-        }
-        block.linked_from = kNoExit;
-    }
-}
-
-void CodeCache::flush() {
-    for (const Unit& unit : units()) keep_rows(unit);
-    for (const Exit& exit : exits())
-        if (exit.linked) write_displacement(exit.site, exit.stub);
-    ++generation_;
-    begin_half();
 }
 
 bool CodeCache::nearly_full() const {

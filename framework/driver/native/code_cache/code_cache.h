@@ -274,6 +274,7 @@ class CodeCache {
   private:
     static constexpr std::uint32_t kOddGeneration = 0x80000000;
     static constexpr std::uint64_t kStepBytes = 32;
+    static constexpr std::uint64_t kPage = 4096;
     static constexpr std::uint64_t kPart = 128 * trace::kMiB, kSmallPart = 2048 * 1024ULL;
 
     // The translations between two flushes. In deques, because growing vectors would need twice
@@ -288,6 +289,11 @@ class CodeCache {
         std::uint64_t hot_begin = 0, hot_end = 0, cold_end = 0;
     };
 
+    // At once for whoever executes it: the displacement lies within a cache line.
+    static void write_displacement(std::uint64_t site, std::uint64_t target) {
+        const auto value = static_cast<std::uint32_t>(target - (site + 4));
+        __atomic_store_n(reinterpret_cast<std::uint32_t*>(site), value, __ATOMIC_RELEASE);
+    }
     Generation& current() { return halves_[generation_ % 2]; }
     const Generation& current() const { return halves_[generation_ % 2]; }
     const Generation& generation_of(std::uint32_t id) const {
