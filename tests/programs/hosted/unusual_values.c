@@ -43,6 +43,24 @@ static void gather(void) {
     printf("%d %d %d\n", result[0], result[1], result[7]);
 }
 
+/* One element each: of the upper half of a register, and by a register that only AVX-512 has. */
+__attribute__((target("avx512f"))) static void gather_by_mask(void) {
+    static const int table[8] = {10, 11, 12, 13, 14, 15, 16, 17};
+    static const int indexes[16] = {0, 6, 0, 0, 0, 0, 0, 0, 0, 5};
+    int result[16], other[16];
+    __asm__ volatile(
+        "vmovdqu32 (%1), %%zmm1\n\tvmovdqa32 %%zmm1, %%zmm17\n\t"
+        "vpxord %%zmm0, %%zmm0, %%zmm0\n\tvpxord %%zmm2, %%zmm2, %%zmm2\n\t"
+        "movl $512, %%eax\n\tkmovw %%eax, %%k1\n\tmovl $2, %%eax\n\tkmovw %%eax, %%k2\n"
+        ".globl gather_upper\ngather_upper: vpgatherdd (%0, %%zmm1, 4), %%zmm0 %{%%k1%}\n"
+        ".globl gather_high\ngather_high: vpgatherdd (%0, %%zmm17, 4), %%zmm2 %{%%k2%}\n\t"
+        "vmovdqu32 %%zmm0, (%2)\n\tvmovdqu32 %%zmm2, (%3)"
+        :
+        : "r"(table), "r"(indexes), "r"(result), "r"(other)
+        : "eax", "xmm0", "xmm1", "xmm2", "xmm17", "k1", "k2", "memory");
+    printf("%d %d\n", result[9], other[1]);
+}
+
 /* The last eight bytes of a page, with nothing behind it. */
 static void masked(void) {
     static const int mask[8] = {-1, -1, 0, 0, 0, 0, 0, 0};
@@ -64,6 +82,7 @@ int main(void) {
         gather();
         masked();
     }
+    if (__builtin_cpu_supports("avx512f")) gather_by_mask();
     faults();
     return 0;
 }
