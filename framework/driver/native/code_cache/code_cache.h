@@ -3,8 +3,8 @@
 // A unit is what one call of the translator made: basic blocks that follow one another in hot
 // code, which runs when nothing special happens; their cold code (exits, filter misses) lies
 // elsewhere. Threads run translated code while another one, which holds the driver's lock, adds to
-// it and changes jumps: a displacement that is changed lies within a cache line, so that it is
-// fetched as it was or as it is (DynamoRIO, QEMU and kernels rely on that, too).
+// it and changes jumps: a displacement that is changed lies within an aligned quadword, so that it
+// is fetched as it was or as it is (Assembler::patchable()).
 //
 // The memory has two halves. A flush forgets all translations and goes on in the other half, so
 // that threads can run in the old translations until they leave them. By the next flush they must
@@ -289,7 +289,7 @@ class CodeCache {
         std::uint64_t hot_begin = 0, hot_end = 0, cold_end = 0;
     };
 
-    // At once for whoever executes it: the displacement lies within a cache line.
+    // At once for whoever executes it: see Assembler::patchable().
     static void write_displacement(std::uint64_t site, std::uint64_t target) {
         const auto value = static_cast<std::uint32_t>(target - (site + 4));
         __atomic_store_n(reinterpret_cast<std::uint32_t*>(site), value, __ATOMIC_RELEASE);

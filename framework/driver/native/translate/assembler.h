@@ -277,16 +277,18 @@ class Assembler {
         u8(0xc0 | (reg & 7) << 3 | (from & 7));
     }
     // Calls `emit`, which returns the address of a displacement that will be changed while threads
-    // may execute it, and sees to it, by a few bytes of nothing before, that it lies within a cache
-    // line.
+    // may execute it, and sees to it, by a few bytes of nothing before, that it lies within an
+    // aligned quadword: then it is fetched as it was or as it is (AMD64 APM volume 2, 7.6.1,
+    // asynchronous modification). A whole line is not enough: Zen 5 has fetched half of what was
+    // stored across the middle of one.
     template <typename Emit>
     std::uint64_t patchable(const Emit& emit) {
-        constexpr unsigned kLine = 64, kDisplacement = 4;
+        constexpr unsigned kQuadword = 8, kDisplacement = 4;
         const Assembler before = *this;
         const std::uint64_t site = emit();
-        if (site % kLine <= kLine - kDisplacement) return site;
+        if (site % kQuadword <= kQuadword - kDisplacement) return site;
         *this = before;
-        no_operation(kLine - site % kLine);
+        no_operation(kQuadword - site % kQuadword);
         return emit();
     }
     // Makes the jump whose displacement is at `site`, in what this assembler emitted, go to
