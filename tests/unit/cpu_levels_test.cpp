@@ -122,10 +122,20 @@ TEST_CASE("the state components fit what XGETBV says") {
     CHECK(ask(CpuLevel::kV4, 0xd, 9) == CpuidAnswer{});
     CHECK(ask(CpuLevel::kV4, 0xd, 40) == CpuidAnswer{});
     CHECK(ask(CpuLevel::kV4, 0xd) == CpuidAnswer{0xe7, 2688, 2688, 0});
-    CHECK(level_cpuid(CpuLevel::kV4, 0xd, 0, amd) == CpuidAnswer{0xe7, 2432, 2432, 0});
+    CHECK(level_cpuid(CpuLevel::kV4, 0xd, 0, amd) == ask(CpuLevel::kV4, 0xd));
+    CHECK(level_cpuid(CpuLevel::kV4, 0xd, 7, amd) == CpuidAnswer{1024, 1408, 0, 0});
     // Compacted, as glibc uses it, they take the same room everywhere.
     CHECK(ask(CpuLevel::kV4, 0xd, 1) == CpuidAnswer{6, 2432, 0, 0});
     CHECK(level_cpuid(CpuLevel::kV4, 0xd, 1, amd) == ask(CpuLevel::kV4, 0xd, 1));
+}
+
+TEST_CASE("frames of signals take the room that CPUID says") {
+    CHECK(state_area_bytes(CpuLevel::kV2, 3, intel) == 576);
+    CHECK(state_area_bytes(CpuLevel::kV3, 7, amd) == 832);
+    CHECK(state_area_bytes(CpuLevel::kV4, 0xe7, intel) == 2688);
+    CHECK(state_area_bytes(CpuLevel::kV4, 0xe7, amd) == 2688);
+    CHECK(state_area_bytes(CpuLevel::kHost, 0xe7, intel) == 2688);
+    CHECK(state_area_bytes(CpuLevel::kHost, 0xe7, amd) == 2432);
 }
 
 TEST_CASE("a processor can have its level and the ones below") {

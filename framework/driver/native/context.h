@@ -57,21 +57,21 @@ struct Context {
     Thread* thread;
     alignas(64) std::uint32_t fetch_filter[1024];
     alignas(64) unsigned char vector_state[8192];  // XSAVE area, standard format
-    std::uint64_t frame_components;                // of the state, in frames of signals
+    std::uint64_t frame_components, frame_bytes;   // of the state, in frames of signals
     std::uint64_t target_gs;
     // See Regions. Compared with the stack pointer: where a function is entered that switches
     // collecting on, and at returns and indirect jumps.
     std::uint64_t enters_above, leaves_above;
     std::int64_t countdown;  // of instructions
     std::int64_t interval_countdown;
-    // Whole pages, because threads share it: CodeCache::share_indirect_table().
     // What emit_values.cpp and special_values.cpp read before an instruction, by its place in the
     // list; with `values_present` where only the execution tells which there are.
     std::uint64_t values[trace::kMostValues];
     std::uint64_t values_present;
     std::uint64_t latency[2];      // the time before and behind the instruction
     std::uint64_t latency_gpr[2];  // rax and rdx while the time is read
-    unsigned char unused[kIndirectTableOffset - 0x4130 - (trace::kMostValues + 5) * 8];
+    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 5) * 8];
+    // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;
 };

@@ -49,7 +49,9 @@ bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
         return false;
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
     context->vector_mask = process.vector_components();
-    context->frame_components = context->vector_mask & level_xcr0(process.trace.spec().cpu_level);
+    const trace::CpuLevel level = process.trace.spec().cpu_level;
+    context->frame_components = context->vector_mask & level_xcr0(level);
+    context->frame_bytes = state_area_bytes(level, context->frame_components);
     context->thread = this;
     return true;
 }

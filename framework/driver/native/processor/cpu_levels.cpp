@@ -135,11 +135,13 @@ CpuidAnswer topology(std::uint32_t subleaf) {
 }
 
 // --- State components: leaf 0xd (SDM volume 1, 13.2). Offset and size of AVX are the same on all
-// processors. AVX-512 lies where this one puts it, since XSAVE and signal frames do, and not all
-// put it at the same place; its sizes, all that XSAVEC needs, are the same everywhere.
+// processors. AVX-512 lies where this one puts it, since XSAVE and signal frames do: Intel's leave
+// room for MPX before it, AMD's do not. Its sizes, all that XSAVEC needs, are the same everywhere,
+// and so is what a level says an area takes: that decides where the frames of signals lie.
 
 constexpr std::uint64_t kX87Sse = 3, kAvx = 4, kAvx512 = 0xe0;
 constexpr std::uint32_t kLegacyAndHeader = 576;
+constexpr std::uint32_t kLargestWithAvx512 = 2688;  // Intel's
 
 CpuidAnswer component(std::uint64_t xcr0, std::uint32_t number, Cpuid processor) {
     if (number > 63 || !(xcr0 >> number & 1)) return {};
@@ -165,7 +167,8 @@ CpuidAnswer extended_state(CpuLevel level, std::uint32_t subleaf, Cpuid processo
     if (subleaf > 1) return component(xcr0, subleaf, processor);
     const bool compacted = subleaf == 1;
     if (compacted && level < CpuLevel::kV4) return {};
-    const std::uint32_t bytes = area_bytes(xcr0, compacted, processor);
+    const std::uint32_t bytes = compacted ? area_bytes(xcr0, compacted, processor)
+                                          : state_area_bytes(level, xcr0, processor);
     if (compacted) return {0, bytes, 0, 0};
     return {static_cast<std::uint32_t>(xcr0), bytes, bytes, 0};
 }
@@ -241,6 +244,11 @@ std::uint64_t level_xcr0(CpuLevel level) {
             return kX87Sse | kAvx | kAvx512;
     }
     return 0;
+}
+
+std::uint32_t state_area_bytes(CpuLevel level, std::uint64_t components, Cpuid processor) {
+    const std::uint32_t bytes = area_bytes(components, false, processor);
+    return level == CpuLevel::kV4 ? std::max(bytes, kLargestWithAvx512) : bytes;
 }
 
 std::string missing_for(CpuLevel level, Cpuid processor, std::uint64_t xcr0) {

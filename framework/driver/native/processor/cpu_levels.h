@@ -25,6 +25,10 @@ CpuidAnswer level_cpuid(trace::CpuLevel level, std::uint32_t leaf, std::uint32_t
                         Cpuid processor = processor_cpuid);
 // The state components that a program can use; with kHost all of the processor's.
 std::uint64_t level_xcr0(trace::CpuLevel level);
+// How large an area of XSAVE with these components is, in the standard format: at a level the same
+// on every processor.
+std::uint32_t state_area_bytes(trace::CpuLevel level, std::uint64_t components,
+                               Cpuid processor = processor_cpuid);
 
 // Why the level cannot be had on this processor; empty if it can.
 std::string missing_for(trace::CpuLevel level, Cpuid processor, std::uint64_t xcr0);

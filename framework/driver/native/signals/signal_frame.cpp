@@ -3,8 +3,6 @@
 #include "framework/driver/native/decode/instruction.h"
 #include "framework/driver/native/memory/target_memory.h"
 
-#include <cpuid.h>
-#include <algorithm>
 #include <cstring>
 
 namespace assay::native {
@@ -39,20 +37,6 @@ constexpr std::size_t kSoftwareBytes = 464;  // where struct _fpx_sw_bytes stand
 constexpr std::size_t kLegacyBytes = 512, kMxcsr = 24;
 constexpr std::uint32_t kInitialMxcsr = 0x1f80;
 
-// Bytes of a standard-format XSAVE area with these components (SDM volume 1, 13.4.3).
-std::uint32_t vector_bytes(std::uint64_t components) {
-    static std::uint32_t known = 0;
-    if (known != 0) return known;
-    std::uint32_t size = 576;
-    for (unsigned i = 2; i < 63; ++i) {
-        if (!(components >> i & 1)) continue;
-        unsigned bytes = 0, offset = 0, c = 0, d = 0;
-        __cpuid_count(0xd, i, bytes, offset, c, d);
-        size = std::max(size, offset + bytes);
-    }
-    return known = size;
-}
-
 void fill(Frame& frame, const Context& context, const PendingSignal& signal, std::uint64_t mask) {
     frame.uc_flags = 7;  // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
     for (unsigned reg = 0; reg < 16; ++reg) frame.registers.*kFields[reg] = context.gpr[reg];
@@ -71,7 +55,7 @@ void fill(Frame& frame, const Context& context, const PendingSignal& signal, std
 
 // The vector registers, as XSAVE with the words that tell programs how large it is.
 bool write_vectors(const Context& context, std::uint64_t to) {
-    const std::uint32_t bytes = vector_bytes(context.frame_components);
+    const auto bytes = static_cast<std::uint32_t>(context.frame_bytes);
     const std::uint32_t software[12] = {
         kMagic1, bytes + 4, static_cast<std::uint32_t>(context.frame_components), 0, bytes};
     return write_target(to, context.vector_state, bytes) &&
@@ -81,11 +65,11 @@ bool write_vectors(const Context& context, std::uint64_t to) {
 
 // A handler may have put a smaller frame there: one without the words has only the legacy part.
 bool read_vectors(Context& context, std::uint64_t from) {
-    const std::uint32_t bytes = vector_bytes(context.frame_components);
     std::uint32_t magic = 0;
     if (!read_target(from + kSoftwareBytes, &magic, sizeof magic)) return false;
     const bool extended = magic == kMagic1;
-    if (!read_target(from, context.vector_state, extended ? bytes : kLegacyBytes)) return false;
+    if (!read_target(from, context.vector_state, extended ? context.frame_bytes : kLegacyBytes))
+        return false;
     std::memset(context.vector_state + kSoftwareBytes, 0, 48);
     constexpr std::uint64_t kLegacyComponents = 3;
     std::uint64_t header[8] = {kLegacyComponents};
@@ -101,7 +85,7 @@ bool read_vectors(Context& context, std::uint64_t from) {
 }
 
 void reset_vectors(Context& context) {
-    std::memset(context.vector_state, 0, vector_bytes(context.frame_components));
+    std::memset(context.vector_state, 0, context.frame_bytes);
     std::memcpy(context.vector_state + kMxcsr, &kInitialMxcsr, sizeof kInitialMxcsr);
 }
 
@@ -120,7 +104,7 @@ bool push_signal_frame(Context& context, const KernelAction& action, const Pendi
     const bool on_stack = is_on(stack, context.gpr[RSP]);
     if (action.flags & SA_ONSTACK && !(stack.ss_flags & SS_DISABLE) && !on_stack)
         sp = reinterpret_cast<std::uint64_t>(stack.ss_sp) + stack.ss_size;
-    const std::uint64_t vectors = (sp - vector_bytes(context.frame_components) - 4) & ~63ULL;
+    const std::uint64_t vectors = (sp - context.frame_bytes - 4) & ~63ULL;
     sp = ((vectors - sizeof(Frame)) & ~15ULL) - 8;
 
     Frame frame{};
