@@ -120,6 +120,8 @@ void Emitter::emit_data(const Item& item) {
     const PlannedReference& first = plan_.references[item.first_reference];
     const MemoryReference& form = plan_.instructions[first.instr].form->references[first.number];
     Operands operands{item, form, new_sites(item)};
+    // What a check before has borrowed may be part of this address.
+    if (!is_constant(form)) scratch_.give_back(address_registers(form));
     if (spec_.footprints) return emit_footprint(operands);
     if (spec_.runs) return emit_run(operands);
     if (is_constant(form)) return emit_constant_reference(operands);

@@ -67,15 +67,16 @@ class Scratch {
     // does not read them.
     void make_way(const Instruction& instruction, GprMask read = 0) {
         const Form& form = *instruction.form;
-        const GprMask used = static_cast<GprMask>((form.reads | form.writes) & taken());
-        if (used == 0) return;
-        for (unsigned reg = 0; reg < 16; ++reg)
-            if (used & bit(reg)) give_back(reg, (form.reads | read) & bit(reg));
+        give_back(static_cast<GprMask>(form.reads | form.writes),
+                  static_cast<GprMask>(form.reads | read));
     }
-    void give_back_all() {
-        for (unsigned reg = 0; reg < 16 && taken(); ++reg)
-            if (taken() & bit(reg)) give_back(reg, true);
+    // Those of `used` that are borrowed; the values of `read` are needed.
+    void give_back(GprMask used, GprMask read = kAllGprs) {
+        used &= taken();
+        for (unsigned reg = 0; used != 0; ++reg, used >>= 1)
+            if (used & 1) give_one_back(reg, read & bit(reg));
     }
+    void give_back_all() { give_back(kAllGprs); }
     State state() const { return State{saved_, cursor_}; }
 
   private:
@@ -102,7 +103,7 @@ class Scratch {
         code_.store_context(slot(reg), reg);
         saved_ |= bit(reg);
     }
-    void give_back(unsigned reg, bool value_needed) {
+    void give_one_back(unsigned reg, bool value_needed) {
         if (cursor_ == reg) {
             code_.store_context(kCursorOffset, reg);
             cursor_ = kNoGpr;
