@@ -422,6 +422,7 @@ TEST_CASE("data references of an instruction, in their order") {
         {"fstp dword ptr [rdi]", {0xd9, 0x1f}, {{kWrite, RDI, kNone, 1, 0, 4}}},
         {"fnstcw [rdi]", {0xd9, 0x3f}, {{kWrite, RDI, kNone, 1, 0, 2}}},
         {"fnstenv [rdi]", {0xd9, 0x37}, {{kWrite, RDI, kNone, 1, 0, 28}}},
+        {"clzero", {0x0f, 0x01, 0xfc}, {{kWrite, RAX, kNone, 1, 0, 64}}},
         {"fxsave [rdi]", {0x0f, 0xae, 0x07}, {{kWrite, RDI, kNone, 1, 0, 512}}},
         {"ldmxcsr [rdi]", {0x0f, 0xae, 0x17}, {{kRead, RDI, kNone, 1, 0, 4}}},
     };
@@ -477,6 +478,7 @@ TEST_CASE("references that are computed at run time") {
         {"pause", {0xf3, 0x90}, Special::kNone, false},
         {"repz ret", {0xf3, 0xc3}, Special::kNone, false},
         {"xlat", {0xd7}, Special::kTranslate, false},
+        {"clzero", {0x0f, 0x01, 0xfc}, Special::kClearLine, false},
         {"bt [rdi], rax", {0x48, 0x0f, 0xa3, 0x07}, Special::kBitString, false},
         {"lock btc [rdi], eax", {0xf0, 0x0f, 0xbb, 0x07}, Special::kBitString, false},
         {"bt qword ptr [rdi], 3", {0x48, 0x0f, 0xba, 0x27, 0x03}, Special::kNone, false},

@@ -1,5 +1,6 @@
 /* Values of instructions that fault first, that access some elements only, or that end where memory
  * does: tests/end_to_end/test_values.py. */
+#include <cpuid.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -40,7 +41,7 @@ static void gather(void) {
         :
         : "r"(table), "r"(indexes), "r"(mask), "r"(result)
         : "xmm0", "xmm1", "xmm2", "memory");
-    printf("%d %d %d\n", result[0], result[1], result[7]);
+    printf("gathered: %d %d %d\n", result[0], result[1], result[7]);
 }
 
 /* One element each: of the upper half of a register, and by a register that only AVX-512 has. */
@@ -58,7 +59,19 @@ __attribute__((target("avx512f"))) static void gather_by_mask(void) {
         :
         : "r"(table), "r"(indexes), "r"(result), "r"(other)
         : "eax", "xmm0", "xmm1", "xmm2", "xmm17", "k1", "k2", "memory");
-    printf("%d %d\n", result[9], other[1]);
+    printf("by mask: %d %d\n", result[9], other[1]);
+}
+
+/* AMD's: the line that an address lies in. */
+static void clear_line(void) {
+    static _Alignas(64) char lines[128] = {[63] = 1, [64] = 2, [127] = 3};
+    __asm__ volatile(".globl cleared_line\ncleared_line: clzero" : : "a"(lines + 70) : "memory");
+    printf("cleared: %d %d %d\n", lines[63], lines[64], lines[127]);
+}
+
+static int has_clzero(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000008, &a, &b, &c, &d) && (b & 1);
 }
 
 /* The last eight bytes of a page, with nothing behind it. */
@@ -83,6 +96,7 @@ int main(void) {
         masked();
     }
     if (__builtin_cpu_supports("avx512f")) gather_by_mask();
+    if (has_clzero()) clear_line();
     faults();
     return 0;
 }

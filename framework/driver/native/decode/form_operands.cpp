@@ -175,6 +175,17 @@ void order_references(Form& form, const ZydisDecodedInstruction& zydis) {
         std::swap(form.references[0], form.references[1]);
 }
 
+// clzero stores zeros to the line that rax points into (AMD64 APM volume 3). Zydis tells of rax
+// only.
+void note_cleared_line(Form& form, const ZydisDecodedInstruction& zydis) {
+    MemoryReference reference;
+    reference.kind = TRACE_SITE_WRITE;
+    reference.base = RAX;
+    reference.bytes = kClearedBytes;
+    reference.address32 = zydis.address_width == 32;
+    form.references[form.reference_count++] = reference;
+}
+
 }  // namespace
 
 // By category: movsd and cmpsd are names of SSE instructions, too.
@@ -191,6 +202,7 @@ void note_operands(Form& form, const ZydisDecodedInstruction& zydis,
         }
         if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(form, zydis, operands[i]);
     }
+    if (form.special == Special::kClearLine) note_cleared_line(form, zydis);
     form.masked = is_masked(zydis);
     order_references(form, zydis);
 }

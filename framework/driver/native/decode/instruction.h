@@ -94,7 +94,11 @@ enum class Special : std::uint8_t {
     kGather,     // gathers and scatters
     kBitString,  // bt bts btr btc with a memory and a register operand
     kTranslate,  // xlat
+    kClearLine,  // clzero
 };
+
+// What clzero clears: a line of all processors that have it.
+inline constexpr std::uint16_t kClearedBytes = 64;
 
 // Instructions that tell of the processor, or whose effect depends on what it told.
 enum class ProcessorUse : std::uint8_t {

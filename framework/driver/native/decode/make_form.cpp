@@ -106,6 +106,8 @@ Special special_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOpera
     switch (zydis.mnemonic) {
         case ZYDIS_MNEMONIC_XLAT:
             return Special::kTranslate;
+        case ZYDIS_MNEMONIC_CLZERO:
+            return Special::kClearLine;
         case ZYDIS_MNEMONIC_BT:
         case ZYDIS_MNEMONIC_BTS:
         case ZYDIS_MNEMONIC_BTR:

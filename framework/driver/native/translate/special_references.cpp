@@ -1,6 +1,6 @@
 // References that have to be computed when the instruction runs: repeated string instructions,
-// gathers and scatters, bit strings, xlat. Called right before the instruction; the filter is the
-// one that translated code uses.
+// gathers and scatters, bit strings, xlat, clzero. Called right before the instruction; the filter
+// is the one that translated code uses.
 #include "framework/driver/native/translate/special_references.h"
 
 #include "framework/driver/native/process.h"
@@ -202,6 +202,16 @@ void record_translate(Thread& thread, std::uint32_t site) {
     Recorder(thread, site).reference(translate_address(*thread.context), 1, site);
 }
 
+std::uint64_t cleared_address(const Context& context, const Instruction& instruction) {
+    return address_of(context, instruction, instruction.form->references[0]) &
+           ~std::uint64_t{kClearedBytes - 1};
+}
+
+void record_cleared_line(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    const std::uint64_t address = cleared_address(*thread.context, instruction);
+    Recorder(thread, site).reference(address, kClearedBytes, site);
+}
+
 // The state components of XSAVE, by their bits in XCR0 (SDM volume 1, 13.1).
 enum Component : unsigned { kSse = 1, kAvx = 2, kOpmask = 5, kZmmHigh = 6, kZmm16To31 = 7 };
 
@@ -366,6 +376,8 @@ std::optional<FirstAccess> first_access(const Context& context, const Instructio
             return FirstAccess{{bit_string_address(context, instruction), 0}};
         case Special::kTranslate:
             return FirstAccess{{translate_address(context), 0}};
+        case Special::kClearLine:
+            return FirstAccess{{cleared_address(context, instruction), 0}};
         case Special::kNone:
             return {};
     }
@@ -382,6 +394,8 @@ void record_special(Thread& thread, const Instruction& instruction, std::uint32_
             return record_bit_string(thread, instruction, first_site);
         case Special::kTranslate:
             return record_translate(thread, first_site);
+        case Special::kClearLine:
+            return record_cleared_line(thread, instruction, first_site);
         case Special::kNone:
             return record_large(thread, instruction, first_site);
     }
