@@ -4,12 +4,11 @@
 #include "framework/driver/native/translate/special_references.h"
 
 #include "framework/driver/native/process.h"
-#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/saved_state.h"
 
 #include <Zydis/Zydis.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace assay::native {
@@ -212,38 +211,6 @@ void record_cleared_line(Thread& thread, const Instruction& instruction, std::ui
     Recorder(thread, site).reference(address, kClearedBytes, site);
 }
 
-// The state components of XSAVE, by their bits in XCR0 (SDM volume 1, 13.1).
-enum Component : unsigned { kSse = 1, kAvx = 2, kOpmask = 5, kZmmHigh = 6, kZmm16To31 = 7 };
-
-// Where the standard format has a component: not at the same place on all processors, since AMD's
-// leave no room for MPX before those of AVX-512.
-std::uint32_t component_offset(Component component) {
-    static const auto offsets = [] {
-        std::array<std::uint32_t, kZmm16To31 + 1> found{};
-        found[kSse] = 160;  // in the legacy region, SDM volume 1, 13.4.1
-        for (std::uint32_t number = kAvx; number < found.size(); ++number)
-            found[number] = processor_cpuid(0xd, number).ebx;
-        return found;
-    }();
-    return offsets[component];
-}
-
-// Copies what a component has of a register; nothing if all of it is zero (SDM volume 1, 13.6).
-void copy_part(const Context& context, Component component, unsigned reg, void* out,
-               std::size_t bytes) {
-    constexpr std::size_t kPresent = 512;
-    std::uint64_t present;
-    std::memcpy(&present, context.vector_state + kPresent, sizeof present);
-    if (present >> component & 1)
-        std::memcpy(out, context.vector_state + component_offset(component) + reg * bytes, bytes);
-}
-
-std::uint64_t read_opmask(const Context& context, unsigned reg) {
-    std::uint64_t value = 0;
-    copy_part(context, kOpmask, reg, &value, sizeof value);
-    return value;
-}
-
 // References to more than two lines.
 void record_large(Thread& thread, const Instruction& instruction, std::uint32_t site) {
     Recorder recorder(thread, site);
@@ -345,14 +312,6 @@ void record_gather(Thread& thread, const Instruction& instruction, std::uint32_t
 }
 
 }  // namespace
-
-void read_vector(const Context& context, unsigned reg, unsigned char out[64]) {
-    std::memset(out, 0, 64);
-    if (reg >= 16) return copy_part(context, kZmm16To31, reg - 16, out, 64);
-    copy_part(context, kSse, reg, out, 16);
-    copy_part(context, kAvx, reg, out + 16, 16);
-    copy_part(context, kZmmHigh, reg, out + 32, 32);
-}
 
 std::optional<FirstAccess> first_access(const Context& context, const Instruction& instruction) {
     const Form& form = *instruction.form;

@@ -14,7 +14,4 @@ struct FirstAccess {
 // Before the instruction is executed; nothing if it will make no access.
 std::optional<FirstAccess> first_access(const Context& context, const Instruction& instruction);
 
-// A vector register's bytes in the saved state.
-void read_vector(const Context& context, unsigned reg, unsigned char out[64]);
-
 }  // namespace assay::native

@@ -2,6 +2,7 @@
 // before them and behind them; what cannot be read, the execution does not have.
 #include "framework/driver/native/memory/target_memory.h"
 #include "framework/driver/native/process.h"
+#include "framework/driver/native/processor/saved_state.h"
 #include "framework/driver/native/translate/special_references.h"
 #include "framework/driver/native/translate/values.h"
 
