@@ -34,9 +34,23 @@ enum { TRACE_VLIST_MAX = 7 };
  * scatters) address, loaded and stored value are those of the first; if it makes none, it has
  * none of the three. Of system calls and markers, everything is as it was before them.
  *
- * Register operands are general-purpose and vector registers, explicit ones before implicit ones,
- * without the stack pointer of push, pop, call and return. No other registers (x87, MMX, masks,
- * segments) are captured, nor memory values of instructions under a vector mask. */
+ * Register operands are general-purpose, vector, MMX, mask (k0 to k7) and x87 registers, explicit
+ * ones before implicit ones, without the stack pointer of push, pop, call and return, and without
+ * the mask that an instruction works under. No other registers (segments, bounds, tiles) are
+ * captured, nor memory values of instructions under a vector mask.
+ *
+ * An x87 register's value is the IEEE double nearest to it, of two the even one, whatever rounding
+ * the program has chosen: infinity beyond the largest, denormals below the smallest, a quiet NaN
+ * with the same highest bits for a NaN. An empty register, and what is no number to the processor,
+ * have its default NaN, 0xfff8000000000000. An x87 operand is the register that the instruction
+ * means: read after it, it is found where pushing and popping have moved it, and is empty if it was
+ * popped. What an instruction pushes is its destination; of fptan, fsincos and fxtract, which
+ * replace st(0) first, what replaced it. Nothing of the x87's state, pending exceptions included,
+ * changes by being read. Each execution of an instruction with such a value takes some hundred
+ * nanoseconds more; so does one with the value of an MMX register that is read otherwise than after
+ * an instruction that uses MMX registers, or not changed by it.
+ *
+ * Of mask registers all 64 bits are captured, without AVX-512BW 16. */
 typedef uint32_t trace_value_t;
 enum {
     TRACE_NONE = 0,
@@ -55,7 +69,11 @@ enum {
                                     second reading. Includes reading the counter; nothing is
                                     subtracted. Not of branches, system calls and instructions with
                                     several accesses */
+    TRACE_ST0 = 48,              /* + 0 to 7: st(0) ... st(7), numbered as they are where they are
+                                    read */
     TRACE_GPR0 = 64,             /* + 0 to 15: rax rcx rdx rbx rsp rbp rsi rdi r8 ... r15 */
+    TRACE_MASK0 = 80,            /* + 0 to 7: k0 ... k7, if the processor has AVX-512 */
+    TRACE_MMX0 = 88,             /* + 0 to 7: mm0 ... mm7 */
     TRACE_VECTOR0 = 96,          /* + 0 to 31: the low 64 bits of zmm0 ... zmm31 */
     TRACE_BEFORE = 0x10000       /* read before the instruction instead of after */
 };

@@ -68,12 +68,17 @@ Reading of_two_byte_map(unsigned byte, unsigned prefix, Operand operand) {
     return floating ? by_prefix(prefix) : Reading::kInteger;
 }
 
-// With a memory operand: the register field of ModRM chooses. SDM volume 2, tables.
-Reading of_x87(const trace_instr_t& instr) {
+// Registers are captured as doubles, but for ax, into which fnstsw, DF E0, stores. What a memory
+// operand is the register field of ModRM says. SDM volume 2, tables.
+Reading of_x87(const trace_instr_t& instr, Operand operand) {
+    const bool in_memory = operand == Operand::kLoaded || operand == Operand::kStored;
     const auto* const end = instr.bytes + instr.length;
     const auto* const opcode =
         std::find(instr.bytes, end, static_cast<std::uint8_t>(instr.opcode & 0xff));
-    if (end - opcode < 2 || opcode[1] >= 0xc0) return Reading::kInteger;
+    if (end - opcode < 2) return Reading::kInteger;
+    const bool status = opcode[0] == 0xdf && opcode[1] == 0xe0;
+    if (!in_memory) return status ? Reading::kInteger : Reading::kDouble;
+    if (opcode[1] >= 0xc0) return Reading::kInteger;
     const unsigned extension = opcode[1] >> 3 & 7;
     switch (instr.opcode & 0xff) {
         case 0xd8:
@@ -107,7 +112,7 @@ std::string shortest(std::uint64_t bits) {
 Reading reading_of(const trace_instr_t& instr, Operand operand) {
     const unsigned map = instr.opcode >> 8, byte = instr.opcode & 0xff;
     const Encoding encoding = encoding_of(instr);
-    if (map == 0 && byte >= 0xd8 && byte <= 0xdf) return of_x87(instr);
+    if (map == 0 && byte >= 0xd8 && byte <= 0xdf) return of_x87(instr, operand);
     if (map == 1 || map == TRACE_MAP_VECTOR + 1)
         return of_two_byte_map(byte, encoding.prefix, operand);
     // Fused multiplications and additions.

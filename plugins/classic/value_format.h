@@ -10,7 +10,7 @@ namespace classic {
 enum class Operand { kLoaded, kStored, kResult, kFirstSource, kSecondSource };
 enum class Reading { kInteger, kSingle, kDouble };
 
-// By the opcode and its prefixes: SSE, AVX, and x87 memory operands.
+// By the opcode and its prefixes: SSE, AVX and x87.
 Reading reading_of(const trace_instr_t& instr, Operand operand);
 
 // Integers of up to five digits in decimal, what is larger, as addresses are, in hexadecimal.

@@ -54,7 +54,9 @@ class Classic(unittest.TestCase):
                 ("store_mostly_7", "stored", 7, 900), ("load_mostly_7", "loaded", 7, 900),
                 ("load_mostly_7", "result", 7, 900), ("store_mostly_7", "first-operand", 7, 900),
                 ("load_zero", "loaded", 0, 1000), ("load_double", "loaded", pi, 1000),
-                ("load_double", "result", pi, 1000), ("store_constant", "stored", 5, 1000)):
+                ("load_double", "result", pi, 1000), ("store_constant", "stored", 5, 1000),
+                ("double_x87", "result", 0x401A000000000000, 1000),
+                ("double_x87", "first-operand", pi, 1000)):
             with self.subTest(label=label, name=name):
                 self.assertEqual(self.hottest(label, name), (ROUNDS, value, count))
         self.assertEqual(self.lists["parity", "classic.result"], ["1000", "0x0:500", "0x1:500"])
@@ -78,6 +80,7 @@ class Classic(unittest.TestCase):
         self.assertEqual(listed.returncode, 0, listed.stderr)
         self.assertIn("loaded: 3.25 (100.0%) of 1,000", listed.stdout)
         self.assertIn("stored: 5 (100.0%) of 1,000", listed.stdout)
+        self.assertIn("result: 6.5 (100.0%) of 1,000", listed.stdout)
         self.assertIn("loaded: 7 (90.0%)", listed.stdout)
 
     def test_merging_adds_lists_up(self):

@@ -3,6 +3,7 @@
 
 import subprocess
 import unittest
+from pathlib import Path
 
 from support import PLUGINS, PROGRAMS, profile, read_events, run, temporary_folder
 
@@ -108,6 +109,63 @@ behind                word     word+3   1      end          4000000000000000
 exit                  word     word+3   -      -            4000000000000000
 """
 
+# Of register_values. x87 registers are doubles; an empty one is the processor's default NaN.
+#                     destination        before             first source       second source
+X87_AND_MMX = """
+push_one              3ff0000000000000   fff8000000000000   -                  -
+push_half             3fe0000000000000   fff8000000000000   -                  -
+push_copy             3ff0000000000000   fff8000000000000   3ff0000000000000   -
+add_and_pop           3ff8000000000000   3fe0000000000000   3fe0000000000000   3ff0000000000000
+change_sign           bff8000000000000   3ff8000000000000   3ff8000000000000   -
+exchange              bff8000000000000   3ff0000000000000   3ff0000000000000   bff8000000000000
+store                 -                  -                  3ff0000000000000   -
+sine_cosine           0                  0                  0                  -
+pop_two               -                  -                  3ff0000000000000   0
+compare               -                  -                  bff8000000000000   bff8000000000000
+integer               4340000000000000   fff8000000000000   -                  -
+third                 3fd5555555555555   3ff0000000000000   3ff0000000000000   -
+huge                  7ff0000000000000   fff8000000000000   -                  -
+tiny                  1                  fff8000000000000   -                  -
+test                  -                  -                  1                  -
+empty                 -                  -                  1                  -
+divide                3ff0000000000000   3ff0000000000000   3ff0000000000000   -
+status                9884               *                  -                  -
+mmx_load              1122334455667788   *                  -                  -
+mmx_copy              1122334455667788   *                  1122334455667788   -
+mmx_add               22446688aaccee10   1122334455667788   1122334455667788   1122334455667788
+mmx_store             -                  -                  22446688aaccee10   -
+mmx_move              aaccee10           *                  22446688aaccee10   -
+mmx_to_vector         22446688aaccee10   *                  22446688aaccee10   -
+mmx_end               -                  -                  -                  -
+tags                  ffff               *                  -                  -
+"""
+
+#                     st(0)              st(1) before       mm1
+AT_ANY_INSTRUCTION = """
+push_one              3ff0000000000000   fff8000000000000   0
+push_copy             3ff0000000000000   3ff0000000000000   *
+add_and_pop           3ff8000000000000   3fe0000000000000   *
+store                 bff8000000000000   bff8000000000000   *
+sine_cosine           3ff0000000000000   bff8000000000000   *
+empty                 fff8000000000000   7ff0000000000000   *
+divide                3ff0000000000000   7ff0000000000000   *
+mmx_load              *                  *                  1122334455667788
+mmx_add               *                  *                  22446688aaccee10
+mmx_end               fff8000000000000   *                  22446688aaccee10
+tags                  fff8000000000000   fff8000000000000   22446688aaccee10
+exit                  fff8000000000000   fff8000000000000   22446688aaccee10
+"""
+
+#                     destination        k1       k2 before  first source
+MASKS = """
+mask_set              5a5a               5a5a     0          5a5a
+mask_not              a5a5               5a5a     0          5a5a
+mask_get              a5a5               5a5a     a5a5       a5a5
+mask_compare          5a5a               5a5a     a5a5       22446688aaccee10
+under_mask            2244668800000000   5a5a     a5a5       22446688aaccee10
+exit                  *                  5a5a     a5a5       -
+"""
+
 
 def symbols(program) -> dict[str, int]:
     output = subprocess.run(["nm", str(program)], stdout=subprocess.PIPE, text=True, check=True)
@@ -143,8 +201,7 @@ class Values(unittest.TestCase):
             executions.setdefault(int(address, 16), []).append(values)
         return result, executions, read_events(folder / "out")
 
-    def check(self, table: str, capture: str, *options):
-        program = PROGRAMS / "values"
+    def check(self, table: str, capture: str, *options, program=PROGRAMS / "values"):
         labels = symbols(program)
         result, executions, events = self.captured(program, capture, *options)
         self.assertEqual(result.returncode, 17, result.stderr)
@@ -165,6 +222,19 @@ class Values(unittest.TestCase):
 
     def test_others(self):
         self.check(OTHERS, "gpr3,gpr6,taken,target,vector3")
+
+    def test_x87_and_mmx(self):
+        program = PROGRAMS / "register_values"
+        for options in ((), ("--stress=yes",)):
+            self.check(X87_AND_MMX, "destination,destination!,source0!,source1!", *options,
+                       program=program)
+            self.check(AT_ANY_INSTRUCTION, "st0,st1!,mmx1", *options, program=program)
+
+    def test_masks(self):
+        if "avx512bw" not in Path("/proc/cpuinfo").read_text():
+            self.skipTest("this processor lacks AVX-512")
+        self.check(MASKS, "destination,mask1,mask2!,source0!",
+                   program=PROGRAMS / "register_values")
 
     def test_under_stress(self):
         self.check(MEMORY, "address,loaded,stored,stored!", "--stress=yes")

@@ -56,10 +56,19 @@ static int options(const vp_setting_t* settings, uint32_t count) {
 static trace_value_t value_named(const char* text, size_t length) {
     static const char* const names[] = {"",        "address", "loaded", "stored", "destination",
                                         "source0", "source1", "taken",  "target", "latency"};
+    static const struct {
+        const char* name;
+        trace_value_t first;
+    } files[] = {{"gpr", TRACE_GPR0},
+                 {"vector", TRACE_VECTOR0},
+                 {"st", TRACE_ST0},
+                 {"mask", TRACE_MASK0},
+                 {"mmx", TRACE_MMX0}};
     for (trace_value_t i = 1; i < sizeof names / sizeof *names; ++i)
         if (strlen(names[i]) == length && memcmp(names[i], text, length) == 0) return i;
-    if (memcmp(text, "gpr", 3) == 0) return TRACE_GPR0 + (trace_value_t)atoi(text + 3);
-    if (memcmp(text, "vector", 6) == 0) return TRACE_VECTOR0 + (trace_value_t)atoi(text + 6);
+    for (size_t i = 0; i < sizeof files / sizeof *files; ++i)
+        if (strncmp(text, files[i].name, strlen(files[i].name)) == 0)
+            return files[i].first + (trace_value_t)atoi(text + strlen(files[i].name));
     return TRACE_NONE;
 }
 

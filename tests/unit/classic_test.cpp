@@ -172,6 +172,7 @@ TEST_CASE("classic: values are printed as what they are") {
     const auto vaddpd = instruction(TRACE_OPCODE(0x11, 0x58), {0xc5, 0xfd, 0x58, 0xc1});
     const auto fma = instruction(TRACE_OPCODE(0x12, 0xb9), {0xc4, 0xe2, 0xf1, 0xb9, 0xc2});
     const auto fld = instruction(TRACE_OPCODE(0, 0xd9), {0xd9, 0x00});
+    const auto fnstsw = instruction(TRACE_OPCODE(0, 0xdf), {0xdf, 0xe0});
     const auto fldcw = instruction(TRACE_OPCODE(0, 0xd9), {0xd9, 0x28});
     const auto cvtsi2sd = instruction(TRACE_OPCODE(1, 0x2a), {0xf2, 0x0f, 0x2a, 0xc0});
     const auto mov = instruction(TRACE_OPCODE(0, 0x8b), {0x48, 0x8b, 0x00});
@@ -181,6 +182,8 @@ TEST_CASE("classic: values are printed as what they are") {
     CHECK(reading_of(fma, Operand::kResult) == Reading::kDouble);
     CHECK(reading_of(fld, Operand::kLoaded) == Reading::kSingle);
     CHECK(reading_of(fldcw, Operand::kLoaded) == Reading::kInteger);
+    CHECK(reading_of(fld, Operand::kResult) == Reading::kDouble);
+    CHECK(reading_of(fnstsw, Operand::kResult) == Reading::kInteger);
     CHECK(reading_of(cvtsi2sd, Operand::kResult) == Reading::kDouble);
     CHECK(reading_of(cvtsi2sd, Operand::kFirstSource) == Reading::kInteger);
     CHECK(reading_of(mov, Operand::kLoaded) == Reading::kInteger);

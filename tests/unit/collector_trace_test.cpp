@@ -120,7 +120,7 @@ TEST_CASE("value lists") {
     const std::unique_ptr<trace_vlist_table, void (*)(void*)> table(trace_vlist_table_alloc(),
                                                                     std::free);
     const std::unique_ptr<trace_vlist, void (*)(void*)> list(trace_vlist_alloc(), std::free);
-    CHECK(trace_add_value_to_vlist(list.get(), 50) == -1);
+    CHECK(trace_add_value_to_vlist(list.get(), 40) == -1);
     for (int i = 0; i < TRACE_VLIST_MAX - 1; ++i)
         CHECK(trace_add_value_to_vlist(list.get(), TRACE_GPR0 + 3) == 0);
     CHECK(trace_add_vlist_by_opc(table.get(), TRACE_OPCODE(1, 0xAF), list.get()) == 0);

@@ -87,7 +87,35 @@ TEST_CASE("values: where those of an instruction are") {
          0,
          8,
          false},
-        {"fld st(1)", {0xd9, 0xc1}, first, Value::kNone, 0, 8, false},
+        // x87: numbers are those of where it is read.
+        {"fld st(1)", {0xd9, 0xc1}, first, Value::kX87, 2, 8, false},
+        {"fld st(1)", {0xd9, 0xc1}, std::uint8_t(first | before), Value::kX87, 1, 8, true},
+        {"fld st(1)", {0xd9, 0xc1}, destination, Value::kX87, 0, 8, false},
+        {"fld st(1)", {0xd9, 0xc1}, std::uint8_t(destination | before), Value::kX87, 7, 8, true},
+        {"faddp st(2), st", {0xde, 0xc2}, destination, Value::kX87, 1, 8, false},
+        {"faddp st(2), st", {0xde, 0xc2}, second, Value::kX87, 7, 8, false},
+        {"fsincos", {0xd9, 0xfb}, destination, Value::kX87, 1, 8, false},
+        {"fstp [rax]", {0xdd, 0x18}, destination, Value::kNone, 0, 8, false},
+        {"fstp st(1)", {0xdd, 0xd9}, destination, Value::kX87, 0, 8, false},
+        {"ftst", {0xd9, 0xe4}, destination, Value::kNone, 0, 8, false},
+        {"ftst", {0xd9, 0xe4}, TRACE_ST0 + 3, Value::kX87, 3, 8, false},
+        {"ret", {0xc3}, TRACE_ST0, Value::kX87, 0, 8, true},
+        {"paddb mm3, mm1", {0x0f, 0xfc, 0xd9}, destination, Value::kMmx, 3, 8, false},
+        {"paddb mm3, mm1",
+         {0x0f, 0xfc, 0xd9},
+         std::uint8_t(first | before),
+         Value::kMmx,
+         3,
+         8,
+         true},
+        {"paddb mm3, mm1",
+         {0x0f, 0xfc, 0xd9},
+         std::uint8_t(second | before),
+         Value::kMmx,
+         1,
+         8,
+         false},
+        {"nop", {0x90}, std::uint8_t((TRACE_MMX0 + 7) | before), Value::kMmx, 7, 8, true},
         {"ret", {0xc3}, loaded, Value::kTarget, 0, 8, false},
         {"call rax", {0xff, 0xd0}, stored, Value::kReturn, 0, 8, false},
         {"call rax", {0xff, 0xd0}, TRACE_LATENCY, Value::kNone, 0, 8, false},
@@ -109,6 +137,29 @@ TEST_CASE("values: where those of an instruction are") {
         CHECK(value.bytes == row.size);
         CHECK(value.before == row.before);
     }
+}
+
+TEST_CASE("values: of mask registers, where the processor has them") {
+    const bool has = __builtin_cpu_supports("avx512bw");
+    const auto value = [](std::vector<std::uint8_t> code, unsigned what) {
+        Decoder decoder;
+        Instruction instruction;
+        code.resize(15, 0x90);
+        REQUIRE(decoder.decode(code, 0x1000, instruction));
+        return value_of(*instruction.form, static_cast<std::uint8_t>(what));
+    };
+    const auto is_mask = [has](const Value& found, unsigned number) {
+        return has ? found.place == Value::kMask && found.number == number && found.bytes == 8
+                   : found.place == Value::kNone;
+    };
+    CHECK(is_mask(value({0xc5, 0xec, 0x41, 0xcb}, TRACE_DESTINATION), 1));  // kandw k1, k2, k3
+    CHECK(is_mask(value({0xc5, 0xec, 0x41, 0xcb}, TRACE_SOURCE1), 3));
+    CHECK(is_mask(value({0x90}, TRACE_MASK0 + 6), 6));
+    // vaddpd zmm0{k1}, zmm1, zmm2: what it works under is no operand.
+    const std::vector<std::uint8_t> masked = {0x62, 0xf1, 0xf5, 0x49, 0x58, 0xc2};
+    CHECK(value(masked, TRACE_SOURCE0).number == 0);
+    CHECK(value(masked, TRACE_SOURCE1).number == 1);
+    CHECK(value(masked, TRACE_SOURCE1).place == Value::kVector);
 }
 
 TEST_CASE("values: lists of several profilers are united") {

@@ -36,6 +36,9 @@ bool is_known(trace_value_t value) {
     const trace_value_t what = value & ~std::uint32_t{TRACE_BEFORE};
     return (what >= TRACE_EFFECTIVE_ADDRESS && what <= TRACE_LATENCY) ||
            (what >= TRACE_GPR0 && what < TRACE_GPR0 + 16) ||
+           (what >= TRACE_ST0 && what < TRACE_ST0 + 8) ||
+           (what >= TRACE_MASK0 && what < TRACE_MASK0 + 8) ||
+           (what >= TRACE_MMX0 && what < TRACE_MMX0 + 8) ||
            (what >= TRACE_VECTOR0 && what < TRACE_VECTOR0 + 32);
 }
 

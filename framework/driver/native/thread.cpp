@@ -237,8 +237,7 @@ bool Thread::handle_inside() {
     if (id < kFirstExit) return false;
     const Exit exit = process.cache.exit(id);
     context->entry = exit.stub;
-    if (exit.kind == ExitKind::kSpecial || exit.kind == ExitKind::kValuesBefore ||
-        exit.kind == ExitKind::kValuesBehind) {
+    if (exit.kind >= ExitKind::kSpecial && exit.kind <= ExitKind::kStateBehind) {
         record_at(exit, id);
         return true;
     }
@@ -255,13 +254,17 @@ bool Thread::handle_inside() {
 void Thread::record_at(const Exit& exit, std::uint32_t id) {
     const Instruction instruction = process.cache.special(id);
     context->pc = exit.target;
-    if (instruction.form->processor_use == ProcessorUse::kIdentify) identify(*this, instruction);
+    if (exit.kind == ExitKind::kSpecial &&
+        instruction.form->processor_use == ProcessorUse::kIdentify)
+        identify(*this, instruction);
     const auto site = static_cast<std::uint32_t>(exit.site);
     process.lock.unlock();
     if (exit.kind == ExitKind::kValuesBefore)
         read_special_values(*this, instruction);
     else if (exit.kind == ExitKind::kValuesBehind)
         record_special_values(*this, instruction, site);
+    else if (exit.kind == ExitKind::kStateBefore || exit.kind == ExitKind::kStateBehind)
+        read_saved_values(*this, instruction, exit.kind == ExitKind::kStateBefore);
     else
         record_special(*this, instruction, site);
     process.lock.lock();
@@ -321,6 +324,8 @@ void Thread::handle_exit() {
         case ExitKind::kSpecial:
         case ExitKind::kValuesBefore:
         case ExitKind::kValuesBehind:
+        case ExitKind::kStateBefore:
+        case ExitKind::kStateBehind:
         case ExitKind::kCheck:
             return;  // handle_inside() has seen to it
     }

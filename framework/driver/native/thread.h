@@ -130,6 +130,9 @@ void record_special(Thread& thread, const Instruction& instruction, std::uint32_
 void read_special_values(Thread& thread, const Instruction& instruction);
 void record_special_values(Thread& thread, const Instruction& instruction,
                            std::uint32_t first_site);
+// Those of any instruction that only the saved state has, before it or behind it, for translated
+// code to record.
+void read_saved_values(Thread& thread, const Instruction& instruction, bool before);
 // Answers cpuid or xgetbv as the level that the specification asks for (identification.cpp).
 void identify(Thread& thread, const Instruction& instruction);
 

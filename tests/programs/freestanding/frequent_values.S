@@ -21,6 +21,10 @@ load_zero:
     mov zero(%rip), %rax
 load_double:
     movsd number(%rip), %xmm0
+    fldl number(%rip)
+double_x87:
+    fadd %st(0), %st
+    fstp %st(0)
 store_constant:                 // the first one changes 0 to 5
     movl $5, constant(%rip)
 store_number:                   // none is silent but the first, of 0

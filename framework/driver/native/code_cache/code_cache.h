@@ -73,7 +73,7 @@ struct Block {
 };
 static_assert(sizeof(Block) == 80);
 
-// kSpecial, kValuesBefore, kValuesBehind and kCheck come back to where they left from, kEnters,
+// kSpecial, kValuesBefore to kStateBehind and kCheck come back to where they left from, kEnters,
 // kCountdown and kInterval may.
 enum class ExitKind : std::uint8_t {
     kDirect,
@@ -81,6 +81,8 @@ enum class ExitKind : std::uint8_t {
     kSpecial,
     kValuesBefore,  // special_values.cpp
     kValuesBehind,
+    kStateBefore,  // special_values.cpp, read_saved_values()
+    kStateBehind,
     kCheck,
     kEnters,     // a function that switches collecting on
     kCountdown,  // Context::countdown has become negative

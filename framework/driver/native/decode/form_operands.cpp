@@ -1,5 +1,7 @@
 #include "framework/driver/native/decode/form_operands.h"
 
+#include "framework/driver/native/decode/x87_stack.h"
+
 #include <utility>
 
 namespace assay::native {
@@ -47,37 +49,59 @@ void note_register(Form& form, const ZydisDecodedInstruction& zydis,
     if (whole) form.kills |= bit(number);
 }
 
-RegisterOperand register_operand(const ZydisDecodedOperand& operand) {
-    const ZydisRegister reg = operand.reg.value;
-    RegisterOperand out;
-    out.bytes = static_cast<std::uint8_t>(operand.size / 8);
+RegisterOperand::Kind kind_of(ZydisRegister reg) {
     switch (ZydisRegisterGetClass(reg)) {
         case ZYDIS_REGCLASS_XMM:
         case ZYDIS_REGCLASS_YMM:
         case ZYDIS_REGCLASS_ZMM:
-            out.kind = RegisterOperand::kVector;
-            out.number = static_cast<std::uint8_t>(ZydisRegisterGetId(reg));
-            return out;
+            return RegisterOperand::kVector;
+        case ZYDIS_REGCLASS_MASK:
+            return RegisterOperand::kMask;
+        case ZYDIS_REGCLASS_MMX:
+            return RegisterOperand::kMmx;
+        case ZYDIS_REGCLASS_X87:
+            return RegisterOperand::kX87;
         default:
             break;
     }
-    const std::uint8_t number = gpr_of(reg);
-    if (number >= 16) return {};
-    out.kind = reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH ? RegisterOperand::kHighByte
-                                                                    : RegisterOperand::kGpr;
-    out.number = number;
+    if (gpr_of(reg) >= 16) return RegisterOperand::kNone;
+    return reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH ? RegisterOperand::kHighByte
+                                                                : RegisterOperand::kGpr;
+}
+
+RegisterOperand register_operand(const ZydisDecodedOperand& operand) {
+    RegisterOperand out;
+    out.kind = kind_of(operand.reg.value);
+    if (out.kind == RegisterOperand::kNone) return {};
+    const bool general =
+        out.kind == RegisterOperand::kGpr || out.kind == RegisterOperand::kHighByte;
+    out.number = general ? gpr_of(operand.reg.value)
+                         : static_cast<std::uint8_t>(ZydisRegisterGetId(operand.reg.value));
+    out.bytes = static_cast<std::uint8_t>(operand.size / 8);
     return out;
 }
 
-// Zydis lists explicit operands first.
-void note_register_operand(Form& form, const ZydisDecodedOperand& operand) {
-    const RegisterOperand reg = register_operand(operand);
+// Zydis has them write st(0), too.
+bool only_tests(const ZydisDecodedInstruction& zydis) {
+    return zydis.mnemonic == ZYDIS_MNEMONIC_FTST || zydis.mnemonic == ZYDIS_MNEMONIC_FXAM;
+}
+
+// The mask that an instruction works under is no operand of it. Zydis lists explicit operands
+// first.
+void note_register_operand(Form& form, const ZydisDecodedInstruction& zydis,
+                           const ZydisDecodedOperand& operand) {
+    if (operand.encoding == ZYDIS_OPERAND_ENCODING_MASK) return;
+    RegisterOperand reg = register_operand(operand);
     const bool hidden = operand.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
-    if (reg.kind == RegisterOperand::kNone || (hidden && reg.number == RSP)) return;
-    if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
-        form.destination.kind == RegisterOperand::kNone)
-        form.destination = reg;
-    if (!(operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ)) return;
+    const bool stack_pointer = reg.kind == RegisterOperand::kGpr && reg.number == RSP;
+    if (reg.kind == RegisterOperand::kNone || (hidden && stack_pointer)) return;
+    const bool reads = operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ;
+    const bool writes = operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE && !only_tests(zydis);
+    if (reg.kind == RegisterOperand::kX87 && reg.number == 0 && !reads &&
+        x87_pushes(zydis.mnemonic) > 0)
+        reg.number = 7;
+    if (writes && form.destination.kind == RegisterOperand::kNone) form.destination = reg;
+    if (!reads) return;
     for (RegisterOperand& source : form.sources)
         if (source.kind == RegisterOperand::kNone) {
             source = reg;
@@ -198,7 +222,7 @@ void note_operands(Form& form, const ZydisDecodedInstruction& zydis,
     for (unsigned i = 0; i < zydis.operand_count; ++i) {
         if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) {
             note_register(form, zydis, operands[i]);
-            note_register_operand(form, operands[i]);
+            note_register_operand(form, zydis, operands[i]);
         }
         if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(form, zydis, operands[i]);
     }

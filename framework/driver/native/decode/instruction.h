@@ -107,11 +107,13 @@ enum class ProcessorUse : std::uint8_t {
     kSaveState,  // xsave, xsavec, xsaveopt, xrstor: the components that edx:eax names
 };
 
-// A general-purpose or vector register as an operand.
+// A register as an operand.
 struct RegisterOperand {
-    enum Kind : std::uint8_t { kNone, kGpr, kHighByte, kVector };  // kHighByte: ah, ch, dh, bh
-    Kind kind : 2 = kNone;
-    std::uint8_t number : 6 = 0;
+    // kHighByte: ah, ch, dh, bh. kX87: st(number), as it is called before the instruction; what the
+    // instruction pushes is st(7) then.
+    enum Kind : std::uint8_t { kNone, kGpr, kHighByte, kVector, kMask, kMmx, kX87 };
+    Kind kind : 3 = kNone;
+    std::uint8_t number : 5 = 0;
     std::uint8_t bytes = 0;
 };
 

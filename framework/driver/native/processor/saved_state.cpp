@@ -9,12 +9,13 @@ namespace assay::native {
 namespace {
 
 // State components by their numbers (SDM volume 1, 13.1).
-enum Component : std::uint8_t { kSse = 1, kAvx, kOpmask = 5, kUpperHalves, kUpperRegisters };
+enum Component : std::uint8_t { kX87, kSse, kAvx, kOpmask = 5, kUpperHalves, kUpperRegisters };
 
 // Where it begins in the standard format. Those of AVX-512 are where the processor says: Intel's
 // leave room before them for MPX, AMD's do not.
 std::size_t offset_of(Component component) {
     constexpr std::size_t kXmm0 = 160;
+    if (component == kX87) return 0;
     if (component == kSse) return kXmm0;
     static const std::array<std::uint32_t, kUpperRegisters + 1> offsets = [] {
         std::array<std::uint32_t, kUpperRegisters + 1> found{};
@@ -35,6 +36,33 @@ void copy(const Context& context, Component component, std::size_t at, void* out
         std::memcpy(out, context.vector_state + offset_of(component) + at, bytes);
 }
 
+// SDM volume 1, 10.5.1. Registers stand in the order of the stack; bits of the tag word, and MMX
+// registers, are numbered from the bottom.
+constexpr std::size_t kX87Registers = 32, kX87RegisterBytes = 16;
+
+struct X87Stack {
+    unsigned top;
+    unsigned full;  // by a bit for each register
+};
+
+X87Stack x87_stack(const Context& context) {
+    constexpr unsigned kStatusHigh = 3, kTags = 4;
+    unsigned char head[kTags + 1] = {};
+    copy(context, kX87, 0, head, sizeof head);
+    return {head[kStatusHigh] >> 3 & 7U, head[kTags]};
+}
+
+// The nearest whole number to value / 2^bits, the even one of two.
+std::uint64_t shift_and_round(std::uint64_t value, unsigned bits) {
+    const std::uint64_t half = std::uint64_t{1} << (bits - 1);
+    const std::uint64_t rest = value & (half | (half - 1));
+    const std::uint64_t whole = bits == 64 ? 0 : value >> bits;
+    return whole + (rest > half || (rest == half && whole & 1) ? 1 : 0);
+}
+
+// What the processor gives for operands that are none (SDM volume 1, 4.8.3.7).
+constexpr std::uint64_t kDefaultNan = 0xfff8000000000000;
+
 }  // namespace
 
 void read_vector(const Context& context, unsigned reg, unsigned char out[64]) {
@@ -49,6 +77,48 @@ std::uint64_t read_opmask(const Context& context, unsigned reg) {
     std::uint64_t mask = 0;
     copy(context, kOpmask, reg * 8ULL, &mask, sizeof mask);
     return mask;
+}
+
+std::uint64_t read_mmx(const Context& context, unsigned reg) {
+    const unsigned number = (reg - x87_stack(context).top) & 7;
+    std::uint64_t value = 0;
+    copy(context, kX87, kX87Registers + number * kX87RegisterBytes, &value, sizeof value);
+    return value;
+}
+
+std::uint64_t read_x87(const Context& context, unsigned number) {
+    const X87Stack stack = x87_stack(context);
+    if (!(stack.full >> ((stack.top + number) & 7) & 1)) return kDefaultNan;
+    const std::size_t at = kX87Registers + number * kX87RegisterBytes;
+    std::uint64_t low = 0;
+    std::uint16_t high = 0;
+    copy(context, kX87, at, &low, sizeof low);
+    copy(context, kX87, at + sizeof low, &high, sizeof high);
+    return nearest_double(high, low);
+}
+
+// SDM volume 1, 4.2.2 and 8.2.2. In integers: the x87 registers are still the program's.
+std::uint64_t nearest_double(std::uint16_t high, std::uint64_t low) {
+    constexpr unsigned kFraction = 52, kMore = 11;  // bits of a double's fraction; of `low` beyond
+    constexpr int kBias = 16383, kDoubleBias = 1023, kSpecial = 0x7fff;
+    constexpr std::uint64_t kInfinity = std::uint64_t{0x7ff} << kFraction;
+    constexpr std::uint64_t kQuiet = std::uint64_t{1} << (kFraction - 1);
+    const std::uint64_t sign = std::uint64_t{high} >> 15 << 63;
+    const int exponent = high & kSpecial;
+    const bool has_integer_bit = low >> 63 != 0;
+    if (exponent != 0 && !has_integer_bit) return kDefaultNan;
+    const std::uint64_t fraction = low << 1;
+    if (exponent == kSpecial && fraction == 0) return sign | kInfinity;
+    if (exponent == kSpecial) return sign | kInfinity | kQuiet | fraction >> (kMore + 1);
+    const int scaled = exponent - kBias + kDoubleBias;
+    if (scaled > 2 * kDoubleBias) return sign | kInfinity;
+    if (scaled < 1) {
+        const int bits = int{kMore} + 1 - scaled;
+        return bits > 64 ? sign : sign | shift_and_round(low, static_cast<unsigned>(bits));
+    }
+    // The integer bit adds 1 to the exponent, and so does what rounding carries out.
+    const std::uint64_t below = static_cast<std::uint64_t>(scaled - 1) << kFraction;
+    return sign | (below + shift_and_round(low, kMore));
 }
 
 }  // namespace assay::native

@@ -10,5 +10,11 @@ namespace assay::native {
 void read_vector(const Context& context, unsigned reg, unsigned char out[64]);
 // One of k0 to k7.
 std::uint64_t read_opmask(const Context& context, unsigned reg);
+std::uint64_t read_mmx(const Context& context, unsigned reg);
+// st(number) as trace_vlist.h has it: the double nearest to it.
+std::uint64_t read_x87(const Context& context, unsigned number);
+
+// The same of an 80-bit number: `high` is its sign and exponent, `low` the rest.
+std::uint64_t nearest_double(std::uint16_t high, std::uint64_t low);
 
 }  // namespace assay::native

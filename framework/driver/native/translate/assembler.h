@@ -239,6 +239,22 @@ class Assembler {
         u8(0x7e);
         u8(0xc0 | (vector & 7) << 3 | (reg & 7));
     }
+    // The low 64 bits of a mask register, or 16: KMOVQ, VEX.L0.F2.0F.W1 93, and KMOVW,
+    // VEX.L0.0F.W0 93.
+    void move_from_mask(unsigned reg, unsigned mask, unsigned bytes) {
+        u8(0xc4);
+        u8((reg >= 8 ? 0 : 0x80) | 0x61);
+        u8(bytes == 8 ? 0xfb : 0x78);
+        u8(0x93);
+        u8(0xc0 | (reg & 7) << 3 | mask);
+    }
+    // MOVQ: REX.W 0F 7E.
+    void move_from_mmx(unsigned reg, unsigned mmx) {
+        u8(0x48 | (reg >= 8 ? 1 : 0));
+        u8(0x0f);
+        u8(0x7e);
+        u8(0xc0 | mmx << 3 | (reg & 7));
+    }
     // Changes no flag.
     void complement(unsigned reg) {
         u8(0x48 | (reg >= 8 ? 1 : 0));

@@ -5,6 +5,9 @@
 //   the instruction
 //   behind it                all values are appended to the trace buffer, one record each
 //
+// What only the driver can read, it puts into Context::values, too: it is entered before the
+// instruction, or right behind it.
+//
 // Thus an execution that does not complete leaves no record, and the records of one execution
 // follow one another. The last is begun first: if the buffer has no room for all of them, that
 // store faults, the buffer is given away as full as it is, and all go to the next one.
@@ -71,7 +74,11 @@ struct Emitter::ValueReader {
             case Value::kGpr:
             case Value::kHighByte:
             case Value::kVector:
+            case Value::kMask:
                 return value.before;
+            case Value::kMmx:
+            case Value::kX87:
+                return is_in_saved_state(*instruction.form, value);
             default:
                 return false;
         }
@@ -137,6 +144,10 @@ struct Emitter::ValueReader {
                 return load_high_byte(value, index);
             case Value::kVector:
                 return load_vector(value);
+            case Value::kMask:
+                return code.move_from_mask(temporary, value.number, value.bytes);
+            case Value::kMmx:
+                return code.move_from_mmx(temporary, value.number);
             default:
                 return;
         }
@@ -193,12 +204,13 @@ void Emitter::emit_values_before(const Instruction& instruction, unsigned positi
     const trace::ValueList& list = *values_of(position);
     if (has_values_by_driver(*instruction.form))
         return emit_values_by_driver(instruction, ExitKind::kValuesBefore, 0);
+    emit_saved_values(instruction, list, true);
     ValueReader reader{hot_, instruction, list, &scratch_, kNoGpr, kNoGpr, false};
     bool times = false;
     for (unsigned i = 0; i < list.count; ++i) {
         const Value value = reader.value(i);
         times |= value.place == Value::kTime;
-        if (!reader.waits(value)) continue;
+        if (!reader.waits(value) || is_in_saved_state(*instruction.form, value)) continue;
         if (reader.temporary == kNoGpr) take_registers(reader, position);
         if (reader.waits_as_address(value)) {
             reader.load_address(value);
@@ -219,6 +231,7 @@ void Emitter::emit_values_behind(const Instruction& instruction, unsigned positi
     ValueReader reader{hot_, instruction, list, &scratch_, kNoGpr};
     for (unsigned i = 0; i < list.count; ++i)
         if (reader.value(i).place == Value::kTime) emit_time(offsetof(Context, latency) + 8, false);
+    emit_saved_values(instruction, list, false);
     const unsigned cursor = scratch_.cursor(registers_of(instruction), position);
     take_registers(reader, position);
     emit_value_records(reader, cursor, sites, 0);
@@ -312,15 +325,27 @@ void Emitter::emit_values_by_driver(const Instruction& instruction, ExitKind kin
     output_->exits.back().kind = kind;
 }
 
+// The driver puts into the context what it has to read at this side of the instruction.
+void Emitter::emit_saved_values(const Instruction& instruction, const trace::ValueList& list,
+                                bool before) {
+    for (unsigned i = 0; i < list.count; ++i) {
+        const Value value = value_of(*instruction.form, list.values[i]);
+        if (value.before != before || !is_in_saved_state(*instruction.form, value)) continue;
+        return emit_values_by_driver(instruction,
+                                     before ? ExitKind::kStateBefore : ExitKind::kStateBehind, 0);
+    }
+}
+
 // --- Of branches, and of what leaves to the driver.
 
 // Before it; no register is borrowed.
 void Emitter::emit_branch_values_before(const Instruction& instruction, unsigned position) {
     const trace::ValueList& list = *values_of(position);
+    emit_saved_values(instruction, list, true);
     ValueReader reader{hot_, instruction, list, nullptr, RCX, RAX, false};
     for (unsigned i = 0; i < list.count; ++i) {
         const Value value = reader.value(i);
-        if (!reader.waits(value)) continue;
+        if (!reader.waits(value) || is_in_saved_state(*instruction.form, value)) continue;
         hot_.store_context(offsetof(Context, indirect_rax), RAX);
         hot_.store_context(offsetof(Context, indirect_rcx), RCX);
         reader.load(value, i);

@@ -155,6 +155,8 @@ class Emitter {
     void emit_time(std::size_t to, bool before);
     void emit_values_by_driver(const Instruction& instruction, ExitKind kind,
                                std::uint32_t first_site);
+    void emit_saved_values(const Instruction& instruction, const trace::ValueList& list,
+                           bool before);
     void emit_branch_values_before(const Instruction& instruction, unsigned position);
     void emit_branch_values(Assembler& code, const Instruction& instruction, unsigned position,
                             const ValueSites& sites, std::uint64_t target);

@@ -1,5 +1,6 @@
 // Values of instructions whose references have to be computed when they run. The driver is entered
-// before them and behind them; what cannot be read, the execution does not have.
+// before them and behind them; what cannot be read, the execution does not have. And values of any
+// instruction that translated code cannot read.
 #include "framework/driver/native/memory/target_memory.h"
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/processor/saved_state.h"
@@ -34,6 +35,12 @@ std::optional<std::uint64_t> read_register(const Context& context, const Value& 
             std::memcpy(&low, bytes, sizeof low);
             return low;
         }
+        case Value::kMask:
+            return low_bytes(read_opmask(context, value.number), value.bytes);
+        case Value::kMmx:
+            return read_mmx(context, value.number);
+        case Value::kX87:
+            return read_x87(context, value.number);
         default:
             return {};
     }
@@ -92,6 +99,17 @@ void record_special_values(Thread& thread, const Instruction& instruction,
         if (read) records[count++] = {*read, site, 0};
     }
     thread.trace.append({records, count});
+}
+
+void read_saved_values(Thread& thread, const Instruction& instruction, bool before) {
+    Context& context = *thread.context;
+    const trace::ValueList* list = thread.process.trace.value_list(*instruction.form);
+    if (list == nullptr) return;
+    for (unsigned i = 0; i < list->count; ++i) {
+        const Value value = value_of(*instruction.form, list->values[i]);
+        if (value.before == before && is_in_saved_state(*instruction.form, value))
+            context.values[i] = *read_register(context, value);
+    }
 }
 
 }  // namespace assay::native

@@ -1,5 +1,7 @@
 #include "framework/driver/native/translate/values.h"
 
+#include "framework/driver/native/decode/x87_stack.h"
+
 #include <algorithm>
 
 namespace assay::native {
@@ -11,6 +13,14 @@ constexpr std::uint8_t kMostBytes = 8;
 unsigned vector_registers() {
     static const unsigned count = __builtin_cpu_supports("avx512f") ? 32 : 16;
     return count;
+}
+
+// Of a mask register that KMOVQ or, without AVX-512BW, KMOVW can read; 0 if there are none.
+std::uint8_t mask_bytes() {
+    static const std::uint8_t bytes = __builtin_cpu_supports("avx512bw")  ? 8
+                                      : __builtin_cpu_supports("avx512f") ? 2
+                                                                          : 0;
+    return bytes;
 }
 
 bool is_readable(unsigned bytes) {
@@ -27,6 +37,10 @@ bool is_loaded_into_destination(const Form& form) {
            form.reference_count == 1 && form.references[0].kind == TRACE_SITE_READ;
 }
 
+Value mask(std::uint8_t number) {
+    return mask_bytes() == 0 ? Value{} : Value{Value::kMask, number, mask_bytes()};
+}
+
 Value operand(const RegisterOperand& reg) {
     switch (reg.kind) {
         case RegisterOperand::kGpr:
@@ -35,6 +49,12 @@ Value operand(const RegisterOperand& reg) {
             return {Value::kHighByte, reg.number, 1};
         case RegisterOperand::kVector:
             return {Value::kVector, reg.number, kMostBytes};
+        case RegisterOperand::kMask:
+            return mask(reg.number);
+        case RegisterOperand::kMmx:
+            return {Value::kMmx, reg.number, kMostBytes};
+        case RegisterOperand::kX87:
+            return {Value::kX87, reg.number, kMostBytes};
         case RegisterOperand::kNone:
             break;
     }
@@ -80,6 +100,12 @@ Value find(const Form& form, unsigned what, bool before) {
         return {Value::kVector, static_cast<std::uint8_t>(what - TRACE_VECTOR0)};
     if (what >= TRACE_GPR0 && what < TRACE_GPR0 + 16)
         return {Value::kGpr, static_cast<std::uint8_t>(what - TRACE_GPR0)};
+    if (what >= TRACE_MASK0 && what < TRACE_MASK0 + 8)
+        return mask(static_cast<std::uint8_t>(what - TRACE_MASK0));
+    if (what >= TRACE_MMX0 && what < TRACE_MMX0 + 8)
+        return {Value::kMmx, static_cast<std::uint8_t>(what - TRACE_MMX0)};
+    if (what >= TRACE_ST0 && what < TRACE_ST0 + 8)
+        return {Value::kX87, static_cast<std::uint8_t>(what - TRACE_ST0)};
     switch (what) {
         case TRACE_EFFECTIVE_ADDRESS:
             return form.reference_count != 0 ? Value{Value::kAddress, 0} : Value{};
@@ -105,18 +131,55 @@ Value find(const Form& form, unsigned what, bool before) {
     }
 }
 
+bool is_register(const Value& value) {
+    switch (value.place) {
+        case Value::kGpr:
+        case Value::kHighByte:
+        case Value::kVector:
+        case Value::kMask:
+        case Value::kMmx:
+        case Value::kX87:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// False if a register is behind the instruction what it was before.
+bool may_change(const Form& form, const Value& value) {
+    switch (value.place) {
+        case Value::kGpr:
+        case Value::kHighByte:
+            return form.writes & bit(value.number);
+        case Value::kMmx:
+            return !uses_mmx(form) || (form.destination.kind == RegisterOperand::kMmx &&
+                                       form.destination.number == value.number);
+        default:
+            return true;
+    }
+}
+
 }  // namespace
+
+bool uses_mmx(const Form& form) {
+    return form.destination.kind == RegisterOperand::kMmx ||
+           form.sources[0].kind == RegisterOperand::kMmx ||
+           form.sources[1].kind == RegisterOperand::kMmx;
+}
 
 Value value_of(const Form& form, std::uint8_t value) {
     const bool before = value & trace::kReadBefore;
     const unsigned what = value & ~trace::kReadBefore;
     Value found = find(form, what, before);
-    const bool loaded = what == TRACE_LOADED;
-    if (found.place == Value::kVector) {
-        found.before = before && !loaded;
-    } else if (found.place == Value::kGpr || found.place == Value::kHighByte) {
-        found.before = before && !loaded && (form.writes & bit(found.number));
+    if (found.place == Value::kX87 || found.place == Value::kMmx) {
+        // Branches change none, and the driver is entered only before them.
+        found.before = form.flow != Flow::kNone || (before && may_change(form, found));
+    } else if (is_register(found)) {
+        found.before = before && what != TRACE_LOADED && may_change(form, found);
     }
+    const bool operand = what >= TRACE_DESTINATION && what <= TRACE_SOURCE1;
+    if (found.place == Value::kX87 && operand && !found.before)
+        found.number = (found.number + x87_pushes(form.mnemonic)) & 7;
     return found;
 }
 

@@ -14,7 +14,10 @@ struct Value {
         kGpr,       // the low `bytes` of it
         kHighByte,  // bits 8 to 15 of a general-purpose register
         kVector,    // the low bytes of it
-        kTaken,     // of a branch
+        kMask,      // of AVX-512: the low `bytes` of it
+        kMmx,
+        kX87,    // st(number) where it is read
+        kTaken,  // of a branch
         kTarget,
         kReturn,  // the address that a call pushes
         kTime,    // how long the instruction took
@@ -27,6 +30,17 @@ struct Value {
 
 // `value`: a byte of trace::ValueList.
 Value value_of(const Form& form, std::uint8_t value);
+
+// True if the instruction uses MMX registers, which then stand where the x87 stack does.
+bool uses_mmx(const Form& form);
+
+// True if the driver has to read it from the saved state: x87 registers, and MMX registers but
+// behind an instruction that uses them. Any instruction with one empties no register and gives the
+// x87 stack its initial top (SDM volume 1, 9.5.1), so that a MOVQ changes nothing there.
+inline bool is_in_saved_state(const Form& form, const Value& value) {
+    return value.place == Value::kX87 ||
+           (value.place == Value::kMmx && (value.before || !uses_mmx(form)));
+}
 
 // True if the driver itself has to read the values: the instruction makes references that only its
 // execution tells.
