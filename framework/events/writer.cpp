@@ -284,7 +284,7 @@ void Writer::stack(const Stack& stack, std::span<const std::uint64_t> counts) {
         append(out, {" inlined=", std::to_string(stack.line)});
     }
     append(out, {" ", word(free_text(stack.function))});
-    append_counts(out, without_last_zeros(counts));
+    append_counts(out, without_last_zeros(counts), impl_->difference);
     impl_->flush_if_full();
 }
 

@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 
 import support
-from support import ASSAY, GEOMETRY, PROGRAMS, ROOT, installed, profile, run
+from support import ASSAY, GEOMETRY, PROGRAMS, ROOT, installed, profile, read_events, run
 
 DATA = ROOT / "tests" / "end_to_end" / "data"
 
@@ -306,6 +306,12 @@ class Shown(unittest.TestCase):
             {"functions": ["main", "one", "leaf"], "old": [20, 4], "new": [60, 4]}])
         self.assertEqual([(each["value"], each["old"], each["new"]) for each in document["values"]],
                          [("0x2", 8, 18), ("0x1", 12, 20)])
+        out = self.folder / "stacks.diff"
+        run([ASSAY, "diff", "-o", out, *reversed(pair)])
+        self.assertEqual([remark for remark in read_events(out).remarks if " stack " in remark],
+                         ["#! stack 1 in=0 call=0:0x0 main", "#! stack 2 in=1 call=0:0x0 one",
+                          "#! stack 3 in=2 call=0:0x0 leaf -40"])
+        self.assertEqual(run([ASSAY, "annotate", out]).returncode, 0)
         same = run([ASSAY, "diff", pair[0], pair[0]]).stdout
         self.assertEqual(same.count("none by as much as the threshold"), 2)
         self.assertNotIn("Values", same)

@@ -152,27 +152,59 @@ void write_totals(const Options& options, const Profile& before, const Profile& 
     output.write(totals.row(total, "changed") + "\n");
 }
 
+// Two's complement, as a file of differences has them.
+std::vector<std::uint64_t> differences(const Change& change) {
+    std::vector<std::uint64_t> row(change.before.size());
+    for (std::size_t i = 0; i < row.size(); ++i)
+        row[i] = static_cast<std::uint64_t>(change.difference(i));
+    return row;
+}
+
+// Contexts that changed, or lead to some that did, by their functions, as these were compared.
+// Where the calls are, which is not the same in both profiles, is the address 0 of the only object.
+void write_stacks_to_file(const Breakdown& breakdown, events::Writer& writer) {
+    if (!breakdown.has_stacks()) return;
+    const StackTree& stacks = breakdown.stacks();
+    const std::vector<Change> changes = breakdown.stack_changes();
+    std::vector<bool> shown(changes.size());
+    for (std::size_t i = changes.size(); i-- > 1;) {
+        if (changes[i].before != changes[i].after) shown[i] = true;
+        if (shown[i]) shown[stacks.frames()[i].parent] = true;
+    }
+    std::vector<std::uint32_t> numbers(changes.size());
+    std::uint32_t number = 0;
+    for (std::uint32_t i = 1; i < changes.size(); ++i) {
+        if (!shown[i]) continue;
+        numbers[i] = ++number;
+        const StackTree::Frame& frame = stacks.frames()[i];
+        const events::StackKind kind = frame.inlined   ? events::StackKind::kInlined
+                                       : frame.handler ? events::StackKind::kHandler
+                                                       : events::StackKind::kCall;
+        writer.stack({number, numbers[frame.parent], kind, 0, 0, 0, stacks.name(frame)},
+                     differences(changes[i]));
+    }
+}
+
 // As cg_diff writes them: one line of each function, of line 0.
 void write_file(const Options& options, const Profile& before, const Profile& after,
-                const std::vector<Change>& changes) {
+                const std::vector<Change>& changes, const Breakdown& breakdown) {
     events::Header header = before.header();
     header.descriptions = {{"Files compared", options.old_path + "; " + options.new_path}};
     header.command = before.header().command + "; " + after.header().command;
     header.derived.clear();
     header.objects.clear();
+    if (breakdown.has_stacks()) header.objects = {{"[wherever it is called]", ""}};
     header.pid = 0;
     header.incomplete = join(before.incomplete(), "; ");
     if (!header.incomplete.empty() && !after.incomplete().empty()) header.incomplete += "; ";
     header.incomplete += join(after.incomplete(), "; ");
     header.difference = true;
     events::Writer writer(options.out, header);
-    std::vector<std::uint64_t> row(header.events.size());
     for (const Change& change : changes) {
         writer.location(change.file, change.function);
-        for (std::size_t i = 0; i < row.size(); ++i)
-            row[i] = static_cast<std::uint64_t>(change.difference(i));
-        writer.line(0, row);
+        writer.line(0, differences(change));
     }
+    write_stacks_to_file(breakdown, writer);
     writer.finish();
 }
 
@@ -256,7 +288,7 @@ void diff(const Options& options, Output& output) {
     check(after, options.new_path);
     events::check_same_events(after.header(), options.new_path, before.header(), options.old_path);
     const std::vector<Change> changes = changes_of(before, after);
-    if (!options.out.empty()) return write_file(options, before, after, changes);
+    if (!options.out.empty()) return write_file(options, before, after, changes, breakdown);
     if (options.json) return write_json(options, before, after, changes, breakdown);
     write_header(options, before, after, output);
     write_totals(options, before, after, output);
