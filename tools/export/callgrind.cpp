@@ -224,10 +224,11 @@ class Document {
             if (has_instructions_)
                 sink_.write(fmt::format(
                     "cob={}\n", object_names_.reference(object_name(object_of(site.callee)))));
-            sink_.write(fmt::format("cfi={}\ncfn={}\ncalls={} {}\n",
-                                    file_names_.reference(text(site.callee.file)),
-                                    function_names_.reference(text(site.callee.name)),
-                                    call->second.number, position(0, 0)));
+            // callgrind_annotate takes the costs of 0 calls for the caller's own.
+            sink_.write(fmt::format(
+                "cfi={}\ncfn={}\ncalls={} {}\n", file_names_.reference(text(site.callee.file)),
+                function_names_.reference(text(site.callee.name)),
+                std::max<std::uint64_t>(1, call->second.number), position(0, 0)));
             sink_.write(position(site.address, site.line) + numbers(call->second.inclusive) + "\n");
         }
     }
