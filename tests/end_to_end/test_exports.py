@@ -332,6 +332,8 @@ class Inputs(unittest.TestCase):
             self.assertIn('f;"</script>\\', str(json.loads(export(form, path).stdout))
                           .replace("\\\\", "\\"))
         self.assertEqual(export("folded", path).stdout.count(";"), 1)
+        path.write_text("desc: a\ncmd: ./t\nevents: Ir\nfl=a.c\nfn=f 2.5\n1 5\nfn=2\n3 1\nsummary: 6\n")
+        self.assertEqual(export("folded", "--diff", path, path).stdout, "2 1 1\nf_2.5 5 5\n")
 
     def test_folded_difference(self):
         pair = [DATA / "stacks-old.events", DATA / "stacks-new.events"]

@@ -14,12 +14,17 @@ namespace assay::exporting {
 
 namespace {
 
-// Semicolons separate frames, and line ends stacks.
+// Semicolons separate frames, and line ends stacks. A number behind a blank at the end of a stack
+// is one more count for flamegraph.pl.
 std::string frame_name(std::string_view name) {
     std::string out(name);
     std::replace(out.begin(), out.end(), ';', ':');
     std::replace_if(
         out.begin(), out.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    const std::size_t blank = out.find_last_not_of("0123456789.");
+    if (blank != std::string::npos && blank + 1 < out.size() &&
+        (out[blank] == ' ' || out[blank] == '\t'))
+        out[blank] = '_';
     return out;
 }
 
