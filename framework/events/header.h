@@ -51,6 +51,14 @@ struct Stack {
     std::string_view function;
 };
 
+// A call that the compiler has replaced by the function's code: where code was inlined.
+struct Site {
+    std::uint32_t number, parent;  // from 1 upwards; the parent's is lower: where the function of
+                                   // the call was inlined itself; 0: it was not
+    std::uint32_t line;            // of the call; 0 if unknown
+    std::string_view file, function;  // of the call, not of what is called
+};
+
 struct Header {
     std::vector<std::pair<std::string, std::string>> descriptions;  // desc: NAME: TEXT
     std::string command;                                            // cmd:

@@ -121,6 +121,7 @@ void Parser::parse_body(std::string_view line) {
 void Parser::parse_place(std::string_view line) {
     const std::string_view whole = line;
     start_body();
+    without_site_ = {};
     if (take_prefix(line, "fl=") || take_prefix(line, "fi=") || take_prefix(line, "fe=")) {
         file_ = line;
         has_file_ = true;
@@ -145,6 +146,7 @@ void Parser::parse_counts_line(std::string_view line) {
     parse_counts(line);
     add_counts(totals_);
     announce_location();
+    ++without_site_[static_cast<std::size_t>(Rows::kLines)];
     handler_.line(source_line, counts_);
 }
 

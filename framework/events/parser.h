@@ -7,6 +7,7 @@
 #include "framework/events/hotlist.h"
 #include "framework/events/line_cutter.h"
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -42,6 +43,13 @@ class Handler {
     // The values of one instruction. There is at most one list of a name for an instruction, unless
     // the file was made by hand.
     virtual void values(const Instruction&, const Hotlist&) {}
+    // Where code was inlined, before all locations.
+    virtual void site(const Site&) {}
+    // Of the lines and the instructions of a location, after them: the site of the next `count`, in
+    // the order in which they were passed on; 0: they are not inlined code. Nor are those left
+    // over.
+    virtual void line_sites(std::uint32_t, std::uint64_t /*count*/) {}
+    virtual void instruction_sites(std::uint32_t, std::uint64_t /*count*/) {}
     // The breakdown of all lines by calling context, after them.
     virtual void stack(const Stack&, std::span<const std::uint64_t>) {}
 
@@ -97,6 +105,9 @@ class Parser {
     void parse_values(std::string_view text);
     Hotlist parse_hotlist(std::string_view text);
     HotValue parse_hot_value(std::string_view text);
+    void parse_site(std::string_view text);
+    enum class Rows : std::uint8_t { kLines, kInstructions };
+    void parse_sites(std::string_view text, Rows rows);
     void parse_stack(std::string_view text);
     // How and where a context was entered.
     void take_entry(std::string_view& text, Stack& stack);
@@ -127,7 +138,8 @@ class Parser {
     unsigned version_ = 0;  // 0: Cachegrind's own format
     Header header_;
     std::vector<std::uint64_t> counts_, totals_, instruction_totals_, stack_totals_;
-    std::uint32_t stacks_ = 0;
+    std::uint32_t stacks_ = 0, sites_ = 0;
+    std::array<std::uint64_t, 2> without_site_{};  // Rows of this location whose site may follow
     std::string file_, function_file_, function_;
     bool has_file_ = false, has_function_ = false;
     bool location_changed_ = false;

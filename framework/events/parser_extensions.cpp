@@ -17,6 +17,14 @@ namespace {
 constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMax64 = std::numeric_limits<std::uint64_t>::max();
 
+// Takes what reaches to the next blank from the front of `rest`; nothing at its end.
+std::string_view take_bare(std::string_view& rest) {
+    rest = skip_blanks(rest);
+    const std::string_view text = rest.substr(0, rest.find_first_of(" \t\r"));
+    rest.remove_prefix(text.size());
+    return text;
+}
+
 // Takes `key=word` from the front of `rest`.
 std::optional<std::string> take_attribute(std::string_view& rest, std::string_view key) {
     std::string_view behind = skip_blanks(rest);
@@ -40,6 +48,12 @@ void Parser::parse_extension(std::string_view text) {
         parse_instruction(text);
     } else if (keyword == "value") {
         parse_values(text);
+    } else if (keyword == "site") {
+        parse_site(text);
+    } else if (keyword == "sites") {
+        parse_sites(text, Rows::kLines);
+    } else if (keyword == "at-sites") {
+        parse_sites(text, Rows::kInstructions);
     } else if (keyword == "stack") {
         parse_stack(text);
     } else if (state_ != State::kExtensions) {
@@ -126,6 +140,7 @@ void Parser::parse_instruction(std::string_view text) {
     parse_counts(text);
     add_counts(instruction_totals_);
     announce_location();
+    ++without_site_[static_cast<std::size_t>(Rows::kInstructions)];
     handler_.instruction(instruction, counts_);
 }
 
@@ -144,11 +159,8 @@ Hotlist Parser::parse_hotlist(std::string_view text) {
     if (list.name.empty()) fail("expected the name of a list of values", text);
     list.total = parse_number(take_word(text).value_or(""), kMax64);
     if (const auto error = take_attribute(text, "error")) list.error = parse_number(*error, kMax64);
-    for (text = skip_blanks(text); !text.empty(); text = skip_blanks(text)) {
-        const std::string_view word = text.substr(0, text.find_first_of(" \t\r"));
-        text.remove_prefix(word.size());
+    for (std::string_view word = take_bare(text); !word.empty(); word = take_bare(text))
         list.values.push_back(parse_hot_value(word));
-    }
     return list;
 }
 
@@ -167,6 +179,50 @@ Handler::Instruction Parser::take_instruction(std::string_view& text) {
     const auto [object, address] = parse_place_in_object(take_word(text).value_or(""));
     const std::string source_line = take_word(text).value_or("");
     return {object, address, static_cast<std::uint32_t>(parse_number(source_line, kMax32))};
+}
+
+// A line of each, or LINE@PARENT.
+void Parser::parse_site(std::string_view text) {
+    start_body();
+    has_file_ = false;
+    const std::string number = take_word(text).value_or("");
+    if (parse_number(number, kMax32) != std::uint64_t{sites_} + 1)
+        fail("sites must be numbered from 1 upwards", number);
+    const std::optional<std::string> file = take_word(text), function = take_word(text);
+    if (!file || !function) fail("expected a file and a function", number);
+    for (std::string_view word = take_bare(text); !word.empty(); word = take_bare(text)) {
+        const std::size_t at = word.find('@');
+        const bool has_parent = at != std::string_view::npos;
+        const std::uint64_t parent = has_parent ? parse_number(word.substr(at + 1), kMax32) : 0;
+        if (parent > sites_) fail("a site within one that does not come before it", word);
+        const std::uint64_t line = parse_number(word.substr(0, at), kMax32);
+        handler_.site({.number = ++sites_,
+                       .parent = static_cast<std::uint32_t>(parent),
+                       .line = static_cast<std::uint32_t>(line),
+                       .file = *file,
+                       .function = *function});
+    }
+}
+
+// SITE or SITE*TIMES, each
+void Parser::parse_sites(std::string_view text, Rows rows) {
+    start_body();
+    has_file_ = false;
+    std::uint64_t& left = without_site_[static_cast<std::size_t>(rows)];
+    for (std::string_view word = take_bare(text); !word.empty(); word = take_bare(text)) {
+        const std::size_t star = word.find('*');
+        const std::uint64_t site = parse_number(word.substr(0, star), kMax32);
+        if (site > sites_) fail("unknown site", word);
+        const std::uint64_t times =
+            star == std::string_view::npos ? 1 : parse_number(word.substr(star + 1), kMax64);
+        if (times > left) fail("more sites than counts that they are of", word);
+        left -= times;
+        const auto number = static_cast<std::uint32_t>(site);
+        if (rows == Rows::kLines)
+            handler_.line_sites(number, times);
+        else
+            handler_.instruction_sites(number, times);
+    }
 }
 
 void Parser::parse_stack(std::string_view text) {

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <initializer_list>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace assay::events {
@@ -16,6 +17,8 @@ namespace assay::events {
 namespace {
 
 constexpr std::size_t kBlockBytes = 64 * 1024;
+// Far from kMaxLineBytes.
+constexpr std::uint32_t kMostSitesOfALine = 1024;
 constexpr std::string_view kUnknown = "???";
 
 bool is_event_name(std::string_view name) {
@@ -66,6 +69,12 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 std::string place_name(std::string_view name) {
     if (name.empty()) return std::string(kUnknown);
     return replaced(free_text(name), "###", "##\\#");
+}
+
+// fl=#! would begin a line beyond Cachegrind's format.
+std::string file_name_of(std::string_view file) {
+    std::string name = place_name(file);
+    return name.starts_with("#!") ? "./" + name : name;
 }
 
 void append_number(std::string& out, std::uint64_t number, int base = 10) {
@@ -137,6 +146,32 @@ std::string extended_header(const Header& header) {
     return out;
 }
 
+// The sites of rows of one location, in runs.
+class SiteList {
+  public:
+    void add(std::uint32_t site) {
+        if (runs_.empty() || runs_.back().first != site) runs_.emplace_back(site, 0);
+        ++runs_.back().second;
+    }
+    // As lines of that keyword; none if no row is inlined code. Empties the list.
+    void append_to(std::string& out, std::string_view keyword) {
+        if (!runs_.empty() && runs_.back().first == 0) runs_.pop_back();
+        for (std::size_t i = 0; i < runs_.size(); ++i) {
+            if (i % kMostSitesOfALine == 0) append(out, {i == 0 ? "" : "\n", "fl=#! ", keyword});
+            out += ' ';
+            append_number(out, runs_[i].first);
+            if (runs_[i].second == 1) continue;
+            out += '*';
+            append_number(out, runs_[i].second);
+        }
+        if (!runs_.empty()) out += '\n';
+        runs_.clear();
+    }
+
+  private:
+    std::vector<std::pair<std::uint32_t, std::uint64_t>> runs_;  // site and number of rows
+};
+
 }  // namespace
 
 struct Writer::Impl {
@@ -178,13 +213,25 @@ struct Writer::Impl {
         text.clear();
     }
 
-    // Instructions name no file for Cachegrind's tools, so fl= and fn= must follow them. They
-    // are therefore kept until the lines of their function are complete.
-    void end_location() {
+    // Instructions and sites name no file for Cachegrind's tools, so fl= and fn= must follow
+    // them. They are therefore kept until the lines of their function are complete. Returns
+    // whether there were any.
+    bool end_location() {
+        end_sites();
+        const std::size_t size = text.size();
+        line_sites.append_to(text, "sites");
         text += instructions;
         instructions.clear();
+        instruction_sites.append_to(text, "at-sites");
+        const bool wrote = text.size() != size;
         file_name.clear();
         function_name.clear();
+        return wrote;
+    }
+
+    void end_sites() {
+        if (std::exchange(in_sites, false)) text += '\n';
+        flush_if_full();
     }
 
     OutputFile file;
@@ -193,6 +240,9 @@ struct Writer::Impl {
     std::vector<std::uint64_t> totals;
     std::string text;          // not yet written
     std::string instructions;  // of the current location
+    SiteList line_sites, instruction_sites;
+    bool in_sites = false;                 // the last line of the text names sites
+    std::string site_file, site_function;  // of those
     std::string file_name, function_name;
     std::string given_file, given_function;  // which these were made of
     std::uint32_t last_line = 0;
@@ -211,22 +261,39 @@ void Writer::location(std::string_view file, std::string_view function) {
         return;
     impl_->given_file = file;
     impl_->given_function = function;
-    std::string file_name = place_name(file);
+    std::string file_name = file_name_of(file);
     std::string function_name = place_name(function);
     const bool same_file = file_name == impl_->file_name;
     if (same_file && function_name == impl_->function_name) return;
-    const bool needs_file = !same_file || !impl_->instructions.empty();
-    impl_->end_location();
-    if (needs_file) {
-        impl_->text += file_name.starts_with("#!") ? "fl=./" : "fl=";
-        impl_->text += file_name + "\n";
-    }
+    const bool needs_file = impl_->end_location() || !same_file;
+    if (needs_file) append(impl_->text, {"fl=", file_name, "\n"});
     impl_->text += "fn=" + function_name + "\n";
     impl_->file_name = std::move(file_name);
     impl_->function_name = std::move(function_name);
 }
 
-void Writer::line(std::uint32_t line, std::span<const std::uint64_t> counts) {
+// Those of one function follow one another on a line.
+void Writer::site(const Site& site) {
+    std::string& out = impl_->text;
+    const bool goes_on = impl_->in_sites && impl_->site_file == site.file &&
+                         impl_->site_function == site.function &&
+                         site.number % kMostSitesOfALine != 0;
+    if (!goes_on) {
+        impl_->end_sites();
+        impl_->site_file = site.file;
+        impl_->site_function = site.function;
+        append(out, {"fl=#! site ", std::to_string(site.number), " ", word(file_name_of(site.file)),
+                     " ", word(place_name(site.function))});
+        impl_->in_sites = true;
+    }
+    out += ' ';
+    append_number(out, site.line);
+    if (site.parent == 0) return;
+    out += '@';
+    append_number(out, site.parent);
+}
+
+void Writer::line(std::uint32_t line, std::span<const std::uint64_t> counts, std::uint32_t site) {
     Impl& impl = *impl_;
     if (counts.size() != impl.event_count)
         throw Error("a line of " + std::to_string(counts.size()) + " counts for " +
@@ -235,13 +302,15 @@ void Writer::line(std::uint32_t line, std::span<const std::uint64_t> counts) {
     append_number(impl.text, line);
     append_counts(impl.text, counts, impl.difference);
     impl.add_to_totals(counts);
+    impl.line_sites.add(site);
     impl.last_line = line;
     impl.flush_if_full();
 }
 
 void Writer::instruction(std::uint32_t object, std::uint64_t address,
-                         std::span<const std::uint64_t> counts) {
+                         std::span<const std::uint64_t> counts, std::uint32_t site) {
     impl_->check_object(object);
+    impl_->instruction_sites.add(site);
     std::string& out = impl_->instructions;
     out += "fl=#! at ";
     impl_->append_instruction(out, object, address);

@@ -31,13 +31,16 @@ class Writer {
     // Sets the source file ("???" if unknown) and function for the lines that follow. Writes
     // fl= and fn= lines only where they change.
     void location(std::string_view file, std::string_view function);
-    // Counts of one source line (0: unknown), one per event of the header. Lines must arrive
-    // grouped by location; the caller adds up counts of the same line.
-    void line(std::uint32_t line, std::span<const std::uint64_t> counts);
+    // Where code was inlined, before all locations. Numbers go up from 1.
+    void site(const Site& site);
+    // Counts of one source line (0: unknown), one per event of the header, that was inlined at
+    // that site; 0: it was not. Lines must arrive grouped by location; the caller adds up counts
+    // of the same line and site.
+    void line(std::uint32_t line, std::span<const std::uint64_t> counts, std::uint32_t site = 0);
     // Counts of one instruction (an address relative to the object with that index in the
     // header) of the line last written; a breakdown of counts that line() already carried.
     void instruction(std::uint32_t object, std::uint64_t address,
-                     std::span<const std::uint64_t> counts);
+                     std::span<const std::uint64_t> counts, std::uint32_t site = 0);
     // Values of such an instruction. They are cut to those that a line of the file can hold.
     void values(std::uint32_t object, std::uint64_t address, const Hotlist& list);
     // Counts of one calling context (docs/events-file.md), after all lines and instructions: a

@@ -148,7 +148,8 @@ class Exports(Profile):
         found = Counter()
         for line in self.exported("folded").splitlines():  # of Ir, which has no contexts
             stack, _, count = line.rpartition(" ")
-            found[stack.split(";")[0]] += int(count)
+            frames = stack.split(";")
+            found[frames[-2 if re.search(r":[0-9?]+$", frames[-1]) else -1]] += int(count)
         self.assertEqual(found, self.by_function("Ir"))
 
     def test_speedscope(self):
@@ -158,7 +159,7 @@ class Exports(Profile):
         for each in document["profiles"]:
             stacks = Counter()
             for sample, weight in zip(each["samples"], each["weights"], strict=True):
-                innermost = -1 if each["name"] in ("Refs", "Calls") else 0
+                innermost = -1 if each["name"] in ("Refs", "Calls") else -2  # before the line
                 stacks[frames[sample[innermost]]["name"]] += weight
             self.assertEqual(stacks, self.expected(each["name"]))
 
@@ -280,14 +281,95 @@ class Inputs(unittest.TestCase):
             self.assertRegex(shown.stdout, r"leaf\n +sum_cells \(inline\)\n"
                              r" +sum_all \(inline\)\n +work\n")
 
+    def test_inlined_functions_without_contexts(self):
+        """Events that no profiler counts by context: each function with those inlined into it."""
+        folder = support.temporary_folder(self)
+        path, merged = folder / "events", folder / "merged"
+        for options in ([], ["--dump-instr=yes"]):
+            result = profile([PROGRAMS / "inlining"], *GEOMETRY, *options, out=path)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(run([ASSAY, "merge", "-o", merged, path, path]).returncode, 0)
+            own = self.by_path(path)
+            self.assertEqual(set(own), {"work", "work;sum_all", "work;sum_all;sum_cells",
+                                        "work;sum_cells"})
+            self.assertEqual(self.by_path(merged), {stack: 2 * count
+                                                    for stack, count in own.items()})
+            within = Counter({("work", "sum_cells", 34): own["work;sum_cells"],
+                              ("sum_all", "sum_cells", 28): own["work;sum_all;sum_cells"]})
+            within["work", "sum_all", 33] = own["work;sum_all"] + within["sum_all", "sum_cells", 28]
+            self.assertEqual(self.calls_within(export("callgrind", "--event=Ir", path).stdout, 1),
+                             within)
+            document = json.loads(export("json", path).stdout)
+            validate(document, ROOT / "docs" / "export-schema.json")
+            self.check_sites(document, own)
+            self.check_firefox(json.loads(export("firefox", "--event=Ir", path).stdout), own)
+            if installed("go"):
+                out = folder / "inlining.pb.gz"
+                export("pprof", "--event=Ir", "-o", out, path)
+                shown = run(["go", "tool", "pprof", "-traces", out],
+                            env={**os.environ, "HOME": folder})
+                self.assertEqual(shown.returncode, 0, shown.stderr)
+                self.assertRegex(shown.stdout, r" sum_cells \(inline\)\n"
+                                 r" +sum_all \(inline\)\n +work\n")
+        difference = Counter()
+        for line in export("folded", "--diff", path, merged).stdout.splitlines():
+            stack, old, new = line.rsplit(" ", 2)
+            self.assertEqual(2 * int(old), int(new))
+            if stack.startswith("work"):
+                difference[stack] += int(old)
+        self.assertEqual(difference, own)
+
+    @staticmethod
+    def by_path(path) -> dict:
+        """Ir of stacks that begin with work, without their lines."""
+        found = Counter()
+        for line in export("folded", "--event=Ir", path).stdout.splitlines():
+            stack, _, count = line.rpartition(" ")
+            if stack.startswith("work"):
+                found[stack.rpartition(";")[0]] += int(count)
+        return found
+
+    def check_sites(self, document, own):
+        index = [event["name"] for event in document["events"]].index("Ir")
+        sites = [None, *document["sites"]]
+        names = {(site["function"], site["line"]): number
+                 for number, site in enumerate(sites) if site}
+        inner = names["sum_all", 28]
+        self.assertEqual(sites[sites[inner]["parent"]]["line"], 33)
+        cells = next(each for each in document["functions"] if each["name"] == "sum_cells")
+        self.assertEqual(sum(part["counts"][index] for line in cells["lines"]
+                             for part in line["inlined"] if part["site"] == inner),
+                         own["work;sum_all;sum_cells"])
+        instructions = [at for line in cells["lines"] for at in line["instructions"]]
+        if instructions:
+            self.assertEqual(sum(at["counts"][index] for at in instructions
+                                 if at["site"] == inner), own["work;sum_all;sum_cells"])
+
+    def check_firefox(self, document, own):
+        thread = document["threads"][0]
+        frames, stacks = thread["frameTable"], thread["stackTable"]
+        found = Counter()
+        for stack, weight in zip(thread["samples"]["stack"], thread["samples"]["weight"]):
+            names, depths = [], []
+            while stack is not None:
+                frame = stacks["frame"][stack]
+                name = thread["funcTable"]["name"][frames["func"][frame]]
+                names.insert(0, thread["stringArray"][name])
+                depths.insert(0, frames["inlineDepth"][frame])
+                stack = stacks["prefix"][stack]
+            self.assertEqual(depths, list(range(len(depths))))
+            found[";".join(names)] += weight
+        self.assertEqual({stack: count for stack, count in found.items()
+                          if stack.startswith("work")}, own)
+
     # Lines that each reads, by path.
     INLINING = {"work": 1, "work;sum_all": 1, "work;sum_all;sum_cells": 40, "work;sum_cells": 20,
                 "work;sum_all;sum_cells;leaf": 20, "work;sum_cells;leaf": 10}
 
     @staticmethod
-    def calls_within(text) -> dict:
+    def calls_within(text, unit=64) -> dict:
         """(caller, callee, line) of the calls of sum_all, sum_cells and leaf: inclusive cost in
-        cache lines."""
+        cache lines, or what `unit` is."""
         names, found = {}, Counter()
         function = callee = None
         lines = iter(text.splitlines())
@@ -299,8 +381,8 @@ class Inputs(unittest.TestCase):
                 else:
                     callee = names[name[2]]
             elif line.startswith("calls=") and callee in ("sum_all", "sum_cells", "leaf"):
-                _, at, cost = next(lines).split()
-                found[function, callee, int(at)] += int(cost) // 64
+                *_, at, cost = next(lines).split()
+                found[function, callee, int(at)] += int(cost) // unit
         return found
 
     def test_several_files_add_up(self):
@@ -345,7 +427,7 @@ class Inputs(unittest.TestCase):
         for path, copy in zip(pair, flat):
             copy.write_text("".join(line for line in path.read_text().splitlines(True)
                                     if "stack" not in line))
-        self.assertEqual(export("folded", "--diff", *flat).stdout, "a.c;leaf 30 70\na.c;main 5 5\n")
+        self.assertEqual(export("folded", "--diff", *flat).stdout, "leaf 30 70\nmain 5 5\n")
 
     def test_what_cannot_be_exported(self):
         folder = support.temporary_folder(self)

@@ -326,6 +326,10 @@ class Shown(unittest.TestCase):
             if jsonschema:
                 schema = json.loads((ROOT / "docs" / f"{name}-schema.json").read_text())
                 jsonschema.validate(document, schema)
+        kinds = run([ASSAY, "annotate", "--json", ROOT / "tests/unit/data/version-1.events"])
+        self.assertEqual(json.loads(kinds.stdout)["inlined"], [
+            {"file": "prog.h", "function": "helper", "callerFile": "a folder/prog.h",
+             "caller": "f(int, char)", "callLine": 8, "counts": [2, 0, 0]}])
         document = json.loads(annotated.stdout)
         self.assertEqual(document["sources"][0]["lines"][4],
                          {"line": 5, "text": "line 5;", "counts": [5, 0]})

@@ -69,11 +69,13 @@ class Reports(unittest.TestCase):
         self.assertLessEqual(set(source["lines"]), shown)
 
         flame = data["flame"]
-        self.assertEqual([events.events[event] for event in flame["events"]], ["Refs", "Calls"])
+        self.assertEqual([events.events[event] for event, by_stack in
+                          zip(flame["events"], flame["byStack"]) if by_stack], ["Refs", "Calls"])
+        calls = flame["events"].index(events.events.index("Calls"))
         paths = [""]
         for parent, name in zip(flame["parent"][1:], flame["name"][1:]):
             paths.append(paths[parent] + "/" + name)
-        twice = [count for path, count in zip(paths, flame["counts"][1])
+        twice = [count for path, count in zip(paths, flame["counts"][calls])
                  if path.endswith("/plain/twice")]
         self.assertEqual(twice, [20])  # 5 calls, which make 15
 

@@ -271,6 +271,41 @@ TEST_CASE("annotate: derived figures as columns") {
     CHECK(contains(shown, "0                          0.00%  source 2;\n"));
 }
 
+TEST_CASE("annotate: where functions were inlined, from several files") {
+    const TemporaryFolder folder;
+    const std::string old = folder.write(
+        "old", kEvents +
+                   "fl=#! site 1 a.c main 12\nfl=#! site 2 b.h grow 7@1\n"
+                   "fl=a.c\nfn=main\n12 5 0\n"
+                   "fl=b.h\nfn=area\n3 20 2\n3 30 4\n4 1 0\n4 10 1\nfl=#! sites 1 2 0 2\n"
+                   "fl=b.h\nfn=grow\n7 4 0\nfl=#! sites 1\nsummary: 70 7\n");
+    // The same sites with other numbers.
+    const std::string now = folder.write(
+        "now", kEvents +
+                   "fl=#! site 1 a.c f 9\nfl=#! site 2 a.c main 12\n"
+                   "fl=#! site 3 b.h grow 7@2\n"
+                   "fl=b.h\nfn=area\n3 40 2\n3 90 4\nfl=#! sites 2 3\nsummary: 130 6\n");
+    const std::string plain =
+        folder.write("plain", kEvents + "fl=b.h\nfn=area\n3 2 1\nsummary: 2 1\n");
+    const std::string heading = "Inlined functions and where they were inlined";
+    const std::string one = annotate_with({"--auto=no", old});
+    CHECK(contains(one, heading));
+    CHECK(contains(one,
+                   "  40 (57.1%)   5 (71.4%)  b.h:area, in grow at line 7\n"
+                   "  20 (28.6%)   2 (28.6%)  b.h:area, in main at a.c:12\n"
+                   "   4  (5.7%)   0          b.h:grow, in main at a.c:12\n\n"));
+    CHECK(annotate_with({"--auto=no", "--threshold=20", old})
+              .ends_with("area, in main at a.c:12\n\n"));
+    CHECK(contains(annotate_with({"--auto=no", plain, old, now}),
+                   "  130 (64.4%)   9 (64.3%)  b.h:area, in grow at line 7\n"
+                   "   60 (29.7%)   4 (28.6%)  b.h:area, in main at a.c:12\n"));
+    CHECK(contains(annotate_with({"--auto=no", "--diff", old, now}),
+                   "  50 (83.3%)  -1 (100.0%)  b.h:area, in grow at line 7\n"));
+    CHECK(contains(annotate_with({"--auto=no", "--mod-funcname=s/main/start/", old}),
+                   "b.h:grow, in start at a.c:12\n"));
+    CHECK(!contains(annotate_with({"--auto=no", plain}), heading));
+}
+
 TEST_CASE("annotate: sources that moved, and several that have become one") {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder.file("new"));

@@ -53,6 +53,17 @@ class Recorder final : public Handler {
             text += " " + std::to_string(each.value) + "*" + std::to_string(each.count);
         text += "\n";
     }
+    void site(const Site& site) override {
+        text += "site " + std::to_string(site.number) + " in " + std::to_string(site.parent) +
+                " line " + std::to_string(site.line) + " " + std::string(site.file) + " " +
+                std::string(site.function) + "\n";
+    }
+    void line_sites(std::uint32_t site, std::uint64_t count) override {
+        text += "lines in " + std::to_string(site) + ": " + std::to_string(count) + "\n";
+    }
+    void instruction_sites(std::uint32_t site, std::uint64_t count) override {
+        text += "instructions in " + std::to_string(site) + ": " + std::to_string(count) + "\n";
+    }
     void stack(const Stack& stack, std::span<const std::uint64_t> counts) override {
         text += "stack " + std::to_string(stack.number) + " in " + std::to_string(stack.parent) +
                 entry(stack) + " " + std::string(stack.function) + numbers(counts);
@@ -93,6 +104,7 @@ std::string error_of(const std::string& text) {
 const std::string kStart = "desc: a\ncmd: ./t\nevents: Ir Dr\n";
 const std::string kVersion = kStart + "fl=#! version 1\n";
 const std::string kPlace = "fl=a.c\nfn=f\n";
+const std::string kSites = kVersion + "fl=#! site 1 a.c main 7\n";
 const std::string kContexts = kVersion + "fl=#! object 0 a\n" + kPlace + "1 1 2\nfl=#! stack ";
 
 Header example_header() {
@@ -183,7 +195,10 @@ TEST_CASE("events: a file of version 1 stays readable, however it is cut into bl
         if (first.empty()) first = recorder.text;
         CHECK(recorder.text == first);
     }
-    CHECK(first.find("prog.h prog.h:helper\nline 20: 3 0 0\n") != std::string::npos);
+    CHECK(first.find("prog.h prog.h:helper\nline 20: 1 0 0\nline 20: 2 0 0\n"
+                     "lines in 0: 1\nlines in 2: 1\n") != std::string::npos);
+    CHECK(first.find("site 3 in 0 line 9 a folder/prog.h f(int, char)\n") != std::string::npos);
+    CHECK(first.find("instructions in 0: 2\ninstructions in 3: 1\n") != std::string::npos);
 }
 
 TEST_CASE("events: contexts stand behind all counts") {
@@ -216,6 +231,46 @@ TEST_CASE("events: contexts stand behind all counts") {
                                 "stack 2 in 1 from 1 64 line 7 f(int, char): 3 1\n"
                                 "stack 3 in 1 inlined at 12 g(): 0 0\n"
                                 "stack 4 in 3 interrupting 0 4406 handler: 2 0\n"));
+}
+
+TEST_CASE("events: sites of inlined code stand behind the lines of their function") {
+    const TemporaryFolder folder;
+    {
+        Writer writer(folder.file("events"), example_header());
+        const std::uint64_t five_one[] = {5, 1};
+        writer.site({1, 0, 7, "a.c", "main"});
+        writer.site({2, 1, 9, "#!b.h", "f(int)"});
+        writer.site({3, 1, 12, "#!b.h", "f(int)"});
+        writer.location("b.h", "g");
+        writer.line(3, five_one);
+        writer.instruction(0, 0x40, five_one);
+        for (const std::uint32_t site : {1U, 1U, 3U}) writer.line(4, five_one, site);
+        writer.instruction(0, 0x44, five_one, 3);
+        writer.line(5, five_one);
+        writer.location("b.h", "h");
+        writer.line(6, five_one);
+        writer.location("b.h", "i");
+        writer.line(7, five_one, 2);
+        writer.location("b.h", "j");
+        for (std::uint32_t i = 0; i < 1025; ++i) writer.line(8, five_one, 1 + i % 2);
+        writer.finish();
+    }
+    const std::string text = folder.read("events");
+    CHECK(text.find("fl=#! site 1 a.c main 7\nfl=#! site 2 ./#!b.h f(int) 9@1 12@1\n"
+                    "fl=b.h\nfn=g\n3 5 1\n4 5 1\n4 5 1\n4 5 1\n5 5 1\n"
+                    "fl=#! sites 0 1*2 3\nfl=#! at 0:0x40 3 5 1\nfl=#! at 0:0x44 4 5 1\n"
+                    "fl=#! at-sites 0 3\nfl=b.h\nfn=h\n6 5 1\nfn=i\n7 5 1\nfl=#! sites 2\n"
+                    "fl=b.h\nfn=j\n") != std::string::npos);
+    CHECK(text.find(" 1 2\nfl=#! sites 1\nsummary: ") != std::string::npos);
+    Recorder recorder;
+    CHECK(read_events(folder.file("events"), recorder).totals[1] == 1032);
+    CHECK(
+        recorder.text.starts_with("site 1 in 0 line 7 a.c main\n"
+                                  "site 2 in 1 line 9 ./#!b.h f(int)\n"
+                                  "site 3 in 1 line 12 ./#!b.h f(int)\n"));
+    CHECK(recorder.text.find("line 5: 5 1\nlines in 0: 1\nlines in 1: 2\nlines in 3: 1\n"
+                             "at 0 64 line 3: 5 1\nat 0 68 line 4: 5 1\n"
+                             "instructions in 0: 1\ninstructions in 3: 1\n") != std::string::npos);
 }
 
 TEST_CASE("events: a file of Cachegrind's is read") {
@@ -367,6 +422,20 @@ TEST_CASE("events: malformed extensions are refused") {
          "FILE:10: counts without fl= and fn= before them (1 1)"},
         {kVersion + "fl=#! object 0 a\n" + kPlace + "1 1\nfl=#! at 0:0x1 1 2\nsummary: 1 0\n",
          "FILE:10: the counts of Ir by instruction exceed its summary (2)"},
+        {kVersion + "fl=#! site 2 a.c f 1\n", "FILE:5: sites must be numbered from 1 upwards (2)"},
+        {kVersion + "fl=#! site 1 a.c f 1 2@1 3@3\n",
+         "FILE:5: a site within one that does not come before it (3@3)"},
+        {kVersion + "fl=#! site 1 a.c\n", "FILE:5: expected a file and a function (1)"},
+        {kVersion + "fl=#! site 1 a.c f x\n", "FILE:5: malformed number (x)"},
+        {kVersion + "fl=#! site 1 a.c f 1@\n", "FILE:5: malformed number ()"},
+        {kSites + kPlace + "1 1\nfl=#! sites 1*2\n",
+         "FILE:9: more sites than counts that they are of (1*2)"},
+        {kSites + kPlace + "1 1\nfl=#! sites 0 1\n",
+         "FILE:9: more sites than counts that they are of (1)"},
+        {kSites + kPlace + "1 1\nfl=#! at-sites 1\n",
+         "FILE:9: more sites than counts that they are of (1)"},
+        {kSites + kPlace + "1 1\nfl=#! sites 2\n", "FILE:9: unknown site (2)"},
+        {kSites + kPlace + "1 1\nfl=#! sites 1*\n", "FILE:9: malformed number ()"},
         {kContexts + "2 in=0 call=0:0x1 f\n",
          "FILE:9: contexts must be numbered from 1 upwards (2)"},
         {kContexts + "1 in=1 call=0:0x1 f\n",

@@ -4,6 +4,7 @@
 #include "framework/support/text.h"
 #include "tools/annotate/assembly.h"
 #include "tools/annotate/functions.h"
+#include "tools/annotate/inlined.h"
 #include "tools/annotate/json.h"
 #include "tools/annotate/profile.h"
 #include "tools/annotate/sources.h"
@@ -136,6 +137,8 @@ Details details_of(const SourceChoice& choice, const Profile& profile, const Opt
 
 void annotate(const Options& options, Output& output) {
     Profile profile(options.file_names, options.function_names);
+    InlinedCalls inlined(options.file_names, options.function_names);
+    profile.pass_on(inlined);
     if (options.difference) {
         profile.add_file(options.profiles[1]);
         profile.add_file(options.profiles[0], Profile::Sign::kSubtract);
@@ -152,13 +155,14 @@ void annotate(const Options& options, Output& output) {
 
     if (options.json) {
         Sink sink("");
-        write_json(options, profile, columns, sort, choice, assembly, sink);
+        write_json(options, {profile, inlined, choice, assembly}, columns, sort, sink);
         return sink.finish();
     }
     write_header(options, profile, columns.shown, sort, output);
     write_legend(columns, output);
     write_totals(columns, output);
     write_functions(profile, columns, sort, output);
+    write_inlined(inlined, profile, columns, sort, output);
     write_sources(options, profile, columns, choice, assembly, output);
     output.finish();
 }

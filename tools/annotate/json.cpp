@@ -10,11 +10,14 @@ namespace {
 
 class Document {
   public:
-    Document(const Options& options, const Profile& profile, const Columns& columns, Sink& sink)
-        : options_(options), profile_(profile), columns_(columns), json_(sink) {}
+    Document(const Options& options, const Content& content, const Columns& columns, Sink& sink)
+        : options_(options),
+          content_(content),
+          profile_(content.profile),
+          columns_(columns),
+          json_(sink) {}
 
-    void write(const std::vector<SortColumn>& sort, const SourceChoice& choice,
-               const Assembly& assembly) {
+    void write(const std::vector<SortColumn>& sort) {
         json_.begin_object();
         json_.text("format", "assay-annotate");
         json_.number("version", 1);
@@ -29,7 +32,8 @@ class Document {
         json_.key("totals");
         write_row(columns_.totals);
         write_functions(sort);
-        write_sources(choice, assembly);
+        write_inlined(sort);
+        write_sources();
         json_.end_object();
     }
 
@@ -69,12 +73,31 @@ class Document {
         json_.end_array();
     }
 
-    void write_sources(const SourceChoice& choice, const Assembly& assembly) {
+    void write_inlined(const std::vector<SortColumn>& sort) {
+        json_.key("inlined");
+        json_.begin_array();
+        for (const std::size_t i : content_.inlined.in_order(profile_, sort)) {
+            const InlinedCalls::Place function = content_.inlined.callee(i),
+                                      call = content_.inlined.caller(i);
+            json_.begin_object();
+            json_.text("file", function.file);
+            json_.text("function", function.function);
+            json_.text("callerFile", call.file);
+            json_.text("caller", call.function);
+            json_.number("callLine", call.line);
+            json_.key("counts");
+            write_row(content_.inlined.counts(i));
+            json_.end_object();
+        }
+        json_.end_array();
+    }
+
+    void write_sources() {
         const std::vector<std::vector<SourceLine>> lines = profile_.lines();
         const std::vector<std::vector<SourceInstruction>> instructions = profile_.instructions();
         json_.key("sources");
         json_.begin_array();
-        for (const SourceChoice::Source& source : choice.found) {
+        for (const SourceChoice::Source& source : content_.choice.found) {
             json_.begin_object();
             json_.text("file", profile_.files()[source.file]);
             json_.text("path", source.path.string());
@@ -83,19 +106,19 @@ class Document {
             };
             json_.boolean("newer",
                           std::any_of(options_.profiles.begin(), options_.profiles.end(), newer));
-            write_lines(source, lines[source.file], instructions[source.file], assembly);
+            write_lines(source, lines[source.file], instructions[source.file]);
             json_.end_object();
         }
         json_.end_array();
         std::vector<std::string> not_found;
-        for (const std::uint32_t file : choice.not_found)
+        for (const std::uint32_t file : content_.choice.not_found)
             not_found.emplace_back(profile_.files()[file]);
         json_.texts("sourcesNotFound", not_found);
     }
 
     // Only lines with counts: the text of the others is in the source.
     void write_lines(const SourceChoice::Source& source, const std::vector<SourceLine>& lines,
-                     const std::vector<SourceInstruction>& instructions, const Assembly& assembly) {
+                     const std::vector<SourceInstruction>& instructions) {
         const std::string content = read_source(source.path);
         const std::vector<std::string_view> text = split_lines(content);
         auto instruction = instructions.begin();
@@ -116,7 +139,7 @@ class Document {
                 json_.begin_array();
                 for (; instruction != instructions.end() && instruction->line <= line.line;
                      ++instruction)
-                    if (instruction->line == line.line) write_instruction(*instruction, assembly);
+                    if (instruction->line == line.line) write_instruction(*instruction);
                 json_.end_array();
             }
             json_.end_object();
@@ -124,10 +147,11 @@ class Document {
         json_.end_array();
     }
 
-    void write_instruction(const SourceInstruction& at, const Assembly& assembly) {
+    void write_instruction(const SourceInstruction& at) {
         json_.begin_object();
         json_.text("object", profile_.objects()[at.object].path);
         json_.address("address", at.address);
+        const Assembly& assembly = content_.assembly;
         const auto text = assembly.text.find({at.object, at.address});
         json_.key("text");
         if (text == assembly.text.end())
@@ -140,6 +164,7 @@ class Document {
     }
 
     const Options& options_;
+    const Content& content_;
     const Profile& profile_;
     const Columns& columns_;
     JsonWriter json_;
@@ -180,10 +205,9 @@ void write_counts(const events::Header& header, const std::vector<std::size_t>& 
     json.end_array();
 }
 
-void write_json(const Options& options, const Profile& profile, const Columns& columns,
-                const std::vector<SortColumn>& sort, const SourceChoice& choice,
-                const Assembly& assembly, Sink& sink) {
-    Document(options, profile, columns, sink).write(sort, choice, assembly);
+void write_json(const Options& options, const Content& content, const Columns& columns,
+                const std::vector<SortColumn>& sort, Sink& sink) {
+    Document(options, content, columns, sink).write(sort);
     sink.write("\n");
 }
 

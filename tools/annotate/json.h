@@ -4,6 +4,7 @@
 
 #include "tools/annotate/assembly.h"
 #include "tools/annotate/functions.h"
+#include "tools/annotate/inlined.h"
 #include "tools/annotate/sources.h"
 #include "tools/output/json_writer.h"
 
@@ -19,8 +20,15 @@ void write_event_list(const events::Header& header, const std::vector<std::size_
 void write_counts(const events::Header& header, const std::vector<std::size_t>& shown,
                   Counts counts, JsonWriter& json);
 
-void write_json(const Options& options, const Profile& profile, const Columns& columns,
-                const std::vector<SortColumn>& sort, const SourceChoice& choice,
-                const Assembly& assembly, Sink& sink);
+// What has been read.
+struct Content {
+    const Profile& profile;
+    const InlinedCalls& inlined;
+    const SourceChoice& choice;
+    const Assembly& assembly;
+};
+
+void write_json(const Options& options, const Content& content, const Columns& columns,
+                const std::vector<SortColumn>& sort, Sink& sink);
 
 }  // namespace assay::annotate

@@ -212,6 +212,7 @@ void Profile::line(std::uint32_t line, Counts unsigned_counts) {
     if (second_reading_) return;
     functions_.add_to_row(function_row_, counts);
     file_counts_.add_to_row(file_row_, counts);
+    if (beside_) beside_->line(line, counts);
 }
 
 void Profile::instruction(const Instruction& at, Counts counts) {
@@ -233,6 +234,14 @@ void Profile::values(const Instruction& at, const events::Hotlist& list) {
 
 void Profile::stack(const events::Stack& stack, Counts counts) {
     if (beside_ && !second_reading_) beside_->stack(stack, counts);
+}
+
+void Profile::site(const events::Site& site) {
+    if (beside_ && !second_reading_) beside_->site(site);
+}
+
+void Profile::line_sites(std::uint32_t site, std::uint64_t count) {
+    if (beside_ && !second_reading_) beside_->line_sites(site, count);
 }
 
 std::uint32_t Profile::object_index(const events::Object& object) {

@@ -25,6 +25,7 @@ using Descriptions = decltype(events::Header::descriptions);
 class CountTable {
   public:
     void set_columns(std::size_t columns) { columns_ = columns; }
+    std::size_t columns() const { return columns_; }
     std::size_t size() const { return keys_.size(); }
     std::uint64_t key(std::size_t row) const { return keys_[row]; }
     Counts counts(std::size_t row) const { return {row_start(row), columns_}; }
@@ -96,8 +97,8 @@ class Profile final : public events::Handler {
     explicit Profile(std::vector<Replacement> file_names = {},
                      std::vector<Replacement> function_names = {});
 
-    // Has `beside`, which must outlive the reading, receive headers, locations, values and calling
-    // contexts of the files that are added, too.
+    // Has `beside`, which must outlive the reading, receive what is read of the files that are
+    // added, too, but for instructions and objects; the counts of a line with the sign of its file.
     void pass_on(events::Handler& beside) { beside_ = &beside; }
     enum class Sign : std::uint8_t { kAdd, kSubtract };
     // Throws Error if the file is malformed, or if its events are not those of the others.
@@ -164,6 +165,8 @@ class Profile final : public events::Handler {
     void object(const events::Object& object) override;
     void values(const Instruction& at, const events::Hotlist& list) override;
     void stack(const events::Stack& stack, Counts counts) override;
+    void site(const events::Site& site) override;
+    void line_sites(std::uint32_t site, std::uint64_t count) override;
 
     bool wants_details(std::uint32_t file) const;
     Counts signed_counts(Counts counts);

@@ -1,5 +1,7 @@
 #include "tools/export/call_graph.h"
 
+#include "tools/export/stacks.h"
+
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -26,6 +28,8 @@ class Builder {
         add_up();
         order_children();
         walk();
+        if (profile_.has_sites())
+            for (const WholeProfile::Line& line : profile_.lines_by_site()) add_inlined(line);
         return std::move(graph_);
     }
 
@@ -91,6 +95,35 @@ class Builder {
             calls.inclusive[event] += inclusive(number)[event];
     }
 
+    // Counts that are not counted by context, in the calls through which a line was inlined.
+    void add_inlined(const WholeProfile::Line& line) {
+        std::vector<std::uint64_t> counts(columns_);
+        profile_.counts().read(line.row, counts);
+        for (std::size_t event = 0; event < columns_; ++event)
+            if (is_counted_by_context(profile_, event)) counts[event] = 0;
+        if (std::all_of(counts.begin(), counts.end(), [](std::uint64_t n) { return n == 0; }))
+            return;
+        const WholeProfile::Place& place = profile_.places()[line.place];
+        const std::vector<std::uint32_t> path = profile_.sites_to(line.site);
+        for (std::size_t i = 0; i < path.size(); ++i) {
+            const WholeProfile::Site& site = profile_.sites()[path[i]];
+            const FunctionKey callee = i + 1 < path.size()
+                                           ? caller_at(profile_.sites()[path[i + 1]])
+                                           : FunctionKey{place.function_file, place.function};
+            Calls& calls = graph_[{caller_at(site), true, 0, 0, site.line, callee}];
+            calls.inclusive.resize(columns_);
+            ++active_[site.function];
+            if (active_[callee.name] != 0) continue;
+            for (std::size_t event = 0; event < columns_; ++event)
+                calls.inclusive[event] += counts[event];
+        }
+        for (const std::uint32_t site : path) --active_[profile_.sites()[site].function];
+    }
+
+    static FunctionKey caller_at(const WholeProfile::Site& site) {
+        return {site.file, site.function};
+    }
+
     std::uint64_t calls_of(const WholeProfile::Context& context) const {
         if (!calls_event_) return 1;
         std::vector<std::uint64_t> counts(columns_);
@@ -116,7 +149,7 @@ class Builder {
 }  // namespace
 
 CallGraph call_graph(const WholeProfile& profile, Strings::Id unknown) {
-    if (!profile.has_contexts()) return {};
+    if (!profile.has_contexts() && !profile.has_sites()) return {};
     return Builder(profile, unknown).build();
 }
 

@@ -1,4 +1,5 @@
-// Calls with what they cost, from the calling contexts of a profile.
+// Calls with what they cost, from the calling contexts of a profile; of events that are not counted
+// by context, the calls that were inlined.
 #pragma once
 
 #include "tools/profile/whole_profile.h"
@@ -11,7 +12,7 @@
 namespace assay::exporting {
 
 // A function by file and name, as in WholeProfile::Function. Contexts have only names; the file is
-// that of WholeProfile::function_named(), or "???".
+// that of WholeProfile::function_named(), or "???". That of a site is the one of the call.
 struct FunctionKey {
     Strings::Id file, name;
     bool operator==(const FunctionKey&) const = default;
@@ -37,7 +38,8 @@ struct CallSite {
 };
 
 struct Calls {
-    // As an event with the unit "calls" counts them. Without one: the number of contexts.
+    // As an event with the unit "calls" counts them. Without one: the number of contexts. 0 for
+    // calls that were inlined and are in no context.
     std::uint64_t number = 0;
     // Of each event: the callee's own counts and those of all that it called. Counts of a callee
     // that was already being executed are left out: they are in the outermost call's.

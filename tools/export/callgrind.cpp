@@ -15,6 +15,7 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <set>
 #include <tuple>
 
 namespace assay::exporting {
@@ -235,9 +236,12 @@ class Document {
 
     // Callers none of whose own instructions have counts.
     void write_functions_without_lines() {
+        std::set<FunctionKey> written;
+        for (const WholeProfile::Function& function : profile_.functions())
+            written.insert({function.file, function.name});
         for (auto call = calls_.begin(); call != calls_.end();) {
             const FunctionKey caller = call->first.caller;
-            if (caller.file == kUnknownFile) {
+            if (!written.contains(caller)) {
                 start_block(caller, object_of(caller));
                 write_calls(caller);
             }

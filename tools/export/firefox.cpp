@@ -94,14 +94,24 @@ class ThreadBuilder {
     }
 
     void add_lines() {
-        for (const WholeProfile::Line& line : profile_.lines()) {
+        for (const WholeProfile::Line& line : profile_.lines_by_site()) {
             profile_.counts().read(line.row, counts_);
             if (counts_[event_] == 0) continue;
+            std::uint64_t caller = kNone, depth = 0;
+            for (const std::uint32_t i : profile_.sites_to(line.site)) {
+                const WholeProfile::Site& site = profile_.sites()[i];
+                caller = source_stack(site.function, site.file, site.line, caller, depth++);
+            }
             const WholeProfile::Place& place = profile_.places()[line.place];
-            add_sample(stack(function(profile_.text(place.function), profile_.text(place.file)),
-                             line.line == 0 ? kNone : line.line, kNone),
+            add_sample(source_stack(place.function, place.file, line.line, caller, depth),
                        counts_[event_]);
         }
+    }
+
+    std::uint64_t source_stack(Strings::Id name, Strings::Id file, std::uint32_t line,
+                               std::uint64_t prefix, std::uint64_t inline_depth) {
+        return stack(function(profile_.text(name), profile_.text(file)), line == 0 ? kNone : line,
+                     prefix, inline_depth);
     }
 
     std::uint64_t context_function(std::uint32_t context) {

@@ -7,8 +7,6 @@
 
 #include <fmt/core.h>
 #include <algorithm>
-#include <array>
-#include <map>
 
 namespace assay::exporting {
 
@@ -47,23 +45,30 @@ void write_contexts(const WholeProfile& profile, std::size_t event, Sink& sink) 
 
 void write_functions(const WholeProfile& profile, std::size_t event, Sink& sink) {
     std::vector<std::uint64_t> counts(profile.events().size());
-    for (const WholeProfile::Line& line : profile.lines()) {
+    for (const WholeProfile::Line& line : profile.lines_by_site()) {
         profile.counts().read(line.row, counts);
         if (counts[event] == 0) continue;
         const WholeProfile::Place& place = profile.places()[line.place];
         const std::string position = source_position(profile.text(place.file), line.line);
-        sink.write(fmt::format("{}{}{} {}\n", frame_name(profile.text(place.function)),
+        std::string stack;
+        for (const std::uint32_t site : profile.sites_to(line.site))
+            stack += frame_name(profile.text(profile.sites()[site].function)) + ";";
+        sink.write(fmt::format("{}{}{}{} {}\n", stack, frame_name(profile.text(place.function)),
                                position.empty() ? "" : ";", frame_name(position), counts[event]));
     }
 }
 
+}  // namespace
+
 // By the names of functions, as places move between versions.
-void write_context_difference(const WholeProfile& old, const WholeProfile& profile,
-                              std::size_t event, Sink& sink) {
+void write_folded_difference(const WholeProfile& old, const Selection& selection, Sink& sink) {
+    const WholeProfile& profile = selection.profile;
+    const std::size_t event = selection.events.front();
     const std::size_t columns = profile.events().size();
+    const std::vector<bool> by_context = counted_by_context(profile, &old);
     StackTree tree(2 * columns, kMostFrames);
-    tree.add(old, 0);
-    tree.add(profile, columns);
+    tree.add(old, 0, by_context);
+    tree.add(profile, columns, by_context);
     for (std::uint32_t i = 1; i < tree.frames().size(); ++i) {
         const std::vector<std::uint64_t>& counts = tree.frames()[i].counts;
         if (counts[event] == 0 && counts[columns + event] == 0) continue;
@@ -72,35 +77,9 @@ void write_context_difference(const WholeProfile& old, const WholeProfile& profi
             stack += (stack.empty() ? "" : ";") + frame_name(name);
         sink.write(fmt::format("{} {} {}\n", stack, counts[event], counts[columns + event]));
     }
+    if (!by_context[event]) return;
     const std::uint64_t before = outside(old, event), after = outside(profile, event);
     if (before != 0 || after != 0) sink.write(fmt::format("{} {} {}\n", kOutside, before, after));
-}
-
-void write_function_difference(const WholeProfile& old, const WholeProfile& profile,
-                               std::size_t event, Sink& sink) {
-    std::map<std::pair<std::string_view, std::string_view>, std::array<std::uint64_t, 2>> counts;
-    std::vector<std::uint64_t> row(profile.events().size());
-    for (const WholeProfile* side : {&old, &profile})
-        for (const WholeProfile::Line& line : side->lines()) {
-            side->counts().read(line.row, row);
-            const WholeProfile::Place& place = side->places()[line.place];
-            counts[{side->text(place.function_file), side->text(place.function)}]
-                  [side == &old ? 0 : 1] += row[event];
-        }
-    for (const auto& [function, both] : counts)
-        if (both[0] != 0 || both[1] != 0)
-            sink.write(fmt::format("{};{} {} {}\n", frame_name(function.first),
-                                   frame_name(function.second), both[0], both[1]));
-}
-
-}  // namespace
-
-void write_folded_difference(const WholeProfile& old, const Selection& selection, Sink& sink) {
-    const std::size_t event = selection.events.front();
-    if (is_counted_by_context(old, event) || is_counted_by_context(selection.profile, event))
-        write_context_difference(old, selection.profile, event, sink);
-    else
-        write_function_difference(old, selection.profile, event, sink);
 }
 
 void write_folded(const Selection& selection, Sink& sink) {

@@ -21,6 +21,7 @@ class Document {
         json_.text("format", "assay-export");
         json_.number("version", 1);
         write_header();
+        write_sites();
         write_functions();
         write_contexts();
         write_values();
@@ -33,6 +34,7 @@ class Document {
     void write_derived();
     void write_functions();
     void write_lines(std::uint32_t place);
+    void write_sites();
     void write_contexts();
     void write_values();
     void write_counts(CountStore::Row row);
@@ -118,11 +120,22 @@ void Document::write_functions() {
 void Document::write_lines(std::uint32_t place) {
     auto at = profile_.instructions(place).begin();
     const auto end = profile_.instructions(place).end();
+    auto part = profile_.lines_by_site(place).begin();
     for (const WholeProfile::Line& line : profile_.lines(place)) {
         json_.begin_object();
         json_.text("file", profile_.text(profile_.places()[place].file));
         json_.number("line", line.line);
         write_counts(line.row);
+        json_.key("inlined");
+        json_.begin_array();
+        for (; part != profile_.lines_by_site(place).end() && part->line == line.line; ++part) {
+            if (part->site == 0) continue;
+            json_.begin_object();
+            json_.number("site", part->site);
+            write_counts(part->row);
+            json_.end_object();
+        }
+        json_.end_array();
         json_.key("instructions");
         json_.begin_array();
         while (at != end && at->line < line.line) ++at;
@@ -130,12 +143,27 @@ void Document::write_lines(std::uint32_t place) {
             json_.begin_object();
             json_.number("object", at->object);
             json_.address("address", at->address);
+            json_.number("site", at->site);
             write_counts(at->row);
             json_.end_object();
         }
         json_.end_array();
         json_.end_object();
     }
+}
+
+void Document::write_sites() {
+    json_.key("sites");
+    json_.begin_array();
+    for (const WholeProfile::Site& site : profile_.sites().subspan(1)) {
+        json_.begin_object();
+        json_.number("parent", site.parent);
+        json_.text("file", profile_.text(site.file));
+        json_.number("line", site.line);
+        json_.text("function", profile_.text(site.function));
+        json_.end_object();
+    }
+    json_.end_array();
 }
 
 void Document::write_contexts() {

@@ -1,10 +1,11 @@
-// Lines and instructions of a place without counting anything twice: an instruction's counts are in
-// its line's, too.
+// Lines and instructions of a place, by the sites where they were inlined, without counting
+// anything twice: an instruction's counts are in its line's, too.
 #pragma once
 
 #include "tools/profile/whole_profile.h"
 
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 namespace assay::exporting {
@@ -18,9 +19,9 @@ void for_each_part(const WholeProfile& profile, std::uint32_t place,
     std::vector<std::uint64_t> counts(profile.events().size()), rest(counts.size());
     auto at = profile.instructions(place).begin();
     const auto end = profile.instructions(place).end();
-    for (const WholeProfile::Line& line : profile.lines(place)) {
+    for (const WholeProfile::Line& line : profile.lines_by_site(place)) {
         profile.counts().read(line.row, rest);
-        for (; at != end && at->line <= line.line; ++at) {
+        for (; at != end && std::tie(at->line, at->site) <= std::tie(line.line, line.site); ++at) {
             profile.counts().read(at->row, counts);
             for (std::size_t i = 0; i < rest.size(); ++i) rest[i] -= std::min(rest[i], counts[i]);
             of_instruction(*at, counts);

@@ -206,19 +206,30 @@ class Document {
     }
 
     void write_lines(std::uint32_t place) {
-        const WholeProfile::Place& names = profile_.places()[place];
-        const std::uint64_t function_id = function(names.function, profile_.text(names.file));
         for_each_part(
             profile_, place,
             [&](const WholeProfile::Instruction& at, Counts counts) {
                 const std::uint64_t id =
-                    location({std::uint64_t{at.object} + 1, at.address, {{function_id, at.line}}});
+                    location({std::uint64_t{at.object} + 1, at.address, source_lines(at)});
                 write_sample({&id, 1}, counts, false);
             },
             [&](const WholeProfile::Line& line, Counts rest) {
-                const std::uint64_t id = location({0, 0, {{function_id, line.line}}});
+                const std::uint64_t id = location({0, 0, source_lines(line)});
                 write_sample({&id, 1}, rest, false);
             });
+    }
+
+    // Of a line or an instruction, and of the calls through which it was inlined.
+    template <typename Row>
+    std::vector<Frame::Line> source_lines(const Row& row) {
+        const WholeProfile::Place& place = profile_.places()[row.place];
+        std::vector<Frame::Line> lines = {
+            {function(place.function, profile_.text(place.file)), row.line}};
+        for (std::uint32_t i = row.site; i != 0; i = profile_.sites()[i].parent) {
+            const WholeProfile::Site& site = profile_.sites()[i];
+            lines.push_back({function(site.function, profile_.text(site.file)), site.line});
+        }
+        return lines;
     }
 
     std::uint64_t context_function(std::uint32_t context) {

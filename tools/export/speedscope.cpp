@@ -19,7 +19,7 @@ std::string_view unit_of(const events::Event& event) {
 }
 
 // Frames: the two that stand for others, then one per function name that a context has, one per
-// function, and one per line.
+// function, one per site, which is the function that called there, and one per line.
 class Document {
   public:
     Document(const Selection& selection, Sink& sink)
@@ -62,7 +62,8 @@ class Document {
             names_.push_back(context.function);
         }
         first_function_ = next;
-        first_line_ = first_function_ + profile_.functions().size();
+        first_site_ = first_function_ + profile_.functions().size();
+        first_line_ = first_site_ + profile_.sites().size() - 1;
     }
 
     void write_frame(std::string_view name, std::string_view file = {}, std::uint32_t line = 0) {
@@ -84,6 +85,8 @@ class Document {
         }
         for (const WholeProfile::Function& function : profile_.functions())
             write_frame(profile_.text(function.name), profile_.text(function.file));
+        for (const WholeProfile::Site& site : profile_.sites().subspan(1))
+            write_frame(profile_.text(site.function), profile_.text(site.file));
         for (const WholeProfile::Line& line : profile_.lines()) {
             const std::string& file = profile_.text(profile_.places()[line.place].file);
             const std::string position = source_position(file, line.line);
@@ -140,14 +143,20 @@ class Document {
 
     template <typename Function>
     void for_each_line(std::size_t event, const Function& function) {
-        std::size_t index = 0;
-        for (const WholeProfile::Line& line : profile_.lines()) {
+        std::size_t index = 0, line_index = 0;
+        std::vector<std::uint64_t> frames;
+        for (const WholeProfile::Line& line : profile_.lines_by_site()) {
+            while (profile_.lines()[line_index].place != line.place ||
+                   profile_.lines()[line_index].line != line.line)
+                ++line_index;
             while (profile_.functions()[index].end_place <= line.place) ++index;
             profile_.counts().read(line.row, counts_);
             if (counts_[event] == 0) continue;
-            const std::uint64_t frames[] = {
-                first_function_ + index,
-                first_line_ + static_cast<std::size_t>(&line - profile_.lines().data())};
+            frames.clear();
+            for (const std::uint32_t site : profile_.sites_to(line.site))
+                frames.push_back(first_site_ + site - 1);
+            frames.push_back(first_function_ + index);
+            frames.push_back(first_line_ + line_index);
             function(frames, counts_[event]);
         }
     }
@@ -158,7 +167,7 @@ class Document {
     std::vector<std::uint64_t> counts_;  // scratch
     std::vector<std::size_t> frames_of_names_;
     std::vector<Strings::Id> names_;
-    std::size_t first_function_ = 0, first_line_ = 0;
+    std::size_t first_function_ = 0, first_site_ = 0, first_line_ = 0;
 };
 
 }  // namespace

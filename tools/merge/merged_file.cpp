@@ -28,6 +28,10 @@ class MergedFile {
         : profile_(profile), writer_(writer), counts_(profile.events().size()) {}
 
     void write() {
+        const std::span<const WholeProfile::Site> sites = profile_.sites();
+        for (std::uint32_t i = 1; i < sites.size(); ++i)
+            writer_.site({i, sites[i].parent, sites[i].line, profile_.text(sites[i].file),
+                          profile_.text(sites[i].function)});
         for (std::uint32_t place = 0; place < profile_.places().size(); ++place) write_place(place);
         const std::span<const WholeProfile::Context> contexts = profile_.contexts();
         for (std::uint32_t i = 1; i < contexts.size(); ++i)
@@ -43,7 +47,7 @@ class MergedFile {
     void write_place(std::uint32_t place) {
         const WholeProfile::Place& at = profile_.places()[place];
         writer_.location(profile_.text(at.file), profile_.text(at.function));
-        const auto lines = profile_.lines(place);
+        const auto lines = profile_.lines_by_site(place);
         const auto instructions = profile_.instructions(place);
         const auto values = profile_.values(place);
         auto line = lines.begin();
@@ -55,12 +59,15 @@ class MergedFile {
                 std::min({line == lines.end() ? kNone : line->line,
                           instruction == instructions.end() ? kNone : instruction->line,
                           value == values.end() ? kNone : value->line});
-            std::fill(counts_.begin(), counts_.end(), 0);
-            if (line != lines.end() && line->line == number) read((line++)->row);
-            writer_.line(number, counts_);
+            if (line == lines.end() || line->line != number) {
+                std::fill(counts_.begin(), counts_.end(), 0);
+                writer_.line(number, counts_);
+            }
+            for (; line != lines.end() && line->line == number; ++line)
+                writer_.line(number, read(line->row), line->site);
             for (; instruction != instructions.end() && instruction->line == number; ++instruction)
                 writer_.instruction(instruction->object, instruction->address,
-                                    read(instruction->row));
+                                    read(instruction->row), instruction->site);
             for (; value != values.end() && value->line == number; ++value)
                 writer_.values(value->object, value->address, value->list);
         }

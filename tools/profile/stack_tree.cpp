@@ -4,6 +4,14 @@
 
 namespace assay {
 
+std::vector<bool> counted_by_context(const WholeProfile& profile, const WholeProfile* other) {
+    std::vector<bool> by_context;
+    for (std::size_t event = 0; event < profile.events().size(); ++event)
+        by_context.push_back(profile.context_totals()[event] != 0 ||
+                             (other && other->context_totals()[event] != 0));
+    return by_context;
+}
+
 StackTree::StackTree(std::size_t columns, std::size_t most_depth)
     : most_depth_(most_depth),
       frames_{{0, 0, names_.id(""), false, false, std::vector<std::uint64_t>(columns)}} {}
@@ -28,7 +36,7 @@ void StackTree::add(std::uint32_t frame, std::size_t first_column, Counts counts
         frames_[frame].counts[first_column + i] += counts[i];
 }
 
-void StackTree::add(const WholeProfile& profile, std::size_t first_column) {
+void StackTree::add_contexts(const WholeProfile& profile, std::size_t first_column) {
     std::vector<std::uint32_t> frame_of(profile.contexts().size());
     std::vector<std::uint64_t> counts(profile.events().size());
     for (std::uint32_t i = 1; i < frame_of.size(); ++i) {
@@ -37,6 +45,36 @@ void StackTree::add(const WholeProfile& profile, std::size_t first_column) {
         profile.counts().read(context.row, counts);
         add(frame_of[i], first_column, counts);
     }
+}
+
+void StackTree::add_functions(const WholeProfile& profile, std::size_t first_column,
+                              const std::vector<bool>& left_out) {
+    const auto kind = [](bool outermost) {
+        return outermost ? events::StackKind::kCall : events::StackKind::kInlined;
+    };
+    std::vector<std::uint32_t> frame_of(profile.sites().size());
+    for (std::uint32_t i = 1; i < frame_of.size(); ++i) {
+        const WholeProfile::Site& site = profile.sites()[i];
+        frame_of[i] =
+            enter(frame_of[site.parent], profile.text(site.function), kind(site.parent == 0));
+    }
+    std::vector<std::uint64_t> counts(profile.events().size());
+    for (const WholeProfile::Line& line : profile.lines_by_site()) {
+        const Strings::Id function = profile.places()[line.place].function;
+        profile.counts().read(line.row, counts);
+        for (std::size_t i = 0; i < counts.size(); ++i)
+            if (left_out[i]) counts[i] = 0;
+        add(enter(frame_of[line.site], profile.text(function), kind(line.site == 0)), first_column,
+            counts);
+    }
+}
+
+void StackTree::add(const WholeProfile& profile, std::size_t first_column,
+                    const std::vector<bool>& counted_by_context) {
+    add_contexts(profile, first_column);
+    if (std::find(counted_by_context.begin(), counted_by_context.end(), false) !=
+        counted_by_context.end())
+        add_functions(profile, first_column, counted_by_context);
 }
 
 void StackTree::make_inclusive() {

@@ -16,6 +16,9 @@
 
 namespace assay {
 
+// Which events are, in either of two profiles of the same events; the second may be null.
+std::vector<bool> counted_by_context(const WholeProfile& profile, const WholeProfile* other);
+
 class StackTree {
   public:
     struct Frame {
@@ -32,7 +35,10 @@ class StackTree {
     // The frame that a function of that name has within another. 0 is outside of all calls.
     std::uint32_t enter(std::uint32_t parent, std::string_view name, events::StackKind kind);
     void add(std::uint32_t frame, std::size_t first_column, Counts counts);
-    void add(const WholeProfile& profile, std::size_t first_column);
+    // Contexts; of the other events functions outside of all calls, and in them those that were
+    // inlined into them.
+    void add(const WholeProfile& profile, std::size_t first_column,
+             const std::vector<bool>& counted_by_context);
     // Adds to each frame the counts of those within it. Once, after everything else.
     void make_inclusive();
 
@@ -43,6 +49,10 @@ class StackTree {
     std::vector<std::string_view> path(std::uint32_t frame) const;
 
   private:
+    void add_contexts(const WholeProfile& profile, std::size_t first_column);
+    void add_functions(const WholeProfile& profile, std::size_t first_column,
+                       const std::vector<bool>& left_out);
+
     std::size_t most_depth_;
     Strings names_;
     std::vector<Frame> frames_;

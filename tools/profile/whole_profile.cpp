@@ -17,14 +17,17 @@ constexpr std::size_t kMostValues = 64;
 constexpr std::size_t kFewRows = std::size_t{1} << 16;
 
 auto key(const WholeProfile::Line& line) {
-    return std::tie(line.place, line.line);
+    return std::tie(line.place, line.line, line.site);
 }
 auto key(const WholeProfile::Instruction& at) {
-    return std::tie(at.place, at.line, at.object, at.address);
+    return std::tie(at.place, at.line, at.site, at.object, at.address);
 }
 auto key(const WholeProfile::Values& values) {
     return std::tie(values.place, values.line, values.object, values.address, values.list.name);
 }
+
+// Of calls inlined into one another. A symbolizer finds none deeper.
+constexpr std::uint32_t kMostDepth = 256;
 
 // What belongs to a profile but is in a file of its own: each is one part of the sum.
 bool names_file(std::string_view description) {
@@ -102,7 +105,7 @@ void WholeProfile::start(const events::Header& header) {
     if (!header.incomplete.empty()) incomplete_.push_back(path_ + ": " + header.incomplete);
     object_map_.clear();
     for (const events::Object& object : header.objects) object_map_.push_back(object_index(object));
-    context_map_ = {0};
+    context_map_ = site_map_ = {0};
 }
 
 void WholeProfile::check_events(const events::Header& header) const {
@@ -157,22 +160,49 @@ void WholeProfile::location(const events::Location& location) {
         place_indices_.try_emplace(bytes, static_cast<std::uint32_t>(places_.size()));
     if (is_new) places_.push_back(place);
     place_ = entry->second;
+    next_line_ = lines_.size();
+    next_instruction_ = instructions_.size();
 }
 
 void WholeProfile::line(std::uint32_t line, Counts counts) {
     ++rows_since_;
-    lines_.push_back({place_, line, counts_.append(counts)});
+    lines_.push_back({place_, line, 0, counts_.append(counts)});
 }
 
 void WholeProfile::instruction(const events::Handler::Instruction& at, Counts counts) {
     ++rows_since_;
     instructions_.push_back(
-        {place_, at.line, object_map_[at.object], at.address, counts_.append(counts)});
+        {place_, at.line, 0, object_map_[at.object], at.address, counts_.append(counts)});
 }
 
 void WholeProfile::values(const events::Handler::Instruction& at, const events::Hotlist& list) {
     rows_since_ += 1 + list.values.size();
     values_.push_back({place_, at.line, object_map_[at.object], at.address, list});
+}
+
+void WholeProfile::site(const events::Site& site) {
+    ++rows_since_;
+    const std::uint32_t parent = site_map_[site.parent];
+    const Site added = {parent, site.line, strings_.id(site.file), strings_.id(site.function),
+                        sites_[parent].depth + 1};
+    if (added.depth > kMostDepth)
+        throw Error(
+            fmt::format("{}: code inlined through more than {} calls, which no compiler "
+                        "makes",
+                        path_, kMostDepth));
+    const auto [entry, is_new] =
+        site_indices_.try_emplace({added.parent, added.line, added.file, added.function},
+                                  static_cast<std::uint32_t>(sites_.size()));
+    if (is_new) sites_.push_back(added);
+    site_map_.push_back(entry->second);
+}
+
+void WholeProfile::line_sites(std::uint32_t site, std::uint64_t count) {
+    for (; count != 0; --count) lines_[next_line_++].site = site_map_[site];
+}
+
+void WholeProfile::instruction_sites(std::uint32_t site, std::uint64_t count) {
+    for (; count != 0; --count) instructions_[next_instruction_++].site = site_map_[site];
 }
 
 void WholeProfile::stack(const events::Stack& stack, Counts counts) {
@@ -263,7 +293,28 @@ void WholeProfile::finish() {
         std::adjacent_find(instructions_.begin(), instructions_.end(), same) != instructions_.end())
         compact();
     add_up_values();
+    add_up_sites();
     index_rows();
+}
+
+// Of a line that was inlined at one site, the row stays the same.
+void WholeProfile::add_up_sites() {
+    if (!has_sites()) return;
+    std::vector<std::uint64_t> sum(counts_.columns());
+    std::vector<Line> lines;
+    for (auto begin = lines_.begin(); begin != lines_.end();) {
+        const auto end = std::find_if(begin, lines_.end(), [&](const Line& line) {
+            return line.place != begin->place || line.line != begin->line;
+        });
+        lines.push_back({begin->place, begin->line, 0, begin->row});
+        if (end - begin > 1) {
+            std::fill(sum.begin(), sum.end(), 0);
+            for (; begin != end; ++begin) counts_.add_to(sum, begin->row);
+            lines.back().row = counts_.append(sum);
+        }
+        begin = end;
+    }
+    lines_by_site_ = std::exchange(lines_, std::move(lines));
 }
 
 void WholeProfile::sort_places() {
@@ -299,6 +350,7 @@ void WholeProfile::find_functions() {
 
 void WholeProfile::index_rows() {
     place_lines_ = beginnings(lines_, places_.size());
+    if (has_sites()) place_lines_by_site_ = beginnings(lines_by_site_, places_.size());
     place_instructions_ = beginnings(instructions_, places_.size());
     place_values_ = beginnings(values_, places_.size());
     const auto lines_of = [&](std::uint32_t function) {
@@ -323,6 +375,17 @@ void WholeProfile::index_rows() {
 
 std::span<const WholeProfile::Line> WholeProfile::lines(std::uint32_t place) const {
     return rows_of(lines_, place_lines_, place);
+}
+
+std::span<const WholeProfile::Line> WholeProfile::lines_by_site(std::uint32_t place) const {
+    return has_sites() ? rows_of(lines_by_site_, place_lines_by_site_, place) : lines(place);
+}
+
+std::vector<std::uint32_t> WholeProfile::sites_to(std::uint32_t site) const {
+    std::vector<std::uint32_t> path;
+    for (; site != 0; site = sites_[site].parent) path.push_back(site);
+    std::reverse(path.begin(), path.end());
+    return path;
 }
 
 std::span<const WholeProfile::Instruction> WholeProfile::instructions(std::uint32_t place) const {

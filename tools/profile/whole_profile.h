@@ -40,12 +40,19 @@ class WholeProfile final : public events::Handler {
     };
     struct Line {
         std::uint32_t place, line;
+        std::uint32_t site;  // 0 in lines(); where it was inlined, in lines_by_site()
         CountStore::Row row;
     };
     struct Instruction {
-        std::uint32_t place, line, object;
+        std::uint32_t place, line, site, object;
         std::uint64_t address;
         CountStore::Row row;
+    };
+    // A call that was inlined. The site 0 stands for none. The parent of another comes before it.
+    struct Site {
+        std::uint32_t parent, line;  // as in events::Site
+        Strings::Id file, function;
+        std::uint32_t depth;  // how many sites lead to it, itself included
     };
     // Whose source lines are in one file or, where code is inlined into it, in several.
     struct Function {
@@ -96,16 +103,24 @@ class WholeProfile final : public events::Handler {
     const std::string& text(Strings::Id id) const { return strings_.text(id); }
     const CountStore& counts() const { return counts_; }
 
-    // Functions by file and name; places by function; lines and values by place, line and address;
-    // instructions in the same order.
+    // Functions by file and name; places by function; lines by place and line, values in the same
+    // order and by address; instructions by place, line, site and address.
     std::span<const Function> functions() const { return functions_; }
     std::span<const Place> places() const { return places_; }
     std::span<const Line> lines(std::uint32_t place) const;
     std::span<const Line> lines() const { return lines_; }
+    // The same, but what was inlined at different sites apart, in their order.
+    std::span<const Line> lines_by_site(std::uint32_t place) const;
+    std::span<const Line> lines_by_site() const { return has_sites() ? lines_by_site_ : lines_; }
     std::span<const Instruction> instructions() const { return instructions_; }
     std::span<const Instruction> instructions(std::uint32_t place) const;
     std::span<const Values> values() const { return values_; }
     std::span<const Values> values(std::uint32_t place) const;
+
+    std::span<const Site> sites() const { return sites_; }
+    bool has_sites() const { return sites_.size() > 1; }
+    // From the call in the function that was not inlined to this site.
+    std::vector<std::uint32_t> sites_to(std::uint32_t site) const;
 
     std::span<const Context> contexts() const { return contexts_; }
     bool has_contexts() const { return contexts_.size() > 1; }
@@ -127,6 +142,9 @@ class WholeProfile final : public events::Handler {
     void line(std::uint32_t line, Counts counts) override;
     void instruction(const events::Handler::Instruction& at, Counts counts) override;
     void values(const events::Handler::Instruction& at, const events::Hotlist& list) override;
+    void site(const events::Site& site) override;
+    void line_sites(std::uint32_t site, std::uint64_t count) override;
+    void instruction_sites(std::uint32_t site, std::uint64_t count) override;
     void stack(const events::Stack& stack, Counts counts) override;
 
     void check_events(const events::Header& header) const;
@@ -139,6 +157,7 @@ class WholeProfile final : public events::Handler {
     template <typename Row>
     void add_up(std::vector<Row>& rows, CountStore& sums) const;
     void add_up_values();
+    void add_up_sites();
     void index_rows();
 
     std::string path_;  // of the file being read
@@ -147,6 +166,7 @@ class WholeProfile final : public events::Handler {
     std::vector<events::Object> objects_;
     std::vector<std::uint32_t> object_map_;   // of the file being read
     std::vector<std::uint32_t> context_map_;  // of the file being read
+    std::vector<std::uint32_t> site_map_;     // of the file being read
     std::vector<std::uint64_t> totals_, context_totals_;
 
     Strings strings_;
@@ -155,14 +175,19 @@ class WholeProfile final : public events::Handler {
     std::unordered_map<std::string, std::uint32_t> place_indices_;
     std::uint32_t place_ = 0;
     std::vector<Line> lines_;
+    std::vector<Line> lines_by_site_;  // empty if they are no others than lines_
     std::vector<Instruction> instructions_;
+    std::size_t next_line_ = 0, next_instruction_ = 0;  // whose sites may follow
     std::vector<Values> values_;
     std::size_t rows_when_compacted_ = 0, rows_since_ = 0;
     std::vector<Function> functions_;
-    std::vector<std::size_t> place_lines_, place_instructions_,
-        place_values_;                       // where those of a place begin
+    // Where those of a place begin.
+    std::vector<std::size_t> place_lines_, place_lines_by_site_, place_instructions_, place_values_;
     std::vector<std::uint32_t> by_address_;  // instructions
 
+    std::vector<Site> sites_ = {{}};
+    std::map<std::tuple<std::uint32_t, std::uint32_t, Strings::Id, Strings::Id>, std::uint32_t>
+        site_indices_;
     std::vector<Context> contexts_ = {{}};
     std::map<std::tuple<std::uint32_t, events::StackKind, std::uint32_t, std::uint64_t,
                         std::uint32_t, Strings::Id>,

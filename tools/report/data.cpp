@@ -343,13 +343,18 @@ void Document::write_text(const std::string& text, const std::vector<SourceRow>&
 
 // Names, and what each frame and those in it count: now, and in the old profile if there is one.
 void Document::write_flame_graph() {
+    const std::vector<bool> by_context = counted_by_context(profile_, old_);
+    const bool has_sites = profile_.has_sites() || (old_ && old_->has_sites());
     std::vector<std::size_t> events;
-    for (std::size_t event = 0; event < columns_; ++event)
-        if (profile_.context_totals()[event] != 0 || (old_ && old_->context_totals()[event] != 0))
-            events.push_back(event);
+    std::vector<std::uint64_t> by_stack;
+    for (std::size_t event = 0; event < columns_; ++event) {
+        if (!by_context[event] && !has_sites) continue;
+        events.push_back(event);
+        by_stack.push_back(by_context[event]);
+    }
     StackTree tree(2 * columns_, kMostStackDepth);
-    tree.add(profile_, 0);
-    if (old_) tree.add(*old_, columns_);
+    tree.add(profile_, 0, by_context);
+    if (old_) tree.add(*old_, columns_, by_context);
     tree.make_inclusive();
     std::vector<std::uint32_t> numbers(tree.frames().size());
     std::vector<std::uint64_t> parents, handlers, inlined;
@@ -374,6 +379,7 @@ void Document::write_flame_graph() {
     json_.key("flame");
     json_.begin_object();
     json_.numbers("events", events);
+    json_.numbers("byStack", by_stack);
     json_.numbers("parent", parents);
     json_.numbers("handler", handlers);
     json_.numbers("inlined", inlined);

@@ -1,5 +1,6 @@
 #include "framework/collector/results/profile.h"
 
+#include "framework/collector/results/profile_sites.h"
 #include "framework/collector/results/profile_stacks.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
@@ -28,16 +29,21 @@ struct Entry {
     std::uint32_t row;
 };
 
-// Entries that follow one another by address and stem from one source line.
+// Entries that follow one another by address and stem from one source line, inlined at one site.
 struct Part {
     std::string_view file = kUnknown, function = kUnknown;
     std::uint32_t line = 0;
+    std::uint32_t site = 0;
     std::span<const Entry> entries;
+
+    auto position() const { return std::tie(file, function, line, site); }
 };
 
-template <typename Place>  // a part or a symbolizer's frame
-auto position(const Place& place) {
-    return std::tie(place.file, place.function, place.line);
+bool same_source(std::span<const symbols::Frame> a, std::span<const symbols::Frame> b) {
+    const auto same = [](const symbols::Frame& one, const symbols::Frame& other) {
+        return one.line == other.line && one.function == other.function && one.file == other.file;
+    };
+    return a.data() == b.data() || std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
 
 class ProfileBuilder {
@@ -51,13 +57,16 @@ class ProfileBuilder {
             profile_, [this](std::uint64_t pc) { return place_of(pc); }, places_of_rows());
         find_source_positions(stacks.places());
         stacks.resolve([this](const ObjectPlace& place) { return frames_of(place); });
+        sites_.sort();
+        for (Part& part : parts_) part.site = sites_.number(part.site);
         // Those of one line stay in the order of their addresses.
         std::stable_sort(parts_.begin(), parts_.end(),
-                         [](const Part& a, const Part& b) { return position(a) < position(b); });
+                         [](const Part& a, const Part& b) { return a.position() < b.position(); });
         events::Writer writer(path, header_);
+        sites_.write(writer);
         for (auto begin = parts_.cbegin(); begin != parts_.cend();) {
             const auto end = std::find_if(begin, parts_.cend(), [&](const Part& part) {
-                return position(part) != position(*begin);
+                return part.position() != begin->position();
             });
             write_line(writer, {begin, end});
             begin = end;
@@ -174,45 +183,46 @@ class ProfileBuilder {
     // `entries` are of one object.
     void divide(std::span<const Entry> entries) {
         const std::vector<std::uint64_t>& addresses = requests_[entries[0].object].addresses;
-        const symbols::Frame* last = nullptr;
+        std::span<const symbols::Frame> last;
         std::size_t at = 0;
         for (std::size_t i = 0; i < entries.size(); ++i) {
             while (addresses[at] != entries[i].address) ++at;
-            const symbols::Frame* frame = locations_[entries[0].object][at].frames.data();
-            const bool goes_on = last && (frame == last || position(*frame) == position(*last));
-            last = frame;
-            if (goes_on) {
+            const std::span<const symbols::Frame> frames = locations_[entries[0].object][at].frames;
+            if (same_source(frames, last)) {
                 Part& part = parts_.back();
                 part.entries = {part.entries.data(), part.entries.size() + 1};
             } else {
-                parts_.push_back(
-                    {frame->file, frame->function, frame->line, entries.subspan(i, 1)});
+                parts_.push_back({frames[0].file, frames[0].function, frames[0].line,
+                                  sites_.add(frames), entries.subspan(i, 1)});
             }
+            last = frames;
         }
     }
 
-    // The counts of all entries of one line, then those of each instruction.
+    // The counts of all entries of one line and site, then those of each instruction.
     void write_line(events::Writer& writer, std::span<const Part> parts) {
         std::fill(counts_.begin(), counts_.end(), 0);
         for (const Part& part : parts)
             for (const Entry& entry : part.entries) add_counts(entry);
         writer.location(parts[0].file, parts[0].function);
-        writer.line(parts[0].line, counts_);
-        for (const Part& part : parts) write_instructions(writer, part.entries);
+        writer.line(parts[0].line, counts_, parts[0].site);
+        for (const Part& part : parts) write_instructions(writer, part.entries, part.site);
     }
 
-    void write_instructions(events::Writer& writer, std::span<const Entry> entries) {
+    void write_instructions(events::Writer& writer, std::span<const Entry> entries,
+                            std::uint32_t site) {
         for (auto begin = entries.begin(); begin != entries.end();) {
             // The same instruction can have been mapped more than once.
             const auto end = std::find_if(begin, entries.end(), [&](const Entry& entry) {
                 return entry.address != begin->address || entry.object != begin->object;
             });
-            write_instruction(writer, {begin, end});
+            write_instruction(writer, {begin, end}, site);
             begin = end;
         }
     }
 
-    void write_instruction(events::Writer& writer, std::span<const Entry> entries) {
+    void write_instruction(events::Writer& writer, std::span<const Entry> entries,
+                           std::uint32_t site) {
         std::fill(counts_.begin(), counts_.end(), 0);
         std::vector<events::Hotlist> lists;
         for (const Entry& entry : entries) {
@@ -221,7 +231,7 @@ class ProfileBuilder {
                 add_list(lists, std::move(list));
         }
         if (profile_.dump_instructions)
-            writer.instruction(entries[0].object, entries[0].address, counts_);
+            writer.instruction(entries[0].object, entries[0].address, counts_, site);
         for (const events::Hotlist& list : lists)
             writer.values(entries[0].object, entries[0].address, list);
     }
@@ -245,6 +255,7 @@ class ProfileBuilder {
     events::Header header_;
     std::vector<Entry> entries_;  // by object, then by address
     std::vector<Part> parts_;
+    Sites sites_;
     // By object: addresses that were resolved, and where they are.
     std::vector<symbols::Request> requests_;
     std::vector<std::vector<symbols::Location>> locations_;

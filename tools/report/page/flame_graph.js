@@ -140,6 +140,8 @@ function FlameGraph({ data, event, openFunctionNamed, searchRef, go }) {
     ${shown !== event && html`<p class="soft">${data.events[event].name} is not counted by call stack;
       this is ${flame.events.map((i, n) => html`${n > 0 ? ", " : ""}${i === shown ? data.events[i].name
         : html`<button class="linkish" onClick=${() => go({ event: i })}>${data.events[i].name}</button>`}`)}.</p>`}
+    ${!flame.byStack[column] && html`<p class="soft">${data.events[shown].name} is not counted by call
+      stack: each function stands alone, with what was inlined into it.</p>`}
     <div class="panel flame" ref=${area} tabindex="0" role="tree" onKeyDown=${onKeyDown}
         aria-label=${"Flame graph of " + data.events[shown].name} aria-activedescendant=${`frame-${cursor}`}>
       <div style=${{ height: (depth + 1) * 20 + 8 + "px" }}></div>
