@@ -8,6 +8,7 @@ namespace assay::native {
 namespace {
 
 constexpr unsigned kBranches = 2;  // how many branches liveness looks behind
+constexpr Live kEverything{kArithmeticFlags, kAllGprs};
 
 }  // namespace
 
@@ -72,9 +73,8 @@ bool Planner::must_keep_flags(std::uint64_t pc) {
 // branch is taken.
 Live Planner::live_after(const Instruction& last, unsigned branches,
                          const std::optional<Live>& continuation) {
-    const Live all{kArithmeticFlags, kAllGprs};
     const Live all_but_flags{flags_across_calls(), kAllGprs};
-    if (is_changeable(last.pc)) return all;
+    if (is_changeable(last.pc)) return kEverything;
     const auto going_on_at = [&](std::uint64_t pc) {
         return continuation ? *continuation : live_at(pc, branches);
     };
@@ -93,9 +93,9 @@ Live Planner::live_after(const Instruction& last, unsigned branches,
         case Flow::kReturn:
             return all_but_flags;
         case Flow::kJumpIndirect:
-            return last.form->rip_relative ? all_but_flags : all;
+            return last.form->rip_relative ? all_but_flags : kEverything;
         default:
-            return all;
+            return kEverything;
     }
 }
 
@@ -104,11 +104,11 @@ Live Planner::live_after(const Instruction& last, unsigned branches,
 // address stays the same until the code is forgotten, which recovery relies on.
 Live Planner::live_at(std::uint64_t pc, unsigned branches) {
     // Whatever it reads now, it may read more when it is executed.
-    if (is_changeable(pc)) return {kArithmeticFlags, kAllGprs};
+    if (is_changeable(pc)) return kEverything;
     if (const Live* known = live_.find(pc)) return *known;
     const std::uint64_t start = pc;
     constexpr unsigned kLookAhead = 16;
-    Live pending{kArithmeticFlags, kAllGprs};
+    Live pending = kEverything;
     Live live{0, 0};
     for (unsigned i = 0; i < kLookAhead; ++i) {
         Instruction instruction;
@@ -145,6 +145,7 @@ ValueRegisters Planner::captured_registers(const Form& form) const {
 
 void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
     PlannedBlock& block = plan.blocks[index];
+    if (counts_alone(plan, index) && analyse_backwards(plan, block, kEverything)) return;
     std::optional<Live> continuation;
     if (block.chained && !block.goes_on_taken) {
         const unsigned next = plan.blocks[index + 1].first;
@@ -154,6 +155,22 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
     Live live = live_after(last, kBranches, continuation);
     if (looks_at_branches(plan) || plan.counts_at_exits)
         analyse_ends(block, last, continuation, live);
+    analyse_backwards(plan, block, live);
+}
+
+// True if nothing is inserted into the block but its count. That needs one place where the flags
+// are dead, and most blocks have one whatever is live behind them, which takes as long to find out
+// as all else.
+bool Planner::counts_alone(const UnitPlan& plan, std::size_t index) const {
+    const trace::Spec& spec = trace_.spec();
+    const bool landing = plan.landing && index == 0;  // looks at registers, too
+    return spec.captures == trace::kCaptureBlockCounts && spec.interval == 0 && !landing &&
+           !plan.blocks[index].has_gate() && !regions_.has_functions() && !plan.counts_at_exits;
+}
+
+// From what is `live` behind the block. Returns whether the flags are dead anywhere in it.
+bool Planner::analyse_backwards(UnitPlan& plan, const PlannedBlock& block, Live live) const {
+    bool any_dead = false;
     // Generated code relies on faults, whose handlers make it go on elsewhere with any register
     // (implicit null checks of Java).
     const bool generated = is_changeable(block.pc);
@@ -167,7 +184,9 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
         live = live | Live{form.flags_read, static_cast<GprMask>(form.reads | captured.before)};
         plan.flags_live[i] = live.flags;
         plan.gprs_live[i] = generated ? kAllGprs : live.gprs;
+        any_dead = any_dead || live.flags == 0;
     }
+    return any_dead;
 }
 
 // What is live on both sides of a conditional branch; `live`: on one or the other.

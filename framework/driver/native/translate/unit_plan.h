@@ -164,6 +164,8 @@ class Planner {
     ValueRegisters captured_registers(const Form& form) const;
     void analyse(UnitPlan& plan);
     void analyse_block(UnitPlan& plan, std::size_t index);
+    bool counts_alone(const UnitPlan& plan, std::size_t index) const;
+    bool analyse_backwards(UnitPlan& plan, const PlannedBlock& block, Live live) const;
     static void find_short_loops(UnitPlan& plan);
     void analyse_ends(PlannedBlock& block, const Instruction& last,
                       const std::optional<Live>& continuation, const Live& live);
