@@ -4,6 +4,7 @@
 
 #include <map>
 #include <unordered_set>
+#include <utility>
 
 namespace assay::symbols {
 
@@ -80,9 +81,13 @@ void UnitMap::add_ranges(Dwarf_Die* unit) {
 std::vector<UnitAddresses> UnitMap::group() {
     ranges_.seal();
     std::map<Dwarf_Off, std::vector<std::uint32_t>> groups;
-    for (std::uint32_t i = 0; i < addresses_.size(); ++i) {
-        std::uint32_t range = ranges_.find(addresses_[i]);
-        if (range != IntervalMap::kNone) groups[units_[range]].push_back(i);
+    const std::vector<std::uint32_t> found = ranges_.find_all(addresses_);
+    std::uint32_t last = IntervalMap::kNone;
+    std::vector<std::uint32_t>* group = nullptr;
+    for (std::uint32_t i = 0; i < found.size(); ++i) {
+        if (found[i] == IntervalMap::kNone) continue;
+        if (found[i] != std::exchange(last, found[i])) group = &groups[units_[last]];
+        group->push_back(i);
     }
     std::vector<UnitAddresses> result;
     result.reserve(groups.size());

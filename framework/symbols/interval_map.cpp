@@ -52,4 +52,16 @@ std::uint32_t IntervalMap::find(Address address) const {
     return next == segments_.begin() ? kNone : std::prev(next)->value;
 }
 
+std::vector<std::uint32_t> IntervalMap::find_all(std::span<const Address> addresses) const {
+    std::vector<std::uint32_t> values;
+    values.reserve(addresses.size());
+    auto next = segments_.begin();
+    std::uint32_t value = kNone;
+    for (const Address address : addresses) {
+        for (; next != segments_.end() && next->start <= address; ++next) value = next->value;
+        values.push_back(value);
+    }
+    return values;
+}
+
 }  // namespace assay::symbols

@@ -25,6 +25,8 @@ class IntervalMap {
     void seal();
     // The value of the range that `address` belongs to, or kNone.
     std::uint32_t find(Address address) const;
+    // Those of `addresses`, which are sorted.
+    std::vector<std::uint32_t> find_all(std::span<const Address> addresses) const;
 
   private:
     struct Interval {

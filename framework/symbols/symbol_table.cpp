@@ -141,10 +141,7 @@ std::vector<std::uint32_t> SymbolTable::lookup() {
         map.add(symbols_[i].low, symbols_[i].high, static_cast<std::uint32_t>(i));
     }
     map.seal();
-    std::vector<std::uint32_t> result(addresses_.size());
-    std::transform(addresses_.begin(), addresses_.end(), result.begin(),
-                   [&](Address address) { return map.find(address); });
-    return result;
+    return map.find_all(addresses_);
 }
 
 void SymbolTable::add_all(const ElfFile& object, const ElfFile* debug_file, Names& names) {

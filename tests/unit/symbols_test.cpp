@@ -257,6 +257,9 @@ TEST_CASE("interval map: the range that starts last wins") {
         CAPTURE(address);
         CHECK(map.find(address) == value);
     }
+    CHECK(map.find_all(std::vector<std::uint64_t>{9, 20, 20, 39, 99, 100, 200}) ==
+          std::vector<std::uint32_t>{IntervalMap::kNone, 2, 2, 3, 1, IntervalMap::kNone,
+                                     IntervalMap::kNone});
 }
 
 TEST_CASE("names are demangled and lose their version") {
