@@ -447,10 +447,10 @@ template <typename Call>
 void Collection::for_each_profiler(const Call& call) {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
         if (session_.profilers[i]->lost()) continue;
-        // Of the last sample: profilers emit those of one instruction one after the other.
-        SampleDatabase::Key key{0, reader_.addresses().find(0)};
-        call(*session_.profilers[i], [&, i, key](const vsample_t& sample) mutable {
-            if (sample.pc != key.pc) key = {sample.pc, reader_.addresses().find(sample.pc)};
+        // Profilers emit the samples of one instruction one after the other.
+        AddressMap::Finder mappings(reader_.addresses());
+        call(*session_.profilers[i], [&, i](const vsample_t& sample) {
+            const SampleDatabase::Key key{sample.pc, mappings.find(sample.pc)};
             Counts* counts = &counts_;
             if (sample.context1 != 0)
                 counts = &parts_.try_emplace({i, sample.context1}, session_.columns.size())

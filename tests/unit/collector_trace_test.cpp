@@ -179,6 +179,9 @@ TEST_CASE("addresses belong to the mapping that was there last") {
     CHECK(map.find(0x2000) == 1);
     CHECK(map.find(0x3000) == 0);
     CHECK(map.find(0x5000) == kNoMapping);
+    AddressMap::Finder finder(map);
+    for (const std::uint64_t pc : {0x1FFF, 0x2000, 0x2FFF, 0x3000, 0x5000, 0xFFF, 0x1000})
+        CHECK(finder.find(pc) == map.find(pc));
     const trace_object_t* upper = map.object(0x4000);
     REQUIRE(upper);
     CHECK(std::string(upper->path) == "a");

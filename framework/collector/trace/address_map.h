@@ -29,6 +29,9 @@ class AddressMap {
     // The index of the mapping that lies, or that lay last, at `pc`. An unmapped library keeps
     // its addresses until something else is mapped there: its counts arrive at the end.
     std::uint32_t find(std::uint64_t pc) const;
+    // The same for many addresses, of which those that follow one another mostly lie in one part
+    // of a mapping. Valid until the next map() or unmap().
+    class Finder;
     // The object at `pc` now, or nullptr. Valid until the next map() or unmap().
     const trace_object_t* object(std::uint64_t pc) const;
 
@@ -51,6 +54,21 @@ class AddressMap {
     std::deque<std::string> paths_;
     std::vector<Mapping> mappings_;
     Parts parts_;
+};
+
+class AddressMap::Finder {
+  public:
+    explicit Finder(const AddressMap& map) : map_(map), last_(map.parts_.end()) {}
+
+    std::uint32_t find(std::uint64_t pc) {
+        if (last_ == map_.parts_.end() || pc < last_->first || pc >= last_->second.object.end)
+            last_ = map_.part_of(pc);
+        return last_ == map_.parts_.end() ? kNoMapping : last_->second.mapping;
+    }
+
+  private:
+    const AddressMap& map_;
+    Parts::const_iterator last_;
 };
 
 }  // namespace assay::collector
