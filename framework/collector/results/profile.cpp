@@ -135,8 +135,9 @@ class ProfileBuilder {
         return {object_index(mapping), mapping == kNoMapping ? pc : pc + bias(mapping)};
     }
 
-    // By row of the database.
+    // By row of the database; empty if no context refers to any.
     std::vector<ObjectPlace> places_of_rows() const {
+        if (profile_.context_counts->empty()) return {};
         std::vector<ObjectPlace> places(profile_.samples->rows());
         for (const Entry& entry : entries_) places[entry.row] = {entry.object, entry.address};
         return places;
