@@ -8,7 +8,12 @@ DebugInfo::DwarfHandle DebugInfo::open_dwarf(const ElfFile& file, const ImageCac
                                              std::unique_ptr<DebugImage>& image) {
     image = DebugImage::make(file, cache);
     Elf* elf = image != nullptr ? image->elf() : file.elf();
-    return DwarfHandle(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
+    DwarfHandle dwarf(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
+    // libdw sorts them when they are asked for first, and keeps them: that is done here, where it
+    // can be done early.
+    Dwarf_Aranges* aranges = nullptr;
+    if (dwarf != nullptr) dwarf_getaranges(dwarf.get(), &aranges, nullptr);
+    return dwarf;
 }
 
 DebugInfo::DebugInfo(const std::string& object_path, const std::string& debug_root,
