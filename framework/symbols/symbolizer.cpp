@@ -72,6 +72,10 @@ std::vector<Location> Symbolizer::Impl::look_up(const Request& request, Object& 
 
 std::vector<Location> Symbolizer::Impl::resolve(const Request& request, Object& object,
                                                 Request& asked) {
+    if (object.learned.empty()) {
+        asked = request;
+        return look_up(request, object);
+    }
     asked.object_path = request.object_path;
     for (const std::uint64_t address : request.addresses) {
         if (!object.learned.contains(address)) asked.addresses.push_back(address);
