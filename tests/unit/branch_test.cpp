@@ -132,7 +132,7 @@ TEST_CASE("the predictor in the program gives each pc and history its counter, i
             for (std::uint64_t pc = 0; pc < 1U << address_bits; ++pc)
                 for (unsigned h = 0; h < 1U << history_bits; ++h) {
                     const std::size_t at = assay::native::first_counter(shape, pc) +
-                                           (std::size_t{h} << (9 - history_bits));
+                                           (std::size_t{h} << (8 - history_bits));
                     last = std::max(last, at);
                     if (at < used.size()) {
                         CHECK_FALSE(used[at]);

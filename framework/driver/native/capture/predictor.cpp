@@ -12,9 +12,9 @@ void Predictor::reset() {
 }
 
 bool Predictor::conditional(const trace::PredictorShape& shape, std::uint64_t pc, bool taken) {
-    std::uint8_t& counter = counters[first_counter(shape, pc) + 2U * history];
+    std::uint8_t& counter = counters[first_counter(shape, pc) + (history & 0xffU)];
     counter = next_states[taken][counter];
-    history = static_cast<std::uint8_t>(history * 2U + (taken ? taken_bit(shape) : 0));
+    history = history * 2U + (taken ? taken_bit(shape) : 0);
     return counter != 0 && counter != kSurelyTaken;
 }
 

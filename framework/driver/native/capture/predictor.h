@@ -1,11 +1,14 @@
 // The branch predictor that runs in the target: trace_capture_predictions.
 //
 // Conditional branches: the history of outcomes stands in the high bits of a byte, so that the
-// oldest drops out when the byte is shifted. Twice that byte, before that, selects a counter: those
-// of one branch lie in 512 bytes, and between them those of branches whose pcs differ only in the
-// bits that the history leaves free.
+// oldest drops out when it is shifted. That byte, before that, selects a counter: those of one
+// branch lie in 256 bytes, and between them those of branches whose pcs differ only in the bits
+// that the history leaves free.
 //
-//   counters[pc's other bits * 512 + pc's lowest bits + 2 * history]
+//   counters[pc's other bits * 256 + pc's lowest bits + history]
+//
+// The byte is the lowest of a word. Each branch waits for the one before to store it, and
+// processors are quicker with words: store_forwarding.h.
 //
 // Indirect branches: targets[pc's lowest bits].
 #pragma once
@@ -27,7 +30,7 @@ struct Predictor {
     alignas(64) std::uint8_t counters[1U << trace::kMaxCounterBits];
     std::uint64_t targets[1U << trace::kMaxTargetBits];
     std::uint8_t next_states[2][kCounterStates];  // by outcome and state
-    std::uint8_t history;
+    std::uint32_t history;
 
     // Nothing has been executed yet.
     void reset();
@@ -43,8 +46,8 @@ inline constexpr unsigned taken_bit(const trace::PredictorShape& shape) {
 // The first of the counters of the branch at `pc`, in Predictor::counters.
 inline constexpr std::size_t first_counter(const trace::PredictorShape& shape, std::uint64_t pc) {
     const std::uint64_t address = pc & ((std::uint64_t{1} << shape.address_bits) - 1);
-    const unsigned between = trace::kMaxHistoryBits + 1 - shape.history_bits;
-    return (address >> between) << (trace::kMaxHistoryBits + 1) |
+    const unsigned between = trace::kMaxHistoryBits - shape.history_bits;
+    return (address >> between) << trace::kMaxHistoryBits |
            (address & ((std::uint64_t{1} << between) - 1));
 }
 

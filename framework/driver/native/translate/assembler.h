@@ -4,6 +4,7 @@
 #pragma once
 
 #include "framework/driver/native/decode/instruction.h"
+#include "framework/driver/native/processor/store_forwarding.h"
 
 #include <cstdint>
 #include <cstring>
@@ -89,24 +90,17 @@ class Assembler {
         u8((reg & 7) << 3 | 5);
         u32(static_cast<std::uint32_t>(distance));
     }
+    // The same for 32 or 64 bits that are likely to be changed again within a few cycles.
+    void with_context_again(unsigned opcode, unsigned reg, std::size_t offset, bool wide = true) {
+        if (forwards_relative_stores())
+            with_thread(opcode, reg, offset, wide);
+        else
+            with_context(opcode, reg, offset, wide);
+    }
     // Adds 1 to 64 bits of the context. Changes flags. An address relative to rip makes a shorter
     // instruction than one through gs, and a faster one; with `add`, it would be slower again.
-    void increment_context(std::size_t offset) {
-        constexpr std::uint64_t kBytes = 7;
-        const auto distance = static_cast<std::int64_t>(context + offset - (address + kBytes));
-        if (context != 0 && fits32(distance)) {
-            u8(0x48);  // inc
-            u8(0xff);
-            u8(0x05);
-            u32(static_cast<std::uint32_t>(distance));
-        } else {
-            increment_context_again(offset);
-        }
-    }
-    // The same where it is likely to be repeated within a few cycles. Processors that take what was
-    // just stored from a register do so for absolute addresses, and not for those relative to rip:
-    // a loop of nothing else takes 1 cycle per round instead of 7 (Golden Cove, measured).
-    void increment_context_again(std::size_t offset) { with_context(0xff, 0, offset); }
+    void increment_context(std::size_t offset) { with_thread(kIncrement, 0, offset); }
+    void increment_context_again(std::size_t offset) { with_context_again(kIncrement, 0, offset); }
     void load_context(unsigned reg, std::size_t offset) { with_context(0x8b, reg, offset); }
     void store_context(std::size_t offset, unsigned reg) { with_context(0x89, reg, offset); }
     // movzx reg, byte gs:[offset + base], and mov the other way with its low byte.
@@ -179,6 +173,8 @@ class Assembler {
         u8(0xf7);
         u8(0xc0 | (reg & 7) << 3 | (from & 7));
     }
+    // shr reg, 1 with a 32-bit operand.
+    void shift_right_by_one(unsigned reg) { registers(0xd1, reg, 5, false); }
     // Group-1 operations with an immediate: /4 and, /7 cmp, /0 add ...
     void group1(unsigned extension, unsigned reg, std::int32_t value, bool wide) {
         const unsigned rex = 0x40 | (wide ? 8 : 0) | (reg >= 8 ? 1 : 0);

@@ -121,15 +121,19 @@ void Emitter::emit_prediction(const Instruction& branch, bool taken, Live live) 
     const Borrowed regs(hot_, live.gprs, two ? 2 : 1);
     const std::uint8_t history = regs[0], state = regs[two ? 1 : 0];
     const auto outcome = taken ? static_cast<std::int32_t>(taken_bit(spec_.predictor)) : 0;
-    const std::size_t counter = kPredictor + offsetof(Predictor, counters) +
-                                first_counter(spec_.predictor, branch.pc) -
-                                static_cast<std::size_t>(outcome);
+    std::size_t counter =
+        kPredictor + offsetof(Predictor, counters) + first_counter(spec_.predictor, branch.pc);
     // The carry says whether the counter is below its extreme, or there.
     const unsigned extreme = taken ? kSurelyTaken : 1, added = taken ? 0 : 0xff;
-    hot_.load_context_byte(history, kHistory);
-    hot_.lea(history, Address{history, history, 1, outcome}, false);
-    hot_.store_context_byte(kHistory, history);
+    hot_.with_context_again(kLoad, state, kHistory, false);
+    if (two) hot_.zero_extend(history, state, 1);
+    hot_.lea(state, Address{state, state, 1, outcome}, false);
+    hot_.with_context_again(kStore, state, kHistory, false);
     if (!two) {
+        // Half of the outcome's bit is left, which is none of the history's.
+        hot_.shift_right_by_one(history);
+        hot_.zero_extend(history, history, 1);
+        counter -= static_cast<std::size_t>(outcome / 2);
         hot_.group1_context_byte(kCompare, counter, history, extreme);
         hot_.group1_context_byte(kAddCarry, counter, history, added);
         hot_.load_context_byte(state, counter, history);
