@@ -7,8 +7,8 @@ from pathlib import Path
 from case import Case
 
 HOSTED = ("descriptors", "endings", "gs_segment", "interrupted", "kernel", "proc_files", "signals",
-          "jumps", "processes", "surroundings", "threads", "thread_ends", "thread_signals",
-          "generated_code", "mapped_code", "executable_stack", "openmp", "thrown")
+          "jumps", "processes", "relatives", "surroundings", "threads", "thread_ends",
+          "thread_signals", "generated_code", "mapped_code", "executable_stack", "openmp", "thrown")
 
 # Addresses are random natively.
 NOT_COMPARABLE = {"surroundings addresses"}

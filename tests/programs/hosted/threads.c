@@ -3,18 +3,13 @@
 #include "threads.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -282,111 +277,6 @@ static int raw_clone(void) {
     return 0;
 }
 
-// A process that shares its parent's memory, and is waited for as a child.
-static int add_and_leave(void* number) {
-    atomic_fetch_add(&counter, (long)number);
-    return 3;
-}
-static int sharing_process(void) {
-    static char stack[65536] __attribute__((aligned(64)));
-    int status = 0;
-    for (uintptr_t i = 1; i <= 20; ++i) {
-        pid_t child = clone(add_and_leave, stack + sizeof stack, CLONE_VM | SIGCHLD, (void*)i);
-        if (child < 0 || waitpid(child, &status, 0) != child) return 1;
-    }
-    printf("%ld, status %d\n", counter, WEXITSTATUS(status));
-    return 0;
-}
-
-// Threads that a process with the same memory stops, and whose registers it reads, as LeakSanitizer
-// does. The tracer executes what nobody has before while they are stopped.
-enum { kSpinners = 3 };
-static const unsigned long kept_value = 0x5eed0000;
-static atomic_int spinners, spun_enough;
-static pid_t spinner_tids[kSpinners];
-static unsigned long seen[kSpinners];
-static void* spin_with_register(void* number) {
-    register unsigned long kept __asm__("r14") = kept_value + (uintptr_t)number;
-    spinner_tids[(uintptr_t)number] = gettid();
-    atomic_fetch_add(&spinners, 1);
-    __asm__ volatile("1: pause; cmpl $0, %1; je 1b" : "+r"(kept) : "m"(spun_enough));
-    return (void*)(kept - kept_value);
-}
-static int stop_and_look(pid_t tid, unsigned long* where) {
-    struct user_regs_struct registers = {0};
-    struct iovec all = {&registers, sizeof registers};
-    int status = 0;
-    if (ptrace(PTRACE_ATTACH, tid, NULL, NULL) != 0) return 1;
-    if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status)) return 2;
-    if (WSTOPSIG(status) != SIGSTOP) return 3;
-    if (ptrace(PTRACE_GETREGSET, tid, (void*)NT_PRSTATUS, &all) != 0) return 4;
-    *where = registers.r14;
-    return all.iov_len == sizeof registers ? 0 : 5;
-}
-static int look_at_relatives(void* unused) {
-    (void)unused;
-    unsigned long ignored = 0;
-    for (int i = 0; i < kSpinners; ++i) {
-        const int error = stop_and_look(spinner_tids[i], &seen[i]);
-        if (error) return error;
-    }
-    if (stop_and_look(getppid(), &ignored) != 0) return 10;
-    char text[64];
-    snprintf(text, sizeof text, "%a %+.3e", (double)seen[0], (double)seen[1]);
-    for (int i = 0; i < kSpinners; ++i) ptrace(PTRACE_DETACH, spinner_tids[i], NULL, NULL);
-    ptrace(PTRACE_DETACH, getppid(), NULL, NULL);
-    return 0;
-}
-static int traced_by_relative(void) {
-    static char stack[65536] __attribute__((aligned(64)));
-    pthread_t threads[kSpinners];
-    for (uintptr_t i = 0; i < kSpinners; ++i)
-        pthread_create(&threads[i], NULL, spin_with_register, (void*)i);
-    while (atomic_load(&spinners) != kSpinners) sched_yield();
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    for (int round = 0; round < 5; ++round) {
-        int status = -1;
-        pid_t child = clone(look_at_relatives, stack + sizeof stack,
-                            CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED, NULL);
-        if (child < 0 || waitpid(child, &status, __WALL) != child) return 1;
-        printf("%x: %lx %lx %lx\n", (unsigned)status, seen[0], seen[1], seen[2]);
-    }
-    atomic_store(&spun_enough, 1);
-    for (uintptr_t i = 0; i < kSpinners; ++i) {
-        void* result = NULL;
-        pthread_join(threads[i], &result);
-        printf("%d\n", result == (void*)i);
-    }
-    return 0;
-}
-
-// A process that shares the memory, and executes a program, or is killed.
-static int become_program(void* unused) {
-    (void)unused;
-    execl("/bin/sh", "sh", "-c", "exit 5", (char*)NULL);
-    return 1;
-}
-static int wait_to_be_killed(void* unused) {
-    (void)unused;
-    pause();
-    return 1;
-}
-static int sharing_process_ends(void) {
-    static char stack[65536] __attribute__((aligned(64)));
-    for (int round = 0; round < 3; ++round) {
-        int status = -1;
-        pid_t child = clone(become_program, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
-        if (child < 0 || waitpid(child, &status, 0) != child) return 1;
-        printf("%x\n", (unsigned)status);
-        child = clone(wait_to_be_killed, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
-        usleep(1000);
-        kill(child, SIGTERM);
-        if (child < 0 || waitpid(child, &status, 0) != child) return 2;
-        printf("%x\n", (unsigned)status);
-    }
-    return 0;
-}
-
 // A context that is left on one thread and goes on on another.
 static ucontext_t callers[2], wandering;
 static int steps;
@@ -505,9 +395,6 @@ int main(int argc, char** argv) {
         {"identities", identities},
         {"small_stack", small_stack},
         {"raw_clone", raw_clone},
-        {"sharing_process", sharing_process},
-        {"sharing_process_ends", sharing_process_ends},
-        {"traced_by_relative", traced_by_relative},
         {"wandering_context", wandering_context},
         {"shared_mappings", shared_mappings},
         {"forks", forks},
