@@ -123,6 +123,24 @@ static int sharing_process_ends(void) {
     return 0;
 }
 
+// One that is the child of its parent's parent.
+static int make_sibling(void* stack_end) {
+    pid_t child = clone(add_and_leave, stack_end, CLONE_VM | CLONE_PARENT | SIGCHLD, (void*)5L);
+    if (child < 0) return 1;
+    while (atomic_load(&counter) != 5) sched_yield();
+    return waitpid(child, NULL, 0) == -1 && errno == ECHILD ? 4 : 2;
+}
+static int sharing_sibling(void) {
+    static char stack[65536] __attribute__((aligned(64)));
+    for (int round = 0; round < 5; ++round) {
+        int sum = 0, status = 0;
+        if (fork() == 0) _exit(make_sibling(stack + sizeof stack));
+        for (int i = 0; i < 2; ++i) sum += wait(&status) > 0 ? WEXITSTATUS(status) : 100;
+        printf("%d\n", sum);
+    }
+    return 0;
+}
+
 // Signals by tgkill between two of them: each is a thread of its own process.
 
 enum { kPart = 50 };
@@ -191,6 +209,7 @@ int main(int argc, char** argv) {
         {"sharing_process", sharing_process},
         {"traced_by_relative", traced_by_relative},
         {"sharing_process_ends", sharing_process_ends},
+        {"sharing_sibling", sharing_sibling},
         {"signals_between", signals_between},
         {"signals_with_same_handlers", signals_with_same_handlers},
     };

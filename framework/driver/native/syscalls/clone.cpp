@@ -3,8 +3,10 @@
 #include "framework/driver/native/memory/target_memory.h"
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/syscalls/new_image.h"
+#include "framework/driver/native/syscalls/own_descriptors.h"
 
 #include <linux/sched.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -14,6 +16,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 
 namespace assay::native {
 namespace {
@@ -294,11 +297,32 @@ int run_sharing_process(void* argument) {
 }
 
 // Whoever waits for the child reaps it: this one only looks.
-void wait_for_end(pid_t pid) {
+void wait_for_child(pid_t pid) {
     siginfo_t info;
     while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | __WALL) != 0 &&
            errno == EINTR) {
     }
+}
+
+// With CLONE_PARENT: only a descriptor tells of the end of another process's child.
+void wait_for_sibling(DriverLock& lock, pid_t pid) {
+    constexpr timespec kMoment{0, 1'000'000};
+    lock.lock();
+    int descriptor = -1;
+    while ((descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) < 0) {
+        if (errno == ESRCH) return lock.unlock();
+        lock.unlock();
+        nanosleep(&kMoment, nullptr);  // until the program closes a descriptor
+        lock.lock();
+    }
+    descriptor = own_descriptor(descriptor);
+    lock.unlock();
+    pollfd end{descriptor, POLLIN, 0};
+    while (poll(&end, 1, -1) < 0) {
+    }
+    lock.lock();
+    close_own_descriptor(descriptor);
+    lock.unlock();
 }
 
 void* help_sharing_process(void* argument) {
@@ -314,8 +338,10 @@ void* help_sharing_process(void* argument) {
         start.result = -errno;
         start.ready.store(1, std::memory_order_release);
         trace::futex_wake(start.ready);
+    } else if (kernel.flags & CLONE_PARENT) {
+        wait_for_sibling(process.lock, pid);
     } else {
-        wait_for_end(pid);
+        wait_for_child(pid);
     }
     process.lock.lock();
     thread.shares_trace = false;
@@ -339,12 +365,6 @@ long start_sharing_process(Thread& parent, const CloneArguments& arguments) {
     return start.result;
 }
 
-[[noreturn]] void refuse_sharing(const Thread& thread) {
-    thread.refuse(
-        "clone: a sibling that shares the memory (CLONE_VM and CLONE_PARENT without CLONE_THREAD "
-        "and CLONE_VFORK) is not supported");
-}
-
 // What the kernel says of threads (kernel/fork.c, copy_process), which it is not asked about in
 // this way. It gives descriptors for threads only from Linux 6.9 on.
 bool is_possible(std::uint64_t flags) {
@@ -366,10 +386,8 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
         result = fork_process(thread, arguments);
     else if (flags & CLONE_VFORK)
         result = fork_sharing(thread, arguments);
-    else if (!(flags & CLONE_PARENT))
-        result = start_sharing_process(thread, arguments);
     else
-        refuse_sharing(thread);
+        result = start_sharing_process(thread, arguments);
     thread.signals.restore_mask_in_kernel();
     return result;
 }
