@@ -117,6 +117,9 @@ def system_cases(inputs: Path) -> list[Case]:
         Case("ld", (_tool("ld"), "-static", "-o", "linked", str(inputs / "unit.o"))),
         Case("gcc", ("/usr/bin/gcc", "-O1", "-c", str(inputs / "unit.i"), "-o", "unit.o"),
              slow=True),
+        # They translate programs themselves, and place them at addresses of their choice.
+        Case("valgrind", ("/usr/bin/valgrind", "-q", "--tool=none", "/bin/echo", "x"), slow=True),
+        Case("qemu", ("/usr/bin/qemu-x86_64", "/bin/echo", "x"), slow=True),
         Case("objdump", ("/usr/bin/objdump", "-dC", str(inputs / "unit.o"))),
         Case("readelf", ("/usr/bin/readelf", "-aW", "/bin/true")),
         Case("git", ("/usr/bin/git", "--no-pager", "diff", "--no-index", "--stat", text,

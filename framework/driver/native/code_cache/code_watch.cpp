@@ -1,6 +1,8 @@
 #include "framework/driver/native/code_cache/code_watch.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <cerrno>
 #include <ctime>
 
@@ -12,9 +14,10 @@ namespace {
 constexpr std::uint32_t kMostWrites = 64;
 constexpr std::uint64_t kShortTime = 20'000'000;
 
+// Not by the vDSO, which the program may have unmapped.
 std::uint64_t now() {
     timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
     return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
            static_cast<std::uint64_t>(time.tv_nsec);
 }
