@@ -330,6 +330,8 @@ class Shown(unittest.TestCase):
         self.assertEqual(json.loads(kinds.stdout)["inlined"], [
             {"file": "prog.h", "function": "helper", "callerFile": "a folder/prog.h",
              "caller": "f(int, char)", "callLine": 8, "counts": [2, 0, 0]}])
+        self.assertEqual(json.loads(kinds.stdout)["withInlined"], [
+            {"file": "prog.c", "function": "main", "counts": [21, 4, 1]}])
         document = json.loads(annotated.stdout)
         self.assertEqual(document["sources"][0]["lines"][4],
                          {"line": 5, "text": "line 5;", "counts": [5, 0]})

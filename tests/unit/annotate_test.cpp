@@ -290,6 +290,9 @@ TEST_CASE("annotate: where functions were inlined, from several files") {
     const std::string heading = "Inlined functions and where they were inlined";
     const std::string one = annotate_with({"--auto=no", old});
     CHECK(contains(one, heading));
+    CHECK(contains(one, "-- Functions with what was inlined into them\n" + std::string(80, '-') +
+                            "\n  Ir          Dr           file:function\n"
+                            "  69 (98.6%)   7 (100.0%)  a.c:main\n\n"));
     CHECK(contains(one,
                    "  40 (57.1%)   5 (71.4%)  b.h:area, in grow at line 7\n"
                    "  20 (28.6%)   2 (28.6%)  b.h:area, in main at a.c:12\n"
@@ -303,6 +306,8 @@ TEST_CASE("annotate: where functions were inlined, from several files") {
                    "  50 (83.3%)  -1 (100.0%)  b.h:area, in grow at line 7\n"));
     CHECK(contains(annotate_with({"--auto=no", "--mod-funcname=s/main/start/", old}),
                    "b.h:grow, in start at a.c:12\n"));
+    CHECK(contains(annotate_with({"--auto=no", "--diff", old, now}),
+                   "  61 (101.7%)  -1 (100.0%)  a.c:main\n"));
     CHECK(!contains(annotate_with({"--auto=no", plain}), heading));
 }
 

@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace assay::annotate {
 
@@ -21,6 +23,40 @@ std::string place_text(const InlinedCalls::Place& function, const InlinedCalls::
         call.file == function.file ? "line " + line : printable(call.file) + ":" + line);
 }
 
+// Those above the threshold, in order.
+std::vector<InlinedCalls::Row> important(std::vector<InlinedCalls::Row> rows,
+                                         const Profile& profile,
+                                         const std::vector<SortColumn>& sort) {
+    const events::Header& header = profile.header();
+    std::erase_if(rows, [&](const InlinedCalls::Row& row) {
+        return !is_above_threshold(row.counts, profile.totals(), sort, header);
+    });
+    const auto text = [](const InlinedCalls::Row& row) {
+        return std::tie(row.function.file, row.function.function, row.call.file, row.call.function,
+                        row.call.line);
+    };
+    std::sort(rows.begin(), rows.end(),
+              [&](const InlinedCalls::Row& a, const InlinedCalls::Row& b) {
+                  return comes_first(a.counts, b.counts, sort, header).value_or(text(a) < text(b));
+              });
+    return rows;
+}
+
+// Nothing if there are no rows.
+template <typename Text>
+void write_table(std::string_view title, std::string_view heading,
+                 const std::vector<InlinedCalls::Row>& rows, const Columns& columns, Output& output,
+                 const Text& text_of) {
+    if (rows.empty()) return;
+    Table table(columns);
+    for (const InlinedCalls::Row& row : rows) table.fit(row.counts);
+    output.section(title);
+    output.write("  " + table.heading(heading));
+    for (const InlinedCalls::Row& row : rows)
+        output.write("  " + table.row(row.counts, text_of(row)));
+    output.write("\n");
+}
+
 }  // namespace
 
 InlinedCalls::InlinedCalls(std::vector<Replacement> file_names,
@@ -28,19 +64,23 @@ InlinedCalls::InlinedCalls(std::vector<Replacement> file_names,
     : file_names_(std::move(file_names)), function_names_(std::move(function_names)) {}
 
 void InlinedCalls::start(const events::Header& header) {
-    counts_.set_columns(header.events.size());
-    sites_ = {0};
+    calls_.set_columns(header.events.size());
+    callers_.set_columns(header.events.size());
+    sites_ = outermost_ = {0};
 }
 
 void InlinedCalls::site(const events::Site& site) {
     sites_.push_back(place(site.file, site.function, site.line));
+    outermost_.push_back(site.parent == 0 ? place(site.file, site.function, 0)
+                                          : outermost_[site.parent]);
+    has_inlined_.insert(outermost_.back());
 }
 
 void InlinedCalls::location(const events::Location& location) {
     if (sites_.size() == 1) return;
     file_ = location.function_file;
     function_ = location.function;
-    callee_.reset();
+    function_place_.reset();
     rows_.clear();
     next_row_ = 0;
 }
@@ -51,17 +91,25 @@ void InlinedCalls::line(std::uint32_t, Counts counts) {
         throw Error(fmt::format("{} has more than {} lines of counts, which no function has",
                                 function_, kMostRows));
     rows_.insert(rows_.end(), counts.begin(), counts.end());
+    callers_.add(function_of_location(), counts);
 }
 
 void InlinedCalls::line_sites(std::uint32_t site, std::uint64_t count) {
-    const std::size_t first = next_row_;
+    const std::size_t columns = calls_.columns(), first = next_row_ * columns;
     next_row_ += count;
     if (site == 0) return;
-    if (!callee_) callee_ = place(file_, function_, 0);
-    const std::size_t columns = counts_.columns();
-    const std::size_t row = counts_.row(std::uint64_t{*callee_} << 32 | sites_[site]);
-    for (std::size_t i = first; i < next_row_; ++i)
-        counts_.add_to_row(row, Counts(rows_).subspan(i * columns, columns));
+    sum_.assign(columns, 0);
+    for (std::size_t i = first; i < next_row_ * columns; ++i) sum_[i % columns] += rows_[i];
+    const std::uint32_t callee = function_of_location();
+    calls_.add(std::uint64_t{callee} << 32 | sites_[site], sum_);
+    callers_.add(outermost_[site], sum_);
+    for (std::uint64_t& each : sum_) each = 0 - each;
+    callers_.add(callee, sum_);
+}
+
+std::uint32_t InlinedCalls::function_of_location() {
+    if (!function_place_) function_place_ = place(file_, function_, 0);
+    return *function_place_;
 }
 
 std::uint32_t InlinedCalls::place(std::string_view file, std::string_view function,
@@ -79,35 +127,34 @@ InlinedCalls::Place InlinedCalls::text_of(std::uint64_t place) const {
     return {names_[file], names_[function], line};
 }
 
-std::vector<std::size_t> InlinedCalls::in_order(const Profile& profile,
-                                                const std::vector<SortColumn>& sort) const {
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < size(); ++i)
-        if (is_above_threshold(counts(i), profile.totals(), sort, profile.header()))
-            order.push_back(i);
-    const auto text = [&](std::size_t i) {
-        const Place function = callee(i), at = caller(i);
-        return std::tuple(function.file, function.function, at.file, at.function, at.line);
-    };
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return comes_first(counts(a), counts(b), sort, profile.header())
-            .value_or(text(a) < text(b));
-    });
-    return order;
+std::vector<InlinedCalls::Row> InlinedCalls::calls(const Profile& profile,
+                                                   const std::vector<SortColumn>& sort) const {
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i < calls_.size(); ++i)
+        rows.push_back(
+            {text_of(calls_.key(i) >> 32), text_of(calls_.key(i) & UINT32_MAX), calls_.counts(i)});
+    return important(std::move(rows), profile, sort);
+}
+
+std::vector<InlinedCalls::Row> InlinedCalls::callers(const Profile& profile,
+                                                     const std::vector<SortColumn>& sort) const {
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i < callers_.size(); ++i)
+        if (has_inlined_.contains(static_cast<std::uint32_t>(callers_.key(i))))
+            rows.push_back({text_of(callers_.key(i)), {}, callers_.counts(i)});
+    return important(std::move(rows), profile, sort);
 }
 
 void write_inlined(const InlinedCalls& calls, const Profile& profile, const Columns& columns,
                    const std::vector<SortColumn>& sort, Output& output) {
-    const std::vector<std::size_t> order = calls.in_order(profile, sort);
-    if (order.empty()) return;
-    Table table(columns);
-    for (const std::size_t i : order) table.fit(calls.counts(i));
-    output.section("Inlined functions and where they were inlined");
-    output.write("  " + table.heading("file:function, the caller and the call"));
-    for (const std::size_t i : order)
-        output.write("  " +
-                     table.row(calls.counts(i), place_text(calls.callee(i), calls.caller(i))));
-    output.write("\n");
+    write_table("Functions with what was inlined into them", "file:function",
+                calls.callers(profile, sort), columns, output, [](const InlinedCalls::Row& row) {
+                    return printable(row.function.file) + ":" + printable(row.function.function);
+                });
+    write_table("Inlined functions and where they were inlined",
+                "file:function, the caller and the call", calls.calls(profile, sort), columns,
+                output,
+                [](const InlinedCalls::Row& row) { return place_text(row.function, row.call); });
 }
 
 }  // namespace assay::annotate

@@ -1,4 +1,4 @@
-// Which functions were inlined where, and what they count there.
+// Which functions were inlined where, what they count there, and what functions count with them.
 #pragma once
 
 #include "tools/annotate/functions.h"
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -27,15 +28,16 @@ class InlinedCalls final : public events::Handler {
         std::string_view file, function;
         std::uint32_t line;  // of the call; 0 if unknown
     };
-    // By index: what was inlined, where, and what it counts itself when called from there.
-    std::size_t size() const { return counts_.size(); }
-    Place callee(std::size_t index) const { return text_of(counts_.key(index) >> 32); }
-    Place caller(std::size_t index) const { return text_of(counts_.key(index) & UINT32_MAX); }
-    Counts counts(std::size_t index) const { return counts_.counts(index); }
-
-    // Indices of those above the threshold, the most important first.
-    std::vector<std::size_t> in_order(const Profile& profile,
-                                      const std::vector<SortColumn>& sort) const;
+    struct Row {
+        Place function, call;
+        Counts counts;
+    };
+    // Those above the threshold, the most important first: what was inlined, at which call, and
+    // what it counts itself there.
+    std::vector<Row> calls(const Profile& profile, const std::vector<SortColumn>& sort) const;
+    // Functions that were not inlined, with all that was inlined into them, if anything was. `call`
+    // means nothing.
+    std::vector<Row> callers(const Profile& profile, const std::vector<SortColumn>& sort) const;
 
   private:
     using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // file, function, line
@@ -46,6 +48,7 @@ class InlinedCalls final : public events::Handler {
     void line(std::uint32_t line, Counts counts) override;
     void line_sites(std::uint32_t site, std::uint64_t count) override;
 
+    std::uint32_t function_of_location();
     std::uint32_t place(std::string_view file, std::string_view function, std::uint32_t line);
     Place text_of(std::uint64_t place) const;
 
@@ -53,14 +56,18 @@ class InlinedCalls final : public events::Handler {
     Names names_;
     std::vector<Key> places_;
     std::map<Key, std::uint32_t> place_indices_;
-    CountTable counts_;  // key: place of the callee << 32 | place of the call
+    CountTable calls_;    // key: place of the callee << 32 | place of the call
+    CountTable callers_;  // key: place of the function; what is inlined counts for the outermost
+    std::set<std::uint32_t> has_inlined_;  // places of those into which something was
+    std::vector<std::uint64_t> sum_;       // scratch
 
     // Of the file being read.
-    std::vector<std::uint32_t> sites_;     // places of calls; the first stands for none
-    std::string file_, function_;          // of the location
-    std::optional<std::uint32_t> callee_;  // its place, if it has been asked for
-    std::vector<std::uint64_t> rows_;      // counts of the location's lines
-    std::size_t next_row_ = 0;             // whose site may follow
+    std::vector<std::uint32_t> sites_;             // places of calls; the first stands for none
+    std::vector<std::uint32_t> outermost_;         // by site: the function that was not inlined
+    std::string file_, function_;                  // of the location
+    std::optional<std::uint32_t> function_place_;  // its place, if it has been asked for
+    std::vector<std::uint64_t> rows_;              // counts of the location's lines
+    std::size_t next_row_ = 0;                     // whose site may follow
 };
 
 // Nothing if no function above the threshold was inlined.

@@ -74,19 +74,28 @@ class Document {
     }
 
     void write_inlined(const std::vector<SortColumn>& sort) {
-        json_.key("inlined");
+        write_rows("withInlined", content_.inlined.callers(profile_, sort),
+                   [](const InlinedCalls::Place&) {});
+        write_rows("inlined", content_.inlined.calls(profile_, sort),
+                   [this](const InlinedCalls::Place& call) {
+                       json_.text("callerFile", call.file);
+                       json_.text("caller", call.function);
+                       json_.number("callLine", call.line);
+                   });
+    }
+
+    template <typename WriteCall>
+    void write_rows(std::string_view key, const std::vector<InlinedCalls::Row>& rows,
+                    const WriteCall& write_call) {
+        json_.key(key);
         json_.begin_array();
-        for (const std::size_t i : content_.inlined.in_order(profile_, sort)) {
-            const InlinedCalls::Place function = content_.inlined.callee(i),
-                                      call = content_.inlined.caller(i);
+        for (const InlinedCalls::Row& row : rows) {
             json_.begin_object();
-            json_.text("file", function.file);
-            json_.text("function", function.function);
-            json_.text("callerFile", call.file);
-            json_.text("caller", call.function);
-            json_.number("callLine", call.line);
+            json_.text("file", row.function.file);
+            json_.text("function", row.function.function);
+            write_call(row.call);
             json_.key("counts");
-            write_row(content_.inlined.counts(i));
+            write_row(row.counts);
             json_.end_object();
         }
         json_.end_array();
