@@ -140,7 +140,8 @@ def refusal(case: Case, _alone: Outcome, under: Outcome | None) -> str:
     if under is None:
         return "does not end"
     lines = under.stderr.decode(errors="replace").splitlines()
-    said = [line for line in lines if line.startswith("assay: ")]
+    # It may stand behind what a debugger has not ended a line with.
+    said = [line[line.index("assay: "):] for line in lines if "assay: " in line]
     # The status is a debugger's own, where it is its child that is refused.
     if under.status != 0 and len(said) == 1 and re.search(case.refused, said[0]):
         return "same"
