@@ -301,11 +301,14 @@ std::string Collection::errors() const {
             if (profiler.leaves_out(event)) continue;
             text += (text.empty() ? "" : ", ") +
                     session_.columns.event(session_.columns.first(i) + event).name;
-            const auto error = profiler.told_total(event)
-                                   ? sampling_.error(session_.columns.first(i) + event)
-                                   : std::nullopt;
+            const bool known = profiler.told_total(event) && sampling_.tells_errors();
+            const auto error =
+                known ? sampling_.error(session_.columns.first(i) + event) : std::nullopt;
+            const std::string why = profiler.why_no_error(event);
             text += profiler.is_unscaled(event) ? " not scaled"
+                    : !why.empty()              ? fmt::format(" unknown ({})", why)
                     : error                     ? fmt::format(" {:.1f} %", 100 * *error)
+                    : known                     ? " none counted"
                                                 : " unknown";
         }
     }

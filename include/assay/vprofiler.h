@@ -136,6 +136,10 @@ typedef struct vp_host {
     /* 1 with --sample, else 0. */
     uint32_t samples;
     uint32_t reserved1;
+    /* With --sample, how far the estimate of event `event` may be off does not follow from how
+     * bursts differ, as where they lack what came before them: a few words why, which stand in
+     * place of the error. From vp_options to vp_prof_init. */
+    void (*no_error)(const struct vp_host* host, uint32_t event, const char* why);
 } vp_host_t;
 
 /* An option that the user gave. */
@@ -201,7 +205,8 @@ typedef struct vp_dispatch {
      * the profiler's `count` events, which is what all its samples would add up to if vp_finish
      * were called now. From how that grows assay computes the error of its estimates; without
      * vp_totals, only of events whose samples vp_prof_process returns. trace_parser_count and
-     * trace_parser_mispredictions are exact. Returns 0, or negative. */
+     * trace_parser_mispredictions are exact. Events for which unscaled or no_error was called are
+     * not looked at. Returns 0, or negative. */
     int (*vp_totals)(uint32_t pid, trace_parser_t* parser, uint64_t* totals, uint32_t count);
 } vp_dispatch_t;
 

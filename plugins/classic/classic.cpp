@@ -199,8 +199,7 @@ void add(std::uint64_t pc, std::uint32_t event, std::uint64_t weight, std::uint6
     profiler.samples.add(pc, event, weight, value);
 }
 
-void add_summary(std::uint64_t pc, std::uint32_t list, Summary& summary) {
-    summary.finish(kMostValues);
+void add_summary(std::uint64_t pc, std::uint32_t list, const Summary& summary) {
     add(pc, kVals, summary.total);
     add(pc, kZeros, summary.zeros);
     add(pc, kSame, summary.repeated);
@@ -209,26 +208,49 @@ void add_summary(std::uint64_t pc, std::uint32_t list, Summary& summary) {
     add(pc, VP_VALUE_REST(list), summary.rest(), summary.error);
 }
 
-// An instruction that belongs to several blocks has several sites.
+// By pc and list: an instruction that belongs to several blocks has several sites.
+std::map<std::pair<std::uint64_t, std::uint32_t>, Summary> summaries(const trace_instr_t* instrs) {
+    std::map<std::pair<std::uint64_t, std::uint32_t>, Summary> found;
+    ValueTables& tables = *profiler.tables;
+    for (std::uint32_t site = 0; site < tables.by_site.size(); ++site) {
+        const ValueTable& table = tables.by_site[site];
+        if (table.role == Role::kCounted || table.role == Role::kStored)
+            found[{instrs[table.instr].pc, table.list}].add(tables.summary(site));
+    }
+    for (auto& [place, summary] : found) summary.finish(kMostValues);
+    return found;
+}
+
 int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
     profiler.samples.clear();
     *samples = nullptr;
     if (std::exchange(profiler.finished, true)) return 0;
     std::size_t instr_count = 0;
     const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
-    std::map<std::pair<std::uint64_t, std::uint32_t>, Summary> summaries;
-    ValueTables& tables = *profiler.tables;
-    for (std::uint32_t site = 0; site < tables.by_site.size(); ++site) {
-        const ValueTable& table = tables.by_site[site];
-        if (table.role == Role::kCounted || table.role == Role::kStored)
-            summaries[{instrs[table.instr].pc, table.list}].add(tables.summary(site));
-    }
-    for (auto& [place, summary] : summaries) add_summary(place.first, place.second, summary);
-    for (std::size_t i = 0; i < tables.by_instr.size(); ++i) {
-        add(instrs[i].pc, kSilent, tables.by_instr[i].silent);
-        add(instrs[i].pc, kStores, tables.by_instr[i].stores);
+    for (const auto& [place, summary] : summaries(instrs))
+        add_summary(place.first, place.second, summary);
+    const std::vector<StoreCounts>& by_instr = profiler.tables->by_instr;
+    for (std::size_t i = 0; i < by_instr.size(); ++i) {
+        add(instrs[i].pc, kSilent, by_instr[i].silent);
+        add(instrs[i].pc, kStores, by_instr[i].stores);
     }
     return profiler.samples.give(samples);
+}
+
+// Of which the error is estimated.
+int totals(uint32_t /*pid*/, trace_parser_t* parser, uint64_t* by_event, uint32_t /*count*/) {
+    std::size_t instr_count = 0;
+    for (const auto& [place, summary] : summaries(trace_parser_instrs(parser, &instr_count))) {
+        by_event[kVals] += summary.total;
+        by_event[kZeros] += summary.zeros;
+        by_event[kSame] += summary.repeated;
+        if (!summary.values.empty()) by_event[kTop] += summary.values[0].count;
+    }
+    for (const StoreCounts& counts : profiler.tables->by_instr) {
+        by_event[kSilent] += counts.silent;
+        by_event[kStores] += counts.stores;
+    }
+    return 0;
 }
 
 const char* summarise(const uint64_t* totals, uint32_t count) {
@@ -282,4 +304,5 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_format = classic::format_value,
     .vp_value_lists = plugins::table<classic::kListNames>,
     .vp_list_preface = classic::list_preface,
+    .vp_totals = classic::totals,
 };

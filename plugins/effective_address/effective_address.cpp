@@ -121,9 +121,13 @@ int receive_options(const vp_setting_t* settings, uint32_t count) {
 trace_vlist_table_t* begin() {
     profiler->spec.reset(trace_vlist_table_alloc());
     trace_capture_runs(profiler->spec.get());
-    if (profiler->host->size >= sizeof(vp_host_t) && profiler->host->samples != 0)
+    if (profiler->host->size >= sizeof(vp_host_t) && profiler->host->samples != 0) {
         for (const uint32_t event : {kLines, kPages})
             profiler->host->unscaled(profiler->host, event);
+        for (const uint32_t event : {kFalselyShared, kTrulyShared, kPageShared})
+            profiler->host->no_error(profiler->host, event,
+                                     "bursts show part of what threads share");
+    }
     return profiler->spec.get();
 }
 
@@ -197,18 +201,24 @@ void evaluate_all(trace_parser_t* parser) {
             ("of one of " + std::to_string(tracker.sharing().scale()) + " pages, scaled").c_str());
 }
 
+// Calls `count(event, number)` for what does not depend on other operands.
+template <typename Count>
+void count_operand(const Operand& operand, const Count& count) {
+    const Pattern pattern = operand.pattern();
+    count(kReferences, operand.references());
+    count(kConstant, pattern.constant);
+    count(kFew, pattern.few);
+    count(kIrregular, operand.references() - pattern.constant - pattern.few);
+    count(kLines, operand.footprint().lines());
+    count(kPages, operand.footprint().pages());
+    count(kMisaligned, operand.alignment().misaligned);
+    count(kLineCrossing, operand.alignment().line_crossing);
+    count(kPageCrossing, operand.alignment().page_crossing);
+}
+
 void add_operand(const Operand& operand, const Shared& shared) {
     const uint64_t pc = operand.pc();
-    const Pattern pattern = operand.pattern();
-    add(pc, kReferences, operand.references());
-    add(pc, kConstant, pattern.constant);
-    add(pc, kFew, pattern.few);
-    add(pc, kIrregular, operand.references() - pattern.constant - pattern.few);
-    add(pc, kLines, operand.footprint().lines());
-    add(pc, kPages, operand.footprint().pages());
-    add(pc, kMisaligned, operand.alignment().misaligned);
-    add(pc, kLineCrossing, operand.alignment().line_crossing);
-    add(pc, kPageCrossing, operand.alignment().page_crossing);
+    count_operand(operand, [&](Event event, uint64_t number) { add(pc, event, number); });
     add(pc, kFalselyShared, shared.falsely);
     add(pc, kTrulyShared, shared.truly);
     add(pc, kPageShared, shared.pages);
@@ -232,6 +242,14 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
     for (; next < operands.size() && profiler->samples.size() < kChunk; ++next)
         add_operand(operands[next], profiler->sharing.by_operand[next + 1]);
     return profiler->samples.give(samples);
+}
+
+// Of which the error is estimated. A run does not last beyond a burst.
+int totals(uint32_t /*pid*/, trace_parser_t* /*parser*/, uint64_t* by_event, uint32_t /*count*/) {
+    profiler->tracker.end_runs();
+    for (const Operand& operand : profiler->tracker.operands())
+        count_operand(operand, [&](Event event, uint64_t number) { by_event[event] += number; });
+    return 0;
 }
 
 const char* summary(const uint64_t* /*totals*/, uint32_t /*count*/) {
@@ -270,4 +288,5 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_summary = effective_address::summary,
     .vp_preface = effective_address::preface,
     .vp_format = effective_address::format,
+    .vp_totals = effective_address::totals,
 };

@@ -180,8 +180,12 @@ void Tracker::end(std::uint32_t number) {
     threads_.erase(thread);
 }
 
-void Tracker::finish() {
+void Tracker::end_runs() {
     for (auto& [number, thread] : threads_) end_runs(thread);
+}
+
+void Tracker::finish() {
+    end_runs();
     threads_.clear();
 }
 

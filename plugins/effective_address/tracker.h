@@ -25,7 +25,9 @@ class Tracker {
     void process(std::uint32_t thread, bool alone, std::span<const trace_record_t> records);
     // No records of the thread follow.
     void end(std::uint32_t thread);
-    // Ends all runs.
+    // Adds all runs to their operands; they may go on.
+    void end_runs();
+    // There are no more threads.
     void finish();
 
     // In the order in which they were found.

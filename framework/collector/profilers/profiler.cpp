@@ -106,6 +106,9 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
     host_.unscaled = [](const vp_host_t* host, std::uint32_t event) {
         self(host).unscaled_.insert(event);
     };
+    host_.no_error = [](const vp_host_t* host, std::uint32_t event, const char* why) {
+        self(host).no_error_[event] = one_line(text_or_empty(why));
+    };
     host_.reserved = this;
     host_.part = [](const vp_host_t* host, const char* name) {
         return self(host).part(text_or_empty(name));

@@ -9,6 +9,7 @@
 #include "framework/trace/segment_layout.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -77,6 +78,12 @@ class Profiler {
     // True for events whose counts are not multiplied when only a part of the run is captured.
     bool is_unscaled(std::size_t event) const {
         return unscaled_.contains(static_cast<std::uint32_t>(event));
+    }
+
+    // Why the error of its estimate is not known; "" if it is.
+    std::string why_no_error(std::size_t event) const {
+        const auto found = no_error_.find(static_cast<std::uint32_t>(event));
+        return found == no_error_.end() ? "" : found->second;
     }
 
     bool lost() const { return lost_; }
@@ -157,6 +164,7 @@ class Profiler {
     std::vector<std::uint64_t> totals_;  // by event, to see that they fit 64 bits
     std::vector<std::uint64_t> totals_before_finish_;
     std::set<std::uint32_t> left_out_, unscaled_;
+    std::map<std::uint32_t, std::string> no_error_;  // why
     bool lost_ = false;
     bool started_ = false;
     bool warms_up_ = false;

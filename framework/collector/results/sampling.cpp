@@ -135,8 +135,12 @@ std::uint64_t Sampling::scaled(std::uint64_t count) const {
     return static_cast<std::uint64_t>(std::min<Wide>(product / captured_, UINT64_MAX));
 }
 
+bool Sampling::tells_errors() const {
+    return groups_.size() >= kFewestGroups;
+}
+
 std::optional<double> Sampling::error(std::size_t event) const {
-    if (groups_.size() < kFewestGroups || groups_.back().totals[event] == 0) return {};
+    if (!tells_errors() || groups_.back().totals[event] == 0) return {};
     const auto groups = static_cast<double>(groups_.size());
     const auto instructions = static_cast<double>(groups_.back().instructions);
     const double ratio = static_cast<double>(groups_.back().totals[event]) / instructions;
@@ -145,8 +149,9 @@ std::optional<double> Sampling::error(std::size_t event) const {
         const Snapshot& group = groups_[i];
         const std::uint64_t counted = i == 0 ? 0 : groups_[i - 1].totals[event];
         const std::uint64_t executed = i == 0 ? 0 : groups_[i - 1].instructions;
-        const double deviation = static_cast<double>(group.totals[event] - counted) -
-                                 ratio * static_cast<double>(group.instructions - executed);
+        // What is itself an estimate, or most frequent so far, can become less.
+        const double more = static_cast<double>(group.totals[event]) - static_cast<double>(counted);
+        const double deviation = more - ratio * static_cast<double>(group.instructions - executed);
         if (i != 0) squares += (deviation - deviation_before) * (deviation - deviation_before);
         deviation_before = deviation;
     }

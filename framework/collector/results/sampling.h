@@ -63,6 +63,8 @@ class Sampling {
     double factor() const;
     // A count as it would be in the whole run, rounded.
     std::uint64_t scaled(std::uint64_t count) const;
+    // Whether there are bursts enough to tell errors.
+    bool tells_errors() const;
     // Half of the interval in which the event's total lies with a confidence of 95 %, as a part of
     // it; none if there are too few bursts, or if the event does not occur.
     std::optional<double> error(std::size_t event) const;

@@ -312,6 +312,10 @@ class Profiler {
     void unscaled(std::uint32_t event) const { host_->unscaled(host_, event); }
     bool is_sampled() const { return host_->samples != 0; }
     // The profiled command line; "" in the tools.
+    // With --sample, why the error of the event's estimate does not follow from how bursts differ.
+    void no_error(std::uint32_t event, const std::string& why) const {
+        host_->no_error(host_, event, why.c_str());
+    }
     std::string_view command() const { return host_->command; }
     const vp_host_t& host() const { return *host_; }
 
