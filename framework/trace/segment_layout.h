@@ -35,6 +35,7 @@ enum Capture : std::uint32_t {
     kCaptureRepeats = 32,
     kCaptureBranches = 0x100,
     kCapturePredictions = 0x200,
+    kCaptureCode = 0x400,
 };
 
 // See trace_capture_predictions.
@@ -83,6 +84,7 @@ struct Spec {
     PredictorShape predictor;
     std::uint32_t footprints;  // not 0: with the bytes of each line, which has 64
     std::uint32_t runs;        // not 0: without references that continue a run; see Run
+    std::uint32_t code_line;  // bytes: with kCaptureCode, at the ends of such lines fetches are cut
 };
 
 // What the driver is doing; written by the driver only.

@@ -133,6 +133,9 @@ enum {
     /* Before that, with predictions: `value` is how often the branch of the block with the index
      * `aux` has been mispredicted in the thread's slot. */
     TRACE_SITE_BLOCK_MISPREDICTIONS = 19,
+
+    /* With trace_capture_code: the fetch of `bytes` bytes of code, from `instr` on. */
+    TRACE_SITE_CODE = 20,
 };
 
 /* Kinds of branches, for trace_capture_branches: a set of bits. */

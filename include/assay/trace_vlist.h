@@ -159,6 +159,17 @@ void trace_capture_runs(trace_vlist_table_t* spec);
  * not be 0. */
 void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint32_t filter_sets);
 
+/* Instruction fetches as references like those to data, for a simulation in which code and data
+ * share what is simulated: with trace_capture_references or trace_capture_footprints, in order with
+ * the data references and through their filter, which then has the lines of both. Of kind
+ * TRACE_SITE_CODE. One is the fetch of all instructions of a basic block that follow one another
+ * without a data reference in between, up to and including the one that makes the next data
+ * references, cut at the ends of lines of `line` bytes, or of smaller ones. The site's instruction
+ * is the first that has bytes in the line. That is as if each instruction were fetched by itself,
+ * right before its own data references; a repeated string instruction is fetched once. `line` is a
+ * power of two from 16 to 4096. Together with trace_capture_runs nothing is left out of runs. */
+void trace_capture_code(trace_vlist_table_t* spec, uint32_t line);
+
 /* Calls and returns, as records of the sites of kind TRACE_SITE_CALL and those behind it, in order
  * with all others; and the context of every record, with trace_parser_contexts. */
 void trace_capture_calls(trace_vlist_table_t* spec);

@@ -39,26 +39,26 @@ void Accounts::note(const trace_marker_t& marker) {
     }
 }
 
-PointNumber Accounts::point(std::uint32_t instr, std::uint32_t context) {
-    std::size_t slot = slot_of(instr, context);
+PointNumber Accounts::point(const Fetcher& by, std::uint32_t context) {
+    std::size_t slot = slot_of(by, context);
     if (slots_[slot] != kNoPoint) return slots_[slot];
     if (2 * (points_.size() + 1) > slots_.size()) {
         grow();
-        slot = slot_of(instr, context);
+        slot = slot_of(by, context);
     }
     slots_[slot] = static_cast<PointNumber>(points_.size());
     const auto [pattern, is_new] =
-        pattern_numbers_.try_emplace(instr, static_cast<std::uint32_t>(patterns_.size()));
+        pattern_numbers_.try_emplace(by, static_cast<std::uint32_t>(patterns_.size()));
     if (is_new) patterns_.emplace_back();
-    points_.push_back({instr, context, pattern->second, {}});
+    points_.push_back({by, context, pattern->second, {}});
     return slots_[slot];
 }
 
-std::size_t Accounts::slot_of(std::uint32_t instr, std::uint32_t context) const {
+std::size_t Accounts::slot_of(const Fetcher& by, std::uint32_t context) const {
     const std::size_t mask = slots_.size() - 1;
-    const std::uint64_t key = std::uint64_t{instr} << 32 | context;
+    const std::uint64_t key = (std::uint64_t{by.instr} << 1 | by.code) << 32 | context;
     std::size_t slot = (key * 0x9E3779B97F4A7C15ULL >> 32) & mask;  // as in PageMap
-    const auto is_other = [&](const Point& p) { return p.instr != instr || p.context != context; };
+    const auto is_other = [&](const Point& p) { return p.by != by || p.context != context; };
     while (slots_[slot] != kNoPoint && is_other(points_[slots_[slot]])) slot = (slot + 1) & mask;
     return slot;
 }
@@ -66,13 +66,15 @@ std::size_t Accounts::slot_of(std::uint32_t instr, std::uint32_t context) const 
 void Accounts::grow() {
     slots_.assign(slots_.size() * 2, kNoPoint);
     for (PointNumber i = 0; i < points_.size(); ++i)
-        slots_[slot_of(points_[i].instr, points_[i].context)] = i;
+        slots_[slot_of(points_[i].by, points_[i].context)] = i;
 }
 
 void Accounts::fetched(std::size_t place, std::uint64_t line, std::uint64_t address,
                        PointNumber by) {
     Stay& stay = stays_[place];
-    stay = {.section = *section_};
+    stay = {};
+    if (!counts_) return;
+    stay.section = *section_;
     sections_.fetched(*section_, line);
     if (!sections_.is_chosen(*section_)) return;
     stay.by = by;
@@ -94,6 +96,7 @@ void Accounts::fetched(std::size_t place, std::uint64_t line, std::uint64_t addr
     };
     charge(points_[by].usage, again);
     charge(total_, again);
+    if (points_[by].by.code) charge(code_, again);
     charge(*thread_usage_, again);
     charge(arena.usage, history.fetches_in_arena != 0);
     for_each_part(stay, [&](Usage& usage) { charge(usage, again); });
@@ -126,6 +129,7 @@ void Accounts::gone(const Stay& stay, const Use& use) {
     patterns_[points_[stay.by].pattern].add(use.parts);
     points_[stay.by].usage.used += used;
     total_.used += used;
+    if (points_[stay.by].by.code) code_.used += used;
     (stay.thread == thread_ ? *thread_usage_ : threads_[stay.thread]).used += used;
     by_arena_[stay.arena].usage.used += used;
     for_each_part(stay, [&](Usage& usage) { usage.used += used; });

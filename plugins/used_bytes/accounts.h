@@ -10,8 +10,10 @@
 
 #include "assay/trace_types.h"
 
+#include <compare>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -19,9 +21,19 @@
 
 namespace used_bytes {
 
-// An instruction in a calling context.
+// An instruction that fetches lines: those of its operands, or, as `code`, those that it lies in
+// itself and those behind it that are executed next.
+struct Fetcher {
+    std::uint32_t instr;
+    bool code;
+
+    friend auto operator<=>(const Fetcher&, const Fetcher&) = default;
+};
+
+// It in a calling context.
 struct Point {
-    std::uint32_t instr, context;
+    Fetcher by;
+    std::uint32_t context;
     std::uint32_t pattern;  // a number: see Accounts::pattern()
     Usage usage;
 };
@@ -38,6 +50,8 @@ class Accounts {
 
     // What follows is of that thread.
     void enter(std::uint32_t thread);
+    // Whether what follows counts. A line that is fetched while it does not belongs to nobody.
+    void set_counting(bool counts) { counts_ = counts; }
     // The thread says this.
     void note(const trace_marker_t& marker);
 
@@ -47,7 +61,7 @@ class Accounts {
         lines_.prefetch(line);
     }
 
-    PointNumber point(std::uint32_t instr, std::uint32_t context);
+    PointNumber point(const Fetcher& by, std::uint32_t context);
     // `by` brings a line to a place of the cache, touching that address of it first.
     void fetched(std::size_t place, std::uint64_t line, std::uint64_t address, PointNumber by);
     // The line at that place, of which that was used, is replaced.
@@ -56,16 +70,16 @@ class Accounts {
     void left(std::size_t place, const Use& used);
 
     const std::vector<Point>& points() const { return points_; }
-    // By instruction, the patterns of lines that it fetched in chosen sections.
-    const std::unordered_map<std::uint32_t, std::uint32_t>& pattern_numbers() const {
-        return pattern_numbers_;
-    }
+    // The patterns of lines that it fetched in chosen sections.
+    const std::map<Fetcher, std::uint32_t>& pattern_numbers() const { return pattern_numbers_; }
     const Pattern& pattern(std::uint32_t number) const { return patterns_[number]; }
     const Sections& sections() const { return sections_; }
     const Arenas& arenas() const { return arenas_; }
     // What was fetched in the chosen sections: in all, by thread, and by arena, where `again` means
     // since the line belongs to it.
     const Usage& total() const { return total_; }
+    // Of the total, the lines of code.
+    const Usage& code() const { return code_; }
     const std::unordered_map<std::uint32_t, Usage>& threads() const { return threads_; }
     struct Arena {
         Usage usage;
@@ -101,7 +115,7 @@ class Accounts {
     template <typename Add>
     void for_each_part(const Stay& stay, const Add& add);
     Usage& part(PartKind kind, std::uint32_t number, PointNumber point);
-    std::size_t slot_of(std::uint32_t instr, std::uint32_t context) const;
+    std::size_t slot_of(const Fetcher& by, std::uint32_t context) const;
     void grow();
 
     Separation separation_;
@@ -110,15 +124,16 @@ class Accounts {
     std::vector<Stay> stays_;  // by place
     std::vector<Point> points_;
     std::deque<Pattern> patterns_;
-    std::unordered_map<std::uint32_t, std::uint32_t> pattern_numbers_;  // by instruction
+    std::map<Fetcher, std::uint32_t> pattern_numbers_;
     std::vector<PointNumber> slots_;  // points by hash: open addressing, a power of two
     LineTable<LineHistory> lines_;
-    Usage total_;
+    Usage total_, code_;
     std::unordered_map<std::uint32_t, Usage> threads_;
     std::vector<Arena> by_arena_;
     std::vector<Part> parts_;
     std::unordered_map<std::uint64_t, std::size_t> part_numbers_;
 
+    bool counts_ = true;
     std::uint32_t thread_ = 0;  // that is executing, and where it is
     Usage* thread_usage_ = nullptr;
     std::uint32_t* section_ = nullptr;

@@ -70,6 +70,12 @@ class Report {
         line("used:    ", all.used, "");
         line("wasted:  ", read - all.used,
              "  " + percent(read - all.used, read, 1) + " of what was read");
+        const Usage& code = accounts_.code();
+        if (code.lines == 0) return;
+        const std::uint64_t of_code = bytes(code.lines), wasted = of_code - code.used;
+        line("code:    ", of_code,
+             " were read for instruction fetches: used " + with_commas(code.used) + " B, wasted " +
+                 with_commas(wasted) + " B  " + percent(wasted, of_code, 1));
     }
 
     Row numbers(const std::string& name, const Usage& usage) const {

@@ -39,6 +39,9 @@ bool apply(Settings& settings, std::string_view name, std::string_view value, st
     } else if (name == "separate") {
         if (apply_separation(settings.separation, value)) return true;
         why = "use section, arena and thread, separated by commas";
+    } else if (name == "instructions") {
+        settings.instructions = value == "yes";
+        return true;
     } else if (name == "usage-report") {
         settings.report = value;
         return true;

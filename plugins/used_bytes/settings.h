@@ -17,13 +17,16 @@ struct Settings {
     cache::Geometry geometry{2097152, 8, 64};
     std::optional<SectionChoice> section;
     Separation separation;
+    bool instructions = false;
     std::string report;  // file name; "" for none
 };
 
-inline constexpr std::array<vp_option_t, 5> kOptionTable{{
+inline constexpr std::array<vp_option_t, 6> kOptionTable{{
     {"cache", "SIZE,WAYS,LINE", "2097152,8,64",
      "The cache that is simulated: bytes, associativity, bytes of a line.", VP_OPTION_TEXT, 0},
     {"LL", "SIZE,WAYS,LINE", nullptr, "The same as --cache.", VP_OPTION_TEXT, 0},
+    {"instructions", "yes|no", "no", "Fetches instructions through the cache, too.",
+     VP_OPTION_YES_NO, 0},
     {"section", "NAME[#N]", nullptr,
      "Counts only what is fetched in phases of that name, or in the Nth of them.", VP_OPTION_TEXT,
      0},

@@ -6,6 +6,11 @@
 namespace used_bytes {
 namespace {
 
+bool is_reference(const trace_site_t& site) {
+    return site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
+           site.kind == TRACE_SITE_MODIFY || site.kind == TRACE_SITE_CODE;
+}
+
 // The last offset in a piece of a line at which a site's reference does not reach beyond it; below
 // 0 for all that are none, or too large.
 constexpr std::int8_t kFootprint = -3;
@@ -13,10 +18,8 @@ constexpr std::int8_t kNoReference = -2;
 constexpr std::int8_t kLarge = -1;
 
 std::int8_t last_offset(const trace_site_t& site, std::uint32_t piece) {
-    const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
-                      site.kind == TRACE_SITE_MODIFY;
     if (site.kind == TRACE_SITE_FOOTPRINT) return kFootprint;
-    if (!data || site.bytes == 0) return kNoReference;
+    if (!is_reference(site) || site.bytes == 0) return kNoReference;
     return site.bytes > piece ? kLarge : static_cast<std::int8_t>(piece - site.bytes);
 }
 
@@ -46,6 +49,7 @@ void Simulator::process(std::span<const trace_site_t> sites, const Buffer& buffe
     buffer_ = &buffer;
     learn();
     accounts_.enter(buffer.thread);
+    accounts_.set_counting(!buffer.warms_up);
     std::size_t at = 0;
     for (const trace_marker_t& marker : buffer.markers) {
         run(at, marker.record);
@@ -178,7 +182,8 @@ void Simulator::look_up() {
         const trace_record_t& record = buffer_->records[missing.record];
         const std::uint32_t context =
             buffer_->contexts.empty() ? 0 : buffer_->contexts[missing.record];
-        const PointNumber by = accounts_.point(sites_[record.site].instr, context);
+        const trace_site_t& site = sites_[record.site];
+        const PointNumber by = accounts_.point({site.instr, site.kind == TRACE_SITE_CODE}, context);
         if (missing.used.bytes != kNoLine.bytes) accounts_.evicted(missing.place, missing.used, by);
         accounts_.fetched(missing.place, missing.line, missing.address, by);
     }

@@ -36,6 +36,7 @@ class Simulator {
         std::span<const std::uint32_t> contexts;  // by record
         std::span<const trace_marker_t> markers;
         std::span<const std::uint64_t> footprints;  // by set of the driver's filter
+        bool warms_up = false;                      // the cache: nothing is counted
     };
     // `sites` is the whole table, of which the simulator already knows the beginning.
     void process(std::span<const trace_site_t> sites, const Buffer& buffer);

@@ -35,25 +35,31 @@ struct Profiler {
 };
 Profiler profiler;
 
-enum Event : std::uint32_t { kRead, kUsed, kWasted, kAgain, kEvents };
+enum Event : std::uint32_t { kRead, kUsed, kWasted, kAgain, kColumns, kEvents = 2 * kColumns };
 
 constexpr std::array<vp_event_t, kEvents> kEventTable{{
     {"ReadB", "bytes of the lines fetched into the cache", "bytes"},
     {"UsedB", "bytes of them that were read or written before the line left the cache", "bytes"},
     {"WastedB", "bytes of them that were not", "bytes"},
     {"AgainB", "bytes of lines that had been fetched before", "bytes"},
+    {"CodeReadB", "of ReadB, those fetched for instructions", "bytes"},
+    {"CodeUsedB", "of UsedB, those of lines fetched for instructions", "bytes"},
+    {"CodeWastedB", "of WastedB, those of lines fetched for instructions", "bytes"},
+    {"CodeAgainB", "of AgainB, those of lines fetched for instructions", "bytes"},
 }};
 
-constexpr std::array<vp_derived_t, 3> kDerivedTable{{
+constexpr std::array<vp_derived_t, 4> kDerivedTable{{
     {"wasted", "WastedB / ReadB", "%"},
+    {"code wasted", "CodeWastedB / CodeReadB", "%"},
     {"unique bytes", "ReadB - AgainB", ""},
     {"double read overhead", "AgainB / (ReadB - AgainB)", "%"},
 }};
 
 // Of each instruction that fetches enough lines: offsets in a line, with the lines in which the
-// bytes there were used; and numbers of bytes, with the lines of which so many were.
-enum List : std::uint32_t { kOffsets, kBytes };
-constexpr std::array kListNames{"offsets", "bytes"};
+// bytes there were used; and numbers of bytes, with the lines of which so many were. The same of
+// lines of code.
+enum List : std::uint32_t { kOffsets, kBytes, kCodeLists };
+constexpr std::array kListNames{"offsets", "bytes", "code_offsets", "code_bytes"};
 
 const char* name() {
     return "used_bytes";
@@ -77,7 +83,27 @@ int fail(const std::string& why) {
 }
 
 int receive_options(const vp_setting_t* settings, uint32_t count) {
-    return plugins::receive(profiler.host, {settings, count}, profiler.settings, apply);
+    if (const int status =
+            plugins::receive(profiler.host, {settings, count}, profiler.settings, apply))
+        return status;
+    for (std::uint32_t event = kColumns; event < kEvents && !profiler.settings.instructions;
+         ++event)
+        profiler.host->leave_out(profiler.host, event);
+    return 0;
+}
+
+// What bursts can tell: which lines are fetched, if the cache is as full as ever.
+void sample(const cache::Geometry& geometry) {
+    constexpr std::uint64_t kInstructionsPerLine = 20;  // as the cache profiler
+    trace_capture_warm_up(profiler.spec.get(),
+                          kInstructionsPerLine * geometry.size / geometry.line);
+    for (const std::uint32_t first : {0U, std::uint32_t{kColumns}}) {
+        for (const Event event : {kUsed, kWasted})
+            profiler.host->no_error(profiler.host, first + event,
+                                    "uses behind a burst are not seen");
+        profiler.host->no_error(profiler.host, first + kAgain,
+                                "fetches between bursts are not seen");
+    }
 }
 
 trace_vlist_table_t* begin() {
@@ -94,7 +120,10 @@ trace_vlist_table_t* begin() {
     }
     trace_capture_footprints(profiler.spec.get(), settings.geometry.line,
                              static_cast<std::uint32_t>(settings.geometry.sets()));
+    if (settings.instructions) trace_capture_code(profiler.spec.get(), settings.geometry.line);
     trace_capture_calls(profiler.spec.get());
+    if (profiler.host->size >= sizeof(vp_host_t) && profiler.host->samples != 0)
+        sample(settings.geometry);
     return profiler.spec.get();
 }
 
@@ -111,7 +140,8 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
                                      .records = rows(trace_parser_records, parser),
                                      .contexts = rows(trace_parser_contexts, parser),
                                      .markers = rows(trace_parser_markers, parser),
-                                     .footprints = rows(trace_parser_footprints, parser)});
+                                     .footprints = rows(trace_parser_footprints, parser),
+                                     .warms_up = trace_parser_is_warm_up(parser) != 0});
     } catch (const std::bad_alloc&) {
         return fail("no memory for what is known of the program's lines");
     }
@@ -123,7 +153,7 @@ struct Place {
     std::uint32_t context, part;
 };
 
-void add(const Place& at, Event event, std::uint64_t weight) {
+void add(const Place& at, std::uint32_t event, std::uint64_t weight) {
     profiler.samples.add({.pc = at.pc,
                           .context0 = at.context,
                           .context1 = at.part,
@@ -133,12 +163,16 @@ void add(const Place& at, Event event, std::uint64_t weight) {
                           .weight = weight});
 }
 
-void add_usage(const Place& at, const Usage& usage) {
+void add_usage(const Point& point, std::uint64_t pc, std::uint32_t part, const Usage& usage) {
+    const Place at{pc, point.context, part};
     const std::uint64_t line = profiler.simulator->line_bytes();
-    add(at, kRead, usage.lines * line);
-    add(at, kUsed, usage.used);
-    add(at, kWasted, usage.lines * line - usage.used);
-    add(at, kAgain, usage.again * line);
+    for (const std::uint32_t first : {0U, std::uint32_t{kColumns}}) {
+        if (first != 0 && !point.by.code) return;
+        add(at, first + kRead, usage.lines * line);
+        add(at, first + kUsed, usage.used);
+        add(at, first + kWasted, usage.lines * line - usage.used);
+        add(at, first + kAgain, usage.again * line);
+    }
 }
 
 std::string name_of(const Accounts::Part& part) {
@@ -158,8 +192,7 @@ std::string name_of(const Accounts::Part& part) {
 void add_all(const trace_instr_t* instrs) {
     const Accounts& accounts = profiler.simulator->accounts();
     const auto& points = accounts.points();
-    for (const Point& point : points)
-        add_usage({instrs[point.instr].pc, point.context, 0}, point.usage);
+    for (const Point& point : points) add_usage(point, instrs[point.by.instr].pc, 0, point.usage);
     for (const Accounts::Part& part : accounts.parts()) {
         const std::uint32_t number = profiler.host->part(profiler.host, name_of(part).c_str());
         if (number == 0) {
@@ -169,11 +202,11 @@ void add_all(const trace_instr_t* instrs) {
             return;
         }
         for (const auto& [point, usage] : part.points)
-            add_usage({instrs[points[point].instr].pc, points[point].context, number}, usage);
+            add_usage(points[point], instrs[points[point].by.instr].pc, number, usage);
     }
 }
 
-void add_value(std::uint64_t pc, List list, std::uint64_t value, std::uint64_t weight) {
+void add_value(std::uint64_t pc, std::uint32_t list, std::uint64_t value, std::uint64_t weight) {
     if (weight == 0) return;
     profiler.samples.add({.pc = pc,
                           .context0 = 0,
@@ -189,23 +222,22 @@ void add_patterns(const trace_instr_t* instrs) {
     constexpr std::uint64_t kLeast = 1000;
     const Accounts& accounts = profiler.simulator->accounts();
     const std::uint32_t part = std::max(profiler.simulator->line_bytes() / kParts, 1U);
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers(accounts.pattern_numbers().begin(),
-                                                                 accounts.pattern_numbers().end());
-    std::sort(numbers.begin(), numbers.end());
-    for (const auto& [instr, number] : numbers) {
+    for (const auto& [by, number] : accounts.pattern_numbers()) {
         const Pattern& pattern = accounts.pattern(number);
         if (pattern.lines == 0 || pattern.lines * kLeast < accounts.total().lines) continue;
-        const std::uint64_t pc = instrs[instr].pc;
+        const std::uint64_t pc = instrs[by.instr].pc;
+        const std::uint32_t lists = std::uint32_t{by.code} * kCodeLists;
         for (std::uint32_t i = 0; i < kParts; ++i)
-            add_value(pc, kOffsets, std::uint64_t{i} * part, pattern.lines_with(i));
+            add_value(pc, lists + kOffsets, std::uint64_t{i} * part, pattern.lines_with(i));
         for (std::uint32_t i = 1; i <= kParts; ++i)
-            add_value(pc, kBytes, std::uint64_t{i} * part, pattern.part_count[i]);
+            add_value(pc, lists + kBytes, std::uint64_t{i} * part, pattern.part_count[i]);
     }
 }
 
 const char* list_preface(const trace_instr_t* /*instr*/, uint32_t list) {
-    constexpr std::array kPrefaces{"used in lines it fetched, by offset",
-                                   "used bytes of such a line"};
+    constexpr std::array kPrefaces{
+        "used in lines it fetched, by offset", "used bytes of such a line",
+        "used in lines fetched for code, by offset", "used bytes of such a line of code"};
     return list < kPrefaces.size() ? kPrefaces[list] : nullptr;
 }
 
@@ -219,7 +251,7 @@ std::vector<std::uint64_t> pcs_of(const trace_parser_t* parser, const Point& poi
     constexpr std::size_t kMost = 40;
     std::size_t count = 0;
     const trace_context_t* contexts = trace_parser_context_table(parser, &count);
-    std::vector<std::uint64_t> pcs{trace_parser_instrs(parser, &count)[point.instr].pc};
+    std::vector<std::uint64_t> pcs{trace_parser_instrs(parser, &count)[point.by.instr].pc};
     for (std::uint32_t c = point.context; c != 0 && pcs.size() < kMost; c = contexts[c].parent)
         pcs.push_back(contexts[c].call);
     return pcs;
@@ -282,6 +314,14 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
     return profiler.samples.give(samples);
 }
 
+// Of which the error is estimated.
+int totals(uint32_t /*pid*/, trace_parser_t* /*parser*/, uint64_t* by_event, uint32_t /*count*/) {
+    const Accounts& accounts = profiler.simulator->accounts();
+    by_event[kRead] = accounts.total().lines * profiler.simulator->line_bytes();
+    by_event[kColumns + kRead] = accounts.code().lines * profiler.simulator->line_bytes();
+    return 0;
+}
+
 const char* summary(const uint64_t* /*totals*/, uint32_t /*count*/) {
     return profiler.summary.c_str();
 }
@@ -310,4 +350,5 @@ const vp_dispatch_t assay_vp_dispatch = {
     .vp_format = used_bytes::format_value,
     .vp_value_lists = plugins::table<used_bytes::kListNames>,
     .vp_list_preface = used_bytes::list_preface,
+    .vp_totals = used_bytes::totals,
 };

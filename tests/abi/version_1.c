@@ -120,11 +120,12 @@ static trace_vlist_table_t* prof_init(void) {
     trace_capture_intervals(spec, 100000);
     trace_capture_footprints(spec, 64, 64);
     trace_capture_runs(spec);
+    trace_capture_code(spec, 64);
     trace_capture_repeats(spec);
     trace_capture_warm_up(spec, 1000);
     if (host->samples) host->unscaled(host, CALLS);
-    trace_capture_branches(spec, TRACE_CONDITIONAL_BRANCHES | TRACE_RETURNS);
     if (host->samples) host->no_error(host, CALLS, "they are not scaled");
+    trace_capture_branches(spec, TRACE_CONDITIONAL_BRANCHES | TRACE_RETURNS);
     trace_capture_predictions(spec, 7, 7, 9);
     if (with_values) capture_values();
     return spec;

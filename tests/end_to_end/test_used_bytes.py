@@ -1,6 +1,8 @@
-"""The used-bytes profiler on a program whose numbers are known on paper (hosted/footprints.c)."""
+"""The used-bytes profiler on a program whose numbers are known on paper (hosted/footprints.c), and
+with code against a model of the cache that gets Valgrind's trace."""
 
 import os
+from collections import OrderedDict
 import unittest
 
 import support
@@ -177,7 +179,9 @@ class UsedBytes(unittest.TestCase):
     def test_nothing_is_lost_by_the_filter(self):
         """Beside a profiler that wants every reference, the numbers are the same."""
         for program in ("straddle", "repeat", "avx", "unusual", "scattered", "work"):
-            for options in (["--cache=4096,1,64"], ["--cache=1024,16,64", "--stress=yes"]):
+            for options in (["--cache=4096,1,64"], ["--cache=1024,16,64", "--stress=yes"],
+                            ["--cache=64,1,64", "--instructions=yes"],
+                            ["--cache=8192,2,64", "--instructions=yes", "--stress=yes"]):
                 with self.subTest(program, options=options):
                     counts = []
                     for plugins in ("used_bytes", f"used_bytes,{support.PLUGINS / 'contexts.so'}"):
@@ -185,8 +189,10 @@ class UsedBytes(unittest.TestCase):
                         result = profile([PROGRAMS / program], *options, *all_references, "-q",
                                          plugin=plugins, out=self.out)
                         self.assertEqual(result.stderr, "")
-                        counts.append({name: row[:4] for name, row in
-                                       read_events(self.out).functions.items() if any(row[:4])})
+                        columns = 8 if "--instructions=yes" in options else 4
+                        counts.append({name: row[:columns] for name, row in
+                                       read_events(self.out).functions.items()
+                                       if any(row[:columns])})
                     self.assertEqual(counts[0], counts[1])
 
     def test_the_example(self):
@@ -223,6 +229,95 @@ class UsedBytes(unittest.TestCase):
         self.assertEqual(result.returncode, 0)
         self.assertIn("/nowhere/report", result.stderr)
         self.assertTrue(read_events(self.out).summary)
+
+
+def lackeys_references(program, log):
+    """Whether it is a fetch, the address and the size of each reference of the program."""
+    support.run(["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={log}", program])
+    for line in log.read_text().splitlines():
+        if line[:3] in ("I  ", " L ", " S ", " M "):
+            address, size = line[3:].split(",")
+            yield line[0] == "I", int(address, 16), int(size)
+
+
+def modelled(references, size, ways, line):
+    """A row of all eight columns, of a cache that is written for plainness."""
+    sets = [OrderedDict() for _ in range(size // ways // line)]
+    seen, rows = set(), {False: [0] * 4, True: [0] * 4}
+
+    def leaves(code, touched):
+        rows[code][1] += touched.bit_count()
+        rows[code][2] += line - touched.bit_count()
+
+    for code, address, left in references:
+        while left:
+            number, offset = divmod(address, line)
+            part, present = min(left, line - offset), sets[number % len(sets)]
+            if number not in present:
+                if len(present) == ways:
+                    leaves(*present.popitem(last=False)[1])
+                rows[code][0] += line
+                rows[code][3] += line if number in seen else 0
+                seen.add(number)
+            fetched_by, touched = present.pop(number, (code, 0))
+            present[number] = (fetched_by, touched | ((1 << part) - 1) << offset)
+            address, left = address + part, left - part
+    for present in sets:
+        for entry in present.values():
+            leaves(*entry)
+    return [data + code for data, code in zip(rows[False], rows[True])] + rows[True]
+
+
+class Instructions(unittest.TestCase):
+    def setUp(self):
+        self.out = support.temporary_folder(self) / "events"
+
+    def profiled(self, program, *options):
+        result = profile([PROGRAMS / program], "--instructions=yes", *options, plugin="used_bytes",
+                         out=self.out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.said = result.stderr
+        return read_events(self.out)
+
+    @unittest.skipUnless(support.installed("valgrind"), "needs valgrind")
+    def test_like_a_model_of_the_whole_trace(self):
+        """Programs without libc, whose addresses are the same everywhere."""
+        for program in ("switch", "straddle"):
+            references = list(lackeys_references(PROGRAMS / program,
+                                                 self.out.with_suffix(".trace")))
+            for shape in ((64, 1, 64), (4096, 1, 64), (1024, 16, 64), (512, 2, 32), (2048, 2, 128)):
+                with self.subTest(program, shape=shape):
+                    found = self.profiled(program, "--cache=" + ",".join(map(str, shape)))
+                    self.assertEqual(found.summary, modelled(references, *shape))
+
+    def test_columns(self):
+        found = self.profiled("code_lines", "--cache=65536,8,64")
+        names = ["ReadB", "UsedB", "WastedB", "AgainB"]
+        self.assertEqual(found.events, names + ["Code" + name for name in names])
+        # 100 lines of code, 5 bytes of each, but for the last one's return of 1 byte, which reads
+        # its address from the stack.
+        code = usage(100, 99 * 5 + 1)
+        self.assertEqual(found.functions["jump_along"][4:], code)
+        self.assertIn("were read for instruction fetches: used", self.said)
+        self.assertEqual(set(found.events) - set(names), {"Code" + name for name in names})
+        profile([PROGRAMS / "code_lines"], plugin="used_bytes", out=self.out)
+        self.assertEqual(read_events(self.out).events, names)
+
+    def test_lists(self):
+        """Which bytes of lines are executed."""
+        self.profiled("code_lines", "--cache=65536,8,64", "--dump-instr=yes")
+        lists = [remark for remark in read_events(self.out).remarks
+                 if " used_bytes.code_bytes " in remark]
+        self.assertGreaterEqual(sum(remark.split()[-1].startswith("0x5:") or
+                                    remark.split()[-1].startswith("5:")
+                                    for remark in lists), 90)
+
+    def test_code_evicts_data_and_data_code(self):
+        """In a cache of one line: two reads of a loop are each followed by a fetch."""
+        found = self.profiled("code_lines", "--cache=64,1,64")
+        read, *_, code, _, _, _ = found.functions["two_reads"]
+        self.assertEqual((read - code) // LINE, 2 * 1000 + 1)  # and the return address
+        self.assertEqual(code // LINE, 1 + 2 * 1000)
 
 
 if __name__ == "__main__":

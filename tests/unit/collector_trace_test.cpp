@@ -55,6 +55,35 @@ TEST_CASE("runs are left out only if all who capture references ask for that") {
         }
 }
 
+TEST_CASE("code goes through the filter of the data, and leaves no runs out") {
+    trace_vlist_table code{}, runs{}, filtered{}, smaller{};
+    trace_capture_footprints(&code, 64, 64);
+    const assay::trace::Spec data = code.spec;
+    trace_capture_code(&code, 64);
+    trace_capture_runs(&runs);
+    trace_capture_code(&runs, 64);
+    trace_capture_references(&filtered, 64, 16);
+    trace_capture_references(&smaller, 32, 64);
+    trace_capture_code(&smaller, 32);
+    CHECK(code.spec.data.sets == data.data.sets);
+    CHECK(code.spec.footprints == data.footprints);
+    CHECK(runs.spec.runs == 0);
+    CHECK(combine(code.spec, filtered.spec).data.sets == std::min(16U, data.data.sets));
+    CHECK(combine(filtered.spec, code.spec).code_line == 64);
+    CHECK(combine(smaller.spec, code.spec).code_line == 32);
+    check(code.spec);
+    trace_vlist_table alone{}, odd{};
+    trace_capture_code(&alone, 64);
+    CHECK_THROWS_WITH_AS(check(alone.spec),
+                         "code without references to data is captured as fetches only",
+                         assay::Error);
+    trace_capture_references(&odd, 64, 0);
+    trace_capture_code(&odd, 48);
+    CHECK_THROWS_WITH_AS(check(odd.spec),
+                         "code with lines of 48 bytes: not a power of two from 16 to 4096",
+                         assay::Error);
+}
+
 TEST_CASE("a combined filter passes on what either filter passes on") {
     std::mt19937_64 random(1);
     for (const LineFilter a : {LineFilter{64, 64}, {32, 8}, {64, 1}, {0, 0}, {16, 256}})

@@ -247,6 +247,34 @@ TEST_CASE("no group extends over a fetch") {
     CHECK(groups(plan(parts, pc)) == Sizes{1, 1});
 }
 
+TEST_CASE("code is fetched behind each data reference, a part of a line at a time") {
+    for (const std::uint32_t filter_sets : {0U, 64U}) {
+        trace::Spec spec{};
+        spec.captures = trace::kCaptureReferences | trace::kCaptureCode;
+        spec.data = {filter_sets ? 64U : 0U, filter_sets};
+        spec.code_line = 64;
+        DriverParts parts(spec);
+        const std::uint64_t pc =
+            parts.code(0x38, {{"nop", {0x90}},
+                              {"mov rax, [rdi]", {0x48, 0x8b, 0x07}},
+                              {"mov rcx, 0x12345", {0x48, 0xc7, 0xc1, 0x45, 0x23, 0x01, 0x00}},
+                              {"jmp rax", {0xff, 0xe0}}});
+        const UnitPlan unit = plan(parts, pc);
+        CHECK(groups(unit) == Sizes{1, 1, 1, 1});
+        REQUIRE(unit.references.size() == 4);
+        const auto is_fetch = [&](unsigned i, unsigned instr, std::uint64_t at, unsigned bytes) {
+            const PlannedReference& reference = unit.references[i];
+            return reference.number == PlannedReference::kCode && reference.instr == instr &&
+                   static_cast<std::uint64_t>(reference.offset) == parts.start + at &&
+                   reference.bytes == bytes && is_constant(unit.form_of(reference));
+        };
+        CHECK(is_fetch(0, 0, 0x38, 4));
+        CHECK(unit.references[1].number == 0);
+        CHECK(is_fetch(2, 2, 0x3c, 4));
+        CHECK(is_fetch(3, 2, 0x40, 5));
+    }
+}
+
 TEST_CASE("without a filter every reference stands for itself") {
     DriverParts parts({trace::kCaptureReferences, {64, 0}, {0, 0}});
     CHECK(groups(plan(parts, {{"mov rax, [rdi]", {0x48, 0x8b, 0x07}},

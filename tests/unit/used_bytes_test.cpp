@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -26,61 +27,76 @@ bool same_usage(const Usage& a, const Usage& b) {
     return a.lines == b.lines && a.again == b.again && a.used == b.used;
 }
 
-// Each set a list of lines, the most recent first; each line a set of bytes.
+using ByFetcher = std::map<Fetcher, Usage>;
+
+// Each set a list of lines, the most recent first.
 class Model {
   public:
     explicit Model(const Geometry& geometry) : geometry_(geometry) {}
 
-    void reference(std::uint32_t instr, std::uint64_t address, std::uint64_t bytes) {
-        for (std::uint64_t i = 0; i < bytes; ++i) touch(instr, address + i);
+    void reference(const Fetcher& by, std::uint64_t address, std::uint64_t bytes) {
+        for (const std::uint64_t end = address + bytes; address < end;) {
+            Line& line = touch(by, address / geometry_.line);
+            do line.bytes.set(address++ % geometry_.line);
+            while (address < end && address % geometry_.line != 0);
+        }
     }
-    std::map<std::uint32_t, Usage> finish() {
+    ByFetcher finish() {
         for (auto& [set, lines] : sets_)
-            for (const Line& line : lines) usage_[line.by].used += line.bytes.size();
+            for (const Line& line : lines) usage_[line.by].used += line.bytes.count();
         return usage_;
     }
 
   private:
     struct Line {
         std::uint64_t number;
-        std::uint32_t by;
-        std::set<std::uint64_t> bytes;
+        Fetcher by;
+        std::bitset<4096> bytes;  // of the longest line
     };
 
-    void touch(std::uint32_t instr, std::uint64_t address) {
-        const std::uint64_t number = address / geometry_.line;
+    Line& touch(const Fetcher& by, std::uint64_t number) {
         std::list<Line>& set = sets_[number % geometry_.sets()];
         auto line =
             std::find_if(set.begin(), set.end(), [&](const Line& l) { return l.number == number; });
         if (line == set.end()) {
             if (set.size() == geometry_.ways) {
-                usage_[set.back().by].used += set.back().bytes.size();
+                usage_[set.back().by].used += set.back().bytes.count();
                 set.pop_back();
             }
-            line = set.insert(set.begin(), {number, instr, {}});
-            ++usage_[instr].lines;
-            if (!seen_.insert(number).second) ++usage_[instr].again;
+            line = set.insert(set.begin(), {number, by, {}});
+            ++usage_[by].lines;
+            if (!seen_.insert(number).second) ++usage_[by].again;
         }
         set.splice(set.begin(), set, line);
-        set.front().bytes.insert(address);
+        return set.front();
     }
 
     Geometry geometry_;
     std::map<std::uint64_t, std::list<Line>> sets_;
     std::set<std::uint64_t> seen_;
-    std::map<std::uint32_t, Usage> usage_;  // by instruction
+    ByFetcher usage_;
 };
 
 Geometry shape(std::uint64_t sets, std::uint32_t ways, std::uint32_t line) {
     return {sets * ways * line, ways, line};
 }
 
-// Of each kind and size, an instruction for each.
+bool is_reference(const trace_site_t& site) {
+    return (site.kind >= TRACE_SITE_READ && site.kind <= TRACE_SITE_MODIFY) ||
+           site.kind == TRACE_SITE_CODE;
+}
+
+// Of each kind and size, an instruction for each; those of which code is fetched have data, too.
 Sites every_site() {
     Sites sites;
+    for (const std::uint16_t bytes : {1, 3, 15, 64, 200})
+        sites.push_back({.instr = static_cast<std::uint32_t>(sites.size()),
+                         .bytes = bytes,
+                         .kind = TRACE_SITE_CODE,
+                         .operand = 0});
     for (const std::uint8_t kind : {TRACE_SITE_READ, TRACE_SITE_WRITE, TRACE_SITE_MODIFY})
         for (const std::uint16_t bytes : {1, 2, 4, 8, 10, 16, 32, 64, 108, 512})
-            sites.push_back({.instr = static_cast<std::uint32_t>(sites.size()),
+            sites.push_back({.instr = static_cast<std::uint32_t>(sites.size()) - 5,
                              .bytes = bytes,
                              .kind = kind,
                              .operand = 0});
@@ -101,14 +117,14 @@ Filtered filter(const Sites& sites, std::span<const trace_record_t> all, std::ui
     const auto footprint = static_cast<std::uint32_t>(sites.size() - 1);
     for (const trace_record_t& record : all) {
         const trace_site_t& site = sites[record.site];
-        const bool data = site.kind >= TRACE_SITE_READ && site.kind <= TRACE_SITE_MODIFY;
+        const bool filtered = is_reference(site);
         const std::uint64_t first = record.value / 64, last = (record.value + site.bytes - 1) / 64;
-        if (data && first == last && recent[first % sets] == first) {
+        if (filtered && first == last && recent[first % sets] == first) {
             for (std::uint64_t i = 0; i < site.bytes; ++i)
                 out.footprints[first % sets] |= std::uint64_t{1} << (record.value + i) % 64;
             continue;
         }
-        for (std::uint64_t line = first; data && line <= last; ++line) {
+        for (std::uint64_t line = first; filtered && line <= last; ++line) {
             const std::uint64_t set = line % sets;
             out.records.push_back({std::exchange(out.footprints[set], 0), footprint,
                                    static_cast<std::uint32_t>(set * 64)});
@@ -132,11 +148,19 @@ Records random_records(const Sites& sites, std::size_t count, unsigned seed) {
     return records;
 }
 
-std::map<std::uint32_t, Usage> by_instruction(const Accounts& accounts) {
-    std::map<std::uint32_t, Usage> sums;
-    for (const Point& point : accounts.points())
-        if (point.usage.lines != 0) sums[point.instr] += point.usage;
-    return sums;
+// Of one calling context.
+void check_same(const Accounts& accounts, const ByFetcher& expected) {
+    ByFetcher found;
+    Usage code;
+    for (const Point& point : accounts.points()) {
+        if (point.usage.lines != 0) found[point.by] += point.usage;
+        if (point.by.code) code += point.usage;
+    }
+    REQUIRE(found.size() == expected.size());
+    bool same = true;
+    for (const auto& [by, usage] : expected) same &= same_usage(usage, found[by]);
+    CHECK(same);
+    CHECK(same_usage(accounts.code(), code));
 }
 
 // A cache of the document's kind, and a program that reads `bytes` at addresses.
@@ -195,16 +219,11 @@ TEST_CASE("used bytes: every shape agrees with the model") {
                 simulator.finish();
                 for (const trace_record_t& record : records) {
                     const trace_site_t& site = sites[record.site];
-                    if (site.kind >= TRACE_SITE_READ && site.kind <= TRACE_SITE_MODIFY)
-                        model.reference(site.instr, record.value, site.bytes);
+                    if (is_reference(site))
+                        model.reference({site.instr, site.kind == TRACE_SITE_CODE}, record.value,
+                                        site.bytes);
                 }
-                const auto expected = model.finish();
-                const auto found = by_instruction(simulator.accounts());
-                REQUIRE(found.size() == expected.size());
-                bool same = true;
-                for (const auto& [instr, usage] : expected)
-                    same &= same_usage(usage, found.at(instr));
-                CHECK(same);
+                check_same(simulator.accounts(), model.finish());
             }
 }
 
@@ -231,13 +250,10 @@ TEST_CASE("used bytes: nothing is lost by the driver's filter") {
                 }
                 all.finish();
                 some.finish();
-                const auto expected = by_instruction(all.accounts());
-                const auto found = by_instruction(some.accounts());
-                REQUIRE(found.size() == expected.size());
-                bool same = true;
-                for (const auto& [instr, usage] : expected)
-                    same &= same_usage(usage, found.at(instr));
-                CHECK(same);
+                ByFetcher expected;
+                for (const Point& point : all.accounts().points())
+                    if (point.usage.lines != 0) expected[point.by] += point.usage;
+                check_same(some.accounts(), expected);
             }
 }
 

@@ -9,16 +9,22 @@
 namespace assay::collector {
 namespace {
 
+void check_line(const char* what, std::uint32_t bytes) {
+    if (!std::has_single_bit(bytes) || bytes < 16 || bytes > 4096)
+        throw Error(fmt::format("{} with lines of {} bytes: not a power of two from 16 to 4096",
+                                what, bytes));
+}
+
 void check_filter(const char* what, const trace::LineFilter& filter) {
     if (filter.sets == 0) return;
     if (!std::has_single_bit(filter.sets))
-        throw Error(
-            fmt::format("{} through a filter of {} sets: not a power of two", what, filter.sets));
-    if (!std::has_single_bit(filter.line_bytes) || filter.line_bytes < 16 ||
-        filter.line_bytes > 4096)
-        throw Error(fmt::format(
-            "{} through a filter with lines of {} bytes: not a power of two from 16 to 4096", what,
-            filter.line_bytes));
+        throw Error(fmt::format("{} of {} sets: not a power of two", what, filter.sets));
+    check_line(what, filter.line_bytes);
+}
+
+// Of two sizes of lines, of which one may be 0: not asked for.
+std::uint32_t smaller(std::uint32_t a, std::uint32_t b) {
+    return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
 }
 
 std::uint64_t combine_intervals(std::uint64_t a, std::uint64_t b) {
@@ -62,7 +68,8 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
     const trace::LineFilter data = filter(trace::kCaptureReferences, &trace::Spec::data);
     // Who asks for none has none that are left out.
     const auto leaves_out = [](const trace::Spec& spec) {
-        return !(spec.captures & trace::kCaptureReferences) || spec.runs != 0;
+        return !(spec.captures & trace::kCaptureCode) &&
+               (!(spec.captures & trace::kCaptureReferences) || spec.runs != 0);
     };
     return {.captures = a.captures | b.captures,
             .data = data,
@@ -72,7 +79,8 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
             .branches = a.branches | b.branches,
             .predictor = a.captures & trace::kCapturePredictions ? a.predictor : b.predictor,
             .footprints = data.sets != 0 ? a.footprints | b.footprints : 0,
-            .runs = leaves_out(a) && leaves_out(b) ? a.runs | b.runs : 0};
+            .runs = leaves_out(a) && leaves_out(b) ? a.runs | b.runs : 0,
+            .code_line = smaller(a.code_line, b.code_line)};
 }
 
 void check_branches(const trace::Spec& spec) {
@@ -127,13 +135,19 @@ void add(trace::ValueLists& to, const trace::ValueLists& from) {
 
 void check(const trace::Spec& spec) {
     check_branches(spec);
-    if (spec.captures & trace::kCaptureReferences) check_filter("references", spec.data);
+    if (spec.captures & trace::kCaptureReferences)
+        check_filter("references through a filter", spec.data);
+    if (spec.captures & trace::kCaptureCode) {
+        check_line("code", spec.code_line);
+        if (!(spec.captures & trace::kCaptureReferences))
+            throw Error("code without references to data is captured as fetches only");
+    }
     constexpr std::uint64_t kLongestInterval = std::uint64_t{1} << 62;
     if (spec.interval > kLongestInterval)
         throw Error(fmt::format("intervals of {} instructions: more than 2^62", spec.interval));
     if (!(spec.captures & trace::kCaptureFetches)) return;
     if (spec.fetch.sets == 0) throw Error("fetches without a filter are not captured");
-    check_filter("fetches", spec.fetch);
+    check_filter("fetches through a filter", spec.fetch);
 }
 
 }  // namespace assay::collector

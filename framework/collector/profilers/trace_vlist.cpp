@@ -159,6 +159,13 @@ void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint
             filter_sets);
 }
 
+void trace_capture_code(trace_vlist_table_t* spec, uint32_t line) {
+    assay::trace::Spec request{};
+    request.captures = assay::trace::kCaptureCode;
+    request.code_line = line;
+    spec->spec = assay::collector::combine(spec->spec, request);
+}
+
 void trace_capture_calls(trace_vlist_table_t* spec) {
     spec->spec.captures |= assay::trace::kCaptureCalls;
 }

@@ -58,6 +58,8 @@ class Captures {
     void fetches(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_fetches(spec_, filter_line, filter_sets);
     }
+    // Fetches as references in order with those to data, and through their filter.
+    void code(std::uint32_t line) { trace_capture_code(spec_, line); }
     void calls() { trace_capture_calls(spec_); }
     // Which blocks each `instructions` instructions of a thread belong to, for
     // Trace::next_interval.
@@ -310,12 +312,12 @@ class Profiler {
     void leave_out(std::uint32_t event) const { host_->leave_out(host_, event); }
     // With --sample, the event's counts do not grow with the number of instructions. Likewise.
     void unscaled(std::uint32_t event) const { host_->unscaled(host_, event); }
-    bool is_sampled() const { return host_->samples != 0; }
-    // The profiled command line; "" in the tools.
     // With --sample, why the error of the event's estimate does not follow from how bursts differ.
     void no_error(std::uint32_t event, const std::string& why) const {
         host_->no_error(host_, event, why.c_str());
     }
+    bool is_sampled() const { return host_->samples != 0; }
+    // The profiled command line; "" in the tools.
     std::string_view command() const { return host_->command; }
     const vp_host_t& host() const { return *host_; }
 

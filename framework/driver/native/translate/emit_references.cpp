@@ -36,6 +36,11 @@ bool is_aligned_size(std::uint32_t bytes) {
     return (bytes & (bytes - 1)) == 0 && bytes <= kMostAlignedBytes;
 }
 
+// A footprint of the first bytes of a line of 64.
+std::uint64_t bits_of(std::uint32_t bytes) {
+    return bytes < 64 ? (std::uint64_t{1} << bytes) - 1 : ~std::uint64_t{0};
+}
+
 }  // namespace
 
 std::uint32_t Emitter::new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand) {
@@ -50,9 +55,11 @@ std::uint32_t Emitter::new_sites(const Item& item) {
     const std::uint32_t first = next_site_;
     for (unsigned i = 0; i < item.reference_count; ++i) {
         const PlannedReference& reference = plan_.references[item.first_reference + i];
-        const MemoryReference& whole =
-            plan_.instructions[reference.instr].form->references[reference.number];
-        new_site(reference.instr, whole.bytes, whole.kind, reference.number);
+        const MemoryReference& whole = plan_.form_of(reference);
+        if (reference.number == PlannedReference::kCode)
+            new_site(reference.instr, reference.bytes, TRACE_SITE_CODE, 0);
+        else
+            new_site(reference.instr, whole.bytes, whole.kind, reference.number);
     }
     return first;
 }
@@ -118,13 +125,13 @@ void Emitter::emit_two_lines(const Operands& operands, unsigned count, std::uint
 
 void Emitter::emit_data(const Item& item) {
     const PlannedReference& first = plan_.references[item.first_reference];
-    const MemoryReference& form = plan_.instructions[first.instr].form->references[first.number];
+    const MemoryReference& form = plan_.form_of(first);
     Operands operands{item, form, new_sites(item)};
     // What a check before has borrowed may be part of this address.
     if (!is_constant(form)) scratch_.give_back(address_registers(form));
-    if (spec_.footprints) return emit_footprint(operands);
     if (spec_.runs) return emit_run(operands);
     if (is_constant(form)) return emit_constant_reference(operands);
+    if (spec_.footprints) return emit_footprint(operands);
 
     GprMask exclude = address_registers(form);
     if (item.flags_live) exclude |= bit(RAX);
@@ -324,6 +331,11 @@ void Emitter::emit_constant_reference(Operands& operands) {
         hot_.load_address(operands.a, first);
         hot_.with_context(kCompareMemory, operands.a, entry);
         differs = hot_.jump_if(kNotEqual, hot_.address);
+        if (spec_.footprints) {
+            const std::uint32_t bytes = plan_.references[item.first_reference].bytes;
+            hot_.load_address(operands.a, bits_of(bytes) << (address - first));
+            hot_.with_context(kOrInMemory, operands.a, entry - kTag + kTouched);
+        }
     }
     const std::uint64_t back = hot_.address;
     if (item.flags_live) restore_flags(hot_, rax_free);
@@ -331,12 +343,11 @@ void Emitter::emit_constant_reference(Operands& operands) {
     emit_cold_references(operands, 1, back);
 }
 
-// --- With footprints. The members of a group touch no more than the first of it.
+// --- With footprints. The members of a group touch no more than the first of it, here and above.
 
 void Emitter::emit_footprint(Operands& operands) {
     const Item& item = operands.item;
-    const bool constant = is_constant(operands.form);
-    GprMask exclude = constant ? GprMask{0} : address_registers(operands.form);
+    GprMask exclude = address_registers(operands.form);
     if (item.flags_live) exclude |= bit(RAX);
     for (unsigned* const reg : {&operands.a, &operands.b, &operands.c}) {
         *reg = scratch_.acquire(exclude, item.position);
@@ -383,10 +394,7 @@ std::uint64_t Emitter::emit_footprint_check(const Operands& operands, bool align
         hot_.group1(kCompare, b, line - bytes, false);
         straddles = hot_.jump_if(kAbove, hot_.address);
     }
-    if (bytes < line)
-        hot_.load_address(c, (std::uint64_t{1} << bytes) - 1);
-    else
-        hot_.move_imm64(c, ~std::uint64_t{0});
+    hot_.load_address(c, bits_of(static_cast<std::uint32_t>(bytes)));
     hot_.shift_left(c, c, a);
     hot_.registers(kStore, b, a, false);
     hot_.group1(kAnd, b, data_set_mask(spec_.data), false);

@@ -59,16 +59,21 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
     block.first_item = static_cast<std::uint32_t>(plan.items.size());
     const bool fetches = trace_.captures(trace::kCaptureFetches);
     const bool references = trace_.captures(trace::kCaptureReferences);
+    const bool code = trace_.captures(trace::kCaptureCode);
     const bool repeats = trace_.captures(trace::kCaptureRepeats);
     const bool calls = trace_.captures(trace::kCaptureCalls);
     const bool predicts = trace_.captures(trace::kCapturePredictions);
-    unsigned earliest = block.first;
+    unsigned earliest = block.first, fetched = block.first;  // before this instruction
     Group group;
     for (unsigned i = block.first; i < block.first + block.count; ++i) {
         // The check of the first instruction's fetch stands before the block: some ways into it
         // skip that.
         if (fetches && i != block.first && crosses_line(plan, block, i)) {
             place_fetch(plan, i, earliest);
+            group.open = false;
+        }
+        if (code && i == fetched) {
+            fetched = place_code(plan, block, i, earliest);
             group.open = false;
         }
         if (references)
@@ -95,6 +100,44 @@ void Planner::place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest) {
     item.instr = static_cast<std::uint16_t>(instr);
     place(plan, item, earliest, 0);
     earliest = plan.items.back().position;
+}
+
+// True if what the instruction does comes between its fetch and that of the next one.
+bool Planner::ends_stretch(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) const {
+    const Form& form = *plan.instructions[instr].form;
+    return form.reference_count != 0 || form.special != Special::kNone ||
+           (trace_.captures(trace::kCaptureCalls) && leaves_stack(plan, block, instr));
+}
+
+// Fetches of the instructions from `instr` on, one for each line. Only of those that follow one
+// another at once: a shared filter has to see what is between. Returns which instruction is the
+// next to be fetched.
+unsigned Planner::place_code(UnitPlan& plan, const PlannedBlock& block, unsigned instr,
+                             unsigned& earliest) {
+    unsigned last = instr;
+    while (last + 1 < block.end() && !ends_stretch(plan, block, last)) ++last;
+    const std::uint64_t end = plan.instructions[last].next_pc();
+    const trace::Spec& spec = trace_.spec();
+    const std::uint32_t line =
+        spec.data.sets == 0 ? spec.code_line : std::min(spec.code_line, spec.data.line_bytes);
+    for (std::uint64_t pc = plan.instructions[instr].pc, next; pc < end; pc = next) {
+        next = std::min<std::uint64_t>(end, (pc | (line - 1)) + 1);
+        Item item;
+        item.kind = ItemKind::kData;
+        item.instr = static_cast<std::uint16_t>(instr);
+        item.first_reference = static_cast<std::uint32_t>(plan.references.size());
+        item.reference_count = 1;
+        item.low = static_cast<std::int64_t>(pc);
+        item.high = static_cast<std::int64_t>(next);
+        plan.references.push_back({.instr = item.instr,
+                                   .number = PlannedReference::kCode,
+                                   .offset = item.low,
+                                   .bytes = static_cast<std::uint32_t>(next - pc)});
+        place(plan, item, earliest, 0);
+        earliest = plan.items.back().position;
+        while (instr < last && plan.instructions[instr].next_pc() <= next) ++instr;
+    }
+    return last + 1;
 }
 
 // Of which the table of footprints has to know each.

@@ -17,8 +17,12 @@ namespace assay::native {
 
 enum class ItemKind : std::uint8_t { kCount, kFetch, kData, kSpecial, kCall };
 
-// A data reference of a unit. Those of one group have addresses a constant apart.
+// A data reference of a unit. Those of one group have addresses a constant apart. Or the fetch of
+// instructions that make none, up to one that does.
 struct PlannedReference {
+    // As `number`: not one of the form's references, but a fetch.
+    static constexpr std::uint8_t kCode = 2;
+
     std::uint16_t instr = 0;  // index in the unit
     std::uint8_t number = 0;  // which of the form's references
     std::int64_t offset = 0;  // of the address, from the group's registers at its position
@@ -98,7 +102,15 @@ struct UnitPlan {
     std::vector<bool> sets_stack;
 
     void clear();
+    const MemoryReference& form_of(const PlannedReference& reference) const {
+        return reference.number == PlannedReference::kCode
+                   ? kCodeForm
+                   : instructions[reference.instr].form->references[reference.number];
+    }
     bool collects() const { return version != kPlain; }
+
+  private:
+    static constexpr MemoryReference kCodeForm{};  // an address known now
 };
 
 class Planner {
@@ -174,6 +186,9 @@ class Planner {
     void place_items(UnitPlan& plan, PlannedBlock& block);
     void place(UnitPlan& plan, Item item, unsigned earliest, GprMask address);
     void place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest);
+    bool ends_stretch(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) const;
+    unsigned place_code(UnitPlan& plan, const PlannedBlock& block, unsigned instr,
+                        unsigned& earliest);
     bool touches_many_lines(const Form& form) const;
     void place_references(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest);
     void place_reference(UnitPlan& plan, unsigned instr, unsigned number, Group& group,
