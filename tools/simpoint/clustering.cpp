@@ -200,9 +200,7 @@ double bic(const Clustering& clustering, const Points& points) {
 }
 
 Clustering find_phases(const Points& points, const Search& search) {
-    // Enough to tell phases apart; the time grows with the points, the clusters, and both.
-    constexpr std::size_t kMostForSearch = 4096;
-    const Points sample = sample_of(points, kMostForSearch);
+    const Points sample = sample_of(points, search.most_points);
     Clustering found;
     if (search.clusters != 0) {
         found = best_of_seeds(sample, std::min(search.clusters, sample.count()), search);

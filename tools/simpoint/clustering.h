@@ -23,6 +23,9 @@ struct Search {
     std::size_t iterations = 100;
     double threshold = 0.9;  // of the range of scores
     std::uint64_t seed = 0;
+    // Of more points, an evenly spread sample of so many is searched, which is enough to tell
+    // phases apart: the time grows with the points, the clusters, and both.
+    std::size_t most_points = 4096;
 };
 
 // Lloyd's algorithm from centers chosen as k-means++ does (Arthur, Vassilvitskii, SODA 2007). No
