@@ -10,12 +10,12 @@
 
 #include "assay/trace_types.h"
 
-#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -27,7 +27,10 @@ struct Fetcher {
     std::uint32_t instr;
     bool code;
 
-    friend auto operator<=>(const Fetcher&, const Fetcher&) = default;
+    friend bool operator==(const Fetcher&, const Fetcher&) = default;
+    friend bool operator<(const Fetcher& a, const Fetcher& b) {
+        return std::tie(a.instr, a.code) < std::tie(b.instr, b.code);
+    }
 };
 
 // It in a calling context.
