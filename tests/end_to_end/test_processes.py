@@ -43,8 +43,9 @@ class Processes(unittest.TestCase):
         return profile(program, *options, out=self.folder / out, **more)
 
     def files(self, pattern="out.*"):
-        """The events files, by the last word of the name that tells them apart."""
-        return {path.name: read_events(path) for path in sorted(self.folder.glob(pattern))}
+        """The events files by name, without those that are still being written."""
+        return {path.name: read_events(path) for path in sorted(self.folder.glob(pattern))
+                if path.suffix != ".tmp"}
 
     def commands(self, pattern="out.*"):
         return sorted(events.command for events in self.files(pattern).values())
