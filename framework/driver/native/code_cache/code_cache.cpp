@@ -62,7 +62,10 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
     counted_out_thunk_ = emit_indirect_exit(code, kCountedOut);
     for (unsigned reg = 0; reg <= kGprs; ++reg) {
         reference_stubs_[reg] = code.address;
-        if (reg != RSP) emit_reference_stub(code, spec, reg == kGprs ? kNoGpr : reg);
+        const unsigned cursor = reg == kGprs ? kNoGpr : reg;
+        if (reg != RSP) emit_reference_stub(code, spec, cursor);
+        series_stubs_[reg] = code.address;
+        if (reg != RSP) emit_series_stub(code, spec, cursor, reference_stubs_[reg]);
     }
     thunks_end_ = (code.address + 63) & ~63ULL;
 }

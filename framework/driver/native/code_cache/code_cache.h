@@ -267,6 +267,11 @@ class CodeCache {
     std::uint64_t reference_stub(unsigned cursor) const {
         return reference_stubs_[std::min(cursor, kGprs)];
     }
+    // The same for the references of a series; see Item::series_count. First pushed is by how many
+    // bytes the last one lies above the first, then the site and the address of the first.
+    std::uint64_t series_stub(unsigned cursor) const {
+        return series_stubs_[std::min(cursor, kGprs)];
+    }
     std::uint64_t indirect_miss() const { return indirect_miss_; }
     // An indirect branch arrives that leaves for kLeft.
     std::uint64_t left_thunk() const { return left_thunk_; }
@@ -328,7 +333,7 @@ class CodeCache {
     std::uint32_t generation_ = 1;
     std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0, left_thunk_ = 0, counted_out_thunk_ = 0;
     static constexpr unsigned kGprs = 16;
-    std::uint64_t reference_stubs_[kGprs + 1]{};
+    std::uint64_t reference_stubs_[kGprs + 1]{}, series_stubs_[kGprs + 1]{};
     std::uint64_t thunks_end_ = 0;
     Generation halves_[2];
     std::vector<std::uint64_t> line_regions_;

@@ -45,6 +45,8 @@ enum Condition : unsigned {
     kBelowEqual = 6,
     kAbove = 7,
     kSign = 8,
+    kNotSign = 9,
+    kGreater = 15,
 };
 
 class Assembler {

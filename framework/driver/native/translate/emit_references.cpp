@@ -102,20 +102,7 @@ void Emitter::emit_cold_references(const Operands& operands, unsigned count, std
 void Emitter::emit_two_lines(const Operands& operands, unsigned count, std::uint64_t back) {
     if (operands.item.high - operands.item.low <= kMostAlignedBytes)
         return emit_cold_references(operands, count, back);
-    const unsigned a = operands.a;
-    const auto index = static_cast<std::uint8_t>(operands.b);
-    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
-    PlannedReference end = plan_.references[operands.item.first_reference];
-    std::uint64_t differs[2] = {};
-    for (const bool last : {false, true}) {
-        end.offset = last ? operands.item.high - 1 : operands.item.low;
-        emit_address(cold_, operands, end, 0, operands.item.flags_live);
-        cold_.registers(0x89, index, a, false);
-        cold_.group1(kAnd, a, -line, true);
-        cold_.group1(kAnd, index, data_set_mask(spec_.data), false);
-        cold_.with_context(kCompareMemory, a, kTag, true, index);
-        differs[last] = cold_.jump_if(kNotEqual, cold_.address);
-    }
+    const auto differs = emit_ends_check(cold_, operands);
     cold_.jump(back);
     for (const std::uint64_t jump : differs) cold_.patch(jump, cold_.address);
     emit_cold_references(operands, count, back);
@@ -137,7 +124,9 @@ void Emitter::emit_data(const Item& item) {
     if (item.flags_live) exclude |= bit(RAX);
     const bool appends =
         spec_.data.sets == 0 ||
-        std::find(often_missed_.begin(), often_missed_.end(), operands.site) != often_missed_.end();
+        (item.series_count == 0 &&
+         std::find(often_missed_.begin(), often_missed_.end(), operands.site) !=
+             often_missed_.end());
     if (appends) operands.cursor = scratch_.cursor(exclude, item.position);
     operands.a = scratch_.acquire(exclude, item.position);
     operands.b = scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
@@ -146,6 +135,8 @@ void Emitter::emit_data(const Item& item) {
             static_cast<GprMask>(exclude | bit(operands.a) | bit(operands.b)), item.position);
     if (spec_.data.sets == 0)
         emit_unfiltered_reference(operands);
+    else if (item.series_count != 0)
+        emit_series(operands);
     else if (appends)
         emit_append_if_new(operands);
     else
@@ -275,6 +266,46 @@ void Emitter::emit_branch_if_new(const Operands& operands) {
     if (straddles == 0) return;
     hot_.patch(straddles, cold_.address);
     emit_two_lines(operands, operands.item.reference_count, back);
+}
+
+// Jumps of `code` that are taken if what is between the group's first byte and its last, no more
+// than a line, is not in the most recent lines of their sets. Changes `a` and `b`.
+std::array<std::uint64_t, 2> Emitter::emit_ends_check(Assembler& code, const Operands& operands) {
+    const unsigned a = operands.a;
+    const auto index = static_cast<std::uint8_t>(operands.b);
+    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
+    PlannedReference end = plan_.references[operands.item.first_reference];
+    std::array<std::uint64_t, 2> differs{};
+    for (const bool last : {false, true}) {
+        end.offset = last ? operands.item.high - 1 : operands.item.low;
+        emit_address(code, operands, end, 0, operands.item.flags_live);
+        code.registers(0x89, index, a, false);
+        code.group1(kAnd, a, -line, true);
+        code.group1(kAnd, index, data_set_mask(spec_.data), false);
+        code.with_context(kCompareMemory, a, kTag, true, index);
+        differs[last] = code.jump_if(kNotEqual, code.address);
+    }
+    return differs;
+}
+
+void Emitter::emit_series(const Operands& operands) {
+    const Item& item = operands.item;
+    const PlannedReference* const series = &plan_.references[item.first_reference];
+    const bool rax_free = scratch_.is_free(RAX);
+    if (item.flags_live) save_flags(hot_, rax_free);
+    const auto differs = emit_ends_check(hot_, operands);
+    const std::uint64_t back = hot_.address;
+    if (item.flags_live) restore_flags(hot_, rax_free);
+
+    for (const std::uint64_t jump : differs) hot_.patch(jump, cold_.address);
+    const std::int64_t distance = series[item.series_count - 1].offset - series->offset;
+    cold_.lea(RSP, Address{RSP, kNoGpr, 1, -kRedZone});
+    cold_.push_constant(static_cast<std::uint32_t>(distance));
+    cold_.push_constant(operands.site);
+    emit_address(cold_, operands, *series, kRedZone + 16, item.flags_live);
+    cold_.push(operands.a);
+    cold_.call(cache_.series_stub(scratch_.cached_cursor()));
+    cold_.jump(back);
 }
 
 // `a` holds a line that is not the most recent, or, if that `may_be_misaligned`, an address in it

@@ -167,6 +167,8 @@ class Emitter {
     void emit_data(const Item& item);
     void emit_constant_reference(Operands& operands);
     void emit_branch_if_new(const Operands& operands);
+    std::array<std::uint64_t, 2> emit_ends_check(Assembler& code, const Operands& operands);
+    void emit_series(const Operands& operands);
     void emit_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
     void emit_footprint(Operands& operands);
     std::uint64_t emit_footprint_check(const Operands& operands, bool aligned);

@@ -22,6 +22,7 @@ constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 constexpr Address kAddressArgument{RSP, kNoGpr, 1, 8};
 constexpr Address kSiteArgument{RSP, kNoGpr, 1, 16};
 constexpr Address kBytesArgument{RSP, kNoGpr, 1, 24};
+constexpr Address kDistanceArgument = kBytesArgument;
 constexpr unsigned kArgumentBytes = 24;
 
 // Below rsp, for the target's own use: psABI 3.2.2.
@@ -47,6 +48,12 @@ void begin(Assembler& code, unsigned cursor) {
     code.with_memory(kStore, RCX, Address{RDX, kNoGpr, 1, 8});
 }
 
+void return_from(Assembler& code) {
+    code.u8(0xc2);  // ret imm16
+    code.u8((kArgumentBytes + kRedZone) & 0xff);
+    code.u8((kArgumentBytes + kRedZone) >> 8);
+}
+
 void end(Assembler& code, unsigned cursor) {
     if (cursor == kNoGpr)
         code.store_context(kCursorOffset, RDX);
@@ -55,9 +62,7 @@ void end(Assembler& code, unsigned cursor) {
     if (cursor != RAX) code.load_context(RAX, kSaved);
     if (cursor != RCX) code.load_context(RCX, kSaved + 8);
     if (cursor != RDX) code.load_context(RDX, kSaved + 16);
-    code.u8(0xc2);  // ret imm16
-    code.u8((kArgumentBytes + kRedZone) & 0xff);
-    code.u8((kArgumentBytes + kRedZone) >> 8);
+    return_from(code);
 }
 
 // Makes the line in rax the most recent of its set, whose offset goes to rcx. If it was that
@@ -136,6 +141,97 @@ void emit_reference_stub(Assembler& code, const trace::Spec& spec, unsigned curs
     touch(code, set_mask, false);
     code.lea(RDX, Address{RDX, kNoGpr, 1, kRecordBytes});
     end(code, cursor);
+}
+
+namespace {
+
+void change_argument(Assembler& code, const Address& argument, unsigned operation, int value) {
+    code.with_memory(kGroup1Byte, operation, argument);
+    code.u8(static_cast<unsigned>(value));
+}
+
+void push(Assembler& code, const Address& memory) {
+    code.with_memory(0xff, 6, memory, false);
+}
+
+// Each by itself: those of a series that is not aligned may lie in two lines.
+void emit_each_of_series(Assembler& code, std::uint64_t reference_stub) {
+    constexpr int kStep = 8;
+    const std::uint64_t next = code.address;
+    code.lea(RSP, Address{RSP, kNoGpr, 1, -static_cast<std::int32_t>(kRedZone)});
+    code.push_constant(kStep);
+    for (int i = 0; i < 2; ++i) push(code, Address{RSP, kNoGpr, 1, kSiteArgument.disp + 136});
+    code.call(reference_stub);
+    change_argument(code, kSiteArgument, kAdd, 1);
+    change_argument(code, kDistanceArgument, kCompare, 0);
+    const std::uint64_t more = code.short_jump_if(kNotEqual);
+    return_from(code);
+
+    code.patch_short(more);
+    const std::uint64_t upwards = code.short_jump_if(kGreater);
+    change_argument(code, kAddressArgument, kAdd, -kStep);
+    change_argument(code, kDistanceArgument, kAdd, kStep);
+    code.jump(next);
+    code.patch_short(upwards);
+    change_argument(code, kAddressArgument, kAdd, kStep);
+    change_argument(code, kDistanceArgument, kAdd, -kStep);
+    code.jump(next);
+}
+
+// The record begun at rdx counts if a line has become the most recent of its set just now.
+void keep_if_new(Assembler& code) {
+    code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    code.move_if(kNotEqual, RDX, RAX);
+}
+
+}  // namespace
+
+// Those of the series' references are recorded that are the first in their line.
+void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
+                      std::uint64_t reference_stub) {
+    const trace::LineFilter& filter = spec.data;
+    if (filter.sets == 0 || spec.footprints) return;
+    const auto line = static_cast<std::int32_t>(filter.line_bytes);
+    const std::int32_t set_mask = data_set_mask(filter);
+    code.store_context(kSaved, RAX);
+    code.with_memory(kLoad, RAX, kAddressArgument);
+    code.test_bits(RAX, 7);
+    code.load_context(RAX, kSaved);
+    const std::uint64_t misaligned = code.jump_if(kNotEqual, code.address);
+    begin(code, cursor);
+    code.group1(kAnd, RAX, -line, true);
+    touch(code, set_mask, true);
+    keep_if_new(code);
+
+    code.with_memory(kLoad, RCX, kAddressArgument);
+    code.with_memory(kAddMemory, RCX, kDistanceArgument);
+    code.with_memory(kLoad, RAX, kAddressArgument);
+    for (const unsigned end : {RAX, RCX}) code.group1(kAnd, end, -line, true);
+    code.registers(0x39, RCX, RAX);  // cmp
+    const std::uint64_t differs = code.short_jump_if(kNotEqual);
+    end(code, cursor);
+
+    // Upwards, the second line's first reference is at its begin, otherwise at its end.
+    code.patch_short(differs);
+    code.lea(RAX, Address{RAX, kNoGpr, 1, -8});
+    code.move_if(kAbove, RAX, RCX);
+    code.with_memory(kStore, RAX, Address{RDX, kNoGpr, 1, 0});
+    code.registers(kStore, RCX, RAX);
+    code.with_memory(kSubtractMemory, RCX, kAddressArgument);
+    const std::uint64_t upwards = code.short_jump_if(kNotSign);
+    code.registers(0xf7, RCX, 3);  // neg
+    code.patch_short(upwards);
+    code.registers(0xc1, RCX, 5);  // shr
+    code.u8(3);
+    code.with_memory(kAddMemory, RCX, kSiteArgument);
+    code.with_memory(kStore, RCX, Address{RDX, kNoGpr, 1, 8});
+    code.group1(kAnd, RAX, -line, true);
+    touch(code, set_mask, true);
+    keep_if_new(code);
+    end(code, cursor);
+
+    code.patch(misaligned, code.address);
+    emit_each_of_series(code, reference_stub);
 }
 
 }  // namespace assay::native

@@ -38,6 +38,9 @@ struct Item {
     std::uint16_t instr = 0;     // the instruction that it is about, index in the unit
     std::uint16_t position = 0;  // emitted before this instruction of the unit
     std::uint16_t reference_count = 0;
+    // Not 0: of the group's first references, which are a series: each is of 8 bytes next to those
+    // of the one before, as where registers are saved and restored.
+    std::uint16_t series_count = 0;
     std::uint32_t first_reference = 0;  // in UnitPlan::references
     std::int64_t low = 0, high = 0;     // what they refer to, by offsets as theirs
 };
@@ -198,6 +201,8 @@ class Planner {
     void place_count(UnitPlan& plan, const PlannedBlock& block);
     bool join(UnitPlan& plan, const PlannedReference& reference, const MemoryReference& form,
               Group& group) const;
+    bool continues_series(const UnitPlan& plan, const Item& item,
+                          const PlannedReference& member) const;
     bool crosses_line(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) const;
 
     Decoder& decoder_;
