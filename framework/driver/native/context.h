@@ -70,7 +70,11 @@ struct Context {
     std::uint64_t values_present;
     std::uint64_t latency[2];      // the time before and behind the instruction
     std::uint64_t latency_gpr[2];  // rax and rdx while the time is read
-    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 5) * 8];
+    // Stubs of CodeCache have a stack of their own: what is below the target's stack pointer may be
+    // in use, or not be there. While one runs, `target_sp` is the target's.
+    std::uint64_t target_sp, stub_sp;
+    std::uint64_t stub_stack[14];
+    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 21) * 8];
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;

@@ -48,6 +48,7 @@ bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
         mprotect(stacks_, kHandlerStackBytes + kThreadStackBytes, PROT_READ | PROT_WRITE) != 0)
         return false;
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
+    context->stub_sp = reinterpret_cast<std::uint64_t>(std::end(context->stub_stack));
     context->vector_mask = process.vector_components();
     const trace::CpuLevel level = process.trace.spec().cpu_level;
     context->frame_components = context->vector_mask & level_xcr0(level);

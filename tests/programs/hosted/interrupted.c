@@ -306,6 +306,36 @@ static int calls_without_stack(void) {
     return 0;
 }
 
+// --- The last words of a stack: below them nothing can be written, and nothing needs to.
+
+uint64_t work_on(char* stack, const uint64_t* table, uint64_t index);
+uint64_t last_words[64];
+__asm__(
+    ".text\n.type work_on, @function\nwork_on:\n"
+    "push %rbx\n mov %rsp, %rbx\n mov %rdi, %rsp\n"
+    "push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n"
+    "mov (%rsi,%rdx,8), %rax\n add last_words+8(%rip), %rax\n"
+    "addq $3, last_words+256(%rip)\n xor 1(%rsi,%rdx,8), %rax\n"
+    "movdqu 56(%rsi,%rdx,8), %xmm0\n movq %xmm0, %rcx\n add %rcx, %rax\n"
+    "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbp\n pop %rbx\n"
+    "mov %rbx, %rsp\n pop %rbx\n ret\n"
+    ".size work_on, . - work_on\n");
+
+static int last_words_of_stack(void) {
+    enum { WORDS = 6, PLACES = 24, ROUNDS = 20000 };
+    make_region();
+    uint64_t* table = (uint64_t*)(void*)(region + REGION / 2);
+    for (uint64_t i = 0; i < REGION / 2 / 8; ++i) table[i] = i * 0x9e3779b97f4a7c15u;
+    mprotect(region, PAGE, PROT_NONE);
+    uint64_t sum = 0, index = 1;
+    for (int i = 0; i < ROUNDS; ++i) {
+        index = index * 0x5851f42d4c957f2du + 1;
+        sum += work_on(region + PAGE + (WORDS + i % PLACES) * 8, table, index >> 47);
+    }
+    printf("%llx, %llx\n", (unsigned long long)sum, (unsigned long long)last_words[32]);
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"faults_in_loop", faults_in_loop},
@@ -315,6 +345,7 @@ int main(int argc, char** argv) {
         {"tick_in_calls", tick_in_calls},
         {"divisions", divisions},
         {"calls_without_stack", calls_without_stack},
+        {"last_words_of_stack", last_words_of_stack},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

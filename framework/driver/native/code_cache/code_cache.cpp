@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace assay::native {
@@ -67,7 +68,20 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
         series_stubs_[reg] = code.address;
         if (reg != RSP) emit_series_stub(code, spec, cursor, reference_stubs_[reg]);
     }
-    thunks_end_ = (code.address + 63) & ~63ULL;
+    spec_ = spec;
+    miss_stubs_ = (code.address + 63) & ~63ULL;
+    thunks_end_ = miss_stubs_ + has_miss_stub_.size() * kMissStubBytes;
+}
+
+std::uint64_t CodeCache::miss_stub(unsigned address, unsigned spare, unsigned bytes) {
+    const unsigned number =
+        (address * kGprs + spare) * kMissStubSizes + static_cast<unsigned>(std::countr_zero(bytes));
+    const std::uint64_t stub = miss_stubs_ + number * kMissStubBytes;
+    if (has_miss_stub_[number]) return stub;
+    has_miss_stub_[number] = true;
+    Assembler code = assembler_at(stub);
+    emit_miss_stub(code, spec_, address, spare, bytes, reference_stub(kGprs));
+    return stub;
 }
 
 // An indirect branch arrives with the target in rcx, the target's rax and rcx put aside.

@@ -17,6 +17,7 @@
 #include "framework/driver/native/decode/instruction.h"
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -260,10 +261,9 @@ class CodeCache {
     std::uint64_t hot = 0, cold = 0;  // where the next unit goes
     Assembler assembler_at(std::uint64_t address) const;
     std::uint64_t exit_thunk() const { return exit_thunk_; }
-    // A subroutine that checks and records a reference. On the stack, below the red zone, first
-    // pushed first: its bytes; site; address. It returns with these popped, the stack pointer above
-    // the red zone again, and all registers as they were but the flags and the trace cursor, which
-    // is in the register `cursor`, or in the context if that is kNoGpr.
+    // A subroutine that checks and records a reference. On Context::stub_stack, first pushed first:
+    // its bytes; site; address. It changes no register but the flags and the trace cursor, which is
+    // in the register `cursor`, or in the context if that is kNoGpr.
     std::uint64_t reference_stub(unsigned cursor) const {
         return reference_stubs_[std::min(cursor, kGprs)];
     }
@@ -272,6 +272,10 @@ class CodeCache {
     std::uint64_t series_stub(unsigned cursor) const {
         return series_stubs_[std::min(cursor, kGprs)];
     }
+    // The same for a reference of 1, 2, 4 or 8 bytes whose address is in the register `address` and
+    // known to be in another line than the most recent of its set, or to be no multiple of `bytes`.
+    // Pushed is the site; the cursor is in the context. Changes both registers.
+    std::uint64_t miss_stub(unsigned address, unsigned spare, unsigned bytes);
     std::uint64_t indirect_miss() const { return indirect_miss_; }
     // An indirect branch arrives that leaves for kLeft.
     std::uint64_t left_thunk() const { return left_thunk_; }
@@ -334,6 +338,10 @@ class CodeCache {
     std::uint64_t exit_thunk_ = 0, indirect_miss_ = 0, left_thunk_ = 0, counted_out_thunk_ = 0;
     static constexpr unsigned kGprs = 16;
     std::uint64_t reference_stubs_[kGprs + 1]{}, series_stubs_[kGprs + 1]{};
+    static constexpr unsigned kMissStubSizes = 4;  // log2 of `bytes`
+    trace::Spec spec_{};
+    std::uint64_t miss_stubs_ = 0;
+    std::bitset<kGprs * kGprs * kMissStubSizes> has_miss_stub_;
     std::uint64_t thunks_end_ = 0;
     Generation halves_[2];
     std::vector<std::uint64_t> line_regions_;

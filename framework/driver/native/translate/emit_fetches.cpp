@@ -45,7 +45,7 @@ void Emitter::emit_fetch_check(Assembler& code, unsigned instr, unsigned positio
     for (unsigned i = 0; i < miss_count; ++i) code.patch(misses[i], cold_.address);
     for (std::uint64_t line = first; line <= last; ++line) {
         const std::size_t entry = offsetof(Context, fetch_filter) + (line & (sets - 1)) * 4;
-        cold_.with_context(0xc7, 0, entry, false);
+        cold_.with_thread(kStoreConstant, 0, entry, false, 4);
         cold_.u32(cache_.line_tag(line));
     }
     emit_fetch_record(instruction.pc, site, position);
@@ -62,18 +62,21 @@ void Emitter::emit_fetch_record(std::uint64_t pc, std::uint32_t site, unsigned p
                                              : unsigned{RCX};
     const bool saves = !cached && idle == kNoGpr;
     const auto base = static_cast<std::uint8_t>(cursor);
-    if (saves) cold_.store_context(offsetof(Context, stub_gpr), cursor);
-    if (!cached) cold_.load_context(cursor, kCursorOffset);
-    // In two halves: there is no move of a 64-bit constant to memory.
-    cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 0}, false);
+    if (saves) cold_.with_thread(kStore, cursor, offsetof(Context, stub_gpr));
+    if (!cached) cold_.with_thread(kLoad, cursor, kCursorOffset);
+    // In two halves, if it is large: there is no move of a 64-bit constant to memory.
+    const bool large = !fits32(static_cast<std::int64_t>(pc));
+    cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 0}, !large);
     cold_.u32(static_cast<std::uint32_t>(pc));
-    cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 4}, false);
-    cold_.u32(static_cast<std::uint32_t>(pc >> 32));
+    if (large) {
+        cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 4}, false);
+        cold_.u32(static_cast<std::uint32_t>(pc >> 32));
+    }
     cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 8});
     cold_.u32(site);
     cold_.lea(cursor, Address{base, kNoGpr, 1, kRecordBytes});
-    if (!cached) cold_.store_context(kCursorOffset, cursor);
-    if (saves) cold_.load_context(cursor, offsetof(Context, stub_gpr));
+    if (!cached) cold_.with_thread(kStore, cursor, kCursorOffset);
+    if (saves) cold_.with_thread(kLoad, cursor, offsetof(Context, stub_gpr));
 }
 
 }  // namespace assay::native

@@ -27,8 +27,6 @@ namespace {
 constexpr std::size_t kTag = offsetof(Context, data_filter);
 constexpr std::size_t kTouched = kFootprintsOffset;
 constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
-// Below rsp, for the target's own use: psABI 3.2.2.
-constexpr std::int32_t kRedZone = 128;
 constexpr std::int32_t kMostAlignedBytes = 8;
 
 // Of a power of two: an address that is a multiple of it does not straddle.
@@ -79,20 +77,29 @@ void Emitter::emit_append(Assembler& code, unsigned cursor, unsigned value, std:
     code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
 }
 
+// Calls a stub of CodeCache with what `push_arguments` pushes, on its own stack. Moves only.
+template <typename PushArguments>
+void Emitter::call_stub(std::uint64_t stub, const PushArguments& push_arguments) {
+    cold_.with_thread(kStore, RSP, offsetof(Context, target_sp));
+    cold_.with_thread(kLoad, RSP, offsetof(Context, stub_sp));
+    push_arguments();
+    cold_.call(stub);
+    cold_.with_thread(kLoad, RSP, offsetof(Context, target_sp));
+}
+
 // Each of the group's first `count` references by itself, by calls of the record stub.
 void Emitter::emit_cold_references(const Operands& operands, unsigned count, std::uint64_t back) {
     for (unsigned i = 0; i < count; ++i) {
         const PlannedReference& reference = plan_.references[operands.item.first_reference + i];
-        cold_.lea(RSP, Address{RSP, kNoGpr, 1, -kRedZone});
-        cold_.push_constant(reference.bytes);
-        cold_.push_constant(operands.site + i);
-        if (is_constant(operands.form)) {
+        if (is_constant(operands.form))
             cold_.load_address(operands.a, static_cast<std::uint64_t>(reference.offset));
-        } else {
-            emit_address(cold_, operands, reference, kRedZone + 16, operands.item.flags_live);
-        }
-        cold_.push(operands.a);
-        cold_.call(cache_.reference_stub(scratch_.cached_cursor()));
+        else
+            emit_address(cold_, operands, reference, operands.item.flags_live);
+        call_stub(cache_.reference_stub(scratch_.cached_cursor()), [&] {
+            cold_.push_constant(reference.bytes);
+            cold_.push_constant(operands.site + i);
+            cold_.push(operands.a);
+        });
     }
     cold_.jump(back);
 }
@@ -124,9 +131,8 @@ void Emitter::emit_data(const Item& item) {
     if (item.flags_live) exclude |= bit(RAX);
     const bool appends =
         spec_.data.sets == 0 ||
-        (item.series_count == 0 &&
-         std::find(often_missed_.begin(), often_missed_.end(), operands.site) !=
-             often_missed_.end());
+        (item.series_count == 0 && std::find(often_missed_.begin(), often_missed_.end(),
+                                             operands.site) != often_missed_.end());
     if (appends) operands.cursor = scratch_.cursor(exclude, item.position);
     operands.a = scratch_.acquire(exclude, item.position);
     operands.b = scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
@@ -143,13 +149,11 @@ void Emitter::emit_data(const Item& item) {
         emit_branch_if_new(operands);
 }
 
-// `lowered`: by how much rsp is less than it was. `flags_saved`: rax has them.
+// `flags_saved`: rax has them.
 void Emitter::emit_address(Assembler& code, const Operands& operands,
-                           const PlannedReference& reference, std::int32_t lowered,
-                           bool flags_saved) {
+                           const PlannedReference& reference, bool flags_saved) {
     const MemoryReference& form = operands.form;
-    const std::int64_t offset = reference.offset + (form.base == RSP ? lowered : 0);
-    Address address{form.base, form.index, form.scale, static_cast<std::int32_t>(offset)};
+    Address address{form.base, form.index, form.scale, static_cast<std::int32_t>(reference.offset)};
     if (flags_saved && (address.base == RAX || address.index == RAX)) {
         code.load_context(operands.a, offsetof(Context, flags_rax));
         for (std::uint8_t* const reg : {&address.base, &address.index})
@@ -165,7 +169,7 @@ void Emitter::emit_address(Assembler& code, const Operands& operands,
 }
 
 void Emitter::emit_unfiltered_reference(const Operands& operands) {
-    emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0, false);
+    emit_address(hot_, operands, plan_.references[operands.item.first_reference], false);
     emit_append(hot_, operands.cursor, operands.a, operands.site);
     hot_.lea(operands.cursor,
              Address{static_cast<std::uint8_t>(operands.cursor), kNoGpr, 1, kRecordBytes});
@@ -209,7 +213,7 @@ void Emitter::emit_append_if_new(const Operands& operands) {
     const PlannedReference& first = plan_.references[operands.item.first_reference];
     if (operands.item.reference_count == 1 && first.bytes > kMostAlignedBytes)
         return emit_append_if_either_new(operands);
-    emit_address(hot_, operands, first, 0, false);
+    emit_address(hot_, operands, first, false);
     emit_append(hot_, operands.cursor, a, operands.site);
     if (operands.item.flags_live) save_flags(hot_, rax_free);
     const std::uint64_t straddles = emit_line(operands, false);
@@ -234,12 +238,12 @@ void Emitter::emit_append_if_either_new(const Operands& operands) {
     PlannedReference last = first;
     last.offset += first.bytes - 1;
 
-    emit_address(hot_, operands, first, 0, false);
+    emit_address(hot_, operands, first, false);
     emit_append(hot_, cursor, a, operands.site);
     hot_.lea(operands.next, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
     if (operands.item.flags_live) save_flags(hot_, rax_free);
     for (const bool at_last : {false, true}) {
-        if (at_last) emit_address(hot_, operands, last, 0, operands.item.flags_live);
+        if (at_last) emit_address(hot_, operands, last, operands.item.flags_live);
         hot_.registers(0x89, index, a, false);
         hot_.group1(kAnd, a, -line, true);
         hot_.group1(kAnd, index, data_set_mask(spec_.data), false);
@@ -252,7 +256,7 @@ void Emitter::emit_append_if_either_new(const Operands& operands) {
 
 void Emitter::emit_branch_if_new(const Operands& operands) {
     const bool rax_free = scratch_.is_free(RAX);
-    emit_address(hot_, operands, plan_.references[operands.item.first_reference], 0, false);
+    emit_address(hot_, operands, plan_.references[operands.item.first_reference], false);
     if (operands.item.flags_live) save_flags(hot_, rax_free);
     const std::uint64_t straddles = emit_line(operands, true);
     hot_.with_context(kCompareMemory, operands.a, kTag, true,
@@ -278,7 +282,7 @@ std::array<std::uint64_t, 2> Emitter::emit_ends_check(Assembler& code, const Ope
     std::array<std::uint64_t, 2> differs{};
     for (const bool last : {false, true}) {
         end.offset = last ? operands.item.high - 1 : operands.item.low;
-        emit_address(code, operands, end, 0, operands.item.flags_live);
+        emit_address(code, operands, end, operands.item.flags_live);
         code.registers(0x89, index, a, false);
         code.group1(kAnd, a, -line, true);
         code.group1(kAnd, index, data_set_mask(spec_.data), false);
@@ -299,18 +303,29 @@ void Emitter::emit_series(const Operands& operands) {
 
     for (const std::uint64_t jump : differs) hot_.patch(jump, cold_.address);
     const std::int64_t distance = series[item.series_count - 1].offset - series->offset;
-    cold_.lea(RSP, Address{RSP, kNoGpr, 1, -kRedZone});
-    cold_.push_constant(static_cast<std::uint32_t>(distance));
-    cold_.push_constant(operands.site);
-    emit_address(cold_, operands, *series, kRedZone + 16, item.flags_live);
-    cold_.push(operands.a);
-    cold_.call(cache_.series_stub(scratch_.cached_cursor()));
+    emit_address(cold_, operands, *series, item.flags_live);
+    call_stub(cache_.series_stub(scratch_.cached_cursor()), [&] {
+        cold_.push_constant(static_cast<std::uint32_t>(distance));
+        cold_.push_constant(operands.site);
+        cold_.push(operands.a);
+    });
     cold_.jump(back);
 }
 
 // `a` holds a line that is not the most recent, or, if that `may_be_misaligned`, an address in it
 // whose reference may lie in two.
 void Emitter::emit_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back) {
+    const PlannedReference& first = plan_.references[operands.item.first_reference];
+    if (records_inline()) return emit_miss_inline(operands, may_be_misaligned, back);
+    emit_address(cold_, operands, first, operands.item.flags_live);
+    call_stub(cache_.miss_stub(operands.a, operands.b, may_be_misaligned ? first.bytes : 1),
+              [&] { cold_.push_constant(operands.site); });
+    cold_.jump(back);
+}
+
+// In units that have turned out to make many records.
+void Emitter::emit_miss_inline(const Operands& operands, bool may_be_misaligned,
+                               std::uint64_t back) {
     const unsigned a = operands.a;
     const PlannedReference& first = plan_.references[operands.item.first_reference];
     std::uint64_t misaligned = 0;
@@ -321,7 +336,7 @@ void Emitter::emit_miss(const Operands& operands, bool may_be_misaligned, std::u
     cold_.with_context(kStore, a, kTag, true, static_cast<std::uint8_t>(operands.b));
     const bool cached = scratch_.cached_cursor() != kNoGpr;
     const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()} : operands.b;
-    emit_address(cold_, operands, first, 0, operands.item.flags_live);
+    emit_address(cold_, operands, first, operands.item.flags_live);
     if (!cached) cold_.load_context(cursor, kCursorOffset);
     emit_append(cold_, cursor, a, operands.site);
     cold_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
@@ -407,7 +422,7 @@ void Emitter::emit_first_address(Assembler& code, const Operands& operands, bool
     if (is_constant(operands.form))
         code.load_address(operands.a, static_cast<std::uint64_t>(first.offset));
     else
-        emit_address(code, operands, first, 0, flags_saved);
+        emit_address(code, operands, first, flags_saved);
 }
 
 // Compares the line with the most recent of its set, whose entry's place goes to `b`. Then `a` is

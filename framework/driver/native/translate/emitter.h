@@ -5,6 +5,7 @@
 #pragma once
 
 #include "framework/driver/native/translate/countdown.h"
+#include "framework/driver/native/translate/record_stubs.h"
 #include "framework/driver/native/translate/scratch.h"
 
 #include <span>
@@ -65,9 +66,6 @@ class Emitter {
     struct ValueSites {
         std::uint32_t first, count;
     };
-    // How far ahead of the cursor, in bytes, the trace buffer is prefetched: its lines are in the
-    // cache of the collector's processor.
-    static constexpr std::int32_t kPrefetched = 1024;
     // Where a branch goes, if it is not known now.
     static constexpr std::uint64_t kNotTaken = ~std::uint64_t{0};
     static constexpr std::uint64_t kTargetInContext = ~std::uint64_t{1};
@@ -170,6 +168,14 @@ class Emitter {
     std::array<std::uint64_t, 2> emit_ends_check(Assembler& code, const Operands& operands);
     void emit_series(const Operands& operands);
     void emit_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
+    template <typename PushArguments>
+    void call_stub(std::uint64_t stub, const PushArguments& push_arguments);
+    // Calls of stubs take less room, and more time. That of a miss also expects the cursor in the
+    // context.
+    bool records_inline() const {
+        return !often_missed_.empty() || scratch_.cached_cursor() != kNoGpr;
+    }
+    void emit_miss_inline(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
     void emit_footprint(Operands& operands);
     std::uint64_t emit_footprint_check(const Operands& operands, bool aligned);
     void emit_new_footprint(Operands operands, bool may_be_misaligned, std::uint64_t back);
@@ -186,7 +192,7 @@ class Emitter {
     void emit_unfiltered_reference(const Operands& operands);
     std::uint64_t emit_line(const Operands& operands, bool compares_alignment);
     void emit_address(Assembler& code, const Operands& operands, const PlannedReference& reference,
-                      std::int32_t lowered, bool flags_saved);
+                      bool flags_saved);
     void emit_append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site,
                      std::uint32_t aux = 0);
     std::uint32_t new_sites(const Item& item);

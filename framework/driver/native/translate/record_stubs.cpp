@@ -23,10 +23,8 @@ constexpr Address kAddressArgument{RSP, kNoGpr, 1, 8};
 constexpr Address kSiteArgument{RSP, kNoGpr, 1, 16};
 constexpr Address kBytesArgument{RSP, kNoGpr, 1, 24};
 constexpr Address kDistanceArgument = kBytesArgument;
-constexpr unsigned kArgumentBytes = 24;
-
-// Below rsp, for the target's own use: psABI 3.2.2.
-constexpr unsigned kRedZone = 128;
+constexpr std::int32_t kArgumentBytes = 24;
+constexpr unsigned kReturn = 0xc3;
 
 // The cursor goes to rdx. `cursor`: the register that has it, kNoGpr for the context.
 void save(Assembler& code, unsigned cursor) {
@@ -48,12 +46,6 @@ void begin(Assembler& code, unsigned cursor) {
     code.with_memory(kStore, RCX, Address{RDX, kNoGpr, 1, 8});
 }
 
-void return_from(Assembler& code) {
-    code.u8(0xc2);  // ret imm16
-    code.u8((kArgumentBytes + kRedZone) & 0xff);
-    code.u8((kArgumentBytes + kRedZone) >> 8);
-}
-
 void end(Assembler& code, unsigned cursor) {
     if (cursor == kNoGpr)
         code.store_context(kCursorOffset, RDX);
@@ -62,7 +54,7 @@ void end(Assembler& code, unsigned cursor) {
     if (cursor != RAX) code.load_context(RAX, kSaved);
     if (cursor != RCX) code.load_context(RCX, kSaved + 8);
     if (cursor != RDX) code.load_context(RDX, kSaved + 16);
-    return_from(code);
+    code.u8(kReturn);
 }
 
 // Makes the line in rax the most recent of its set, whose offset goes to rcx. If it was that
@@ -154,18 +146,27 @@ void push(Assembler& code, const Address& memory) {
     code.with_memory(0xff, 6, memory, false);
 }
 
+void pop(Assembler& code, const Address& memory) {
+    code.with_memory(0x8f, 0, memory, false);
+}
+
+void drop_arguments(Assembler& code) {
+    code.lea(RSP, Address{RSP, kNoGpr, 1, kArgumentBytes});
+}
+
 // Each by itself: those of a series that is not aligned may lie in two lines.
 void emit_each_of_series(Assembler& code, std::uint64_t reference_stub) {
     constexpr int kStep = 8;
     const std::uint64_t next = code.address;
-    code.lea(RSP, Address{RSP, kNoGpr, 1, -static_cast<std::int32_t>(kRedZone)});
     code.push_constant(kStep);
-    for (int i = 0; i < 2; ++i) push(code, Address{RSP, kNoGpr, 1, kSiteArgument.disp + 136});
+    // The site and then the address, which lies as far from where it is pushed.
+    for (int i = 0; i < 2; ++i) push(code, Address{RSP, kNoGpr, 1, kSiteArgument.disp + 8});
     code.call(reference_stub);
+    drop_arguments(code);
     change_argument(code, kSiteArgument, kAdd, 1);
     change_argument(code, kDistanceArgument, kCompare, 0);
     const std::uint64_t more = code.short_jump_if(kNotEqual);
-    return_from(code);
+    code.u8(kReturn);
 
     code.patch_short(more);
     const std::uint64_t upwards = code.short_jump_if(kGreater);
@@ -232,6 +233,38 @@ void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
 
     code.patch(misaligned, code.address);
     emit_each_of_series(code, reference_stub);
+}
+
+// One argument: the site, above the return address.
+void emit_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address, unsigned spare,
+                    unsigned bytes, std::uint64_t reference_stub) {
+    const auto base = static_cast<std::uint8_t>(spare);
+    std::uint64_t misaligned = 0;
+    if (bytes != 1) {
+        code.test_bits(address, bytes - 1);
+        misaligned = code.short_jump_if(kNotEqual);
+    }
+    code.load_context(spare, kCursorOffset);
+    code.with_memory(kStore, address, Address{base, kNoGpr, 1, 0});  // as in begin()
+    push(code, Address{RSP, kNoGpr, 1, 8});
+    pop(code, Address{base, kNoGpr, 1, 8});
+    code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
+    code.lea(spare, Address{base, kNoGpr, 1, kRecordBytes});
+    code.store_context(kCursorOffset, spare);
+    code.registers(0x89, spare, address, false);
+    code.group1(kAnd, address, -static_cast<std::int32_t>(spec.data.line_bytes), true);
+    code.group1(kAnd, spare, data_set_mask(spec.data), false);
+    code.with_context(kStore, address, kTag, true, base);
+    code.u8(kReturn);
+    if (misaligned == 0) return;
+
+    code.patch_short(misaligned);
+    code.push_constant(bytes);
+    push(code, Address{RSP, kNoGpr, 1, 16});
+    code.push(address);
+    code.call(reference_stub);
+    drop_arguments(code);
+    code.u8(kReturn);
 }
 
 }  // namespace assay::native

@@ -7,7 +7,15 @@
 
 namespace assay::native {
 
+// How far ahead of the cursor, in bytes, the trace buffer is prefetched: its lines are in the
+// cache of the collector's processor.
+inline constexpr std::int32_t kPrefetched = 1024;
+
 void emit_reference_stub(Assembler& code, const trace::Spec& spec, unsigned cursor);
+// So long at most. `reference_stub`: that of a cursor in the context.
+inline constexpr std::uint64_t kMissStubBytes = 128;
+void emit_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address, unsigned spare,
+                    unsigned bytes, std::uint64_t reference_stub);
 // `reference_stub`: that of the same cursor.
 void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
                       std::uint64_t reference_stub);
