@@ -399,7 +399,7 @@ TEST_CASE("a unit whose loads miss often is replaced, and everything leads to th
     }
 }
 
-TEST_CASE("every translated instruction is recognised, before and after translating again") {
+TEST_CASE("each instruction that may fault is recognised, before and after translating again") {
     DriverParts parts;
     const std::uint64_t pc = loop(parts);
     parts.code(0x200, {{"push rax", {0x50}}, {"call [rax]", {0xff, 0x10}}});
@@ -412,8 +412,7 @@ TEST_CASE("every translated instruction is recognised, before and after translat
     parts.translator.adapt(parts.buffers.last_buffer());
     const Unit replaced = unit_of(parts, pc);
     REQUIRE(replaced.hot_begin != old.hot_begin);
-    const std::vector<std::uint64_t> expected = {
-        pc, pc + 4, pc + 7, pc + 10, pc + 12, parts.start + 0x200, parts.start + 0x201};
+    const std::vector<std::uint64_t> expected = {pc, parts.start + 0x200, parts.start + 0x201};
     for (const Unit& unit : {old, replaced}) {
         std::vector<std::uint64_t> found;
         for (std::uint64_t host = unit.hot_begin; host < unit.hot_end; ++host) {

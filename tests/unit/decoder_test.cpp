@@ -65,6 +65,49 @@ TEST_CASE("instructions that depend on the processor are known") {
 
 // --- Registers.
 
+TEST_CASE("instructions that surely do not fault are known") {
+    struct Row {
+        const char* text;
+        Bytes bytes;
+        bool may_fault;
+    };
+    const std::vector<Row> rows = {
+        {"add rax, rcx", {0x48, 0x01, 0xc8}, false},
+        {"add rax, [rcx]", {0x48, 0x03, 0x01}, true},
+        {"lea rax, [rcx+8]", {0x48, 0x8d, 0x41, 0x08}, false},
+        {"mov eax, 1", {0xb8, 1, 0, 0, 0}, false},
+        {"mov ds, eax", {0x8e, 0xd8}, true},
+        {"mov cr0, rax", {0x0f, 0x22, 0xc0}, true},
+        {"imul rax, rcx", {0x48, 0x0f, 0xaf, 0xc1}, false},
+        {"mul rcx", {0x48, 0xf7, 0xe1}, false},
+        {"div rcx", {0x48, 0xf7, 0xf1}, true},
+        {"idiv ecx", {0xf7, 0xf9}, true},
+        {"shl eax, cl", {0xd3, 0xe0}, false},
+        {"cmovne rax, rcx", {0x48, 0x0f, 0x45, 0xc1}, false},
+        {"sete al", {0x0f, 0x94, 0xc0}, false},
+        {"xchg rax, rcx", {0x48, 0x91}, false},
+        {"jne +2", {0x75, 0x02}, false},
+        {"jmp +2", {0xeb, 0x02}, false},
+        {"jmp [rax]", {0xff, 0x20}, true},
+        {"call +2", {0xe8, 2, 0, 0, 0}, true},
+        {"ret", {0xc3}, true},
+        {"push rax", {0x50}, true},
+        {"leave", {0xc9}, true},
+        {"rep movsb", {0xf3, 0xa4}, true},
+        {"addsd xmm0, xmm1", {0xf2, 0x0f, 0x58, 0xc1}, true},  // with unmasked exceptions
+        {"fadd st, st(1)", {0xd8, 0xc1}, true},
+        {"rdtsc", {0x0f, 0x31}, true},  // prctl(2), PR_SET_TSC
+        {"cpuid", {0x0f, 0xa2}, true},  // arch_prctl(2), ARCH_SET_CPUID
+        {"ud2", {0x0f, 0x0b}, true},
+        {"int3", {0xcc}, true},
+        {"hlt", {0xf4}, true},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.text);
+        CHECK(decode(row.bytes).form->may_fault == row.may_fault);
+    }
+}
+
 TEST_CASE("registers that an instruction reads, writes and surely overwrites") {
     struct Row {
         const char* text;

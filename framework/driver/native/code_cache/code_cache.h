@@ -114,7 +114,7 @@ struct Exit {
 };
 static_assert(sizeof(Exit) == 40);
 
-// The state of the target where an instruction of it stands in hot code, in case it faults.
+// The state of the target where an instruction of it that may fault stands in hot code.
 struct RecoveryPoint {
     std::uint32_t offset = 0;        // of the translated instruction, from the unit's hot_begin
     std::uint16_t pc_offset = 0;     // of the target's instruction, from the block's pc

@@ -5,7 +5,6 @@
 #include <utility>
 
 namespace assay::native {
-namespace {
 
 std::uint8_t gpr_of(ZydisRegister reg) {
     if (reg == ZYDIS_REGISTER_NONE) return kNoGpr;
@@ -14,6 +13,8 @@ std::uint8_t gpr_of(ZydisRegister reg) {
     if (full < ZYDIS_REGISTER_RAX || full > ZYDIS_REGISTER_R15) return kNoGpr;
     return static_cast<std::uint8_t>(full - ZYDIS_REGISTER_RAX);
 }
+
+namespace {
 
 void note_read(Form& form, ZydisRegister reg) {
     const std::uint8_t number = gpr_of(reg);

@@ -13,6 +13,9 @@ namespace assay::native {
 void note_operands(Form& form, const ZydisDecodedInstruction& zydis,
                    const ZydisDecodedOperand* operands);
 
+// Of which general-purpose register it is all or a part, kRip, or kNoGpr.
+std::uint8_t gpr_of(ZydisRegister reg);
+
 bool is_string_instruction(const ZydisDecodedInstruction& zydis);
 
 }  // namespace assay::native

@@ -139,6 +139,7 @@ struct Form {
     bool sets_gs_base : 1 = false;        // wrgsbase
     bool retried : 1 = false;             // locked, and for Valgrind a loop: see is_predicted()
     bool uses_gs : 1 = false;             // an operand encoded by ModRM lies in gs
+    bool may_fault : 1 = true;            // false for what surely does not
     std::uint8_t disp_scale = 1;          // EVEX compressed displacement
     std::uint8_t trace_flags = 0;         // TRACE_INSTR_*
     std::uint16_t opcode = 0;             // TRACE_OPCODE

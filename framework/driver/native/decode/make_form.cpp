@@ -232,6 +232,31 @@ bool is_retried(const ZydisDecodedInstruction& zydis, const Form& form) {
     }
 }
 
+// Arithmetic, moves and branches in general-purpose registers do not.
+bool may_fault(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
+    switch (zydis.meta.category) {
+        case ZYDIS_CATEGORY_BINARY:
+        case ZYDIS_CATEGORY_CMOV:
+        case ZYDIS_CATEGORY_COND_BR:
+        case ZYDIS_CATEGORY_DATAXFER:
+        case ZYDIS_CATEGORY_LOGICAL:
+        case ZYDIS_CATEGORY_ROTATE:
+        case ZYDIS_CATEGORY_SETCC:
+        case ZYDIS_CATEGORY_SHIFT:
+        case ZYDIS_CATEGORY_UNCOND_BR:
+            break;
+        default:
+            return zydis.mnemonic != ZYDIS_MNEMONIC_LEA;
+    }
+    // Moves of segment and control registers may.
+    const auto is_harmless = [](const ZydisDecodedOperand& operand) {
+        return operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE ||
+               (operand.type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(operand.reg.value) != kNoGpr);
+    };
+    return zydis.mnemonic == ZYDIS_MNEMONIC_DIV || zydis.mnemonic == ZYDIS_MNEMONIC_IDIV ||
+           !std::all_of(operands, operands + zydis.operand_count_visible, is_harmless);
+}
+
 }  // namespace
 
 Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
@@ -247,6 +272,7 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     note_flags(form, zydis, operands);
     form.trace_flags = trace_flags_of(form);
     form.retried = is_retried(zydis, form);
+    form.may_fault = may_fault(zydis, operands);
     return form;
 }
 

@@ -103,6 +103,7 @@ void Emitter::emit_copy(const Instruction& instruction, unsigned position) {
 void Emitter::note_point(unsigned position) {
     const PlannedBlock& block = plan_.blocks[block_index_];
     const Instruction& instruction = plan_.instructions[position];
+    if (!instruction.form->may_fault) return;
     const Scratch::State state = scratch_.state();
     RecoveryPoint point;
     point.pc_offset = static_cast<std::uint16_t>(instruction.pc - block.pc);
