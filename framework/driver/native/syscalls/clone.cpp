@@ -304,15 +304,17 @@ void wait_for_child(pid_t pid) {
     }
 }
 
-// With CLONE_PARENT: only a descriptor tells of the end of another process's child.
+// With CLONE_PARENT: only a descriptor tells of the end of another process's child. Where there is
+// none, for an old kernel or a filter refuses it or the program has them all open, its number does,
+// once its parent has reaped it.
 void wait_for_sibling(DriverLock& lock, pid_t pid) {
     constexpr timespec kMoment{0, 1'000'000};
     lock.lock();
     int descriptor = -1;
     while ((descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) < 0) {
-        if (errno == ESRCH) return lock.unlock();
         lock.unlock();
-        nanosleep(&kMoment, nullptr);  // until the program closes a descriptor
+        if (kill(pid, 0) != 0 && errno == ESRCH) return;
+        nanosleep(&kMoment, nullptr);
         lock.lock();
     }
     descriptor = own_descriptor(descriptor);
