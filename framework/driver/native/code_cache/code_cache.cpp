@@ -190,12 +190,12 @@ std::uint64_t CodeCache::emit_counting_link(const Exit& exit, const Block& targe
     const int instructions = int{exit.uncounted()} - int{target.position()};
     Assembler code = assembler_at(cold);
     if (exit.flags_live) save_flags(code, false);
-    count_down(code, instructions);
+    count_down(code, offsetof(Context, countdown), instructions);
     const std::uint64_t negative = code.jump_if(kSign, code.address);
     if (exit.flags_live) restore_flags(code, false);
     code.jump(target.entry);
     code.patch(negative, code.address);
-    count_down(code, -instructions);
+    count_down(code, offsetof(Context, countdown), -instructions);
     if (exit.flags_live) restore_flags(code, false);
     code.jump(exit.stub);
     return std::exchange(cold, code.address);

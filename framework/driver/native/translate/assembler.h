@@ -93,9 +93,10 @@ class Assembler {
         u32(static_cast<std::uint32_t>(distance));
     }
     // The same for 32 or 64 bits that are likely to be changed again within a few cycles.
-    void with_context_again(unsigned opcode, unsigned reg, std::size_t offset, bool wide = true) {
+    void with_context_again(unsigned opcode, unsigned reg, std::size_t offset, bool wide = true,
+                            unsigned immediate_bytes = 0) {
         if (forwards_relative_stores())
-            with_thread(opcode, reg, offset, wide);
+            with_thread(opcode, reg, offset, wide, immediate_bytes);
         else
             with_context(opcode, reg, offset, wide);
     }

@@ -23,10 +23,10 @@ inline void restore_flags(Assembler& code, bool rax_free) {
     if (!rax_free) code.load_context(RAX, offsetof(Context, flags_rax));
 }
 
-// Subtracts from Context::countdown. Changes flags; the sign is that of the result.
-inline void count_down(Assembler& code, int instructions) {
+// Subtracts from a 64-bit field of the context. Changes flags; the sign is that of the result.
+inline void count_down(Assembler& code, std::size_t field, int instructions) {
     const bool small = instructions == static_cast<std::int8_t>(instructions);
-    code.with_context(small ? kGroup1Byte : kGroup1, kSubtract, offsetof(Context, countdown));
+    code.with_context_again(small ? kGroup1Byte : kGroup1, kSubtract, field, true, small ? 1 : 4);
     if (small)
         code.u8(static_cast<std::uint8_t>(instructions));
     else

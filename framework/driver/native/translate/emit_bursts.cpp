@@ -38,7 +38,7 @@ void Emitter::emit_counted_jump(const PlannedBlock& block, std::uint64_t target,
     const unsigned position = position_of(target);
     const int instructions = int{block.end()} - static_cast<int>(position);
     if (flags_live) save_flags(hot_, false);
-    count_down(hot_, instructions);
+    count_down(hot_, offsetof(Context, countdown), instructions);
     const std::uint64_t negative = hot_.jump_if(kSign, hot_.address);
     if (flags_live) restore_flags(hot_, false);
     const std::uint64_t site = hot_.patchable([&] { return hot_.jump(hot_.address); });
@@ -53,7 +53,7 @@ void Emitter::emit_leaving_count(unsigned position) {
     if (!plan_.counts_at_exits) return;
     const bool flags_live = plan_.flags_live[position] != 0;
     if (flags_live) save_flags(hot_, true);
-    count_down(hot_, static_cast<int>(position + 1));
+    count_down(hot_, offsetof(Context, countdown), static_cast<int>(position + 1));
     if (!flags_live) {
         hot_.jump_if(kSign, cache_.counted_out_thunk());
         return;

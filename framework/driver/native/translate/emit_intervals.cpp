@@ -8,14 +8,7 @@ namespace assay::native {
 // Subtracts `instructions`, and leaves before `block` if that is more than remain. Changes flags.
 // `leave`: what does that.
 void Emitter::emit_interval_countdown(Assembler& code, unsigned instructions, std::uint64_t leave) {
-    constexpr unsigned kLargestByte = 127;
-    if (instructions <= kLargestByte) {
-        code.with_context(kGroup1Byte, kSubtract, offsetof(Context, interval_countdown));
-        code.u8(instructions);
-    } else {
-        code.with_context(kGroup1, kSubtract, offsetof(Context, interval_countdown));
-        code.u32(instructions);
-    }
+    count_down(code, offsetof(Context, interval_countdown), static_cast<int>(instructions));
     code.jump_if(kSign, leave);
 }
 

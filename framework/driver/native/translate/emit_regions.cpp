@@ -14,8 +14,7 @@ void Emitter::emit_gate(const PlannedBlock& block) {
         hot_.patch(enters, leave_at_entry(block, ExitKind::kEnters, flags_live));
     }
     if (block.counted_down) {
-        hot_.with_context(kGroup1Byte, kSubtract, offsetof(Context, countdown));
-        hot_.u8(block.count);
+        count_down(hot_, offsetof(Context, countdown), block.count);
         const std::uint64_t negative = hot_.jump_if(kSign, hot_.address);
         hot_.patch(negative, leave_at_entry(block, ExitKind::kCountdown, flags_live));
     }
