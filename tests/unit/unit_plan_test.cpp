@@ -207,6 +207,44 @@ TEST_CASE("pushes and pops are neighbours on the stack") {
     CHECK(members[2].offset == -8);
 }
 
+TEST_CASE("what is saved or restored on the stack is a series") {
+    const auto series = [](DriverParts& parts, std::initializer_list<Assembled> instructions) {
+        std::vector<std::pair<unsigned, unsigned>> found;
+        for (const Item& item : items(plan(parts, instructions), ItemKind::kData))
+            found.emplace_back(item.reference_count, item.series_count);
+        return found;
+    };
+    using Series = std::vector<std::pair<unsigned, unsigned>>;
+    const Assembled push{"push rax", {0x50}}, pop{"pop rcx", {0x59}}, ret{"ret", {0xc3}};
+    const Assembled jump{"jmp rax", {0xff, 0xe0}};
+    DriverParts parts;
+    CHECK(series(parts, {push, push, push, jump}) == Series{{3, 3}});
+    parts.translator.flush();
+    CHECK(series(parts, {pop, pop, ret}) == Series{{3, 3}});
+    parts.translator.flush();
+    // No more than a line.
+    CHECK(series(parts, {push, push, push, push, push, push, push, push, push, push, jump}) ==
+          Series{{8, 8}, {2, 2}});
+    parts.translator.flush();
+    // What lies within belongs to the group, and ends the series; so does a change of direction.
+    CHECK(
+        series(parts, {push, push, {"mov ecx, [rsp + 8]", {0x8b, 0x4c, 0x24, 0x08}}, push, jump}) ==
+        Series{{3, 2}, {1, 0}});
+    parts.translator.flush();
+    CHECK(series(parts, {push, push, pop, pop, pop, jump}) == Series{{4, 2}, {1, 0}});
+    parts.translator.flush();
+    // Elsewhere it is none, nor with other sizes, nor where a line's neighbour has no other set.
+    CHECK(series(parts, {{"mov rax, [rdi]", {0x48, 0x8b, 0x07}},
+                         {"mov rcx, [rdi + 8]", {0x48, 0x8b, 0x4f, 0x08}},
+                         jump}) == Series{{1, 0}, {1, 0}});
+    parts.translator.flush();
+    CHECK(series(parts, {{"mov eax, [rsp + 8]", {0x8b, 0x44, 0x24, 0x08}},
+                         {"mov rcx, [rsp + 16]", {0x48, 0x8b, 0x4c, 0x24, 0x10}},
+                         jump}) == Series{{1, 0}, {1, 0}});
+    DriverParts one_set({trace::kCaptureReferences, {64, 1}, {0, 0}});
+    CHECK(series(one_set, {push, push, jump}) == Series{{1, 0}, {1, 0}});
+}
+
 TEST_CASE("a stack pointer that is not known any more ends the group") {
     DriverParts parts;
     CHECK(groups(plan(parts, {{"push rax", {0x50}},
