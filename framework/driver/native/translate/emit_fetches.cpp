@@ -55,28 +55,31 @@ void Emitter::emit_fetch_check(Assembler& code, unsigned instr, unsigned positio
 
 // In cold code; only moves.
 void Emitter::emit_fetch_record(std::uint64_t pc, std::uint32_t site, unsigned position) {
-    const bool cached = scratch_.cached_cursor() != kNoGpr;
     const unsigned idle = scratch_.idle(position);
-    const unsigned cursor = cached           ? unsigned{scratch_.cached_cursor()}
-                            : idle != kNoGpr ? idle
-                                             : unsigned{RCX};
-    const bool saves = !cached && idle == kNoGpr;
-    const auto base = static_cast<std::uint8_t>(cursor);
-    if (saves) cold_.with_thread(kStore, cursor, offsetof(Context, stub_gpr));
+    if (scratch_.cached_cursor() != kNoGpr || idle != kNoGpr)
+        return emit_constant_record(pc, site, idle);
+    cold_.with_thread(kStore, RCX, offsetof(Context, stub_gpr));
+    emit_constant_record(pc, site, RCX);
+    cold_.with_thread(kLoad, RCX, offsetof(Context, stub_gpr));
+}
+
+// `spare` holds the cursor, if no register does.
+void Emitter::emit_constant_record(std::uint64_t value, std::uint32_t site, unsigned spare) {
+    const bool cached = scratch_.cached_cursor() != kNoGpr;
+    const auto cursor = static_cast<std::uint8_t>(cached ? scratch_.cached_cursor() : spare);
     if (!cached) cold_.with_thread(kLoad, cursor, kCursorOffset);
     // In two halves, if it is large: there is no move of a 64-bit constant to memory.
-    const bool large = !fits32(static_cast<std::int64_t>(pc));
-    cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 0}, !large);
-    cold_.u32(static_cast<std::uint32_t>(pc));
+    const bool large = !fits32(static_cast<std::int64_t>(value));
+    cold_.with_memory(kStoreConstant, 0, Address{cursor, kNoGpr, 1, 0}, !large);
+    cold_.u32(static_cast<std::uint32_t>(value));
     if (large) {
-        cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 4}, false);
-        cold_.u32(static_cast<std::uint32_t>(pc >> 32));
+        cold_.with_memory(kStoreConstant, 0, Address{cursor, kNoGpr, 1, 4}, false);
+        cold_.u32(static_cast<std::uint32_t>(value >> 32));
     }
-    cold_.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 8});
+    cold_.with_memory(kStoreConstant, 0, Address{cursor, kNoGpr, 1, 8});
     cold_.u32(site);
-    cold_.lea(cursor, Address{base, kNoGpr, 1, kRecordBytes});
+    cold_.lea(cursor, Address{cursor, kNoGpr, 1, kRecordBytes});
     if (!cached) cold_.with_thread(kStore, cursor, kCursorOffset);
-    if (saves) cold_.with_thread(kLoad, cursor, offsetof(Context, stub_gpr));
 }
 
 }  // namespace assay::native

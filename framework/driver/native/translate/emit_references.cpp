@@ -386,7 +386,10 @@ void Emitter::emit_constant_reference(Operands& operands) {
     const std::uint64_t back = hot_.address;
     if (item.flags_live) restore_flags(hot_, rax_free);
     hot_.patch(differs, cold_.address);
-    emit_cold_references(operands, 1, back);
+    if (straddles || spec_.footprints) return emit_cold_references(operands, 1, back);
+    cold_.with_thread(kStore, operands.a, entry);
+    emit_constant_record(address, operands.site, operands.a);
+    cold_.jump(back);
 }
 
 // --- With footprints. The members of a group touch no more than the first of it, here and above.

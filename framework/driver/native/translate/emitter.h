@@ -175,6 +175,7 @@ class Emitter {
     bool records_inline() const {
         return !often_missed_.empty() || scratch_.cached_cursor() != kNoGpr;
     }
+    void emit_constant_record(std::uint64_t value, std::uint32_t site, unsigned spare);
     void emit_miss_inline(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
     void emit_footprint(Operands& operands);
     std::uint64_t emit_footprint_check(const Operands& operands, bool aligned);
