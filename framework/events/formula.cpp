@@ -35,13 +35,14 @@ class FormulaParser {
 
     void parse() {
         sum();
-        if (next() != '\0') fail("unexpected text", rest_);
+        next();
+        if (!rest_.empty()) fail("unexpected text", rest_);
     }
 
   private:
     using Kind = Formula::Kind;
 
-    // The next character that is not blank, or 0 at the end.
+    // The next character that is not blank; 0 at the end, where there may be one as well.
     char next() {
         rest_ = skip_blanks(rest_);
         return rest_.empty() ? '\0' : rest_.front();

@@ -607,6 +607,8 @@ TEST_CASE("events: formulas") {
         CAPTURE(text);
         CHECK_THROWS_AS(Formula(text, events), Error);
     }
+    // A character 0 is not the end of the text.
+    CHECK_THROWS_AS(Formula(std::string_view("a \0b", 4), events), Error);
 }
 
 TEST_CASE("events: quoted words come back as they were") {
