@@ -1,9 +1,11 @@
 // Translated code as data: which jump goes where, and what of it changes when.
 #include "framework/driver/native/code_cache/code_cache.h"
 
+#include "framework/driver/native/translate/record_stubs.h"
 #include "tests/unit/driver_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 using namespace assay;
@@ -429,6 +431,25 @@ TEST_CASE("each instruction that may fault is recognised, before and after trans
         CHECK(parts.cache.point_at(unit.cold_begin) == nullptr);
     }
     CHECK(parts.cache.point_at(pc) == nullptr);
+}
+
+TEST_CASE("every stub of a miss has room where it lies") {
+    for (const std::uint32_t line : {64U, 256U}) {
+        trace::Spec spec{};
+        spec.data = {line, 64};
+        for (unsigned address = 0; address < 16; ++address) {
+            for (unsigned spare = 0; spare < 16; ++spare) {
+                if (address == spare || address == RSP || spare == RSP) continue;
+                for (const unsigned bytes : {1U, 2U, 4U, 8U}) {
+                    std::array<std::uint8_t, 2 * kMissStubBytes> code{};
+                    Assembler assembler;
+                    assembler.out = code.data();
+                    emit_miss_stub(assembler, spec, address, spare, bytes, 0);
+                    CHECK(assembler.address <= kMissStubBytes);
+                }
+            }
+        }
+    }
 }
 
 TEST_CASE("a flush forgets everything, and the next one uses the memory again") {

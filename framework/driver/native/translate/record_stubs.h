@@ -1,5 +1,5 @@
 // The subroutines that translated code calls to record references; see
-// CodeCache::reference_stub() and CodeCache::series_stub().
+// CodeCache::reference_stub() and the functions behind it.
 #pragma once
 
 #include "framework/driver/native/translate/assembler.h"
