@@ -8,6 +8,7 @@
 #include "framework/driver/native/translate/record_stubs.h"
 #include "framework/driver/native/translate/scratch.h"
 
+#include <array>
 #include <span>
 
 namespace assay::native {
