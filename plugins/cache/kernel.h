@@ -12,14 +12,19 @@
 namespace cache {
 
 // True if any of the (at most two) lines of the reference is missing; both become the most
-// recent of their sets, the lower one first.
+// recent of their sets, the lower one first. Most instructions that reach into a second line come
+// after one in the first, which is the most recent then: to look for that, and not for the end of
+// the line, is a branch that the processor predicts.
 template <class Ways>
 inline bool missing(const Level& level, std::uint64_t address, std::uint64_t last_byte) {
     const std::uint64_t first = address >> level.line_shift;
     const std::uint64_t last = (address + last_byte) >> level.line_shift;
-    bool missed = !Ways::touch(level.set(first), level.ways, first);
-    if (first != last) [[unlikely]]
-        missed |= !Ways::touch(level.set(last), level.ways, last);
+    bool missed = false;
+    const bool crossing = first != last;
+    const bool moves = *level.set(first) != first;
+    if (static_cast<unsigned>(crossing) & static_cast<unsigned>(moves)) [[unlikely]]
+        missed = !Ways::touch(level.set(first), level.ways, first);
+    missed |= !Ways::touch(level.set(last), level.ways, last);
     return missed;
 }
 
