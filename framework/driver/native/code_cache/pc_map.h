@@ -21,7 +21,7 @@ class PcMap {
         return pcs_[slot] == pc ? &values_[slot] : nullptr;
     }
     void set(std::uint64_t pc, Value value) {
-        if ((used_ + 1) * 2 > pcs_.size()) grow();
+        if ((used_ + 1) * 4 > pcs_.size() * 3) grow();
         const std::size_t slot = slot_of(pc);
         if (pcs_[slot] == kFree) ++used_;
         pcs_[slot] = pc;
