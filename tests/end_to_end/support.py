@@ -20,7 +20,8 @@ GEOMETRY = ["--I1=32768,8,64", "--D1=49152,12,64", "--LL=33554432,16,64"]
 
 def run(argv, timeout=120, **more) -> subprocess.CompletedProcess:
     """Runs a command to its end, with its output as text."""
-    more.setdefault("stdin", subprocess.DEVNULL)
+    if "input" not in more:
+        more.setdefault("stdin", subprocess.DEVNULL)
     for stream in ("stdout", "stderr"):
         more.setdefault(stream, subprocess.PIPE)
     return subprocess.run([str(word) for word in argv], timeout=timeout, text=True,

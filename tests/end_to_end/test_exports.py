@@ -10,6 +10,7 @@ import re
 import unittest
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import support
 from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, ROOT, installed, profile, read_events, run
@@ -21,6 +22,7 @@ except ImportError:
 
 DATA = Path(__file__).parent / "data"
 CACHEGRIND = ROOT / "tests" / "unit" / "data" / "cachegrind.out"
+FLAMEGRAPH = Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")  # of libdevel-nytprof-perl
 
 
 def export(form, *words, **more):
@@ -428,6 +430,29 @@ class Inputs(unittest.TestCase):
             copy.write_text("".join(line for line in path.read_text().splitlines(True)
                                     if "stack" not in line))
         self.assertEqual(export("folded", "--diff", *flat).stdout, "leaf 30 70\nmain 5 5\n")
+
+    @unittest.skipUnless(FLAMEGRAPH.exists(), "no flamegraph.pl")
+    def test_flamegraph_draws_folded_stacks(self):
+        old, new = DATA / "stacks-old.events", DATA / "stacks-new.events"
+        self.assertEqual(self.frames_drawn(export("folded", new).stdout), {
+            "all (75 samples, 100%)", "main (75 samples, 100.00%)", "one (60 samples, 80.00%)",
+            "leaf (60 samples, 80.00%)", "leaf (10 samples, 13.33%)"})
+        # 40 of the new profile's 75 are more than before.
+        self.assertEqual(self.frames_drawn(export("folded", "--diff", old, new).stdout), {
+            "all (75 samples, 100%)", "main (75 samples, 100.00%; 0.00%)",
+            "one (60 samples, 80.00%; 0.00%)", "leaf (60 samples, 80.00%; +53.33%)",
+            "leaf (10 samples, 13.33%; 0.00%)"})
+        path = support.temporary_folder(self) / "hostile"
+        path.write_text("desc: a\ncmd: ./t\nevents: Ir\nfl=a.c\nfn=f;\"</script>\\ 2.5\n1 5\n"
+                        "summary: 5\n")
+        self.assertIn("a.c:1 (5 samples, 100.00%)", self.frames_drawn(export("folded", path).stdout))
+
+    def frames_drawn(self, folded) -> set:
+        """The titles of the rectangles in flamegraph.pl's picture."""
+        result = run(["perl", FLAMEGRAPH], input=folded)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        picture = ElementTree.fromstring(result.stdout)
+        return {title.text for title in picture.iter("{http://www.w3.org/2000/svg}title")}
 
     def test_what_cannot_be_exported(self):
         folder = support.temporary_folder(self)
