@@ -5,9 +5,8 @@
 #include "framework/collector/launch/file_names.h"
 #include "framework/collector/launch/lifeline.h"
 #include "framework/collector/launch/session.h"
-#include "framework/collector/profilers/hotlists.h"
-#include "framework/collector/results/context_counts.h"
-#include "framework/collector/results/sample_database.h"
+#include "framework/collector/profilers/source_places.h"
+#include "framework/collector/results/results.h"
 #include "framework/collector/results/sampling.h"
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/collector/trace/parser.h"
@@ -17,17 +16,12 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace assay::collector {
-
-struct Profile;
 
 class Collection {
   public:
@@ -67,20 +61,12 @@ class Collection {
     void problem(const std::string& what) const;
     void finish_profilers();
     void estimate();
-    std::string errors() const;
-    void write();
-    void write_parts(const std::string& file);
-    Profile empty_profile() const;
-    void add_columns(Profile& profile, std::size_t profiler) const;
-    std::string fall_back(const std::string& wanted, const Profile& profile);
-    void print_summaries();
 
     // A parser's view of records, with the tables as they are now.
     trace_parser parser(std::uint32_t thread, std::span<const trace_record_t> records);
     // Calls `call(profiler, sink)` for each, with a sink for its samples.
     template <typename Call>
     void for_each_profiler(const Call& call);
-    std::vector<std::uint64_t> totals(std::size_t profiler) const;
     // Only the first reason is kept.
     void incomplete(const std::string& why);
     trace::DriverState state() const;
@@ -90,23 +76,8 @@ class Collection {
     Segment& segment_;
     const Lifeline& lifeline_;
     trace::Spec spec_{};
-    struct Counts {
-        explicit Counts(std::size_t columns) : samples(columns), contexts(columns) {}
-        SampleDatabase samples;
-        ContextCounts contexts;
-        Hotlists hotlists;
-    };
-    void scale(Counts& counts) const;
-    void count(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
-               const vsample_t& sample);
-
-    Counts counts_;
-    // Those of parts of the profile, by profiler and number of the part.
-    std::map<std::pair<std::size_t, std::uint64_t>, Counts> parts_;
-    std::vector<std::uint32_t> first_list_;  // by profiler: the number of its first
-    std::vector<std::string> list_names_;    // by number
-    trace::ValueLists value_lists_{};        // what all profilers ask for
-    std::vector<bool> captures_calls_;       // by profiler
+    Results results_;
+    trace::ValueLists value_lists_{};  // what all profilers ask for
     ShadowStacks stacks_;
     IntervalReader intervals_;
     std::uint64_t interval_ = 0;  // instructions; 0: none
@@ -118,8 +89,6 @@ class Collection {
     std::vector<std::uint64_t> mispredictions_;  // by block, at the end
     bool damaged_ = false;                       // the trace cannot be read any further
     std::string incomplete_;                     // why the profile is
-    std::string file_;                           // that has been written; "" if none
-    std::size_t part_files_ = 0;
     Outcome outcome_;
 };
 

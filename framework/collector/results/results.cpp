@@ -1,0 +1,219 @@
+#include "framework/collector/results/results.h"
+
+#include "framework/collector/results/profile.h"
+#include "framework/events/formula.h"
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/support/text.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+namespace assay::collector {
+
+void Results::add_profiler(const Profiler& profiler, bool captures_calls) {
+    captures_calls_.push_back(captures_calls);
+    first_list_.push_back(static_cast<std::uint32_t>(list_names_.size()));
+    for (const std::string& list : profiler.value_lists())
+        list_names_.push_back(list.empty() ? profiler.name() : profiler.name() + "." + list);
+}
+
+void Results::take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,
+                   std::span<const trace_context_t> contexts) {
+    Counts* counts = &counts_;
+    if (sample.context1 != 0)
+        counts =
+            &parts_.try_emplace({profiler, sample.context1}, session_.columns.size()).first->second;
+    add(*counts, profiler, {sample.pc, mapping}, sample, contexts);
+}
+
+void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
+                  const vsample_t& sample, std::span<const trace_context_t> contexts) const {
+    const std::size_t first = session_.columns.first(profiler);
+    if (Profiler::is_value(sample)) {
+        // It makes a row, even if nothing is counted there.
+        TopValues& values = counts.hotlists.of(counts.samples.add(key, first, 0),
+                                               first_list_[profiler] + Profiler::list_of(sample));
+        if (Profiler::is_rest(sample))
+            values.add_rest(sample.weight, sample.value);
+        else
+            values.add(sample.value, sample.weight);
+        return;
+    }
+    const std::size_t column = first + sample.event;
+    const std::uint32_t row = counts.samples.add(key, column, sample.weight);
+    if (sample.context0 != 0 && captures_calls_[profiler] && sample.context0 < contexts.size())
+        counts.contexts.add(static_cast<std::uint32_t>(sample.context0), row, column,
+                            sample.weight);
+}
+
+void Results::scale(const Sampling& sampling) {
+    scale(counts_, sampling);
+    for (auto& [part, counts] : parts_) scale(counts, sampling);
+}
+
+void Results::scale(Counts& counts, const Sampling& sampling) const {
+    std::vector<bool> unscaled(session_.columns.size());
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i)
+        for (std::size_t event = 0; event < session_.profilers[i]->events().size(); ++event)
+            unscaled[session_.columns.first(i) + event] = session_.profilers[i]->is_unscaled(event);
+    const auto change = [&](std::size_t column, std::uint64_t count) {
+        return unscaled[column] ? count : sampling.scaled(count);
+    };
+    counts.samples.change_counts(change);
+    counts.contexts.change_counts(change);
+    counts.hotlists.scale(sampling.factor());
+}
+
+// Of the columns, for people.
+std::string Results::errors(const Sampling& sampling) const {
+    std::string text;
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        const Profiler& profiler = *session_.profilers[i];
+        if (profiler.lost()) continue;
+        for (std::size_t event = 0; event < profiler.events().size(); ++event) {
+            if (profiler.leaves_out(event)) continue;
+            text += (text.empty() ? "" : ", ") +
+                    session_.columns.event(session_.columns.first(i) + event).name;
+            const bool known = profiler.told_total(event) && sampling.tells_errors();
+            const auto error =
+                known ? sampling.error(session_.columns.first(i) + event) : std::nullopt;
+            const std::string why = profiler.why_no_error(event);
+            text += profiler.is_unscaled(event) ? " not scaled"
+                    : !why.empty()              ? fmt::format(" unknown ({})", why)
+                    : error                     ? fmt::format(" {:.1f} %", 100 * *error)
+                    : known                     ? " none counted"
+                                                : " unknown";
+        }
+    }
+    return text;
+}
+
+// Without columns.
+Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
+    Profile profile{.header = {},
+                    .columns = {},
+                    .samples = &counts.samples,
+                    .hotlists = &counts.hotlists,
+                    .list_names = std::vector<std::string>(list_names_.size()),
+                    .context_counts = &counts.contexts,
+                    .contexts = origin.contexts,
+                    .addresses = &origin.addresses,
+                    .symbolizer = &session_.symbolizer,
+                    .dump_instructions = session_.settings.dump_instructions};
+    profile.header.command = image_.command;
+    profile.header.pid = static_cast<std::uint32_t>(image_.pid);
+    profile.header.incomplete = origin.incomplete;
+    if (origin.sampling.wanted()) {
+        profile.header.descriptions.emplace_back("Sampled", origin.sampling.description());
+        profile.header.descriptions.emplace_back("Error, 95 % confidence", errors(origin.sampling));
+    }
+    return profile;
+}
+
+void Results::add_columns(Profile& profile, std::size_t profiler) const {
+    const Profiler& of = *session_.profilers[profiler];
+    std::copy_n(list_names_.begin() + first_list_[profiler], of.value_lists().size(),
+                profile.list_names.begin() + first_list_[profiler]);
+    for (std::size_t event = 0; event < of.events().size(); ++event) {
+        if (of.leaves_out(event)) continue;
+        profile.columns.push_back(session_.columns.first(profiler) + event);
+        profile.header.events.push_back(session_.columns.event(profile.columns.back()));
+    }
+    const auto append = [](auto& to, const auto& from) {
+        to.insert(to.end(), from.begin(), from.end());
+    };
+    for (const events::Derived& figure : session_.columns.derived(profiler))
+        if (events::is_computable(figure.formula, profile.header.events))
+            profile.header.derived.push_back(figure);
+    append(profile.header.descriptions, of.descriptions());
+}
+
+void Results::write(const Origin& origin) {
+    Profile profile = profile_of(counts_, origin);
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i)
+        if (!session_.profilers[i]->lost()) add_columns(profile, i);
+    if (profile.columns.empty()) return;  // profilers without events have their own output
+    const std::string& out = session_.settings.out;
+    const std::string file =
+        origin.replaced ? file_of_image(out, image_) : file_of_process(out, image_);
+    try {
+        write_profile(file, profile);
+        file_ = file;
+    } catch (const Error& e) {
+        throw Error(fmt::format("{}; {}", e.what(), fall_back(file, profile)));
+    }
+    write_parts(file, origin);
+}
+
+void Results::write_parts(const std::string& file, const Origin& origin) {
+    std::set<std::string> files{file};  // a device is not written once more
+    for (const auto& [part, counts] : parts_) {
+        const Profiler& profiler = *session_.profilers[part.first];
+        if (profiler.lost()) continue;
+        const std::string& name = profiler.parts()[part.second - 1];
+        std::string own = file_of_part(file, name);
+        if (own == file) continue;
+        // Names that differ in what a file's name has not.
+        for (int i = 2; !files.insert(own).second; ++i)
+            own = file_of_part(file, fmt::format("{}-{}", name, i));
+        Profile profile = profile_of(counts, origin);
+        add_columns(profile, part.first);
+        profile.header.descriptions.emplace_back("part", name);
+        write_profile(own, profile);
+        ++part_files_;
+    }
+}
+
+// Saves the profile from a full disk.
+std::string Results::fall_back(const std::string& wanted, const Profile& profile) const {
+    const char* given = std::getenv("TMPDIR");
+    const std::filesystem::path folder = given && *given ? given : "/tmp";
+    const std::string path =
+        folder / fmt::format("assay.out.{}", static_cast<unsigned>(image_.pid));
+    if (std::filesystem::path(wanted).parent_path() == folder) return "the profile is lost";
+    try {
+        write_profile(path, profile);
+        return "the profile is in " + path;
+    } catch (const Error& e) {
+        return fmt::format("the profile is lost: {}", e.what());
+    }
+}
+
+// As Cachegrind's readers know it: each line behind the process id. In one piece, since other
+// collectors may be printing theirs.
+void Results::print_summaries(const Sampling& sampling) const {
+    std::string summaries;
+    if (sampling.wanted())
+        summaries = fmt::format("=={0}== Sampled: {1}\n=={0}== Error, 95 % confidence: {2}\n",
+                                image_.pid, sampling.description(), errors(sampling));
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        if (session_.profilers[i]->lost()) continue;
+        std::string text = session_.profilers[i]->summary(totals(i));
+        if (text.ends_with('\n')) text.pop_back();
+        if (text.empty()) continue;
+        if (!summaries.empty()) summaries += fmt::format("=={}==\n", image_.pid);
+        for (const std::string& line : split(text, '\n'))
+            summaries += fmt::format("=={}=={}{}\n", image_.pid, line.empty() ? "" : " ", line);
+    }
+    fmt::print(stderr, "{}", summaries);
+    if (file_.empty()) return;
+    const std::string parts =
+        part_files_ == 0 ? "" : fmt::format(" and {}.* of {} parts", file_, part_files_);
+    log::remark(fmt::format("wrote {}{}; read it with: assay annotate {}", file_, parts, file_));
+}
+
+std::vector<std::uint64_t> Results::totals(std::size_t profiler) const {
+    std::vector<std::uint64_t> sums(session_.profilers[profiler]->events().size());
+    for (std::size_t row = 0; row < counts_.samples.rows(); ++row) {
+        const auto counts = counts_.samples.counts(row).subspan(session_.columns.first(profiler));
+        for (std::size_t event = 0; event < sums.size(); ++event) sums[event] += counts[event];
+    }
+    return sums;
+}
+
+}  // namespace assay::collector

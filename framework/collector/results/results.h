@@ -1,0 +1,83 @@
+// What the profilers of one process image have counted, and the files that it goes to.
+#pragma once
+
+#include "framework/collector/launch/file_names.h"
+#include "framework/collector/launch/session.h"
+#include "framework/collector/profilers/hotlists.h"
+#include "framework/collector/results/context_counts.h"
+#include "framework/collector/results/sample_database.h"
+#include "framework/collector/results/sampling.h"
+#include "framework/collector/trace/address_map.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::collector {
+
+struct Profile;
+
+class Results {
+  public:
+    Results(Session& session, const Image& image)
+        : session_(session), image_(image), counts_(session.columns.size()) {}
+    Results(const Results&) = delete;
+    Results& operator=(const Results&) = delete;
+
+    // For each profiler, in the session's order, before its first sample.
+    void add_profiler(const Profiler& profiler, bool captures_calls);
+    // Takes a profiler's sample of an instruction in that mapping. `contexts`: of which its calling
+    // context is one.
+    void take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,
+              std::span<const trace_context_t> contexts);
+    // Makes what was counted in bursts estimates of the whole run.
+    void scale(const Sampling& sampling);
+
+    // What the files and summaries say of the run.
+    struct Origin {
+        const AddressMap& addresses;
+        std::span<const trace_context_t> contexts;
+        const Sampling& sampling;
+        const std::string& incomplete;  // why the profile is; "" if it is not
+        bool replaced;                  // another image of the process follows
+    };
+    // Writes the events file, and one for each part of the profile. Throws Error.
+    void write(const Origin& origin);
+    // The profilers' summaries and where the file is, to stderr.
+    void print_summaries(const Sampling& sampling) const;
+
+  private:
+    struct Counts {
+        explicit Counts(std::size_t columns) : samples(columns), contexts(columns) {}
+        SampleDatabase samples;
+        ContextCounts contexts;
+        Hotlists hotlists;
+    };
+
+    void add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
+             const vsample_t& sample, std::span<const trace_context_t> contexts) const;
+    void scale(Counts& counts, const Sampling& sampling) const;
+    std::string errors(const Sampling& sampling) const;
+    Profile profile_of(const Counts& counts, const Origin& origin) const;
+    void add_columns(Profile& profile, std::size_t profiler) const;
+    void write_parts(const std::string& file, const Origin& origin);
+    std::string fall_back(const std::string& wanted, const Profile& profile) const;
+    std::vector<std::uint64_t> totals(std::size_t profiler) const;
+
+    Session& session_;
+    const Image& image_;
+    Counts counts_;
+    // Those of parts of the profile, by profiler and number of the part.
+    std::map<std::pair<std::size_t, std::uint64_t>, Counts> parts_;
+    std::vector<std::uint32_t> first_list_;  // by profiler: the number of its first
+    std::vector<std::string> list_names_;    // by number
+    std::vector<bool> captures_calls_;       // by profiler
+    std::string file_;                       // that has been written; "" if none
+    std::size_t part_files_ = 0;
+};
+
+}  // namespace assay::collector
