@@ -1,0 +1,10 @@
+; Lists that its collector moves, with memory that it protects, and conditions.
+(defun fib (n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
+(let ((kept nil) (sum 0))
+  (dotimes (round 40)
+    (setf kept (loop for i below 20000 collect (list i (* i round))))
+    (incf sum (reduce #'+ kept :key #'second)))
+  (format t "~a ~a~%" sum (length kept)))
+(format t "~a~%" (handler-case (error "raised") (error (e) (format nil "~a" e))))
+(format t "~a~%" (handler-case (/ 1 (- (fib 2) 1)) (division-by-zero () "divided by zero")))
+(format t "~a~%" (fib 24))
