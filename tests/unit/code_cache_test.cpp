@@ -116,7 +116,7 @@ TEST_CASE("a jump goes to the driver until its target is translated and linked")
     const std::uint64_t pc = loop(parts), next = parts.code(0x200, {{"invalid", {0x06}}});
     REQUIRE(parts.translator.translate(pc, kCollecting, false) != nullptr);
     const std::uint32_t exit = exit_to(parts, unit_of(parts, pc), next);
-    CHECK(target_of(parts.cache.exits()[exit].site) == parts.cache.exits()[exit].stub);
+    CHECK(target_of(parts.cache.exits()[exit].jump) == parts.cache.exits()[exit].stub);
 
     parts.code(0x200, {{"nop", {0x90}}, {"jmp rax", {0xff, 0xe0}}});
     Block* target = parts.translator.translate(next, kCollecting, false);
@@ -124,7 +124,7 @@ TEST_CASE("a jump goes to the driver until its target is translated and linked")
     CHECK(target->linked_from == kNoExit);
     parts.cache.link(exit, *target);
     // That line has not been fetched: the check before the block is not passed over.
-    CHECK(target_of(parts.cache.exits()[exit].site) == target->entry);
+    CHECK(target_of(parts.cache.exits()[exit].jump) == target->entry);
     CHECK(target->linked_from == exit);
     parts.cache.link(exit, *target);
     CHECK(parts.cache.exits()[exit].next_linked == kNoExit);
@@ -138,7 +138,7 @@ TEST_CASE("a jump to known code is linked at once, behind the fetch of a line ju
     REQUIRE(block != nullptr);
     const std::uint32_t back = exit_to(parts, unit_of(parts, pc), pc);
     CHECK(block->entry_fetched != block->entry);
-    CHECK(target_of(parts.cache.exits()[back].site) == block->entry_fetched);
+    CHECK(target_of(parts.cache.exits()[back].jump) == block->entry_fetched);
 }
 
 // --- Landings.
@@ -249,7 +249,7 @@ TEST_CASE("displacements that are changed lie within an aligned quadword") {
         if (site % 8 > 4) ++across;
     };
     for (const Exit& exit : parts.cache.exits())
-        if (exit.kind == ExitKind::kDirect) look_at(exit.site);
+        if (exit.kind == ExitKind::kDirect) look_at(exit.jump);
     for (const Block& block : parts.cache.blocks()) {
         if (block.landing != 0) look_at(block.landing_next());
         if (block.to_landing_jump != 0) look_at(block.landing_jump());
@@ -271,7 +271,7 @@ TEST_CASE("code that has changed is forgotten, and nothing leads to it any more"
     REQUIRE(parts.translator.translate(from, kCollecting, false) != nullptr);
     const Exit back = parts.cache.exits()[exit_to(parts, unit_of(parts, pc), pc)];
     const Exit into = parts.cache.exits()[exit_to(parts, unit_of(parts, from), pc)];
-    CHECK(target_of(into.site) != into.stub);
+    CHECK(target_of(into.jump) != into.stub);
     const std::uint64_t page = parts.start / 4096;
     CHECK(parts.cache.has_code(page));
     CHECK_FALSE(parts.cache.has_code(page + 1));
@@ -281,8 +281,8 @@ TEST_CASE("code that has changed is forgotten, and nothing leads to it any more"
     CHECK(parts.cache.invalidate(parts.start, parts.start + 4096));
     CHECK(parts.cache.find(pc) == nullptr);
     CHECK(parts.cache.find(from) != nullptr);
-    CHECK(target_of(into.site) == into.stub);
-    CHECK(target_of(back.site) == back.stub);
+    CHECK(target_of(into.jump) == into.stub);
+    CHECK(target_of(back.jump) == back.stub);
     CHECK(indirect_entry(parts, pc) == parts.cache.indirect_miss());
     CHECK_FALSE(parts.cache.has_code(page));
     CHECK_FALSE(parts.cache.invalidate(parts.start, parts.start + 4096));
@@ -379,10 +379,10 @@ TEST_CASE("a unit whose loads miss often is replaced, and everything leads to th
         CHECK(block->entry < unit.hot_end);
         CHECK(parts.cache.unit_at(block->entry) == &unit);
         // Its own jump back, another unit's jump, and indirect branches.
-        CHECK(target_of(parts.cache.exits()[back].site) == block->entry_fetched);
-        CHECK(parts.cache.exits()[back].site != exit_before.site);
+        CHECK(target_of(parts.cache.exits()[back].jump) == block->entry_fetched);
+        CHECK(parts.cache.exits()[back].jump != exit_before.jump);
         const std::uint32_t into = exit_to(parts, unit_of(parts, from), pc);
-        CHECK(target_of(parts.cache.exits()[into].site) == block->entry);
+        CHECK(target_of(parts.cache.exits()[into].jump) == block->entry);
         if (by_branch) {
             CHECK(indirect_entry(parts, pc) == block->landing);
             CHECK(block->landing >= unit.hot_begin);
@@ -392,7 +392,7 @@ TEST_CASE("a unit whose loads miss often is replaced, and everything leads to th
             CHECK(target_of(block->landing_jump()) == block->entry);
         }
         // Whoever executes the old code leaves it at its next jump.
-        CHECK(target_of(exit_before.site) == exit_before.stub);
+        CHECK(target_of(exit_before.jump) == exit_before.stub);
         CHECK(parts.cache.find(next) != nullptr);
         // What is known already changes nothing.
         fill_buffer(parts, site);
@@ -470,7 +470,7 @@ TEST_CASE("a flush forgets everything, and the next one uses the memory again") 
     CHECK(indirect_entry(parts, pc) == parts.cache.indirect_miss());
     CHECK_FALSE(parts.cache.nearly_full());
     // Who still runs there finds the driver, which knows why.
-    CHECK(target_of(back.site) == back.stub);
+    CHECK(target_of(back.jump) == back.stub);
     CHECK_FALSE(parts.cache.is_current(id));
     CHECK(parts.cache.exit(id).target == first_target);
     CHECK(parts.cache.hot != hot);

@@ -258,7 +258,7 @@ void Thread::record_at(const Exit& exit, std::uint32_t id) {
     if (exit.kind == ExitKind::kSpecial &&
         instruction.form->processor_use == ProcessorUse::kIdentify)
         identify(*this, instruction);
-    const auto site = static_cast<std::uint32_t>(exit.site);
+    const std::uint32_t site = exit.first_site;
     process.lock.unlock();
     if (exit.kind == ExitKind::kValuesBefore)
         read_special_values(*this, instruction);

@@ -28,6 +28,7 @@ bool CodeCache::reserve() {
     if (mprotect(memory, kCacheBytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return false;
     madvise(memory, kCacheBytes, MADV_HUGEPAGE);
     base_ = reinterpret_cast<std::uint64_t>(memory);
+    CodeAddress::set_base(base_);
     size_ = kCacheBytes;
     return true;
 }
@@ -182,7 +183,7 @@ void CodeCache::direct(Exit& exit, const Block& target) {
     if (exit.counts && exit.uncounted() != target.position())
         entry = emit_counting_link(exit, target);
     exit.linked = true;
-    write_displacement(exit.site, entry);
+    write_displacement(exit.jump, entry);
 }
 
 // What an exit has not counted is counted on its way.
@@ -213,8 +214,8 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
             continue;
         }
         // Whoever executes the code of before leaves it here.
-        write_displacement(exit.site, exit.stub);
-        exit.site = replacement.site;
+        write_displacement(exit.jump, exit.stub);
+        exit.jump = replacement.jump;
         exit.counted_beyond = replacement.counted_beyond;
         exit.stub = replacement.stub;
         if (exit.linked) direct(exit, *find(exit.target, blocks()[exit.block].version));

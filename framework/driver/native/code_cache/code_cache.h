@@ -12,6 +12,7 @@
 #pragma once
 
 #include "framework/driver/native/capture/trace_tables.h"
+#include "framework/driver/native/code_cache/code_address.h"
 #include "framework/driver/native/code_cache/pc_map.h"
 #include "framework/driver/native/context.h"
 #include "framework/driver/native/decode/instruction.h"
@@ -33,13 +34,13 @@ inline constexpr std::uint32_t kNoBlock = 0xffffffff, kNoExit = 0xffffffff;
 // There are many of these and of the next two kinds: their fields are as small as can be.
 struct Block {
     std::uint64_t pc = 0;
-    std::uint64_t entry = 0;          // translated address
-    std::uint64_t entry_fetched = 0;  // the same behind the check of its first fetch
+    CodeAddress entry;          // translated
+    CodeAddress entry_fetched;  // the same behind the check of its first fetch
     // The same behind what counts who comes from elsewhere; 0 if nothing does. See Intervals.
-    std::uint64_t entry_counted = 0;
+    CodeAddress entry_counted;
     // Where indirect branches arrive: code that makes sure that they go to `pc`. 0 if there is
     // none.
-    std::uint64_t landing = 0;
+    CodeAddress landing;
     std::uint32_t index = 0;                // in CodeCache::blocks()
     std::uint32_t next_landed = kNoBlock;   // the block that landing_next() leads to
     std::uint32_t next_in_page = kNoBlock;  // the next block that begins in the same page
@@ -72,7 +73,7 @@ struct Block {
     std::uint64_t landing_jump() const { return landing + to_landing_jump; }
     std::uint64_t landing_next() const { return landing + to_landing_next; }
 };
-static_assert(sizeof(Block) == 80);
+static_assert(sizeof(Block) == 64);
 
 // kSpecial, kValuesBefore to kStateBehind and kCheck come back to where they left from, kEnters,
 // kCountdown and kInterval may.
@@ -100,19 +101,20 @@ struct Exit {
     // must be kept on the way.
     bool counts : 1 = false;
     bool flags_live : 1 = false;
-    std::uint16_t counted_beyond = 0;     // kDirect: what has been counted of what follows
-    std::uint32_t block = 0;              // index in blocks()
-    std::uint32_t next_linked = kNoExit;  // the next exit that is linked to the same block
-    // kSpecial and kValues...: index of the instruction, CodeCache::special()
-    std::uint32_t special = 0;
-    std::uint64_t target = 0;  // kDirect: the target's pc; else the pc of the instruction
-    std::uint64_t site = 0;    // kDirect: address of the jump's 32-bit displacement;
-                               // kSpecial, kValuesBehind: the instruction's first site
-    std::uint64_t stub = 0;    // kDirect: the code that leaves; else where to go on
+    std::uint16_t counted_beyond = 0;  // kDirect: what has been counted of what follows
+    std::uint32_t block = 0;           // index in blocks()
+    union {
+        std::uint32_t next_linked = kNoExit;  // kDirect: the next exit linked to the same block
+        std::uint32_t special;  // kSpecial, kValues...: index of the instruction, special()
+    };
+    std::uint32_t first_site = 0;  // kSpecial, kValuesBehind: of the instruction
+    std::uint64_t target = 0;      // kDirect: the target's pc; else the pc of the instruction
+    CodeAddress jump;              // kDirect: its 32-bit displacement
+    CodeAddress stub;              // kDirect: the code that leaves; else where to go on
 
     std::uint16_t uncounted() const { return counts ? counted_beyond : std::uint16_t{0}; }
 };
-static_assert(sizeof(Exit) == 40);
+static_assert(sizeof(Exit) == 32);
 
 // The state of the target where an instruction of it that may fault stands in hot code.
 struct RecoveryPoint {
@@ -128,8 +130,8 @@ struct RecoveryPoint {
 static_assert(sizeof(RecoveryPoint) == 12);
 
 struct Unit {
-    std::uint64_t hot_begin = 0, hot_end = 0;
-    std::uint64_t cold_begin = 0, cold_end = 0;
+    CodeAddress hot_begin, hot_end;
+    CodeAddress cold_begin, cold_end;
     bool landing = false;  // right before the first block
     std::uint32_t first_block = 0, block_count = 0;
     std::uint32_t first_exit = 0, exit_count = 0;
@@ -320,6 +322,7 @@ class CodeCache {
     void direct(Exit& exit, const Block& target);
     std::uint64_t emit_counting_link(const Exit& exit, const Block& target);
     void emit_landing(Block& block);
+    std::uint64_t landing_of(std::uint32_t block);
     void list_landing(Block& block);
     void unlist_landing(Block& block);
     template <typename Visit>

@@ -101,7 +101,7 @@ void CodeCache::unlink(const Unit& unit) {
              from = exits()[from].next_linked) {
             Exit& exit = exits()[from];
             exit.linked = false;
-            write_displacement(exit.site, exit.stub);
+            write_displacement(exit.jump, exit.stub);
         }
         block.linked_from = kNoExit;
     }
@@ -110,7 +110,7 @@ void CodeCache::unlink(const Unit& unit) {
 void CodeCache::flush() {
     for (const Unit& unit : units()) keep_rows(unit);
     for (const Exit& exit : exits())
-        if (exit.linked) write_displacement(exit.site, exit.stub);
+        if (exit.linked) write_displacement(exit.jump, exit.stub);
     ++generation_;
     begin_half();
 }

@@ -79,10 +79,15 @@ void CodeCache::add_landing(Block& block) {
     list_landing(block);
 }
 
+// Where the list goes on, or ends.
+std::uint64_t CodeCache::landing_of(std::uint32_t block) {
+    if (block == kNoBlock) return indirect_miss_;
+    return blocks()[block].landing;
+}
+
 void CodeCache::list_landing(Block& block) {
     std::uint32_t& first = first_landing(block);
-    write_displacement(block.landing_next(),
-                       first == kNoBlock ? indirect_miss_ : blocks()[first].landing);
+    write_displacement(block.landing_next(), landing_of(first));
     block.next_landed = first;
     first = block.index;
     block.landed = true;
@@ -91,8 +96,7 @@ void CodeCache::list_landing(Block& block) {
 
 // A thread that is in the landing goes on to where it led.
 void CodeCache::unlist_landing(Block& block) {
-    const std::uint64_t next =
-        block.next_landed == kNoBlock ? indirect_miss_ : blocks()[block.next_landed].landing;
+    const std::uint64_t next = landing_of(block.next_landed);
     std::uint32_t* link = &first_landing(block);
     if (*link == block.index) {
         __atomic_store_n(indirect_entry(block), next, __ATOMIC_RELEASE);

@@ -185,7 +185,7 @@ void Emitter::emit_driver_part(const Instruction& instruction, std::uint32_t fir
     exit.kind = ExitKind::kSpecial;
     exit.block = block_index_;
     exit.target = instruction.pc;
-    exit.site = first_site;
+    exit.first_site = first_site;
     exit.special = numbers_.special + static_cast<std::uint32_t>(output_->specials.size());
     output_->specials.push_back(instruction);
     emit_exit_id(hot_, add_exit(exit));
@@ -211,7 +211,7 @@ void Emitter::direct_exit(Assembler& code, std::uint64_t site, std::uint64_t tar
     Exit exit;
     exit.block = block_index_;
     exit.target = target;
-    exit.site = site;
+    exit.jump = site;
     exit.stub = cold_.address;
     exit.counted_beyond = plan_.blocks[counted_by_].counted_beyond;
     if (plan_.counts_at_exits) count_when_taken(exit, uncounted);
