@@ -194,6 +194,11 @@ Thread* Process::running_thread(pid_t tid) const {
     return found == running_.end() ? nullptr : *found;
 }
 
+bool Process::shares_memory() const {
+    return std::any_of(running_.begin(), running_.end(),
+                       [](const Thread* thread) { return thread->pid() != getpid(); });
+}
+
 bool Process::shares_memory_with(pid_t tid) const {
     const pid_t own = getpid();
     return std::any_of(running_.begin(), running_.end(), [&](const Thread* thread) {

@@ -60,7 +60,9 @@ class Process {
     }
     // The one that is the kernel's `tid`; nullptr if there is none.
     Thread* running_thread(pid_t tid) const;
-    // Whether `tid` is a thread of another process with the caller's memory.
+    // Whether another process has the caller's memory.
+    bool shares_memory() const;
+    // Whether `tid` is a thread of such a process.
     bool shares_memory_with(pid_t tid) const;
     void join(Thread& thread) { running_.push_back(&thread); }
     // Threads that have left the driver but not yet the kernel hold locks of libc.

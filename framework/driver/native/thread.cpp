@@ -9,6 +9,7 @@
 #include <asm/prctl.h>
 #include <immintrin.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cstdio>
@@ -105,21 +106,30 @@ bool Thread::move_to_new_image() {
 }
 
 void Thread::refuse(const std::string& reason, int exit_status) const {
-    if (shares_trace) {
+    if (shares_trace)
         process.trace.problem(reason);
-        process.lock.unlock();  // it is the parent's, too
-    } else {
+    else
         process.trace.refuse(reason);
-    }
+    leave_lock();
     _exit(exit_status);
 }
 
+// To the processes that share the memory and go on.
+void Thread::leave_lock() const {
+    if (shares_trace) return process.lock.unlock();
+    if (!process.shares_memory()) return;
+    std::uint64_t cleared = 0;
+    if (prctl(PR_GET_TID_ADDRESS, &cleared) == 0 && cleared != 0) {
+        const int none = 0;
+        if (write_target(cleared, &none, sizeof none))
+            syscall(SYS_futex, cleared, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    }
+    process.lock.unlock_at_end();
+}
+
 void Thread::process_ends() const {
-    // The lock, too, is the parent's.
-    if (shares_trace)
-        process.lock.unlock();
-    else
-        process.ends();
+    if (!shares_trace) process.ends();
+    leave_lock();
 }
 
 void Thread::finish(int exit_status) const {

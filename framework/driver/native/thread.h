@@ -88,6 +88,7 @@ class Thread {
 
   private:
     void forget_references();
+    void leave_lock() const;
     void wait_while_held();
     void enter();
     bool handle_inside();

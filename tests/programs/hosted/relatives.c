@@ -1,10 +1,13 @@
 // Processes that share the memory of the one that makes them, while both run: clone(2) with
 // CLONE_VM alone.
 #include <elf.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -102,8 +105,10 @@ static int become_program(void* unused) {
     execl("/bin/sh", "sh", "-c", "exit 5", (char*)NULL);
     return 1;
 }
+static atomic_int waiting;
 static int wait_to_be_killed(void* unused) {
     (void)unused;
+    ++waiting;
     pause();
     return 1;
 }
@@ -115,7 +120,8 @@ static int sharing_process_ends(void) {
         if (child < 0 || waitpid(child, &status, 0) != child) return 1;
         printf("%x\n", (unsigned)status);
         child = clone(wait_to_be_killed, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
-        usleep(1000);
+        while (waiting != round + 1) usleep(1000);
+        usleep(20000);  // it is on its way to the call
         kill(child, SIGTERM);
         if (child < 0 || waitpid(child, &status, 0) != child) return 2;
         printf("%x\n", (unsigned)status);
@@ -137,6 +143,67 @@ static int sharing_sibling(void) {
         if (fork() == 0) _exit(make_sibling(stack + sizeof stack));
         for (int i = 0; i < 2; ++i) sum += wait(&status) > 0 ? WEXITSTATUS(status) : 100;
         printf("%d\n", sum);
+    }
+    return 0;
+}
+
+// The same where a filter refuses descriptors of processes, which the driver would learn of the
+// sibling's end by. The process lives on, and has one thread again some time after it was reaped:
+// only then unshare(2) does as it is told.
+static void refuse_descriptors_of_processes(void) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+static int outlive_sibling(void* stack_end, int reaped) {
+    char byte = 0;
+    refuse_descriptors_of_processes();
+    if (make_sibling(stack_end) != 4 || read(reaped, &byte, 1) != 1) return 1;
+    for (int i = 0; i < 5000 && unshare(CLONE_THREAD) != 0; ++i) usleep(1000);
+    return unshare(CLONE_THREAD) == 0 ? 5 : 2;
+}
+static int outlived_sibling(void) {
+    static char stack[65536] __attribute__((aligned(64)));
+    int reaped[2], status = 0;
+    if (pipe(reaped) != 0) return 1;
+    const pid_t child = fork();
+    if (child == 0) _exit(outlive_sibling(stack + sizeof stack, reaped[0]));
+    pid_t ended = wait(&status);
+    printf("%d %d\n", ended != child, WEXITSTATUS(status));
+    if (ended == child || write(reaped[1], "", 1) != 1) return 1;
+    ended = wait(&status);
+    printf("%d %d\n", ended == child, WEXITSTATUS(status));
+    return 0;
+}
+
+// One that lives on when the process that made it is gone, and executes what nobody has before.
+static pid_t maker;
+static int outlive_maker(void* unused) {
+    (void)unused;
+    char text[64];
+    while (kill(maker, 0) == 0) usleep(1000);
+    return snprintf(text, sizeof text, "%a %+.3e", (double)maker, 1.5 * maker) > 0 ? 7 : 1;
+}
+static int outlived_maker(void) {
+    static char stack[65536] __attribute__((aligned(64)));
+    for (int round = 0; round < 5; ++round) {
+        int status = 0;
+        const pid_t child = fork();
+        if (child == 0) {
+            maker = getpid();
+            const int flags = CLONE_VM | CLONE_PARENT | SIGCHLD;
+            _exit(clone(outlive_maker, stack + sizeof stack, flags, NULL) < 0 ? 1 : 6);
+        }
+        if (waitpid(child, &status, 0) != child) return 1;
+        printf("%x ", (unsigned)status);
+        if (wait(&status) < 0) return 2;
+        printf("%x\n", (unsigned)status);
     }
     return 0;
 }
@@ -210,6 +277,8 @@ int main(int argc, char** argv) {
         {"traced_by_relative", traced_by_relative},
         {"sharing_process_ends", sharing_process_ends},
         {"sharing_sibling", sharing_sibling},
+        {"outlived_sibling", outlived_sibling},
+        {"outlived_maker", outlived_maker},
         {"signals_between", signals_between},
         {"signals_with_same_handlers", signals_with_same_handlers},
     };
