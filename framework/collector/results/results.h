@@ -23,6 +23,7 @@ struct Profile;
 
 class Results {
   public:
+    // Both must live longer.
     Results(Session& session, const Image& image)
         : session_(session), image_(image), counts_(session.columns.size()) {}
     Results(const Results&) = delete;

@@ -183,11 +183,14 @@ static int outlived_sibling(void) {
 }
 
 // One that lives on when the process that made it is gone, and executes what nobody has before.
+// The kernel clears the word that the maker has named (set_tid_address(2)).
 static pid_t maker;
+static atomic_int to_be_cleared = 1;
 static int outlive_maker(void* unused) {
     (void)unused;
     char text[64];
     while (kill(maker, 0) == 0) usleep(1000);
+    if (to_be_cleared) return 2;
     return snprintf(text, sizeof text, "%a %+.3e", (double)maker, 1.5 * maker) > 0 ? 7 : 1;
 }
 static int outlived_maker(void) {
@@ -197,6 +200,7 @@ static int outlived_maker(void) {
         const pid_t child = fork();
         if (child == 0) {
             maker = getpid();
+            syscall(SYS_set_tid_address, &to_be_cleared);
             const int flags = CLONE_VM | CLONE_PARENT | SIGCHLD;
             _exit(clone(outlive_maker, stack + sizeof stack, flags, NULL) < 0 ? 1 : 6);
         }

@@ -28,6 +28,7 @@ bool CodeCache::reserve() {
     if (mprotect(memory, kCacheBytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return false;
     madvise(memory, kCacheBytes, MADV_HUGEPAGE);
     base_ = reinterpret_cast<std::uint64_t>(memory);
+    static_assert(kCacheBytes <= UINT32_MAX);
     CodeAddress::set_base(base_);
     size_ = kCacheBytes;
     return true;
