@@ -23,12 +23,10 @@ struct Kernel {
             tables.count_slowly(site, value);
     }
 
-    // For a value without a counter, where none is free.
+    // False where there is only one set: others are to be made.
     static bool lower(ValueSet& set, bool may_lower) {
-        if (!may_lower) return false;
-        for (std::uint32_t& count : set.counts) --count;
-        ++set.lowered;
-        return true;
+        if (may_lower) set.lower();
+        return may_lower;
     }
 
     // `same`, `free`: the counters that have the value, and those that have none. False where

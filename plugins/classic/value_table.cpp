@@ -57,9 +57,10 @@ void ValueTables::count_slowly(std::uint32_t site, std::uint64_t value) {
     auto way = std::find(set.values, set.values + kWays, value) - set.values;
     if (way == kWays) {
         way = std::find(set.counts, set.counts + kWays, 0U) - set.counts;
+        if (way == kWays && table.mask != 0) return set.lower();
         if (way == kWays) {
             grow(table);
-            return count_slowly(site, value);
+            return count_slowly(site, value);  // all nine values may have the same set
         }
         set.values[way] = value;
         set.since[way] = set.lowered;

@@ -46,6 +46,12 @@ struct alignas(64) ValueSet {
     std::uint32_t counts[kWays];             // 0: free
     std::uint64_t lowered;                   // by how much all counters have been lowered so far
     alignas(64) std::uint64_t since[kWays];  // what that was when the value took its counter over
+
+    // For a value without a counter, where none is free.
+    void lower() {
+        for (std::uint32_t& count : counts) --count;
+        ++lowered;
+    }
 };
 
 // What the values of a site of the trace are for. Those above kCounted are compared, too: what a

@@ -130,6 +130,28 @@ TEST_CASE("classic: the error is what it says") {
     }
 }
 
+// A multiple of what kHashMultiplier is the inverse of, modulo 2^64, has that factor as its hash.
+TEST_CASE("classic: values that all have the same set") {
+    std::uint64_t inverse = 1;
+    for (int i = 0; i < 6; ++i) inverse *= 2 - kHashMultiplier * inverse;
+    REQUIRE(inverse * kHashMultiplier == 1);
+    for (const std::uint64_t set : {0, 5}) {
+        const auto value = [&](std::uint64_t i) { return (set << kHashShift | i) * inverse; };
+        Stream stream;
+        for (int round = 0; round < 100; ++round)
+            for (std::uint64_t i = 1; i <= kWays; ++i) stream.add(value(i));
+        for (std::uint64_t i = 0; i < 3; ++i) stream.add(value(kWays + 1 + i));
+        for (const ValueKernel kernel : kernels()) {
+            const Summary summary = stream.counted(kernel);
+            CHECK(summary.total == kWays * 100 + 3);
+            CHECK(summary.error == 3);
+            REQUIRE(summary.values.size() == kWays);
+            for (const Counted& each : summary.values) CHECK(each.count == 100);
+            check_bounds(summary.values, summary.error, stream.exact);
+        }
+    }
+}
+
 TEST_CASE("classic: counts beyond 32 bits are kept") {
     ValueTables tables;
     tables.by_site.resize(1);
