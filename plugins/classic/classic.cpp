@@ -1,6 +1,7 @@
 // Value profiles: which values an instruction loads, stores, computes and is given, how often the
 // most frequent one (Calder, Feller, Eustace, "Value profiling", MICRO 1997), and which stores
 // change nothing (Lepak, Lipasti, "On the value locality of store instructions", ISCA 2000).
+#include "plugins/classic/running_totals.h"
 #include "plugins/classic/value_format.h"
 #include "plugins/classic/value_table.h"
 #include "plugins/common/profiler.h"
@@ -61,6 +62,7 @@ struct Profiler {
     const vp_host_t* host = nullptr;
     Kinds kinds;
     std::unique_ptr<ValueTables> tables;
+    RunningTotals totals;
     plugins::Samples samples;
     bool finished = false;
     Reading reading = Reading::kInteger;  // of the list whose preface was asked for
@@ -178,6 +180,10 @@ ValueTable table_for(const trace_site_t& site) {
     return table;
 }
 
+bool samples_bursts() {
+    return profiler.host->size >= sizeof(vp_host_t) && profiler.host->samples != 0;
+}
+
 int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
     *samples = nullptr;
     std::size_t site_count = 0, instr_count = 0, count = 0;
@@ -190,6 +196,7 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
     if (tables.by_instr.size() < instr_count) tables.by_instr.resize(instr_count);
     tables.half = {};
     tables.count(records, count);
+    if (samples_bursts()) profiler.totals.touch(records, count);
     return 0;
 }
 
@@ -237,15 +244,16 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
     return profiler.samples.give(samples);
 }
 
-// Of which the error is estimated.
+// Of which the error is estimated: behind each burst.
 int totals(uint32_t /*pid*/, trace_parser_t* parser, uint64_t* by_event, uint32_t /*count*/) {
     std::size_t instr_count = 0;
-    for (const auto& [place, summary] : summaries(trace_parser_instrs(parser, &instr_count))) {
-        by_event[kVals] += summary.total;
-        by_event[kZeros] += summary.zeros;
-        by_event[kSame] += summary.repeated;
-        if (!summary.values.empty()) by_event[kTop] += summary.values[0].count;
-    }
+    ValueTables& tables = *profiler.tables;
+    if (!samples_bursts()) profiler.totals.touch_all(tables.by_site.size());
+    const Totals all = profiler.totals.of(tables, trace_parser_instrs(parser, &instr_count));
+    by_event[kVals] += all.values;
+    by_event[kZeros] += all.zeros;
+    by_event[kSame] += all.repeated;
+    by_event[kTop] += all.top;
     for (const StoreCounts& counts : profiler.tables->by_instr) {
         by_event[kSilent] += counts.silent;
         by_event[kStores] += counts.stores;

@@ -1,5 +1,6 @@
 // Counting values in bounded memory, and how values are printed.
 #include "framework/collector/profilers/top_values.h"
+#include "plugins/classic/running_totals.h"
 #include "plugins/classic/value_format.h"
 #include "plugins/classic/value_table.h"
 
@@ -149,6 +150,48 @@ TEST_CASE("classic: values that all have the same set") {
             for (const Counted& each : summary.values) CHECK(each.count == 100);
             check_bounds(summary.values, summary.error, stream.exact);
         }
+    }
+}
+
+TEST_CASE("classic: totals during a run are those of all summaries so far") {
+    std::vector<trace_instr_t> instrs(3);
+    for (std::uint32_t i = 0; i < 3; ++i) instrs[i].pc = i == 2 ? 0x1000 : 0x1000 + i;
+    ValueTables tables;
+    for (const std::uint32_t instr : {0, 1, 2, 2}) {
+        ValueTable table;
+        table.instr = instr;
+        table.role = tables.by_site.size() == 3 ? Role::kOverwritten : Role::kCounted;
+        tables.by_site.push_back(table);
+    }
+    tables.by_instr.resize(instrs.size());
+    RunningTotals running;
+    std::mt19937_64 random(7);
+    Exact first, second;  // sites 0 and 2 are of one instruction
+    std::uint64_t zeros = 0;
+    for (int round = 0; round < 20; ++round) {
+        std::vector<trace_record_t> records;
+        for (int i = 0; i < 50; ++i) {
+            const auto site = static_cast<std::uint32_t>(round % 3 == 0 ? 1 : random() % 3);
+            const std::uint64_t value = random() % 5;
+            records.push_back({value, site, 0});
+            ++(site == 1 ? second : first)[value];
+            zeros += value == 0;
+        }
+        tables.count(records.data(), records.size());
+        running.touch(records.data(), records.size());
+        if (round % 2 != 0) continue;
+        const auto top = [](const Exact& values) {
+            std::uint64_t most = 0;
+            for (const auto& [value, count] : values) most = std::max(most, count);
+            return most;
+        };
+        const Totals totals = running.of(tables, instrs.data());
+        CHECK(totals.values == 50U * (round + 1));
+        CHECK(totals.zeros == zeros);
+        CHECK(totals.top == top(first) + top(second));
+        RunningTotals anew;
+        anew.touch_all(tables.by_site.size());
+        CHECK(anew.of(tables, instrs.data()).repeated == totals.repeated);
     }
 }
 
