@@ -14,24 +14,11 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace effective_address {
 namespace {
-
-struct Profiler {
-    plugins::TraceSpec spec;
-    const vp_host_t* host = nullptr;
-    std::string report_file;
-    std::size_t hottest = 8;
-    Tracker tracker;
-    bool alone = true;  // the first thread has not created another one yet
-    bool finished = false;
-    SharingResult sharing;
-    std::size_t next_operand = 0;  // of vp_finish
-    plugins::Samples samples;
-    std::string summary;
-};
-std::unique_ptr<Profiler> profiler;
 
 enum Event : uint32_t {
     kReferences,
@@ -48,6 +35,25 @@ enum Event : uint32_t {
     kPageShared,
     kEvents
 };
+using Counts = std::array<uint64_t, kEvents>;
+
+struct Profiler {
+    plugins::TraceSpec spec;
+    const vp_host_t* host = nullptr;
+    std::string report_file;
+    std::size_t hottest = 8;
+    Tracker tracker;
+    bool alone = true;  // the first thread has not created another one yet
+    bool finished = false;
+    SharingResult sharing;
+    std::size_t next_operand = 0;  // of vp_finish
+    std::vector<Counts> counted;   // by operand: its part of `totals`
+    Counts totals{};               // of vp_totals
+    plugins::Samples samples;
+    std::string summary;
+};
+std::unique_ptr<Profiler> profiler;
+
 constexpr std::array<vp_event_t, kEvents> kEventTable{{
     {"Refs", "data references", "references"},
     {"StrC", "references at the instruction's most frequent stride", "references"},
@@ -122,6 +128,7 @@ trace_vlist_table_t* begin() {
     profiler->spec.reset(trace_vlist_table_alloc());
     trace_capture_runs(profiler->spec.get());
     if (profiler->host->size >= sizeof(vp_host_t) && profiler->host->samples != 0) {
+        profiler->tracker.note_changes();
         for (const uint32_t event : {kLines, kPages})
             profiler->host->unscaled(profiler->host, event);
         for (const uint32_t event : {kFalselyShared, kTrulyShared, kPageShared})
@@ -244,11 +251,18 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
     return profiler->samples.give(samples);
 }
 
-// Of which the error is estimated. A run does not last beyond a burst.
+// Of which the error is estimated, behind each burst, beyond which no run lasts. Where there are
+// none, nobody asks.
 int totals(uint32_t /*pid*/, trace_parser_t* /*parser*/, uint64_t* by_event, uint32_t /*count*/) {
-    profiler->tracker.end_runs();
-    for (const Operand& operand : profiler->tracker.operands())
-        count_operand(operand, [&](Event event, uint64_t number) { by_event[event] += number; });
+    Tracker& tracker = profiler->tracker;
+    profiler->counted.resize(tracker.operands().size() + 1);
+    for (const uint32_t number : tracker.take_changed()) {
+        Counts& counted = profiler->counted[number];
+        count_operand(tracker.operand(number), [&](Event event, uint64_t now) {
+            profiler->totals[event] += now - std::exchange(counted[event], now);
+        });
+    }
+    std::copy(profiler->totals.begin(), profiler->totals.end(), by_event);
     return 0;
 }
 

@@ -38,6 +38,7 @@ std::uint32_t Tracker::operand_of(const trace_site_t& site, const trace_instr_t&
 }
 
 void Tracker::process(std::uint32_t number, bool alone, std::span<const trace_record_t> records) {
+    if (notes_changes_) note(records);
     Thread& thread = thread_of(number);
     if (thread.alone && !alone) {
         end_runs(thread);  // what was before is not shared
@@ -180,12 +181,26 @@ void Tracker::end(std::uint32_t number) {
     threads_.erase(thread);
 }
 
-void Tracker::end_runs() {
-    for (auto& [number, thread] : threads_) end_runs(thread);
+void Tracker::note(std::span<const trace_record_t> records) {
+    is_changed_.resize(operands_.size());
+    for (const trace_record_t& record : records) {
+        const std::uint32_t operand = operand_of_site_[record.site];
+        if (operand == 0 || is_changed_[operand]) continue;
+        is_changed_[operand] = true;
+        changed_.push_back(operand);
+    }
+}
+
+std::vector<std::uint32_t> Tracker::take_changed() {
+    for (const std::uint32_t operand : changed_) {
+        for (auto& [number, thread] : threads_) end_run(thread, operand);
+        is_changed_[operand] = false;
+    }
+    return std::exchange(changed_, {});
 }
 
 void Tracker::finish() {
-    end_runs();
+    for (auto& [number, thread] : threads_) end_runs(thread);
     threads_.clear();
 }
 

@@ -25,8 +25,11 @@ class Tracker {
     void process(std::uint32_t thread, bool alone, std::span<const trace_record_t> records);
     // No records of the thread follow.
     void end(std::uint32_t thread);
-    // Adds all runs to their operands; they may go on.
-    void end_runs();
+    // Before the first record: take_changed() will be called.
+    void note_changes() { notes_changes_ = true; }
+    // The operands that had references since the last call, by number. Their runs are added to
+    // them; they may go on.
+    std::vector<std::uint32_t> take_changed();
     // There are no more threads.
     void finish();
 
@@ -61,6 +64,7 @@ class Tracker {
     std::uint32_t operand_of(const trace_site_t& site, const trace_instr_t& instr);
     Thread& thread_of(std::uint32_t number);
     void end_runs(Thread& thread);
+    void note(std::span<const trace_record_t> records);
     void add_operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);
     template <bool kAlone>
     void follow(Thread& thread, std::span<const trace_record_t> records);
@@ -78,6 +82,9 @@ class Tracker {
     std::unordered_map<Key, std::uint32_t, KeyHash> numbers_;
     std::vector<Operand> operands_;     // the first stands for no operand
     std::vector<Operand::Kind> kinds_;  // by operand
+    bool notes_changes_ = false;
+    std::vector<bool> is_changed_;  // by operand
+    std::vector<std::uint32_t> changed_;
     std::minstd_rand random_;
     std::size_t next_sample_ = 0;  // records until then
     std::map<std::uint32_t, Thread> threads_;
