@@ -10,6 +10,16 @@
 #include <algorithm>
 
 namespace assay::collector {
+namespace {
+
+// For who is not given the records.
+std::vector<trace_marker_t> before_any_record(std::span<const trace_marker_t> markers) {
+    std::vector<trace_marker_t> moved(markers.begin(), markers.end());
+    for (trace_marker_t& marker : moved) marker.record = 0;
+    return moved;
+}
+
+}  // namespace
 
 Collection::Collection(Session& session, const Image& image, Segment& segment,
                        const Lifeline& lifeline)
@@ -71,7 +81,6 @@ void Collection::sample() {
 void Collection::process(TraceReader::Source source, std::span<const trace_record_t> records,
                          std::span<const trace_marker_t> markers) {
     trace_parser view = parser(source.thread, records);
-    view.markers = markers;
     view.footprints = reader_.footprints();
     std::span<const std::uint32_t> contexts;
     if (spec_.captures & trace::kCaptureCalls) {
@@ -82,12 +91,15 @@ void Collection::process(TraceReader::Source source, std::span<const trace_recor
         view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code(),
                                          sampling_.is_warm_up(source.slot));
     view.warm_up = sampling_.is_warm_up(source.slot);
+    std::vector<trace_marker_t> without_records;
+    if (view.warm_up) without_records = before_any_record(markers);
     for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
         view.next_interval = 0;
         view.wanted = profiler.wanted_values();
         view.next = 0;
         const bool given = !view.warm_up || profiler.warms_up();
         view.records = given ? records : records.first(0);
+        view.markers = given ? markers : without_records;
         view.contexts = given ? contexts : contexts.first(0);
         profiler.process(view.pid, view, sink);
     });

@@ -77,6 +77,14 @@ class Estimates(Case):
         estimate = self.totals("--cache-sim=no", OFTEN, program=[PHASES, "threads"])
         self.assert_near(estimate["Ir"], whole["Ir"], 0.001)
 
+    def test_threads_are_made_while_others_warm_up(self):
+        """Who does not warm up has no records then, and still is told of threads."""
+        result = profile([PHASES, "threads"], *GEOMETRY, "--sample=2k/8k",
+                         plugin="cache,effective_address", out=self.out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("lost", result.stderr)
+        self.assertIn("Refs", read_events(self.out).events)
+
     def test_children(self):
         def files(*options):
             for old in self.folder.glob("child*"):
