@@ -162,6 +162,16 @@ class Statements(Case):
                     self.assertLess(100 * off, 2 * said[event] + 0.1)
                     self.assertLess(said[event], 60)
 
+    def test_files_can_be_read(self):
+        """Also where counts by calling context are rounded apart from those by line."""
+        for sample in ("1k/3k", "1k/7k", "2k/9k", "5k/50k"):
+            for plugin in ("used_bytes", "cache,used_bytes,classic"):
+                with self.subTest(sample=sample, plugin=plugin):
+                    self.profiled(f"--sample={sample}", "--dump-instr=yes", program=["ls", "/usr"],
+                                  plugin=plugin)
+                    read = support.run([ASSAY, "annotate", self.out])
+                    self.assertEqual((read.returncode, read.stderr), (0, ""))
+
     def errors(self, events):
         return next(line for line in events.descriptions if line.startswith("Error"))
 

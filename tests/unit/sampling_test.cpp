@@ -60,6 +60,10 @@ TEST_CASE("sampling: a count stands for as many as there were") {
     CHECK(sampling.scaled(0) == 0);
     CHECK(sampling.scaled(UINT64_MAX) == UINT64_MAX);
     CHECK(executions == std::vector<std::uint64_t>{6, 1, 1, 1, 1});
+    sampling.executed(0, 254);
+    CHECK(sampling.scaled(2) == 51);
+    CHECK(sampling.scaled_part(2) == 50);
+    CHECK(sampling.scaled_part(UINT64_MAX) == UINT64_MAX);
 }
 
 TEST_CASE("sampling: what is executed in a warm-up does not count") {

@@ -61,11 +61,12 @@ void Results::scale(Counts& counts, const Sampling& sampling) const {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)
         for (std::size_t event = 0; event < session_.profilers[i]->events().size(); ++event)
             unscaled[session_.columns.first(i) + event] = session_.profilers[i]->is_unscaled(event);
-    const auto change = [&](std::size_t column, std::uint64_t count) {
+    counts.samples.change_counts([&](std::size_t column, std::uint64_t count) {
         return unscaled[column] ? count : sampling.scaled(count);
-    };
-    counts.samples.change_counts(change);
-    counts.contexts.change_counts(change);
+    });
+    counts.contexts.change_counts([&](std::size_t column, std::uint64_t count) {
+        return unscaled[column] ? count : sampling.scaled_part(count);
+    });
     counts.hotlists.scale(sampling.factor());
 }
 

@@ -129,9 +129,18 @@ double Sampling::factor() const {
 }
 
 std::uint64_t Sampling::scaled(std::uint64_t count) const {
+    return scale(count, captured_ / 2);
+}
+
+std::uint64_t Sampling::scaled_part(std::uint64_t count) const {
+    return scale(count, 0);
+}
+
+// (count * executed() + added) / captured_
+std::uint64_t Sampling::scale(std::uint64_t count, std::uint64_t added) const {
     if (!wanted() || captured_ == 0) return count;
     __extension__ using Wide = unsigned __int128;
-    const Wide product = Wide{count} * executed() + captured_ / 2;
+    const Wide product = Wide{count} * executed() + added;
     return static_cast<std::uint64_t>(std::min<Wide>(product / captured_, UINT64_MAX));
 }
 

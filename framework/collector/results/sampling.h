@@ -61,8 +61,10 @@ class Sampling {
     std::uint64_t executed_by(std::uint32_t thread) const;
     std::uint64_t executed() const;
     double factor() const;
-    // A count as it would be in the whole run, rounded.
+    // A count as it would be in the whole run, rounded; of a part of what is counted elsewhere,
+    // rounded down: the parts are no more than the whole then.
     std::uint64_t scaled(std::uint64_t count) const;
+    std::uint64_t scaled_part(std::uint64_t count) const;
     // Whether there are bursts enough to tell errors.
     bool tells_errors() const;
     // Half of the interval in which the event's total lies with a confidence of 95 %, as a part of
@@ -77,6 +79,7 @@ class Sampling {
         std::vector<std::uint64_t> totals;
     };
 
+    std::uint64_t scale(std::uint64_t count, std::uint64_t added) const;
     void count(std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
                const CodeTables& code);
     void count_mispredictions(std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
