@@ -110,6 +110,14 @@ class List(unittest.TestCase):
         profile([self.program], "-q", plugin=COUNTS, out=out)
         self.refused(listed(out), "--dump-instr=yes", out)
 
+    def test_values_without_counts_of_instructions(self):
+        out = support.temporary_folder(self) / "events"
+        profile([self.program], "-q", plugin="classic", out=out)
+        result = listed(out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("loaded:", result.stdout)
+        self.assertIn("no counts of instructions: profile with --dump-instr=yes", result.stdout)
+
     def test_program_that_has_moved(self):
         moved = self.shared / "elsewhere" / "renamed"
         moved.parent.mkdir()

@@ -80,7 +80,15 @@ std::vector<Function> find_functions(const Profile& profile,
     return functions;
 }
 
-// The functions to list, in their order.
+// Else there are only values.
+bool have_counts(const std::vector<Function>& functions) {
+    return std::any_of(functions.begin(), functions.end(), [](const Function& function) {
+        return std::any_of(function.counts.begin(), function.counts.end(),
+                           [](std::uint64_t count) { return count != 0; });
+    });
+}
+
+// The functions to list, in their order. Without counts, no function is above a threshold.
 void choose(std::vector<Function>& functions, const Options& options, const Profile& profile) {
     std::vector<std::size_t> sort(options.sort.size());
     std::transform(options.sort.begin(), options.sort.end(), sort.begin(), [&](const auto& name) {
@@ -89,9 +97,10 @@ void choose(std::vector<Function>& functions, const Options& options, const Prof
     for (std::size_t i = 0; options.sort.empty() && i < profile.totals().size(); ++i)
         sort.push_back(i);
     const auto total = static_cast<double>(profile.totals()[sort.front()]);
+    const double threshold = have_counts(functions) ? options.threshold : 0;
     std::erase_if(functions, [&](const Function& function) {
         if (options.function) return !std::regex_search(function.name, *options.function);
-        return static_cast<double>(function.counts[sort.front()]) * 100 < options.threshold * total;
+        return static_cast<double>(function.counts[sort.front()]) * 100 < threshold * total;
     });
     std::stable_sort(functions.begin(), functions.end(), [&](const Function& a, const Function& b) {
         for (const std::size_t event : sort)
@@ -101,12 +110,14 @@ void choose(std::vector<Function>& functions, const Options& options, const Prof
 }
 
 void write_head(const Options& options, const Profile& profile, const ValuePrinter& values,
-                Output& output) {
+                bool counted, Output& output) {
     output.section("Instructions");
     output.write(
         fmt::format("Command:  {}\nFile:     {}\n", profile.header().command, options.profile));
     for (const std::string& note : values.notes())
         output.write(fmt::format("Note:     {}\n", note));
+    if (!counted)
+        output.write("Note:     no counts of instructions: profile with --dump-instr=yes\n");
     if (!profile.header().incomplete.empty())
         output.write(fmt::format("INCOMPLETE, not the counts of a whole run: {}\n",
                                  profile.header().incomplete));
@@ -140,7 +151,7 @@ void list(const Options& options, Output& output) {
                         : "no function reaches the threshold: give a lower one with --threshold");
 
     ValuePrinter values(profile.lists(), options.plugins, options.values);
-    write_head(options, profile, values, output);
+    write_head(options, profile, values, have_counts(functions), output);
     write_summary(functions, columns, output);
     FunctionWriter writer(options, profile, columns, values, output);
     std::vector<bool> said(code.size());
