@@ -1,13 +1,13 @@
 // The bbv profiler: basic block vectors for SimPoint, in exp-bbv's files.
 #include "plugins/bbv/thread_vectors.h"
 #include "plugins/common/profiler.h"
+#include "plugins/common/text.h"
 
 #include "assay/vprofiler.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -202,8 +202,7 @@ int process(std::uint32_t, trace_parser_t* parser, const vsample_t** samples) {
 std::string text_of(std::uint32_t thread, const Totals& totals, const trace_parser_t* parser) {
     const std::uint64_t size = profiler.settings.interval_size;
     const auto scaled = [&](std::uint64_t count) {
-        return static_cast<std::uint64_t>(
-            std::llround(static_cast<double>(count) * trace_parser_scale(parser)));
+        return plugins::scaled(count, trace_parser_scale(parser));
     };
     return "# Thread " + std::to_string(thread + 1) +
            "\n#   Total intervals: " + std::to_string(totals.instructions / size) +

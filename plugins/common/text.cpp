@@ -1,6 +1,7 @@
 #include "plugins/common/text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace plugins {
@@ -17,6 +18,11 @@ std::string percent(std::uint64_t part, std::uint64_t whole, int decimals) {
     char text[32];
     std::snprintf(text, sizeof text, "%.*f%%", decimals, value);
     return text;
+}
+
+std::uint64_t scaled(std::uint64_t count, double scale) {
+    if (scale == 1) return count;
+    return static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * scale));
 }
 
 std::string right(const std::string& text, std::size_t width) {

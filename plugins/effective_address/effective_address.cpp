@@ -191,7 +191,8 @@ void evaluate_all(trace_parser_t* parser) {
     profiler->sharing = evaluate(touches, tracker.sharing().scale(), tracker.operands().size() + 1,
                                  [&](uint32_t number) { return tracker.operand(number).writes(); });
     const Results results{tracker, profiler->sharing,
-                          [&](uint64_t pc) { return place_of(parser, pc); }};
+                          [&](uint64_t pc) { return place_of(parser, pc); },
+                          trace_parser_scale(parser)};
     const std::vector<uint64_t> asked = profiler->report_file.empty()
                                             ? instructions_of_summary(results)
                                             : instructions_of_report(results);

@@ -10,6 +10,7 @@ namespace effective_address {
 namespace {
 
 using plugins::percent;
+using plugins::scaled;
 using plugins::with_commas;
 
 // A pattern is called after its strides if they are those of so many of a thousand references.
@@ -36,8 +37,9 @@ std::string bytes_of(std::uint64_t mask) {
 std::string side(const Touch& touch, const Results& results) {
     const Operand& operand = results.tracker.operand(touch.operand);
     return bytes_of(touch.bytes) + (operand.writes() ? " written " : " read ") +
-           with_commas(touch.count * results.tracker.sharing().scale()) + " times by thread " +
-           std::to_string(touch.thread) + " at " + results.place(operand.pc());
+           with_commas(scaled(touch.count * results.tracker.sharing().scale(), results.scale)) +
+           " times by thread " + std::to_string(touch.thread) + " at " +
+           results.place(operand.pc());
 }
 
 // The operand of each thread that touches the line most, and then the others.
@@ -57,7 +59,7 @@ std::string shared_lines(const Results& results, std::size_t most) {
     for (std::size_t i = 0; i < std::min(most, results.sharing.lines.size()); ++i) {
         const FalselyShared& line = results.sharing.lines[i];
         out += "  line " + hexadecimal(line.touches.front().line << kLineShift) + ", " +
-               with_commas(line.references) + " references\n";
+               with_commas(scaled(line.references, results.scale)) + " references\n";
         for (const Touch& touch : sides(line)) out += "    " + side(touch, results) + "\n";
     }
     return out;
@@ -76,7 +78,7 @@ struct Totals {
     Alignment alignment;
 };
 
-Totals totals_of(const Tracker& tracker) {
+Totals totals_of(const Tracker& tracker, double scale) {
     Totals sum;
     for (const Operand& operand : tracker.operands()) {
         const Pattern pattern = operand.pattern();
@@ -87,13 +89,20 @@ Totals totals_of(const Tracker& tracker) {
         sum.alignment.line_crossing += operand.alignment().line_crossing;
         sum.alignment.page_crossing += operand.alignment().page_crossing;
     }
+    for (std::uint64_t* const count :
+         {&sum.references, &sum.pattern.constant, &sum.pattern.few, &sum.alignment.misaligned,
+          &sum.alignment.line_crossing, &sum.alignment.page_crossing})
+        *count = scaled(*count, scale);
     return sum;
 }
 
 std::string describe(const Operand& operand, const Results& results) {
     const Alignment& alignment = operand.alignment();
+    const auto number = [&](std::uint64_t count) {
+        return with_commas(scaled(count, results.scale));
+    };
     std::string out = results.place(operand.pc()) + "\n";
-    out += "  " + hexadecimal(operand.pc()) + ": " + with_commas(operand.references()) +
+    out += "  " + hexadecimal(operand.pc()) + ": " + number(operand.references()) +
            (operand.writes() ? " writes of " : " reads of ") + std::to_string(operand.bytes()) +
            " bytes\n";
     out += "  strides: " + describe_strides(operand) + "\n";
@@ -101,9 +110,9 @@ std::string describe(const Operand& operand, const Results& results) {
            " lines in " + about(operand.footprint().pages(), operand.footprint().exact()) +
            " pages\n";
     if (alignment.misaligned + alignment.line_crossing != 0)
-        out += "  misaligned: " + with_commas(alignment.misaligned) +
-               ", across lines: " + with_commas(alignment.line_crossing) +
-               ", across pages: " + with_commas(alignment.page_crossing) + "\n";
+        out += "  misaligned: " + number(alignment.misaligned) +
+               ", across lines: " + number(alignment.line_crossing) +
+               ", across pages: " + number(alignment.page_crossing) + "\n";
     const std::vector<Item> addresses = operand.addresses(kHottest);
     out += addresses.empty() ? "  most frequent: none stands out" : "  most frequent:";
     for (const Item& item : addresses)
@@ -162,7 +171,7 @@ std::vector<std::uint64_t> instructions_of_report(const Results& results) {
 }
 
 std::string summarise(const Results& results) {
-    const Totals sum = totals_of(results.tracker);
+    const Totals sum = totals_of(results.tracker, results.scale);
     const SharingResult& sharing = results.sharing;
     std::string out = row("references:", sum.references, 0);
     out += row("  constant stride:", sum.pattern.constant, sum.references);

@@ -16,6 +16,7 @@ struct Results {
     const Tracker& tracker;
     const SharingResult& sharing;
     Place place;
+    double scale = 1;  // of counts: trace_parser_scale
 };
 
 // With the most falsely shared lines.

@@ -53,11 +53,14 @@ class Report {
         std::uint64_t times = 1;
     };
 
-    std::uint64_t bytes(std::uint64_t lines) const { return lines * input_.line_bytes; }
+    std::uint64_t address_of(std::uint64_t line) const { return line * input_.line_bytes; }
+    std::uint64_t scaled(std::uint64_t bytes) const { return plugins::scaled(bytes, input_.scale); }
+    std::uint64_t bytes(std::uint64_t lines) const { return scaled(lines * input_.line_bytes); }
 
     void totals() {
         const Usage& all = accounts_.total();
-        const std::uint64_t read = bytes(all.lines), unique = bytes(all.lines - all.again);
+        const std::uint64_t read = bytes(all.lines), used = scaled(all.used);
+        const std::uint64_t unique = read - bytes(all.again);
         const std::size_t width = with_commas(read).size();
         const auto line = [&](const char* label, std::uint64_t number, const std::string& remark) {
             text_ += label + right(with_commas(number), width) + " B" + remark + "\n";
@@ -67,26 +70,27 @@ class Report {
         line("unique:  ", unique,
              "  " + percent(read - unique, unique, 1) +
                  " overhead of lines that were read more than once");
-        line("used:    ", all.used, "");
-        line("wasted:  ", read - all.used,
-             "  " + percent(read - all.used, read, 1) + " of what was read");
+        line("used:    ", used, "");
+        line("wasted:  ", read - used, "  " + percent(read - used, read, 1) + " of what was read");
         const Usage& code = accounts_.code();
         if (code.lines == 0) return;
-        const std::uint64_t of_code = bytes(code.lines), wasted = of_code - code.used;
+        const std::uint64_t of_code = bytes(code.lines), used_code = scaled(code.used);
+        const std::uint64_t wasted = of_code - used_code;
         line("code:    ", of_code,
-             " were read for instruction fetches: used " + with_commas(code.used) + " B, wasted " +
+             " were read for instruction fetches: used " + with_commas(used_code) + " B, wasted " +
                  with_commas(wasted) + " B  " + percent(wasted, of_code, 1));
     }
 
     Row numbers(const std::string& name, const Usage& usage) const {
-        const std::uint64_t read = bytes(usage.lines), unique = bytes(usage.lines - usage.again);
+        const std::uint64_t read = bytes(usage.lines), used = scaled(usage.used);
+        const std::uint64_t unique = read - bytes(usage.again);
         return {name,
                 with_commas(read),
                 with_commas(unique),
                 percent(read - unique, unique, 1),
-                with_commas(usage.used),
-                with_commas(read - usage.used),
-                percent(read - usage.used, read, 1)};
+                with_commas(used),
+                with_commas(read - used),
+                percent(read - used, read, 1)};
     }
     static Row heading(const std::string& what) {
         return {what, "read", "unique", "again", "used", "wasted", "wasted"};
@@ -176,7 +180,8 @@ class Report {
             ++all[history.fetches];
             ++by_arena[history.arena][history.fetches_in_arena];
         });
-        text_ += "\nLines read more than once\n";
+        text_ += input_.scale == 1 ? "\nLines read more than once\n"
+                                   : "\nLines read more than once, within bursts\n";
         histogram(all);
         for (std::size_t i = 0; i < by_arena.size(); ++i) {
             const Accounts::Arena& arena = accounts_.by_arena()[i];
@@ -197,7 +202,7 @@ class Report {
     void most_fetched(const MostFetched::Line& line) {
         char address[32];
         std::snprintf(address, sizeof address, "0x%llx",
-                      static_cast<unsigned long long>(bytes(line.line)));
+                      static_cast<unsigned long long>(address_of(line.line)));
         const std::uint32_t shown = std::min<std::uint32_t>(line.fetches, MostFetched::kStays);
         text_ += "\n  Line at " + std::string(address) + ", read " + with_commas(line.fetches) +
                  " times" +

@@ -15,6 +15,7 @@ struct ReportInput {
     std::uint64_t line_bytes;
     // The calls that lead to a point, innermost first, a line for each.
     std::function<std::vector<std::string>(PointNumber)> stack;
+    double scale = 1;  // of bytes: trace_parser_scale
 };
 
 // Totals, and what the most important sections, arenas and threads have of them.

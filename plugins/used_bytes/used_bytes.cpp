@@ -288,7 +288,8 @@ void report(const trace_parser_t* parser) {
     const Accounts& accounts = profiler.simulator->accounts();
     const ReportInput input{
         accounts, describe(profiler.settings.geometry), profiler.simulator->line_bytes(),
-        [&](PointNumber point) { return stack_of(parser, accounts.points()[point]); }};
+        [&](PointNumber point) { return stack_of(parser, accounts.points()[point]); },
+        trace_parser_scale(parser)};
     profiler.summary = short_report(input);
     if (const std::uint64_t stray = accounts.sections().stray_ends())
         profiler.host->warning(

@@ -162,6 +162,20 @@ class Statements(Case):
                     self.assertLess(100 * off, 2 * said[event] + 0.1)
                     self.assertLess(said[event], 60)
 
+    def test_summaries_and_reports_are_estimates_too(self):
+        report = self.folder / "report"
+        for plugin, option, pattern, event in (
+                ("used_bytes", "--usage-report", r"read: +([\d,]+) B", "ReadB"),
+                ("effective_address", "--address-report", r"references: +([\d,]+)", "Refs")):
+            with self.subTest(plugin):
+                result = profile([PHASES], OFTEN, f"{option}={report}", plugin=plugin,
+                                 out=self.out)
+                events = read_events(self.out)
+                counted = dict(zip(events.events, events.summary))[event]
+                for text in (result.stderr, report.read_text()):
+                    told = int(re.search(pattern, text)[1].replace(",", ""))
+                    self.assert_near(told, counted, 0.01)
+
     def test_files_can_be_read(self):
         """Also where counts by calling context are rounded apart from those by line."""
         for sample in ("1k/3k", "1k/7k", "2k/9k", "5k/50k"):
