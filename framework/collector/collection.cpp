@@ -278,7 +278,7 @@ void Collection::estimate() {
         "no burst of --sample was reached in {} instructions: make its second number smaller",
         sampling_.executed());
     incomplete(why);
-    problem(why);
+    if (image_.of_first_process) problem(why);  // of hundreds of short ones, their files say it
 }
 
 trace_parser Collection::parser(std::uint32_t thread, std::span<const trace_record_t> records) {

@@ -206,6 +206,9 @@ class Statements(Case):
         result = profile(["true"], "--sample=1M/100G", out=self.out)
         self.assertEqual(result.returncode, 0)
         self.assertIn("no burst of --sample was reached", result.stderr)
+        result = profile(["sh", "-c", "true; /bin/true; /bin/true; :"], "--sample=1M/100G",
+                         out=self.folder / "%p")
+        self.assertEqual(result.stderr.count("no burst"), 1, result.stderr)
         self.assertTrue(any("incomplete no burst" in line
                             for line in read_events(self.out).remarks))
 
