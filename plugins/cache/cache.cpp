@@ -86,7 +86,7 @@ uint32_t data_filter_sets(const Geometries& shapes) {
 }
 
 bool samples() {
-    return profiler.host->size >= sizeof(vp_host_t) && profiler.host->samples != 0;
+    return plugins::samples_bursts(profiler.host);
 }
 
 // What bursts can tell: of caches that are warm soon enough. Nearly all lines that a burst finds

@@ -130,6 +130,7 @@ trace_vlist_table_t* begin() {
     constexpr trace_value_t kStoredBefore = TRACE_STORED | TRACE_BEFORE;
     profiler.spec.reset(trace_vlist_table_alloc());
     profiler.tables = std::make_unique<ValueTables>();
+    profiler.totals = {};
     const Kinds& kinds = profiler.kinds;
     if (kinds.loads) capture(is_load, {TRACE_LOADED});
     if (kinds.stores) capture(is_store, {TRACE_STORED, kStoredBefore});
@@ -180,10 +181,6 @@ ValueTable table_for(const trace_site_t& site) {
     return table;
 }
 
-bool samples_bursts() {
-    return profiler.host->size >= sizeof(vp_host_t) && profiler.host->samples != 0;
-}
-
 int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
     *samples = nullptr;
     std::size_t site_count = 0, instr_count = 0, count = 0;
@@ -196,7 +193,7 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
     if (tables.by_instr.size() < instr_count) tables.by_instr.resize(instr_count);
     tables.half = {};
     tables.count(records, count);
-    if (samples_bursts()) profiler.totals.touch(records, count);
+    if (plugins::samples_bursts(profiler.host)) profiler.totals.touch(records, count);
     return 0;
 }
 
@@ -244,17 +241,16 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
     return profiler.samples.give(samples);
 }
 
-// Of which the error is estimated: behind each burst.
+// Of which the error is estimated, behind each burst. Where there are none, nobody asks.
 int totals(uint32_t /*pid*/, trace_parser_t* parser, uint64_t* by_event, uint32_t /*count*/) {
     std::size_t instr_count = 0;
     ValueTables& tables = *profiler.tables;
-    if (!samples_bursts()) profiler.totals.touch_all(tables.by_site.size());
     const Totals all = profiler.totals.of(tables, trace_parser_instrs(parser, &instr_count));
     by_event[kVals] += all.values;
     by_event[kZeros] += all.zeros;
     by_event[kSame] += all.repeated;
     by_event[kTop] += all.top;
-    for (const StoreCounts& counts : profiler.tables->by_instr) {
+    for (const StoreCounts& counts : tables.by_instr) {
         by_event[kSilent] += counts.silent;
         by_event[kStores] += counts.stores;
     }

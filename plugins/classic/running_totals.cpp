@@ -1,7 +1,7 @@
 #include "plugins/classic/running_totals.h"
 
-#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace classic {
 
@@ -14,10 +14,6 @@ void RunningTotals::touch(std::uint32_t site) {
 
 void RunningTotals::touch(const trace_record_t* records, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) touch(records[i].site);
-}
-
-void RunningTotals::touch_all(std::size_t sites) {
-    for (std::uint32_t site = 0; site < sites; ++site) touch(site);
 }
 
 // Nullptr if the site's values are not counted.

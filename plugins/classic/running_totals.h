@@ -19,8 +19,8 @@ class RunningTotals {
   public:
     // These sites will have changed.
     void touch(const trace_record_t* records, std::size_t n);
-    void touch_all(std::size_t sites);
-    // Up to now. `instrs`: what sites of `tables` refer to.
+    // Up to now, all of the tables that were counted in since the first touch(). `instrs`: what
+    // sites of `tables` refer to.
     Totals of(ValueTables& tables, const trace_instr_t* instrs);
 
   private:

@@ -37,6 +37,11 @@ std::span<const Row> rows(const Row* (*get)(const trace_parser_t*, std::size_t*)
     return {first, count};
 }
 
+// Whether bursts are profiled, as an estimate of the whole run: --sample.
+inline bool samples_bursts(const vp_host_t* host) {
+    return host->size >= sizeof(vp_host_t) && host->samples != 0;
+}
+
 // Tells the user why the run ends. What a callback returns then.
 inline int fail(const vp_host_t* host, const std::string& why) {
     host->error(host, why.c_str());

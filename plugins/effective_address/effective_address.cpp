@@ -127,7 +127,7 @@ int receive_options(const vp_setting_t* settings, uint32_t count) {
 trace_vlist_table_t* begin() {
     profiler->spec.reset(trace_vlist_table_alloc());
     trace_capture_runs(profiler->spec.get());
-    if (profiler->host->size >= sizeof(vp_host_t) && profiler->host->samples != 0) {
+    if (plugins::samples_bursts(profiler->host)) {
         profiler->tracker.note_changes();
         for (const uint32_t event : {kLines, kPages})
             profiler->host->unscaled(profiler->host, event);

@@ -122,8 +122,7 @@ trace_vlist_table_t* begin() {
                              static_cast<std::uint32_t>(settings.geometry.sets()));
     if (settings.instructions) trace_capture_code(profiler.spec.get(), settings.geometry.line);
     trace_capture_calls(profiler.spec.get());
-    if (profiler.host->size >= sizeof(vp_host_t) && profiler.host->samples != 0)
-        sample(settings.geometry);
+    if (plugins::samples_bursts(profiler.host)) sample(settings.geometry);
     return profiler.spec.get();
 }
 
