@@ -13,6 +13,7 @@ import support
 from support import ASSAY, PLUGINS, PROGRAMS, profile, read_events, run
 
 PROCESSES = PROGRAMS / "processes"
+RELATIVES = PROGRAMS / "relatives"
 WORK = PROGRAMS / "work"
 COUNTS = PLUGINS / "counts.so"
 
@@ -121,6 +122,17 @@ class Processes(unittest.TestCase):
         child = next(events for name, events in self.files("child.*").items())
         for name in ("fill_cells", "sum_cells", "count_bits"):
             self.assertEqual(child.functions[name], alone.functions[name])
+
+    def test_counts_of_a_process_that_shares_memory_and_outlives_its_maker(self):
+        """It counts as its maker's, and nothing of it is lost with its maker."""
+        self.assertEqual(self.profile([RELATIVES, "computing_alone"], out="alone").returncode, 0)
+        alone = read_events(self.folder / "alone").functions["compute_alone"]
+        self.check_same([RELATIVES, "outlived_maker"], out="out.%p")
+        makers = [events for events in self.files().values() if "outlive_maker" in events.functions]
+        self.assertEqual([events.functions["compute_alone"] for events in makers], 5 * [alone])
+        for events in makers:
+            self.assertEqual(events.totals(), events.summary)
+            self.assertFalse(any("incomplete" in line for line in events.remarks))
 
     def test_many_short_processes(self):
         self.check_same(["sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done"],

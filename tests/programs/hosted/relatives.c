@@ -186,11 +186,16 @@ static int outlived_sibling(void) {
 // The kernel clears the word that the maker has named (set_tid_address(2)).
 static pid_t maker;
 static atomic_int to_be_cleared = 1;
+__attribute__((noinline)) static void compute_alone(void) {
+    for (volatile int i = 0; i < 1000000; ++i) {
+    }
+}
 static int outlive_maker(void* unused) {
     (void)unused;
     char text[64];
     while (kill(maker, 0) == 0) usleep(1000);
     if (to_be_cleared) return 2;
+    compute_alone();
     return snprintf(text, sizeof text, "%a %+.3e", (double)maker, 1.5 * maker) > 0 ? 7 : 1;
 }
 static int outlived_maker(void) {
@@ -209,6 +214,12 @@ static int outlived_maker(void) {
         if (wait(&status) < 0) return 2;
         printf("%x\n", (unsigned)status);
     }
+    return 0;
+}
+
+// What it computes then, for a run of its own.
+static int computing_alone(void) {
+    compute_alone();
     return 0;
 }
 
@@ -283,6 +294,7 @@ int main(int argc, char** argv) {
         {"sharing_sibling", sharing_sibling},
         {"outlived_sibling", outlived_sibling},
         {"outlived_maker", outlived_maker},
+        {"computing_alone", computing_alone},
         {"signals_between", signals_between},
         {"signals_with_same_handlers", signals_with_same_handlers},
     };
