@@ -3,6 +3,7 @@
 
 #include "framework/driver/native/decode/decoder.h"
 
+#include <doctest/doctest.h>
 #include <cstdint>
 #include <vector>
 
@@ -14,6 +15,20 @@ constexpr std::uint64_t kPc = 0x401000;
 inline Bytes padded(Bytes bytes) {
     bytes.resize(15, 0x90);
     return bytes;
+}
+
+inline assay::native::Decoder& decoder() {
+    static assay::native::Decoder the_decoder;
+    return the_decoder;
+}
+
+// What is learnt of an instruction that is valid, and has no other bytes.
+inline assay::native::Instruction decode(const Bytes& bytes, std::uint64_t pc = kPc) {
+    assay::native::Instruction instruction;
+    const bool valid = decoder().decode(padded(bytes), pc, instruction);
+    REQUIRE(valid);
+    CHECK(instruction.form->length == bytes.size());
+    return instruction;
 }
 
 // What is added to the registers of a reference's address.

@@ -1,28 +1,22 @@
 // Symbolizer: against addr2line on programs compiled here, and on broken files.
 #include "framework/symbols/symbolizer.h"
 
-#include "framework/symbols/debug_image.h"
 #include "framework/symbols/elf_file.h"
-#include "framework/symbols/image_cache.h"
 #include "framework/symbols/interval_map.h"
 #include "framework/symbols/names.h"
 #include "framework/symbols/symbol_table.h"
+#include "tests/unit/compiled_programs.h"
 
 #include <doctest/doctest.h>
 #include <sys/auxv.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -31,78 +25,16 @@
 namespace {
 
 namespace fs = std::filesystem;
-using assay::symbols::DebugImage;
 using assay::symbols::ElfFile;
 using assay::symbols::Frame;
-using assay::symbols::ImageCache;
 using assay::symbols::IntervalMap;
 using assay::symbols::Location;
 using assay::symbols::Names;
 using assay::symbols::Request;
 using assay::symbols::Symbolizer;
 
-constexpr const char* kProgram = R"(
-#include <cstdio>
-#include <cstdlib>
-namespace shapes {
-struct Square {
-    long side;
-    long area() const { return side * side; }
-};
-static inline long grow(long n) {
-    Square square{n};
-    return square.area() + std::labs(n);
-}
-__attribute__((noinline)) long twice(long n) { return 2 * grow(n) + grow(n + 1); }
-}
-namespace { inline long hidden(long n) { return n % 7 + std::rand(); } }
-extern "C" __attribute__((noinline)) long plain(long n) {
-    for (int i = 0; i < 10; ++i) n += hidden(n);
-    return n;
-}
-int main(int argc, char**) {
-    std::printf("%ld %ld\n", shapes::twice(argc), plain(argc));
-    return 0;
-}
-)";
-
-// A folder of its own for every test, removed at its end.
-class Folder {
-  public:
-    Folder() {
-        std::string name = (fs::temp_directory_path() / "assay-symbols-XXXXXX").string();
-        REQUIRE(mkdtemp(name.data()) != nullptr);
-        path_ = fs::canonical(name);
-    }
-    ~Folder() { fs::remove_all(path_); }
-    std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
-    void write(const std::string& name, const std::string& text) const {
-        std::ofstream(path_ / name) << text;
-    }
-    // Runs a shell command in the folder and returns what it prints.
-    std::string run(const std::string& command) const {
-        std::string line = "cd " + path_.string() + " && " + command;
-        FILE* pipe = popen(line.c_str(), "r");
-        REQUIRE(pipe != nullptr);
-        std::string text;
-        for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
-        INFO(command);
-        REQUIRE(pclose(pipe) == 0);
-        return text;
-    }
-    std::string build(const std::string& flags) const {
-        write("program.cpp", kProgram);
-        run("c++ -O2 " + flags + " -o program program.cpp");
-        return *this / "program";
-    }
-
-  private:
-    fs::path path_;
-};
-
 // Addresses of all instructions of .text.
-std::vector<std::uint64_t> instructions(const Folder& folder, const std::string& file) {
+std::vector<std::uint64_t> instructions(const CompiledPrograms& folder, const std::string& file) {
     std::istringstream listing(folder.run("objdump -d --no-show-raw-insn -j .text " + file));
     std::vector<std::uint64_t> addresses;
     for (std::string line; std::getline(listing, line);) {
@@ -115,22 +47,14 @@ std::vector<std::uint64_t> instructions(const Folder& folder, const std::string&
     return addresses;
 }
 
-std::uint64_t address_of(const Folder& folder, const std::string& file, const std::string& symbol) {
-    std::istringstream list(folder.run("nm " + file));
-    for (std::string line; std::getline(list, line);) {
-        if (line.ends_with(" " + symbol)) return std::stoull(line, nullptr, 16);
-    }
-    FAIL("no symbol " << symbol);
-    return 0;
-}
-
 struct Reference {
     std::string function, file;
     unsigned line;
 };
 
 std::map<std::uint64_t, std::vector<Reference>> ask_addr2line(
-    const Folder& folder, const std::string& file, const std::vector<std::uint64_t>& addresses) {
+    const CompiledPrograms& folder, const std::string& file,
+    const std::vector<std::uint64_t>& addresses) {
     std::ostringstream input;
     for (std::uint64_t address : addresses) input << std::hex << address << '\n';
     folder.write("addresses", input.str());
@@ -155,7 +79,7 @@ std::map<std::uint64_t, std::vector<Reference>> ask_addr2line(
 // argument list. Inlined functions without a mangled name are an exception: addr2line leaves out
 // their scopes, and sometimes names the function around them instead. So is the padding between
 // functions, which it counts to the function before, and we to none.
-void check_agreement(const Folder& folder, const std::string& file) {
+void check_agreement(const CompiledPrograms& folder, const std::string& file) {
     std::vector<std::uint64_t> addresses = instructions(folder, file);
     auto reference = ask_addr2line(folder, file, addresses);
     Symbolizer symbolizer;
@@ -189,37 +113,6 @@ void check_agreement(const Folder& folder, const std::string& file) {
     CHECK(compared > 20);
     CHECK(inlined > 5);
     CHECK(padding < compared / 10);
-}
-
-// Sections by name; empty ones and those without contents left out.
-std::map<std::string, std::string> contents(Elf* elf) {
-    std::map<std::string, std::string> result;
-    std::size_t names = 0;
-    REQUIRE(elf_getshdrstrndx(elf, &names) == 0);
-    for (Elf_Scn* scn = nullptr; (scn = elf_nextscn(elf, scn)) != nullptr;) {
-        const Elf64_Shdr* header = elf64_getshdr(scn);
-        const Elf_Data* data = elf_rawdata(scn, nullptr);
-        if (header->sh_type == SHT_NOBITS || data == nullptr || data->d_size == 0) continue;
-        result[elf_strptr(elf, names, header->sh_name)] =
-            std::string(static_cast<const char*>(data->d_buf), data->d_size);
-    }
-    return result;
-}
-
-bool has_image(const std::string& path) {
-    std::unique_ptr<ElfFile> file = ElfFile::open(path);
-    REQUIRE(file != nullptr);
-    return DebugImage::make(*file) != nullptr;
-}
-
-std::string read_bytes(const std::string& path) {
-    std::ifstream stream(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-void write_bytes(const std::string& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary)
-        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 std::string function_at(Symbolizer& symbolizer, const std::string& file, std::uint64_t address) {
@@ -274,7 +167,7 @@ TEST_CASE("names are demangled and lose their version") {
 }
 
 TEST_CASE("files, lines, functions and inlined calls are those of addr2line") {
-    Folder folder;
+    CompiledPrograms folder;
     for (std::string flags :
          {"-gdwarf-5", "-gdwarf-4", "-gdwarf-3", "-gdwarf-2", "-g -gz", "-g -ffunction-sections"}) {
         CAPTURE(flags);
@@ -283,7 +176,7 @@ TEST_CASE("files, lines, functions and inlined calls are those of addr2line") {
 }
 
 TEST_CASE("what has been learned is answered as what has not") {
-    Folder folder;
+    CompiledPrograms folder;
     const std::string program = folder.build("-g -gz");
     const std::vector<std::uint64_t> addresses = instructions(folder, program);
     Symbolizer plain, learned;
@@ -306,7 +199,7 @@ TEST_CASE("what has been learned is answered as what has not") {
 }
 
 TEST_CASE("an inlined call has its own function, and its caller the place of the call") {
-    Folder folder;
+    CompiledPrograms folder;
     std::string program = folder.build("-g");
     std::uint64_t start = address_of(folder, program, "_ZN6shapes5twiceEl");
     std::vector<std::uint64_t> addresses = instructions(folder, program);
@@ -330,7 +223,7 @@ TEST_CASE("an inlined call has its own function, and its caller the place of the
 }
 
 TEST_CASE("line 0 is the line before it in the same function") {
-    Folder folder;
+    CompiledPrograms folder;
     folder.write("zero.s", R"(
         .file 1 "zero.c"
         .text
@@ -381,7 +274,7 @@ two:    .loc 1 9
 }
 
 TEST_CASE("a separate debug file is found by name and by build id, and only if it matches") {
-    Folder folder;
+    CompiledPrograms folder;
     std::string program = folder.build("-g -Wl,--build-id=0x0123456789abcdef");
     std::uint64_t twice = address_of(folder, program, "_ZN6shapes5twiceEl");
     auto line_with_root = [&](const std::string& debug_root) {
@@ -411,7 +304,7 @@ TEST_CASE("a separate debug file is found by name and by build id, and only if i
 }
 
 TEST_CASE("without a build id the checksum decides") {
-    Folder folder;
+    CompiledPrograms folder;
     std::string program = folder.build("-g -Wl,--build-id=none");
     std::uint64_t twice = address_of(folder, program, "_ZN6shapes5twiceEl");
     folder.run(
@@ -423,7 +316,7 @@ TEST_CASE("without a build id the checksum decides") {
 }
 
 TEST_CASE("without debug information the symbol table names functions") {
-    Folder folder;
+    CompiledPrograms folder;
     folder.write("aliases.c", R"(
 __attribute__((noinline)) int a_long_name(int n) { return n * 3; }
 extern int short_name(int) __attribute__((alias("a_long_name")));
@@ -460,7 +353,7 @@ int caller(int n) { return putchar(n) + 1; }
 }
 
 TEST_CASE("whole functions are found by addresses within them") {
-    Folder folder;
+    CompiledPrograms folder;
     folder.write("whole.c", R"(
 __attribute__((noinline)) int a_long_name(int n) { return n * 3; }
 extern int short_name(int) __attribute__((alias("a_long_name")));
@@ -488,195 +381,8 @@ __asm__(".globl unsized\nunsized: nop; nop; ret\n.globl behind\nbehind: ret\n");
     CHECK(assay::symbols::functions_with(*file, nullptr, {}, names).empty());
 }
 
-TEST_CASE("compressed debug sections are decompressed to what they were") {
-    Folder folder;
-    for (std::string flags : {"-gdwarf-5", "-gdwarf-4"}) {
-        CAPTURE(flags);
-        std::string program = folder.build(flags + " -gz=zlib");
-        folder.run("objcopy --decompress-debug-sections program plain");
-        std::unique_ptr<ElfFile> compressed = ElfFile::open(program);
-        std::unique_ptr<ElfFile> plain = ElfFile::open(folder / "plain");
-        std::unique_ptr<DebugImage> image = DebugImage::make(*compressed);
-        REQUIRE(image != nullptr);
-        std::map<std::string, std::string> expected = contents(plain->elf());
-        std::map<std::string, std::string> found = contents(image->elf());
-        CHECK(found.erase(".shstrtab") == 1);
-        for (const auto& section : found) {
-            CAPTURE(section.first);
-            CHECK(section.second == expected[section.first]);
-        }
-        for (std::string name : {".debug_info", ".debug_abbrev", ".debug_line", ".debug_str"}) {
-            CHECK(found.contains(name));
-        }
-    }
-}
-
-// A program whose debug sections are large enough to be worth keeping.
-std::string large_program(const Folder& folder) {
-    std::string source = "enum {\n";
-    for (int i = 0; i < 2000; ++i)
-        source +=
-            std::string(100, 'a') + std::to_string(i * 7919) + " = " + std::to_string(i) + ",\n";
-    folder.write("large.c", source + "};\nint main(void) { return aaa; }\n");
-    folder.run("sed -i 's/aaa;/" + std::string(100, 'a') + "0;/' large.c");
-    folder.run("cc -g -gz=zlib -Wl,--build-id -o large large.c");
-    return folder / "large";
-}
-
-std::vector<std::string> names_in(const std::string& folder) {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder, error))
-        names.push_back(entry.path().filename());
-    std::sort(names.begin(), names.end());
-    return names;
-}
-
-TEST_CASE("decompressed debug information is taken from earlier runs") {
-    const Folder folder;
-    const std::string program = large_program(folder);
-    const std::string cache = folder / "caches/assay";
-    const std::uint64_t start = address_of(folder, program, "main");
-    const auto file_and_line = [&](const std::string& cache_folder) {
-        Symbolizer symbolizer("", cache_folder);
-        const Frame frame = symbolizer.resolve(program, {{start}})[0].frames[0];
-        return std::string(frame.file) + ":" + std::to_string(frame.line);
-    };
-    const std::string expected = file_and_line("");
-    CHECK(expected.starts_with((folder / "large.c") + ":"));
-    CHECK(names_in(cache).empty());
-    CHECK(file_and_line(cache) == expected);
-    const std::vector<std::string> names = names_in(cache);
-    REQUIRE(names.size() == 1);
-    const std::string kept = cache + "/" + names[0];
-    CHECK((fs::status(cache).permissions() & fs::perms::others_all) == fs::perms::none);
-
-    // What is read there is really what is used.
-    std::string bytes = read_bytes(kept);
-    const std::size_t at = bytes.find("large.c");
-    REQUIRE(at != bytes.npos);
-    for (std::size_t i = at; i != bytes.npos; i = bytes.find("large.c", i + 1)) bytes[i] = 'b';
-    std::ofstream(kept, std::ios::binary) << bytes;
-    CHECK(file_and_line(cache).starts_with((folder / "barge.c") + ":"));
-
-    SUBCASE("a file that was cut short is not used") {
-        fs::resize_file(kept, bytes.size() - 1);
-    }
-    SUBCASE("nor one with other headers") {
-        bytes[offsetof(Elf64_Ehdr, e_machine)] ^= 1;
-        std::ofstream(kept, std::ios::binary) << bytes;
-    }
-    SUBCASE("nor one of another version of the program") {
-        fs::last_write_time(program, fs::last_write_time(program) + std::chrono::seconds(1));
-    }
-    SUBCASE("nor a link to another file") {
-        fs::rename(kept, folder / "elsewhere");
-        fs::create_symlink(folder / "elsewhere", kept);
-    }
-    SUBCASE("a folder that cannot be written does no harm") {
-        fs::remove_all(folder / "caches");
-        folder.write("caches", "a file");
-    }
-    CHECK(file_and_line(cache) == expected);
-}
-
-TEST_CASE("kept images make room for others") {
-    const Folder folder;
-    const std::string place = folder / "cache";
-    const ImageCache cache(place, 4000);
-    cache.keep("first", std::string(1000, '1'));
-    cache.keep("second", std::string(1000, '2'));
-    cache.keep("third", std::string(1000, '3'));
-    cache.keep("large", std::string(1001, '4'));  // more than its share
-    CHECK(names_in(place) == std::vector<std::string>{"first", "second", "third"});
-    const auto now = fs::file_time_type::clock::now();
-    fs::last_write_time(place + "/first", now - std::chrono::hours(50));
-    fs::last_write_time(place + "/second", now - std::chrono::hours(49));
-    fs::last_write_time(place + "/third", now - std::chrono::hours(48));
-    const ImageCache::Image first = cache.find("first", 1000);
-    REQUIRE(first != nullptr);
-    CHECK(first.get()[999] == '1');
-    first.get()[0] = 'x';  // a copy
-    CHECK(cache.find("first", 1000).get()[0] == '1');
-    CHECK(cache.find("first", 999) == nullptr);
-    CHECK(cache.find("none", 1000) == nullptr);
-    cache.keep("fourth", std::string(1000, '5'));
-    cache.keep("fifth", std::string(1000, '6'));
-    CHECK(names_in(place) == std::vector<std::string>{"fifth", "first", "fourth", "third"});
-    ImageCache("").keep("nothing", std::string(10, 'x'));
-    CHECK(ImageCache("").find("first", 1000) == nullptr);
-}
-
-// Sets a variable of the environment, and puts it back.
-class Variable {
-  public:
-    Variable(const char* name, const char* value) : name_(name) {
-        if (const char* const old = std::getenv(name)) old_ = old;
-        value != nullptr ? setenv(name, value, 1) : unsetenv(name);
-    }
-    ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
-    Variable(const Variable&) = delete;
-    Variable& operator=(const Variable&) = delete;
-
-  private:
-    const char* name_;
-    std::optional<std::string> old_;
-};
-
-TEST_CASE("images are kept in a home that is there, and the user's own") {
-    const Folder folder;
-    const std::string home = folder / ".";
-    const Variable own("HOME", home.c_str());
-    const Variable no_caches("XDG_CACHE_HOME", "");
-    CHECK(ImageCache::folder_of_user() == home + "/.cache/assay");
-    {
-        const Variable caches("XDG_CACHE_HOME", home.c_str());
-        CHECK(ImageCache::folder_of_user() == home + "/assay");
-    }
-    const Variable missing("HOME", (home + "/none").c_str());
-    CHECK(ImageCache::folder_of_user().empty());
-    constexpr uid_t kSomebodyElse = 65534;
-    if (geteuid() == 0) REQUIRE(chown(home.c_str(), kSomebodyElse, kSomebodyElse) == 0);
-    const Variable others("HOME", geteuid() == 0 ? home.c_str() : "/");
-    CHECK(ImageCache::folder_of_user().empty());
-}
-
-TEST_CASE("there is no image of debug sections that libdw has to deal with") {
-    Folder folder;
-    CHECK_FALSE(has_image(folder.build("-g")));
-    CHECK_FALSE(has_image(folder.build("")));
-    CHECK_FALSE(has_image(folder.build("-g -gz=zlib -gsplit-dwarf")));
-    CHECK_FALSE(has_image(folder.build("-g -gz=zlib-gnu")));
-}
-
-TEST_CASE("there is no image of damaged debug sections") {
-    Folder folder;
-    std::string program = folder.build("-g -gz=zlib");
-    CHECK(has_image(program));
-    const Elf64_Shdr section = ElfFile::open(program)->section(".debug_info")->header;
-    const std::string bytes = read_bytes(program);
-    const auto damage = [&](std::size_t offset, std::uint64_t value) {
-        std::string damaged = bytes;
-        std::memcpy(damaged.data() + section.sh_offset + offset, &value, sizeof value);
-        write_bytes(program, damaged);
-        return has_image(program);
-    };
-    std::uint64_t size = 0;
-    std::memcpy(&size, bytes.data() + section.sh_offset + offsetof(Elf64_Chdr, ch_size),
-                sizeof size);
-    CHECK(damage(offsetof(Elf64_Chdr, ch_size), size));
-    for (std::uint64_t wrong : {std::uint64_t{0}, size - 1, size + 1, section.sh_size * 1032,
-                                std::uint64_t{1} << 40, UINT64_MAX}) {
-        CAPTURE(wrong);
-        CHECK_FALSE(damage(offsetof(Elf64_Chdr, ch_size), wrong));
-    }
-    CHECK_FALSE(damage(section.sh_size / 2, 0));
-    CHECK_FALSE(damage(section.sh_size - sizeof(std::uint64_t), 0));
-    for (std::uint64_t type : {0, 2, 99}) CHECK_FALSE(damage(offsetof(Elf64_Chdr, ch_type), type));
-}
-
 TEST_CASE("prepared objects, and several at once, give the same answers") {
-    Folder folder;
+    CompiledPrograms folder;
     std::vector<Request> requests;
     for (std::string flags : {"-g", "-g -gz=zlib", "-O0 -g", "", "-gdwarf-4 -gz=zlib"}) {
         std::string name = "program" + std::to_string(requests.size());
@@ -708,7 +414,7 @@ TEST_CASE("prepared objects, and several at once, give the same answers") {
 }
 
 TEST_CASE("what is prepared and never asked for does no harm") {
-    Folder folder;
+    CompiledPrograms folder;
     std::string program = folder.build("-g -gz=zlib");
     for (int round = 0; round < 20; ++round) {
         Symbolizer symbolizer;
@@ -730,7 +436,7 @@ TEST_CASE("the vDSO answers from our own copy") {
 }
 
 TEST_CASE("file offsets become link-time addresses") {
-    Folder folder;
+    CompiledPrograms folder;
     std::string program = folder.build("-no-pie -Wl,-Ttext-segment=0x500000");
     std::istringstream headers(folder.run("readelf -lW program | grep 'LOAD.*R E'"));
     std::string type;
@@ -745,7 +451,7 @@ TEST_CASE("file offsets become link-time addresses") {
 }
 
 TEST_CASE("objects that cannot be read are unknown") {
-    Folder folder;
+    CompiledPrograms folder;
     folder.write("text", "not an ELF file");
     Symbolizer symbolizer;
     for (const std::string& path : {folder / "none", folder / "text", folder / "", std::string()}) {
@@ -755,7 +461,7 @@ TEST_CASE("objects that cannot be read are unknown") {
 }
 
 TEST_CASE("cut and corrupted files never do harm") {
-    Folder folder;
+    CompiledPrograms folder;
     std::string flags;
     SUBCASE("plain") {
         flags = "-g";
