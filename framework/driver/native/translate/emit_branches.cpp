@@ -16,7 +16,6 @@ namespace {
 constexpr std::size_t kPredictor = offsetof(Context, predictor);
 constexpr std::size_t kHistory = kPredictor + offsetof(Predictor, history);
 constexpr std::size_t kNextStates = kPredictor + offsetof(Predictor, next_states);
-constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 
 // Registers for code at the end of a block: dead ones, as far as there are any.
 class Borrowed {

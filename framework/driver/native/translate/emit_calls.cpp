@@ -4,11 +4,6 @@
 #include "framework/driver/native/translate/emitter.h"
 
 namespace assay::native {
-namespace {
-
-constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
-
-}  // namespace
 
 // The stack pointer as it is there, before a call or behind another instruction.
 void Emitter::emit_stack_pointer(unsigned position, unsigned kind) {

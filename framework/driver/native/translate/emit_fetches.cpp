@@ -12,7 +12,6 @@ namespace assay::native {
 namespace {
 
 constexpr std::uint32_t kMostFetchSets = 1024;
-constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 
 }  // namespace
 

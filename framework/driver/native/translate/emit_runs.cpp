@@ -17,7 +17,6 @@
 namespace assay::native {
 namespace {
 
-constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 constexpr std::size_t kExpected = offsetof(trace::Run, expected);
 constexpr std::size_t kExpectedHigh = kExpected + 4;
 constexpr std::size_t kLeftOut = offsetof(trace::Run, left_out);

@@ -23,7 +23,6 @@
 namespace assay::native {
 namespace {
 
-constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 constexpr std::size_t kTargetWaits = offsetof(Context, latency);  // of an indirect branch
 
 std::size_t waiting(unsigned index) {

@@ -16,7 +16,6 @@ namespace {
 constexpr std::size_t kTag = offsetof(Context, data_filter);
 constexpr std::size_t kTouched = kFootprintsOffset;
 constexpr std::size_t kSaved = offsetof(Context, stub_gpr);
-constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 
 // The arguments, above the return address.
 constexpr Address kAddressArgument{RSP, kNoGpr, 1, 8};

@@ -7,6 +7,8 @@
 
 namespace assay::native {
 
+// As a displacement.
+inline constexpr std::int32_t kRecordBytes = sizeof(trace_record_t);
 // How far ahead of the cursor, in bytes, the trace buffer is prefetched: its lines are in the
 // cache of the collector's processor.
 inline constexpr std::int32_t kPrefetched = 1024;
