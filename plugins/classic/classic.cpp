@@ -186,14 +186,14 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
     std::size_t site_count = 0, instr_count = 0, count = 0;
     const trace_site_t* sites = trace_parser_sites(parser, &site_count);
     const trace_record_t* records = trace_parser_records(parser, &count);
-    trace_parser_instrs(parser, &instr_count);
+    const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
     ValueTables& tables = *profiler.tables;
     for (std::size_t i = tables.by_site.size(); i < site_count; ++i)
-        tables.by_site.push_back(table_for(sites[i]));
+        tables.add(table_for(sites[i]), instrs[sites[i].instr].pc);
     if (tables.by_instr.size() < instr_count) tables.by_instr.resize(instr_count);
     tables.half = {};
     tables.count(records, count);
-    if (plugins::samples_bursts(profiler.host)) profiler.totals.touch(records, count);
+    if (plugins::samples_bursts(profiler.host)) profiler.totals.touch(tables, records, count);
     return 0;
 }
 
@@ -203,26 +203,14 @@ void add(std::uint64_t pc, std::uint32_t event, std::uint64_t weight, std::uint6
     profiler.samples.add(pc, event, weight, value);
 }
 
-void add_summary(std::uint64_t pc, std::uint32_t list, const Summary& summary) {
+void add_summary(std::uint64_t pc, std::uint32_t list, Summary summary) {
+    summary.shorten(kMostValues);
     add(pc, kVals, summary.total);
     add(pc, kZeros, summary.zeros);
     add(pc, kSame, summary.repeated);
-    if (!summary.values.empty()) add(pc, kTop, summary.values[0].count);
+    add(pc, kTop, summary.top());
     for (const Counted& each : summary.values) add(pc, VP_VALUE_OF(list), each.count, each.value);
     add(pc, VP_VALUE_REST(list), summary.rest(), summary.error);
-}
-
-// By pc and list: an instruction that belongs to several blocks has several sites.
-std::map<std::pair<std::uint64_t, std::uint32_t>, Summary> summaries(const trace_instr_t* instrs) {
-    std::map<std::pair<std::uint64_t, std::uint32_t>, Summary> found;
-    ValueTables& tables = *profiler.tables;
-    for (std::uint32_t site = 0; site < tables.by_site.size(); ++site) {
-        const ValueTable& table = tables.by_site[site];
-        if (table.role == Role::kCounted || table.role == Role::kStored)
-            found[{instrs[table.instr].pc, table.list}].add(tables.summary(site));
-    }
-    for (auto& [place, summary] : found) summary.finish(kMostValues);
-    return found;
 }
 
 int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
@@ -231,8 +219,8 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
     if (std::exchange(profiler.finished, true)) return 0;
     std::size_t instr_count = 0;
     const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
-    for (const auto& [place, summary] : summaries(instrs))
-        add_summary(place.first, place.second, summary);
+    for (const auto& [place, site] : profiler.tables->first_sites)
+        add_summary(place.first, place.second, profiler.tables->summary(site));
     const std::vector<StoreCounts>& by_instr = profiler.tables->by_instr;
     for (std::size_t i = 0; i < by_instr.size(); ++i) {
         add(instrs[i].pc, kSilent, by_instr[i].silent);
@@ -242,10 +230,9 @@ int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) 
 }
 
 // Of which the error is estimated, behind each burst. Where there are none, nobody asks.
-int totals(uint32_t /*pid*/, trace_parser_t* parser, uint64_t* by_event, uint32_t /*count*/) {
-    std::size_t instr_count = 0;
-    ValueTables& tables = *profiler.tables;
-    const Totals all = profiler.totals.of(tables, trace_parser_instrs(parser, &instr_count));
+int totals(uint32_t /*pid*/, trace_parser_t* /*parser*/, uint64_t* by_event, uint32_t /*count*/) {
+    const ValueTables& tables = *profiler.tables;
+    const Totals all = profiler.totals.of(tables);
     by_event[kVals] += all.values;
     by_event[kZeros] += all.zeros;
     by_event[kSame] += all.repeated;

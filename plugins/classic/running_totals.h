@@ -4,8 +4,6 @@
 
 #include "plugins/classic/value_table.h"
 
-#include <map>
-#include <utility>
 #include <vector>
 
 namespace classic {
@@ -17,29 +15,16 @@ struct Totals {
 
 class RunningTotals {
   public:
-    // These sites will have changed.
-    void touch(const trace_record_t* records, std::size_t n);
-    // Up to now, all of the tables that were counted in since the first touch(). `instrs`: what
-    // sites of `tables` refer to.
-    Totals of(ValueTables& tables, const trace_instr_t* instrs);
+    // The sites of these records have changed.
+    void touch(const ValueTables& tables, const trace_record_t* records, std::size_t n);
+    // Up to now, of all records that touch() was given.
+    Totals of(const ValueTables& tables);
 
   private:
-    // An instruction that belongs to several blocks has several sites.
-    struct Place {
-        std::vector<std::uint32_t> sites;
-        Totals counted;  // of them, when it was computed last
-        bool touched = false;
-    };
-    static constexpr std::uint32_t kNoPlace = UINT32_MAX;
-
-    void touch(std::uint32_t site);
-    Place* place_of(std::uint32_t site, const ValueTable& table, const trace_instr_t* instrs);
-
-    std::vector<bool> is_touched_;          // by site
-    std::vector<std::uint32_t> touched_;    // those sites
-    std::vector<std::uint32_t> places_of_;  // by site: index in places_
-    std::vector<Place> places_;
-    std::map<std::pair<std::uint64_t, std::uint8_t>, std::uint32_t> by_pc_and_list_;
+    // By the first site of an instruction and list.
+    std::vector<bool> is_touched_;
+    std::vector<std::uint32_t> touched_;
+    std::vector<Totals> counted_;  // when it was computed last
     Totals totals_;
 };
 

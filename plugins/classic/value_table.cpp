@@ -26,6 +26,40 @@ void grow(ValueTable& table) {
     delete[] before;
 }
 
+void add_site(Summary& summary, const ValueTables& tables, std::uint32_t site) {
+    const ValueTable& table = tables.by_site[site];
+    summary.total += table.total;
+    summary.zeros += table.zeros;
+    summary.repeated += table.total - table.runs;
+    std::uint64_t error = 0;
+    for (unsigned s = 0; table.sets && s <= table.mask; ++s) {
+        const ValueSet& set = table.sets[s];
+        error = std::max(error, set.lowered);
+        for (unsigned i = 0; i < kWays; ++i)
+            if (const std::uint64_t seen = set.counts[i] + set.lowered - set.since[i])
+                summary.values.push_back({set.values[i], seen});
+    }
+    summary.error += error;
+    for (const auto& [of, counted] : tables.spilled)
+        if (of == site) summary.values.push_back(counted);
+}
+
+// The most frequent first, each once.
+void sort(std::vector<Counted>& values) {
+    std::sort(values.begin(), values.end(),
+              [](const Counted& a, const Counted& b) { return a.value < b.value; });
+    std::size_t kept = 0;
+    for (const Counted& each : values) {
+        if (kept > 0 && values[kept - 1].value == each.value)
+            values[kept - 1].count += each.count;
+        else
+            values[kept++] = each;
+    }
+    values.resize(kept);
+    std::stable_sort(values.begin(), values.end(),
+                     [](const Counted& a, const Counted& b) { return a.count > b.count; });
+}
+
 ValueKernel best_kernel() {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
         return count_avx512;
@@ -40,6 +74,17 @@ void ValueTable::free() {
 
 ValueTables::~ValueTables() {
     for (ValueTable& table : by_site) table.free();
+}
+
+void ValueTables::add(const ValueTable& table, std::uint64_t pc) {
+    const auto site = static_cast<std::uint32_t>(by_site.size());
+    by_site.push_back(table);
+    by_site[site].first = site;
+    if (table.role != Role::kCounted && table.role != Role::kStored) return;
+    const auto [found, is_first] = first_sites.try_emplace({pc, table.list}, site);
+    if (is_first) return;
+    by_site[site].first = found->second;
+    by_site[site].next = std::exchange(by_site[found->second].next, site);
 }
 
 void ValueTables::count(const trace_record_t* records, std::size_t n) {
@@ -70,45 +115,18 @@ void ValueTables::count_slowly(std::uint32_t site, std::uint64_t value) {
     ++set.counts[way];
 }
 
-Summary ValueTables::summary(std::uint32_t site) {
-    const ValueTable& table = by_site[site];
+Summary ValueTables::summary(std::uint32_t first) const {
     Summary summary;
-    summary.total = table.total;
-    summary.zeros = table.zeros;
-    summary.repeated = table.total - table.runs;
-    for (unsigned s = 0; table.sets && s <= table.mask; ++s) {
-        const ValueSet& set = table.sets[s];
-        summary.error = std::max(summary.error, set.lowered);
-        for (unsigned i = 0; i < kWays; ++i)
-            if (const std::uint64_t seen = set.counts[i] + set.lowered - set.since[i])
-                summary.values.push_back({set.values[i], seen});
-    }
-    for (const auto& [of, counted] : spilled)
-        if (of == site) summary.values.push_back(counted);
+    std::uint32_t site = first;
+    do {
+        add_site(summary, *this, site);
+        site = by_site[site].next;
+    } while (site != 0);
+    sort(summary.values);
     return summary;
 }
 
-void Summary::add(const Summary& other) {
-    total += other.total;
-    zeros += other.zeros;
-    repeated += other.repeated;
-    error += other.error;
-    values.insert(values.end(), other.values.begin(), other.values.end());
-}
-
-void Summary::finish(std::size_t most) {
-    std::sort(values.begin(), values.end(),
-              [](const Counted& a, const Counted& b) { return a.value < b.value; });
-    std::size_t kept = 0;
-    for (const Counted& each : values) {
-        if (kept > 0 && values[kept - 1].value == each.value)
-            values[kept - 1].count += each.count;
-        else
-            values[kept++] = each;
-    }
-    values.resize(kept);
-    std::stable_sort(values.begin(), values.end(),
-                     [](const Counted& a, const Counted& b) { return a.count > b.count; });
+void Summary::shorten(std::size_t most) {
     if (values.size() <= most) return;
     error += values[most].count;
     values.resize(most);

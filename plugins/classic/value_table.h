@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -29,12 +30,12 @@ struct Counted {
 struct Summary {
     std::uint64_t total = 0, zeros = 0, repeated = 0;
     std::uint64_t error = 0;
-    std::vector<Counted> values;
+    std::vector<Counted> values;  // the most frequent first
 
-    // Of the same instruction, elsewhere.
-    void add(const Summary& other);
-    // The most frequent first; no more than `most`, at the cost of the error.
-    void finish(std::size_t most);
+    // Only the `most` most frequent values, at the cost of the error.
+    void shorten(std::size_t most);
+    // How often the most frequent value was seen.
+    std::uint64_t top() const { return values.empty() ? 0 : values[0].count; }
     // How many values are in none of the counts.
     std::uint64_t rest() const;
 };
@@ -67,6 +68,8 @@ struct alignas(64) ValueTable {
     std::uint16_t mask = 0;  // one less than there are sets
     std::uint8_t list = 0;
     Role role = Role::kIgnored;
+    // Of the same instruction and list: the first site, and another one unless 0.
+    std::uint32_t first = 0, next = 0;
 
     void free();
 };
@@ -85,6 +88,9 @@ struct StoreCounts {
 // Everything that values have been counted in.
 struct ValueTables {
     std::vector<ValueTable> by_site;
+    // An instruction that belongs to several blocks has several sites for a list: the first of them
+    // by the instruction's pc and list.
+    std::map<std::pair<std::uint64_t, std::uint8_t>, std::uint32_t> first_sites;
     std::vector<StoreCounts> by_instr;  // at least as long as there are instructions
     StoreHalf half;
     std::vector<std::pair<std::uint32_t, Counted>> spilled;  // counts beyond 32 bits, by site
@@ -94,9 +100,12 @@ struct ValueTables {
     ValueTables& operator=(const ValueTables&) = delete;
     ~ValueTables();
 
+    // For the next site; its instruction is at `pc`.
+    void add(const ValueTable& table, std::uint64_t pc);
     // Counts all values of the records, with what the processor has.
     void count(const trace_record_t* records, std::size_t n);
-    Summary summary(std::uint32_t site);
+    // Of all sites of the instruction and list of which this is the first.
+    Summary summary(std::uint32_t first) const;
 
     // What the kernels leave to others: the value has no counter yet, or it is full.
     void count_slowly(std::uint32_t site, std::uint64_t value);

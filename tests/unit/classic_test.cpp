@@ -28,12 +28,10 @@ struct Stream {
         ValueTables tables;
         ValueTable table;
         table.role = Role::kCounted;
-        tables.by_site.push_back(table);
+        tables.add(table, 0);
         tables.by_instr.resize(1);
         kernel(tables, records.data(), records.size());
-        Summary summary = tables.summary(0);
-        summary.finish(SIZE_MAX);
-        return summary;
+        return tables.summary(0);
     }
 };
 
@@ -118,7 +116,7 @@ TEST_CASE("classic: the error is what it says") {
                                  return x.value == y.value && x.count == y.count;
                              }));
             check_bounds(summary.values, summary.error, stream.exact);
-            summary.finish(10);
+            summary.shorten(10);
             check_bounds(summary.values, summary.error, stream.exact);
         }
         assay::collector::TopValues top;
@@ -154,16 +152,13 @@ TEST_CASE("classic: values that all have the same set") {
 }
 
 TEST_CASE("classic: totals during a run are those of all summaries so far") {
-    std::vector<trace_instr_t> instrs(3);
-    for (std::uint32_t i = 0; i < 3; ++i) instrs[i].pc = i == 2 ? 0x1000 : 0x1000 + i;
     ValueTables tables;
-    for (const std::uint32_t instr : {0, 1, 2, 2}) {
+    for (const std::uint64_t pc : {0x1000, 0x1001, 0x1000, 0x1000}) {
         ValueTable table;
-        table.instr = instr;
         table.role = tables.by_site.size() == 3 ? Role::kOverwritten : Role::kCounted;
-        tables.by_site.push_back(table);
+        tables.add(table, pc);
     }
-    tables.by_instr.resize(instrs.size());
+    tables.by_instr.resize(1);
     RunningTotals running;
     std::mt19937_64 random(7);
     Exact first, second;  // sites 0 and 2 are of one instruction
@@ -179,7 +174,7 @@ TEST_CASE("classic: totals during a run are those of all summaries so far") {
             zeros += value == 0;
         }
         tables.count(records.data(), records.size());
-        running.touch(records.data(), records.size());
+        running.touch(tables, records.data(), records.size());
         all.insert(all.end(), records.begin(), records.end());
         if (round % 2 != 0) continue;
         const auto top = [](const Exact& values) {
@@ -187,13 +182,13 @@ TEST_CASE("classic: totals during a run are those of all summaries so far") {
             for (const auto& [value, count] : values) most = std::max(most, count);
             return most;
         };
-        const Totals totals = running.of(tables, instrs.data());
+        const Totals totals = running.of(tables);
         CHECK(totals.values == 50U * (round + 1));
         CHECK(totals.zeros == zeros);
         CHECK(totals.top == top(first) + top(second));
         RunningTotals anew;
-        anew.touch(all.data(), all.size());
-        CHECK(anew.of(tables, instrs.data()).repeated == totals.repeated);
+        anew.touch(tables, all.data(), all.size());
+        CHECK(anew.of(tables).repeated == totals.repeated);
     }
 }
 
@@ -209,8 +204,7 @@ TEST_CASE("classic: counts beyond 32 bits are kept") {
         tables.count_slowly(0, 5);
     }
     CHECK(full == 1);
-    Summary summary = tables.summary(0);
-    summary.finish(8);
+    const Summary summary = tables.summary(0);
     REQUIRE(summary.values.size() == 2);
     CHECK(summary.values[0].count == 3 * std::uint64_t{kMostCount} + 1);
     CHECK(summary.values[1].count == 1);
