@@ -237,10 +237,8 @@ int totals(uint32_t /*pid*/, trace_parser_t* /*parser*/, uint64_t* by_event, uin
     by_event[kZeros] += all.zeros;
     by_event[kSame] += all.repeated;
     by_event[kTop] += all.top;
-    for (const StoreCounts& counts : tables.by_instr) {
-        by_event[kSilent] += counts.silent;
-        by_event[kStores] += counts.stores;
-    }
+    by_event[kSilent] += tables.of_all_instrs.silent;
+    by_event[kStores] += tables.of_all_instrs.stores;
     return 0;
 }
 

@@ -53,9 +53,11 @@ struct Kernel {
             return;
         }
         half.role = Role::kIgnored;
-        StoreCounts& counts = tables.by_instr[table.instr];
-        counts.silent += half.value == value;
-        ++counts.stores;
+        const bool silent = half.value == value;
+        for (StoreCounts* const counts : {&tables.by_instr[table.instr], &tables.of_all_instrs}) {
+            counts->silent += silent;
+            ++counts->stores;
+        }
     }
 
     static void run(ValueTables& tables, const trace_record_t* records, std::size_t n) {

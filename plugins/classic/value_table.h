@@ -92,6 +92,7 @@ struct ValueTables {
     // by the instruction's pc and list.
     std::map<std::pair<std::uint64_t, std::uint8_t>, std::uint32_t> first_sites;
     std::vector<StoreCounts> by_instr;  // at least as long as there are instructions
+    StoreCounts of_all_instrs;
     StoreHalf half;
     std::vector<std::pair<std::uint32_t, Counted>> spilled;  // counts beyond 32 bits, by site
 

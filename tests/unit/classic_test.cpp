@@ -225,6 +225,8 @@ TEST_CASE("classic: stores that change nothing") {
     }
     CHECK(tables.by_instr[0].stores == 10);
     CHECK(tables.by_instr[0].silent == 1);
+    CHECK(tables.of_all_instrs.stores == 10);
+    CHECK(tables.of_all_instrs.silent == 1);
 }
 
 TEST_CASE("classic: values are printed as what they are") {
