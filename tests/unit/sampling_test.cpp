@@ -15,6 +15,8 @@ using namespace assay::collector;
 
 namespace {
 
+using Counts = std::vector<std::uint64_t>;
+
 constexpr std::uint32_t kCountSite = 0, kBurstSite = 1, kIntervalSite = 2;
 // Two blocks, of one and of four instructions.
 struct Code {
@@ -44,6 +46,13 @@ trace::Regions regions_of(const std::string& value) {
     return take_core_settings({{"sample", value, ""}}).regions;
 }
 
+// The last event is one that is not scaled.
+Counts scaled(const Sampling& sampling, Counts row) {
+    std::uint64_t left = 0;
+    sampling.scale_row(row, {false, false, true}, left);
+    return row;
+}
+
 }  // namespace
 
 TEST_CASE("sampling: a count stands for as many as there were") {
@@ -52,18 +61,33 @@ TEST_CASE("sampling: a count stands for as many as there were") {
     sampling.take(0, 0, std::vector{counted(0, 6), counted(1, 1), end_of(trace::kBurstEnds, 100)},
                   code.tables());
     sampling.executed(0, 250);
-    std::vector<std::uint64_t> executions{6, 1, 1, 1, 1};
+    Counts executions{6, 1, 1, 1, 1};
     sampling.take_off_warm_up(executions);
     CHECK(sampling.executed() == 250);
     CHECK(sampling.factor() == 25);
-    CHECK(sampling.scaled(6) == 150);
-    CHECK(sampling.scaled(0) == 0);
-    CHECK(sampling.scaled(UINT64_MAX) == UINT64_MAX);
-    CHECK(executions == std::vector<std::uint64_t>{6, 1, 1, 1, 1});
+    CHECK(scaled(sampling, {6, 0, 7}) == Counts{150, 0, 7});
+    CHECK(scaled(sampling, {UINT64_MAX, 1, 0}) == Counts{UINT64_MAX, 25, 0});
+    CHECK(executions == Counts{6, 1, 1, 1, 1});
     sampling.executed(0, 254);
-    CHECK(sampling.scaled(2) == 51);
     CHECK(sampling.scaled_part(2) == 50);
     CHECK(sampling.scaled_part(UINT64_MAX) == UINT64_MAX);
+}
+
+TEST_CASE("sampling: rounding changes no total, and no order within a row") {
+    const Code code;
+    Sampling sampling(bursts(10, 100));
+    sampling.executed(0, 254);
+    Counts executions(100, 1);
+    sampling.take_off_warm_up(executions);
+    std::uint64_t left = 0, total = 0;
+    for (const std::uint64_t executed : executions) {
+        Counts row{executed, executed};
+        sampling.scale_row(row, {false, false}, left);
+        total += row[0];
+        CHECK((row[0] == 2 || row[0] == 3));
+        CHECK(row[0] == row[1]);
+    }
+    CHECK(total == 254);
 }
 
 TEST_CASE("sampling: what is executed in a warm-up does not count") {

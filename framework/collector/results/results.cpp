@@ -61,9 +61,9 @@ void Results::scale(Counts& counts, const Sampling& sampling) const {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)
         for (std::size_t event = 0; event < session_.profilers[i]->events().size(); ++event)
             unscaled[session_.columns.first(i) + event] = session_.profilers[i]->is_unscaled(event);
-    counts.samples.change_counts([&](std::size_t column, std::uint64_t count) {
-        return unscaled[column] ? count : sampling.scaled(count);
-    });
+    std::uint64_t left = 0;
+    counts.samples.change_rows(
+        [&](std::span<std::uint64_t> row) { sampling.scale_row(row, unscaled, left); });
     counts.contexts.change_counts([&](std::size_t column, std::uint64_t count) {
         return unscaled[column] ? count : sampling.scaled_part(count);
     });

@@ -28,12 +28,11 @@ class SampleDatabase {
 
     std::size_t rows() const { return links_.size(); }
     std::span<const std::uint64_t> counts(std::size_t row) const { return {cell(row), columns_}; }
-    // Replaces each count by `change(column, count)`.
+    // Calls `change(counts)` of each row.
     template <typename Change>
-    void change_counts(const Change& change) {
+    void change_rows(const Change& change) {
         for (std::size_t row = 0; row < rows(); ++row)
-            for (std::size_t column = 0; column < columns_; ++column)
-                cell(row)[column] = change(column, cell(row)[column]);
+            change(std::span<std::uint64_t>{cell(row), columns_});
     }
     // All of them, by mapping, then by address.
     template <typename Visit>

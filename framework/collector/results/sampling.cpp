@@ -128,20 +128,30 @@ double Sampling::factor() const {
     return static_cast<double>(executed()) / static_cast<double>(captured_);
 }
 
-std::uint64_t Sampling::scaled(std::uint64_t count) const {
-    return scale(count, captured_ / 2);
+// All by the same `left`, and the first one says what is left behind them.
+void Sampling::scale_row(std::span<std::uint64_t> counts, const std::vector<bool>& unscaled,
+                         std::uint64_t& left) const {
+    std::optional<std::uint64_t> next;
+    for (std::size_t column = 0; column < counts.size(); ++column) {
+        if (counts[column] == 0 || unscaled[column]) continue;
+        const Scaled result = scaled(counts[column], left);
+        counts[column] = result.count;
+        if (!next) next = result.left;
+    }
+    left = next.value_or(left);
 }
 
 std::uint64_t Sampling::scaled_part(std::uint64_t count) const {
-    return scale(count, 0);
+    return scaled(count, 0).count;
 }
 
-// (count * executed() + added) / captured_
-std::uint64_t Sampling::scale(std::uint64_t count, std::uint64_t added) const {
-    if (!wanted() || captured_ == 0) return count;
+// (count * executed() + added) / captured_, and the remainder.
+Sampling::Scaled Sampling::scaled(std::uint64_t count, std::uint64_t added) const {
+    if (!wanted() || captured_ == 0) return {count, 0};
     __extension__ using Wide = unsigned __int128;
     const Wide product = Wide{count} * executed() + added;
-    return static_cast<std::uint64_t>(std::min<Wide>(product / captured_, UINT64_MAX));
+    return {static_cast<std::uint64_t>(std::min<Wide>(product / captured_, UINT64_MAX)),
+            static_cast<std::uint64_t>(product % captured_)};
 }
 
 bool Sampling::tells_errors() const {

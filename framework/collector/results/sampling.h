@@ -61,9 +61,13 @@ class Sampling {
     std::uint64_t executed_by(std::uint32_t thread) const;
     std::uint64_t executed() const;
     double factor() const;
-    // A count as it would be in the whole run, rounded; of a part of what is counted elsewhere,
-    // rounded down: the parts are no more than the whole then.
-    std::uint64_t scaled(std::uint64_t count) const;
+    // Makes the counts of a row what they would be in the whole run. `left`, 0 before the first
+    // row, is what rounding leaves of a row for the next one, so that the total of what every row
+    // has, instructions, is exact. No count of a row becomes more than another one that was not
+    // less.
+    void scale_row(std::span<std::uint64_t> counts, const std::vector<bool>& unscaled,
+                   std::uint64_t& left) const;
+    // A part of what a row counts, rounded down: the parts are no more than the whole then.
     std::uint64_t scaled_part(std::uint64_t count) const;
     // Whether there are bursts enough to tell errors.
     bool tells_errors() const;
@@ -74,12 +78,15 @@ class Sampling {
     std::string description() const;
 
   private:
+    struct Scaled {
+        std::uint64_t count, left;
+    };
     struct Snapshot {
         std::uint64_t instructions;  // captured so far
         std::vector<std::uint64_t> totals;
     };
 
-    std::uint64_t scale(std::uint64_t count, std::uint64_t added) const;
+    Scaled scaled(std::uint64_t count, std::uint64_t added) const;
     void count(std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
                const CodeTables& code);
     void count_mispredictions(std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
