@@ -1,0 +1,87 @@
+"""What the matrix runs programs under: profilers with their options, alone and combined, and the
+options of a run that matter to all of them."""
+
+import itertools
+from dataclasses import dataclass
+
+OPTIONS = {
+    "cache": ["", "--cache-sim=no", "--rep=iterations", "--branch-sim=yes",
+              "--D1=1024,2,32 --LL=1048576,16,128 --I1=1024,1,64"],
+    "branch": ["", "--predictor=bimodal --return-stack=16",
+               "--predictor=gshare --indirect-predictor=target-cache", "--predictor=tournament",
+               "--predictor=tage --indirect-predictor=ittage --return-stack=4"],
+    "bbv": ["", "--interval-size=1000000 --pc-out-file=OUT/pc.%p", "--instr-count-only=yes"],
+    "used_bytes": ["", "--instructions=yes", "--cache=16384,4,64 --usage-report=OUT/report.%p",
+                   "--separate=section,arena,thread"],
+    "effective_address": ["", "--address-report=OUT/report.%p --hottest=2"],
+    "classic": ["", "--values=loads", "--values=stores", "--values=results", "--values=operands",
+                "--values=loads,stores,results,operands"],
+}
+TRIPLES = [("cache", "used_bytes", "effective_address"), ("branch", "effective_address", "classic")]
+
+GENERAL = ["", "--dump-instr=yes", "--trace-children=no", "--dump-instr=yes --trace-children=no"]
+SAMPLES = ["", "1/100", "1k/9k"]
+STRETCH = {"1/100": 4_000_000, "1k/9k": 9_000}  # instructions, of which one burst is profiled
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The profilers and options of each, where OUT stands for the folder of what a run writes.
+    `wholesale` are all words for assay instead, given by the user."""
+
+    options: dict[str, str]
+    wholesale: str = ""
+
+    def __str__(self) -> str:
+        return self.wholesale or " ".join(filter(None, [",".join(self.options),
+                                                        *self.options.values()]))
+
+    def words(self, out: str) -> list[str]:
+        """The options for assay, with their files in the folder `out`."""
+        text = self.wholesale or " ".join(["--plugin=" + ",".join(self.options),
+                                           *self.options.values()])
+        words = text.replace("OUT/", out + "/").split()
+        return words + ([f"--bb-out-file={out}/vectors.%p"] if "bbv" in self.options else [])
+
+
+@dataclass(frozen=True)
+class Variant:
+    general: str = ""
+    sample: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(self.words())
+
+    def words(self) -> list[str]:
+        return self.general.split() + ([f"--sample={self.sample}"] if self.sample else [])
+
+    @property
+    def follows_children(self) -> bool:
+        return "--trace-children=no" not in self.general
+
+    @property
+    def has_instructions(self) -> bool:
+        return "--dump-instr=yes" in self.general
+
+
+REFERENCE = Setting({"cache": "--cache-sim=no"})  # what Ir must be, whoever counts it
+VARIANTS = [Variant(general, sample) for general in GENERAL for sample in SAMPLES]
+
+
+def settings() -> list[Setting]:
+    single = [Setting({name: options}) for name, each in OPTIONS.items() for options in each]
+    several = [*itertools.combinations(OPTIONS, 2), *TRIPLES, tuple(OPTIONS)]
+    return single + [Setting(dict.fromkeys(names, "")) for names in several]
+
+
+def possible(setting: Setting, variant: Variant) -> bool:
+    """An interval of bbv must have two stretches."""
+    short = "--interval-size=1000000" in setting.options.get("bbv", "")
+    return not short or STRETCH.get(variant.sample, 0) * 2 <= 1_000_000
+
+
+def variant_for(setting: int, program: int) -> Variant:
+    """One variant for a setting and a program, by their numbers: along a row of the matrix, as
+    along a column, they take turns."""
+    number = setting + program
+    return Variant(GENERAL[number % len(GENERAL)], SAMPLES[number % len(SAMPLES)])
