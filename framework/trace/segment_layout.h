@@ -175,8 +175,8 @@ struct PartialEvent {
 
 // --- A thread's slot: header page, block counters, ring of trace buffers.
 
-inline constexpr std::uint32_t kBufferBytes = 128 * 1024;
-inline constexpr std::uint32_t kBufferCount = 32;  // at most, of one ring; a power of two
+inline constexpr std::uint32_t kBufferBytes = 512 * 1024;
+inline constexpr std::uint32_t kBufferCount = 8;  // at most, of one ring; a power of two
 inline constexpr std::uint32_t kRecordsPerBuffer = kBufferBytes / sizeof(trace_record_t);
 
 // Threads that do not run at the same time may use one slot after the other. A thread that ends

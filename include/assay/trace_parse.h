@@ -52,7 +52,8 @@ int trace_parser_next(trace_parser_t* parser, uint32_t* instr, uint64_t* pc, uin
  * list: the instruction has such an operand, and its last execution such an access. */
 int trace_parser_has_value(const trace_parser_t* parser, uint32_t index);
 
-/* The records of the buffer, `*count` of them, read in place. 0 of them in vp_finish. */
+/* The records of the buffer, `*count` of them, read in place. 0 of them in vp_finish. How many a
+ * buffer can have is no part of the interface. */
 const trace_record_t* trace_parser_records(const trace_parser_t* parser, size_t* count);
 
 /* With trace_capture_footprints, what no TRACE_SITE_FOOTPRINT of the buffer tells any more: of each

@@ -11,7 +11,8 @@ enum { BATCH = 1024 };
 
 static const vp_host_t* host;
 static trace_vlist_table_t* spec;
-static vsample_t samples[8192];
+static vsample_t* samples;
+static size_t capacity;
 static uint32_t next_instr;
 static int references; /* capture them */
 static unsigned long long fetches;
@@ -96,6 +97,12 @@ static void prof_release(void) {
     spec = NULL;
 }
 
+static void make_room(size_t count) {
+    if (count <= capacity) return;
+    samples = realloc(samples, count * sizeof *samples);
+    capacity = count;
+}
+
 static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) {
     size_t count, site_count, instr_count;
     const trace_record_t* records = trace_parser_records(parser, &count);
@@ -103,6 +110,7 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) 
     const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
     int n = 0;
     (void)pid;
+    make_room(count);
     for (size_t i = 0; i < count; ++i) {
         const trace_site_t* site = &sites[records[i].site];
         if (site->kind > TRACE_SITE_MODIFY) continue; /* no reference */
@@ -122,6 +130,7 @@ static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** out) {
     const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
     int n = 0;
     (void)pid;
+    make_room(BATCH);
     for (; next_instr < instr_count && n < BATCH; ++next_instr) {
         const uint64_t executed = trace_parser_count(parser, next_instr);
         if (executed == 0) continue;

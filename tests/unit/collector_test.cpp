@@ -103,18 +103,18 @@ TEST_CASE("a run counts what the driver says") {
     CHECK(result.words == "");
     CHECK(result.ending.exit_status == 0);
     CHECK(contains(result.file, "events: Ir Refs Lines\n"));
-    CHECK(contains(result.file, "\nsummary: 29 20000 0"));
+    CHECK(contains(result.file, "\nsummary: 29 80000 0"));
     CHECK_FALSE(contains(result.file, "incomplete"));
 }
 
 TEST_CASE("references are all there, however many the rings have to hold") {
-    CHECK(contains(profile("long", {"counts"}, kReferences).file, "\nsummary: 29 2000000 0"));
+    CHECK(contains(profile("long", {"counts"}, kReferences).file, "\nsummary: 29 8000000 0"));
 }
 
 TEST_CASE("counts and references of all threads are there") {
     const Result result = profile("threads", {"counts"}, kReferences);
     CHECK(result.ending.exit_status == 0);
-    CHECK(contains(result.file, "\nsummary: 32 100000 0"));
+    CHECK(contains(result.file, "\nsummary: 32 400000 0"));
 }
 
 TEST_CASE("the cache profiler gives each thread a first level of its own") {
@@ -153,7 +153,7 @@ TEST_CASE("a signal for the program reaches it") {
 TEST_CASE("a killed program leaves all of its records") {
     const Result result = profile("killed", {"counts"}, kReferences);
     CHECK(result.ending.signal == SIGKILL);
-    CHECK(contains(result.file, "\nsummary: 29 20000 0"));
+    CHECK(contains(result.file, "\nsummary: 29 80000 0"));
     CHECK(contains(result.file, "incomplete"));
     CHECK(contains(result.file, "killed by signal 9"));
 }
@@ -163,7 +163,7 @@ TEST_CASE("what the driver refuses is said, and what was measured is kept") {
     CHECK(result.ending.exit_status == kExitFailure);
     CHECK(result.words == "assay: cannot run clone3 at 0x401004\n");
     CHECK(contains(result.file, "cannot run clone3"));
-    CHECK(contains(result.file, "\nsummary: 29 20000 0"));
+    CHECK(contains(result.file, "\nsummary: 29 80000 0"));
 
     const Result at_once = profile("refuse-at-once", {"counts"});
     CHECK(at_once.words == "assay: cannot load this\n");
@@ -194,7 +194,7 @@ TEST_CASE("a profiler that crashes loses its own columns only") {
         CHECK(contains(both.words, "signal 11"));
         CHECK(both.ending.exit_status == 0);
         CHECK(contains(both.file, "events: Ir Refs Lines\n"));
-        CHECK(contains(both.file, "\nsummary: 29 20000 0"));
+        CHECK(contains(both.file, "\nsummary: 29 80000 0"));
 
         const Result alone = profile("normal", {"crash"});
         CHECK(alone.ending.exit_status == kExitFailure);

@@ -16,7 +16,7 @@ namespace trace = assay::trace;
 namespace {
 
 constexpr std::uint64_t kCode = 0x401000;
-constexpr std::uint32_t kReferences = 20'000;
+constexpr std::uint32_t kReferences = 80'000;
 constexpr std::uint32_t kRead = 1;  // a site
 
 void references(FakeTrace& driver, std::uint32_t slot, std::uint32_t count) {
@@ -24,7 +24,7 @@ void references(FakeTrace& driver, std::uint32_t slot, std::uint32_t count) {
 }
 
 // Threads 1 and 2 beside the first, and 3 and 4 behind thread 2. One of them runs the first block
-// once more; each makes 20,000 references.
+// once more; each makes 80,000 references.
 void threads(FakeTrace& driver) {
     driver.open_slot(4, 1);
     driver.open_slot(1, 2);

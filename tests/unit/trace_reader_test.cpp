@@ -14,7 +14,8 @@ using namespace assay::collector;
 
 namespace {
 
-constexpr std::uint32_t kRead = 1;  // a site
+constexpr std::uint32_t kRead = 1;     // a site
+constexpr std::uint64_t kPart = 8192;  // records that are passed on at once
 
 // A segment with one block of three instructions, its writer and its reader.
 class Setup {
@@ -44,7 +45,8 @@ class Setup {
 
     // As the reader passes it on. Values that do not continue those of the thread are not counted.
     std::map<std::uint32_t, std::uint64_t> read;
-    std::vector<std::uint32_t> order;  // the thread of each buffer
+    std::vector<std::uint32_t> order;  // of the threads, one for what follows one another
+    std::vector<std::size_t> parts;    // how many records each has
     trace_record_t last{};
     struct Said {
         std::uint32_t thread;
@@ -58,7 +60,8 @@ class Setup {
     void take(TraceReader::Source source, std::span<const trace_record_t> records,
               std::span<const trace_marker_t> markers) {
         const std::uint32_t thread = source.thread;
-        order.push_back(thread);
+        if (order.empty() || order.back() != thread) order.push_back(thread);
+        parts.push_back(records.size());
         for (const trace_marker_t& marker : markers)
             said.push_back({thread, marker.record, records.size(), marker.operation, marker.address,
                             marker.bytes, marker.name, marker.owner});
@@ -85,12 +88,12 @@ TEST_CASE("records arrive in order, under the number of their thread") {
     Setup setup;
     std::atomic<bool> ended = false;
     std::thread driver([&] {
-        setup.driver.open_slot(32, 0);
-        setup.records(0, 100'000);
+        setup.driver.open_slot(trace::kBufferCount, 0);
+        setup.records(0, 400'000);
         setup.driver.open_slot(4, 1);
         setup.driver.open_slot(1, 2);
         for (int part = 0; part < 50; ++part)
-            for (const std::uint32_t slot : {0U, 1U, 2U}) setup.records(slot, 5000);
+            for (const std::uint32_t slot : {0U, 1U, 2U}) setup.records(slot, 20'000);
         ended = true;
     });
     while (!ended) setup.reader.consume();
@@ -98,13 +101,13 @@ TEST_CASE("records arrive in order, under the number of their thread") {
     setup.reader.consume_rest();
     CHECK(setup.written().size() == 3);
     CHECK(setup.read == setup.written());
-    CHECK(setup.reader.records() == 850'000);
+    CHECK(setup.reader.records() == 3'400'000);
 }
 
 TEST_CASE("threads that use one slot after the other are told apart") {
     Setup setup;
     setup.driver.open_slot(8, 0);
-    setup.records(0, 10'000);
+    setup.records(0, trace::kRecordsPerBuffer + 1000);
     setup.driver.reuse_slot(0, 1);  // which makes no record
     setup.driver.reuse_slot(0, 2);
     setup.records(0, 1);
@@ -113,7 +116,7 @@ TEST_CASE("threads that use one slot after the other are told apart") {
     setup.driver.reuse_slot(0, 4);
     setup.records(0, 10);
     CHECK(setup.reader.consume());
-    CHECK(setup.order == std::vector<std::uint32_t>{0, 0, 2, 3, 3});
+    CHECK(setup.order == std::vector<std::uint32_t>{0, 2, 3});
     setup.reader.consume_rest();
     CHECK(setup.order.back() == 4);
     CHECK(setup.read == setup.written());
@@ -121,9 +124,9 @@ TEST_CASE("threads that use one slot after the other are told apart") {
 
 TEST_CASE("no thread waits for another's whole ring") {
     Setup setup;
-    setup.driver.open_slot(32, 0);
-    setup.driver.open_slot(32, 1);
-    setup.buffers(0, 31);
+    setup.driver.open_slot(trace::kBufferCount, 0);
+    setup.driver.open_slot(trace::kBufferCount, 1);
+    setup.buffers(0, trace::kBufferCount - 1);
     setup.buffers(1, 2);
     CHECK(setup.reader.consume());
     CHECK(std::vector(setup.order.begin(), setup.order.begin() + 5) ==
@@ -149,7 +152,7 @@ TEST_CASE("damaged slots are refused, and their buffers can still be given back"
     for (const std::uint32_t buffer_count : {0U, 3U, 2 * trace::kBufferCount}) {
         CAPTURE(buffer_count);
         Setup setup;
-        setup.driver.open_slot(32, 0);
+        setup.driver.open_slot(trace::kBufferCount, 0);
         setup.driver.open_slot(2, 1);
         setup.buffers(0, 3);
         setup.buffers(1, 1);
@@ -169,7 +172,7 @@ TEST_CASE("what was written over a slot in use is not believed") {
     setup.buffers(0, 1);
     CHECK(setup.reader.consume());
     setup.driver.slot(0).produced = 4;
-    setup.driver.slot(0).buffer_count = 32;  // the reader knows better
+    setup.driver.slot(0).buffer_count = trace::kBufferCount;  // the reader knows better
     CHECK_THROWS_WITH_AS(setup.reader.consume(), doctest::Contains("3 complete buffers"), Error);
 }
 
@@ -220,13 +223,33 @@ TEST_CASE("counts are sums over the threads") {
     CHECK(setup.reader.instructions() == 3 * 7 + 11);
 }
 
+TEST_CASE("buffers arrive in parts, but for those that belong together as a whole") {
+    const std::vector<std::size_t> whole{trace::kRecordsPerBuffer, 5};
+    std::vector<std::size_t> divided(trace::kRecordsPerBuffer / kPart, kPart);
+    divided.push_back(5);
+    const auto parts = [](const auto& change_spec) {
+        Setup setup;
+        change_spec(setup.driver.control().spec);
+        setup.driver.open_slot(8, 0);
+        setup.buffers(0, 1);
+        setup.records(0, 5);
+        setup.reader.consume_rest();
+        CHECK(setup.read == setup.written());
+        return setup.parts;
+    };
+    CHECK(parts([](trace::Spec&) {}) == divided);
+    CHECK(parts([](trace::Spec& spec) { spec.footprints = 1; }) == whole);
+    CHECK(parts([](trace::Spec& spec) { spec.captures |= trace::kCaptureValues; }) == whole);
+}
+
 TEST_CASE("markers arrive with the records that they stand before") {
     using namespace std::string_literals;
-    constexpr std::uint64_t kWhole = trace::kRecordsPerBuffer;
     Setup setup;
     setup.driver.open_slot(8, 0);
     setup.say(0, ASSAY_BEGIN_PHASE, 0x1234, 0, "first\0"s);
-    setup.records(0, kWhole - 1);
+    setup.records(0, kPart);
+    setup.say(0, ASSAY_BEGIN_PHASE, 0, 0, "second\0"s);
+    setup.records(0, trace::kRecordsPerBuffer - kPart - 1);
     setup.say(0, ASSAY_REGISTER_REGION, 0x5000, 64, "owner\0label\0"s);
     setup.driver.open_slot(1, 1);
     setup.say(1, ASSAY_UNREGISTER_REGION, 0x5000, 0, "");
@@ -238,8 +261,9 @@ TEST_CASE("markers arrive with the records that they stand before") {
     CHECK(setup.reader.consume());
     CHECK(setup.said ==
           std::vector<Setup::Said>{
-              {0, 0, kWhole, ASSAY_BEGIN_PHASE, 0, 0, "first", ""},
-              {0, kWhole - 1, kWhole, ASSAY_REGISTER_REGION, 0x5000, 64, "label", "owner"}});
+              {0, 0, kPart, ASSAY_BEGIN_PHASE, 0, 0, "first", ""},
+              {0, 0, kPart, ASSAY_BEGIN_PHASE, 0, 0, "second", ""},
+              {0, kPart - 1, kPart, ASSAY_REGISTER_REGION, 0x5000, 64, "label", "owner"}});
     setup.said.clear();
     setup.reader.consume_rest();
     CHECK(setup.said ==
@@ -291,7 +315,7 @@ TEST_CASE("markers whose place was damaged keep their order") {
 TEST_CASE("what was left out of runs arrives at the end, whatever killed the program") {
     Setup setup;
     setup.driver.control().spec.runs = 1;
-    setup.driver.open_slot(32, 0);
+    setup.driver.open_slot(trace::kBufferCount, 0);
     setup.driver.open_slot(4, 7);
     setup.records(0, 10);
     setup.records(1, 5);
@@ -302,7 +326,7 @@ TEST_CASE("what was left out of runs arrives at the end, whatever killed the pro
     setup.driver.finish(trace::DriverState::kRunning);
     setup.reader.consume_rest();
     CHECK(setup.reader.records() == 16);
-    CHECK(setup.order == std::vector<std::uint32_t>{0, 7, 7});
+    CHECK(setup.order == std::vector<std::uint32_t>{0, 7});
     CHECK(setup.last.value == 6);
     CHECK(setup.last.site == kRead);
     CHECK(setup.last.aux == 1);
@@ -311,7 +335,7 @@ TEST_CASE("what was left out of runs arrives at the end, whatever killed the pro
 TEST_CASE("a damaged table of runs is refused") {
     Setup setup;
     setup.driver.control().spec.runs = 1;
-    setup.driver.open_slot(32, 0);
+    setup.driver.open_slot(trace::kBufferCount, 0);
     setup.driver.control().run_count = 1;
     setup.driver.run(0, 0) = {.expected = 7, .left_out = 2, .site = 1'000'000, .stride = 1};
     CHECK_THROWS_AS(setup.reader.consume_rest(), Error);

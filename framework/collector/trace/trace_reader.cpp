@@ -142,8 +142,6 @@ void TraceReader::pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t 
                           const std::uint64_t* touched) {
     const std::span<const trace_record_t> buffer = ring.buffer();
     check_length("records in a buffer", count, 0, buffer.size());
-    const std::span<const trace_record_t> records = buffer.first(count);
-    check_sites(records);
     records_ += count;
     // Threads that used the slot before and made no record.
     while (const auto earlier = markers_.earlier_thread(ring.number, thread, ring.consumed))
@@ -151,8 +149,32 @@ void TraceReader::pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t 
     const auto markers = markers_.take(ring.number, thread, ring.consumed, count);
     const trace::Spec& spec = segment_.control().spec;
     if (spec.footprints) footprints_ = {touched, std::min(spec.data.sets, trace::kMostSets)};
-    if (count != 0 || !markers.empty()) sink_({thread, ring.number}, records, markers);
+    if (count != 0 || !markers.empty())
+        pass_on_parts({thread, ring.number}, buffer.first(count), markers);
     footprints_ = {};
+}
+
+// In parts that stay in the caches near the processor while all profilers look at them. What was
+// touched is told at the end of a whole buffer, and the values of one execution belong together.
+void TraceReader::pass_on_parts(Source source, std::span<const trace_record_t> records,
+                                std::span<const trace_marker_t> markers) {
+    constexpr std::size_t kPart = 8192;
+    const trace::Spec& spec = segment_.control().spec;
+    const bool whole = spec.footprints || (spec.captures & trace::kCaptureValues) != 0;
+    for (std::size_t first = 0; first <= records.size(); first += kPart) {
+        const std::size_t left = records.size() - first;
+        const bool is_last = whole || left <= kPart;
+        const auto part = records.subspan(first, is_last ? left : kPart);
+        std::vector<trace_marker_t> among;
+        for (; !markers.empty() && (is_last || markers[0].record < first + kPart);
+             markers = markers.subspan(1)) {
+            among.push_back(markers[0]);
+            among.back().record -= first;
+        }
+        check_sites(part);
+        sink_(source, part, among);
+        if (is_last) return;
+    }
 }
 
 void TraceReader::check_sites(std::span<const trace_record_t> records) const {

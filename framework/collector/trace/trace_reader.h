@@ -93,6 +93,8 @@ class TraceReader {
     void end_runs(const Ring& ring);
     void pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count,
                  const std::uint64_t* touched);
+    void pass_on_parts(Source source, std::span<const trace_record_t> records,
+                       std::span<const trace_marker_t> markers);
     void check_sites(std::span<const trace_record_t> records) const;
     void refresh_tables();
     void check_block(std::size_t index, std::uint32_t instrs) const;

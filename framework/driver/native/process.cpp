@@ -167,7 +167,7 @@ Thread* Process::idle_thread() {
     }
     // The rings of the first threads are large: most programs have few, and hundreds of large ones
     // would need too much memory.
-    constexpr std::uint32_t kLargeRings = 4, kSmallRing = 8;
+    constexpr std::uint32_t kLargeRings = 4, kSmallRing = 2;
     const std::uint32_t slot = trace.new_slot();
     if (slot == trace::kMaxThreads) return nullptr;
     auto thread = std::make_unique<Thread>(*this);
