@@ -14,6 +14,7 @@ class Hotlists {
   public:
     // `list` is a number that all profilers' lists have together.
     TopValues& of(std::uint32_t row, std::uint32_t list) { return rows_[row][list]; }
+    bool empty() const { return rows_.empty(); }
     // The row's lists that have a name in `names`, by their number; "" leaves a list out.
     std::vector<events::Hotlist> named(std::uint32_t row,
                                        const std::vector<std::string>& names) const;

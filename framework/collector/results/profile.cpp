@@ -207,6 +207,7 @@ class ProfileBuilder {
             for (const Entry& entry : part.entries) add_counts(entry);
         writer.location(parts[0].file, parts[0].function);
         writer.line(parts[0].line, counts_, parts[0].site);
+        if (!profile_.dump_instructions && profile_.hotlists->empty()) return;
         for (const Part& part : parts) write_instructions(writer, part.entries, part.site);
     }
 
