@@ -22,7 +22,7 @@ class TwoSites {
         parts_.trace.add_instr(instruction);
         parts_.trace.add_site(instr, 1, TRACE_SITE_READ, 0);
         parts_.trace.add_site(instr, 1, TRACE_SITE_WRITE, 1);
-        parts_.trace.add_block(parts_.start, true);
+        parts_.trace.add_block(parts_.start);
     }
     void executed(std::uint64_t times) {
         std::memcpy(reinterpret_cast<unsigned char*>(parts_.context) + kCountersInContext, &times,

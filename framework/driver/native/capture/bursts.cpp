@@ -32,10 +32,7 @@ void Bursts::begin(Context& context, std::uint32_t thread) {
     context.countdown = 0;
     boundary_ = 0;
     next_interval_ = regions().sample_interval;
-    // Of a slot that another thread has used before.
-    sent_.clear();
-    for (const std::uint32_t block : tables_.counted_blocks())
-        sent_.push_back(trace_.executions(block));
+    counts_.skip();  // of a slot that another thread has used before
     trace_.set_executed(0);
     begin_period(context);
 }
@@ -108,17 +105,12 @@ void Bursts::send_end(const Context& context, trace::EndOf of) {
 void Bursts::send_counts() {
     const std::uint32_t site = tables_.driver_site(0, TRACE_SITE_BLOCK_COUNT);
     const bool predicts = tables_.captures(trace::kCapturePredictions);
-    const std::vector<std::uint32_t>& blocks = tables_.counted_blocks();
-    sent_.resize(blocks.size());
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-        const std::uint64_t count = trace_.executions(blocks[i]);
-        if (count == sent_[i]) continue;
-        trace_.append(count, site, blocks[i]);
+    counts_.take([&](std::uint32_t block, std::uint64_t now, std::uint64_t) {
+        trace_.append(now, site, block);
         if (predicts)
-            trace_.append(trace_.mispredictions(blocks[i]),
-                          tables_.driver_site(0, TRACE_SITE_BLOCK_MISPREDICTIONS), blocks[i]);
-        sent_[i] = count;
-    }
+            trace_.append(trace_.mispredictions(block),
+                          tables_.driver_site(0, TRACE_SITE_BLOCK_MISPREDICTIONS), block);
+    });
 }
 
 // A burst belongs to the interval that it begins in.

@@ -19,18 +19,19 @@
 // completes its buffer, so that no buffer has records of two of them.
 #pragma once
 
+#include "framework/driver/native/capture/block_counts.h"
 #include "framework/driver/native/capture/thread_trace.h"
 #include "framework/driver/native/code_cache/code_cache.h"
 
 #include <cstdint>
-#include <vector>
 
 namespace assay::native {
 
 // Of one thread. For whoever holds the driver's lock.
 class Bursts {
   public:
-    Bursts(TraceTables& tables, ThreadTrace& trace) : tables_(tables), trace_(trace) {}
+    Bursts(TraceTables& tables, ThreadTrace& trace)
+        : tables_(tables), trace_(trace), counts_(trace) {}
 
     bool wanted() const { return regions().sample_period != 0; }
     // In a burst or in the warm-up before it.
@@ -63,7 +64,7 @@ class Bursts {
 
     TraceTables& tables_;
     ThreadTrace& trace_;
-    std::vector<std::uint64_t> sent_;  // by TraceTables::counted_blocks(): as last sent
+    BlockCounts counts_;  // that have been sent
     std::uint64_t random_ = 0;
     std::uint64_t rest_ = 0;           // of the period, behind its burst
     std::uint64_t boundary_ = 0;       // instructions up to which is counted down

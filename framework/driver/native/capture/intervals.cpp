@@ -20,7 +20,7 @@ void Intervals::begin(Context& context) {
 }
 
 void Intervals::begin_image(Context& context) {
-    sent_.clear();
+    counts_.forget();
     begin(context);
 }
 
@@ -31,14 +31,11 @@ void Intervals::end() {
 }
 
 // Since the last end.
-std::int64_t Intervals::executed() const {
-    const std::uint32_t blocks = tables_.next_block();
+std::int64_t Intervals::executed() {
     std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < blocks; ++i) {
-        const std::uint64_t before = i < sent_.size() ? sent_[i] : 0;
-        const std::uint64_t now = trace_.executions(i);
-        if (now != before) sum += (now - before) * tables_.block(i).instr_count;
-    }
+    counts_.look([&](std::uint32_t block, std::uint64_t now, std::uint64_t before) {
+        sum += (now - before) * tables_.block(block).instr_count;
+    });
     return static_cast<std::int64_t>(sum) + corrected_;
 }
 
@@ -87,15 +84,10 @@ void Intervals::finish_interval(std::uint32_t block, std::uint32_t split) {
 }
 
 void Intervals::send_counts() {
-    const std::uint32_t blocks = tables_.next_block();
     const std::uint32_t site = tables_.driver_site(0, TRACE_SITE_BLOCK_COUNT);
-    if (sent_.size() < blocks) sent_.resize(blocks);
-    for (std::uint32_t i = 0; i < blocks; ++i) {
-        const std::uint64_t now = trace_.executions(i);
-        if (now == sent_[i]) continue;
-        sent_[i] = now;
-        trace_.append(now, site, i);
-    }
+    counts_.take([&](std::uint32_t block, std::uint64_t now, std::uint64_t) {
+        trace_.append(now, site, block);
+    });
 }
 
 void Intervals::send_correction(const Correction& correction) {

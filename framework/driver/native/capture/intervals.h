@@ -21,6 +21,7 @@
 // interval is given back: the block will be counted as a whole.
 #pragma once
 
+#include "framework/driver/native/capture/block_counts.h"
 #include "framework/driver/native/capture/thread_trace.h"
 #include "framework/driver/native/code_cache/code_cache.h"
 
@@ -32,7 +33,8 @@ namespace assay::native {
 // Of one thread. For whoever holds the driver's lock.
 class Intervals {
   public:
-    Intervals(TraceTables& tables, ThreadTrace& trace) : tables_(tables), trace_(trace) {}
+    Intervals(TraceTables& tables, ThreadTrace& trace)
+        : tables_(tables), trace_(trace), counts_(trace) {}
 
     bool wanted() const { return length() != 0; }
     // Whether translated code must count each block down.
@@ -59,7 +61,7 @@ class Intervals {
     };
 
     std::uint64_t length() const { return tables_.spec().interval; }
-    std::int64_t executed() const;
+    std::int64_t executed();
     void look(Context& context);
     void finish_interval(std::uint32_t block, std::uint32_t split);
     void send_counts();
@@ -68,7 +70,7 @@ class Intervals {
 
     TraceTables& tables_;
     ThreadTrace& trace_;
-    std::vector<std::uint64_t> sent_;  // counters as they were when they were last sent
+    BlockCounts counts_;  // that have been sent
     std::vector<Correction> corrections_;
     std::int64_t corrected_ = 0;  // since the last end, what the counters do not say
     std::int64_t goal_ = 0;       // from the last end to the next

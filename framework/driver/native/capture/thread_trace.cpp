@@ -91,18 +91,15 @@ ThreadTrace::Position ThreadTrace::position() const {
             static_cast<std::uint32_t>(bytes / sizeof(trace_record_t))};
 }
 
-std::uint64_t ThreadTrace::executions(std::uint32_t block) const {
-    if (tables_->captures(trace::kCapturePredictions))
-        return trace::executions(slot_, tables_->spec(), block);
-    return reinterpret_cast<const std::uint64_t*>(reinterpret_cast<const unsigned char*>(slot_) +
-                                                  trace::kCountersOffset)[block];
+std::span<const std::uint64_t> ThreadTrace::counters() const {
+    return {reinterpret_cast<const std::uint64_t*>(reinterpret_cast<const unsigned char*>(slot_) +
+                                                   trace::kCountersOffset),
+            tables_->next_block() * counters_per_block()};
 }
 
 std::uint64_t ThreadTrace::mispredictions(std::uint32_t block) const {
-    const auto* const counters = reinterpret_cast<const std::uint64_t*>(
-        reinterpret_cast<const unsigned char*>(slot_) + trace::kCountersOffset);
-    const std::size_t first = std::size_t{block} * trace::counters(tables_->spec());
-    return counters[first + 1] + counters[first + 2];
+    const std::size_t first = block * counters_per_block();
+    return counters()[first + 1] + counters()[first + 2];
 }
 
 std::uint64_t ThreadTrace::buffer_address(std::uint32_t number) const {

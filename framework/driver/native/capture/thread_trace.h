@@ -48,8 +48,9 @@ class ThreadTrace {
     };
     Position position() const;
     std::uint32_t thread() const { return slot_->thread.load(std::memory_order_relaxed); }
-    // How often the block has been executed in this slot.
-    std::uint64_t executions(std::uint32_t block) const;
+    // Those of this slot, trace::counters() of each block that there is.
+    std::span<const std::uint64_t> counters() const;
+    std::size_t counters_per_block() const { return trace::counters(tables_->spec()); }
     // How often its branch was mispredicted, with predictions.
     std::uint64_t mispredictions(std::uint32_t block) const;
     // What the collector shall take for the number of instructions that the thread has executed.

@@ -140,9 +140,7 @@ std::uint32_t TraceTables::driver_site(std::uint32_t instr, unsigned kind) {
     return site;
 }
 
-void TraceTables::add_block(std::uint64_t pc, bool counted) {
-    if (counted && !compares_ && spec().regions.sample_period != 0)
-        counted_blocks_.push_back(next_.block);
+void TraceTables::add_block(std::uint64_t pc) {
     add(blocks_, next_.block, trace_block_t{pc, block_begin_, next_.instr - block_begin_});
     block_begin_ = next_.instr;
 }

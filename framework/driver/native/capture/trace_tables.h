@@ -69,14 +69,12 @@ class TraceTables {
     // translation notes.
     std::uint32_t driver_site(std::uint32_t instr, unsigned kind);
     // The block consists of the instructions added since the last block.
-    void add_block(std::uint64_t pc, bool counted);
+    void add_block(std::uint64_t pc);
     void publish();
     // Until end_comparison() rows are compared with those that are there from `first` on instead of
     // being appended. Returns whether they are the same, and end where `end` is.
     void begin_comparison(const TableRows& first);
     bool end_comparison(const TableRows& end);
-    // With sampling: the blocks that are counted.
-    const std::vector<std::uint32_t>& counted_blocks() const { return counted_blocks_; }
     bool tables_full() const;
     // With Spec::runs: which of a thread's runs is that of the operand; kMaxRuns if it has none.
     std::uint32_t run_of(const RunNumbers::Operand& operand) { return run_numbers_.of(operand); }
@@ -149,7 +147,6 @@ class TraceTables {
     TableRows end_{};  // of all rows, during a comparison
     bool compares_ = false, same_ = false;
     std::uint32_t block_begin_ = 0;  // first instruction of the next block
-    std::vector<std::uint32_t> counted_blocks_;
     bool markers_lost_ = false;
     std::atomic<bool> detached_{false};
 };

@@ -19,7 +19,7 @@ void Emitter::emit_block(unsigned index) {
     if (trace_) {
         for (unsigned i = 0; i < planned.count; ++i)
             trace_->add_instr(plan_.instructions[planned.first + i]);
-        trace_->add_block(planned.pc, plan_.collects());
+        trace_->add_block(planned.pc);
     }
     Block record;
     record.version = plan_.version;
