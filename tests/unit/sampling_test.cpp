@@ -74,7 +74,6 @@ TEST_CASE("sampling: a count stands for as many as there were") {
 }
 
 TEST_CASE("sampling: rounding changes no total, and no order within a row") {
-    const Code code;
     Sampling sampling(bursts(10, 100));
     sampling.executed(0, 254);
     Counts executions(100, 1);
