@@ -94,7 +94,10 @@ static trace_vlist_table_t* prof_init(void) {
 
 static void prof_release(void) {
     free(spec);
+    free(samples);
     spec = NULL;
+    samples = NULL;
+    capacity = 0;
 }
 
 static void make_room(size_t count) {
