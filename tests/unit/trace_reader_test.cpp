@@ -14,8 +14,8 @@ using namespace assay::collector;
 
 namespace {
 
-constexpr std::uint32_t kRead = 1;     // a site
-constexpr std::uint64_t kPart = 8192;  // records that are passed on at once
+constexpr std::uint32_t kRead = 1, kOtherRead = 3;  // sites of two instructions
+constexpr std::uint64_t kPart = 8192;               // records that are passed on at once
 
 // A segment with one block of three instructions, its writer and its reader.
 class Setup {
@@ -81,6 +81,20 @@ class Setup {
         [this](TraceReader::Source source, std::span<const trace_record_t> records,
                std::span<const trace_marker_t> markers) { take(source, records, markers); }};
 };
+
+// Of a buffer and five records, of which each `together` are of one instruction and then of
+// another.
+std::vector<std::size_t> parts_of_buffer(const trace::Spec& spec, std::uint64_t together) {
+    Setup setup;
+    setup.driver.control().spec = spec;
+    setup.driver.open_slot(8, 0);
+    constexpr std::uint64_t kCount = trace::kRecordsPerBuffer + 5;
+    for (std::uint64_t i = 0; i < kCount; ++i)
+        setup.driver.record(0, i, i / together % 2 == 0 ? kRead : kOtherRead);
+    setup.reader.consume_rest();
+    CHECK(setup.read[0] == kCount);
+    return setup.parts;
+}
 
 }  // namespace
 
@@ -223,23 +237,15 @@ TEST_CASE("counts are sums over the threads") {
     CHECK(setup.reader.instructions() == 3 * 7 + 11);
 }
 
-TEST_CASE("buffers arrive in parts, but for those that belong together as a whole") {
-    const std::vector<std::size_t> whole{trace::kRecordsPerBuffer, 5};
-    std::vector<std::size_t> divided(trace::kRecordsPerBuffer / kPart, kPart);
-    divided.push_back(5);
-    const auto parts = [](const auto& change_spec) {
-        Setup setup;
-        change_spec(setup.driver.control().spec);
-        setup.driver.open_slot(8, 0);
-        setup.buffers(0, 1);
-        setup.records(0, 5);
-        setup.reader.consume_rest();
-        CHECK(setup.read == setup.written());
-        return setup.parts;
-    };
-    CHECK(parts([](trace::Spec&) {}) == divided);
-    CHECK(parts([](trace::Spec& spec) { spec.footprints = 1; }) == whole);
-    CHECK(parts([](trace::Spec& spec) { spec.captures |= trace::kCaptureValues; }) == whole);
+TEST_CASE("buffers arrive in parts, but for what belongs together") {
+    constexpr std::size_t kWhole = trace::kRecordsPerBuffer;
+    const std::vector<std::size_t> whole{kWhole, 5};
+    CHECK(parts_of_buffer({}, 3) == std::vector<std::size_t>{kPart, kPart, kPart, kPart, 5});
+    CHECK(parts_of_buffer({.captures = 0, .footprints = 1}, 3) == whole);
+    const trace::Spec values{.captures = trace::kCaptureValues};
+    CHECK(parts_of_buffer(values, 3) ==
+          std::vector<std::size_t>{8190, 8190, 8190, 8190, kWhole - 4 * 8190, 5});
+    CHECK(parts_of_buffer(values, 2 * kWhole) == whole);
 }
 
 TEST_CASE("markers arrive with the records that they stand before") {

@@ -154,27 +154,36 @@ void TraceReader::pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t 
     footprints_ = {};
 }
 
-// In parts that stay in the caches near the processor while all profilers look at them. What was
-// touched is told at the end of a whole buffer, and the values of one execution belong together.
+// What was touched is told at the end of a whole buffer.
 void TraceReader::pass_on_parts(Source source, std::span<const trace_record_t> records,
                                 std::span<const trace_marker_t> markers) {
-    constexpr std::size_t kPart = 8192;
-    const trace::Spec& spec = segment_.control().spec;
-    const bool whole = spec.footprints || (spec.captures & trace::kCaptureValues) != 0;
-    for (std::size_t first = 0; first <= records.size(); first += kPart) {
-        const std::size_t left = records.size() - first;
-        const bool is_last = whole || left <= kPart;
-        const auto part = records.subspan(first, is_last ? left : kPart);
+    check_sites(records);
+    const bool whole = segment_.control().spec.footprints != 0;
+    for (std::size_t first = 0;;) {
+        const std::span<const trace_record_t> left = records.subspan(first);
+        const auto part = left.first(whole ? left.size() : part_length(left));
+        const std::size_t end = first + part.size();
         std::vector<trace_marker_t> among;
-        for (; !markers.empty() && (is_last || markers[0].record < first + kPart);
+        for (; !markers.empty() && (end == records.size() || markers[0].record < end);
              markers = markers.subspan(1)) {
             among.push_back(markers[0]);
             among.back().record -= first;
         }
-        check_sites(part);
         sink_(source, part, among);
-        if (is_last) return;
+        if (end == records.size()) return;
+        first = end;
     }
+}
+
+// The values of one execution are not divided.
+std::size_t TraceReader::part_length(std::span<const trace_record_t> records) const {
+    constexpr std::size_t kMost = 8192;
+    if (records.size() <= kMost) return records.size();
+    if (!(segment_.control().spec.captures & trace::kCaptureValues)) return kMost;
+    const auto instr = [&](std::size_t i) { return code_.sites[records[i].site].instr; };
+    for (std::size_t length = kMost; length > 0; --length)
+        if (instr(length) != instr(length - 1)) return length;
+    return records.size();
 }
 
 void TraceReader::check_sites(std::span<const trace_record_t> records) const {

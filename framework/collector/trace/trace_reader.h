@@ -95,6 +95,7 @@ class TraceReader {
                  const std::uint64_t* touched);
     void pass_on_parts(Source source, std::span<const trace_record_t> records,
                        std::span<const trace_marker_t> markers);
+    std::size_t part_length(std::span<const trace_record_t> records) const;
     void check_sites(std::span<const trace_record_t> records) const;
     void refresh_tables();
     void check_block(std::size_t index, std::uint32_t instrs) const;
