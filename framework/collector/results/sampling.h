@@ -62,9 +62,9 @@ class Sampling {
     std::uint64_t executed() const;
     double factor() const;
     // Makes the counts of a row what they would be in the whole run. `left`, 0 before the first
-    // row, is what rounding leaves of a row for the next one, so that the total of what every row
-    // has, instructions, is exact. No count of a row becomes more than another one that was not
-    // less.
+    // row, is what rounding leaves of a row's first count for the next one, so that the total of
+    // what stands first in every row is exact: of instructions, unless a profiler before has a
+    // count there. No count of a row becomes more than another one that was not less.
     void scale_row(std::span<std::uint64_t> counts, const std::vector<bool>& unscaled,
                    std::uint64_t& left) const;
     // A part of what a row counts, rounded down: the parts are no more than the whole then.
