@@ -145,7 +145,7 @@ void Collection::collect() {
         const std::uint32_t bell = segment_.control().doorbell.load(std::memory_order_seq_cst);
         const bool ended = lifeline_.ended();
         const bool busy = take_buffers();
-        prepare_mappings();
+        prepare_positions();
         progress.update();
         if (busy) continue;
         if (ended) return;
@@ -178,11 +178,16 @@ void Collection::problem(const std::string& what) const {
     log::problem(image_.of_first_process ? what : fmt::format("{}: {}", image_.program, what));
 }
 
-// The debug information of what has been mapped is opened while the program runs.
-void Collection::prepare_mappings() {
+// The debug information of what has been mapped is opened while the program runs. Positions are
+// found in advance for the first image only: the supervisor's collectors know what earlier ones
+// have executed, which is less than they have translated.
+void Collection::prepare_positions() {
+    if (session_.columns.size() == 0) return;
     const std::vector<Mapping>& mappings = reader_.addresses().mappings();
-    for (; session_.columns.size() > 0 && prepared_ < mappings.size(); ++prepared_)
-        session_.symbolizer.prepare(*mappings[prepared_].path);
+    for (; opened_ < mappings.size(); ++opened_)
+        session_.symbolizer.prepare(*mappings[opened_].path);
+    if (image_.of_first_process && image_.number == 1)
+        early_positions_.prepare(reader_.code(), reader_.addresses());
 }
 
 void Collection::wait(std::uint32_t bell, std::chrono::milliseconds at_most) {
@@ -247,6 +252,8 @@ void Collection::finish_profilers() {
             "the program has more than {} calling contexts: later ones count as their callers",
             ContextTree::kMostContexts));
     if (spec_.captures & trace::kCaptureBlockCounts) executions_ = reader_.instruction_counts();
+    if (session_.columns.size() > 0 && image_.of_first_process && image_.number == 1)
+        early_positions_.prepare_rest(reader_.code(), reader_.addresses(), executions_);
     mispredictions_ = reader_.mispredictions();
     if (sampling_.wanted()) estimate();
     if (interval_ != 0)

@@ -6,6 +6,7 @@
 #include "framework/collector/launch/lifeline.h"
 #include "framework/collector/launch/session.h"
 #include "framework/collector/profilers/source_places.h"
+#include "framework/collector/results/early_positions.h"
 #include "framework/collector/results/results.h"
 #include "framework/collector/results/sampling.h"
 #include "framework/collector/trace/interval_reader.h"
@@ -53,7 +54,7 @@ class Collection {
     bool take_buffers();
     void sample();
     void look_at_totals();
-    void prepare_mappings();
+    void prepare_positions();
     void wait(std::uint32_t bell, std::chrono::milliseconds at_most);
     void damaged(const std::string& how);
     void find_outcome(const std::optional<Ending>& ending);
@@ -84,7 +85,8 @@ class Collection {
     Sampling sampling_;
     TraceReader reader_;
     SourcePlaces places_{reader_.addresses(), session_.symbolizer};
-    std::size_t prepared_ = 0;                   // mappings
+    std::size_t opened_ = 0;  // mappings
+    EarlyPositions early_positions_{session_.symbolizer};
     std::vector<std::uint64_t> executions_;      // by instruction, at the end
     std::vector<std::uint64_t> mispredictions_;  // by block, at the end
     bool damaged_ = false;                       // the trace cannot be read any further

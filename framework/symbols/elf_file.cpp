@@ -29,6 +29,8 @@ std::unique_ptr<ElfFile> ElfFile::open(const std::string& path) {
     bool opened = path == kVdsoPath ? file->open_vdso() : file->open_file(path);
     if (!opened || !file->is_supported()) return nullptr;
     file->read_sections();
+    file->read_segments();
+    file->read_build_id();
     return file;
 }
 
@@ -103,34 +105,32 @@ bool ElfFile::holds_code(std::size_t index) const {
            (sections_[index - 1].header.sh_flags & SHF_EXECINSTR) != 0;
 }
 
-std::string ElfFile::build_id() const {
+void ElfFile::read_build_id() {
     const void* bytes = nullptr;
     ssize_t size = dwelf_elf_gnu_build_id(elf_, &bytes);
-    if (size <= 0) return {};
-    return to_hexadecimal({static_cast<const char*>(bytes), static_cast<std::size_t>(size)});
+    if (size > 0)
+        build_id_ =
+            to_hexadecimal({static_cast<const char*>(bytes), static_cast<std::size_t>(size)});
 }
 
 std::string ElfFile::version() const {
-    const std::string id = build_id();
     struct stat status {};
-    if (id.empty() || fstat(descriptor_, &status) != 0) return {};
+    if (build_id_.empty() || fstat(descriptor_, &status) != 0) return {};
     const auto changed = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
-    return id + "-" + std::to_string(status.st_size) + "-" + std::to_string(changed);
+    return build_id_ + "-" + std::to_string(status.st_size) + "-" + std::to_string(changed);
 }
 
-std::vector<Elf64_Phdr> ElfFile::segments() const {
+void ElfFile::read_segments() {
     std::size_t count = 0;
     const Elf64_Phdr* headers = elf64_getphdr(elf_);
-    if (headers == nullptr || elf_getphdrnum(elf_, &count) != 0) return {};
-    std::vector<Elf64_Phdr> loadable;
-    std::copy_if(headers, headers + count, std::back_inserter(loadable),
+    if (headers == nullptr || elf_getphdrnum(elf_, &count) != 0) return;
+    std::copy_if(headers, headers + count, std::back_inserter(segments_),
                  [](const Elf64_Phdr& segment) { return segment.p_type == PT_LOAD; });
-    return loadable;
 }
 
 Address ElfFile::code_start() const {
     Address lowest = UINT64_MAX;
-    for (const Elf64_Phdr& segment : segments()) {
+    for (const Elf64_Phdr& segment : segments_) {
         if ((segment.p_flags & PF_X) != 0) lowest = std::min(lowest, segment.p_vaddr);
     }
     return lowest == UINT64_MAX ? 0 : lowest;
@@ -142,7 +142,7 @@ Address ElfFile::code_start() const {
 // that are asked for are those of code.
 Address ElfFile::address_of_offset(std::uint64_t file_offset) const {
     constexpr std::uint64_t kPage = 4096;
-    std::vector<Elf64_Phdr> loadable = segments();
+    std::vector<Elf64_Phdr> loadable = segments_;
     std::stable_partition(loadable.begin(), loadable.end(),
                           [](const Elf64_Phdr& segment) { return (segment.p_flags & PF_X) != 0; });
     for (const Elf64_Phdr& segment : loadable) {

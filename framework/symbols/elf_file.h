@@ -47,7 +47,7 @@ class ElfFile {
     bool holds_code(std::size_t index) const;
 
     // Lower-case hexadecimal, or empty.
-    std::string build_id() const;
+    const std::string& build_id() const { return build_id_; }
     // Changes with the file's contents. Empty if it has no build id, from which it is made: the
     // debug file of a build can still be another one after it was processed once more.
     std::string version() const;
@@ -62,13 +62,16 @@ class ElfFile {
     bool open_vdso();
     bool is_supported() const;
     void read_sections();
-    std::vector<Elf64_Phdr> segments() const;
+    void read_segments();
+    void read_build_id();
 
     std::string path_;
     int descriptor_ = -1;
     std::vector<char> vdso_;
     Elf* elf_ = nullptr;
     std::vector<Section> sections_;
+    std::vector<Elf64_Phdr> segments_;  // that are loaded
+    std::string build_id_;
 };
 
 }  // namespace assay::symbols

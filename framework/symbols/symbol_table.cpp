@@ -28,8 +28,8 @@ bool preferred(std::string_view a, std::string_view b) {
     return a < b;
 }
 
-// Symbols that matter for `addresses`. Symbols without a size extend up to the next symbol or
-// the end of their section.
+// Symbols that matter for `addresses`. Symbols without a size extend up to where the next function
+// begins, the one that they lie in ends, or their section does.
 class SymbolTable {
   public:
     explicit SymbolTable(std::span<const Address> addresses) : addresses_(addresses) {}
@@ -44,11 +44,12 @@ class SymbolTable {
   private:
     static bool may_be_function(const ElfFile& file, const Elf64_Sym& symbol);
     bool is_wanted(const Elf64_Sym& symbol) const;
+    void add_borders(const Elf64_Sym& symbol);
     void extend_unsized();
 
     std::span<const Address> addresses_;
     std::vector<Symbol> symbols_;
-    std::vector<Address> starts_;  // of all functions, wanted or not, and the ends of sections
+    std::vector<Address> borders_;  // of all functions, wanted or not, and the ends of sections
 };
 
 bool SymbolTable::may_be_function(const ElfFile& file, const Elf64_Sym& symbol) {
@@ -74,14 +75,14 @@ void SymbolTable::add(const ElfFile& file, const Section& table) {
     std::span symbols(static_cast<const Elf64_Sym*>(data->d_buf), data->d_size / sizeof(Elf64_Sym));
     for (const Elf64_Sym& symbol : symbols) {
         if (!may_be_function(file, symbol)) continue;
-        starts_.push_back(symbol.st_value);
+        add_borders(symbol);
         if (!is_wanted(symbol)) continue;
         const char* name = elf_strptr(file.elf(), table.header.sh_link, symbol.st_name);
         if (name == nullptr || *name == '\0') continue;
         symbols_.push_back({symbol.st_value, symbol.st_value + symbol.st_size, name});
     }
     for (const Section& section : file.sections()) {
-        starts_.push_back(section.header.sh_addr + section.header.sh_size);
+        borders_.push_back(section.header.sh_addr + section.header.sh_size);
     }
 }
 
@@ -103,11 +104,16 @@ void SymbolTable::add_mini_debug_info(const ElfFile& file, Names& names) {
         const char* name =
             dwfl_module_getsym_info(module, i, &symbol, &loaded_at, nullptr, nullptr, nullptr);
         if (name == nullptr || *name == '\0' || !may_be_function(file, symbol)) continue;
-        starts_.push_back(symbol.st_value);
+        add_borders(symbol);
         if (!is_wanted(symbol)) continue;
         symbols_.push_back({symbol.st_value, symbol.st_value + symbol.st_size, names.keep(name)});
     }
     dwfl_end(session);
+}
+
+void SymbolTable::add_borders(const Elf64_Sym& symbol) {
+    borders_.push_back(symbol.st_value);
+    if (symbol.st_size != 0) borders_.push_back(symbol.st_value + symbol.st_size);
 }
 
 void SymbolTable::extend_unsized() {
@@ -122,11 +128,11 @@ void SymbolTable::extend_unsized() {
         covered = std::max(covered, symbol.high);
         return false;
     });
-    std::sort(starts_.begin(), starts_.end());
+    std::sort(borders_.begin(), borders_.end());
     for (Symbol& symbol : symbols_) {
         if (!unsized(symbol)) continue;
-        auto next = std::upper_bound(starts_.begin(), starts_.end(), symbol.low);
-        symbol.high = next != starts_.end() ? *next : UINT64_MAX;
+        auto next = std::upper_bound(borders_.begin(), borders_.end(), symbol.low);
+        symbol.high = next != borders_.end() ? *next : UINT64_MAX;
     }
 }
 

@@ -54,6 +54,12 @@ class Symbolizer {
     // program. Returns at once. Optional; an object that is not resolved then costs little more.
     void prepare(const std::string& object_path);
 
+    // Lets addresses be resolved on another thread that resolve() may be asked for. Returns at
+    // once. resolve() waits for what has been begun. Optional, and worth_preparing() tells where
+    // it takes long without.
+    void prepare(Request request);
+    bool worth_preparing(const std::string& object_path);
+
     // For a process that forks, so that its children find it done: opens the debug information of
     // an object, or resolves addresses, and keeps both. Without threads.
     void open_now(const std::string& object_path);

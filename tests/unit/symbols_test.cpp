@@ -3,6 +3,7 @@
 
 #include "framework/symbols/elf_file.h"
 #include "framework/symbols/interval_map.h"
+#include "framework/symbols/known_locations.h"
 #include "framework/symbols/names.h"
 #include "framework/symbols/symbol_table.h"
 #include "tests/unit/compiled_programs.h"
@@ -28,6 +29,7 @@ namespace fs = std::filesystem;
 using assay::symbols::ElfFile;
 using assay::symbols::Frame;
 using assay::symbols::IntervalMap;
+using assay::symbols::KnownLocations;
 using assay::symbols::Location;
 using assay::symbols::Names;
 using assay::symbols::Request;
@@ -196,6 +198,60 @@ TEST_CASE("what has been learned is answered as what has not") {
     }
     learned.learn({"/nonexistent", {1, 2}});
     CHECK(learned.resolve("/nonexistent", std::vector<std::uint64_t>{1}).size() == 1);
+}
+
+TEST_CASE("what has been prepared is answered as what has not") {
+    CompiledPrograms folder;
+    const std::string program = folder.build("-g -gz");
+    const std::vector<std::uint64_t> addresses = instructions(folder, program);
+    Symbolizer plain, prepared;
+    const std::vector<Location> expected = plain.resolve(program, addresses);
+    CHECK(prepared.worth_preparing(program));
+    // Every other address, some of them twice, and some that are not asked for.
+    std::vector<std::uint64_t> some;
+    for (std::size_t i = 0; i < addresses.size(); i += 2) some.push_back(addresses[i]);
+    prepared.prepare(program);
+    prepared.prepare({program, some});
+    some.erase(some.begin(), some.begin() + static_cast<long>(some.size() / 2));
+    some.push_back(some.back());
+    some.push_back(UINT64_MAX);
+    prepared.prepare({program, some});
+    prepared.prepare({"/nonexistent", {1, 2}});
+    for (int time = 0; time < 2; ++time) {
+        const std::vector<Location> found = prepared.resolve(program, addresses);
+        CHECK(prepared.not_learned()[0].addresses == addresses);
+        REQUIRE(found.size() == expected.size());
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            CAPTURE(i);
+            CHECK(std::equal(
+                found[i].frames.begin(), found[i].frames.end(), expected[i].frames.begin(),
+                expected[i].frames.end(), [](const Frame& a, const Frame& b) {
+                    return a.file == b.file && a.function == b.function && a.line == b.line;
+                }));
+        }
+    }
+    CHECK(!prepared.worth_preparing("/nonexistent"));
+}
+
+TEST_CASE("known locations are found among others") {
+    const Frame frame{"a.c", "f", 0};
+    const auto at = [&](std::size_t line) {
+        return Location{std::span(&frame, 1).first(line % 2)};
+    };
+    KnownLocations known;
+    known.add(std::vector<std::uint64_t>{20, 40}, std::vector<Location>{at(0), at(1)});
+    known.add(std::vector<std::uint64_t>{10, 30, 50}, std::vector<Location>{at(1), at(1), at(0)});
+    CHECK(known.without(std::vector<std::uint64_t>{5, 10, 11, 11, 50, 60}) ==
+          std::vector<std::uint64_t>{5, 11, 60});
+    const std::vector<std::uint64_t> addresses{5, 10, 20, 20, 35, 50, 60};
+    std::vector<Location> found(addresses.size());
+    CHECK(known.find(addresses, found) == std::vector<std::uint32_t>{0, 4, 6});
+    CHECK(found[1].frames.size() == 1);
+    CHECK(found[2].frames.data() == &frame);
+    CHECK(found[3].frames.empty());
+    CHECK(found[5].frames.data() == &frame);
+    CHECK(assay::symbols::selected(addresses, std::vector<std::uint32_t>{0, 6}) ==
+          std::vector<std::uint64_t>{5, 60});
 }
 
 TEST_CASE("an inlined call has its own function, and its caller the place of the call") {

@@ -1,0 +1,91 @@
+#include "framework/symbols/object_symbols.h"
+
+#include "framework/symbols/dwarf_resolver.h"
+#include "framework/symbols/symbol_table.h"
+
+#include <cstdint>
+#include <string_view>
+
+namespace assay::symbols {
+
+namespace {
+
+// Locations of which some are known: those of the others are what `resolve` makes of them.
+template <typename Resolve>
+std::vector<Location> complete(const KnownLocations& known, std::span<const Address> addresses,
+                               Resolve resolve) {
+    std::vector<Location> locations(addresses.size());
+    const std::vector<std::uint32_t> others = known.find(addresses, locations);
+    if (others.empty()) return locations;
+    const std::vector<Location> found = resolve(selected(addresses, others));
+    for (std::size_t i = 0; i < others.size(); ++i) locations[others[i]] = found[i];
+    return locations;
+}
+
+}  // namespace
+
+void ObjectSymbols::open() {
+    const std::lock_guard lock(mutex_);
+    pool_.open(path_);
+}
+
+void ObjectSymbols::learn(std::span<const Address> addresses) {
+    const std::lock_guard lock(mutex_);
+    const std::vector<Address> added = learned_.without(addresses);
+    if (added.empty() || file_ == nullptr) return;
+    std::unique_ptr<DebugInfo> debug = pool_.take(path_);
+    learned_.add(added, locate(*debug, added));
+    pool_.give_back(path_, std::move(debug));
+}
+
+void ObjectSymbols::prepare(std::span<const Address> addresses) {
+    const std::lock_guard lock(mutex_);
+    const std::vector<Address> added = prepared_.without(addresses);
+    if (added.empty() || file_ == nullptr) return;
+    std::unique_ptr<DebugInfo> debug = pool_.take(path_);
+    without_dwarf_ = debug->dwarf() == nullptr;
+    if (!without_dwarf_) prepared_.add(added, locate(*debug, added));
+    pool_.give_back(path_, std::move(debug));
+}
+
+std::vector<Location> ObjectSymbols::resolve(std::span<const Address> addresses,
+                                             std::vector<Address>& asked) {
+    const std::lock_guard lock(mutex_);
+    if (learned_.empty()) {
+        asked.assign(addresses.begin(), addresses.end());
+        return resolve_unlearned(addresses);
+    }
+    return complete(learned_, addresses, [&](std::vector<Address> others) {
+        asked = std::move(others);
+        return resolve_unlearned(asked);
+    });
+}
+
+std::vector<Location> ObjectSymbols::resolve_unlearned(std::span<const Address> addresses) {
+    if (prepared_.empty()) return look_up(addresses);
+    return complete(prepared_, addresses,
+                    [&](const std::vector<Address>& others) { return look_up(others); });
+}
+
+std::vector<Location> ObjectSymbols::look_up(std::span<const Address> addresses) {
+    if (file_ == nullptr) return std::vector<Location>(addresses.size(), frames_.unknown());
+    return locate(*pool_.take(path_), addresses);
+}
+
+std::vector<Location> ObjectSymbols::locate(const DebugInfo& debug,
+                                            std::span<const Address> addresses) {
+    std::vector<Location> locations(addresses.size(), frames_.unknown());
+    const std::vector<std::string_view> functions =
+        symbol_names(*file_, debug.separate_file(), addresses, frames_.names());
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+        const bool repeated = i > 0 && functions[i].data() == functions[i - 1].data();
+        locations[i] = repeated ? locations[i - 1] : frames_.without_source(functions[i]);
+    }
+    if (debug.dwarf() != nullptr) {
+        resolve_with_dwarf(debug.dwarf(), file_->code_start(), addresses, functions, frames_,
+                           locations);
+    }
+    return locations;
+}
+
+}  // namespace assay::symbols
