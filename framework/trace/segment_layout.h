@@ -115,9 +115,6 @@ struct Control {
     std::atomic<std::uint32_t> site_count;
     // Which image of its process this is, from 1: written before the driver starts.
     std::uint32_t image;
-    // 0 until there is a collector, and where the driver cannot see it: in a PID namespace of its
-    // own. -1: there will never be one.
-    std::atomic<std::int32_t> collector_pid;
     std::atomic<std::uint32_t> run_count;  // of each slot's runs
 };
 static_assert(sizeof(Control) <= 4096);

@@ -138,7 +138,6 @@ Ending Run::execute() {
     segment_->control().spec = collection.spec();
     if (collection.spec().captures & trace::kCaptureValues)
         segment_->value_lists() = collection.value_lists();
-    segment_->control().collector_pid = getpid();
     check_writable(file_of_process(settings_.out, image));
     child_.start();
     if (session_.columns.size() > 0)
@@ -188,12 +187,10 @@ void Run::follow_children() {
 void Run::collect_from_child(const Supervisor::Arrival& arrival, int first_process) {
     Segment segment(arrival.segment_fd);
     const Lifeline lifeline(arrival.lifeline_fd);
-    trace::Control& control = segment.control();
     const trace::Command command = segment.command();
-    const Image image{arrival.pid, control.image, arrival.pid == first_process,
+    const Image image{arrival.pid, segment.control().image, arrival.pid == first_process,
                       std::filesystem::path(command.file).filename(),
                       command_line(command.arguments)};
-    if (control.pid == arrival.pid) control.collector_pid = getpid();
     session_.watch([&](int signal) {
         // The first process is the run's own child.
         if (arrival.pid != first_process && !lifeline.ended()) kill(arrival.pid, signal);

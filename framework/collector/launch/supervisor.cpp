@@ -5,7 +5,6 @@
 #include "framework/support/text.h"
 #include "framework/trace/high_descriptor.h"
 #include "framework/trace/process_channel.h"
-#include "framework/trace/segment_layout.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -181,20 +180,11 @@ class Loop {
     void start_collector(const Supervisor::Arrival& arrival) {
         const pid_t pid = fork();
         if (pid == 0) become_collector(arrival);
-        if (pid < 0) {
-            log::problem(fmt::format("no collector can be started for process {}: {}", arrival.pid,
-                                     system_reason(errno)));
-            const std::int32_t none = -1;  // the driver goes on without
-            [[maybe_unused]] const ssize_t written =
-                pwrite(arrival.segment_fd, &none, sizeof none,
-                       trace::kControlOffset + offsetof(trace::Control, collector_pid));
-        }
         close(arrival.segment_fd);
-        if (pid < 0) {
-            close(arrival.lifeline_fd);
-            return;
-        }
-        collectors_.push_back({pid, arrival.lifeline_fd, false});
+        if (pid > 0) return collectors_.push_back({pid, arrival.lifeline_fd, false});
+        log::problem(fmt::format("no collector can be started for process {}: {}", arrival.pid,
+                                 system_reason(errno)));
+        close(arrival.lifeline_fd);  // by which the driver knows, and goes on without
     }
 
     [[noreturn]] void become_collector(const Supervisor::Arrival& arrival) {

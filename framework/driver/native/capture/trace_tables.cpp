@@ -80,12 +80,11 @@ bool TraceTables::move_to(NewImage& image) {
 }
 
 void TraceTables::look_for_collector() {
-    const std::int32_t pid = control_->collector_pid.load(std::memory_order_relaxed);
-    pollfd supervisor{channel_, 0, 0};
-    const bool gone =
-        pid > 0 ? kill(pid, 0) != 0 && errno == ESRCH
-                : pid < 0 || (poll(&supervisor, 1, 0) > 0 && supervisor.revents & POLLHUP);
-    if (gone) detached_.store(true, std::memory_order_relaxed);
+    // Nobody has the reading end any more: poll(2). A collector that has not been started yet does,
+    // since that is in its announcement.
+    pollfd lifeline{lifeline_, 0, 0};
+    if (poll(&lifeline, 1, 0) > 0 && lifeline.revents & POLLERR)
+        detached_.store(true, std::memory_order_relaxed);
 }
 
 // Rows have no padding.
