@@ -89,10 +89,11 @@ def media_cases(inputs: Path) -> list[Case]:
         Case("ffmpeg x264", (*encode, "-threads", "3", "-c:v", "libx264", "-preset", "veryfast",
                              "-f", "framemd5", "-"), slow=True),
         # Their words tell times and addresses.
-        Case("chromium screenshot", ("/bin/bash", str(PROGRAMS / "screenshot.sh"), "chromium", page),
-             needs=("chromium",), compared=("files",), files=("shot.png",), slow=True),
-        Case("firefox screenshot", ("/bin/bash", str(PROGRAMS / "screenshot.sh"), "firefox", page),
-             needs=("firefox-esr",), compared=("files",), files=("shot.png",), slow=True),
+        *(Case(f"{browser} screenshot, {words} sandbox",
+               ("/bin/bash", str(PROGRAMS / "screenshot.sh"), browser, sandbox, page),
+               needs=(program,), compared=("files",), files=("shot.png",), slow=True)
+          for browser, program in (("chromium", "chromium"), ("firefox", "firefox-esr"))
+          for sandbox, words in (("yes", "in its"), ("no", "without"))),
     ]
 
 

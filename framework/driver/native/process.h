@@ -84,6 +84,7 @@ class Process {
     std::uint64_t break_end = 0;     // current program break
     std::uint64_t personality = 0;   // as the program knows it
     bool sets_death_signal = false;  // PR_SET_PDEATHSIG
+    bool filters_calls = false;      // has installed a filter of seccomp(2)
 
   private:
     std::uint64_t vector_components_ = 0;

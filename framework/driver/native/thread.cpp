@@ -6,7 +6,6 @@
 #include "framework/driver/native/processor/cpu_levels.h"
 #include "framework/driver/native/syscalls/vsyscall.h"
 
-#include <asm/prctl.h>
 #include <immintrin.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -73,7 +72,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     next_ = nullptr;
     forget_references();
     context->driver_fs = _readfsbase_u64();
-    syscall(SYS_arch_prctl, ARCH_SET_GS, context);
+    _writegsbase_u64(reinterpret_cast<std::uint64_t>(context));
     trace.begin(number);
     process.regions.begin(*context, number == 0);
     intervals.begin(*context);

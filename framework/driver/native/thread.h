@@ -85,6 +85,12 @@ class Thread {
     bool traced_when_replaced = false;
     // seccomp(2)'s strict mode.
     bool strict = false;
+    // What the driver tells others at the thread's end, since the kernel was not asked to;
+    // clone.cpp.
+    struct EndNotice {
+        std::uint64_t clear_child_tid = 0;  // address of set_tid_address(2); 0: none
+        std::uint64_t robust_list = 0;      // of set_robust_list(2), likewise
+    } end_notice;
 
   private:
     void forget_references();

@@ -1,18 +1,31 @@
 #!/bin/bash
-# A picture of a page, by a browser without a window.
-#     screenshot.sh chromium|firefox FILE
+# A picture of a page, by a browser without a window, in its sandbox of namespaces and filters of
+# system calls or without.
+#     screenshot.sh chromium|firefox yes|no FILE
 set -uo pipefail
-export HOME=$PWD/home
-mkdir home
-case $1 in
+browser=$1 sandbox=$2 page=$3
+export MOZ_HEADLESS_WIDTH=320 MOZ_HEADLESS_HEIGHT=240
+[ "$sandbox" = no ] && export MOZ_DISABLE_CONTENT_SANDBOX=1
+
+# Chromium does not let root use its sandbox; and nobody may not be able to get here.
+as_nobody=()
+[ "$(id -u)" = 0 ] && as_nobody=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
+HOME=$(mktemp -d /tmp/screenshot.XXXXXX)
+export HOME
+trap 'rm -rf "$HOME"' EXIT
+cp "$page" "$HOME/page.html"
+mkdir "$HOME/profile"
+[ "$(id -u)" = 0 ] && chown -R nobody "$HOME"
+cd "$HOME" || exit
+
+case $browser in
 chromium)
-    # Root may not use its sandbox, which would be one of namespaces and seccomp filters.
-    chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
-        --hide-scrollbars --force-device-scale-factor=1 --window-size=320,240 \
-        --user-data-dir="$HOME/profile" --screenshot="$PWD/shot.png" "file://$2" ;;
+    options=(--headless --disable-gpu --disable-dev-shm-usage --no-first-run --hide-scrollbars
+             --force-device-scale-factor=1 --window-size=320,240 "--user-data-dir=$HOME/profile")
+    [ "$sandbox" = no ] && options+=(--no-sandbox)
+    "${as_nobody[@]}" chromium "${options[@]}" "--screenshot=$HOME/shot.png" "$HOME/page.html" ;;
 firefox)
-    mkdir "$HOME/profile"
-    MOZ_DISABLE_CONTENT_SANDBOX=1 MOZ_HEADLESS_WIDTH=320 MOZ_HEADLESS_HEIGHT=240 \
-        firefox-esr --headless --no-remote --profile "$HOME/profile" \
-        --window-size=320,240 --screenshot "$PWD/shot.png" "file://$2" ;;
+    "${as_nobody[@]}" firefox-esr --headless --no-remote --profile "$HOME/profile" \
+        --window-size=320,240 --screenshot "$HOME/shot.png" "file://$HOME/page.html" ;;
 esac
+cp "$HOME/shot.png" "$OLDPWD"

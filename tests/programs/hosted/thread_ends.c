@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cases.h"
+#include "filters.h"
 #include "threads.h"
 
 static sem_t ready;
@@ -269,10 +270,14 @@ static int robust_mutex_of_process(void) {
 }
 
 static atomic_int left;
-static void* count_and_leave(void* ignored) {
+static void* count_up(void* ignored) {
     (void)ignored;
-    pthread_detach(pthread_self());
     atomic_fetch_add(&left, 1);
+    return NULL;
+}
+static void* count_and_leave(void* ignored) {
+    pthread_detach(pthread_self());
+    count_up(ignored);
     sem_post(&ready);
     return NULL;
 }
@@ -281,6 +286,19 @@ static int detached(void) {
     for (int i = 0; i < 200; ++i) sem_wait(&ready);
     printf("%d\n", left);
     return 0;
+}
+
+// In a sandbox that permits only what libc needs to start threads and to wait for their ends.
+static int filtered(void) {
+    filter_call(SYS_set_tid_address, SECCOMP_RET_KILL_PROCESS);
+    filter_call(SYS_arch_prctl, SECCOMP_RET_KILL_PROCESS);
+    for (int i = 0; i < 200; ++i) {
+        pthread_t threads[3];
+        for (int t = 0; t < 3; ++t) threads[t] = start(count_up, NULL);
+        for (int t = 0; t < 3; ++t) join(threads[t]);
+    }
+    printf("%d\n", left);
+    return robust_mutex();
 }
 
 static int join_times_out(void) {
@@ -333,6 +351,7 @@ int main(int argc, char** argv) {
         {"robust_mutex_wait", robust_mutex_wait},
         {"robust_mutex_of_process", robust_mutex_of_process},
         {"detached", detached},
+        {"filtered", filtered},
         {"join_times_out", join_times_out},
         {"raw_exit", raw_exit},
     };

@@ -3,9 +3,15 @@
 #include "framework/driver/native/syscalls/proc_maps.h"
 #include "framework/driver/native/syscalls/read_file.h"
 
+#include <malloc.h>
 #include <unistd.h>
 #include <algorithm>
+#include <climits>
+#include <cstdlib>
 #include <map>
+
+// glibc: where sbrk(3) believes that the program break is.
+extern "C" void* __curbrk;  // NOLINT(bugprone-reserved-identifier)
 
 namespace assay::native {
 namespace {
@@ -24,9 +30,16 @@ std::uint64_t& heap_start() {
     return start;
 }
 
+// Where it ends for good; 0 if it may still grow.
+std::uint64_t& last_heap_end() {
+    static std::uint64_t end = 0;
+    return end;
+}
+
 Range heap() {
     if (heap_start() == 0) return {};
-    return {heap_start(), reinterpret_cast<std::uint64_t>(sbrk(0))};
+    const std::uint64_t last = last_heap_end();
+    return {heap_start(), last != 0 ? last : reinterpret_cast<std::uint64_t>(sbrk(0))};
 }
 
 bool overlap(const Range& a, const Range& b) {
@@ -56,6 +69,17 @@ void begin_own_memory() {
         else
             add_own_memory({mapping->start, mapping->end});
     }
+}
+
+void stop_moving_break() {
+    if (last_heap_end() != 0) return;
+    constexpr std::size_t kReserve = std::size_t{256} << 20;
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    void* volatile reserve = std::malloc(kReserve);  // nor may the compiler leave this out
+    std::free(reserve);
+    last_heap_end() = reinterpret_cast<std::uint64_t>(sbrk(0));
+    // From here on sbrk(3) cannot add anything to it, and says so without asking the kernel.
+    __curbrk = reinterpret_cast<void*>(UINTPTR_MAX);
 }
 
 void add_own_memory(const Range& range) {

@@ -109,12 +109,19 @@ int Signals::deliver() {
         apply_mask();
         return 0;
     }
+    if (is_refusal(number, signal_.info))
+        signal_.info.si_call_addr = reinterpret_cast<void*>(thread_.context->pc);
     if (action.flags & SA_RESETHAND) actions.forget(number);
     if (!push_signal_frame(*thread_.context, action, signal_, mask_, stack_)) die_of(SIGSEGV);
     mask_ |= action.mask;
     if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
     apply_mask();
     return number;
+}
+
+bool Signals::is_refusal(int number, const siginfo_t& info) {
+    constexpr int kSeccomp = 1;  // SYS_SECCOMP of the kernel's siginfo.h
+    return number == SIGSYS && info.si_code == kSeccomp;
 }
 
 void Signals::return_from_handler() {

@@ -74,6 +74,12 @@ void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
         if (!stepping_) come_back(interrupted);
         return;
     }
+    if (is_refusal(number, *info)) {
+        // What the driver's code finds where it waits for a result: of brk(2) it is no error
+        // number.
+        interrupted->uc_mcontext.gregs[REG_RAX] = info->si_syscall == SYS_brk ? 0 : -ENOSYS;
+        if (info->si_syscall != calling_) return;
+    }
     if (pending_) return requeue(number, info, interrupted);
     set_mask_of(interrupted, ~kSynchronousSignals);
     note(number, info);

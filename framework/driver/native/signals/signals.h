@@ -52,6 +52,11 @@ class Signals {
     long suspend(std::uint64_t mask);
     // True if a system call that the pending signal interrupted is to be started again.
     bool restarts(long number) const;
+    // The program's system call of that number begins, and ends. A filter of seccomp(2) may refuse
+    // it by SIGSYS, as it may the driver's own calls, of which the program shall not learn.
+    void begin_call(long number) { calling_ = number; }
+    void end_call() { calling_ = kNoCall; }
+    bool call_refused() const { return pending_ && is_refusal(pending_, signal_.info); }
     // The target's own mask goes to the kernel as it is, for a new program (execve).
     void give_mask_to_kernel() const;
     void restore_mask_in_kernel() const { apply_mask(); }
@@ -81,6 +86,7 @@ class Signals {
     void leave_before(const RecoveryPoint& point, std::uint64_t host_pc, bool executed,
                       ucontext_t* interrupted);
     void note(int number, const siginfo_t* info);
+    static bool is_refusal(int number, const siginfo_t& info);
     void step_from(ucontext_t* interrupted);
     bool leave_at_entry(ucontext_t* interrupted);
     void step_over_string(ucontext_t* interrupted);
@@ -93,6 +99,8 @@ class Signals {
     PendingSignal signal_;
     std::uint64_t mask_ = 0;  // the target's
     stack_t stack_{};
+    static constexpr long kNoCall = -1;
+    volatile long calling_ = kNoCall;
     volatile bool entering_ = false;
     volatile bool stepping_ = false;
     bool pushes_flags_ = false;       // the instruction being stepped does

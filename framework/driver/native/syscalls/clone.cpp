@@ -79,10 +79,26 @@ struct NewThread {
     std::atomic<std::uint32_t> tid{0};
 };
 
-// The kernel clears this and wakes who waits for it when the thread ends. libc's thread of the
-// driver is detached and needs no such notice.
-void set_clear_child_tid(std::uint64_t where) {
-    syscall(SYS_set_tid_address, where);
+// What is cleared when the thread ends, where somebody may wait for it. libc's thread of the driver
+// is detached and needs no such notice. Filters of sandboxes do not permit the call, since no libc
+// needs it there: Chromium's ends a process that makes it. Then the driver clears it itself.
+void set_clear_child_tid(Thread& thread, std::uint64_t where) {
+    thread.end_notice = {};
+    if (thread.process.filters_calls)
+        thread.end_notice.clear_child_tid = where;
+    else
+        syscall(SYS_set_tid_address, where);
+}
+
+// As the kernel does it (kernel/fork.c, mm_release), but earlier. Who waits for it may reuse the
+// memory of the list of robust futexes before the kernel looks at that, and mostly it is empty.
+void notify_of_end(const Thread::EndNotice& notice) {
+    if (notice.clear_child_tid == 0) return;
+    std::uint64_t first = 0;
+    if (read_target(notice.robust_list, &first, sizeof first) && first == notice.robust_list)
+        syscall(SYS_set_robust_list, nullptr, sizeof(robust_list_head));
+    write_tid(notice.clear_child_tid, 0);
+    syscall(SYS_futex, notice.clear_child_tid, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 void* run_new_thread(void* argument) {
@@ -93,9 +109,9 @@ void* run_new_thread(void* argument) {
     if (!(arguments.flags & CLONE_FILES)) unshare(CLONE_FILES);
     if (!(arguments.flags & CLONE_FS)) unshare(CLONE_FS);
     if (arguments.flags & CLONE_CHILD_CLEARTID)
-        set_clear_child_tid(arguments.child_tid);
+        set_clear_child_tid(thread, arguments.child_tid);
     else
-        set_clear_child_tid(0);
+        set_clear_child_tid(thread, 0);
     // The driver's libc has registered its own list, of which it uses nothing.
     syscall(SYS_set_robust_list, nullptr, sizeof(robust_list_head));
     thread.begin(start.number, start.signal_mask);
@@ -398,7 +414,10 @@ void do_exit(Thread& thread, int status) {
     Process& process = thread.process;
     if (thread.shares_trace) thread.finish(status);
     if (process.leave(thread)) process.ends();
-    if (thread.tid() != getpid()) return thread.end();
+    if (thread.tid() != getpid()) {
+        notify_of_end(thread.end_notice);
+        return thread.end();
+    }
     // The first thread's stack is not libc's to free.
     Signals::block_all();
     process.lock.unlock();

@@ -1,6 +1,7 @@
-// The target's calls that set or show what the kernel keeps of a process as a whole: prctl(2),
-// arch_prctl(2), personality(2), seccomp(2).
+// The target's calls that set or show what the kernel keeps of a process or thread as a whole:
+// prctl(2), arch_prctl(2), personality(2), seccomp(2), set_tid_address(2), set_robust_list(2).
 #include "framework/driver/native/memory/address_space.h"
+#include "framework/driver/native/memory/own_memory.h"
 #include "framework/driver/native/memory/target_memory.h"
 #include "framework/driver/native/syscalls/clone.h"
 #include "framework/driver/native/syscalls/syscalls.h"
@@ -27,6 +28,14 @@ long begin_strict_mode(const Call& call) {
     if (syscall(SYS_prctl, PR_GET_SECCOMP) != SECCOMP_MODE_DISABLED) return -EINVAL;
     call.thread.strict = true;
     return 0;
+}
+
+// From then on the driver makes do with fewer system calls (clone.cpp).
+long install_filter(const Call& call) {
+    stop_moving_break();
+    const long result = pass_on(call);
+    if (result >= 0) call.process().filters_calls = true;
+    return result;
 }
 
 // assay's own, before the program has set one (collector/child.cpp).
@@ -78,7 +87,7 @@ long do_prctl(const Call& call) {
             return show_death_signal(call);
         case PR_SET_SECCOMP:
             if (call.arguments[1] == SECCOMP_MODE_STRICT) return begin_strict_mode(call);
-            return pass_on(call);
+            return install_filter(call);
         // As of kernels that do not have them: the driver's own calls, clocks and code would be
         // concerned.
         case PR_SET_TSC:
@@ -91,8 +100,28 @@ long do_prctl(const Call& call) {
 }
 
 long do_seccomp(const Call& call) {
-    if (call.arguments[0] != SECCOMP_SET_MODE_STRICT) return pass_on(call);
-    return call.arguments[1] == 0 && call.arguments[2] == 0 ? begin_strict_mode(call) : -EINVAL;
+    switch (call.arguments[0]) {
+        case SECCOMP_SET_MODE_STRICT:
+            return call.arguments[1] == 0 && call.arguments[2] == 0 ? begin_strict_mode(call)
+                                                                    : -EINVAL;
+        case SECCOMP_SET_MODE_FILTER:
+            return install_filter(call);
+        default:
+            return pass_on(call);
+    }
+}
+
+// What the kernel does at the thread's end, it does instead of the driver.
+long do_set_tid_address(const Call& call) {
+    const long result = pass_on(call);
+    if (!is_error(result)) call.thread.end_notice.clear_child_tid = 0;
+    return result;
+}
+
+long do_set_robust_list(const Call& call) {
+    const long result = pass_on(call);
+    if (!is_error(result)) call.thread.end_notice.robust_list = call.unsigned_argument(0);
+    return result;
 }
 
 // That addresses are not randomised is assay's doing, and stays so for what the program executes.

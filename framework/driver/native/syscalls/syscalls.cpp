@@ -176,6 +176,10 @@ long dispatch(const Call& call) {
         case SYS_tkill:
         case SYS_tgkill:
             return do_kill(call);
+        case SYS_set_tid_address:
+            return do_set_tid_address(call);
+        case SYS_set_robust_list:
+            return do_set_robust_list(call);
         case SYS_rseq:
             return -ENOSYS;  // the driver's libc has registered its own
         case SYS_clone3:
@@ -254,7 +258,11 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     }
     context.gpr[RCX] = context.pc;
     context.gpr[R11] = context.rflags;
+    thread.signals.begin_call(call.number);
     const long result = dispatch(call);
+    thread.signals.end_call();
+    // The handler finds the registers of before the call: kernel/seccomp.c, syscall_rollback().
+    if (thread.signals.call_refused()) return;
     if (result == kNotCalled || (result == -EINTR && starts_again(thread.signals, call.number))) {
         context.pc = syscall_pc;
         return;

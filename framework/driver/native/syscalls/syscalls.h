@@ -47,6 +47,8 @@ long do_arch_prctl(const Call& call);
 long do_prctl(const Call& call);
 long do_seccomp(const Call& call);
 long do_personality(const Call& call);
+long do_set_tid_address(const Call& call);
+long do_set_robust_list(const Call& call);
 // In strict mode: one that it does not permit. Ends the thread.
 void do_call_in_strict_mode(const Call& call);
 // trace_calls.cpp
