@@ -291,6 +291,8 @@ static int vsyscall_elsewhere(void) {
 
 static int filtered(void) {
     struct utsname name;
+    show_error(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL), EFAULT);  // are there filters?
+    free(malloc(1000000));
     printf("%d\n", filter_call(SYS_uname, SECCOMP_RET_ERRNO | EXDEV));
     show_error(uname(&name), EXDEV);
     printf("%d\n", prctl(PR_GET_SECCOMP));

@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdlib>
 #include <map>
+#include <utility>
 
 // glibc: where sbrk(3) believes that the program break is.
 extern "C" void* __curbrk;  // NOLINT(bugprone-reserved-identifier)
@@ -74,12 +75,17 @@ void begin_own_memory() {
 void stop_moving_break() {
     if (last_heap_end() != 0) return;
     constexpr std::size_t kReserve = std::size_t{256} << 20;
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);              // the reserve is not given back
     void* volatile reserve = std::malloc(kReserve);  // nor may the compiler leave this out
     std::free(reserve);
     last_heap_end() = reinterpret_cast<std::uint64_t>(sbrk(0));
     // From here on sbrk(3) cannot add anything to it, and says so without asking the kernel.
     __curbrk = reinterpret_cast<void*>(UINTPTR_MAX);
+}
+
+void let_break_move() {
+    if (last_heap_end() == 0) return;
+    __curbrk = reinterpret_cast<void*>(std::exchange(last_heap_end(), 0));
 }
 
 void add_own_memory(const Range& range) {

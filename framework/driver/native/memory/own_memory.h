@@ -17,6 +17,8 @@ void begin_own_memory();
 // brk(2) will not be permitted any more: the driver's heap gets what it may need while it can. It
 // would take an error number that a filter of seccomp(2) answers for a new program break.
 void stop_moving_break();
+// It is, after all.
+void let_break_move();
 // What the driver maps later.
 void add_own_memory(const Range& range);
 // True if any of it is the driver's.

@@ -30,11 +30,16 @@ long begin_strict_mode(const Call& call) {
     return 0;
 }
 
-// From then on the driver makes do with fewer system calls (clone.cpp).
+// From then on the driver makes do with fewer system calls (clone.cpp). Programs also ask in this
+// way, with an address that is none, whether there are filters.
 long install_filter(const Call& call) {
+    Process& process = call.process();
     stop_moving_break();
     const long result = pass_on(call);
-    if (result >= 0) call.process().filters_calls = true;
+    if (!is_error(result))
+        process.filters_calls = true;
+    else if (!process.filters_calls && process.is_only_thread(call.thread))
+        let_break_move();
     return result;
 }
 
