@@ -49,7 +49,7 @@ bool has_dwarf(const ElfFile& file) {
 }
 
 std::unique_ptr<ElfFile> find_debug_file(const ElfFile& object, const std::string& debug_root) {
-    std::string build_id = object.build_id();
+    const std::string& build_id = object.build_id();
     if (build_id.size() > 2) {
         auto file = open_if_matching(build_id_path(debug_root, build_id), build_id, 0);
         if (file != nullptr) return file;
