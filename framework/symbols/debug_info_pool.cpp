@@ -1,5 +1,7 @@
 #include "framework/symbols/debug_info_pool.h"
 
+#include <exception>
+
 namespace assay::symbols {
 
 namespace {
@@ -18,7 +20,11 @@ void DebugInfoPool::open(const std::string& object_path) {
         const std::lock_guard lock(mutex_);
         if (bytes_ >= kMostBytes || known_.contains(object_path)) return;
     }
-    give_back(object_path, std::make_unique<DebugInfo>(object_path, debug_root_, cache_));
+    try {
+        give_back(object_path, std::make_unique<DebugInfo>(object_path, debug_root_, cache_));
+    } catch (const std::exception&) {
+        // Whoever takes the object will learn why.
+    }
 }
 
 std::unique_ptr<DebugInfo> DebugInfoPool::take(const std::string& object_path) {

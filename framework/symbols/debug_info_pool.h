@@ -22,7 +22,7 @@ class DebugInfoPool {
     // Opens an object before it is taken, unless that was done before, or is not worth it: most
     // programs load libraries of which they execute little, and all that waits is in memory.
     void open(const std::string& object_path);
-    // Opens the object if that was not done before.
+    // Opens the object if that was not done before. Throws what DebugInfo throws.
     std::unique_ptr<DebugInfo> take(const std::string& object_path);
     // Keeps what was taken for the next who takes it, if it is worth it.
     void give_back(const std::string& object_path, std::unique_ptr<DebugInfo> info);
