@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 namespace assay::native {
 namespace {
@@ -45,6 +46,7 @@ void Signals::initialise(std::uint64_t mask, const stack_t& handler_stack) {
     sigaltstack(&handler_stack, nullptr);
     mask_ = mask;
     pending_ = 0;
+    held_.clear();
     stack_ = stack_t{};
     stack_.ss_flags = SS_DISABLE;
     apply_mask();
@@ -77,9 +79,22 @@ void Signals::block_all() {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
 }
 
-void Signals::apply_mask() const {
-    const std::uint64_t mask = mask_ & ~kSynchronousSignals;
+// A signal that is no longer blocked is noted, as if it arrived now.
+void Signals::apply_mask() {
+    std::uint64_t mask = mask_ & ~kSynchronousSignals;
+    if (const int due = held_.due(mask_)) {
+        block_all();
+        if (!pending_) {
+            const siginfo_t info = held_.take(due);
+            note(due, &info);
+        }
+        mask = ~kSynchronousSignals;
+    }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, 8);
+}
+
+bool Signals::blocks(int number) const {
+    return wait_mask_.value_or(mask_) & mask_of(number);
 }
 
 void Signals::give_mask_to_kernel() const {
@@ -89,6 +104,7 @@ void Signals::give_mask_to_kernel() const {
 void Signals::restore(const State& state) {
     mask_ = state.mask;
     stack_ = state.stack;
+    held_ = state.held;
     apply_mask();
 }
 
@@ -98,6 +114,7 @@ int Signals::deliver() {
     SignalActions& actions = *thread_.actions;
     const int number = pending_;
     pending_ = 0;
+    const std::optional<std::uint64_t> wait_mask = std::exchange(wait_mask_, std::nullopt);
     const KernelAction action = actions.of(number);
     // The handler may have been removed since the signal arrived.
     const bool ignored = action.handler == reinterpret_cast<std::uint64_t>(SIG_IGN) ||
@@ -113,7 +130,7 @@ int Signals::deliver() {
         signal_.info.si_call_addr = reinterpret_cast<void*>(thread_.context->pc);
     if (action.flags & SA_RESETHAND) actions.forget(number);
     if (!push_signal_frame(*thread_.context, action, signal_, mask_, stack_)) die_of(SIGSEGV);
-    mask_ |= action.mask;
+    mask_ = wait_mask.value_or(mask_) | action.mask;
     if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
     apply_mask();
     return number;
@@ -163,10 +180,22 @@ long Signals::set_stack(const stack_t* stack, stack_t* old) {
     return 0;
 }
 
-long Signals::suspend(std::uint64_t mask) {
-    const std::uint64_t kernel = mask & ~kSynchronousSignals;
-    const long arguments[6] = {reinterpret_cast<long>(&kernel), 8, 0, 0, 0, 0};
-    return assay_interruptible_syscall(pending_flag(), SYS_rt_sigsuspend, arguments);
+// kernel/signal.c, restore_saved_sigmask_unless(): only the handler of what has interrupted the
+// call begins with its mask.
+void Signals::end_wait(long result) {
+    if (result != -EINTR || !pending_) wait_mask_.reset();
+}
+
+void Signals::lend_held() {
+    if (!held_.any() || pending_) return;
+    lent_ = true;
+    give_mask_to_kernel();
+    held_.give_to_kernel();
+}
+
+void Signals::take_back_held() {
+    if (!std::exchange(lent_, false)) return;
+    if (!pending_) apply_mask();
 }
 
 bool Signals::restarts(long number) const {

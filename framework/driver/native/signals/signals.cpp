@@ -67,7 +67,7 @@ void Signals::handle(int number, siginfo_t* info, void* ucontext) {
 }
 
 void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
-    if (is_synchronous(number) && info->si_code > 0) return on_fault(number, info, interrupted);
+    if (is_fault(number, *info, pc_of(interrupted))) return on_fault(number, info, interrupted);
     if (Stress::is_interruption(number, *info)) return interrupt(interrupted);
     if (number == SIGTRAP && info->si_code == SI_QUEUE && info->si_ptr == this) {
         asked_ = true;
@@ -80,10 +80,19 @@ void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
         interrupted->uc_mcontext.gregs[REG_RAX] = info->si_syscall == SYS_brk ? 0 : -ENOSYS;
         if (info->si_syscall != calling_) return;
     }
+    if (is_synchronous(number) && blocks(number)) return held_.hold(number, *info);
     if (pending_) return requeue(number, info, interrupted);
     set_mask_of(interrupted, ~kSynchronousSignals);
     note(number, info);
     come_back(interrupted);
+}
+
+// A process may send itself what looks like a fault: rt_tgsigqueueinfo(2). That arrives behind a
+// system call of the driver's, where no fault is.
+bool Signals::is_fault(int number, const siginfo_t& info, std::uint64_t host_pc) const {
+    if (!is_synchronous(number) || info.si_code <= 0) return false;
+    const auto* before = reinterpret_cast<const std::uint8_t*>(host_pc) - 2;
+    return thread_.process.cache.contains(host_pc) || before[0] != 0x0f || before[1] != 0x05;
 }
 
 // Translated code comes back at the end of a basic block, and a system call does not begin.

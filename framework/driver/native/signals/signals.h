@@ -11,9 +11,11 @@
 // see, and leaves the counts as they are.
 #pragma once
 
+#include "framework/driver/native/signals/held_signals.h"
 #include "framework/driver/native/signals/signal_frame.h"
 
 #include <ucontext.h>
+#include <optional>
 
 namespace assay::native {
 
@@ -45,13 +47,21 @@ class Signals {
     void entering();
     void left();
 
-    // rt_sigprocmask, sigaltstack, rt_sigreturn, rt_sigsuspend.
+    // rt_sigprocmask, sigaltstack, rt_sigreturn.
     long set_mask(int how, const std::uint64_t* set, std::uint64_t* old);
     long set_stack(const stack_t* stack, stack_t* old);
     void return_from_handler();
-    long suspend(std::uint64_t mask);
+    // A system call that waits with a mask in the place of the thread's begins, e.g.
+    // rt_sigsuspend, and ends with that result. What interrupts it is handled with that mask.
+    void begin_wait(std::uint64_t mask) { wait_mask_ = mask; }
+    void end_wait(long result);
     // True if a system call that the pending signal interrupted is to be started again.
     bool restarts(long number) const;
+    // Around a system call that the kernel makes: it keeps the signals that the driver holds
+    // meanwhile, so that they can be waited for.
+    void lend_held();
+    void take_back_held();
+    bool holds() const { return held_.any(); }
     // The program's system call of that number begins, and ends. A filter of seccomp(2) may refuse
     // it by SIGSYS, as it may the driver's own calls, of which the program shall not learn.
     void begin_call(long number) { calling_ = number; }
@@ -59,15 +69,20 @@ class Signals {
     bool call_refused() const { return pending_ && is_refusal(pending_, signal_.info); }
     // The target's own mask goes to the kernel as it is, for a new program (execve).
     void give_mask_to_kernel() const;
-    void restore_mask_in_kernel() const { apply_mask(); }
+    void restore_mask_in_kernel() { apply_mask(); }
+    // What is held goes to the kernel, whose mask blocks everything, for a new program.
+    void give_held_to_kernel() { held_.give_to_kernel(); }
+    // A new process has no pending signals: fork(2).
+    void forget_held() { held_.clear(); }
     static void block_all();
 
     // What a child of vfork(2) may change of what it shares with its parent.
     struct State {
         std::uint64_t mask;
         stack_t stack;
+        HeldSignals held;
     };
-    State state() const { return {mask_, stack_}; }
+    State state() const { return {mask_, stack_, held_}; }
     void restore(const State& state);
 
     // The handler of all signals (SignalActions).
@@ -75,6 +90,7 @@ class Signals {
 
   private:
     void on_signal(int number, siginfo_t* info, ucontext_t* interrupted);
+    bool is_fault(int number, const siginfo_t& info, std::uint64_t host_pc) const;
     void interrupt(ucontext_t* interrupted);
     void come_back(ucontext_t* interrupted);
     void on_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
@@ -90,14 +106,18 @@ class Signals {
     void step_from(ucontext_t* interrupted);
     bool leave_at_entry(ucontext_t* interrupted);
     void step_over_string(ucontext_t* interrupted);
-    void apply_mask() const;
+    bool blocks(int number) const;
+    void apply_mask();
     [[noreturn]] void die_of(int number);
 
     Thread& thread_;
     volatile int pending_ = 0;
     volatile bool asked_ = false;  // to leave
     PendingSignal signal_;
+    HeldSignals held_;
+    bool lent_ = false;
     std::uint64_t mask_ = 0;  // the target's
+    std::optional<std::uint64_t> wait_mask_;
     stack_t stack_{};
     static constexpr long kNoCall = -1;
     volatile long calling_ = kNoCall;

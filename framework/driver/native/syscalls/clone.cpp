@@ -211,6 +211,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     process.keep_only(thread);
     thread.traced_when_replaced = false;
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
+    thread.signals.forget_held();
     thread.shares_trace = false;
     if (!become_image(thread)) {
         process.trace.detach();
@@ -237,6 +238,7 @@ int run_sharing_child(void* argument) {
     set_child_registers(*thread.context, child.arguments);
     thread.shares_trace = true;
     thread.record_stack(child.stack_site);
+    thread.signals.forget_held();
     thread.signals.restore(thread.signals.state());
     if (child.arguments.flags & CLONE_CLEAR_SIGHAND) thread.actions->clear_handlers();
     thread.run();

@@ -154,9 +154,11 @@ long execute(Thread& thread, ExecCall call) {
     // keeps it for the next one.
     Signals::block_all();
     long result = kNotCalled;
-    if (!thread.signals.pending())
+    if (!thread.signals.pending()) {
+        thread.signals.give_held_to_kernel();
         result = readable ? depart_with(thread, call, request, program)
                           : run_natively(thread, call, nullptr);
+    }
     thread.signals.restore_mask_in_kernel();
     if (program >= 0) close(program);
     return result;

@@ -23,27 +23,38 @@ namespace {
 
 long make_call(const Call& call) {
     Process& process = call.process();
+    Signals& signals = call.thread.signals;
     process.lock.unlock();
     long result = 0;
     do {
-        result = assay_interruptible_syscall(call.thread.signals.pending_flag(), call.number,
-                                             call.arguments.data());
-    } while (result == -EINTR && process.stress.enabled() && !call.thread.signals.pending());
+        signals.lend_held();
+        result =
+            assay_interruptible_syscall(signals.pending_flag(), call.number, call.arguments.data());
+    } while (result == -EINTR && !signals.pending() &&
+             (signals.holds() || process.stress.enabled()));
     process.lock.lock();
     return result;
+}
+
+// False if no page was protected.
+bool end_protection_of_code(Process& process) {
+    if (process.watch.empty()) return false;
+    const std::vector<std::uint64_t> pages = process.watch.let_write_everywhere();
+    for (const std::uint64_t page : pages)
+        process.code_changed(page * CodeWatch::kPage, (page + 1) * CodeWatch::kPage);
+    return !pages.empty();
 }
 
 }  // namespace
 
 long pass_on(const Call& call) {
-    Process& process = call.process();
-    const long result = make_call(call);
-    if (result != -EFAULT || process.watch.empty()) return result;
-    // Perhaps because of the driver's protection of code.
-    const std::vector<std::uint64_t> pages = process.watch.let_write_everywhere();
-    for (const std::uint64_t page : pages)
-        process.code_changed(page * CodeWatch::kPage, (page + 1) * CodeWatch::kPage);
-    return pages.empty() ? result : make_call(call);
+    Signals& signals = call.thread.signals;
+    long result = make_call(call);
+    // Perhaps because of the driver's protection.
+    if (result == -EFAULT && end_protection_of_code(call.process())) result = make_call(call);
+    signals.end_wait(result);
+    signals.take_back_held();
+    return result;
 }
 
 long pass_on_locked(const Call& call) {
@@ -109,14 +120,20 @@ long do_signal_stack(const Call& call) {
     return write_optional(call, 1, old, call.thread.signals.set_stack(wanted, &old));
 }
 
-long do_signal_suspend(const Call& call) {
-    if (call.arguments[1] != kMaskBytes) return -EINVAL;
+// A call that waits with a mask in the place of the thread's. The kernel reports what is wrong with
+// its arguments.
+long do_wait_with_mask(const Call& call, std::uint64_t address) {
     std::uint64_t mask = 0;
-    if (!read_target(call.unsigned_argument(0), &mask, sizeof mask)) return -EFAULT;
-    call.process().lock.unlock();
-    const long result = call.thread.signals.suspend(mask);
-    call.process().lock.lock();
-    return result;
+    if (address == 0 || !read_target(address, &mask, sizeof mask)) return pass_on(call);
+    call.thread.signals.begin_wait(mask);
+    return pass_on(call);
+}
+
+// pselect6(2) and io_pgetevents(2): the argument is the address of the mask's address and size.
+long do_wait_with_sized_mask(const Call& call) {
+    std::uint64_t mask = 0;
+    if (!read_target(call.unsigned_argument(5), &mask, sizeof mask)) return pass_on(call);
+    return do_wait_with_mask(call, mask);
 }
 
 bool is_permitted_in_strict_mode(long number) {
@@ -206,7 +223,15 @@ long dispatch(const Call& call) {
         case SYS_sigaltstack:
             return do_signal_stack(call);
         case SYS_rt_sigsuspend:
-            return do_signal_suspend(call);
+            return do_wait_with_mask(call, call.unsigned_argument(0));
+        case SYS_ppoll:
+            return do_wait_with_mask(call, call.unsigned_argument(3));
+        case SYS_epoll_pwait:
+        case SYS_epoll_pwait2:
+            return do_wait_with_mask(call, call.unsigned_argument(4));
+        case SYS_pselect6:
+        case SYS_io_pgetevents:
+            return do_wait_with_sized_mask(call);
         case SYS_getdents64:
             return do_list_folder(call);
         case SYS_readlink:
