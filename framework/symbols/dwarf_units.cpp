@@ -86,7 +86,8 @@ std::vector<UnitAddresses> UnitMap::group() {
     std::vector<std::uint32_t>* group = nullptr;
     for (std::uint32_t i = 0; i < found.size(); ++i) {
         if (found[i] == IntervalMap::kNone) continue;
-        if (found[i] != std::exchange(last, found[i])) group = &groups[units_[last]];
+        if (found[i] != std::exchange(last, found[i]) || group == nullptr)
+            group = &groups[units_[last]];
         group->push_back(i);
     }
     std::vector<UnitAddresses> result;

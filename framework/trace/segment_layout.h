@@ -206,14 +206,14 @@ struct ThreadSlot {
     std::atomic<std::uint32_t> filled[kBufferCount];
     // The thread whose records each completed buffer has; written before `filled` is.
     std::atomic<std::uint32_t> owner[kBufferCount];
+    // With sampling: what the thread has executed since its begin, captured or not, as of when it
+    // was in the driver last.
+    std::atomic<std::uint64_t> executed;
     struct alignas(64) Footprint {
         std::atomic<std::uint64_t> touched;
     };
     alignas(1024) Footprint footprints[kMostSets];
     std::uint64_t touched_at_end[kBufferCount][kMostSets];
-    // With sampling: what the thread has executed since its begin, captured or not, as of when it
-    // was in the driver last.
-    std::atomic<std::uint64_t> executed;
 };
 
 // With Spec::runs, where a data operand is in the thread that uses the slot: see

@@ -16,7 +16,7 @@ class PlainFile : public OutputFile {
     explicit PlainFile(std::FILE* file) : file_(file) {}
     PlainFile(const PlainFile&) = delete;
     PlainFile& operator=(const PlainFile&) = delete;
-    ~PlainFile() override { close(); }
+    ~PlainFile() override { PlainFile::close(); }
     bool write(std::string_view text) override {
         return std::fwrite(text.data(), 1, text.size(), file_) == text.size();
     }
@@ -35,7 +35,7 @@ class GzipFile : public OutputFile {
     explicit GzipFile(gzFile file) : file_(file) {}
     GzipFile(const GzipFile&) = delete;
     GzipFile& operator=(const GzipFile&) = delete;
-    ~GzipFile() override { close(); }
+    ~GzipFile() override { GzipFile::close(); }
     bool write(std::string_view text) override {
         return text.empty() || gzwrite(file_, text.data(), static_cast<unsigned>(text.size())) > 0;
     }
@@ -55,7 +55,7 @@ class ZstdFile : public OutputFile {
     ZstdFile(const ZstdFile&) = delete;
     ZstdFile& operator=(const ZstdFile&) = delete;
     ~ZstdFile() override {
-        close();
+        ZstdFile::close();
         ZSTD_freeCStream(stream_);
     }
     bool write(std::string_view text) override { return compress(text, ZSTD_e_continue); }

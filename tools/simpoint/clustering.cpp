@@ -236,6 +236,7 @@ std::vector<std::size_t> representatives(const Clustering& clustering, const Poi
 }
 
 double explained_variance(const Clustering& clustering, const Points& points) {
+    if (points.count() == 0) return 1;
     const double total = k_means(points, 1, 1, 0).distortion;
     return total > 0 ? 1 - clustering.distortion / total : 1;
 }

@@ -62,9 +62,11 @@ void ShadowStacks::apply(Thread& thread, const trace_record_t& record, const tra
                 enter_handler(thread, thread.begun.value, record.value, instr.pc);
             return;
         case TRACE_SITE_RETURN:
-            return move(thread, record.value, kOfCall);
+            move(thread, record.value, kOfCall);
+            return;
         case TRACE_SITE_STACK:
-            return move(thread, record.value, kOfValue);
+            move(thread, record.value, kOfValue);
+            return;
         default:
             return;
     }
@@ -83,14 +85,13 @@ void ShadowStacks::enter_handler(Thread& thread, std::uint64_t address, std::uin
     constexpr Reach kOfHandler{64 * kKiB, 4 * kKiB};
     const Stack* before = thread.stack;
     const std::uint32_t below = before ? before->context() : 0;
-    move(thread, address, kOfHandler);
-    Stack& stack = *thread.stack;
+    Stack& stack = move(thread, address, kOfHandler);
     if (&stack != before) stack.base = below;
     const std::uint32_t context = tree_.enter(below, interrupted, handler, TRACE_CONTEXT_SIGNAL);
     stack.frames.push_back({address, context});
 }
 
-void ShadowStacks::move(Thread& thread, std::uint64_t sp, const Reach& reach) {
+ShadowStacks::Stack& ShadowStacks::move(Thread& thread, std::uint64_t sp, const Reach& reach) {
     Stack& stack = stack_of(thread, sp, reach);
     if (&stack != thread.stack) {
         if (thread.stack != nullptr) thread.stack->thread = kNoThread;
@@ -99,6 +100,7 @@ void ShadowStacks::move(Thread& thread, std::uint64_t sp, const Reach& reach) {
     }
     extend(stack, sp);
     while (!stack.frames.empty() && stack.frames.back().address <= sp) stack.frames.pop_back();
+    return stack;
 }
 
 ShadowStacks::Stack& ShadowStacks::stack_of(Thread& thread, std::uint64_t sp, const Reach& reach) {

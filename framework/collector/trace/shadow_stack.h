@@ -76,7 +76,8 @@ class ShadowStacks {
     void enter_handler(Thread& thread, std::uint64_t address, std::uint64_t interrupted,
                        std::uint64_t handler);
     // Makes the stack that contains `sp` the thread's, and removes the frames that are gone.
-    void move(Thread& thread, std::uint64_t sp, const Reach& reach);
+    // Returns it.
+    Stack& move(Thread& thread, std::uint64_t sp, const Reach& reach);
     Stack& stack_of(Thread& thread, std::uint64_t sp, const Reach& reach);
     Stack* find(std::uint64_t sp, std::uint64_t reach);
     Stack& new_stack(std::uint64_t sp);

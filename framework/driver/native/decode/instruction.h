@@ -32,8 +32,9 @@ enum Gpr : std::uint8_t {
 inline constexpr std::uint8_t kNoGpr = 0xff;
 inline constexpr std::uint8_t kRip = 16;
 using GprMask = std::uint16_t;
+// None for what is no general register.
 inline constexpr GprMask bit(unsigned reg) {
-    return static_cast<GprMask>(1U << reg);
+    return reg < 16 ? static_cast<GprMask>(1U << reg) : GprMask{0};
 }
 inline constexpr GprMask kAllGprs = 0xffff;
 
