@@ -91,7 +91,7 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
     if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
     for (const LoadedCode& code : program.code)
         mapped(code.start, code.end, code.offset, code.path);
-    note_vdso(memory, trace);
+    if (has_vdso(level)) note_vdso(memory, trace);
     break_end = program.break_start;
     personality = personality_of_program();
     const std::uint64_t stack = build_stack(program, level, argv, environment);

@@ -56,6 +56,7 @@ static int enabled(void) {
 static int vector(void) {
     printf("%lx %lx %lu\n", getauxval(AT_HWCAP), getauxval(AT_HWCAP2), getauxval(51));
     printf("%s\n", (const char*)getauxval(AT_PLATFORM));
+    printf("%s\n", getauxval(AT_SYSINFO_EHDR) != 0 ? "vdso" : "no vdso");
     return 0;
 }
 

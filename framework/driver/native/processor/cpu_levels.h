@@ -39,5 +39,10 @@ struct HardwareCapabilities {
     std::uint64_t signal_stack;  // AT_MINSIGSTKSZ
 };
 HardwareCapabilities capabilities(trace::CpuLevel level);
+// Whether the program is told of the vDSO. Its code is the kernel's, and so is what ld.so executes
+// to look its functions up; without it libc makes system calls.
+constexpr bool has_vdso(trace::CpuLevel level) {
+    return level == trace::CpuLevel::kHost;
+}
 
 }  // namespace assay::native
