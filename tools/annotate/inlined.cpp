@@ -78,7 +78,7 @@ void InlinedCalls::site(const events::Site& site) {
 
 void InlinedCalls::location(const events::Location& location) {
     if (sites_.size() == 1) return;
-    file_ = location.function_file;
+    file_ = location.file;
     function_ = location.function;
     function_place_.reset();
     rows_.clear();

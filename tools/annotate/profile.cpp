@@ -184,11 +184,10 @@ void Profile::location(const events::Location& location) {
     wanted_ = wants_details(file_);
     if (second_reading_) return;
     if (beside_) beside_->location(location);
-    const std::uint32_t function_file = file_id(location.function_file);
     const std::uint32_t raw = raw_names_.id(location.function);
     if (raw == raw_name_ids_.size())
         raw_name_ids_.push_back(names_.id(replaced(location.function, function_replacements_)));
-    function_row_ = functions_.row(std::uint64_t{function_file} << 32 | raw_name_ids_[raw]);
+    function_row_ = functions_.row(std::uint64_t{file_} << 32 | raw_name_ids_[raw]);
     file_row_ = file_counts_.row(file_);
 }
 
