@@ -46,6 +46,34 @@ def write_phases(folder: Path) -> list:
     return ["--block-vectors", folder / "bb.out", "--simpoints", folder / "simpts"]
 
 
+def write_long_names(folder: Path, file_name: str, largest: int) -> Path:
+    """A profile with everything to see, of names as templates and generated code have them: some
+    can be broken into lines, some nowhere."""
+    template = "__gnu_cxx::__normal_iterator<int*, std::vector<int, std::allocator<int> > > "
+    names = [template * 8 + f"f{i}" if i % 2 else "_ZN" + "4nameI" * 60 + f"_{i}"
+             for i in range(20)]
+    file = "/home/somebody/" + "a_long_folder/" * 20 + "predefined_ops.h"
+    counts = [largest // (i + 1) for i in range(len(names))]
+    lines = "".join(
+        f"fn={name}\n{i} {count} {count} {count // 3}\nfl=#! at 0:{i:#x} {i} {count}\n"
+        f"fl=#! value 0:{i:#x} {i} used_bytes.bytes {count // 64} 0x8:{count // 64}\n"
+        f"fl=#! value 0:{i:#x} {i} classic.loaded {count} error=9 "
+        f"0xffffffffffffffff:{count // 2} 0x1:1\nfl={file}\n" for i, (name, count) in enumerate(zip(names, counts, strict=True), 1))
+    stacks = "".join(f'fl=#! stack {i} in={i // 2} call=0:{i:#x} "{name}" {count}\n'
+                     for i, (name, count) in enumerate(zip(names, counts, strict=True), 1))
+    total = sum(counts)
+    path = folder / file_name
+    path.write_text(
+        f"desc: a long description: {file}\ncmd: {file} --option={names[0]}\n"
+        "events: Ir ReadB UsedB\nfl=#! version 1\n"
+        "fl=#! event Ir unit=instructions profiler=cache "
+        f'"instructions executed {"at length " * 20}"\n'
+        f'fl=#! derived "a figure of a long name {"and so on " * 20}" unit=% = UsedB / ReadB\n'
+        f"fl=#! object 0 {file}\nfl=#! incomplete by {file}\nfl={file}\n{lines}{stacks}"
+        f"summary: {total} {total} {sum(count // 3 for count in counts)}\n")
+    return path
+
+
 @unittest.skipUnless(browser.CHROMIUM, "Chromium is not installed")
 class Page(unittest.TestCase):
     @classmethod
@@ -64,6 +92,10 @@ class Page(unittest.TestCase):
         hostile.write_text(f"desc: {name}: {name}\ncmd: {name}\nevents: Ir\nfl={name}\nfn={name}\n"
                            "1 5\nsummary: 5\n")
         cls.hostile = make_report(folder, "hostile.html", hostile)
+        long_names = write_long_names(folder, "long", 2 ** 40)
+        cls.long = make_report(folder, "long.html", *write_phases(folder), long_names)
+        cls.long_difference = make_report(folder, "long-diff.html", "--diff",
+                                          write_long_names(folder, "shorter", 2 ** 35), long_names)
         large = folder / "large"
         large.write_text("desc: a\ncmd: large\nevents: Ir Dr\n" + "".join(
             f"fl=file{i % 300}.c\nfn=function{i}\n{i} {i} 1\n" for i in range(1, 60001)) +
@@ -100,6 +132,21 @@ class Page(unittest.TestCase):
                     self.assertEqual(self.browser.evaluate(UNNAMED), [], f"{page}#{view}")
                     self.assertGreaterEqual(self.browser.evaluate(CONTRAST), 4.5)
         self.assertIsNone(self.browser.evaluate("document.body.dataset.hacked || null"))
+
+    def test_long_names_leave_room_for_numbers(self):
+        for page, views in ((self.long, VIEWS), (self.long_difference, VIEWS[:4])):
+            for width in (1280, 500, 390):
+                for view in views:
+                    self.browser.open(f"{page}#{view}", width, 844)
+                    self.assertEqual(self.view(), view)
+                    self.assertGreater(len(self.texts("main")[0]), 40)
+                    self.assertEqual(self.browser.evaluate(MISPLACED), [], f"{view} {width} wide")
+        self.browser.open(f"{self.long}#flame", 390, 844)
+        self.browser.evaluate("document.querySelector('.flame').focus()")
+        self.browser.press("ArrowDown")
+        bottom = "document.querySelector('.status').getBoundingClientRect().bottom"
+        self.assertLess(self.browser.evaluate(bottom), 844)
+        self.assertIn("27.8 %", self.texts(".status")[0])
 
     def test_functions_by_keyboard(self):
         self.browser.open(self.page + "#functions/D1mr")
@@ -202,6 +249,35 @@ class Page(unittest.TestCase):
 UNNAMED = """[...document.querySelectorAll('button, select, input, [role=grid], [role=tree]')]
   .filter(each => !(each.textContent.trim() || each.getAttribute('aria-label') ||
                     (each.labels && each.labels.length))).map(each => each.outerHTML)"""
+
+# What reaches out of the window, of its card or of itself, numbers in several lines, and cards
+# that cover one another. What scrolls on its own may hold more than can be seen.
+MISPLACED = """(() => {
+  const box = each => each.getBoundingClientRect();
+  const within = (each, left, right) => box(each).left >= left - 1 && box(each).right <= right + 1;
+  const rolls = each => each.parentElement.closest('.virtual, .flame, .scroll-x, nav');
+  const shown = [...document.querySelectorAll('#app *')].filter(
+    each => box(each).width && !rolls(each));
+  const cards = [...document.querySelectorAll('.panel')];
+  const fits = each => {
+    const card = each.parentElement.closest('.panel');
+    const spills = each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0 &&
+      getComputedStyle(each).overflowX === 'visible';
+    return !spills && within(each, 0, innerWidth) &&
+      (!card || within(each, box(card).left, box(card).right));
+  };
+  const broken = number => {
+    const text = document.createRange();
+    text.selectNodeContents(number);
+    return new Set([...text.getClientRects()].map(line => line.top)).size > 1;
+  };
+  const numbers = shown.filter(each => each.matches('.num') && !each.querySelector('*'));
+  const covered = (a, b) => box(a).left < box(b).right && box(b).left < box(a).right &&
+    box(a).top < box(b).bottom && box(b).top < box(a).bottom;
+  return [...shown.filter(each => !fits(each)), ...numbers.filter(broken),
+          ...cards.filter((a, i) => cards.some((b, j) => j > i && covered(a, b)))]
+    .map(each => each.outerHTML.slice(0, 120));
+})()"""
 
 # The lowest contrast of text with its panel (WCAG 2.1, 1.4.3), of the colours that texts have.
 CONTRAST = """(() => {

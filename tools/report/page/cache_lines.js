@@ -74,7 +74,8 @@ function CacheLines({ data, readEvent, usedEvent, openFunction, go }) {
       <div class="legend"><span><i style=${{ background: "var(--used)" }}></i>used</span>
         <span><i style=${{ background: "var(--waste)" }}></i>fetched for nothing</span></div>
       <div class="cacheline" style=${{ marginTop: ".7rem" }}>${hottest.map((i) => html`<div>
-        <div class="label"><button class="linkish" onClick=${() => openFunction(i)}>${data.functions.name[i]}</button>
+        <div class="label"><button class="linkish function" title=${data.functions.name[i]}
+            onClick=${() => openFunction(i)}>${data.functions.name[i]}</button>
           <span class="num">${whole(read[i])} bytes, ${percent(used[i], read[i])} used</span></div>
         <${LineStrip} share=${used[i] / read[i]} bytes=${bytes}
           pattern=${patterns.get(data.functions.file[i] + "\n" + data.functions.name[i])} /></div>`)}</div>

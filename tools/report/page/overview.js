@@ -15,7 +15,8 @@ function Hottest({ data, event, openFunction }) {
   return html`<section class="panel"><h2>${old ? "What changed most" : "Where it goes"}: ${events[event].name}</h2>
     ${events[event].description && html`<p class="soft">${events[event].description}</p>`}
     <ol class="bars">${hottest.map((i) => html`<li>
-      <div class="label"><button class="linkish" title=${data.functions.file[i]}
+      <div class="label"><button class="linkish function"
+          title=${`${data.functions.file[i]}: ${data.functions.name[i]}`}
           onClick=${() => openFunction(i)}>${data.functions.name[i]}</button>
         <span class=${"num " + (old ? worseOrBetter(counts[i] - before[i]) : "")}>${old
           ? signed(counts[i] - before[i]) : percent(counts[i], total)}</span></div>

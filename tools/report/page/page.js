@@ -43,8 +43,11 @@ function hottestNamed(data, event, name) {
 }
 
 function Header({ data, event, go }) {
-  return html`<header class="top"><div><h1>${data.commands.join("; ")}</h1>
-      <div class="soft">${data.old.length ? `${data.old.join(", ")} → ${data.files.join(", ")}` : data.files.join(", ")}</div></div>
+  const commands = data.commands.join("; ");
+  const files = [data.old, data.files].filter((each) => each.length)
+    .map((each) => each.join(", ")).join(" → ");
+  return html`<header class="top"><div><h1 title=${commands}>${commands}</h1>
+      <div class="soft" title=${files}>${files}</div></div>
       <label class="field">Event <select value=${event} onChange=${(e) => go({ event: Number(e.target.value) })}>
         ${data.events.map((each, i) => html`<option value=${i}>${each.name}${each.description ? ": " + each.description : ""}</option>`)}
       </select></label></header>

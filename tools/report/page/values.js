@@ -15,7 +15,8 @@ function Values({ data, searchRef, go }) {
     <div class="values">${lists.slice(0, most).map((each) => {
       const at = sourceOf(each);
       return html`<section class="panel"><div class="label">
-        <b class="num">${each.function}</b> <button class="linkish" disabled=${at < 0} onClick=${() =>
+        <b class="function" title=${each.function}>${each.function}</b>
+        ${" "}<button class="linkish" disabled=${at < 0} onClick=${() =>
           go({ tab: "source", place: { source: at, line: each.line, time: Date.now() } })}>${fileName(each.file)}:${each.line}</button>
         <div class="soft">${each.list}: ${whole(each.total)} values at ${each.address} in ${fileName(each.object)}${each.error
           ? `; up to ${whole(each.error)} more of each` : ""}</div></div>
