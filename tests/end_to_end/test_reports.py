@@ -75,6 +75,8 @@ class Reports(unittest.TestCase):
         paths = [""]
         for parent, name in zip(flame["parent"][1:], flame["name"][1:]):
             paths.append(paths[parent] + "/" + name)
+        totals = [column[0] for column in flame["counts"]]
+        self.assertEqual(totals, [events.summary[event] for event in flame["events"]])
         twice = [count for path, count in zip(paths, flame["counts"][calls])
                  if path.endswith("/plain/twice")]
         self.assertEqual(twice, [20])  # 5 calls, which make 15
@@ -113,6 +115,17 @@ class Reports(unittest.TestCase):
         self.assertEqual(flame["name"], ["", "main", "one", "leaf", "leaf"])
         self.assertEqual(flame["old"][0], [35, 35, 20, 20, 10])
         self.assertEqual(flame["counts"][0], [75, 75, 60, 60, 10])
+
+    def test_flame_graph_has_what_is_outside_of_known_calls(self):
+        path = self.write("events", "desc: a\ncmd: ./t\nevents: Ir Dr\nfl=#! version 1\n"
+                                    "fl=#! object 0 /bin/t\nfl=a.c\nfn=f\n1 100 30\n"
+                                    "fl=#! stack 1 in=0 call=0:0x10 f 60\nsummary: 100 30\n")
+        flame = self.report(path)["flame"]
+        self.assertEqual(flame["events"], [0])
+        self.assertEqual(flame["name"], ["", "f", "[outside of known calls]"])
+        self.assertEqual(flame["counts"][0], [100, 60, 40])
+        flame = self.report("--diff", path, path)["flame"]
+        self.assertEqual((flame["counts"][0], flame["old"][0]), ([100, 60, 40], [100, 60, 40]))
 
     def test_values_and_phases(self):
         vectors = self.write("bb", "# exp-bbv\nT:1:90   :2:10   \nT:2:100   \nT:1:100   \n"

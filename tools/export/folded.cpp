@@ -3,7 +3,6 @@
 #include "framework/support/error.h"
 #include "tools/export/export.h"
 #include "tools/export/stacks.h"
-#include "tools/profile/stack_tree.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -77,9 +76,6 @@ void write_folded_difference(const WholeProfile& old, const Selection& selection
             stack += (stack.empty() ? "" : ";") + frame_name(name);
         sink.write(fmt::format("{} {} {}\n", stack, counts[event], counts[columns + event]));
     }
-    if (!by_context[event]) return;
-    const std::uint64_t before = outside(old, event), after = outside(profile, event);
-    if (before != 0 || after != 0) sink.write(fmt::format("{} {} {}\n", kOutside, before, after));
 }
 
 void write_folded(const Selection& selection, Sink& sink) {

@@ -9,10 +9,6 @@ bool is_counted_by_context(const WholeProfile& profile, std::size_t event) {
     return profile.context_totals()[event] != 0;
 }
 
-std::uint64_t outside(const WholeProfile& profile, std::size_t event) {
-    return profile.totals()[event] - profile.context_totals()[event];
-}
-
 std::vector<std::uint32_t> path_to(const WholeProfile& profile, std::uint32_t context) {
     constexpr std::size_t kHalf = kMostFrames / 2;
     std::vector<std::uint32_t> inner;  // from this context outwards

@@ -1,10 +1,11 @@
 // What the formats of call stacks have in common.
 //
 // An event that is counted by calling context is exported by context. What of it belongs to no
-// context, because the profiler could not tell, is a stack of one frame, kOutside. Any other event
-// is exported by function and line, as if each function had been called by nobody.
+// context is a stack of one frame, kOutside. Any other event is exported by function and line, as
+// if each function had been called by nobody.
 #pragma once
 
+#include "tools/profile/stack_tree.h"
 #include "tools/profile/whole_profile.h"
 
 #include <cstdint>
@@ -14,17 +15,12 @@
 
 namespace assay::exporting {
 
-inline constexpr std::string_view kOutside = "[outside of known calls]";
-
 // Stands for the middle of a stack that has more frames than kMostFrames. Formats that list each
 // stack in full would otherwise need space quadratic in the depth of a recursion.
 inline constexpr std::string_view kLeftOut = "[frames left out]";
 inline constexpr std::size_t kMostFrames = 512;
 
 bool is_counted_by_context(const WholeProfile& profile, std::size_t event);
-
-// The count of kOutside.
-std::uint64_t outside(const WholeProfile& profile, std::size_t event);
 
 // The contexts from the outermost to this one; 0 stands for kLeftOut.
 std::vector<std::uint32_t> path_to(const WholeProfile& profile, std::uint32_t context);

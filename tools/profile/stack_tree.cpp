@@ -12,6 +12,10 @@ std::vector<bool> counted_by_context(const WholeProfile& profile, const WholePro
     return by_context;
 }
 
+std::uint64_t outside(const WholeProfile& profile, std::size_t event) {
+    return profile.totals()[event] - profile.context_totals()[event];
+}
+
 StackTree::StackTree(std::size_t columns, std::size_t most_depth)
     : most_depth_(most_depth),
       frames_{{0, 0, names_.id(""), false, false, std::vector<std::uint64_t>(columns)}} {}
@@ -47,6 +51,15 @@ void StackTree::add_contexts(const WholeProfile& profile, std::size_t first_colu
     }
 }
 
+void StackTree::add_outside(const WholeProfile& profile, std::size_t first_column,
+                            const std::vector<bool>& counted_by_context) {
+    std::vector<std::uint64_t> counts(profile.events().size());
+    for (std::size_t event = 0; event < counts.size(); ++event)
+        if (counted_by_context[event]) counts[event] = outside(profile, event);
+    if (std::any_of(counts.begin(), counts.end(), [](std::uint64_t c) { return c != 0; }))
+        add(enter(0, kOutside, events::StackKind::kCall), first_column, counts);
+}
+
 void StackTree::add_functions(const WholeProfile& profile, std::size_t first_column,
                               const std::vector<bool>& left_out) {
     const auto kind = [](bool outermost) {
@@ -72,6 +85,7 @@ void StackTree::add_functions(const WholeProfile& profile, std::size_t first_col
 void StackTree::add(const WholeProfile& profile, std::size_t first_column,
                     const std::vector<bool>& counted_by_context) {
     add_contexts(profile, first_column);
+    add_outside(profile, first_column, counted_by_context);
     if (std::find(counted_by_context.begin(), counted_by_context.end(), false) !=
         counted_by_context.end())
         add_functions(profile, first_column, counted_by_context);

@@ -19,6 +19,12 @@ namespace assay {
 // Which events are, in either of two profiles of the same events; the second may be null.
 std::vector<bool> counted_by_context(const WholeProfile& profile, const WholeProfile* other);
 
+// Stands for what of such an event belongs to no context, because the profiler could not tell.
+inline constexpr std::string_view kOutside = "[outside of known calls]";
+
+// The count of kOutside.
+std::uint64_t outside(const WholeProfile& profile, std::size_t event);
+
 class StackTree {
   public:
     struct Frame {
@@ -35,8 +41,8 @@ class StackTree {
     // The frame that a function of that name has within another. 0 is outside of all calls.
     std::uint32_t enter(std::uint32_t parent, std::string_view name, events::StackKind kind);
     void add(std::uint32_t frame, std::size_t first_column, Counts counts);
-    // Contexts; of the other events functions outside of all calls, and in them those that were
-    // inlined into them.
+    // Contexts, and kOutside if it counts anything; of the other events functions outside of all
+    // calls, and in them those that were inlined into them.
     void add(const WholeProfile& profile, std::size_t first_column,
              const std::vector<bool>& counted_by_context);
     // Adds to each frame the counts of those within it. Once, after everything else.
@@ -50,6 +56,8 @@ class StackTree {
 
   private:
     void add_contexts(const WholeProfile& profile, std::size_t first_column);
+    void add_outside(const WholeProfile& profile, std::size_t first_column,
+                     const std::vector<bool>& counted_by_context);
     void add_functions(const WholeProfile& profile, std::size_t first_column,
                        const std::vector<bool>& left_out);
 
