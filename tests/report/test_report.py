@@ -101,6 +101,12 @@ class Page(unittest.TestCase):
             f"fl=file{i % 300}.c\nfn=function{i}\n{i} {i} 1\n" for i in range(1, 60001)) +
             f"summary: {60000 * 60001 // 2} 60000\n")
         cls.large = make_report(folder, "large.html", large)
+        lists = folder / "lists"
+        lists.write_text("desc: a\ncmd: lists\nevents: Ir\nfl=#! version 1\n"
+                         "fl=#! object 0 /bin/lists\nfl=a.c\nfn=f\n1 2500\n" + "".join(
+                             f"fl=#! value 0:{i:#x} 1 classic.loaded {i} {i:#x}:{i}\n"
+                             for i in range(1, 2501)) + "summary: 2500\n")
+        cls.lists = make_report(folder, "lists.html", lists)
         cls.browser = browser.Browser()
         cls.addClassCleanup(cls.browser.close)
 
@@ -235,6 +241,13 @@ class Page(unittest.TestCase):
         self.browser.open(self.kinds + "#phases")
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('rect').length"), 4)
         self.assertEqual(self.texts("tbody tr:first-child td"), ["0", "3", "40", "50.0 %"])
+
+    def test_values_left_out(self):
+        self.browser.open(self.kinds + "#values")
+        self.assertNotIn("most frequent", self.texts("[role=status]")[0])
+        self.browser.open(self.lists + "#values")
+        self.assertIn("the 2,000 most frequent of 2,500 are", self.texts("[role=status]")[0])
+        self.assertIn("0x9c4 = 2,500", self.texts(".values code"))
 
     def test_large_profiles_stay_quick(self):
         self.browser.open(self.large + "#functions")

@@ -396,7 +396,9 @@ void Document::write_values() {
     for (const WholeProfile::Values& values : profile_.values()) lists.push_back(&values);
     std::stable_sort(lists.begin(), lists.end(),
                      [](const auto* a, const auto* b) { return a->list.total > b->list.total; });
-    if (lists.size() > kMostValueLists) lists.resize(kMostValueLists);
+    const std::size_t shown = std::min(lists.size(), kMostValueLists);
+    json_.number("valuesLeftOut", lists.size() - shown);
+    lists.resize(shown);
     json_.key("values");
     json_.begin_array();
     for (const WholeProfile::Values* values : lists) {

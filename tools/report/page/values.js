@@ -11,7 +11,9 @@ function Values({ data, searchRef, go }) {
   return html`<div class="tools"><input type="search" ref=${searchRef} value=${query}
         placeholder="Search lists, functions, files" aria-label="Search lists of values"
         onInput=${(e) => setQuery(e.target.value)} />
-      <span class="soft" role="status">${whole(lists.length)} instructions with values</span></div>
+      <span class="soft" role="status">${whole(lists.length)} lists of values of instructions${
+        data.valuesLeftOut ? `; the ${whole(data.values.length)} most frequent of ${
+          whole(data.values.length + data.valuesLeftOut)} are in this report` : ""}</span></div>
     <div class="values">${lists.slice(0, most).map((each) => {
       const at = sourceOf(each);
       return html`<section class="panel"><div class="label">
