@@ -274,6 +274,9 @@ class SimPoint(Files):
         self.assertIn(self.text("points"), ("0 0\n1 1\n", "2 0\n1 1\n"))
         self.assertEqual(self.text("weights"), "0.4 0\n0.6 1\n")
         self.assertFalse((self.folder / "bb.simpts").exists())
+        self.assertFalse((self.folder / "bb.labels").exists())
+        self.assertEqual(self.simpoint("--k=2", file).returncode, 0)
+        self.assertEqual(self.text("bb.labels"), self.text("labels"))
 
     def test_rare_phases_can_be_left_out(self):
         file = self.folder / "bb"

@@ -135,7 +135,7 @@ class Reports(unittest.TestCase):
         data = self.report("--block-vectors", vectors, "--simpoints", points, "--weights", weights,
                            ALL_KINDS)
         self.assertEqual(data["phases"], {
-            "instructions": [100, 100, 100, 51], "phases": [0, 1, 0, 1],
+            "instructions": [100, 100, 100, 51], "phases": [0, 1, 0, 1], "labelled": False,
             "points": [{"interval": 2, "cluster": 0, "weight": 0.6},
                        {"interval": 1, "cluster": 1, "weight": 0.4}]})
         self.assertEqual(data["values"][0]["list"], "classic.loaded")
@@ -143,7 +143,42 @@ class Reports(unittest.TestCase):
                              data["values"][0]["total"])
         (self.folder / "bb.simpts").write_text("2 0\n1 1\n")  # is found by its name
         shares = self.report("--block-vectors", vectors, ALL_KINDS)
-        self.assertEqual([point["weight"] for point in shares["phases"]["points"]], [0.5, 0.5])
+        self.assertEqual([point["weight"] for point in shares["phases"]["points"]],
+                         [200 / 351, 151 / 351])
+
+    def test_phases_are_those_of_simpoint(self):
+        out, vectors = self.folder / "events", self.folder / "bb"
+        result = profile([PROGRAMS / "sort"], "--interval-size=20000", f"--bb-out-file={vectors}",
+                         plugin="bbv", out=out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for coverage in (1, 0.5):
+            told = run([ASSAY, "simpoint", f"--coverage={coverage}", vectors]).stdout
+            printed = [line.split() for line in told.splitlines()
+                       if re.match(r"  [A-Za-z] +[0-9.]+%", line)]
+            phases = self.report("--block-vectors", vectors, out)["phases"]
+            found = Counter(phases["phases"])
+            self.assertEqual([found[i] for i in range(len(phases["points"]))],
+                             [int(intervals) for _, _, intervals, _ in printed])
+            weights, covered = Counter(), 0
+            for phase, instructions in zip(phases["phases"], phases["instructions"], strict=True):
+                weights[phase] += instructions
+                covered += instructions if phase < len(phases["points"]) else 0
+            for i, point in enumerate(phases["points"]):
+                self.assertAlmostEqual(point["weight"], weights[i] / covered, places=5)
+            self.assertEqual(found[len(phases["points"])] == 0, coverage == 1)
+
+    def test_labels_of_other_files(self):
+        vectors = self.write("bb", "T:1:90   \nT:2:10   \nT:1:90   \n")
+        points = self.write("points", "0 0\n1 1\n")
+        words = ["--block-vectors", vectors, "--simpoints", points, "--labels"]
+        phases = self.report(*words, self.write("labels", "0 0.5\n1 0\n0 0.5\n"),
+                             ALL_KINDS)["phases"]  # as SimPoint writes them, with distances
+        self.assertEqual(phases["phases"], [0, 1, 0])
+        self.assertIn("labels of 1 intervals, but there are 3 block vectors", self.refused(
+            *words, self.write("short", "0\n"), ALL_KINDS))
+        self.assertIn("interval 1 is not of phase 1, which it stands for", self.refused(
+            *words, self.write("other", "0\n0\n1\n"), ALL_KINDS))
+        self.assertIn("need the points", self.refused("--labels", vectors, ALL_KINDS))
 
     def test_malformed_phases(self):
         good = self.write("bb", "T:1:90   \n")

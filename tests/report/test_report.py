@@ -83,6 +83,10 @@ class Page(unittest.TestCase):
         cls.page = make_report(folder, "walk.html", cls.profile)
         all_kinds = ROOT / "tests" / "unit" / "data" / "version-1.events"
         cls.kinds = make_report(folder, "kinds.html", *write_phases(folder), all_kinds)
+        (folder / "points").write_text("3 0\n25 1\n")
+        (folder / "labels").write_text("".join(f"{phase}\n" * 20 for phase in (0, 1, 0, 2)))
+        cls.labelled = make_report(folder, "labelled.html", "--block-vectors", "bb.out",
+                                   "--simpoints", "points", "--labels", "labels", all_kinds)
         cls.difference = make_report(folder, "diff.html", "--diff", cls.profile, cls.profile)
         data = ROOT / "tests" / "end_to_end" / "data"
         cls.stacks = make_report(folder, "stacks.html", "--diff", data / "stacks-old.events",
@@ -241,6 +245,15 @@ class Page(unittest.TestCase):
         self.browser.open(self.kinds + "#phases")
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('rect').length"), 4)
         self.assertEqual(self.texts("tbody tr:first-child td"), ["0", "3", "40", "50.0 %"])
+        self.assertIn("resemble most", self.texts("main p")[0])
+
+    def test_phases_with_labels(self):
+        self.browser.open(self.labelled + "#phases")
+        self.assertIn("are one phase", self.texts("main p")[0])
+        self.assertEqual(self.texts("tbody td"), [
+            "0", "3", "40", "66.7 %", "1", "25", "20", "33.3 %", "others", "none", "20", ""])
+        self.assertEqual(self.browser.evaluate(
+            "[...document.querySelectorAll('rect')].pop().getAttribute('fill')"), "var(--soft)")
 
     def test_values_left_out(self):
         self.browser.open(self.kinds + "#values")

@@ -96,6 +96,30 @@ void read_weights(const std::string& path, std::vector<SimulationPoint>& points)
     });
 }
 
+// As clusters are numbered once more in another run of what chooses points, files that do not
+// belong together are found by the intervals of the points.
+std::vector<std::uint32_t> read_labels(const std::string& path,
+                                       const std::vector<SimulationPoint>& points,
+                                       std::size_t intervals) {
+    std::vector<std::uint32_t> phases;
+    for_each_line(path, [&](std::string_view text, std::size_t line) {
+        if (events::skip_blanks(text).empty()) return;
+        const auto cluster = take_number<std::uint32_t>(text, path, line);
+        const auto point = std::find_if(points.begin(), points.end(),
+                                        [&](const auto& each) { return each.cluster == cluster; });
+        phases.push_back(static_cast<std::uint32_t>(point - points.begin()));
+    });
+    const char* const kRemedy = "write all files again with assay simpoint";
+    if (phases.size() != intervals)
+        throw Error(fmt::format("{}: labels of {} intervals, but there are {} block vectors: {}",
+                                path, phases.size(), intervals, kRemedy));
+    for (std::size_t i = 0; i < points.size(); ++i)
+        if (phases[points[i].interval] != i)
+            throw Error(fmt::format("{}: interval {} is not of phase {}, which it stands for: {}",
+                                    path, points[i].interval, points[i].cluster, kRemedy));
+    return phases;
+}
+
 std::uint32_t nearest_point(const Vector& vector, const std::vector<Vector>& vectors,
                             const std::vector<SimulationPoint>& points) {
     std::uint32_t nearest = 0;
@@ -140,23 +164,35 @@ std::vector<Vector> read_vectors(const std::string& path,
     return vectors;
 }
 
+// As assay simpoint does: of what is in a phase with a point.
+void compute_weights(Phases& phases) {
+    double all = 0;
+    for (std::size_t i = 0; i < phases.phases.size(); ++i) {
+        if (phases.phases[i] == phases.points.size()) continue;
+        const auto instructions = static_cast<double>(phases.instructions[i]);
+        phases.points[phases.phases[i]].weight += instructions;
+        all += instructions;
+    }
+    if (all == 0) return;
+    for (SimulationPoint& point : phases.points) point.weight /= all;
+}
+
 }  // namespace
 
 Phases read_phases(const std::string& vectors_path, const std::string& points_path,
-                   const std::string& weights_path) {
+                   const std::string& weights_path, const std::string& labels_path) {
     Phases phases;
     const std::vector<Vector> vectors = read_vectors(vectors_path, phases.instructions);
     if (vectors.empty()) throw Error(fmt::format("{}: there is no interval in it", vectors_path));
     phases.points = read_points(points_path, vectors.size());
     if (phases.points.empty()) return phases;
-    std::vector<std::size_t> members(phases.points.size());
-    for (const Vector& vector : vectors) {
-        phases.phases.push_back(nearest_point(vector, vectors, phases.points));
-        ++members[phases.phases.back()];
-    }
-    for (std::size_t i = 0; i < members.size(); ++i)
-        phases.points[i].weight =
-            static_cast<double>(members[i]) / static_cast<double>(vectors.size());
+    phases.labelled = !labels_path.empty();
+    if (phases.labelled)
+        phases.phases = read_labels(labels_path, phases.points, vectors.size());
+    else
+        for (const Vector& vector : vectors)
+            phases.phases.push_back(nearest_point(vector, vectors, phases.points));
+    compute_weights(phases);
     if (!weights_path.empty()) read_weights(weights_path, phases.points);
     return phases;
 }

@@ -437,6 +437,7 @@ void Document::write_phases() {
     json_.begin_object();
     json_.numbers("instructions", phases_->instructions);
     json_.numbers("phases", phases_->phases);
+    json_.boolean("labelled", phases_->labelled);
     json_.key("points");
     json_.begin_array();
     for (const SimulationPoint& point : phases_->points) {

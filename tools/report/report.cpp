@@ -49,6 +49,8 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "[FILE.simpts, if there is one]");
     line.add_text("--weights", options.weights, "FILE",
                   "and their weights [FILE.weights, if there is one]");
+    line.add_text("--labels", options.labels, "FILE",
+                  "and the phase of each interval [FILE.labels, if there is one]");
 }
 
 void check(const Arguments& arguments) {
@@ -70,7 +72,9 @@ void find_points(Options& options) {
     };
     if (options.block_vectors.empty() || !options.simulation_points.empty()) return;
     find(options.simulation_points, ".simpts");
-    if (!options.simulation_points.empty()) find(options.weights, ".weights");
+    if (options.simulation_points.empty()) return;
+    find(options.weights, ".weights");
+    find(options.labels, ".labels");
 }
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
@@ -80,8 +84,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     check(arguments);
     Options& options = arguments.options;
     find_points(options);
-    if (options.simulation_points.empty() && !options.weights.empty())
-        throw Error("--weights needs the points that they are of: name them with --simpoints");
+    if (options.simulation_points.empty() && !(options.weights.empty() && options.labels.empty()))
+        throw Error(
+            "--weights and --labels need the points that they are of: name them with --simpoints");
     if (arguments.difference) {
         options.old_profile = options.profiles.front();
         options.profiles.erase(options.profiles.begin());
@@ -194,8 +199,8 @@ int report_main(int argc, char** argv) {
     }
     Content content{profile, difference ? &old : nullptr, std::nullopt};
     if (!options->block_vectors.empty())
-        content.phases =
-            read_phases(options->block_vectors, options->simulation_points, options->weights);
+        content.phases = read_phases(options->block_vectors, options->simulation_points,
+                                     options->weights, options->labels);
     Sink sink(options->output);
     write_page(content, *options, sink);
     sink.finish();

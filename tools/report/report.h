@@ -19,7 +19,7 @@ struct Options {
     std::string old_profile;                // empty: no difference
     std::vector<std::string> include_dirs;  // where to look for sources, too
     // What assay's or Valgrind's bbv profiler, and SimPoint, have written; may be empty.
-    std::string block_vectors, simulation_points, weights;
+    std::string block_vectors, simulation_points, weights, labels;
 };
 
 // For --help and completion.

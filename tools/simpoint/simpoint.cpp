@@ -35,11 +35,10 @@ constexpr const char* kPurpose =
 constexpr const char* kFooter =
     "BBFILE is what --plugin=bbv or valgrind --tool=exp-bbv writes; it may be compressed. Results "
     "go\n"
-    "to BBFILE.simpts (lines \"INTERVAL PHASE\", intervals counted from 0) and BBFILE.weights "
-    "(lines\n"
-    "\"WEIGHT PHASE\"), and the phases to the terminal. The same file, options and seed give the "
-    "same\n"
-    "result.\n\n"
+    "to BBFILE.simpts (lines \"INTERVAL PHASE\", intervals counted from 0), BBFILE.weights (lines\n"
+    "\"WEIGHT PHASE\") and BBFILE.labels (the phase of each interval), and the phases to the "
+    "terminal.\n"
+    "The same file, options and seed give the same result.\n\n"
     "Examples:\n\n"
     "  assay --plugin=bbv --interval-size=10000000 --bb-out-file=bb.out -- ./program\n"
     "  assay simpoint bb.out\n"
@@ -71,7 +70,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_text("--save-simpoints", arguments.points, "FILE", "instead of BBFILE.simpts");
     line.add_text("--save-weights", arguments.weights, "FILE", "instead of BBFILE.weights");
     line.add_text("--save-labels", arguments.labels, "FILE",
-                  "write the phase of each interval, one to a line");
+                  "the phase of each interval, one to a line, instead of BBFILE.labels");
     line.add_choice("--color", arguments.color, "auto|always|never",
                     "show phases in colours [auto: on a terminal]");
 }
@@ -131,6 +130,7 @@ void write_results(const Arguments& arguments, const std::vector<Phase>& phases,
     double covered = 0;
     for (const Phase& phase : phases) covered += phase.weight;
     std::string points, weights, labels;
+    for (const std::uint32_t phase : clustering.cluster) labels += fmt::format("{}\n", phase);
     for (const Phase& phase : phases) {
         points += fmt::format("{} {}\n", phase.representative, phase.number);
         weights +=
@@ -138,9 +138,7 @@ void write_results(const Arguments& arguments, const std::vector<Phase>& phases,
     }
     write_file(arguments.points.empty() ? base + ".simpts" : arguments.points, points);
     write_file(arguments.weights.empty() ? base + ".weights" : arguments.weights, weights);
-    if (arguments.labels.empty()) return;
-    for (const std::uint32_t phase : clustering.cluster) labels += fmt::format("{}\n", phase);
-    write_file(arguments.labels, labels);
+    write_file(arguments.labels.empty() ? base + ".labels" : arguments.labels, labels);
 }
 
 std::size_t terminal_width() {
