@@ -1,6 +1,7 @@
 #include "tools/source_files.h"
 
 #include "framework/support/error.h"
+#include "tools/output/output.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -31,6 +32,14 @@ std::string moved_name(const std::string& name, const std::vector<MovedFolder>& 
             return folder.to + name.substr(folder.from.size());
     }
     return name;
+}
+
+bool is_newer(const fs::path& source, const std::string& file) {
+    std::error_code error;
+    const fs::file_time_type source_time = fs::last_write_time(source, error);
+    if (error) return false;
+    const fs::file_time_type time = fs::last_write_time(file, error);
+    return !error && source_time > time;
 }
 
 void append_utf8(std::string& out, char32_t c) {
@@ -118,12 +127,13 @@ std::vector<std::string_view> split_lines(std::string_view text) {
     return lines;
 }
 
-bool is_newer(const fs::path& source, const std::string& file) {
-    std::error_code error;
-    const fs::file_time_type source_time = fs::last_write_time(source, error);
-    if (error) return false;
-    const fs::file_time_type time = fs::last_write_time(file, error);
-    return !error && source_time > time;
+std::string warning_if_newer(std::string_view name, const fs::path& source,
+                             std::span<const std::string> profiles) {
+    const auto older = std::find_if(profiles.begin(), profiles.end(),
+                                    [&](const auto& profile) { return is_newer(source, profile); });
+    if (older == profiles.end()) return "";
+    return fmt::format("Warning: {} is newer than {}; its lines may have moved since then.",
+                       printable(name), *older);
 }
 
 }  // namespace assay

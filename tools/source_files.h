@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,9 @@ std::string read_source(const std::filesystem::path& path);
 // Without what ends them: a newline, or a carriage return and a newline.
 std::vector<std::string_view> split_lines(std::string_view text);
 
-// Whether a source was written later than a file.
-bool is_newer(const std::filesystem::path& source, const std::string& file);
+// What a reader has to know of a source that was written later than one of the profiles; "" if it
+// was not. `name` is how the profiles name it.
+std::string warning_if_newer(std::string_view name, const std::filesystem::path& source,
+                             std::span<const std::string> profiles);
 
 }  // namespace assay

@@ -104,6 +104,14 @@ class List(unittest.TestCase):
         self.assertIn("for (; value != 0; value &= value - 1) ++bits;", result.stdout)
         self.assertIn("work.c:", result.stdout)
         self.assertIn("add     edx, 1", result.stdout)
+        self.assertNotIn("is newer than", result.stdout)
+
+    def test_sources_that_are_newer(self):
+        old = self.changed("old", lambda text: text)
+        os.utime(old, (1000, 1000))
+        result = self.good(listed(old, "--source=yes", "--function=^(count_bits|main)$"))
+        self.assertEqual(result.stdout.count(f"work.c is newer than {old}; its lines"), 1)
+        self.assertNotIn("is newer than", self.good(listed(old, "--function=^main$")).stdout)
 
     def test_no_counts_of_instructions(self):
         out = self.shared / "without"

@@ -127,6 +127,17 @@ class Reports(unittest.TestCase):
         flame = self.report("--diff", path, path)["flame"]
         self.assertEqual((flame["counts"][0], flame["old"][0]), ([100, 60, 40], [100, 60, 40]))
 
+    def test_sources_that_are_newer(self):
+        sources = [self.write(name, "a;\n") for name in ("new.c", "old.c")]
+        path = self.write("events", "desc: a\ncmd: ./t\nevents: Ir\n" + "".join(
+            f"fl={source}\nfn=f\n1 5\n" for source in sources) + "summary: 10\n")
+        os.utime(path, (1000, 1000))
+        os.utime(sources[1], (1000, 1000))
+        found = {each["name"]: each["warning"] for each in self.report(path)["sources"]}
+        self.assertEqual(found.pop(str(sources[0])), f"Warning: {sources[0]} is newer than {path}; "
+                                                     "its lines may have moved since then.")
+        self.assertEqual(found, {str(sources[1]): ""})
+
     def test_values_and_phases(self):
         vectors = self.write("bb", "# exp-bbv\nT:1:90   :2:10   \nT:2:100   \nT:1:100   \n"
                                    "T:2:50   :3:1   \n\n# Total instructions: 351\n")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The page of assay report in a headless Chromium: what it shows, and that the keyboard suffices."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -111,6 +112,11 @@ class Page(unittest.TestCase):
                              f"fl=#! value 0:{i:#x} 1 classic.loaded {i} {i:#x}:{i}\n"
                              for i in range(1, 2501)) + "summary: 2500\n")
         cls.lists = make_report(folder, "lists.html", lists)
+        source, moved = folder / "moved.c", folder / "moved"
+        source.write_text("a;\n")
+        moved.write_text(f"desc: a\ncmd: b\nevents: Ir\nfl={source}\nfn=f\n1 5\nsummary: 5\n")
+        os.utime(moved, (1000, 1000))
+        cls.moved = make_report(folder, "moved.html", moved)
         cls.browser = browser.Browser()
         cls.addClassCleanup(cls.browser.close)
 
@@ -157,6 +163,14 @@ class Page(unittest.TestCase):
         bottom = "document.querySelector('.status').getBoundingClientRect().bottom"
         self.assertLess(self.browser.evaluate(bottom), 844)
         self.assertIn("27.8 %", self.texts(".status")[0])
+
+    def test_sources_that_are_newer(self):
+        self.browser.open(self.page + "#source")
+        self.assertEqual(self.texts("main .warning"), [])
+        self.browser.open(self.moved + "#source")
+        self.assertIn("is newer than", self.texts("main .warning")[0])
+        self.assertIn("a;", self.texts(".source .text"))
+        self.assertEqual(self.browser.evaluate(MISPLACED), [])
 
     def test_functions_by_keyboard(self):
         self.browser.open(self.page + "#functions/D1mr")

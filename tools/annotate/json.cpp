@@ -2,8 +2,6 @@
 
 #include "framework/events/formula.h"
 
-#include <algorithm>
-
 namespace assay::annotate {
 
 namespace {
@@ -108,13 +106,10 @@ class Document {
         json_.begin_array();
         for (const SourceChoice::Source& source : content_.choice.found) {
             json_.begin_object();
-            json_.text("file", profile_.files()[source.file]);
+            const std::string_view name = profile_.files()[source.file];
+            json_.text("file", name);
             json_.text("path", source.path.string());
-            const auto newer = [&](const std::string& profile) {
-                return is_newer(source.path, profile);
-            };
-            json_.boolean("newer",
-                          std::any_of(options_.profiles.begin(), options_.profiles.end(), newer));
+            json_.boolean("newer", !warning_if_newer(name, source.path, options_.profiles).empty());
             write_lines(source, lines[source.file], instructions[source.file]);
             json_.end_object();
         }

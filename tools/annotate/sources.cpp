@@ -38,7 +38,6 @@ class SourceWriter {
   private:
     void write_ranges(const std::vector<std::string_view>& text, std::span<const SourceLine> lines,
                       const Table& table);
-    void warn_if_newer(std::string_view name, const fs::path& path);
     void write_line(const Table& table, const SourceLine& line, std::string_view text);
     void write_instructions(const Table& table, std::uint32_t line);
 
@@ -64,7 +63,8 @@ void SourceWriter::write(std::uint32_t file, const fs::path& path,
     output_.section(path == name ? fmt::format("Source: {}", printable(name))
                                  : fmt::format("Source: {} (found at {})", printable(name),
                                                printable(path.string())));
-    warn_if_newer(name, path);
+    const std::string warning = warning_if_newer(name, path, options_.profiles);
+    if (!warning.empty()) output_.write(warning + "\n\n");
     const std::string content = read_source(path);
     const std::vector<std::string_view> text = split_lines(content);
 
@@ -134,17 +134,6 @@ void SourceWriter::write_instructions(const Table& table, std::uint32_t line) {
             at->counts, fmt::format("    {:>8x}:  {}", at->address,
                                     text == assembly_.text.end() ? "" : printable(text->second))));
     }
-}
-
-void SourceWriter::warn_if_newer(std::string_view name, const fs::path& path) {
-    for (const std::string& profile : options_.profiles)
-        if (is_newer(path, profile)) {
-            output_.write(
-                fmt::format("Warning: {} is newer than {}; its lines may have moved "
-                            "since then.\n\n",
-                            printable(name), profile));
-            return;
-        }
 }
 
 void SourceWriter::write_names(std::string_view title, const std::vector<std::uint32_t>& files) {

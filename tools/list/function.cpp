@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 namespace assay::list {
 namespace {
@@ -57,6 +58,7 @@ void FunctionWriter::write(const Function& function, Code& code) {
 
     output_.section(
         fmt::format("{}  ({})", function.name, profile_.header().objects[function.object].path));
+    if (!warnings_.empty()) output_.write(std::exchange(warnings_, "") + "\n");
     output_.write(table.heading("   address  instruction") + "\n");
     const std::string margin(table.empty_row("").size() - 1, ' ');
     for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -162,15 +164,23 @@ std::vector<std::string> FunctionWriter::source_lines(const Lines& lines, const 
 std::string_view FunctionWriter::source_text(std::string_view file, std::uint32_t line) {
     auto known = sources_.find(file);
     if (known == sources_.end()) {
-        known = sources_.emplace(std::string(file), std::vector<std::string>()).first;
-        if (const auto path = find_source(known->first, options_.include_dirs)) {
-            std::ifstream in(*path);
-            for (std::string text; std::getline(in, text);) known->second.push_back(text);
-        }
+        const std::string name(file);
+        known = sources_.emplace(name, read_lines(name)).first;
     }
     const std::vector<std::string>& lines = known->second;
     return line >= 1 && line <= lines.size() ? std::string_view(lines[line - 1])
                                              : std::string_view();
+}
+
+std::vector<std::string> FunctionWriter::read_lines(const std::string& file) {
+    std::vector<std::string> lines;
+    const auto path = find_source(file, options_.include_dirs);
+    if (!path) return lines;
+    std::ifstream in(*path);
+    for (std::string text; std::getline(in, text);) lines.push_back(text);
+    const std::string warning = warning_if_newer(file, *path, {&options_.profile, 1});
+    if (!warning.empty()) warnings_ += warning + "\n";
+    return lines;
 }
 
 std::vector<std::string> FunctionWriter::values_of(const Row& row, const Code& code) {

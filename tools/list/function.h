@@ -50,6 +50,7 @@ class FunctionWriter {
     static void name_targets(Lines& lines, Code& code);
     std::vector<std::string> source_lines(const Lines& lines, const Code& code);
     std::string_view source_text(std::string_view file, std::uint32_t line);
+    std::vector<std::string> read_lines(const std::string& file);
     std::vector<std::string> values_of(const Row& row, const Code& code);
 
     struct Decoders;
@@ -63,6 +64,7 @@ class FunctionWriter {
     std::unique_ptr<Decoders> decoders_;
     symbols::Symbolizer symbolizer_;
     std::map<std::string, std::vector<std::string>, std::less<>> sources_;  // lines, by file
+    std::string warnings_;  // of sources that are new in sources_
 };
 
 }  // namespace assay::list

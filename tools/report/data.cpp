@@ -294,6 +294,7 @@ void Document::write_source(Strings::Id file, const std::vector<SourceRow>& rows
     const auto text = path && source_bytes_ < kMostSourceBytes ? read_text(*path) : std::nullopt;
     if (text) {
         json_.text("path", path->string());
+        json_.text("warning", warning_if_newer(name, *path, options_.profiles));
         write_text(*text, rows);
     }
     json_.end_object();
