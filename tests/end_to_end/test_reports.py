@@ -158,7 +158,7 @@ class Reports(unittest.TestCase):
                          [200 / 351, 151 / 351])
 
     def test_phases_are_those_of_simpoint(self):
-        out, vectors = self.folder / "events", self.folder / "bb"
+        out, vectors = self.folder / "events", self.folder / "bb.gz"
         result = profile([PROGRAMS / "sort"], "--interval-size=20000", f"--bb-out-file={vectors}",
                          plugin="bbv", out=out)
         self.assertEqual(result.returncode, 0, result.stderr)

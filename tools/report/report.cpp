@@ -4,6 +4,7 @@
 #include "tools/command_line.h"
 #include "tools/report/data.h"
 #include "tools/report/page.h"
+#include "tools/simpoint/simpoint.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -67,7 +68,7 @@ void check(const Arguments& arguments) {
 // assay simpoint writes its files beside the vectors.
 void find_points(Options& options) {
     const auto find = [&](std::string& path, const char* ending) {
-        const std::string candidate = options.block_vectors + ending;
+        const std::string candidate = simpoint::result_base(options.block_vectors) + ending;
         if (path.empty() && std::filesystem::exists(candidate)) path = candidate;
     };
     if (options.block_vectors.empty() || !options.simulation_points.empty()) return;

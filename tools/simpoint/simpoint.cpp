@@ -124,9 +124,7 @@ void write_file(const std::string& path, const std::string& text) {
 // Weights are of what is covered: they add up to 1.
 void write_results(const Arguments& arguments, const std::vector<Phase>& phases,
                    const Clustering& clustering) {
-    std::string base = arguments.file;
-    for (const std::string_view ending : {".gz", ".zst"})
-        if (base.ends_with(ending)) base.resize(base.size() - ending.size());
+    const std::string base = result_base(arguments.file);
     double covered = 0;
     for (const Phase& phase : phases) covered += phase.weight;
     std::string points, weights, labels;
@@ -178,6 +176,12 @@ void print_report(const Arguments& arguments, const std::vector<Phase>& phases,
 }
 
 }  // namespace
+
+std::string result_base(std::string vectors) {
+    for (const std::string_view ending : {".gz", ".zst"})
+        if (vectors.ends_with(ending)) vectors.resize(vectors.size() - ending.size());
+    return vectors;
+}
 
 std::vector<OptionDescription> options() {
     return options_of(add_options);

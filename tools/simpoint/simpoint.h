@@ -4,6 +4,7 @@
 
 #include "tools/command.h"
 
+#include <string>
 #include <vector>
 
 namespace assay {
@@ -12,6 +13,10 @@ namespace assay {
 int simpoint_main(int argc, char** argv);
 
 namespace simpoint {
+
+// What the names of all results begin with: that of the vectors, without what says that they are
+// compressed.
+std::string result_base(std::string vectors);
 
 std::vector<OptionDescription> options();
 
