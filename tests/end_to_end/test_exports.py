@@ -419,6 +419,22 @@ class Inputs(unittest.TestCase):
         path.write_text("desc: a\ncmd: ./t\nevents: Ir\nfl=a.c\nfn=f 2.5\n1 5\nfn=2\n3 1\nsummary: 6\n")
         self.assertEqual(export("folded", "--diff", path, path).stdout, "2 1 1\nf_2.5 5 5\n")
 
+    def test_deep_stacks(self):
+        """The middle of a stack is left out."""
+        depth, half = 50_000, 256
+        path = support.temporary_folder(self) / "deep"
+        contexts = "".join(f"fl=#! stack {i} in={i - 1} call=0:{i:#x} f{i} 1\n"
+                           for i in range(1, depth + 1))
+        path.write_text("desc: a\ncmd: ./deep\nevents: Ir\nfl=#! version 1\nfl=#! event Ir\n"
+                        f"fl=#! object 0 /deep\nfl=a\nfn=f\n1 {depth}\n{contexts}"
+                        f"summary: {depth}\n")
+        lines = export("folded", path).stdout.splitlines()
+        for last in (1, half, 2 * half, 2 * half + 1, 1000, depth):
+            outer = [f"f{i}" for i in range(1, last + 1)]
+            if last > 2 * half:
+                outer[half:last - half] = ["[frames left out]"]
+            self.assertEqual(lines[last - 1], ";".join(outer) + " 1")
+
     def test_folded_difference(self):
         pair = [DATA / "stacks-old.events", DATA / "stacks-new.events"]
         self.assertEqual(export("folded", "--diff", *pair).stdout,

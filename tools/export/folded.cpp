@@ -26,12 +26,13 @@ std::string frame_name(std::string_view name) {
 }
 
 void write_contexts(const WholeProfile& profile, std::size_t event, Sink& sink) {
+    const Stacks stacks(profile);
     std::vector<std::uint64_t> counts(profile.events().size());
     for (std::uint32_t context = 1; context < profile.contexts().size(); ++context) {
         profile.counts().read(profile.contexts()[context].row, counts);
         if (counts[event] == 0) continue;
         std::string stack;
-        for (const std::uint32_t caller : path_to(profile, context)) {
+        for (const std::uint32_t caller : stacks.to(context)) {
             if (!stack.empty()) stack += ';';
             stack += caller == 0 ? std::string(kLeftOut)
                                  : frame_name(profile.text(profile.contexts()[caller].function));

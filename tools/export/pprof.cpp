@@ -33,6 +33,7 @@ class Document {
   public:
     Document(const Selection& selection, Sink& sink)
         : profile_(selection.profile),
+          stacks_(selection.profile),
           events_(selection.events),
           sink_(sink),
           counts_(profile_.events().size()) {
@@ -242,7 +243,7 @@ class Document {
         profile_.counts().read(profile_.contexts()[context].row, counts_);
         if (std::all_of(counts_.begin(), counts_.end(), [](std::uint64_t n) { return n == 0; }))
             return;
-        const std::vector<std::uint32_t> path = path_to(profile_, context);
+        const std::vector<std::uint32_t> path = stacks_.to(context);
         std::vector<std::uint64_t> locations;
         Frame frame{};           // being executed: the call that leads to the last one
         std::uint64_t line = 0;  // of that call
@@ -271,6 +272,7 @@ class Document {
     }
 
     const WholeProfile& profile_;
+    const Stacks stacks_;
     const std::vector<std::size_t>& events_;
     Sink& sink_;
     std::vector<bool> by_context_;       // of events_

@@ -24,6 +24,7 @@ class Document {
   public:
     Document(const Selection& selection, Sink& sink)
         : profile_(selection.profile),
+          stacks_(selection.profile),
           events_(selection.events),
           json_(sink),
           counts_(profile_.events().size()) {
@@ -131,7 +132,7 @@ class Document {
             profile_.counts().read(profile_.contexts()[context].row, counts_);
             if (counts_[event] == 0) continue;
             frames.clear();
-            for (const std::uint32_t caller : path_to(profile_, context))
+            for (const std::uint32_t caller : stacks_.to(context))
                 frames.push_back(caller == 0
                                      ? std::size_t{kLeftOutFrame}
                                      : frames_of_names_[profile_.contexts()[caller].function]);
@@ -162,6 +163,7 @@ class Document {
     }
 
     const WholeProfile& profile_;
+    const Stacks stacks_;
     const std::vector<std::size_t>& events_;
     JsonWriter json_;
     std::vector<std::uint64_t> counts_;  // scratch

@@ -1,30 +1,37 @@
 #include "tools/export/stacks.h"
 
 #include <algorithm>
-#include <deque>
 
 namespace assay::exporting {
+namespace {
+
+constexpr std::size_t kHalf = kMostFrames / 2;
+
+}  // namespace
 
 bool is_counted_by_context(const WholeProfile& profile, std::size_t event) {
     return profile.context_totals()[event] != 0;
 }
 
-std::vector<std::uint32_t> path_to(const WholeProfile& profile, std::uint32_t context) {
-    constexpr std::size_t kHalf = kMostFrames / 2;
-    std::vector<std::uint32_t> inner;  // from this context outwards
-    std::deque<std::uint32_t> outer;   // the outermost so far
-    std::size_t frames = 0;
-    for (; context != 0; context = profile.contexts()[context].parent, ++frames) {
-        if (inner.size() < kHalf) {
-            inner.push_back(context);
-            continue;
-        }
-        outer.push_front(context);
-        if (outer.size() > kHalf) outer.pop_back();
+Stacks::Stacks(const WholeProfile& profile)
+    : profile_(profile), depths_(profile.contexts().size()), last_outer_(depths_.size()) {
+    // A context stands behind the one that it was entered from.
+    for (std::uint32_t context = 1; context < depths_.size(); ++context) {
+        const std::uint32_t parent = profile.contexts()[context].parent;
+        depths_[context] = depths_[parent] + 1;
+        last_outer_[context] = depths_[context] == kHalf ? context : last_outer_[parent];
     }
-    std::vector<std::uint32_t> path(outer.begin(), outer.end());
-    if (frames > kMostFrames) path.push_back(0);
-    path.insert(path.end(), inner.rbegin(), inner.rend());
+}
+
+std::vector<std::uint32_t> Stacks::to(std::uint32_t context) const {
+    const std::size_t depth = depths_[context];
+    const bool all = depth <= kMostFrames;
+    std::vector<std::uint32_t> path(all ? depth : kMostFrames + 1);
+    const auto fill = [&](std::size_t end, std::size_t count, std::uint32_t from) {
+        for (; count != 0; --count, from = profile_.contexts()[from].parent) path[--end] = from;
+    };
+    fill(path.size(), all ? depth : kHalf, context);
+    if (!all) fill(kHalf, kHalf, last_outer_[context]);
     return path;
 }
 

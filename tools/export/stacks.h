@@ -22,8 +22,18 @@ inline constexpr std::size_t kMostFrames = 512;
 
 bool is_counted_by_context(const WholeProfile& profile, std::size_t event);
 
-// The contexts from the outermost to this one; 0 stands for kLeftOut.
-std::vector<std::uint32_t> path_to(const WholeProfile& profile, std::uint32_t context);
+// The stacks of a profile's contexts.
+class Stacks {
+  public:
+    explicit Stacks(const WholeProfile& profile);
+    // The contexts from the outermost to this one; 0 stands for kLeftOut.
+    std::vector<std::uint32_t> to(std::uint32_t context) const;
+
+  private:
+    const WholeProfile& profile_;
+    // By context: how many frames it has; of those with many, the last frame before kLeftOut.
+    std::vector<std::uint32_t> depths_, last_outer_;
+};
 
 // FILE:LINE without folders, or an empty text if the file is unknown.
 std::string source_position(std::string_view file, std::uint32_t line);
