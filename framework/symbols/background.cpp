@@ -6,7 +6,7 @@
 
 namespace assay::symbols {
 
-Background::~Background() {
+void Background::end() {
     if (!thread_.joinable()) return;
     {
         const std::lock_guard lock(mutex_);

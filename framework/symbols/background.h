@@ -14,8 +14,7 @@ class Background {
     using Task = std::function<void()>;
 
     Background() = default;
-    // Waits for the task that is being done. The others are left.
-    ~Background();
+    ~Background() { end(); }
     Background(const Background&) = delete;
     Background& operator=(const Background&) = delete;
 
@@ -24,6 +23,8 @@ class Background {
     void add(Task task);
     // Leaves all tasks but the one that is being done.
     void drop_waiting();
+    // Waits for that one, and leaves the others, for good.
+    void end();
 
   private:
     void work();

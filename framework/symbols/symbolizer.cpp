@@ -55,6 +55,10 @@ void Symbolizer::prepare(Request request) {
         });
 }
 
+void Symbolizer::end_background() {
+    impl_->background.end();
+}
+
 void Symbolizer::open_now(const std::string& object_path) {
     impl_->object(object_path).open();
 }

@@ -60,6 +60,10 @@ class Symbolizer {
     void prepare(Request request);
     bool worth_preparing(const std::string& object_path);
 
+    // Waits for what is being done on another thread, and leaves the rest. prepare() is not for
+    // afterwards.
+    void end_background();
+
     // For a process that forks, so that its children find it done: opens the debug information of
     // an object, or resolves addresses, and keeps both. Without threads.
     void open_now(const std::string& object_path);
