@@ -291,6 +291,16 @@ class Shown(unittest.TestCase):
         left = self.on_terminal("annotate", self.out, PAGER="head -n 2")
         self.assertEqual(left.split(), ["-" * 80, "--", "Profile"])
 
+    def test_list_goes_through_the_pager_too(self):
+        path, paged = self.folder / "instructions", self.folder / "paged"
+        instructions = "".join(f"fl=#! at 0:{i:#x} 1 3\n" for i in range(100))
+        path.write_text("desc: a: b\ncmd: a\nevents: Ir\nfl=#! version 1\nfl=#! object 0 /none\n"
+                        f"fl=a.c\nfn=f\n1 300\n{instructions}summary: 300\n")
+        words = self.on_terminal("list", path, PAGER=f"cat > {paged}; echo through the pager")
+        self.assertEqual(words.strip(), "through the pager")
+        self.assertIn("/none", paged.read_text())
+        self.assertIn("/none", self.on_terminal("list", "--pager=no", path, PAGER="false"))
+
     def test_difference_of_stacks_and_values(self):
         pair = [DATA / "stacks-old.events", DATA / "stacks-new.events"]
         text = run([ASSAY, "diff", "--mod-funcname=s/one/two/", *pair]).stdout

@@ -172,7 +172,7 @@ namespace assay {
 int list_main(int argc, char** argv) {
     const std::optional<list::Options> options = list::parse_options(argc, argv);
     if (!options) return 0;
-    Output output(stdout);
+    Output output(stdout, options->pager ? Output::Paging::kIfLong : Output::Paging::kNever);
     list::list(*options, output);
     return 0;
 }

@@ -13,7 +13,8 @@ namespace {
 // What is written on the command line, before it is understood.
 struct Arguments {
     Options plain;  // those that need no understanding
-    std::string function, syntax = "att", source = "no", percentages = "yes", color = "auto";
+    std::string function, syntax = "att", source = "no", percentages = "yes", color = "auto",
+                          pager = "auto";
 };
 
 constexpr const char* kPurpose =
@@ -50,6 +51,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_choice("--show-percs", arguments.percentages, "yes|no",
                     "show percentages of the totals [yes]");
     line.add_color(arguments.color, "highlight what counts most [auto: on a terminal]");
+    line.add_pager(arguments.pager);
 }
 
 }  // namespace
@@ -73,6 +75,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.source = arguments.source == "yes";
     options.percentages = arguments.percentages == "yes";
     options.color = wants_color(arguments.color);
+    options.pager = arguments.pager == "auto";
     return options;
 }
 

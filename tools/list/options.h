@@ -25,6 +25,7 @@ struct Options {
     bool source = false;  // source lines between the instructions
     bool percentages = true;
     bool color = false;
+    bool pager = false;
 };
 
 // For the table of commands.
