@@ -248,6 +248,14 @@ TEST_CASE("annotate: a difference, by function and by line") {
     CHECK(!contains(shown, "reads by instruction"));
     CHECK(contains(shown, "Old:              " + old + "\n"));
 
+    const std::string other =
+        folder.write("other",
+                     "desc: D1 cache: big\ncmd: ./new\nevents: Ir Dr\nfl=a.c\nfn=f\n1 1 1\n"
+                     "summary: 1 1\n");
+    const std::string in_order = annotate_with({"--diff", old, other});
+    CHECK(contains(in_order, "Command:          ./prog\n                  ./new\n"));
+    CHECK(contains(in_order, "\"32768 B\" in " + old + ", \"big\" in " + other + "\n"));
+
     // What cg_diff writes is read, too.
     const std::string difference =
         file("difference", "fl=x\nfn=f\n0 -3 0\nfl=y\nfn=g\n0 1 0\nsummary: -2 0\n");
@@ -258,6 +266,10 @@ TEST_CASE("annotate: a difference, by function and by line") {
     CHECK(contains(annotate_with({theirs}), "-2 (100.0%)   0  PROGRAM TOTALS\n"));
     CHECK_THROWS_WITH_AS(annotate_with({theirs, old}), doctest::Contains("only what is alike"),
                          Error);
+    CHECK_THROWS_WITH_AS(annotate_with({"--diff", theirs, old}),
+                         doctest::Contains("only profiles can be compared"), Error);
+    CHECK_THROWS_WITH_AS(annotate_with({"--diff", old, theirs}),
+                         doctest::Contains("only what is alike"), Error);
     CHECK_THROWS_WITH_AS(annotate_with({"--diff", old}), doctest::Contains("not 1"), Error);
     CHECK_THROWS_WITH_AS(annotate_with({"--diff", "--show=reads by instruction", old, now}),
                          doctest::Contains("calculated from counts"), Error);

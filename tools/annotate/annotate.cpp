@@ -140,8 +140,8 @@ void annotate(const Options& options, Output& output) {
     InlinedCalls inlined(options.file_names, options.function_names);
     profile.pass_on(inlined);
     if (options.difference) {
-        profile.add_file(options.profiles[1]);
         profile.add_file(options.profiles[0], Profile::Sign::kSubtract);
+        profile.add_file(options.profiles[1]);
     } else {
         for (const std::string& path : options.profiles) profile.add_file(path);
     }

@@ -134,7 +134,11 @@ void Profile::start(const events::Header& header) {
 }
 
 void Profile::start_first(const events::Header& header) {
+    if (header.difference && sign_ == Sign::kSubtract)
+        throw Error(fmt::format(
+            "{} is a difference; only profiles can be compared, see assay diff -o", path_));
     header_ = header;
+    of_differences_ = header.difference;
     first_path_ = path_;
     descriptions_ = header.descriptions;
     totals_.resize(header.events.size());
@@ -144,8 +148,7 @@ void Profile::start_first(const events::Header& header) {
 
 void Profile::check_events(const events::Header& header) const {
     events::check_same_events(header, path_, header_, first_path_);
-    const bool first_is_difference = header_.difference && sign_ == Sign::kAdd;
-    if (header.difference != first_is_difference)
+    if (header.difference != of_differences_)
         throw Error(
             fmt::format("of {} and {}, one is a profile and the other a difference of two; "
                         "only what is alike can be combined",
@@ -265,8 +268,7 @@ void Profile::add_totals(const std::string& path, Counts totals) {
         }
         // Counts of a profile have all 64 bits, those of a difference 63 and a sign.
         constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-        if (sign_ == Sign::kSubtract && (totals[i] > kMost || totals_[i] > kMost))
-            fail("difference");
+        if (!of_differences_ && totals[i] > kMost) fail("difference");
         std::int64_t sum = 0;
         if (__builtin_add_overflow(static_cast<std::int64_t>(totals_[i]),
                                    static_cast<std::int64_t>(signed_counts(totals)[i]), &sum))

@@ -181,6 +181,7 @@ class Profile final : public events::Handler {
     events::Handler* beside_ = nullptr;
     std::string path_, first_path_;  // of the file being read, and of the first
     Sign sign_ = Sign::kAdd;
+    bool of_differences_ = false;  // the files themselves
     std::vector<File> read_;
     events::Header header_;
     Descriptions descriptions_;
