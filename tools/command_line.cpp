@@ -25,6 +25,20 @@ std::string help_text(const CLI::App& app, const std::vector<OptionDescription>&
     return text + (app.get_footer().empty() ? "" : "\n" + app.get_footer());
 }
 
+// CLI11 drops what is empty behind = or between commas, and takes the next argument instead.
+void refuse_empty_values(int argc, const char* const* argv) {
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view word = argv[i];
+        if (word == "--") return;
+        if (word.starts_with("--") && word.find('=') == word.size() - 1)
+            throw CLI::ValidationError(std::string(word), "the value is empty");
+    }
+}
+
+std::string refuse_empty_value(const std::string& value) {
+    return value.empty() ? "the value is empty" : "";
+}
+
 }  // namespace
 
 CommandLine::CommandLine() : app_(std::make_unique<CLI::App>()) {
@@ -50,7 +64,10 @@ void CommandLine::add_arguments(const char* name, std::vector<std::string>& valu
 
 void CommandLine::add_text(const char* names, std::string& value, const char* type,
                            const char* help, Need need) {
-    app_->add_option(names, value, help)->type_name(type)->required(need == Need::kRequired);
+    app_->add_option(names, value, help)
+        ->check(refuse_empty_value)
+        ->type_name(type)
+        ->required(need == Need::kRequired);
 }
 
 void CommandLine::add_choice(const char* names, std::string& value, const char* choices,
@@ -62,9 +79,20 @@ void CommandLine::add_choice(const char* names, std::string& value, const char* 
 
 void CommandLine::add_list(const char* names, std::vector<std::string>& values, const char* type,
                            const char* help) {
-    CLI::Option* option =
-        app_->add_option(names, values, help)->allow_extra_args(false)->type_name(type);
-    if (std::string_view(type).ends_with(",...")) option->delimiter(',');
+    const bool split_at_commas = std::string_view(type).ends_with(",...");
+    const std::string name = split(names, ',').back();
+    const auto take = [&values, name, split_at_commas](const std::vector<std::string>& given) {
+        for (const std::string& text : given)
+            for (const std::string& value :
+                 split_at_commas ? split(text, ',') : std::vector{text}) {
+                if (value.empty())
+                    throw CLI::ValidationError(fmt::format("{}={}: a value is empty", name, text));
+                values.push_back(value);
+            }
+    };
+    app_->add_option_function<std::vector<std::string>>(names, take, help)
+        ->allow_extra_args(false)
+        ->type_name(type);
 }
 
 void CommandLine::add_flag(const char* names, bool& value, const char* help) {
@@ -119,6 +147,7 @@ std::vector<OptionDescription> CommandLine::options() const {
 
 bool CommandLine::parse(int argc, const char* const* argv) {
     try {
+        refuse_empty_values(argc, argv);
         app_->parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
         std::fputs(help_text(*app_, options()).c_str(), stdout);
