@@ -65,6 +65,7 @@ void CommandLine::add_arguments(const char* name, std::vector<std::string>& valu
 void CommandLine::add_text(const char* names, std::string& value, const char* type,
                            const char* help, Need need) {
     app_->add_option(names, value, help)
+        ->take_last()
         ->check(refuse_empty_value)
         ->type_name(type)
         ->required(need == Need::kRequired);
@@ -73,6 +74,7 @@ void CommandLine::add_text(const char* names, std::string& value, const char* ty
 void CommandLine::add_choice(const char* names, std::string& value, const char* choices,
                              const char* help) {
     app_->add_option(names, value, help)
+        ->take_last()
         ->check(CLI::IsMember(split(choices, '|')))
         ->type_name(choices);
 }
@@ -107,7 +109,10 @@ template <class Number>
 void CommandLine::add_number(const char* names, Number& value, std::type_identity_t<Number> least,
                              std::type_identity_t<Number> most, const char* type,
                              const char* help) {
-    app_->add_option(names, value, help)->check(CLI::Range(least, most))->type_name(type);
+    app_->add_option(names, value, help)
+        ->take_last()
+        ->check(CLI::Range(least, most))
+        ->type_name(type);
 }
 
 template void CommandLine::add_number(const char*, unsigned&, unsigned, unsigned, const char*,

@@ -41,6 +41,7 @@ class CommandLine {
     // One or more of them.
     void add_arguments(const char* name, std::vector<std::string>& values, const char* help);
 
+    // Of an option that is given more than once, the last value counts; but see add_list().
     void add_text(const char* names, std::string& value, const char* type, const char* help,
                   Need need = Need::kOptional);
     // One of the words of `choices`, which are separated by bars: "yes|no".

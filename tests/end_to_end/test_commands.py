@@ -26,6 +26,16 @@ class Options(unittest.TestCase):
         self.assertIn("--threshold: the value", self.refused("annotate", "--threshold", "", PROFILE))
         self.assertIn("--include=: a value", self.refused("annotate", "-I", "", PROFILE))
 
+    def test_last_value_counts(self):
+        for again, last in ((["--threshold=0", "--threshold=20"], "--threshold=20"),
+                            (["--context=0", "--context=3"], "--context=3"),
+                            (["--color=never", "--color=always"], "--color=always"),
+                            (["--annotate", "--no-annotate"], "--no-annotate")):
+            expected = run([ASSAY, "annotate", last, PROFILE])
+            result = run([ASSAY, "annotate", *again, PROFILE])
+            self.assertEqual((result.returncode, result.stderr), (0, ""), again)
+            self.assertEqual(result.stdout, expected.stdout, again)
+
 
 if __name__ == "__main__":
     unittest.main()
