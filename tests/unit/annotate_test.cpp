@@ -270,6 +270,10 @@ TEST_CASE("annotate: a difference, by function and by line") {
                          doctest::Contains("only profiles can be compared"), Error);
     CHECK_THROWS_WITH_AS(annotate_with({"--diff", old, theirs}),
                          doctest::Contains("only what is alike"), Error);
+    CHECK_THROWS_WITH_AS(annotate_with({"--diff", old, folder.file("none")}),
+                         doctest::Contains("cannot open"), Error);
+    CHECK_THROWS_WITH_AS(annotate_with({"--diff", old, source}),
+                         doctest::Contains((source + ":1: ").c_str()), Error);
     CHECK_THROWS_WITH_AS(annotate_with({"--diff", old}), doctest::Contains("not 1"), Error);
     CHECK_THROWS_WITH_AS(annotate_with({"--diff", "--show=reads by instruction", old, now}),
                          doctest::Contains("calculated from counts"), Error);

@@ -98,15 +98,17 @@ std::vector<MovedFolder> parse_moved(const std::vector<std::string>& texts) {
     return moved;
 }
 
-// What the first argument is must be an events file. cg_annotate takes all others for sources.
+// The first argument must be an events file, with --diff the second, too. cg_annotate takes all
+// others for sources.
 void sort_files(const std::vector<std::string>& files, Options& options) {
+    const std::size_t needed = options.difference ? 2 : 1;
     std::error_code error;
     for (const std::string& file : files) {
         // A pipe is no source, and its beginning could not be read again.
         const bool is_other =
             std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error);
         const bool is_profile =
-            options.profiles.empty() || is_other || events::begins_as_events_file(file);
+            options.profiles.size() < needed || is_other || events::begins_as_events_file(file);
         (is_profile ? options.profiles : options.sources).push_back(file);
     }
     if (options.difference && options.profiles.size() != 2)
