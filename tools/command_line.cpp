@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <cstddef>
-#include <cstdio>
 #include <utility>
 
 namespace assay {
@@ -155,7 +154,7 @@ bool CommandLine::parse(int argc, const char* const* argv) {
         refuse_empty_values(argc, argv);
         app_->parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-        std::fputs(help_text(*app_, options()).c_str(), stdout);
+        print_text(help_text(*app_, options()));
         return false;
     } catch (const CLI::ParseError& error) {
         throw Error(

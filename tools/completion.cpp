@@ -3,6 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/command.h"
+#include "tools/output/output.h"
 
 #include <fmt/core.h>
 
@@ -206,7 +207,7 @@ std::string completion_script(std::string_view shell) {
 int completion_main(int argc, char** argv) {
     const std::string_view shell = argc == 2 ? argv[1] : "--help";
     if (shell == "--help" || shell == "-h") {
-        fmt::print(
+        print(
             "assay completion SHELL   prints a script for bash, zsh or fish\n\n"
             "Installed with assay. Without installing it:\n\n"
             "  eval \"$(assay completion bash)\"      in ~/.bashrc\n"
@@ -214,7 +215,7 @@ int completion_main(int argc, char** argv) {
             "  assay completion fish | source       in ~/.config/fish/config.fish\n");
         return 0;
     }
-    fmt::print("{}", completion_script(shell));
+    print_text(completion_script(shell));
     return 0;
 }
 

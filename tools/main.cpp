@@ -3,6 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "tools/command.h"
+#include "tools/output/output.h"
 #include "tools/run.h"
 
 #include <fcntl.h>
@@ -17,10 +18,13 @@
 namespace {
 
 // A standard descriptor that was closed when assay started would be given to the next file that it
-// opens, and words for stderr would end in that file. The program gets it closed, as it was.
+// opens, and words for stderr would end in that file. The program gets it closed, as it was. What
+// is read from or printed to it fails as it would have; only words for stderr are lost.
 void occupy_standard_descriptors() {
+    constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
     for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF) open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)
+            open("/dev/null", kModes[descriptor] | O_CLOEXEC);
 }
 
 int help_of(const char* name, char* program) {
@@ -38,7 +42,7 @@ int dispatch(int argc, char** argv) {
         return command->main(argc - 1, argv + 1);
     if (first != "help") return assay::run_main(std::vector<std::string>(argv + 1, argv + argc));
     if (argc > 2) return help_of(argv[2], argv[0]);
-    fmt::print("{}", assay::run_help());
+    assay::print_text(assay::run_help());
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "framework/collector/profilers/profiler.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/output/output.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -32,11 +33,11 @@ void list_all() {
             text = fmt::format("unusable: {}", e.what());
         }
         if (text.empty())
-            fmt::print("{}\n", plugin.name);
+            print("{}\n", plugin.name);
         else
-            fmt::print("{:{}}  {}\n", plugin.name, width, text);
+            print("{:{}}  {}\n", plugin.name, width, text);
     }
-    fmt::print("\nMore about one: assay plugins NAME\n");
+    print("\nMore about one: assay plugins NAME\n");
 }
 
 std::string_view argument(const collector::ProfilerOption& option) {
@@ -58,23 +59,23 @@ std::string_view argument(const collector::ProfilerOption& option) {
 
 void print_options(const Profiler& profiler) {
     if (profiler.options().empty()) return;
-    fmt::print("\nOptions:\n");
+    print("\nOptions:\n");
     for (const auto& option : profiler.options())
-        fmt::print("  --{}={}\n      {}{}\n", option.name, argument(option), option.help,
-                   option.default_value ? fmt::format(" [{}]", *option.default_value) : "");
+        print("  --{}={}\n      {}{}\n", option.name, argument(option), option.help,
+              option.default_value ? fmt::format(" [{}]", *option.default_value) : "");
 }
 
 void print_events(const Profiler& profiler) {
-    if (!profiler.events().empty()) fmt::print("\nEvents:\n");
+    if (!profiler.events().empty()) print("\nEvents:\n");
     std::size_t width = 0;
     for (const auto& event : profiler.events()) width = std::max(width, event.name.size());
     for (const auto& event : profiler.events())
-        fmt::print("  {:{}}  {}{}\n", event.name, width, event.description,
-                   event.unit.empty() ? "" : fmt::format(" ({})", event.unit));
-    if (!profiler.derived().empty()) fmt::print("\nFigures:\n");
+        print("  {:{}}  {}{}\n", event.name, width, event.description,
+              event.unit.empty() ? "" : fmt::format(" ({})", event.unit));
+    if (!profiler.derived().empty()) print("\nFigures:\n");
     for (const auto& figure : profiler.derived())
-        fmt::print("  {} = {}{}\n", figure.name, figure.formula,
-                   figure.unit.empty() ? "" : fmt::format(", in {}", figure.unit));
+        print("  {} = {}{}\n", figure.name, figure.formula,
+              figure.unit.empty() ? "" : fmt::format(", in {}", figure.unit));
 }
 
 std::string filter(const trace::LineFilter& filter) {
@@ -112,31 +113,30 @@ void print_captures(Profiler& profiler) {
     profiler.set_options({});
     const trace::Spec spec = profiler.start();
     if (spec.captures == 0) return;
-    fmt::print("\nCaptures by default:\n");
-    if (spec.captures & trace::kCaptureBlockCounts) fmt::print("  block counts\n");
+    print("\nCaptures by default:\n");
+    if (spec.captures & trace::kCaptureBlockCounts) print("  block counts\n");
     if (spec.captures & trace::kCaptureReferences)
-        fmt::print("  data references{}\n", filter(spec.data));
+        print("  data references{}\n", filter(spec.data));
     if (spec.captures & trace::kCaptureFetches)
-        fmt::print("  instruction fetches{}\n", filter(spec.fetch));
-    if (spec.captures & trace::kCaptureCalls) fmt::print("  calls and returns\n");
+        print("  instruction fetches{}\n", filter(spec.fetch));
+    if (spec.captures & trace::kCaptureCalls) print("  calls and returns\n");
     if (spec.captures & trace::kCaptureValues)
-        fmt::print("  values of instructions: {}\n", names_of_values(*profiler.wanted_values()));
+        print("  values of instructions: {}\n", names_of_values(*profiler.wanted_values()));
     if (spec.captures & trace::kCaptureRepeats)
-        fmt::print("  iterations of repeated string instructions\n");
-    if (spec.interval != 0) fmt::print("  intervals of {} instructions\n", spec.interval);
-    if (spec.captures & trace::kCaptureBranches) fmt::print("  branches\n");
+        print("  iterations of repeated string instructions\n");
+    if (spec.interval != 0) print("  intervals of {} instructions\n", spec.interval);
+    if (spec.captures & trace::kCaptureBranches) print("  branches\n");
     if (spec.captures & trace::kCapturePredictions)
-        fmt::print("  mispredictions, with {} bits of history, {} of addresses, {} for targets\n",
-                   spec.predictor.history_bits, spec.predictor.address_bits,
-                   spec.predictor.target_bits);
+        print("  mispredictions, with {} bits of history, {} of addresses, {} for targets\n",
+              spec.predictor.history_bits, spec.predictor.address_bits, spec.predictor.target_bits);
     profiler.stop();
 }
 
 void describe_one(const std::string& name) {
     CrashGuard guard;
     Profiler profiler(collector::find_plugin(name), "", guard);
-    fmt::print("{}{}{}\n{}\n", profiler.name(), profiler.description().empty() ? "" : ": ",
-               profiler.description(), profiler.path());
+    print("{}{}{}\n{}\n", profiler.name(), profiler.description().empty() ? "" : ": ",
+          profiler.description(), profiler.path());
     print_options(profiler);
     print_events(profiler);
     print_captures(profiler);
@@ -148,7 +148,7 @@ int plugins_main(std::span<const std::string> arguments) {
     if (arguments.empty()) {
         list_all();
     } else if (arguments[0] == "--help" || arguments[0] == "-h") {
-        fmt::print(
+        print(
             "assay plugins                lists the profilers that were found\n"
             "assay plugins NAME|PATH...   prints the options, events and captures of each\n");
     } else {

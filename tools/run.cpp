@@ -6,6 +6,7 @@
 #include "framework/support/log.h"
 #include "framework/version.h"
 #include "tools/command.h"
+#include "tools/output/output.h"
 
 #include <fmt/core.h>
 
@@ -78,11 +79,11 @@ int run_main(std::span<const std::string> arguments) {
     const collector::CommandLine line = collector::parse_command_line(arguments);
     const collector::CoreSettings settings = collector::take_core_settings(line.settings);
     if (settings.help) {
-        fmt::print("{}", run_help());
+        print_text(run_help());
         return 0;
     }
     if (settings.version) {
-        fmt::print("assay {}\n", kVersion);
+        print("assay {}\n", kVersion);
         return 0;
     }
     log::set_quiet(settings.quiet);

@@ -37,5 +37,26 @@ class Options(unittest.TestCase):
             self.assertEqual(result.stdout, expected.stdout, again)
 
 
+class StandardStreams(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.vectors = self.folder / "bb.out"
+        self.vectors.write_text("T:1:5 :2:3\nT:1:5 :2:3\n")
+
+    def commands(self):
+        return (["annotate", PROFILE], ["annotate", "--json", PROFILE], ["diff", PROFILE, PROFILE],
+                ["export", "--format=csv", PROFILE], ["list", PROFILE], ["plugins"],
+                ["plugins", "cache"], ["simpoint", self.vectors], ["completion", "bash"],
+                ["check-plugin", "cache"], ["--help"], ["--version"], ["help", "diff"],
+                ["diff", "--help"], ["plugins", "--help"])
+
+    def test_output_that_cannot_be_written(self):
+        for words in self.commands():
+            for where in (">/dev/full", ">&-"):
+                result = run(["sh", "-c", f'exec "$@" {where}', "sh", ASSAY, *words])
+                self.assertEqual(result.returncode, 125, words)
+                self.assertRegex(result.stderr, r"^assay: cannot write .*standard output.*\n$")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -5,6 +5,7 @@
 #include "framework/support/text.h"
 #include "tools/check_plugin/plugin_checks.h"
 #include "tools/command_line.h"
+#include "tools/output/output.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -241,10 +242,9 @@ int check_plugin_main(int argc, char** argv) {
         // Checks run in other folders.
         const std::string path = std::filesystem::absolute(collector::find_plugin(plugin));
         const check::Findings findings = check::check_profiler(path);
-        for (const std::string& line : findings.broken) fmt::print("{}: {}\n", plugin, line);
-        for (const std::string& line : findings.advice)
-            fmt::print("{}: advice: {}\n", plugin, line);
-        if (findings.broken.empty()) fmt::print("{}: keeps to the rules\n", plugin);
+        for (const std::string& line : findings.broken) print("{}: {}\n", plugin, line);
+        for (const std::string& line : findings.advice) print("{}: advice: {}\n", plugin, line);
+        if (findings.broken.empty()) print("{}: keeps to the rules\n", plugin);
         good &= findings.broken.empty();
     }
     return good ? 0 : 1;

@@ -1,6 +1,5 @@
 #include "tools/output/output.h"
 
-#include "framework/support/error.h"
 #include "framework/support/text.h"
 
 #include <fcntl.h>
@@ -84,6 +83,15 @@ bool terminal_has_color() {
            terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
+Error cannot_print(int error_number) {
+    return Error("cannot write to standard output: " + system_reason(error_number));
+}
+
+void print_text(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+        throw cannot_print(errno);
+}
+
 Output::Output(std::FILE* stream, Paging paging) : stream_(stream) {
     if (paging == Paging::kIfLong && isatty(fileno(stream)) != 0)
         terminal_lines_ = lines_of_terminal();
@@ -133,15 +141,13 @@ void Output::write_buffer() {
         start_pager();
     terminal_lines_ = 0;
     const bool failed = std::fwrite(buffer_.data(), 1, buffer_.size(), stream_) != buffer_.size();
-    if (failed && !(pager_ != 0 && errno == EPIPE))
-        throw Error("cannot write the annotation: " + system_reason(errno));
+    if (failed && !(pager_ != 0 && errno == EPIPE)) throw cannot_print(errno);
     buffer_.clear();
 }
 
 void Output::finish() {
     write_buffer();
-    if (std::fflush(stream_) != 0 && !(pager_ != 0 && errno == EPIPE))
-        throw Error("cannot write the annotation: " + system_reason(errno));
+    if (std::fflush(stream_) != 0 && !(pager_ != 0 && errno == EPIPE)) throw cannot_print(errno);
 }
 
 }  // namespace assay

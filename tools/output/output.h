@@ -2,11 +2,15 @@
 // there is more of it than the terminal has lines.
 #pragma once
 
+#include "framework/support/error.h"
+
+#include <fmt/core.h>
 #include <sys/types.h>
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace assay {
 
@@ -19,6 +23,16 @@ std::string printable(std::string_view text);
 
 // Whether colours are wanted and can be shown where stdout goes.
 bool terminal_has_color();
+
+// What writing to standard output has failed with, as the error to throw.
+Error cannot_print(int error_number);
+
+// For a few lines. Throws Error if they could not be written.
+void print_text(std::string_view text);
+template <typename... Args>
+void print(fmt::format_string<Args...> format, Args&&... args) {
+    print_text(fmt::format(format, std::forward<Args>(args)...));
+}
 
 class Output {
   public:

@@ -1,7 +1,6 @@
 #include "tools/output/sink.h"
 
-#include "framework/support/error.h"
-#include "framework/support/text.h"
+#include "tools/output/output.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -25,7 +24,7 @@ void Sink::put(std::string_view bytes) {
     else if (file_)
         file_->write(bytes);
     else if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size())
-        throw Error("cannot write to standard output: " + system_reason(errno));
+        throw cannot_print(errno);
 }
 
 void Sink::flush() {
@@ -42,7 +41,7 @@ void Sink::finish() {
     if (file_)
         file_->finish();
     else if (!consumer_ && std::fflush(stdout) != 0)
-        throw Error("cannot write to standard output: " + system_reason(errno));
+        throw cannot_print(errno);
 }
 
 }  // namespace assay

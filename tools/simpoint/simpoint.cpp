@@ -148,17 +148,17 @@ std::size_t terminal_width() {
 
 void print_phase(const Phase& phase, bool color) {
     const std::string name(1, letter(phase.number));
-    fmt::print("  {}     {:5.1f}%  {:>9}  {:>9}\n",
-               color ? in_color(phase.number, "\u2588\u2588") : name + " ", phase.weight * 100,
-               phase.intervals, phase.representative);
+    print("  {}     {:5.1f}%  {:>9}  {:>9}\n",
+          color ? in_color(phase.number, "\u2588\u2588") : name + " ", phase.weight * 100,
+          phase.intervals, phase.representative);
 }
 
 void print_report(const Arguments& arguments, const std::vector<Phase>& phases,
                   const Clustering& clustering, const Intervals& intervals) {
     const bool color =
         arguments.color == "always" || (arguments.color == "auto" && terminal_has_color());
-    fmt::print("{}\n\n", strip(clustering.cluster, terminal_width(), color));
-    fmt::print("  phase  weight  intervals  simulate\n");
+    print("{}\n\n", strip(clustering.cluster, terminal_width(), color));
+    print("  phase  weight  intervals  simulate\n");
     double covered = 0, simulated = 0, all = 0;
     for (const std::uint64_t instructions : intervals.instructions)
         all += static_cast<double>(instructions);
@@ -167,7 +167,7 @@ void print_report(const Arguments& arguments, const std::vector<Phase>& phases,
         covered += phase.weight;
         simulated += static_cast<double>(intervals.instructions[phase.representative]);
     }
-    fmt::print(
+    print(
         "\n{} of {} intervals stand for {:.1f}% of the instructions: {:.2f}% of them to simulate.\n"
         "The phases explain {:.1f}% of the differences between intervals.\n",
         phases.size(), intervals.instructions.size(), covered * 100,
