@@ -252,13 +252,17 @@ class Shown(unittest.TestCase):
     def setUp(self):
         self.folder = support.temporary_folder(self)
         self.source = self.folder / "a.c"
-        self.source.write_text("".join(f"line {i};\n" for i in range(1, 200)))
         self.out = self.folder / "out"
-        lines = "".join(f"{i} {i} 0\n" for i in range(1, 200))
-        self.out.write_text(f"desc: a\ncmd: ./a\nevents: Ir Dr\nfl={self.source}\nfn=f\n{lines}"
-                            "summary: 19900 0\n")
+        self.write_profile(199)
 
-    def on_terminal(self, *words, **environment) -> str:
+    def write_profile(self, lines):
+        numbers = range(1, lines + 1)
+        self.source.write_text("".join(f"line {i};\n" for i in numbers))
+        counts = "".join(f"{i} {i} 0\n" for i in numbers)
+        self.out.write_text(f"desc: a\ncmd: ./a\nevents: Ir Dr\nfl={self.source}\nfn=f\n{counts}"
+                            f"summary: {sum(numbers)} 0\n")
+
+    def on_terminal(self, *words, error=r"\A\Z", **environment) -> str:
         """What assay writes to a terminal of 24 lines."""
         leader, follower = pty.openpty()
         env = {"PATH": os.environ["PATH"], "TERM": "xterm", **environment}
@@ -271,7 +275,7 @@ class Shown(unittest.TestCase):
                     text += piece
             except OSError:  # the other end is closed
                 pass
-            self.assertEqual(process.stderr.read(), b"")
+            self.assertRegex(process.stderr.read().decode(), error)
         os.close(leader)
         self.assertEqual(process.returncode, 0)
         return text.decode()
@@ -290,6 +294,14 @@ class Shown(unittest.TestCase):
         # Who leaves the pager has seen enough: no error.
         left = self.on_terminal("annotate", self.out, PAGER="head -n 2")
         self.assertEqual(left.split(), ["-" * 80, "--", "Profile"])
+
+    def test_pager_that_cannot_run(self):
+        for lines in (199, 50_000):  # the latter are more than a pipe holds
+            self.write_profile(lines)
+            plain = self.on_terminal("annotate", "--pager=no", self.out)
+            for pager in ("/none/less", "none --some", str(self.out)):
+                shown = self.on_terminal("annotate", self.out, PAGER=pager, error="not found|denied")
+                self.assertTrue(shown == plain, pager)
 
     def test_list_goes_through_the_pager_too(self):
         path, paged = self.folder / "instructions", self.folder / "paged"

@@ -98,9 +98,7 @@ Output::Output(std::FILE* stream, Paging paging) : stream_(stream) {
 }
 
 Output::~Output() {
-    if (pager_ == 0) return;
-    std::fclose(stream_);
-    waitpid(pager_, nullptr, 0);
+    if (pager_ != 0) close_pager();
 }
 
 void Output::section(std::string_view title) {
@@ -130,9 +128,38 @@ void Output::start_pager() {
         pager_ = 0;
         return;
     }
-    stream_ = pipe;
-    // Who leaves the pager early wants no more; the write then fails.
+    // Each write shall tell whether the pager is still there.
+    std::setvbuf(pipe, nullptr, _IONBF, 0);
     std::signal(SIGPIPE, SIG_IGN);
+    stream_ = pipe;
+}
+
+// Returns its status.
+int Output::close_pager() {
+    std::fclose(stream_);
+    stream_ = nullptr;
+    int status = 0;
+    while (waitpid(pager_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pager_ = 0;
+    return status;
+}
+
+// Who leaves the pager early wants no more. But if the shell could not run it, which its status
+// says (POSIX, Shell Command Language, 2.8.2), the text goes where it would go without a pager.
+void Output::end_pager() {
+    const int status = close_pager();
+    const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    if (exit_status != kExitNotExecutable && exit_status != kExitNotFound) return;
+    stream_ = stdout;
+    write_through(for_pager_);
+}
+
+void Output::write_through(std::string_view text) {
+    if (stream_ == nullptr) return;
+    const bool failed = std::fwrite(text.data(), 1, text.size(), stream_) != text.size();
+    if (failed && pager_ != 0 && errno == EPIPE) return end_pager();
+    if (failed) throw cannot_print(errno);
 }
 
 void Output::write_buffer() {
@@ -140,14 +167,20 @@ void Output::write_buffer() {
     if (terminal_lines_ != 0 && (lines >= terminal_lines_ || buffer_.size() >= kBlockBytes))
         start_pager();
     terminal_lines_ = 0;
-    const bool failed = std::fwrite(buffer_.data(), 1, buffer_.size(), stream_) != buffer_.size();
-    if (failed && !(pager_ != 0 && errno == EPIPE)) throw cannot_print(errno);
+    if (pager_ != 0 && !pager_has_read_) for_pager_ += buffer_;
+    write_through(buffer_);
     buffer_.clear();
+    // No pipe of an ordinary user holds more (pipe(7)).
+    constexpr std::size_t kMostUnread = std::size_t{1} << 20;
+    if (for_pager_.size() <= kMostUnread) return;
+    pager_has_read_ = true;
+    for_pager_.clear();
 }
 
 void Output::finish() {
     write_buffer();
-    if (std::fflush(stream_) != 0 && !(pager_ != 0 && errno == EPIPE)) throw cannot_print(errno);
+    if (pager_ != 0) end_pager();
+    if (stream_ != nullptr && std::fflush(stream_) != 0) throw cannot_print(errno);
 }
 
 }  // namespace assay

@@ -58,12 +58,17 @@ class Output {
   private:
     static constexpr std::size_t kBlockBytes = 64 * 1024;
     void write_buffer();
+    void write_through(std::string_view text);
     void start_pager();
+    int close_pager();
+    void end_pager();
 
-    std::FILE* stream_;
+    std::FILE* stream_;               // null: nobody wants more
     std::size_t terminal_lines_ = 0;  // 0: no pager is wanted, or it has been started
     pid_t pager_ = 0;
     std::string buffer_;
+    std::string for_pager_;  // all that it was given, while it may have read none of that
+    bool pager_has_read_ = false;
 };
 
 }  // namespace assay
