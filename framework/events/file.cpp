@@ -28,6 +28,15 @@ bool is_written_in_place(const std::string& path) {
     return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }
 
+// Who prints to it, too, shall go on behind what is written: not if it were opened by its name.
+bool is_standard_output(const std::string& path) {
+    return path == "-" || path == "/dev/stdout";
+}
+
+int duplicate(int descriptor) {
+    return fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+}
+
 std::string behind_links(const std::string& path) {
     std::error_code error;
     const std::filesystem::path real = std::filesystem::canonical(path, error);
@@ -41,7 +50,9 @@ struct Enough {};
 
 OutputFile::OutputFile(const std::string& path)
     : path_(path), target_(path), compressor_(make_compressor(path)) {
-    if (is_written_in_place(path_)) {
+    if (is_standard_output(path_)) {
+        descriptor_ = duplicate(STDOUT_FILENO);
+    } else if (is_written_in_place(path_)) {
         descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     } else {
         target_ = behind_links(path_);
@@ -100,11 +111,13 @@ void OutputFile::close_file() {
 }
 
 void OutputFile::fail(int error) const {
-    throw Error("cannot write '" + path_ + "': " + reason(error) + "; name another output file");
+    const std::string name = is_standard_output(path_) ? "to standard output" : "'" + path_ + "'";
+    throw Error("cannot write " + name + ": " + reason(error) + "; name another output file");
 }
 
 void read_file(const std::string& path, const Consumer& consumer) {
-    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const Descriptor file(path == "-" ? duplicate(STDIN_FILENO)
+                                      : open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (file.number() < 0) throw Error("cannot open '" + path + "': " + reason(errno));
     std::vector<char> buffer(256 * 1024);
     std::unique_ptr<Codec> decompressor;
@@ -121,6 +134,11 @@ void read_file(const std::string& path, const Consumer& consumer) {
             consumer(block);
     }
     if (decompressor) decompressor->finish(consumer);
+}
+
+bool can_be_read_again(const std::string& path) {
+    std::error_code error;
+    return path != "-" && std::filesystem::is_regular_file(path, error);
 }
 
 std::string beginning_of_file(const std::string& path, std::size_t size) {

@@ -10,7 +10,8 @@
 
 namespace assay::events {
 
-// A file that appears under its name only once it is complete: see writer.h.
+// A file that appears under its name only once it is complete: see writer.h. The name - is standard
+// output.
 class OutputFile {
   public:
     explicit OutputFile(const std::string& path);
@@ -35,7 +36,11 @@ class OutputFile {
 };
 
 // Passes the content of a file, decompressed if it is gzip or zstd, block by block to `consumer`.
+// The name - is standard input.
 void read_file(const std::string& path, const Consumer& consumer);
+
+// Unlike standard input, or a pipe.
+bool can_be_read_again(const std::string& path);
 
 // At most `size` bytes from the beginning of a file, decompressed.
 std::string beginning_of_file(const std::string& path, std::size_t size);

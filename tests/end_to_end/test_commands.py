@@ -46,7 +46,8 @@ class StandardStreams(unittest.TestCase):
     def commands(self):
         return (["annotate", PROFILE], ["annotate", "--json", PROFILE], ["diff", PROFILE, PROFILE],
                 ["export", "--format=csv", PROFILE], ["list", PROFILE], ["plugins"],
-                ["plugins", "cache"], ["simpoint", self.vectors], ["completion", "bash"],
+                ["plugins", "cache"], ["merge", PROFILE],
+                ["merge", "-o", "/dev/stdout", PROFILE], ["simpoint", self.vectors], ["completion", "bash"],
                 ["check-plugin", "cache"], ["--help"], ["--version"], ["help", "diff"],
                 ["diff", "--help"], ["plugins", "--help"])
 
@@ -56,6 +57,37 @@ class StandardStreams(unittest.TestCase):
                 result = run(["sh", "-c", f'exec "$@" {where}', "sh", ASSAY, *words])
                 self.assertEqual(result.returncode, 125, words)
                 self.assertRegex(result.stderr, r"^assay: cannot write .*standard output.*\n$")
+
+    def test_dash_is_standard_input_and_output(self):
+        text = PROFILE.read_text()
+        for words in (["annotate"], ["diff", PROFILE], ["diff"], ["list"], ["merge"],
+                      ["export", "--format=json"]):
+            behind = [PROFILE] if words == ["diff"] else []
+            piped = run([ASSAY, *words, "-", *behind], stdin=None, input=text)
+            self.assertEqual((piped.returncode, piped.stderr), (0, ""), words)
+            named = run([ASSAY, *words, PROFILE, *behind])
+            self.assertEqual(*(shown.stdout.replace(str(PROFILE), "-") for shown in (piped, named)))
+        for words in (["merge"], ["export", "--format=callgrind"]):
+            plain = run([ASSAY, *words, PROFILE], cwd=self.folder)
+            result = run([ASSAY, *words, "-o", "-", PROFILE], cwd=self.folder)
+            self.assertEqual(result.stdout, plain.stdout)
+        page = run([ASSAY, "report", "-o", "-", "-"], stdin=None, input=text, cwd=self.folder)
+        self.assertIn("</html>", page.stdout)
+        out = run([ASSAY, "diff", "-o", "-", PROFILE, PROFILE], cwd=self.folder)
+        self.assertIn("\nsummary: 0", out.stdout)
+        joined = run([ASSAY, "merge", "--one-run", "-", self.vectors], stdin=None,
+                     input=self.vectors.read_text())
+        self.assertEqual(joined.stdout.count("\nT:"), 3, joined.stderr)
+        found = run([ASSAY, "simpoint", "-", "--save-simpoints=-", "--save-weights=w",
+                     "--save-labels=l"], stdin=None, input=self.vectors.read_text(), cwd=self.folder)
+        self.assertTrue(found.stdout.startswith("0 0\n"), found.stderr)
+        self.assertIn("--save-simpoints", run([ASSAY, "simpoint", "-"]).stderr)
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"bb.out", "l", "w"})
+
+    def test_appended_output_stays(self):
+        out = self.folder / "both"
+        run(["sh", "-c", 'echo before > "$2"; "$0" merge "$1" >> "$2"', ASSAY, PROFILE, out])
+        self.assertTrue(out.read_text().startswith("before\ndesc:"))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include "tools/annotate/options.h"
 
+#include "framework/events/file.h"
 #include "framework/events/reader.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
@@ -105,8 +106,8 @@ void sort_files(const std::vector<std::string>& files, Options& options) {
     std::error_code error;
     for (const std::string& file : files) {
         // A pipe is no source, and its beginning could not be read again.
-        const bool is_other =
-            std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error);
+        const bool is_other = !events::can_be_read_again(file) &&
+                              (file == "-" || std::filesystem::exists(file, error));
         const bool is_profile =
             options.profiles.size() < needed || is_other || events::begins_as_events_file(file);
         (is_profile ? options.profiles : options.sources).push_back(file);

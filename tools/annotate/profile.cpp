@@ -1,11 +1,11 @@
 #include "tools/annotate/profile.h"
 
+#include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
 #include <fmt/core.h>
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <tuple>
 
@@ -19,11 +19,6 @@ std::string texts_of(const Descriptions& descriptions, std::string_view name) {
     for (const auto& [other, text] : descriptions)
         if (other == name) out += (out.empty() ? "\"" : "; ") + text;
     return out.empty() ? "not given" : out + "\"";
-}
-
-bool is_regular_file(const std::string& path) {
-    std::error_code error;
-    return std::filesystem::is_regular_file(path, error);
 }
 
 }  // namespace
@@ -100,7 +95,7 @@ Profile::Profile(std::vector<Replacement> file_names, std::vector<Replacement> f
 void Profile::add_file(const std::string& path, Sign sign) {
     path_ = path;
     sign_ = sign;
-    const bool can_be_read_again = is_regular_file(path);
+    const bool can_be_read_again = events::can_be_read_again(path);
     all_details_ = !can_be_read_again;
     events::Profile read = events::read_events(path, *this, events::Accept::kDifferences);
     add_totals(path, read.totals);

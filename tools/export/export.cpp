@@ -117,6 +117,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     std::optional<Arguments> arguments = parse_arguments(add_options, argc, argv);
     if (!arguments) return std::nullopt;
     arguments->options.format = &format_named(arguments->format);
+    if (arguments->options.output == "-") arguments->options.output.clear();
     check_difference(arguments->options);
     return std::move(arguments->options);
 }

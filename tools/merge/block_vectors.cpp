@@ -9,7 +9,6 @@
 #include <fmt/format.h>  // format_to: clang finds none in the library
 #include <charconv>
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -154,7 +153,7 @@ class MergedVectors {
 }  // namespace
 
 bool begins_as_block_vectors(const std::string& path) {
-    if (!std::filesystem::is_regular_file(path)) return false;  // a pipe can be read only once
+    if (!events::can_be_read_again(path)) return false;
     constexpr std::size_t kEnough = 4096;
     const std::string beginning = events::beginning_of_file(path, kEnough);
     std::string_view text = beginning;

@@ -1,5 +1,6 @@
 #include "tools/merge/merge.h"
 
+#include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "tools/command_line.h"
 #include "tools/merge/block_vectors.h"
@@ -15,7 +16,7 @@ namespace {
 
 struct Arguments {
     std::vector<std::string> files;
-    std::string out = "/dev/stdout";
+    std::string out = "-";
     std::vector<std::string> addresses;
     std::string addresses_out;
     bool one_run = false;
@@ -56,9 +57,16 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "the files of vectors are of the threads of one run");
 }
 
+// Of a pipe, only the options tell.
+bool have_block_vectors(const Arguments& arguments) {
+    const std::string& first = arguments.files.front();
+    if (events::can_be_read_again(first)) return begins_as_block_vectors(first);
+    return arguments.one_run || !arguments.addresses.empty();
+}
+
 void check_block_vectors(const Arguments& arguments) {
     for (const std::string& file : arguments.files)
-        if (!begins_as_block_vectors(file))
+        if (events::can_be_read_again(file) && !begins_as_block_vectors(file))
             throw Error(fmt::format("{} has block vectors, {} has not; merge such files apart",
                                     arguments.files.front(), file));
     if (arguments.one_run != arguments.addresses.empty())
@@ -90,7 +98,7 @@ int merge_main(int argc, char** argv) {
     const std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
     if (!parsed) return 0;
     const Arguments& arguments = *parsed;
-    if (begins_as_block_vectors(arguments.files.front())) {
+    if (have_block_vectors(arguments)) {
         check_block_vectors(arguments);
         merge_block_vectors(
             {arguments.files, arguments.addresses, arguments.out, arguments.addresses_out});

@@ -193,6 +193,11 @@ int simpoint_main(int argc, char** argv) {
     const auto parsed = parse_arguments(simpoint::add_options, argc, argv);
     if (!parsed) return 0;
     const simpoint::Arguments& arguments = *parsed;
+    if (arguments.file == "-" &&
+        (arguments.points.empty() || arguments.weights.empty() || arguments.labels.empty()))
+        throw Error(
+            "simpoint -: standard input has no name for those of the results: give them with "
+            "--save-simpoints, --save-weights and --save-labels");
     const simpoint::Intervals intervals =
         simpoint::read_intervals(arguments.file, arguments.dimensions, arguments.search.seed);
     const simpoint::Clustering clustering =

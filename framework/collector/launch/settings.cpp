@@ -230,7 +230,7 @@ void take(CoreSettings& core, const Setting& setting) {
             if (!name.empty()) core.plugins.push_back(name);
     } else if (setting.name == "out") {
         if (setting.value.empty()) bad_value(setting, "a file name");
-        core.out = setting.value;
+        core.out = setting.value == "-" ? "/dev/stdout" : setting.value;
     } else if (setting.name == "dump-instr") {
         core.dump_instructions = yes_or_no(setting);
     } else if (setting.name == "aslr") {
