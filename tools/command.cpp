@@ -1,11 +1,16 @@
 #include "tools/command.h"
 
 #include "framework/support/text.h"
+#include "framework/version.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace assay {
+
+std::string version_line() {
+    return std::string("assay ") + kVersion + "\n";
+}
 
 std::string help_row(std::string names, std::string_view help, std::size_t width) {
     constexpr std::size_t kLineWidth = 98;

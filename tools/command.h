@@ -33,6 +33,9 @@ std::span<const Command> commands();
 // Null if there is none of that name.
 const Command* find_command(std::string_view name);
 
+// What --version prints.
+std::string version_line();
+
 // A row of a table of options: the names, and from column `width` on the help, broken into lines.
 std::string help_row(std::string names, std::string_view help, std::size_t width);
 

@@ -42,6 +42,7 @@ std::string refuse_empty_value(const std::string& value) {
 
 CommandLine::CommandLine() : app_(std::make_unique<CLI::App>()) {
     app_->set_help_flag("-h,--help", "show this");
+    app_->set_version_flag("--version", version_line(), "show the version");
 }
 
 CommandLine::~CommandLine() = default;
@@ -155,6 +156,9 @@ bool CommandLine::parse(int argc, const char* const* argv) {
         app_->parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
         print_text(help_text(*app_, options()));
+        return false;
+    } catch (const CLI::CallForVersion& version) {
+        print_text(version.what());
         return false;
     } catch (const CLI::ParseError& error) {
         throw Error(

@@ -25,7 +25,7 @@ enum class Need : std::uint8_t { kOptional, kRequired };
 // then.
 class CommandLine {
   public:
-    // With -h and --help.
+    // With -h, --help and --version.
     CommandLine();
     ~CommandLine();
     CommandLine(const CommandLine&) = delete;
@@ -64,7 +64,8 @@ class CommandLine {
     void add_pager(std::string& pager);
 
     std::vector<OptionDescription> options() const;
-    // False if --help was asked for and has been printed. Throws Error if the arguments are wrong.
+    // False if --help or --version was asked for and has been printed. Throws Error if the
+    // arguments are wrong.
     bool parse(int argc, const char* const* argv);
 
   private:
@@ -83,7 +84,8 @@ std::vector<OptionDescription> options_of(void (*add_options)(CommandLine&, Argu
     return line.options();
 }
 
-// What is written on it. No value if --help was asked for and has been printed. Throws Error.
+// What is written on it. No value if --help or --version was asked for and has been printed. Throws
+// Error.
 template <class Arguments>
 std::optional<Arguments> parse_arguments(void (*add_options)(CommandLine&, Arguments&), int argc,
                                          const char* const* argv) {

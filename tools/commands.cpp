@@ -36,7 +36,7 @@ std::vector<OptionDescription> run_options() {
 }
 
 std::vector<OptionDescription> no_options() {
-    return {{{"-h", "--help"}, "", "show this help"}};
+    return {{{"-h", "--help"}, "", "show this help"}, {{"--version"}, "", "show the version"}};
 }
 
 constexpr std::array kCommands = {

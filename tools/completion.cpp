@@ -215,7 +215,7 @@ int completion_main(int argc, char** argv) {
             "  assay completion fish | source       in ~/.config/fish/config.fish\n");
         return 0;
     }
-    print_text(completion_script(shell));
+    print_text(shell == "--version" ? version_line() : completion_script(shell));
     return 0;
 }
 

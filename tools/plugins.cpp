@@ -4,6 +4,7 @@
 #include "framework/collector/profilers/profiler.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/command.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>
@@ -151,6 +152,8 @@ int plugins_main(std::span<const std::string> arguments) {
         print(
             "assay plugins                lists the profilers that were found\n"
             "assay plugins NAME|PATH...   prints the options, events and captures of each\n");
+    } else if (arguments[0] == "--version") {
+        print_text(version_line());
     } else {
         for (const std::string& name : arguments) describe_one(name);
     }

@@ -4,7 +4,6 @@
 #include "framework/collector/launch/settings.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
-#include "framework/version.h"
 #include "tools/command.h"
 #include "tools/output/output.h"
 
@@ -83,7 +82,7 @@ int run_main(std::span<const std::string> arguments) {
         return 0;
     }
     if (settings.version) {
-        print("assay {}\n", kVersion);
+        print_text(version_line());
         return 0;
     }
     log::set_quiet(settings.quiet);

@@ -26,6 +26,13 @@ class Options(unittest.TestCase):
         self.assertIn("--threshold: the value", self.refused("annotate", "--threshold", "", PROFILE))
         self.assertIn("--include=: a value", self.refused("annotate", "-I", "", PROFILE))
 
+    def test_version(self):
+        version = run([ASSAY, "--version"])
+        self.assertEqual((version.returncode, version.stderr), (0, ""))
+        for command in ("run", "annotate", "merge", "diff", "export", "list", "simpoint", "report",
+                        "plugins", "check-plugin", "completion"):
+            self.assertEqual(run([ASSAY, command, "--version"]).stdout, version.stdout, command)
+
     def test_last_value_counts(self):
         for again, last in ((["--threshold=0", "--threshold=20"], "--threshold=20"),
                             (["--context=0", "--context=3"], "--context=3"),

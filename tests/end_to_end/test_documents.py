@@ -95,7 +95,7 @@ class ManPages(unittest.TestCase):
                 if name == "run":
                     shown |= of_profilers | {"-h", "-q"}
                 if name in ("plugins", "completion"):  # their help is no table
-                    shown |= {"-h", "--help"}
+                    shown |= {"-h", "--help", "--version"}
                 self.assertEqual(documented, shown)
 
     @unittest.skipUnless(shutil.which("groff"), "needs groff")
