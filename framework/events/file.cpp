@@ -37,10 +37,17 @@ int duplicate(int descriptor) {
     return fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
 }
 
-std::string behind_links(const std::string& path) {
+// Where the last link leads to, even if nothing is there yet. Still a link if they go in a circle:
+// open(2) follows as many.
+std::string behind_links(std::filesystem::path path) {
+    constexpr int kMostLinks = 40;
     std::error_code error;
-    const std::filesystem::path real = std::filesystem::canonical(path, error);
-    return error ? path : real.string();
+    for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i) {
+        const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+        if (error) break;
+        path = path.parent_path() / target;  // which replaces it if it is absolute
+    }
+    return path.string();
 }
 
 // What a consumer throws to end reading; never leaves this file.
@@ -56,6 +63,8 @@ OutputFile::OutputFile(const std::string& path)
         descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     } else {
         target_ = behind_links(path_);
+        std::error_code error;
+        if (std::filesystem::is_symlink(target_, error)) fail(ELOOP);
         // A file that was made read-only shall not be replaced either.
         if (access(target_.c_str(), F_OK) == 0 && access(target_.c_str(), W_OK) != 0) fail(errno);
         open_temporary();

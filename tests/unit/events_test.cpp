@@ -281,6 +281,17 @@ TEST_CASE("events: a symbolic link stays one") {
     std::filesystem::create_symlink("real", folder.file("link"));
     write_example(folder.file("link"));
     CHECK(std::filesystem::is_symlink(folder.file("link")));
+
+    // Also if nothing is behind it yet.
+    std::filesystem::create_directory(folder.file("folder"));
+    std::filesystem::create_symlink("folder/further", folder.file("near"));
+    std::filesystem::create_symlink("new", folder.file("folder/further"));
+    write_example(folder.file("near"));
+    CHECK(std::filesystem::is_symlink(folder.file("near")));
+    CHECK(std::filesystem::is_regular_file(folder.file("folder/new")));
+
+    std::filesystem::create_symlink("circle", folder.file("circle"));
+    CHECK_THROWS_AS(write_example(folder.file("circle")), Error);
     CHECK(folder.read("real").starts_with("desc: I1 cache"));
 }
 
