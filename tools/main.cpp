@@ -1,5 +1,6 @@
 // The assay command: chooses the subcommand, and turns what goes wrong into one line and an exit
 // status.
+#include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "tools/command.h"
@@ -38,8 +39,11 @@ int help_of(const char* name, char* program) {
 int dispatch(int argc, char** argv) {
     if (argc < 2) throw assay::Error("nothing to do: see assay --help");
     const std::string_view first = argv[1];
-    if (const assay::Command* command = assay::find_command(first))
+    if (const assay::Command* command = assay::find_command(first)) {
+        // A run passes signals on to the program.
+        if (first != "run") assay::events::remove_incomplete_files_on_signals();
         return command->main(argc - 1, argv + 1);
+    }
     if (first != "help") return assay::run_main(std::vector<std::string>(argv + 1, argv + argc));
     if (argc > 2) return help_of(argv[2], argv[0]);
     assay::print_text(assay::run_help());

@@ -3,7 +3,10 @@
 #include "framework/support/descriptor.h"
 #include "framework/support/error.h"
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -50,6 +53,23 @@ std::string behind_links(std::filesystem::path path) {
     return path.string();
 }
 
+// The temporary files of this process, for a signal handler; null is a free place. No command
+// writes more files at a time.
+std::array<std::atomic<const char*>, 4> incomplete_files;
+static_assert(std::atomic<const char*>::is_always_lock_free);
+
+void exchange_incomplete_file(const char* old_name, const char* new_name) {
+    for (std::atomic<const char*>& place : incomplete_files)
+        if (const char* expected = old_name; place.compare_exchange_strong(expected, new_name))
+            return;
+}
+
+void remove_incomplete_files(int signal) {
+    for (const std::atomic<const char*>& place : incomplete_files)
+        if (const char* const name = place) unlink(name);
+    raise(signal);  // comes when this handler, which is no more installed, returns
+}
+
 // What a consumer throws to end reading; never leaves this file.
 struct Enough {};
 
@@ -74,7 +94,9 @@ OutputFile::OutputFile(const std::string& path)
 
 OutputFile::~OutputFile() {
     if (descriptor_ >= 0) close(descriptor_);
-    if (!temporary_.empty()) unlink(temporary_.c_str());
+    if (temporary_.empty()) return;
+    unlink(temporary_.c_str());
+    exchange_incomplete_file(temporary_.c_str(), nullptr);
 }
 
 void OutputFile::open_temporary() {
@@ -82,9 +104,10 @@ void OutputFile::open_temporary() {
     for (int attempt = 0; descriptor_ < 0; ++attempt) {
         const std::string name = stem + std::to_string(attempt) + ".tmp";
         descriptor_ = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor_ >= 0) temporary_ = name;
         if (descriptor_ < 0 && errno != EEXIST) return;
+        if (descriptor_ >= 0) temporary_ = name;
     }
+    exchange_incomplete_file(nullptr, temporary_.c_str());
 }
 
 void OutputFile::write(std::string_view text) {
@@ -99,6 +122,7 @@ void OutputFile::finish() {
     close_file();
     if (temporary_.empty()) return;
     if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
+    exchange_incomplete_file(temporary_.c_str(), nullptr);
     temporary_.clear();
 }
 
@@ -122,6 +146,18 @@ void OutputFile::close_file() {
 void OutputFile::fail(int error) const {
     const std::string name = is_standard_output(path_) ? "to standard output" : "'" + path_ + "'";
     throw Error("cannot write " + name + ": " + reason(error) + "; name another output file");
+}
+
+void remove_incomplete_files_on_signals() {
+    for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+        struct sigaction action;
+        // One that is ignored stays so, for nohup(1).
+        if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+        action = {};
+        action.sa_handler = remove_incomplete_files;
+        action.sa_flags = static_cast<int>(SA_RESETHAND);
+        sigaction(signal, &action, nullptr);
+    }
 }
 
 void read_file(const std::string& path, const Consumer& consumer) {

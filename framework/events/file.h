@@ -35,6 +35,10 @@ class OutputFile {
     int descriptor_ = -1;
 };
 
+// From now on, a signal that ends the process (SIGHUP, SIGINT, SIGTERM) has it remove what it has
+// written of files that are not complete.
+void remove_incomplete_files_on_signals();
+
 // Passes the content of a file, decompressed if it is gzip or zstd, block by block to `consumer`.
 // The name - is standard input.
 void read_file(const std::string& path, const Consumer& consumer);

@@ -2,6 +2,8 @@
 """What the commands that read files have in common: how options are written, standard input and
 output, what is left behind when one is interrupted."""
 
+import signal
+import subprocess
 import unittest
 
 import support
@@ -95,6 +97,22 @@ class StandardStreams(unittest.TestCase):
         out = self.folder / "both"
         run(["sh", "-c", 'echo before > "$2"; "$0" merge "$1" >> "$2"', ASSAY, PROFILE, out])
         self.assertTrue(out.read_text().startswith("before\ndesc:"))
+
+
+class Interrupted(unittest.TestCase):
+    def test_nothing_is_left_behind(self):
+        folder = support.temporary_folder(self)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            # The vectors come from a pipe, whose end the command waits for.
+            with subprocess.Popen([ASSAY, "merge", "--one-run", "-o", folder / "out", "-"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+                process.stdin.write(b"T:1:5\n" * 1000)
+                process.stdin.flush()
+                while not list(folder.iterdir()):
+                    self.assertIsNone(process.poll())
+                process.send_signal(number)
+                self.assertEqual(process.wait(60), -number)
+            self.assertEqual(list(folder.iterdir()), [])
 
 
 if __name__ == "__main__":
