@@ -28,6 +28,11 @@ class Options(unittest.TestCase):
         self.assertIn("--threshold: the value", self.refused("annotate", "--threshold", "", PROFILE))
         self.assertIn("--include=: a value", self.refused("annotate", "-I", "", PROFILE))
 
+    def test_event_named_twice_is_exported_once(self):
+        once = run([ASSAY, "export", "--format=csv", "--event=Dr,Ir", PROFILE])
+        twice = run([ASSAY, "export", "--format=csv", "--event=Dr,Ir,Dr", "--event=Ir", PROFILE])
+        self.assertEqual((twice.returncode, twice.stdout), (0, once.stdout))
+
     def test_version(self):
         version = run([ASSAY, "--version"])
         self.assertEqual((version.returncode, version.stderr), (0, ""))

@@ -473,15 +473,15 @@ class Inputs(unittest.TestCase):
     def test_what_cannot_be_exported(self):
         folder = support.temporary_folder(self)
         big = folder / "big"
-        big.write_text(f"desc: a\ncmd: ./t\nevents: Ir\nfl=a\nfn=f\n1 {1 << 63}\n"
-                       f"summary: {1 << 63}\n")
+        big.write_text(f"desc: a\ncmd: ./t\nevents: Ir Dr\nfl=a\nfn=f\n1 {1 << 63}\n"
+                       f"summary: {1 << 63} 0\n")
         other = folder / "other"
         other.write_text("desc: a\ncmd: ./t\nevents: Xx\nfl=a\nfn=f\n1 1\nsummary: 1\n")
         for words, error in (
                 (["--format=svg", big], "--format=svg: there is no such format; give one of"),
                 (["--format=csw", big], "(did you mean csv?)"),
                 (["--format=csv", "--event=It", big], "--event=It: the profile has no such event"),
-                (["--format=folded", "--event=Ir,Ir", big], "has room for one event"),
+                (["--format=folded", "--event=Ir,Dr", big], "has room for one event"),
                 (["--format=pprof", big], "exceeds the 63 bits of pprof's format"),
                 (["--format=csv", big, other], "are not those of"),
                 (["--format=csv", "--diff", big, big], "only folded stacks have two"),

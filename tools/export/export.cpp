@@ -131,7 +131,9 @@ std::vector<std::size_t> selected_events(const Options& options, const WholeProf
         if (found == names.end())
             throw Error(fmt::format("--event={}: the profile has no such event; it has {}", name,
                                     join(names, ", ")));
-        selected.push_back(static_cast<std::size_t>(found - names.begin()));
+        const auto event = static_cast<std::size_t>(found - names.begin());
+        if (std::find(selected.begin(), selected.end(), event) == selected.end())
+            selected.push_back(event);
     }
     if (selected.empty()) {
         selected.resize(names.size());
