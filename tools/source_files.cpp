@@ -1,7 +1,7 @@
 #include "tools/source_files.h"
 
 #include "framework/support/error.h"
-#include "tools/output/output.h"
+#include "framework/support/text.h"
 
 #include <fmt/core.h>
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "framework/support/log.h"
 
+#include "framework/support/text.h"
+
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
@@ -57,11 +59,11 @@ void say_once_among_processes() {
 }
 
 void remark(std::string_view text) {
-    if (!is_quiet && !said_before(text)) logger().info("{}", text);
+    if (!is_quiet && !said_before(text)) logger().info("{}", printable(text));
 }
 
 void problem(std::string_view text) {
-    if (!said_before(text)) logger().error("{}", text);
+    if (!said_before(text)) logger().error("{}", printable(text));
 }
 
 }  // namespace assay::log

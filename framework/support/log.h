@@ -1,4 +1,5 @@
-// assay's own words to the user: lines on stderr that begin with "assay: ".
+// assay's own words to the user: lines on stderr that begin with "assay: ". What they quote from
+// files and command lines is made printable.
 #pragma once
 
 #include <string_view>

@@ -18,6 +18,10 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
 // 1234567 as 1,234,567.
 std::string with_thousands(unsigned long long number);
 
+// What comes from files, so that it cannot change how a terminal behaves and stays on its line:
+// control characters but tabs, and bytes that are not UTF-8, become \xHH.
+std::string printable(std::string_view text);
+
 // Replaces %p by the process id, %n by the program's name, %q{VAR} by an environment variable
 // and %% by %. Throws Error on anything else behind a %.
 std::string expand_file_name(std::string_view pattern, int pid, std::string_view program);

@@ -28,6 +28,15 @@ class Options(unittest.TestCase):
         self.assertIn("--threshold: the value", self.refused("annotate", "--threshold", "", PROFILE))
         self.assertIn("--include=: a value", self.refused("annotate", "-I", "", PROFILE))
 
+    def test_errors_do_not_change_the_terminal(self):
+        path = support.temporary_folder(self) / "a\x1b[31m\nb"
+        path.write_bytes(b"\x9b31mfoo\n")
+        words = subprocess.run([ASSAY, "annotate", path], stderr=subprocess.PIPE,
+                               check=False).stderr
+        self.assertIn(rb"a\x1b[31m\x0ab:1: not an events file", words)
+        self.assertIn(rb"(\x9b31mfoo)", words)
+        self.assertTrue(words[:-1].isascii() and words[:-1].decode().isprintable(), words)
+
     def test_event_named_twice_is_exported_once(self):
         once = run([ASSAY, "export", "--format=csv", "--event=Dr,Ir", PROFILE])
         twice = run([ASSAY, "export", "--format=csv", "--event=Dr,Ir,Dr", "--event=Ir", PROFILE])

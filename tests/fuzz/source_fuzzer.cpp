@@ -1,6 +1,6 @@
 // Feeds garbage to what prints sources and names: a terminal must get text of one line, whatever
 // the bytes are, and text that already is that must stay as it is.
-#include "tools/output/output.h"
+#include "framework/support/text.h"
 #include "tools/source_files.h"
 
 #include <cstddef>

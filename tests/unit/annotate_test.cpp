@@ -1,6 +1,7 @@
 // assay annotate: the same totals and functions as cg_annotate, and sources with their counts.
 #include "tools/annotate/annotate.h"
 #include "framework/support/error.h"
+#include "framework/support/text.h"
 #include "tests/unit/temporary_folder.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,7 @@
 #include "tools/annotate/functions.h"
 
+#include "framework/support/text.h"
+
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>

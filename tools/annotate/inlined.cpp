@@ -1,6 +1,7 @@
 #include "tools/annotate/inlined.h"
 
 #include "framework/support/error.h"
+#include "framework/support/text.h"
 
 #include <fmt/core.h>
 #include <algorithm>

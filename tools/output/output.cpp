@@ -16,36 +16,6 @@ namespace assay {
 
 namespace {
 
-// The length of the character of UTF-8 (RFC 3629) that the text begins with; 0 if it begins with
-// none. C1 control characters, which terminals obey, count as none.
-std::size_t character_length(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const auto continues = [&](std::size_t i) {
-        return i < text.size() && (byte(i) & 0xC0) == 0x80;
-    };
-    const unsigned char first = byte(0);
-    if (first < 0x80) return 1;
-    if (first >= 0xC2 && first < 0xE0)
-        return continues(1) && !(first == 0xC2 && byte(1) < 0xA0) ? 2 : 0;
-    if (first >= 0xE0 && first < 0xF0) {
-        if (!continues(1) || !continues(2)) return 0;
-        const bool overlong = first == 0xE0 && byte(1) < 0xA0;
-        const bool surrogate = first == 0xED && byte(1) >= 0xA0;
-        return overlong || surrogate ? 0 : 3;
-    }
-    if (first >= 0xF0 && first < 0xF5) {
-        if (!continues(1) || !continues(2) || !continues(3)) return 0;
-        const bool overlong = first == 0xF0 && byte(1) < 0x90;
-        const bool too_large = first == 0xF4 && byte(1) >= 0x90;
-        return overlong || too_large ? 0 : 4;
-    }
-    return 0;
-}
-
-bool is_plain(char c) {
-    return (c >= ' ' && c < 0x7f) || c == '\t';
-}
-
 std::size_t lines_of_terminal() {
     winsize size{};
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
@@ -56,22 +26,6 @@ std::size_t lines_of_terminal() {
 std::string padded(std::string_view text, std::size_t width) {
     std::string out(text);
     if (out.size() < width) out.append(width - out.size(), ' ');
-    return out;
-}
-
-std::string printable(std::string_view text) {
-    if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
-    std::string out;
-    while (!text.empty()) {
-        const std::size_t length = character_length(text);
-        if (length > 1 || (length == 1 && is_plain(text.front()))) {
-            out += text.substr(0, length);
-            text.remove_prefix(length);
-        } else {
-            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
-            text.remove_prefix(1);
-        }
-    }
     return out;
 }
 

@@ -17,10 +17,6 @@ namespace assay {
 // The text and blanks behind it up to that width.
 std::string padded(std::string_view text, std::size_t width);
 
-// What comes from files, so that it cannot change how a terminal behaves and stays on its line:
-// control characters but tabs, and bytes that are not UTF-8, become \xHH.
-std::string printable(std::string_view text);
-
 // Whether colours are wanted and can be shown where stdout goes.
 bool terminal_has_color();
 
