@@ -133,7 +133,7 @@ std::string warning_if_newer(std::string_view name, const fs::path& source,
                                     [&](const auto& profile) { return is_newer(source, profile); });
     if (older == profiles.end()) return "";
     return fmt::format("Warning: {} is newer than {}; its lines may have moved since then.",
-                       printable(name), *older);
+                       printable(name), printable(*older));
 }
 
 }  // namespace assay

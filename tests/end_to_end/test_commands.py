@@ -37,6 +37,15 @@ class Options(unittest.TestCase):
         self.assertIn(rb"(\x9b31mfoo)", words)
         self.assertTrue(words[:-1].isascii() and words[:-1].decode().isprintable(), words)
 
+    def test_listings_do_not_change_the_terminal(self):
+        path = support.temporary_folder(self) / "events"
+        path.write_text("desc: a: b\ncmd: \x1b[31m\nevents: Ir\nfl=#! version 1\n"
+                        "fl=#! object 0 /\x1b[31m\nfl=a\nfn=\x1b[31mf\n1 3\nfl=#! at 0:0x1 1 3\n"
+                        "summary: 3\n")
+        shown = run([ASSAY, "list", path])
+        self.assertNotIn("\x1b", shown.stdout)
+        self.assertIn(r"\x1b[31mf  (/\x1b[31m)", shown.stdout, shown.stderr)
+
     def test_event_named_twice_is_exported_once(self):
         once = run([ASSAY, "export", "--format=csv", "--event=Dr,Ir", PROFILE])
         twice = run([ASSAY, "export", "--format=csv", "--event=Dr,Ir,Dr", "--event=Ir", PROFILE])

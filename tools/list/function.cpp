@@ -1,6 +1,7 @@
 #include "tools/list/function.h"
 
 #include "framework/driver/native/decode/decoder.h"
+#include "framework/support/text.h"
 #include "tools/annotate/sources.h"
 
 #include <fmt/core.h>
@@ -56,19 +57,20 @@ void FunctionWriter::write(const Function& function, Code& code) {
     for (const Row* row : function.rows) table.fit(profile_.counts(*row));
     const std::vector<std::string> sources = source_lines(lines, code);
 
-    output_.section(
-        fmt::format("{}  ({})", function.name, profile_.header().objects[function.object].path));
+    output_.section(printable(
+        fmt::format("{}  ({})", function.name, profile_.header().objects[function.object].path)));
     if (!warnings_.empty()) output_.write(std::exchange(warnings_, "") + "\n");
     output_.write(table.heading("   address  instruction") + "\n");
     const std::string margin(table.empty_row("").size() - 1, ' ');
     for (std::size_t i = 0; i < lines.size(); ++i) {
-        if (!sources[i].empty()) output_.write(sources[i] + "\n");
-        const std::string text = fmt::format("{:>10x}  {}", lines[i].address, lines[i].text);
+        if (!sources[i].empty()) output_.write(printable(sources[i]) + "\n");
+        const std::string text =
+            fmt::format("{:>10x}  {}", lines[i].address, printable(lines[i].text));
         const Row* const row = lines[i].row;
         output_.write(row ? table.row(profile_.counts(*row), text) : table.empty_row(text));
         if (!row) continue;
         for (const std::string& values : values_of(*row, code))
-            output_.write(fmt::format("{}{:12}  {}\n", margin, "", values));
+            output_.write(fmt::format("{}{:12}  {}\n", margin, "", printable(values)));
     }
     output_.write("\n");
 }

@@ -112,15 +112,15 @@ void choose(std::vector<Function>& functions, const Options& options, const Prof
 void write_head(const Options& options, const Profile& profile, const ValuePrinter& values,
                 bool counted, Output& output) {
     output.section("Instructions");
-    output.write(
-        fmt::format("Command:  {}\nFile:     {}\n", profile.header().command, options.profile));
+    output.write(fmt::format("Command:  {}\nFile:     {}\n", printable(profile.header().command),
+                             printable(options.profile)));
     for (const std::string& note : values.notes())
-        output.write(fmt::format("Note:     {}\n", note));
+        output.write(fmt::format("Note:     {}\n", printable(note)));
     if (!counted)
         output.write("Note:     no counts of instructions: profile with --dump-instr=yes\n");
     if (!profile.header().incomplete.empty())
         output.write(fmt::format("INCOMPLETE, not the counts of a whole run: {}\n",
-                                 profile.header().incomplete));
+                                 printable(profile.header().incomplete)));
     output.write("\n");
 }
 
@@ -131,7 +131,7 @@ void write_summary(const std::vector<Function>& functions, const annotate::Colum
     output.write(table.heading("function"));
     output.write(table.row(columns.totals, "PROGRAM TOTALS"));
     for (const Function& function : functions)
-        output.write(table.row(function.counts, function.name));
+        output.write(table.row(function.counts, printable(function.name)));
     output.write("\n");
 }
 
@@ -159,7 +159,8 @@ void list(const Options& options, Output& output) {
         Code& object = *code[function.object];
         writer.write(function, object);
         if (object.problem().empty() || said[function.object]) continue;
-        output.write(fmt::format("Warning: no instructions are shown: {}\n\n", object.problem()));
+        output.write(
+            fmt::format("Warning: no instructions are shown: {}\n\n", printable(object.problem())));
         said[function.object] = true;
     }
     output.finish();
