@@ -24,14 +24,18 @@ bool is_readable_file(const fs::path& path) {
     return fs::is_regular_file(path, error) && std::ifstream(path).good();
 }
 
-std::string moved_name(const std::string& name, const std::vector<MovedFolder>& moved) {
+// With each folder that fits, or as it is if none does.
+std::vector<std::string> moved_names(const std::string& name,
+                                     const std::vector<MovedFolder>& moved) {
+    std::vector<std::string> names;
     for (const MovedFolder& folder : moved) {
-        const bool whole = folder.from.ends_with('/') || name.size() == folder.from.size() ||
-                           name.substr(folder.from.size(), 1) == "/";
-        if (name.starts_with(folder.from) && whole)
-            return folder.to + name.substr(folder.from.size());
+        if (!name.starts_with(folder.from)) continue;
+        const std::string rest = name.substr(folder.from.size());
+        if (folder.from.ends_with('/') || rest.empty() || rest.starts_with('/'))
+            names.push_back(folder.to + rest);
     }
-    return name;
+    if (names.empty()) names.push_back(name);
+    return names;
 }
 
 bool is_newer(const fs::path& source, const std::string& file) {
@@ -86,8 +90,8 @@ std::string from_utf16(std::string_view text, bool big_endian) {
 std::optional<fs::path> find_source(const fs::path& name,
                                     const std::vector<std::string>& include_dirs,
                                     const std::vector<MovedFolder>& moved) {
-    const fs::path now = moved_name(name.string(), moved);
-    if (is_readable_file(now)) return now;
+    for (const std::string& now : moved_names(name.string(), moved))
+        if (is_readable_file(now)) return now;
     for (const std::string& folder : include_dirs) {
         const fs::path relative = name.relative_path();
         for (auto first = relative.begin(); first != relative.end(); ++first) {

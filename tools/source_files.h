@@ -18,9 +18,9 @@ struct MovedFolder {
     std::string from, to;
 };
 
-// Where a source is now: as it was named when it was compiled, with the first folder that fits
-// replaced; or below one of `include_dirs`. There, the name may have lost leading folders, because
-// sources move as whole trees.
+// Where a source is now: as it was named when it was compiled, with the first folder replaced that
+// fits and has it; or below one of `include_dirs`. There, the name may have lost leading folders,
+// because sources move as whole trees.
 std::optional<std::filesystem::path> find_source(const std::filesystem::path& name,
                                                  const std::vector<std::string>& include_dirs,
                                                  const std::vector<MovedFolder>& moved = {});

@@ -338,6 +338,9 @@ TEST_CASE("annotate: sources that moved, and several that have become one") {
     CHECK(contains(annotate_with({profile}), "Sources not found"));
     CHECK(
         contains(annotate_with({"--map=/gone/tree=" + folder.file("new"), profile}), "  moved;\n"));
+    CHECK(contains(annotate_with({"--map=/gone=" + folder.file("none"),
+                                  "--map=/gone/tree=" + folder.file("new"), profile}),
+                   "  moved;\n"));
     CHECK(contains(annotate_with({"--map=/gone/tr=" + folder.file("new"), profile}),
                    "Sources not found"));
     CHECK_THROWS_WITH_AS(annotate_with({"--map=x", profile}), doctest::Contains("--map=x"), Error);
