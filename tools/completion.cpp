@@ -47,23 +47,79 @@ std::string bash_words(const Command& command) {
     return words;
 }
 
+// The options of a run that take the next word, as a pattern.
+std::string bash_options_with_value() {
+    std::string pattern;
+    for (const OptionDescription& option : find_command("run")->options())
+        if (!option.argument.empty())
+            for (const std::string& name : option.names)
+                pattern.append(pattern.empty() ? "" : "|").append(name);
+    return pattern;
+}
+
+// Behind the options of a run, the words are those of the program. COMP_WORDS has --NAME=VALUE as
+// three words, unless readline was told otherwise.
+std::string bash_program() {
+    return fmt::format(
+        R"(# The index of the program that is run, if the word to complete is that or stands behind it.
+_assay_program() {{
+    local i=1
+    [ "${{COMP_WORDS[1]}}" != run ] || i=2
+    while [ "$i" -lt "$COMP_CWORD" ]; do
+        case ${{COMP_WORDS[i]}} in
+            --) echo $((i + 1)); return ;;
+            = | :) i=$((i + 2)) ;;
+            {}) i=$((i + 1)); [ "${{COMP_WORDS[i]}}" = = ] || i=$((i + 1)) ;;
+            -*) i=$((i + 1)) ;;
+            *) echo "$i"; return ;;
+        esac
+    done
+    case ${{COMP_WORDS[i]}} in
+        -* | = | :) ;;
+        *) [ "$i" != "$COMP_CWORD" ] || echo "$i" ;;
+    esac
+}}
+# Completes as for the program alone, as far as bash-completion is there; else, names of files.
+_assay_complete_program() {{
+    if declare -F _command_offset > /dev/null; then
+        _command_offset "$1"
+    elif [ "$COMP_CWORD" = "$1" ]; then
+        COMPREPLY=($(compgen -c -- "$2") $(compgen -f -- "$2"))
+    else
+        COMPREPLY=($(compgen -f -- "$2"))
+    fi
+}}
+)",
+        bash_options_with_value());
+}
+
 std::string bash_script() {
     std::string cases;
     for (const Command& command : commands())
         cases +=
             fmt::format("        {}) words={} ;;\n", command.name, in_quotes(bash_words(command)));
     return fmt::format(R"(# bash completion for assay
-_assay() {{
-    local current=${{COMP_LINE:0:COMP_POINT}} command=${{COMP_WORDS[1]}} words
+{}_assay() {{
+    local current=${{COMP_LINE:0:COMP_POINT}} command=${{COMP_WORDS[1]}} words program
     current=${{current##*[[:space:]]}}
     if [ "$COMP_CWORD" = 1 ] && [[ $current != -* ]]; then
         COMPREPLY=($(compgen -W '{}' -- "$current"))
         return
     fi
     case $command in
-{}        *) words={} ;;
+{}        *) words={} command=run ;;
     esac
     COMPREPLY=()
+    if [ "$command" = run ]; then
+        program=$(_assay_program)
+        if [ -n "$program" ]; then
+            _assay_complete_program "$program" "$current"
+            return
+        fi
+    elif [[ " ${{COMP_WORDS[*]:0:COMP_CWORD}} " == *' -- '* ]]; then
+        COMPREPLY=($(compgen -f -- "$current"))
+        return
+    fi
     case $current in
         --*=*)
             COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -82,7 +138,8 @@ _assay() {{
 }}
 complete -o filenames -F _assay assay
 )",
-                       command_names(), cases, in_quotes(bash_words(*find_command("run"))));
+                       bash_program(), command_names(), cases,
+                       in_quotes(bash_words(*find_command("run"))));
 }
 
 // --- zsh

@@ -393,6 +393,16 @@ class Shown(unittest.TestCase):
         self.assertEqual(self.complete("assay completion f"), ["fish"])
         self.assertEqual(set(self.complete("assay annotate --color=a")), {"auto", "always"})
 
+    def test_bash_leaves_the_words_of_the_program_to_it(self):
+        for line in ("assay --plugin cache -- ls --o", "assay run --plugin = cache ls --o",
+                     "assay --plugin=cache ls --o", "assay annotate -- --o"):
+            self.assertEqual(self.complete(line), [], line)
+            self.assertEqual(self.complete(line[:-3] + "ou"), ["out"], line)
+        self.assertIn("env", self.complete("assay --plugin = cache en"))
+        self.assertIn("env", self.complete("assay -q -- en"))
+        self.assertEqual(self.complete("assay --plugin = cache --toggle = a : b --cpu"), ["--cpu="])
+        self.assertEqual(self.complete("assay run --cpu"), ["--cpu="])
+
     @unittest.skipUnless(installed("fish"), "fish is not installed")
     def test_fish_completes(self):
         script = self.folder / "assay.fish"
