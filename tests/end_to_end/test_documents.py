@@ -92,6 +92,8 @@ class ManPages(unittest.TestCase):
                 shown = options_of_help(run([ASSAY, name, "--help"]).stdout)
                 documented = options_of_man_page((MAN / f"assay-{name}.1").read_text())
                 self.assertIn("--help", documented)
+                if name not in ("plugins", "completion"):
+                    self.assertIn("Exit status: ", run([ASSAY, name, "--help"]).stdout)
                 if name == "run":
                     shown |= of_profilers | {"-h", "-q"}
                 if name in ("plugins", "completion"):  # their help is no table

@@ -59,7 +59,8 @@ std::string format_help() {
            "  assay export --format=callgrind -o prog.callgrind assay.out.1234\n"
            "  assay export --format=folded --event=D1mr assay.out.1234 | flamegraph.pl > d1.svg\n"
            "  assay export --format=pprof -o prog.pb.gz assay.out.1234\n"
-           "  assay export --format=folded --diff old.out new.out | flamegraph.pl > diff.svg\n";
+           "  assay export --format=folded --diff old.out new.out | flamegraph.pl > diff.svg\n"
+           "\nExit status: 0, or 125 if something could not be read or written.\n";
 }
 
 const Format& format_named(const std::string& name) {

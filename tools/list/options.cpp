@@ -41,7 +41,8 @@ void add_what_to_list(CommandLine& line, Arguments& arguments) {
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {
-    line.describe("assay list", kPurpose, "");
+    line.describe("assay list", kPurpose,
+                  "Exit status: 0, or 125 if something could not be read or written.\n");
     add_what_to_list(line, arguments);
     line.add_choice("--source", arguments.source, "yes|no",
                     "put the source lines between the instructions [no]");

@@ -27,7 +27,8 @@ constexpr const char* kFooter =
     "  assay report assay.out.1234                   then open report.html in a browser\n"
     "  assay report --diff -o diff.html before.out after.out\n"
     "  assay report --block-vectors=bb.out assay.out.7  with its phases, after assay simpoint "
-    "bb.out\n";
+    "bb.out\n"
+    "\nExit status: 0, or 125 if something could not be read or written.\n";
 
 // What is written on the command line, before it is understood.
 struct Arguments {
