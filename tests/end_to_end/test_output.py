@@ -165,6 +165,17 @@ class Output(unittest.TestCase):
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("incomplete", (shown.stdout + shown.stderr).lower())
 
+    def test_program_that_ends_by_a_signal_is_marked(self):
+        """Of its own, too: a fault without a handler."""
+        for name, number in ("segv", signal.SIGSEGV), ("aborted", signal.SIGABRT), (
+                "divide", signal.SIGFPE), ("illegal", signal.SIGILL):
+            with self.subTest(name):
+                profile([PROGRAMS / "endings", name], *GEOMETRY, out=self.out)
+                self.assertIn(f"incomplete the program was killed by signal {int(number)}\n",
+                              self.out.read_text())
+        profile([PROGRAMS / "endings", "normal"], *GEOMETRY, out=self.out)
+        self.assertNotIn("incomplete", self.out.read_text())
+
     def test_killed_assay_takes_the_program_along(self):
         """Nobody would take its buffers any more. Nothing is left of the file."""
         with subprocess.Popen(

@@ -137,7 +137,7 @@ void Thread::finish(int exit_status) const {
 }
 
 void Thread::kill() const {
-    process_ends();
+    process_is_killed();
     for (;;) ::kill(getpid(), SIGKILL);
 }
 

@@ -37,8 +37,8 @@ class Thread {
     [[noreturn]] void finish(int exit_status) const;
     // The same, by SIGKILL.
     [[noreturn]] void kill() const;
-    // Says to the collector that the process ends in an orderly way.
-    void process_ends() const;
+    // The process ends by a signal: for the collector it has not ended by itself.
+    void process_is_killed() const { leave_lock(); }
     // The next instruction runs by itself: it changes code in its own page.
     void run_next_alone() { alone_ = true; }
     // Forgets all translations, once no other thread executes those of before the last time.
@@ -95,6 +95,8 @@ class Thread {
   private:
     void forget_references();
     void leave_lock() const;
+    // Says to the collector that the process ends in an orderly way.
+    void process_ends() const;
     void wait_while_held();
     void enter();
     bool handle_inside();

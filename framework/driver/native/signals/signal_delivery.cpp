@@ -203,7 +203,7 @@ bool Signals::restarts(long number) const {
 }
 
 void Signals::die_of(int number) {
-    thread_.process_ends();
+    thread_.process_is_killed();
     SignalActions::set_default_in_kernel(number);
     const std::uint64_t mask = ~mask_of(number);
     syscall(SYS_tgkill, getpid(), gettid(), number);
