@@ -36,16 +36,13 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
     start_profilers();
 }
 
-// Which image of a process is its last is not known yet: the files of profilers have the number of
-// each but the first.
 void Collection::start_profilers() {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
         Profiler& profiler = *session_.profilers[i];
         Given given = session_.given[i];
         for (auto& [name, value] : given)
             if (profiler.option(name)->type == VP_OPTION_OUTPUT_FILE)
-                value = image_.number == 1 ? file_of_process(value, image_)
-                                           : file_of_image(value, image_);
+                value = own_file_of_image(value, image_);
         profiler.set_command(image_.command);
         profiler.set_sampling(sampling_.wanted());
         profiler.set_options(given);

@@ -113,6 +113,11 @@ class Intervals(Files):
         for counts in events.functions.values():
             self.assertEqual(counts[ir], counts[other])
 
+    def test_threads_and_programs_do_not_share_files(self):
+        self.bbv([PROGRAMS / "processes", "replaced"], "--interval-size=1000")
+        names = sorted(path.name for path in self.folder.iterdir())
+        self.assertEqual([name for name in names if name.startswith("bb")], ["bb", "bb.image2"])
+
     def test_threads_have_files_of_their_own(self):
         out = temporary_folder(self) / "out"
         self.bbv([PROGRAMS / "threads", "mutex"], "--interval-size=1000", out=out)

@@ -110,4 +110,6 @@ TEST_CASE("files of images do not overwrite one another") {
     CHECK(file_of_process("%n.zst", child) == "q.200.zst");
     CHECK(file_of_image("o.%p.gz", child) == "o.200.3.gz");
     CHECK(file_of_image("/dev/null", child) == "/dev/null");
+    CHECK(own_file_of_image("o.%p", first) == "o.100");
+    CHECK(own_file_of_image("o.%p.gz", child) == "o.200.image3.gz");
 }

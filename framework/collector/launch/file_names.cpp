@@ -42,6 +42,11 @@ std::string file_of_image(std::string_view pattern, const Image& image) {
     return append(file_of_process(pattern, image), std::to_string(image.number));
 }
 
+std::string own_file_of_image(std::string_view pattern, const Image& image) {
+    std::string name = file_of_process(pattern, image);
+    return image.number == 1 ? name : append(name, fmt::format("image{}", image.number));
+}
+
 std::string file_of_part(std::string_view file, std::string_view name) {
     constexpr std::size_t kLongest = 100;
     std::string safe(name.substr(0, kLongest));

@@ -23,6 +23,10 @@ std::string file_of_process(std::string_view pattern, const Image& image);
 // With the image's number appended.
 std::string file_of_image(std::string_view pattern, const Image& image);
 
+// Of a profiler's own file: with "image" and the number from the second image on. Which image of a
+// process is its last is not known when the profiler begins; and a bare number is a thread's.
+std::string own_file_of_image(std::string_view pattern, const Image& image);
+
 // The file of a part of the profile that is in `file`: with the part's name appended, in which
 // all but letters, digits, '-' and '.' become '_'. `file` itself if that is a device.
 std::string file_of_part(std::string_view file, std::string_view name);
