@@ -382,6 +382,25 @@ static int commands(void) {
     return 0;
 }
 
+// All threads change their user: libc asks them to by a signal of its own.
+static void* wait_for_a_second(void* started) {
+    *(volatile int*)started = 1;
+    sleep(1);  // ends early if a signal has a handler
+    return NULL;
+}
+static int change_user(void) {
+    volatile int started = 0;
+    pthread_t thread;
+    pthread_create(&thread, NULL, wait_for_a_second, (void*)&started);
+    while (!started) {
+    }
+    printf("%d ", setuid(getuid()));
+    printf("%d ", setgid(getgid()));
+    printf("%d\n", seteuid(geteuid()));
+    pthread_join(thread, NULL);
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"mutex", mutex},
@@ -402,6 +421,7 @@ int main(int argc, char** argv) {
         {"forks", forks},
         {"fork_with_threads", fork_with_threads},
         {"commands", commands},
+        {"change_user", change_user},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -58,6 +58,11 @@ void SignalActions::clear_handlers() {
         if (actions_[number].handler > 1) set(number, &standard, nullptr);
 }
 
+void SignalActions::put_back_in_kernel(int number) {
+    const KernelAction action = actions_[number];
+    set(number, &action, nullptr);
+}
+
 void SignalActions::set_default_in_kernel(int number) {
     const KernelAction standard{};
     kernel_action(number, &standard, nullptr);

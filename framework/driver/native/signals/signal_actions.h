@@ -40,6 +40,8 @@ class SignalActions {
     void forget(int number) { actions_[number] = KernelAction{}; }
     // CLONE_CLEAR_SIGHAND: what has a handler goes back to the default.
     void clear_handlers();
+    // What libc has set in the kernel makes way for what the target wants.
+    void put_back_in_kernel(int number);
     // In the kernel, too: a signal that ends the process.
     static void set_default_in_kernel(int number);
 

@@ -139,6 +139,10 @@ Thread* thread_like(Thread& parent, const CloneArguments& arguments) {
     return thread;
 }
 
+// With its first thread, libc handles the signal by which all threads change their user: glibc's
+// internal-signals.h, nptl/pthread_create.c. So has the program's libc, whose threads they are.
+constexpr int kSetXid = 33;
+
 // A thread of libc's, on so much of the stack that `thread` has for driver code, says by `ready`
 // that it has begun. 0, or an error number.
 int create_thread(Thread& thread, std::size_t stack_bytes, void* (*run)(void*), void* argument,
@@ -151,6 +155,7 @@ int create_thread(Thread& thread, std::size_t stack_bytes, void* (*run)(void*), 
     pthread_t id;
     const int error = pthread_create(&id, &attributes, run, argument);
     pthread_attr_destroy(&attributes);
+    thread.actions->put_back_in_kernel(kSetXid);
     if (error == 0) {
         while (ready.load(std::memory_order_acquire) == 0) trace::futex_wait(ready, 0, nullptr);
     } else {
