@@ -176,6 +176,8 @@ void note_flags(Form& form, const ZydisDecodedInstruction& zydis,
     if (!zydis.cpu_flags) return;
     form.flags_read = zydis.cpu_flags->tested & kArithmeticFlags;
     if (writes_flags_conditionally(zydis, operands)) return;
+    // The kernel returns with the flags that the program had (arch/x86/entry/entry_64.S).
+    if (form.flow == Flow::kSyscall) return;
     // Flags that the manual calls undefined are as good as overwritten: no program can rely on
     // them.
     form.flags_killed = (zydis.cpu_flags->modified | zydis.cpu_flags->set_0 |
