@@ -199,6 +199,23 @@ static int pending(void) {
     return 0;
 }
 
+static int ignored_across_execution(void) {
+    for (int i = 0; i < KINDS; ++i) signal(synchronous[i], SIG_IGN);
+    execl("/proc/self/exe", "blocked_signals", "ignored", NULL);
+    return 1;
+}
+static int ignored(void) {
+    for (int i = 0; i < KINDS; ++i) {
+        struct sigaction action;
+        sigaction(synchronous[i], NULL, &action);
+        const bool is_ignored = action.sa_handler == SIG_IGN;
+        printf(" %d", is_ignored);
+        if (is_ignored) raise(synchronous[i]);
+    }
+    puts("");
+    return 0;
+}
+
 // What the call lets through is handled before it returns, all of it, and what handlers send.
 static void send_more(int number) {
     printf(" (%d", number);
@@ -293,6 +310,8 @@ int main(int argc, char** argv) {
         {"not_inherited", not_inherited},
         {"kept_across_execution", kept_across_execution},
         {"pending", pending},
+        {"ignored_across_execution", ignored_across_execution},
+        {"ignored", ignored},
         {"suspended", suspended},
         {"suspended_for_several", suspended_for_several},
         {"polled", polled},

@@ -27,12 +27,21 @@ KernelAction own_action(std::uint64_t flags) {
 }  // namespace
 
 void SignalActions::initialise() {
-    for (int number = 1; number <= 64; ++number) {
-        kernel_action(number, nullptr, &actions_[number]);
-        if (!(kSynchronousSignals & mask_of(number))) continue;
-        const KernelAction own = own_action(0);
-        kernel_action(number, &own, nullptr);
-    }
+    for (int number = 1; number <= 64; ++number) kernel_action(number, nullptr, &actions_[number]);
+    make_synchronous_arrive();
+}
+
+void SignalActions::make_synchronous_arrive() const {
+    const KernelAction own = own_action(0);
+    for (int number = 1; number <= 64; ++number)
+        if (kSynchronousSignals & mask_of(number)) kernel_action(number, &own, nullptr);
+}
+
+void SignalActions::let_kernel_ignore() const {
+    for (int number = 1; number <= 64; ++number)
+        if (kSynchronousSignals & mask_of(number) &&
+            actions_[number].handler == reinterpret_cast<std::uint64_t>(SIG_IGN))
+            kernel_action(number, &actions_[number], nullptr);
 }
 
 long SignalActions::set(int number, const KernelAction* action, KernelAction* old) {

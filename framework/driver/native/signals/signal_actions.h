@@ -40,6 +40,10 @@ class SignalActions {
     void forget(int number) { actions_[number] = KernelAction{}; }
     // CLONE_CLEAR_SIGHAND: what has a handler goes back to the default.
     void clear_handlers();
+    // For a new program, which inherits that a signal is ignored: synchronous signals, too, are
+    // ignored in the kernel. Until they arrive again, none may.
+    void let_kernel_ignore() const;
+    void make_synchronous_arrive() const;
     // What libc has set in the kernel makes way for what the target wants.
     void put_back_in_kernel(int number);
     // In the kernel, too: a signal that ends the process.

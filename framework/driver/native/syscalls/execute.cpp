@@ -156,8 +156,12 @@ long execute(Thread& thread, ExecCall call) {
     long result = kNotCalled;
     if (!thread.signals.pending()) {
         thread.signals.give_held_to_kernel();
+        // Those of other threads are in need of the driver's handler until they are gone.
+        const bool alone = thread.process.is_only_thread(thread);
+        if (alone) thread.actions->let_kernel_ignore();
         result = readable ? depart_with(thread, call, request, program)
                           : run_natively(thread, call, nullptr);
+        if (alone) thread.actions->make_synchronous_arrive();
     }
     thread.signals.restore_mask_in_kernel();
     if (program >= 0) close(program);
