@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <array>
 #include <cstdio>
 #include <cstring>
 
@@ -396,12 +397,21 @@ Block* Thread::block_for(std::uint64_t pc, bool by_indirect_branch) {
     Block* block = alone_ ? process.translator.translate_alone(pc, version())
                           : process.translator.translate(pc, version(), by_indirect_branch);
     alone_ = false;
-    std::uint8_t byte = 0;
-    if (block == nullptr && read_target(pc, &byte, 1))
-        signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
-    else if (block == nullptr)
-        signals.raise_fault(SIGBUS, BUS_ADRERR, pc);
+    if (block == nullptr) raise_fetch_fault(pc);
     return block;
+}
+
+// There is no valid instruction, or none that can be fetched whole.
+void Thread::raise_fetch_fault(std::uint64_t pc) {
+    const auto code = process.memory.code_at(pc);
+    std::array<std::uint8_t, 15> bytes{};
+    if (!read_target(pc, bytes.data(), code.size()))
+        return signals.raise_fault(SIGBUS, BUS_ADRERR, pc);
+    Instruction instruction;
+    const std::uint64_t end = pc + code.size();
+    if (code.size() == bytes.size() || !process.translator.decoder().decode(bytes, pc, instruction))
+        return signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
+    signals.raise_fault(SIGSEGV, is_mapped(end) ? SEGV_ACCERR : SEGV_MAPERR, end);
 }
 
 // Generated code need not keep to the psABI's rules for flags: from the first of it on they are

@@ -112,6 +112,7 @@ class Thread {
     void reach(const Block& block);
     void reach_interval(const Block& block);
     Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
+    void raise_fetch_fault(std::uint64_t pc);
     bool needs_flush(const Region& region, std::uint64_t pc);
     void indirect_miss();
 
