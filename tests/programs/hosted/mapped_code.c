@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
+#include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "cases.h"
@@ -157,6 +159,51 @@ static int mapped_twice(void) {
     return 0;
 }
 
+// An instruction that goes on behind the last page that can be executed faults there, and is
+// repeated when the handler has seen to the rest.
+static unsigned char* second_page;
+static void complete(int number, siginfo_t* info, void* context) {
+    const uint64_t pc = (uint64_t)((ucontext_t*)context)->uc_mcontext.gregs[REG_RIP];
+    printf("%d/%d %d at -%d, ", number, info->si_code, info->si_addr == (void*)second_page,
+           (int)((uint64_t)second_page - pc));
+    mmap(second_page, PAGE, ALL, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(second_page, "\0\0\0\xc3", 4);
+}
+static int cut_off(void) {
+    const struct sigaction action = {.sa_sigaction = complete, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGILL, &action, NULL);
+    for (int times = 0; times < 2; ++times) {
+        unsigned char* code = map_all_permitted(2 * PAGE);
+        second_page = code + PAGE;
+        memcpy(second_page - 3, "\x90\xb8\x07", 3);  // mov $7, %eax; ret
+        if (times == 0)
+            munmap(second_page, PAGE);
+        else
+            mprotect(second_page, PAGE, PROT_READ | PROT_WRITE);
+        printf("%d\n", call(second_page - 3));
+    }
+    return 0;
+}
+
+// Another process writes the code.
+static int shared_with_child(void) {
+    unsigned char* code = mmap(NULL, PAGE, ALL, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    write_return(code, 0);
+    for (int i = 1; i < 5; ++i) {
+        printf("%d ", call(code));
+        fflush(stdout);
+        const pid_t child = fork();
+        if (child == 0) {
+            write_return(code, i);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+    }
+    printf("%d\n", call(code));
+    return 0;
+}
+
 // The file behind the code is written by write(2).
 static int file_written(void) {
     const int file = make_file(0);
@@ -272,6 +319,8 @@ int main(int argc, char** argv) {
         {"unmapped_and_mapped", unmapped_and_mapped},
         {"replaced_by_file", replaced_by_file},
         {"moved", moved},
+        {"cut_off", cut_off},
+        {"shared_with_child", shared_with_child},
         {"called_when_gone", called_when_gone},
         {"file_made_shorter", file_made_shorter},
         {"unmaps_itself", unmaps_itself},

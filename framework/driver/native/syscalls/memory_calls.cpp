@@ -101,7 +101,7 @@ long do_map(Call call) {
     if (!(call.arguments[2] & PROT_EXEC)) return result;
     const bool anonymous = call.arguments[3] & MAP_ANONYMOUS;
     const bool writable = call.arguments[2] & PROT_WRITE;
-    const bool shared = !anonymous && (call.arguments[3] & MAP_TYPE) != MAP_PRIVATE;
+    const bool shared = (call.arguments[3] & MAP_TYPE) != MAP_PRIVATE;
     note_executable(call,
                     {.start = start,
                      .end = end,
