@@ -49,7 +49,7 @@ void Collection::start_profilers() {
         const trace::Spec wanted = profiler.start();
         results_.add_profiler(profiler, wanted.captures & trace::kCaptureCalls);
         spec_ = combine(spec_, wanted);
-        if (profiler.wanted_values()) add(value_lists_, *profiler.wanted_values());
+        if (profiler.wanted_values()) add(*value_lists_, *profiler.wanted_values());
     }
     spec_.cpu_level = session_.settings.cpu_level;
     spec_.regions = session_.settings.regions;

@@ -17,6 +17,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,7 +39,7 @@ class Collection {
 
     // What the profilers ask for, all together.
     const trace::Spec& spec() const { return spec_; }
-    const trace::ValueLists& value_lists() const { return value_lists_; }
+    const trace::ValueLists& value_lists() const { return *value_lists_; }
     // Takes what the driver writes until the image has ended.
     void collect();
     // Whether another image of the process follows.
@@ -78,7 +79,8 @@ class Collection {
     const Lifeline& lifeline_;
     trace::Spec spec_{};
     Results results_;
-    trace::ValueLists value_lists_{};  // what all profilers ask for
+    // What all profilers ask for.
+    const std::unique_ptr<trace::ValueLists> value_lists_ = std::make_unique<trace::ValueLists>();
     ShadowStacks stacks_;
     IntervalReader intervals_;
     std::uint64_t interval_ = 0;  // instructions; 0: none

@@ -35,7 +35,7 @@ ValueLists lists_of(std::initializer_list<trace_value_t> values) {
         REQUIRE(trace_add_value_to_vlist(list.get(), value) == 0);
     const auto all = [](std::uint16_t, std::uint32_t) -> int { return 1; };
     REQUIRE(trace_add_vlist_by_select(table.get(), all, list.get()) == 0);
-    return assay::collector::value_lists(*table);
+    return *assay::collector::value_lists(*table);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ Wanted start(Subject& subject) {
     try {
         collector::check(table->spec);
         if (table->spec.captures & trace::kCaptureValues)
-            wanted.values = std::make_unique<trace::ValueLists>(collector::value_lists(*table));
+            wanted.values = collector::value_lists(*table);
     } catch (const Error& error) {
         subject.report().broken("vp_prof_init",
                                 fmt::format("asks for what cannot be captured: {}", error.what()));

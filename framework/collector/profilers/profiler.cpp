@@ -285,7 +285,7 @@ trace::Spec Profiler::start() {
         spec = wanted->spec;
         warms_up_ = spec.warm_up != 0;
         if (spec.captures & trace::kCaptureValues)
-            wanted_values_ = std::make_unique<trace::ValueLists>(collector::value_lists(*wanted));
+            wanted_values_ = collector::value_lists(*wanted);
     });
     if (!called) return {};
     if (!wanted) {

@@ -101,13 +101,13 @@ void check_branches(const trace::Spec& spec) {
             trace::kMaxCounterBits, trace::kMaxTargetBits));
 }
 
-trace::ValueLists value_lists(const trace_vlist_table& table) {
-    trace::ValueLists lists{};
+std::unique_ptr<trace::ValueLists> value_lists(const trace_vlist_table& table) {
+    auto lists = std::make_unique<trace::ValueLists>();
     for (std::size_t map = 0; map < trace::kOpcodeMaps.size(); ++map)
         for (unsigned opcode = 0; opcode < trace::kOpcodesOfMap; ++opcode)
             for (unsigned access = 0; access < trace::kAccesses; ++access) {
                 const trace_vlist_table::Entry& entry = table.entries[map][opcode][access];
-                trace::ValueList& list = lists.lists[map][opcode][access];
+                trace::ValueList& list = lists->lists[map][opcode][access];
                 list.selected = entry.selected;
                 for (std::uint32_t i = 0; i < entry.list.count; ++i)
                     list.values[list.count++] = trace::value_byte(entry.list.values[i]);
