@@ -3,6 +3,7 @@
 
 import os
 import re
+import resource
 import struct
 import unittest
 
@@ -302,6 +303,19 @@ class Failures(unittest.TestCase):
         self.assertEqual(events.functions, {"???": events.summary})
 
     # --- Damaged events files
+
+    def test_limits_of_the_system(self):
+        def small_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10240, 10240))
+
+        def small_stack():
+            resource.setrlimit(resource.RLIMIT_STACK, (256 * 1024, resource.RLIM_INFINITY))
+
+        result = profile(["/bin/echo"], out=self.out, preexec_fn=small_files)
+        self.assertEqual(result.returncode, 125)
+        self.assertRegex(result.stderr, r"^assay: cannot create .*: File too large; raise [^\n]*\n$")
+        result = profile(["/bin/echo", "words"], "--quiet", out=self.out, preexec_fn=small_stack)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "words\n", ""))
 
     def test_annotate_refuses_damaged_files(self):
         self.assertEqual(profile(WORK, out=self.out).returncode, 0)

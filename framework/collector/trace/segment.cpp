@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -16,8 +17,23 @@ namespace assay::collector {
 namespace {
 
 [[noreturn]] void fail(const char* what, std::uint64_t bytes) {
-    throw Error(fmt::format("cannot {} {} MB of sparse shared memory: {}", what,
-                            bytes / trace::kMiB, system_reason(errno)));
+    const char* const remedy = errno == EFBIG ? "; raise the limit of file sizes (ulimit -f)" : "";
+    throw Error(fmt::format("cannot {} {} MB of sparse shared memory: {}{}", what,
+                            bytes / trace::kMiB, system_reason(errno), remedy));
+}
+
+// ftruncate(2) beyond RLIMIT_FSIZE fails, but sends SIGXFSZ first, which would end the process
+// without a word.
+int make_file_large(int fd, std::uint64_t bytes) {
+    struct sigaction ignore {
+    }, before{};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGXFSZ, &ignore, &before);
+    const int result = ftruncate(fd, static_cast<off_t>(bytes));
+    const int reason = errno;
+    sigaction(SIGXFSZ, &before, nullptr);
+    errno = reason;
+    return result;
 }
 
 }  // namespace
@@ -38,7 +54,7 @@ SharedMemory::~SharedMemory() {
 
 Segment::MemoryFile::MemoryFile() : fd(memfd_create("assay-trace", MFD_CLOEXEC)) {
     if (fd < 0) fail("create", trace::kSegmentBytes);
-    if (ftruncate(fd, static_cast<off_t>(trace::kSegmentBytes)) == 0) return;
+    if (make_file_large(fd, trace::kSegmentBytes) == 0) return;
     const int reason = errno;
     close(fd);
     errno = reason;
