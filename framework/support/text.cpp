@@ -124,6 +124,15 @@ std::string printable(std::string_view text) {
     return out;
 }
 
+bool is_utf8(std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t length = character_length(text);
+        if (length == 0) return false;
+        text.remove_prefix(length);
+    }
+    return true;
+}
+
 std::string expand_file_name(std::string_view pattern, int pid, std::string_view program) {
     std::string out;
     for (std::size_t i = 0; i < pattern.size(); ++i) {

@@ -22,6 +22,9 @@ std::string with_thousands(unsigned long long number);
 // control characters but tabs, and bytes that are not UTF-8, become \xHH.
 std::string printable(std::string_view text);
 
+// Control characters that are encoded in two bytes, which terminals obey, count as wrong.
+bool is_utf8(std::string_view text);
+
 // Replaces %p by the process id, %n by the program's name, %q{VAR} by an environment variable
 // and %% by %. Throws Error on anything else behind a %.
 std::string expand_file_name(std::string_view pattern, int pid, std::string_view program);

@@ -26,6 +26,9 @@ static const char* name(void) {
     return "careless";
 }
 static const char* description(void) {
+    if (does("latin-1"))
+        return "br\xfc"
+               "cken";
     return does("two-lines") ? "breaks\nrules" : "breaks rules";
 }
 
@@ -45,17 +48,48 @@ static void release(void) {
 }
 
 static const vp_event_t* events(uint32_t* count) {
-    static const vp_event_t table[] = {{"Seen", "records", "records"}};
-    if (!does("no-count")) *count = 1;
+    static vp_event_t table[257] = {{"Seen", "records", "records"}};
+    static char names[257][8];
+    int i;
+    for (i = 1; i < 257; ++i) {
+        snprintf(names[i], sizeof names[i], "E%d", i);
+        table[i].name = names[i];
+        table[i].description = table[i].unit = "things";
+    }
+    table[0].unit = does("latin-1-unit") ? "St\xfc"
+                                           "ck"
+                                         : "records";
+    if (!does("no-count")) *count = does("many-events") ? 257 : 1;
     return does("null-table") ? NULL : table;
+}
+
+static const vp_derived_t* derived(uint32_t* count) {
+    static vp_derived_t table[2];
+    const vp_derived_t first = {does("nameless-figure") ? NULL
+                                : does("broken-figure") ? "a\nb"
+                                                        : "rate",
+                                "1 / 2", does("broken-unit") ? "x\ny" : "%"};
+    const vp_derived_t second = {does("two-figures") ? "rate" : "other", "3", ""};
+    table[0] = first;
+    table[1] = second;
+    *count = 2;
+    return table;
+}
+
+static const char* const* value_lists(uint32_t* count) {
+    static const char* names[2] = {"old", "new"};
+    names[1] = does("two-lists") ? "old" : "new";
+    *count = 2;
+    return names;
 }
 
 static const vp_option_t* option_table(uint32_t* count) {
     static vp_option_t table[2];
-    const vp_option_t first = {.name = "depth",
+    const vp_option_t first = {.name = does("dashes") ? "--depth" : "depth",
                                .default_value = does("bad-default") ? "deep" : "1",
                                .help = "How deep.",
-                               .type = VP_OPTION_UNSIGNED};
+                               .type = VP_OPTION_UNSIGNED,
+                               .reserved = does("reserved-option")};
     const vp_option_t second = {
         .name = does("twice") ? "depth" : "width", .help = "How wide.", .type = VP_OPTION_TEXT};
     table[0] = first;
@@ -104,6 +138,7 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** sampl
         for (volatile uint64_t i = 0; i < records[count / 2].value; ++i) continue;
     sample =
         (vsample_t){.pc = instrs[0].pc, .event = 0, .weight = does("old-state") ? seen : count};
+    sample.reserved = does("reserved-sample");
     if (does("other-pc")) sample.pc = 1;
     if (does("other-event")) sample.event = 1;
     if (does("context")) sample.context0 = 1;
@@ -124,6 +159,9 @@ static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** sample
 
 static const char* summary(const uint64_t* totals, uint32_t count) {
     (void)count;
+    if (does("latin-1-summary"))
+        return "br\xfc"
+               "cken\n";
     snprintf(text, sizeof text, "%llu%s", (unsigned long long)totals[0],
              does("half-line") ? "" : "\n");
     return text;
@@ -146,6 +184,7 @@ VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
     .vp_init = init,
     .vp_release = release,
     .vp_events = events,
+    .vp_derived = derived,
     .vp_option_table = option_table,
     .vp_options = options,
     .vp_prof_init = prof_init,
@@ -155,4 +194,5 @@ VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
     .vp_summary = summary,
     .vp_preface = preface,
     .vp_format = format,
+    .vp_value_lists = value_lists,
 };

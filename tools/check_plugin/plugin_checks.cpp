@@ -6,13 +6,12 @@
 #include "tools/check_plugin/run.h"
 #include "tools/check_plugin/subject.h"
 #include "tools/check_plugin/synthetic_trace.h"
+#include "tools/check_plugin/table_checks.h"
 
 #include <fmt/core.h>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
-#include <set>
 #include <vector>
 
 namespace assay::check {
@@ -36,92 +35,6 @@ void check_loading(const std::string& path, Report& report) {
         report.broken(VP_DISPATCH_SYMBOL, text);
     }
     report.calling("");
-}
-
-// --- Names and tables
-
-bool fits(const std::string& value, std::uint32_t type) {
-    if (type == VP_OPTION_YES_NO) return value == "yes" || value == "no";
-    if (type != VP_OPTION_UNSIGNED) return true;
-    std::uint64_t number = 0;
-    const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    return error == std::errc() && rest == value.data() + value.size();
-}
-
-// All texts of all tables, to be compared with what they are later.
-std::vector<std::string> texts(Subject& subject) {
-    std::vector<std::string> all;
-    const auto add = [&](const char* text) { all.emplace_back(text ? text : "(null)"); };
-    subject.call("vp_name", [&] { add(subject.table().vp_name()); });
-    if (subject.table().vp_description)
-        subject.call("vp_description", [&] { add(subject.table().vp_description()); });
-    for (const vp_event_t& row : subject.events()) {
-        add(row.name);
-        add(row.description);
-        add(row.unit);
-    }
-    for (const vp_derived_t& row : subject.derived()) {
-        add(row.name);
-        add(row.formula);
-        add(row.unit);
-    }
-    for (const vp_option_t& row : subject.option_table()) {
-        add(row.name);
-        add(row.help);
-    }
-    for (const char* list : subject.value_lists()) add(list);
-    return all;
-}
-
-void check_options_of_table(Subject& subject) {
-    std::set<std::string> names;
-    for (const vp_option_t& option : subject.option_table()) {
-        const std::string name = option.name ? option.name : "";
-        if (!names.insert(name).second)
-            subject.report().broken(
-                "vp_option_table",
-                fmt::format("has the option {} twice: options have one name each", name));
-        if (option.default_value && !fits(option.default_value, option.type))
-            subject.report().broken(
-                "vp_option_table",
-                fmt::format("has \"{}\" as the default of {}, which is no value of its type: "
-                            "correct one of them",
-                            option.default_value, name));
-        if (!option.help || !*option.help)
-            subject.report().advice("vp_option_table",
-                                    fmt::format("has no help for {}: say what it does", name));
-        subject.check_line("vp_option_table", option.help ? option.help : "");
-    }
-}
-
-void check_tables(const std::string& path, Report& report) {
-    Subject subject(path, report);
-    if (!subject.init()) return;
-    const std::vector<std::string> first = texts(subject);
-    for (const vp_event_t& event : subject.events()) {
-        subject.check_line("vp_events", event.description ? event.description : "");
-        subject.check_line("vp_events", event.unit ? event.unit : "");
-        if (!event.description || !*event.description)
-            report.advice("vp_events", fmt::format("has no description of {}: it is the legend of "
-                                                   "every table",
-                                                   event.name ? event.name : "?"));
-    }
-    if (subject.table().vp_description) {
-        subject.call("vp_description", [&] {
-            subject.check_line("vp_description", subject.table().vp_description());
-        });
-    } else {
-        report.advice("vp_description", "is missing: assay plugins shows it");
-    }
-    check_options_of_table(subject);
-    for (const vp_option_t& option : subject.option_table())
-        report.option(option.name ? option.name : "", option.type);
-    if (texts(subject) != first)
-        report.broken("vp_events",
-                      "gives other texts at its second call, or overwrites those of the "
-                      "first: names and tables are the same at every call, and valid "
-                      "until vp_release");
-    subject.release();
 }
 
 // --- Specifications
@@ -234,7 +147,7 @@ void check_format(Subject& subject, const trace_instr_t& instr) {
                     "returns NULL for a value: return its text; vp_preface leaves out "
                     "whole lists");
             else
-                subject.check_line("vp_format", text);
+                subject.check_text("vp_format", text);
         });
 }
 
@@ -247,7 +160,7 @@ void check_preface(Subject& subject, const trace_instr_t& instr, std::uint32_t l
             table.vp_list_preface ? table.vp_list_preface(&instr, list) : table.vp_preface(&instr);
     });
     if (!text) return;
-    subject.check_line(name, text);
+    subject.check_text(name, text);
     if (table.vp_format) check_format(subject, instr);
 }
 

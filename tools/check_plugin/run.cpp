@@ -127,6 +127,7 @@ void Run::end() {
         subject_.call("vp_summary", [&] {
             const char* const text = subject_.table().vp_summary(
                 totals_.data(), static_cast<std::uint32_t>(totals_.size()));
+            if (text) subject_.check_utf8("vp_summary", text);
             if (text && *text && !std::string_view(text).ends_with('\n'))
                 subject_.report().broken("vp_summary", "does not end its last line: add a newline");
         });
@@ -184,6 +185,11 @@ void Run::check_place(std::string_view function, const vsample_t& sample) {
 }
 
 void Run::check(std::string_view function, const vsample_t& sample) {
+    if (sample.reserved != 0)
+        subject_.report().broken(
+            function, fmt::format("returns a sample whose `reserved` is {}: set it to 0, since it "
+                                  "may get a meaning",
+                                  sample.reserved));
     check_event(function, sample);
     check_place(function, sample);
 }

@@ -1,6 +1,7 @@
 #include "tools/check_plugin/subject.h"
 
 #include "framework/support/error.h"
+#include "framework/support/text.h"
 #include "framework/version.h"
 
 #include <dlfcn.h>
@@ -12,6 +13,11 @@ namespace {
 
 bool is_one_line(std::string_view text) {
     return text.find('\n') == std::string_view::npos;
+}
+
+// For messages.
+std::string beginning(std::string_view text) {
+    return printable(text.substr(0, 40));
 }
 
 }  // namespace
@@ -115,12 +121,26 @@ std::vector<vp_option_t> Subject::option_table() {
 }
 
 bool Subject::check_line(std::string_view function, const char* text) {
-    if (!text)
+    if (!text) {
         report_.broken(function, "has NULL for a text: give \"\"");
-    else if (!is_one_line(text))
-        report_.broken(function, fmt::format("has a line break in \"{}\": one line only",
-                                             std::string_view(text).substr(0, 40)));
-    return text != nullptr;
+        return false;
+    }
+    if (!is_one_line(text))
+        report_.broken(function,
+                       fmt::format("has a line break in \"{}\": one line only", beginning(text)));
+    return true;
+}
+
+bool Subject::check_text(std::string_view function, const char* text) {
+    if (!check_line(function, text)) return false;
+    check_utf8(function, text);
+    return true;
+}
+
+void Subject::check_utf8(std::string_view function, std::string_view text) {
+    if (!is_utf8(text))
+        report_.broken(
+            function, fmt::format("has \"{}\", which is not UTF-8: encode it so", beginning(text)));
 }
 
 void Subject::take_error(const char* message) {

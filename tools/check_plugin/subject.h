@@ -66,8 +66,12 @@ class Subject {
     std::vector<const char*> value_lists();
     std::vector<vp_option_t> option_table();
 
-    // A text that must be there, and of one line. Whether it is there.
+    // A text that must be there, and of one line. Whether it is there. What may quote a value that
+    // the user gave need not be UTF-8.
     bool check_line(std::string_view function, const char* text);
+    // The same of a text of the profiler's own.
+    bool check_text(std::string_view function, const char* text);
+    void check_utf8(std::string_view function, std::string_view text);
 
   private:
     static Subject& self(const vp_host_t* host) { return *static_cast<Subject*>(host->reserved); }
