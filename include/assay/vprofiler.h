@@ -82,9 +82,9 @@ typedef struct vp_event {
 
 /* A figure computed from event totals. */
 typedef struct vp_derived {
-    const char* name;    /* e.g. "D1 miss rate" */
+    const char* name;    /* one line, unique within the profiler, e.g. "D1 miss rate" */
     const char* formula; /* event names, numbers, + - * / and parentheses */
-    const char* unit;    /* "%" shows the quotient times 100; "" as it is */
+    const char* unit;    /* one line; "%" shows the quotient times 100, "" as it is */
 } vp_derived_t;
 
 enum vp_option_type {
@@ -195,8 +195,8 @@ typedef struct vp_dispatch {
     const char* (*vp_format)(const trace_instr_t* instr, uint64_t value);
 
     /* The names of the hotlists that the profiler keeps for an instruction, if it keeps several: at
-     * most VP_VALUE_LISTS_MAX, each of letters, digits, _ and -. In the events file they stand as
-     * PROFILER.NAME. */
+     * most VP_VALUE_LISTS_MAX, each of letters, digits, _ and -, and no two the same. In the events
+     * file they stand as PROFILER.NAME. */
     const char* const* (*vp_value_lists)(uint32_t* count);
     /* As vp_preface, which is then not called, for the list with that index. */
     const char* (*vp_list_preface)(const trace_instr_t* instr, uint32_t list);
