@@ -62,6 +62,10 @@ class CheckPlugin(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
         self.assertEqual(result.stdout.count("keeps to the rules"), 2 + len(plugins))
 
+    def test_there_is_no_more_room_for_parts_than_in_a_run(self):
+        result = check(PLUGINS / "careless.so", ASSAY_CARELESS="parts")
+        self.assertEqual(result.returncode, 0, result.stdout)
+
     def test_the_shipped_ones_pass(self):
         plugins = sorted((BUILD / "plugins").glob("*/*.so"))
         self.assertGreaterEqual(len(plugins), 1)

@@ -116,6 +116,16 @@ static trace_vlist_table_t* prof_init(void) {
     trace_capture_references(spec, does("filter") ? 48 : 64, 64);
     return spec;
 }
+/* Of the part that is one too many. */
+static uint32_t last_part(void) {
+    char part[16];
+    uint32_t last = 0;
+    for (int i = 0; i <= 1000; ++i) {
+        snprintf(part, sizeof part, "part%d", i);
+        last = host->part(host, part);
+    }
+    return last;
+}
 static void prof_release(void) {
     free(spec);
 }
@@ -140,6 +150,7 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** sampl
         (vsample_t){.pc = instrs[0].pc, .event = 0, .weight = does("old-state") ? seen : count};
     sample.reserved = does("reserved-sample");
     if (does("other-pc")) sample.pc = 1;
+    if (does("parts")) sample.event = last_part(); /* not wrong: that is 0 */
     if (does("other-event")) sample.event = 1;
     if (does("context")) sample.context0 = 1;
     if (does("weightless")) sample.event = VP_VALUE, sample.weight = 0;

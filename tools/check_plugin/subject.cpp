@@ -11,6 +11,8 @@
 namespace assay::check {
 namespace {
 
+constexpr std::size_t kMostParts = 1000;  // as in a run
+
 bool is_one_line(std::string_view text) {
     return text.find('\n') == std::string_view::npos;
 }
@@ -152,6 +154,7 @@ std::uint32_t Subject::part(const char* name) {
     if (!check_line("host->part", name)) return 0;
     const auto known = std::find(parts_.begin(), parts_.end(), name);
     const auto index = static_cast<std::uint32_t>(known - parts_.begin());
+    if (index == kMostParts) return 0;
     if (known == parts_.end()) parts_.emplace_back(name);
     return index + 1;
 }
