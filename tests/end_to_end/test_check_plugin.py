@@ -46,6 +46,10 @@ CARELESS = {
     "empty-run": ("vp_finish", "in a run in which nothing happens, it crashes"),
     "endless": ("vp_finish", "does not end: return 0"),
     "half-line": ("vp_summary", "add a newline"),
+    "failing-totals": ("vp_totals", "fails: the profiler is lost then"),
+    "totals-before": ("vp_totals", "writes before the beginning of `totals`"),
+    "totals-beyond": ("vp_totals", "in a run with --sample, it crashes with signal 11"),
+    "no-such-event": ("host->no_error", "is called for event 1, but vp_events declares 1"),
     "null-text": ("vp_format", "returns NULL for a value"),
 }
 
@@ -87,7 +91,7 @@ class CheckPlugin(unittest.TestCase):
     def test_a_crash_names_the_function(self):
         for function in ("vp_init", "vp_name", "vp_description", "vp_events", "vp_derived",
                          "vp_option_table", "vp_options", "vp_prof_init", "vp_prof_process",
-                         "vp_finish", "vp_summary", "vp_prof_release", "vp_release"):
+                         "vp_finish", "vp_summary", "vp_prof_release", "vp_release", "vp_totals"):
             with self.subTest(function):
                 result = check(PLUGINS / "crash.so", ASSAY_CRASH_IN=function)
                 self.assertEqual(result.returncode, 1, result.stdout)
@@ -114,6 +118,8 @@ class CheckPlugin(unittest.TestCase):
     def test_exceptions(self):
         result = check(PLUGINS / "garbage.so", ASSAY_GARBAGE="throw")
         self.assertIn("vp_prof_process: lets a C++ exception out", result.stdout)
+        result = check(PLUGINS / "garbage.so", ASSAY_GARBAGE="totals-throw")
+        self.assertIn("vp_totals: lets a C++ exception out", result.stdout)
 
     def test_what_is_no_profiler(self):
         for name, words in {"no_table": "does not export", "no_prof_init": "has no vp_prof_init",

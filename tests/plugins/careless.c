@@ -111,6 +111,7 @@ static int options(const vp_setting_t* settings, uint32_t count) {
 }
 
 static trace_vlist_table_t* prof_init(void) {
+    if (does("no-such-event") && host->samples) host->no_error(host, 1, "none");
     if (does("null-spec")) return NULL;
     spec = trace_vlist_table_alloc();
     trace_capture_references(spec, does("filter") ? 48 : 64, 64);
@@ -177,6 +178,15 @@ static const char* summary(const uint64_t* totals, uint32_t count) {
              does("half-line") ? "" : "\n");
     return text;
 }
+static int count_totals(uint32_t pid, trace_parser_t* parser, uint64_t* totals, uint32_t count) {
+    (void)pid;
+    (void)parser;
+    if (does("failing-totals")) return -1;
+    if (does("totals-before")) totals[-1] = seen;
+    totals[0] = seen;
+    if (does("totals-beyond")) totals[count] = seen;
+    return 0;
+}
 static const char* preface(const trace_instr_t* instr) {
     (void)instr;
     return "value";
@@ -206,4 +216,5 @@ VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
     .vp_preface = preface,
     .vp_format = format,
     .vp_value_lists = value_lists,
+    .vp_totals = count_totals,
 };

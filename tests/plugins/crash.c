@@ -126,6 +126,14 @@ static const char* summary(const uint64_t* totals, uint32_t count) {
     return NULL;
 }
 
+static int count_totals(uint32_t pid, trace_parser_t* parser, uint64_t* totals, uint32_t count) {
+    (void)pid;
+    (void)parser;
+    (void)totals;
+    (void)count;
+    return perhaps_crash("vp_totals");
+}
+
 VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
     .size = sizeof(vp_dispatch_t),
     .abi_version = VP_ABI_VERSION,
@@ -142,4 +150,5 @@ VP_EXPORT const vp_dispatch_t assay_vp_dispatch = {
     .vp_prof_process = process,
     .vp_finish = finish,
     .vp_summary = summary,
+    .vp_totals = count_totals,
 };

@@ -89,6 +89,12 @@ int finish(uint32_t, trace_parser_t*, const vsample_t** out) {
     return garbage_in("vp_finish", out);
 }
 
+int totals(std::uint32_t, trace_parser_t*, std::uint64_t*, std::uint32_t) {
+    const char* const what = std::getenv("ASSAY_GARBAGE");
+    if (what && std::string_view(what) == "totals-throw") throws();
+    return 0;
+}
+
 constexpr vp_dispatch_t kTable = [] {
     vp_dispatch_t table{};
     table.size = sizeof table;
@@ -98,6 +104,7 @@ constexpr vp_dispatch_t kTable = [] {
     table.vp_prof_init = prof_init;
     table.vp_prof_process = process;
     table.vp_finish = finish;
+    table.vp_totals = totals;
     return table;
 }();
 

@@ -126,6 +126,24 @@ void check_many_threads(const std::string& path, Report& report) {
     run.end();
 }
 
+// Bursts of two threads, with totals at their ends, the first before any buffer.
+void check_sampled_run(const std::string& path, Report& report) {
+    Subject subject(path, report);
+    subject.set_sampling();
+    SyntheticTrace trace;
+    trace.add_code(kCode);
+    Run run(subject, trace);
+    if (!run.begin({})) return;
+    for (std::uint32_t burst = 0; burst < 4; ++burst) {
+        run.look_at_totals(burst);
+        run.process(trace.ordinary(burst % 2, kBufferRecords / 4));
+        trace.add_code(kCode + 0x1000 * (burst + 1));
+    }
+    run.look_at_totals(1000);
+    run.finish(1000);
+    run.end();
+}
+
 // --- Printing values
 
 void check_format(Subject& subject, const trace_instr_t& instr) {
@@ -188,6 +206,7 @@ constexpr std::array kChecks{
     Check{"in a run in which nothing happens", check_empty_run},
     Check{"in a run with extreme addresses, counts, kinds and thread numbers", check_strange_run},
     Check{"in a run of many threads", check_many_threads},
+    Check{"in a run with --sample", check_sampled_run},
     Check{"when values are printed", check_printing},
 };
 

@@ -98,6 +98,29 @@ void Run::process(const SyntheticTrace::Buffer& buffer) {
     take("vp_prof_process", samples, count);
 }
 
+void Run::look_at_totals(std::uint64_t times) {
+    auto* const function = subject_.table().vp_totals;
+    if (!function) return;
+    const GuardedCopy counts(trace_.counts(times));
+    const GuardedCopy mispredictions(std::vector<std::uint64_t>(trace_.blocks().size(), 0));
+    const GuardedRoom<std::uint64_t> totals(totals_.size());
+    const Tables tables(*this);
+    trace_parser parser = tables.parser(0);
+    parser.counts = counts.span();
+    parser.mispredictions = mispredictions.span();
+    subject_.call("vp_totals", [&] {
+        if (function(kPid, &parser, totals.data(), static_cast<std::uint32_t>(totals_.size())) < 0)
+            subject_.report().broken(
+                "vp_totals",
+                "fails: the profiler is lost then; leave it out of the table if "
+                "totals are not known before the end");
+    });
+    if (!totals.untouched_before())
+        subject_.report().broken("vp_totals",
+                                 "writes before the beginning of `totals`: it has room for "
+                                 "`count` numbers");
+}
+
 void Run::finish(std::uint64_t times) {
     const GuardedCopy counts(wanted_.spec.captures & trace::kCaptureBlockCounts
                                  ? trace_.counts(times)

@@ -31,6 +31,8 @@ class Run {
     // In this order. False: the profiler refuses; nothing else is to be called then.
     bool begin(const Settings& settings);
     void process(const SyntheticTrace::Buffer& buffer);
+    // At the end of a burst. Each instruction was executed `times` times so far.
+    void look_at_totals(std::uint64_t times);
     // Until there are no more samples. Each instruction was executed `times` times or so.
     void finish(std::uint64_t times);
     void end();

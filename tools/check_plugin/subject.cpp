@@ -47,9 +47,15 @@ Subject::Subject(const std::string& path, Report& report) : report_(report) {
     };
     host_.part = [](const vp_host_t* host, const char* name) { return self(host).part(name); };
     host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
-        self(host).leave_out(event);
+        self(host).check_event("host->leave_out", event);
     };
-    host_.unscaled = [](const vp_host_t*, std::uint32_t) {};
+    host_.unscaled = [](const vp_host_t* host, std::uint32_t event) {
+        self(host).check_event("host->unscaled", event);
+    };
+    host_.no_error = [](const vp_host_t* host, std::uint32_t event, const char* why) {
+        self(host).check_event("host->no_error", event);
+        self(host).check_line("host->no_error", why);
+    };
     host_.reserved = this;
 }
 
@@ -159,13 +165,12 @@ std::uint32_t Subject::part(const char* name) {
     return index + 1;
 }
 
-void Subject::leave_out(std::uint32_t event) {
+void Subject::check_event(std::string_view function, std::uint32_t event) {
     const std::size_t declared = events().size();
     if (event >= declared)
-        report_.broken("host->leave_out",
-                       fmt::format("is called for event {}, but vp_events declares {}: give "
-                                   "the index of one",
-                                   event, declared));
+        report_.broken(function, fmt::format("is called for event {}, but vp_events declares {}: "
+                                             "give the index of one",
+                                             event, declared));
 }
 
 }  // namespace assay::check

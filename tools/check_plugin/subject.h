@@ -54,6 +54,9 @@ class Subject {
         return status >= 0;
     }
 
+    // From vp_init on, the host says that the run is one with --sample.
+    void set_sampling() { host_.samples = 1; }
+
     bool init();
     void release();
     bool options(const Settings& settings);
@@ -78,7 +81,7 @@ class Subject {
 
     void take_error(const char* message);
     std::uint32_t part(const char* name);
-    void leave_out(std::uint32_t event);
+    void check_event(std::string_view function, std::uint32_t event);
     template <typename Row, typename Function>
     std::vector<Row> read(std::string_view name, Function function);
 
