@@ -98,6 +98,15 @@ class CheckPlugin(unittest.TestCase):
                 self.assertIn("crashes with signal 11", result.stdout)
                 self.assertIn(f"crash.so: {function}: ", result.stdout)
 
+    def test_what_refuses_to_start_is_not_said_to_be_good(self):
+        for function in ("vp_init", "vp_options", "vp_prof_init"):
+            with self.subTest(function):
+                plugin = PLUGINS / "crash.so"
+                result = check(plugin, ASSAY_CRASH_IN=function, ASSAY_CRASH_BY="fail")
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertEqual(result.stdout, f"{plugin}: {function}: refuses to start: told to "
+                                                "fail; nothing more could be checked\n")
+
     @unittest.skipUnless(installed("gcc"), "needs gcc")
     def test_with_address_sanitizer(self):
         runtime = run(["gcc", "-print-file-name=libasan.so"]).stdout.strip()

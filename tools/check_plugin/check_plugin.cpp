@@ -31,6 +31,7 @@ struct Findings {
     std::vector<std::string> broken, advice;  // "FUNCTION: TEXT"
     std::vector<std::pair<std::string, unsigned>> options;
     std::set<std::string> ended_in;  // functions
+    bool hopeless = false;           // what is left cannot be checked
 
     void add(std::vector<std::string>& to, std::string line) {
         if (seen_.insert(line).second) to.push_back(std::move(line));
@@ -109,10 +110,19 @@ class Reader {
         const std::string text(line.substr(std::min(tab + 1, line.size())));
         if (kind == '!') findings_.add(findings_.broken, function + ": " + text);
         if (kind == '?') findings_.add(findings_.advice, function + ": " + text);
+        if (kind == '-') refused(function, text);
         if (kind == '=')
             findings_.options.emplace_back(
                 function, static_cast<unsigned>(std::strtoul(text.c_str(), nullptr, 10)));
         finished_ |= kind == '.';
+    }
+
+    // In every check again.
+    void refused(const std::string& function, const std::string& why) {
+        findings_.hopeless = true;
+        findings_.add(findings_.broken,
+                      fmt::format("{}: refuses to start{}{}; nothing more could be checked",
+                                  function, why.empty() ? "" : ": ", why));
     }
 
     Findings& findings_;
@@ -197,6 +207,7 @@ Findings check_profiler(const std::string& path) {
         run_apart(
             check.situation, [&](Report& report) { check.run(path, report); }, findings);
         if (&check == &checks().front() && !findings.broken.empty()) return findings;
+        if (findings.hopeless) return findings;
     }
     for (const auto& [name, type] : findings.options)
         for (const std::string_view value : values_of_type(type))

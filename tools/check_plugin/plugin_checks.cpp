@@ -50,11 +50,11 @@ void check_no_files(Report& report) {
 void check_specification(const std::string& path, Report& report) {
     Subject subject(path, report);
     if (!subject.init() || !subject.options({})) return;
-    const trace::Spec spec = start(subject).spec;
+    const auto wanted = start(subject);
     check_no_files(report);
-    subject.prof_release();
+    if (wanted) subject.prof_release();
     subject.release();
-    if (spec.captures == 0)
+    if (wanted && wanted->spec.captures == 0)
         report.advice("vp_prof_init", "captures nothing without options: nothing will be counted");
 }
 

@@ -11,6 +11,7 @@ namespace assay::check {
 //     !FUNCTION TEXT  breaks a rule
 //     ?FUNCTION TEXT  could be better
 //     =NAME TYPE      an option that the profiler has
+//     -FUNCTION TEXT  refuses to start, and why; nothing else can be checked
 //     .               the checks came to their end
 class Report {
   public:
@@ -23,6 +24,7 @@ class Report {
     }
     void broken(std::string_view function, std::string_view text) { write('!', function, text); }
     void advice(std::string_view function, std::string_view text) { write('?', function, text); }
+    void refused(std::string_view function, std::string_view why) { write('-', function, why); }
     void option(std::string_view name, unsigned type);
     void finished() { write('.', "", ""); }
 

@@ -14,9 +14,9 @@ constexpr std::uint64_t kMostSamples = 100'000;
 
 }  // namespace
 
-Wanted start(Subject& subject) {
+std::optional<Wanted> start(Subject& subject) {
     const trace_vlist_table_t* const table = subject.prof_init();
-    if (!table) return {};
+    if (!table) return std::nullopt;
     Wanted wanted{table->spec, nullptr};
     try {
         collector::check(table->spec);
@@ -69,7 +69,12 @@ bool Run::begin(const Settings& settings) {
         subject_.release();
         return false;
     }
-    wanted_ = start(subject_);
+    auto wanted = start(subject_);
+    if (!wanted) {
+        subject_.release();
+        return false;
+    }
+    wanted_ = std::move(*wanted);
     if (wanted_.spec.runs) trace_.leave_out();
     return true;
 }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -21,8 +22,8 @@ struct Wanted {
     std::unique_ptr<trace::ValueLists> values;  // null: none
 };
 
-// Asks the profiler for its specification. Empty if there is none.
-Wanted start(Subject& subject);
+// Asks the profiler for its specification. None if it fails.
+std::optional<Wanted> start(Subject& subject);
 
 class Run {
   public:

@@ -61,7 +61,11 @@ Subject::Subject(const std::string& path, Report& report) : report_(report) {
 
 bool Subject::init() {
     parts_.clear();
-    return try_call("vp_init", [&] { return table_.vp_init ? table_.vp_init(&host_) : 0; });
+    with_options_ = false;
+    if (try_call("vp_init", [&] { return table_.vp_init ? table_.vp_init(&host_) : 0; }))
+        return true;
+    refuses("vp_init");
+    return false;
 }
 
 void Subject::release() {
@@ -71,12 +75,15 @@ void Subject::release() {
 bool Subject::options(const Settings& settings) {
     std::vector<vp_setting_t> given;
     for (const auto& [name, value] : settings) given.push_back({name.c_str(), value.c_str()});
-    return try_call("vp_options", [&] {
+    with_options_ = !settings.empty();
+    const bool good = try_call("vp_options", [&] {
         // NULL and 0 where there are none, as a span of none has it.
         return table_.vp_options
                    ? table_.vp_options(given.data(), static_cast<std::uint32_t>(given.size()))
                    : 0;
     });
+    if (!good) refuses("vp_options");
+    return good;
 }
 
 trace_vlist_table_t* Subject::prof_init() {
@@ -84,6 +91,7 @@ trace_vlist_table_t* Subject::prof_init() {
     call("vp_prof_init", [&] { wanted = table_.vp_prof_init(); });
     if (!wanted && error_.empty())
         report_.broken("vp_prof_init", "returns NULL without a reason: call host->error before");
+    if (!wanted) refuses("vp_prof_init");
     return wanted;
 }
 
@@ -149,6 +157,11 @@ void Subject::check_utf8(std::string_view function, std::string_view text) {
     if (!is_utf8(text))
         report_.broken(
             function, fmt::format("has \"{}\", which is not UTF-8: encode it so", beginning(text)));
+}
+
+// It may refuse a value. Without a reason, that it fails has been said.
+void Subject::refuses(std::string_view function) {
+    if (!with_options_) report_.refused(function, error_);
 }
 
 void Subject::take_error(const char* message) {

@@ -85,11 +85,15 @@ class Subject {
     template <typename Row, typename Function>
     std::vector<Row> read(std::string_view name, Function function);
 
+    // A function that has failed says so for every user of the profiler.
+    void refuses(std::string_view function);
+
     Report& report_;
     vp_dispatch_t table_{};
     vp_host_t host_{};
     std::vector<std::string> parts_;
     std::string error_;
+    bool with_options_ = false;
 };
 
 }  // namespace assay::check
