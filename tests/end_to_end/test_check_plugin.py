@@ -2,6 +2,7 @@
 """assay check-plugin: good profilers pass, and each broken rule is named once, with a remedy."""
 
 import os
+import time
 import unittest
 
 from support import ASSAY, BUILD, PLUGINS, ROOT, installed, run, temporary_folder
@@ -106,6 +107,21 @@ class CheckPlugin(unittest.TestCase):
                 self.assertEqual(result.returncode, 1, result.stdout)
                 self.assertEqual(result.stdout, f"{plugin}: {function}: refuses to start: told to "
                                                 "fail; nothing more could be checked\n")
+
+    def test_what_does_not_return_is_given_up_at_once(self):
+        for how in ("hang", "unstoppable"):
+            for function in ("vp_options", "vp_prof_process", "vp_totals"):
+                with self.subTest(how=how, function=function):
+                    plugin = PLUGINS / "crash.so"
+                    begin = time.monotonic()
+                    result = check("--timeout=1", plugin, ASSAY_CRASH_IN=function,
+                                   ASSAY_CRASH_BY=how)
+                    self.assertLess(time.monotonic() - begin, 8)
+                    self.assertEqual(result.returncode, 1, result.stdout)
+                    self.assertEqual(len(result.stdout.splitlines()), 1, result.stdout)
+                    self.assertIn(f"{plugin}: {function}: ", result.stdout)
+                    self.assertIn("does not return within 1 s", result.stdout)
+                    self.assertIn("nothing more was checked", result.stdout)
 
     @unittest.skipUnless(installed("gcc"), "needs gcc")
     def test_with_address_sanitizer(self):

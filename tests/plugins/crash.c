@@ -1,9 +1,10 @@
 /* Crashes, or fails, in the interface function that an environment variable names:
  * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, heap,
- * stack, hang, fail.
+ * stack, hang, unstoppable (with all signals blocked), fail.
  */
 #include "assay/vprofiler.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,6 +41,11 @@ static int perhaps_crash(const char* function) {
         free(freed);
         free(behind);
     } else if (strcmp(how, "hang") == 0) {
+        for (;;) pause();
+    } else if (strcmp(how, "unstoppable") == 0) {
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_BLOCK, &all, NULL);
         for (;;) pause();
     }
     if (host) host->error(host, "told to fail");

@@ -9,23 +9,49 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 
 namespace assay::check {
 namespace {
 
-constexpr unsigned kSecondsForAll = 20;  // of one check
+using Clock = std::chrono::steady_clock;
+
+// When a check must have come to its end.
+class Deadline {
+  public:
+    // 0: never.
+    explicit Deadline(unsigned seconds)
+        : end_(seconds == 0 ? Clock::time_point::max()
+                            : Clock::now() + std::chrono::seconds(seconds)) {}
+
+    bool is_over() const { return Clock::now() >= end_; }
+    // For poll(2), which may return early.
+    int milliseconds_left() const {
+        if (end_ == Clock::time_point::max()) return -1;
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
+        return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+    }
+
+  private:
+    Clock::time_point end_;
+};
 
 struct Findings {
     std::vector<std::string> broken, advice;  // "FUNCTION: TEXT"
@@ -35,6 +61,15 @@ struct Findings {
 
     void add(std::vector<std::string>& to, std::string line) {
         if (seen_.insert(line).second) to.push_back(std::move(line));
+    }
+
+    // Most other checks would take as long.
+    void add_endless(const std::string& where, unsigned seconds) {
+        hopeless = true;
+        add(broken, fmt::format("{}, it does not return within {} s (--timeout): look for an "
+                                "endless loop, or for one over a number that comes from the "
+                                "trace; nothing more was checked",
+                                where, seconds));
     }
 
   private:
@@ -89,20 +124,33 @@ class Reader {
   public:
     explicit Reader(Findings& findings) : findings_(findings) {}
 
-    void read(int descriptor) {
-        std::FILE* const stream = fdopen(descriptor, "r");
-        if (!stream) throw Error(fmt::format("cannot read a pipe: {}", system_reason(errno)));
-        char* line = nullptr;
-        std::size_t room = 0;
-        for (ssize_t length = 0; (length = getline(&line, &room, stream)) > 0;)
-            take({line, static_cast<std::size_t>(length - (line[length - 1] == '\n' ? 1 : 0))});
-        std::free(line);
-        std::fclose(stream);
+    // Until the check has finished or ended. Closes the descriptor.
+    void read(int descriptor, const Deadline& deadline) {
+        pollfd readable{descriptor, POLLIN, 0};
+        while (!finished_ && !deadline.is_over()) {
+            if (poll(&readable, 1, deadline.milliseconds_left()) <= 0) continue;
+            std::array<char, 4096> room;
+            const ssize_t length = ::read(descriptor, room.data(), room.size());
+            if (length <= 0) break;
+            take_lines({room.data(), static_cast<std::size_t>(length)});
+        }
+        close(descriptor);
     }
 
     bool finished() const { return finished_; }
 
   private:
+    void take_lines(std::string_view text) {
+        for (const char c : text) {
+            if (c != '\n') {
+                line_ += c;
+            } else {
+                take(line_);
+                line_.clear();
+            }
+        }
+    }
+
     void take(std::string_view line) {
         const char kind = line.empty() ? ' ' : line[0];
         const std::size_t tab = std::min(line.find('\t'), line.size());
@@ -126,6 +174,7 @@ class Reader {
     }
 
     Findings& findings_;
+    std::string line_;  // as far as it has arrived
     bool finished_ = false;
 };
 
@@ -137,20 +186,17 @@ constexpr std::string_view kAboutFaults =
     "to "
     "be read";
 
-std::string what_happened(int status, const std::string& function, std::string_view situation) {
-    const std::string where = function.empty() ? fmt::format("(between calls): {}", situation)
-                                               : fmt::format("{}: {}", function, situation);
+std::string place(const std::string& function, std::string_view situation) {
+    return fmt::format("{}: {}", function.empty() ? "(between calls)" : function, situation);
+}
+
+std::string what_happened(int status, const std::string& where) {
     if (WIFEXITED(status))
         return fmt::format(
             "{}, it ends the process with status {}: return a negative number "
             "instead of calling exit",
             where, WEXITSTATUS(status));
     const int signal = WTERMSIG(status);
-    if (signal == SIGALRM)
-        return fmt::format(
-            "{}, it does not return within {} s: look for an endless loop, or for one "
-            "over a number that comes from the trace",
-            where, kSecondsForAll);
     return fmt::format("{}, it crashes with signal {} ({}){}", where, signal, strsignal(signal),
                        signal == SIGSEGV || signal == SIGBUS ? kAboutFaults : "");
 }
@@ -162,7 +208,6 @@ std::string what_happened(int status, const std::string& function, std::string_v
     dup2(nowhere, STDIN_FILENO);
     dup2(nowhere, STDOUT_FILENO);
     if (chdir(folder.c_str()) != 0) _exit(kExitFailure);
-    alarm(kSecondsForAll);
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     try {
@@ -174,9 +219,26 @@ std::string what_happened(int status, const std::string& function, std::string_v
     _exit(0);
 }
 
+// The status of the child; none if it has to be killed. It may have blocked or changed any signal,
+// and closed its end of the pipe.
+std::optional<int> wait_for(pid_t child, const Deadline& deadline) {
+    constexpr timespec kMoment{0, 1'000'000};
+    int status = 0;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        if (deadline.is_over()) {
+            kill(child, SIGKILL);
+            while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+            }
+            return std::nullopt;
+        }
+        nanosleep(&kMoment, nullptr);
+    }
+    return status;
+}
+
 // Runs a check in a child, in an empty folder.
 void run_apart(std::string_view situation, const std::function<void(Report&)>& check,
-               Findings& findings) {
+               unsigned seconds, Findings& findings) {
     const TemporaryFolder folder;
     const CurrentCall current;
     int ends[2];
@@ -191,47 +253,54 @@ void run_apart(std::string_view situation, const std::function<void(Report&)>& c
         run_check(check, folder.path(), report);
     }
     close(ends[1]);
+    const Deadline deadline(seconds);
     Reader reader(findings);
-    reader.read(ends[0]);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    reader.read(ends[0], deadline);
+    const std::optional<int> status = wait_for(child, deadline);
+    const std::string function = current.text();
+    const std::string where = place(function, situation);
+    if (!status) return findings.add_endless(where, seconds);
     // Once for each function: the same crash in another situation says nothing new.
-    if (!reader.finished() && findings.ended_in.insert(current.text()).second)
-        findings.add(findings.broken, what_happened(status, current.text(), situation));
+    if (!reader.finished() && findings.ended_in.insert(function).second)
+        findings.add(findings.broken, what_happened(*status, where));
 }
 
-Findings check_profiler(const std::string& path) {
+Findings check_profiler(const std::string& path, unsigned seconds) {
     Findings findings;
     for (const Check& check : checks()) {
         run_apart(
-            check.situation, [&](Report& report) { check.run(path, report); }, findings);
+            check.situation, [&](Report& report) { check.run(path, report); }, seconds, findings);
         if (&check == &checks().front() && !findings.broken.empty()) return findings;
         if (findings.hopeless) return findings;
     }
     for (const auto& [name, type] : findings.options)
-        for (const std::string_view value : values_of_type(type))
+        for (const std::string_view value : values_of_type(type)) {
             run_apart(
                 fmt::format("with --{}=\"{}\"", name, value),
                 [&, option = name](Report& report) {
                     check_option(path, option, std::string(value), report);
                 },
-                findings);
+                seconds, findings);
+            if (findings.hopeless) return findings;
+        }
     return findings;
 }
 
 struct Arguments {
     std::vector<std::string> plugins;
+    unsigned timeout = 20;
 };
 
 constexpr const char* kPurpose =
     "Loads profilers, calls every function of each with made-up traces and with options, and says\n"
     "which rules of the interface (assay/vprofiler.h) they break. Nothing is profiled.\n\n"
-    "  assay check-plugin FILE.so...\n";
+    "  assay check-plugin [--timeout=SECONDS] FILE.so...\n";
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay check-plugin", kPurpose,
                   "Exit status: 0 if no rule is broken, 1 if one is. Advice does not count.\n");
+    line.add_number("--timeout", arguments.timeout, 0, 86'400, "SECONDS",
+                    "give a profiler up when one check of it takes longer; 0: never; default: 20");
     line.add_arguments("FILE", arguments.plugins, "profilers, by path or by name");
 }
 
@@ -252,7 +321,7 @@ int check_plugin_main(int argc, char** argv) {
     for (const std::string& plugin : arguments->plugins) {
         // Checks run in other folders.
         const std::string path = std::filesystem::absolute(collector::find_plugin(plugin));
-        const check::Findings findings = check::check_profiler(path);
+        const check::Findings findings = check::check_profiler(path, arguments->timeout);
         for (const std::string& line : findings.broken) print("{}: {}\n", plugin, line);
         for (const std::string& line : findings.advice) print("{}: advice: {}\n", plugin, line);
         if (findings.broken.empty()) print("{}: keeps to the rules\n", plugin);

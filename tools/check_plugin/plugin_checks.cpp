@@ -26,7 +26,7 @@ constexpr std::size_t kBufferRecords = trace::kRecordsPerBuffer;
 void check_loading(const std::string& path, Report& report) {
     collector::CrashGuard guard;
     try {
-        report.calling("(loading)");
+        report.calling("(loading, vp_init or a table)");
         collector::Profiler profiler(path, "", guard);
     } catch (const Error& error) {
         std::string_view text = error.what();
