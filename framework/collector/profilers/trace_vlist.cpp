@@ -176,7 +176,8 @@ void trace_capture_warm_up(trace_vlist_table_t* spec, uint64_t instructions) {
 
 void trace_capture_intervals(trace_vlist_table_t* spec, uint64_t instructions) {
     spec->spec.captures |= assay::trace::kCaptureBlockCounts;
-    spec->spec.interval = instructions;
+    // 0 stands for none in a specification; a profiler that asks for it is refused.
+    spec->spec.interval = instructions != 0 ? instructions : UINT64_MAX;
 }
 
 void trace_capture_repeats(trace_vlist_table_t* spec) {
