@@ -117,7 +117,9 @@ class Report {
         for (const std::string& name : names) sums.push_back({name, {}, 0});
         for (std::size_t i = 1; i < all.size(); ++i) {
             Named& sum = sums[all[i].name];
-            sum.usage += all[i].usage;
+            // What lies in several of one name counts once for the name.
+            if (!accounts_.sections().lies_in_its_name(static_cast<std::uint32_t>(i)))
+                sum.usage += all[i].usage;
             ++sum.times;
             if (long_)
                 occurrences[all[i].name].push_back(

@@ -53,6 +53,12 @@ void Sections::fetched(std::uint32_t section, std::uint64_t line) {
     }
 }
 
+bool Sections::lies_in_its_name(std::uint32_t section) const {
+    std::uint32_t around = all_[section].around;
+    while (around != kNone && all_[around].name != all_[section].name) around = all_[around].around;
+    return around != kNone;
+}
+
 SectionChoice parse_section(std::string_view text) {
     const std::size_t mark = text.rfind('#');
     std::uint32_t occurrence = 0;

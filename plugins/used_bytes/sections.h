@@ -65,6 +65,8 @@ class Sections {
     }
 
     bool is_chosen(std::uint32_t section) const { return all_[section].chosen; }
+    // What is fetched in it is in a section of the same name around it, too.
+    bool lies_in_its_name(std::uint32_t section) const;
     // By number; the first is kNone.
     const std::vector<Section>& all() const { return all_; }
     const std::vector<std::string>& names() const { return names_; }

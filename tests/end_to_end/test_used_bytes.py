@@ -146,6 +146,16 @@ class UsedBytes(unittest.TestCase):
                          {"step#1": 110, "step#2": 210, "step#3": 310})
         self.assertIn("1 phases ended that had not begun", result.stderr)
 
+    def test_a_section_in_itself(self):
+        """The name's row has what its own file has: each line once, at whatever depth."""
+        self.run_case("recursion", "--separate=section")
+        self.assertEqual(self.function("touch", ".section-level"), usage(400, 400 * 8))
+        row = self.rows("section")["level (4 times)"]
+        functions = read_events(f"{self.out}.section-level").functions.values()
+        self.assertEqual((row["read"], row["used"]),
+                         tuple(sum(counts[i] for counts in functions) for i in range(2)))
+        self.assertLess(row["read"], 410 * LINE)
+
     def test_one_of_several_sections(self):
         self.run_case("sections", "--section=step#2")
         self.assertEqual(self.function("touch"), usage(210, 200 * 4 + 10 * 8))

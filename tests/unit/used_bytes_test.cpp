@@ -1,4 +1,5 @@
 // The used-bytes profiler's cache against a model that is written for plainness, and its accounts.
+#include "plugins/used_bytes/report.h"
 #include "plugins/used_bytes/simulator.h"
 
 #include "assay/client.h"
@@ -11,6 +12,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -361,6 +363,35 @@ TEST_CASE("used bytes: a section's lines are unique within it") {
     CHECK(all[2].usage.lines == 3);
     CHECK(all[2].usage.again == 1);
     CHECK(program.accounts().total().again == 9 - 2);
+}
+
+TEST_CASE("used bytes: what lies in several sections of one name counts once for it") {
+    Program program(shape(64, 8, 64));
+    for (const char* name : {"r", "r", "other", "r"}) program.say(ASSAY_BEGIN_PHASE, name);
+    program.read(0x1000, 4);
+    program.say(ASSAY_END_PHASE, "other");  // and what is in it
+    program.read(0x2000, 8);
+    for (int i = 0; i < 2; ++i) program.say(ASSAY_END_PHASE, "r");
+    program.say(ASSAY_BEGIN_PHASE, "r");  // another time
+    program.read(0x3000, 16);
+    program.run();
+    program.simulator.finish();
+
+    const Sections& sections = program.accounts().sections();
+    REQUIRE(sections.all().size() == 6);
+    std::vector<bool> within;
+    for (std::uint32_t i = 1; i < 6; ++i) within.push_back(sections.lies_in_its_name(i));
+    CHECK(within == std::vector<bool>{false, true, false, true, false});
+
+    const std::string report = short_report({program.accounts(), "", 64, {}});
+    const std::size_t row = report.find("r (4 times)");
+    REQUIRE(row != std::string::npos);
+    std::istringstream numbers(report.substr(row + std::string("r (4 times)").size()));
+    std::string read, unique, again, used;
+    numbers >> read >> unique >> again >> used;
+    CHECK(read == "192");
+    CHECK(unique == "192");
+    CHECK(used == "28");
 }
 
 TEST_CASE("used bytes: names of sections") {

@@ -79,6 +79,18 @@ static int sections(void) {
     return 0;
 }
 
+// --- A section in itself, four deep.
+static void descend(int depth) {
+    assay_begin_phase("level");
+    touch(memory[depth], 100, 8);
+    if (depth != 0) descend(depth - 1);
+    assay_end_phase("level");
+}
+static int recursion(void) {
+    descend(3);
+    return 0;
+}
+
 // --- Threads, one after the other.
 static void* touch_some(void* argument) {
     const long number = (long)(intptr_t)argument;
@@ -99,7 +111,7 @@ static int threads(void) {
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"structures", structures}, {"double_reads", double_reads}, {"arenas", arenas},
-        {"sections", sections},     {"threads", threads},
+        {"sections", sections},     {"recursion", recursion},       {"threads", threads},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }
