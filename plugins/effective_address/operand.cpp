@@ -39,22 +39,32 @@ void Operand::add(const Run& run, Footprint::Budget& budget) {
     else
         strides_.add(static_cast<std::uint64_t>(run.stride), run.count, kMostStrides);
     add_addresses(run);
-    if (kind_ == kRuns && ++runs_ >= kManyRuns && runs_ * kShortRun > references_)
-        kind_ = addresses_sampled_ ? kIrregular : kFew;
-    if (kind_ == kFew && addresses_sampled_) kind_ = kIrregular;
+    if (kind_ != kRuns || (++runs_ >= kManyRuns && runs_ * kShortRun > references_)) choose_kind();
+}
+
+// Sampling begins with more strides than are counted exactly, so that few ones never depend on it.
+void Operand::choose_kind() {
+    const Kind by_addresses = addresses_sampled_ ? kIrregular : kFew;
+    kind_ = static_cast<Kind>(by_addresses | (strides_.exact() ? kFewStrides : 0));
 }
 
 void Operand::add_other(std::uint64_t address, Footprint::Budget& budget) {
     ++references_;
     add_place({address, 0, 1}, budget);
-    if (kind_ != kFew) return;
+    if (!(kind_ & kFew)) return;
     add_address(address, 1);
-    if (addresses_sampled_) kind_ = kIrregular;
+    choose_kind();
+}
+
+void Operand::add_stride(std::int64_t stride) {
+    strides_.add(static_cast<std::uint64_t>(stride), 1, kMostStrides);
+    choose_kind();
 }
 
 void Operand::sample(std::uint64_t address, std::int64_t stride) {
-    strides_.add(static_cast<std::uint64_t>(stride), kSampleOf, kMostStrides);
-    if (kind_ == kIrregular) add_address(address, kSampleOf);
+    if (!(kind_ & kFewStrides))
+        strides_.add(static_cast<std::uint64_t>(stride), kSampleOf, kMostStrides);
+    if (kind_ & kIrregular) add_address(address, kSampleOf);
 }
 
 void Operand::add_place(const Run& run, Footprint::Budget& budget) {
@@ -116,7 +126,7 @@ std::uint32_t Operand::random() {
 
 Pattern Operand::pattern() const {
     Pattern pattern;
-    for (const Item& stride : strides(kFewStrides))
+    for (const Item& stride : strides(kMostOfFew))
         (pattern.constant == 0 ? pattern.constant : pattern.few) += stride.count;
     const std::uint64_t whole = references_ - firsts_;
     pattern.constant = std::min(pattern.constant, whole);

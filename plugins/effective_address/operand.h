@@ -24,19 +24,21 @@ struct Pattern {
 
 class alignas(64) Operand {
   public:
-    static constexpr std::size_t kFewStrides = 4;  // with the most frequent one
-    // 16 strides and 128 addresses are counted exactly. Beyond that, and where runs are short, one
-    // of kSampleOf references is looked at, and weighs as much.
+    static constexpr std::size_t kMostOfFew = 4;  // strides, with the most frequent one
+    // 16 strides and 128 addresses are counted exactly. Of more, where runs are short, one of
+    // kSampleOf references is looked at, and weighs as much.
     static constexpr std::uint32_t kMostStrides = 16, kMostAddresses = 128;
     static constexpr std::uint32_t kSampleOf = 128;
 
     Operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);
 
-    // How the references of an operand are to be taken.
+    // How the references of an operand are to be taken: in runs, or else as one of the next two.
     enum Kind : std::uint8_t {
         kRuns = 0,       // by add()
         kFew = 1,        // irregular, but few addresses: by add_known() each
         kIrregular = 2,  // by add_single() each
+        // Besides: strides are so few that all are counted, by count_stride(). Else sample().
+        kFewStrides = 4,
     };
     Kind kind() const { return kind_; }
 
@@ -59,6 +61,13 @@ class alignas(64) Operand {
     }
     // Takes a reference that does not come as a run, and that neither of both has taken.
     void add_other(std::uint64_t address, Footprint::Budget& budget);
+    // Of kFewStrides: counts the stride if it is known; else returns false.
+    bool count_stride(std::int64_t stride) {
+        return strides_.count_known(static_cast<std::uint64_t>(stride));
+    }
+    void add_stride(std::int64_t stride);
+    // A thread's first reference has no stride.
+    void add_first() { ++firsts_; }
     // Of another kind than kRuns: one reference of kSampleOf, which is taken besides.
     void sample(std::uint64_t address, std::int64_t stride);
 
@@ -75,13 +84,14 @@ class alignas(64) Operand {
     // enough of, with counts scaled up to all references.
     std::vector<Item> strides(std::size_t most) const;
     std::vector<Item> addresses(std::size_t most) const;
-    bool strides_exact() const { return strides_.exact() && kind_ == kRuns; }
+    bool strides_exact() const { return strides_.exact(); }
     bool addresses_exact() const { return !addresses_sampled_; }
 
   private:
     // Runs are short where there are so many of them, and more than one for so many references.
     static constexpr std::uint64_t kManyRuns = 1024, kShortRun = 8;
 
+    void choose_kind();
     void add_place(const Run& run, Footprint::Budget& budget);
     void add_footprint(const Run& run, Footprint::Budget& budget);
     void add_unaligned(const Run& run, Footprint::Budget& budget);

@@ -140,7 +140,7 @@ std::string describe_strides(const Operand& operand) {
     };
     const std::uint64_t whole = operand.references();
     const Pattern pattern = operand.pattern();
-    const std::vector<Item> strides = operand.strides(Operand::kFewStrides);
+    const std::vector<Item> strides = operand.strides(Operand::kMostOfFew);
     const auto text = [&](const Item& stride) {
         return std::to_string(static_cast<std::int64_t>(stride.value));
     };

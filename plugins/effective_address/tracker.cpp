@@ -87,9 +87,14 @@ void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
         }
         stream.stride = static_cast<std::int64_t>(address - std::exchange(stream.last, address));
         Operand& known = operands_[operand];
-        const bool taken = kinds[operand] == Operand::kIrregular
-                               ? known.add_single(address, budget_)
-                               : known.add_known(address);
+        const Operand::Kind kind = kinds[operand];
+        bool taken = false;
+        if (kind == Operand::kIrregular)
+            taken = known.add_single(address, budget_);
+        else if (kind == Operand::kFew)
+            taken = known.add_known(address);
+        else
+            taken = take_with_stride(stream, operand);
         if (!taken) [[unlikely]]
             add_other(operand, address);
         if constexpr (!kAlone) share(thread, operand, {address, 0, 1});
@@ -116,6 +121,7 @@ void Tracker::begin_run(Thread& thread, std::uint32_t operand, const Run& ended,
     if (kinds_[operand] == Operand::kRuns) return;
     // The reference that began the new run is the first that is taken alone.
     stream.count = 0;
+    add_stride(stream, operand);
     add_other(operand, stream.last);
     share(thread, operand, {stream.last, 0, 1});
 }
@@ -142,6 +148,25 @@ void Tracker::add_run(const Thread& thread, std::uint32_t operand, const Run& ru
 
 void Tracker::add_other(std::uint32_t operand, std::uint64_t address) {
     operands_[operand].add_other(address, budget_);
+    kinds_[operand] = operands_[operand].kind();
+}
+
+// In bzip2, 2 % of the records are of operands with few strides. Within follow(), this cost 5 % of
+// the time for all others.
+[[gnu::noinline]] bool Tracker::take_with_stride(Stream& stream, std::uint32_t operand) {
+    Operand& known = operands_[operand];
+    const Operand::Kind kind = kinds_[operand];
+    if (!stream.known || !known.count_stride(stream.stride)) add_stride(stream, operand);
+    return kind & Operand::kIrregular ? known.add_single(stream.last, budget_)
+                                      : known.add_known(stream.last);
+}
+
+void Tracker::add_stride(Stream& stream, std::uint32_t operand) {
+    if (!(kinds_[operand] & Operand::kFewStrides)) return;
+    if (std::exchange(stream.known, true))
+        operands_[operand].add_stride(stream.stride);
+    else
+        operands_[operand].add_first();
     kinds_[operand] = operands_[operand].kind();
 }
 

@@ -74,6 +74,8 @@ class Tracker {
     // `first`: it begins with the thread's first reference of the operand.
     void add_run(const Thread& thread, std::uint32_t operand, const Run& run, bool first);
     void add_other(std::uint32_t operand, std::uint64_t address);
+    bool take_with_stride(Stream& stream, std::uint32_t operand);
+    void add_stride(Stream& stream, std::uint32_t operand);
     void share(const Thread& thread, std::uint32_t operand, const Run& run);
     void sample(const Thread& thread, const trace_record_t& record);
 

@@ -19,14 +19,19 @@ constexpr std::uint32_t kThreadA = 1, kThreadB = 2;
 constexpr trace_site_t kSite{0, 8, TRACE_SITE_READ, 0};
 constexpr trace_instr_t kInstr{.pc = 0x1000, .length = 4, .flags = TRACE_INSTR_LOAD};
 
+std::vector<trace_record_t> records_of(const std::vector<std::uint64_t>& addresses) {
+    std::vector<trace_record_t> records;
+    records.reserve(addresses.size());
+    for (const std::uint64_t address : addresses) records.push_back({address, 0, 0});
+    return records;
+}
+
 // What a tracker says of one instruction, given the addresses that it refers to.
 class OneOperand {
   public:
     explicit OneOperand(const std::vector<std::uint64_t>& addresses, trace_site_t site = kSite) {
         tracker.learn({&site, 1}, &kInstr);
-        std::vector<trace_record_t> records;
-        for (const std::uint64_t address : addresses) records.push_back({address, 0, 0});
-        tracker.process(0, true, records);
+        tracker.process(0, true, records_of(addresses));
         tracker.finish();
     }
     const Operand& operator*() const { return tracker.operand(1); }
@@ -132,6 +137,50 @@ TEST_CASE("operand: few strides") {
     CHECK(rows->pattern().few == 49);
     CHECK(rows->strides(4) == std::vector<Item>{{8, 150}, {4072, 49}});
     CHECK(rows->footprint().pages() == 50);
+}
+
+// `rows` of so few cells that no run is long: `strides` different ones from row to row, in turn.
+std::vector<std::uint64_t> short_rows(std::uint64_t rows, std::uint64_t cells,
+                                      std::uint64_t strides) {
+    std::vector<std::uint64_t> addresses;
+    std::uint64_t at = 0x100000;
+    for (std::uint64_t row = 0; row < rows; ++row) {
+        for (std::uint64_t i = 0; i < cells; ++i) addresses.push_back(at + i * 8);
+        at = addresses.back() + 104 + 8 * (row % strides);
+    }
+    return addresses;
+}
+
+TEST_CASE("operand: few strides are counted exactly, however short the runs") {
+    const OneOperand one(short_rows(4000, 4, 1));
+    CHECK(one->kind() == (Operand::kIrregular | Operand::kFewStrides));
+    CHECK(one->strides(4) == std::vector<Item>{{8, 12'000}, {104, 3999}});
+    CHECK(describe_strides(*one) == "few: 8 75.0%, 104 25.0%");
+
+    const OneOperand most(short_rows(15'001, 2, 15));
+    CHECK(most->strides_exact());
+    const std::vector<Item> strides = most->strides(16);
+    REQUIRE(strides.size() == 16);
+    CHECK(strides[0] == Item{8, 15'001});
+    for (std::size_t i = 1; i < 16; ++i) CHECK(strides[i] == Item{96 + 8 * i, 1000});
+
+    // Few addresses, of which one is repeated.
+    std::vector<std::uint64_t> few;
+    for (std::size_t i = 0; i < 10'000; ++i) few.push_back(0x7000 + (i % 3 == 0 ? 0 : 8));
+    const OneOperand places(few);
+    CHECK(places->kind() == (Operand::kFew | Operand::kFewStrides));
+    CHECK(places->strides(4) == std::vector<Item>{{0, 3333}, {8, 3333}, {std::uint64_t(-8), 3333}});
+    CHECK(places->addresses(2) == std::vector<Item>{{0x7008, 6666}, {0x7000, 3334}});
+}
+
+TEST_CASE("operand: strides are sampled once there are more than 16 of them") {
+    const OneOperand many(short_rows(100'000, 4, 17));
+    CHECK(!many->strides_exact());
+    CHECK(many->kind() == Operand::kIrregular);
+    const std::vector<Item> strides = many->strides(1);
+    REQUIRE(strides.size() == 1);
+    CHECK(strides[0].value == 8);
+    CHECK(static_cast<double>(strides[0].count) == doctest::Approx(300'000).epsilon(0.1));
 }
 
 TEST_CASE("operand: irregular addresses are counted one by one while they are few") {
@@ -303,6 +352,28 @@ TEST_CASE("tracker: what is left out of runs is as if it had been recorded") {
             CHECK(touches[i].bytes == same[i].bytes);
             CHECK(touches[i].count == same[i].count);
         }
+    }
+}
+
+TEST_CASE("tracker: few strides in short runs are the same whatever is left out") {
+    const std::vector<trace_record_t> records = records_of(short_rows(6000, 4, 3));
+    for (const bool some_each : {false, true}) {
+        Tracker whole, part;
+        for (Tracker* tracker : {&whole, &part}) tracker->learn({&kSite, 1}, &kInstr);
+        // The second thread begins when the operand is no longer taken in runs.
+        for (const std::uint32_t thread : {0U, 1U}) {
+            LeavingOut driver(some_each);
+            for (const trace_record_t& record : records) driver.add(record);
+            driver.end();
+            whole.process(thread, false, records);
+            part.process(thread, false, driver.records);
+        }
+        whole.finish();
+        part.finish();
+        CHECK(whole.operand(1).strides(4) ==
+              std::vector<Item>{{8, 36'000}, {104, 4000}, {112, 4000}, {120, 3998}});
+        CHECK(whole.operand(1).pattern().few == 11'998);
+        check_same(whole, part);
     }
 }
 

@@ -36,6 +36,12 @@ static NOINLINE void irregular(volatile uint64_t* where) {
     }
 }
 
+// 1500 rows of 4: 4500 steps of 8, 1499 steps of 16 to the next row: 938 lines, 15 pages.
+static NOINLINE void short_rows(volatile uint64_t* where) {
+    for (int row = 0; row < 1500; ++row)
+        for (int i = 0; i < 4; ++i) where[row * 5 + i];
+}
+
 // 900 times one address, 100 times another.
 static NOINLINE void hot(volatile uint64_t* where) {
     for (int i = 0; i < 1000; ++i) where[i % 10 == 0];
@@ -56,6 +62,7 @@ int program(void) {
     strided(cell(0));
     rows(cell(0));
     irregular(cell(0));
+    short_rows(cell(0));
     hot(cell(0));
     crossing(memory);
     misaligned(memory);
