@@ -31,13 +31,14 @@ bool said_before(std::string_view text) {
     return false;
 }
 
-// Made at the first line: most runs are silent until their end.
+// Made at the first line: most runs are silent until their end. Never destroyed, so that handlers
+// of exit(3) can say something too, whenever it was made.
 spdlog::logger& logger() {
-    static const auto instance = [] {
+    static spdlog::logger* const instance = [] {
         auto made = std::make_unique<spdlog::logger>(
             "assay", std::make_shared<spdlog::sinks::stderr_sink_mt>());
         made->set_pattern("assay: %v");
-        return made;
+        return made.release();
     }();
     return *instance;
 }

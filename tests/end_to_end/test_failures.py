@@ -251,6 +251,25 @@ class Failures(unittest.TestCase):
                 self.assertIn(function, result.stderr)
                 self.assertEqual(read_events(self.out).summary, [0])
 
+    def test_exit_in_a_profiler_ends_that_profiler_only(self):
+        """Also after it has said something, and when two of them do it."""
+        garbage, counts, crash = (PLUGINS / f"{name}.so" for name in ("garbage", "counts", "crash"))
+        for function in ("vp_prof_process", "vp_finish", "vp_summary", "vp_prof_release",
+                         "vp_release"):
+            for how in ("exit", "quick_exit"):
+                with self.subTest(function=function, how=how):
+                    result = profile(WORK, plugin=f"{crash},{garbage},{counts}", out=self.out,
+                                     env={**os.environ, "ASSAY_CRASH_IN": function,
+                                          "ASSAY_CRASH_BY": how, "ASSAY_GARBAGE": "exit"})
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertEqual(result.stdout, run(WORK).stdout, result.stderr)
+                    lost = [line for line in result.stderr.splitlines() if " is lost" in line]
+                    self.assertEqual(len(lost), 2, result.stderr)
+                    self.assertRegex("\n".join(lost),
+                                     rf"crash is lost.*: its {function} called {how}(?m:$)")
+                    self.assertIn("Refs", read_events(self.out).events)
+                    self.out.unlink()
+
     def test_other_profilers_keep_their_columns(self):
         result = profile(WORK, *GEOMETRY, plugin=f"cache,{PLUGINS / 'crash.so'}", out=self.out,
                          env={**os.environ, "ASSAY_CRASH_IN": "vp_finish"})

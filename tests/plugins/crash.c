@@ -1,6 +1,7 @@
 /* Crashes, or fails, in the interface function that an environment variable names:
  * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, heap,
  * stack, hang, unstoppable (with all signals blocked), fail.
+ * stack, hang, exit, quick_exit, fail.
  */
 #include "assay/vprofiler.h"
 
@@ -47,6 +48,11 @@ static int perhaps_crash(const char* function) {
         sigfillset(&all);
         sigprocmask(SIG_BLOCK, &all, NULL);
         for (;;) pause();
+    } else if (strcmp(how, "exit") == 0) {
+        if (host) host->warning(host, "about to exit");
+        exit(0);
+    } else if (strcmp(how, "quick_exit") == 0) {
+        quick_exit(0);
     }
     if (host) host->error(host, "told to fail");
     return -1;

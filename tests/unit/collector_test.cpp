@@ -255,8 +255,10 @@ TEST_CASE("exit is no way out of a call") {
     std::thread([&] {
         CrashGuard guard;
         for (int i = 0; i < 2; ++i) how.push_back(guard.run([] { std::exit(0); }));
+        for (int i = 0; i < 2; ++i) how.push_back(guard.run([] { std::quick_exit(0); }));
     }).join();
-    CHECK(how == std::vector<std::string>{"called exit", "called exit"});
+    CHECK(how == std::vector<std::string>{"called exit", "called exit", "called quick_exit",
+                                          "called quick_exit"});
 }
 
 TEST_CASE("unusable profilers are refused with the reason") {

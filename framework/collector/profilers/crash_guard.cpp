@@ -2,11 +2,13 @@
 
 #include "framework/collector/profilers/spare_heap.h"
 
+#include <cxxabi.h>
 #include <fmt/core.h>
 #include <unistd.h>
 #include <array>
 #include <csetjmp>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -28,32 +30,53 @@ constexpr int kTicks = 8;
 constexpr int kTickSignal = SIGVTALRM;
 std::atomic<int> ticks{0};
 
-constexpr int kExited = -1;  // in place of the signal
+// In place of the signal.
+constexpr int kExited = -1;
+constexpr int kQuickExited = -2;
 
-void on_fatal_signal(int signal) {
+void leave_call(int how) {
     if (sigjmp_buf* target = jump_target) {
         jump_target = nullptr;
-        siglongjmp(*target, signal);
+        siglongjmp(*target, how);
     }
+}
+
+void on_fatal_signal(int signal) {
+    leave_call(signal);
     if (given_up.exchange(false)) return;  // it has returned meanwhile
     std::signal(signal, SIG_DFL);
     raise(signal);
 }
 
 void on_tick(int signal) {
-    if (++ticks < kTicks) return;
-    if (sigjmp_buf* target = jump_target) {
-        jump_target = nullptr;
-        siglongjmp(*target, signal);
-    }
+    if (++ticks >= kTicks) leave_call(signal);
 }
 
-// By atexit(3). A jump out of it leaves the other functions of that kind for the real end.
-void on_exit() {
-    if (sigjmp_buf* target = jump_target) {
-        jump_target = nullptr;
-        siglongjmp(*target, kExited);
-    }
+// exit(3) calls its handlers last registered first, destructors of static objects among them, of
+// assay and of all profilers. So for each call the guard's is registered as the last, and the jump
+// leaves the others for the real end; and it is taken back, or each call would leave one behind.
+void on_exit_called(void*) {
+    leave_call(kExited);
+}
+char exit_handle;
+
+void catch_exit() {
+    abi::__cxa_atexit(on_exit_called, nullptr, &exit_handle);
+}
+void stop_catching_exit() {
+    abi::__cxa_finalize(&exit_handle);  // calls it as well, when there is nothing to leave
+}
+
+// quick_exit(3) destroys nothing, hence any place in the order will do.
+void on_quick_exit() {
+    leave_call(kQuickExited);
+}
+
+// After a call was left, the real end of assay is this: a destructor of that profiler may crash,
+// and it is not guarded then.
+void end_without_destructors(int status, void*) {
+    std::fflush(nullptr);
+    _exit(status);
 }
 
 std::string call_and_catch(void (*function)(void*), void* argument) {
@@ -96,7 +119,7 @@ CrashGuard::CrashGuard() : saved_(std::make_unique<Saved>()), thread_(pthread_se
     action.sa_handler = on_tick;
     action.sa_flags = SA_ONSTACK | SA_RESTART;
     sigaction(kTickSignal, &action, &saved_->tick_action);
-    std::atexit(on_exit);
+    std::at_quick_exit(on_quick_exit);
 }
 
 CrashGuard::~CrashGuard() {
@@ -110,18 +133,15 @@ CrashGuard::~CrashGuard() {
 std::string CrashGuard::call(void (*function)(void*), void* argument) {
     // Nothing with a destructor may live in the frames that the jump leaves.
     sigjmp_buf here;
-    if (const int signal = sigsetjmp(here, 1)) {
+    if (const int how = sigsetjmp(here, 1)) {
         in_call_ = false;
         stop_timer();
         use_spare_heap();
-        if (signal == kExited) {
-            std::atexit(on_exit);
-            return "called exit";
-        }
-        if (signal == kTickSignal) return "did not return within " + seconds(limit_);
-        if (given_up.exchange(false)) return "did not return";
-        return fmt::format("crashed with signal {} ({})", signal, strsignal(signal));
+        stop_catching_exit();
+        ::on_exit(end_without_destructors, nullptr);
+        return reason(how);
     }
+    catch_exit();
     jump_target = &here;
     ++calls_;
     in_call_ = true;
@@ -129,7 +149,19 @@ std::string CrashGuard::call(void (*function)(void*), void* argument) {
     std::string how = call_and_catch(function, argument);
     in_call_ = false;
     stop_timer();
+    stop_catching_exit();
     return how;
+}
+
+std::string CrashGuard::reason(int how) const {
+    if (how == kExited) return "called exit";
+    if (how == kQuickExited) {
+        std::at_quick_exit(on_quick_exit);  // the one before has been used up
+        return "called quick_exit";
+    }
+    if (how == kTickSignal) return "did not return within " + seconds(limit_);
+    if (given_up.exchange(false)) return "did not return";
+    return fmt::format("crashed with signal {} ({})", how, strsignal(how));
 }
 
 // Two system calls for a call, of which there is one for thousands of records.

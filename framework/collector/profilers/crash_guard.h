@@ -12,8 +12,9 @@
 //     than it would have been.
 // A call that does not return is left in the same way: by SIGVTALRM when it has taken longer than
 // one call may, by SIGABRT at the end of a run that has a time limit. C++ exceptions that leave a
-// profiler are caught too, and so is exit(3). A crash on another thread of the profiler cannot be
-// attributed and ends the collector as it always would.
+// profiler are caught too, and so are exit(3) and quick_exit(3); nothing can catch _exit(2). A
+// crash on another thread of the profiler cannot be attributed and ends the collector as it always
+// would.
 #pragma once
 
 #include <pthread.h>
@@ -62,6 +63,7 @@ class CrashGuard {
 
   private:
     std::string call(void (*function)(void*), void* argument);
+    std::string reason(int how) const;
     void start_timer();
     void stop_timer();
 
