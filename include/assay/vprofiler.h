@@ -27,7 +27,8 @@
  * A pointer may be NULL unless its comment says "required". Strings are UTF-8, owned by the
  * profiler, and must stay valid until vp_release. A function that fails returns a negative
  * number; what it wrote with vp_host_t.error is the reason shown to the user. A profiler that
- * fails or crashes in one of its functions loses its own columns; the run goes on.
+ * fails or crashes in one of its functions loses its own columns; the run goes on. So it does when
+ * a profiler calls exit; _exit cannot be caught: it ends assay, and the whole profile is lost.
  */
 #ifndef ASSAY_VPROFILER_H
 #define ASSAY_VPROFILER_H
