@@ -270,6 +270,13 @@ class Failures(unittest.TestCase):
                     self.assertIn("Refs", read_events(self.out).events)
                     self.out.unlink()
 
+    def test_events_declared_before_a_crash_do_not_count(self):
+        result = profile(WORK, plugin=f"{PLUGINS / 'crash.so'},{PLUGINS / 'counts.so'}",
+                         out=self.out, env={**os.environ, "ASSAY_CRASH_IN": "huge-table"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("its vp_events crashed", result.stderr)
+        self.assertEqual(read_events(self.out).events, ["Ir", "Refs", "Lines"])
+
     def test_other_profilers_keep_their_columns(self):
         result = profile(WORK, *GEOMETRY, plugin=f"cache,{PLUGINS / 'crash.so'}", out=self.out,
                          env={**os.environ, "ASSAY_CRASH_IN": "vp_finish"})

@@ -2,6 +2,7 @@
  * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, heap,
  * stack, hang, unstoppable (with all signals blocked), fail.
  * stack, hang, exit, quick_exit, fail.
+ * Or ASSAY_CRASH_IN=huge-table: vp_events says that it returns more than there is.
  */
 #include "assay/vprofiler.h"
 
@@ -75,9 +76,12 @@ static void release(void) {
 }
 
 static const vp_event_t* events(uint32_t* count) {
-    static const vp_event_t table[] = {{"Crashes", "records seen", "records"}};
+    static vp_event_t table[10000];
+    const char* where = getenv("ASSAY_CRASH_IN");
     perhaps_crash("vp_events");
-    *count = 1;
+    for (unsigned i = 0; i < sizeof table / sizeof table[0]; ++i)
+        table[i] = (vp_event_t){"Crashes", "records seen", "records"};
+    *count = where && strcmp(where, "huge-table") == 0 ? UINT32_MAX : 1;
     return table;
 }
 

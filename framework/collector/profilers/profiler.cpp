@@ -117,7 +117,10 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
     int status = 0;
     if (!call("vp_init", [&] { status = table_.vp_init ? table_.vp_init(&host_) : 0; })) return;
     if (status < 0) failed("vp_init");
-    if (read_tables()) check_names();
+    if (read_tables())
+        check_names();
+    else
+        forget_tables();
 }
 
 Profiler::~Profiler() {
@@ -158,6 +161,16 @@ bool Profiler::read_tables() {
            call("vp_derived", [this] { read_derived(); }) &&
            call("vp_value_lists", [this] { read_value_lists(); }) &&
            call("vp_option_table", [this] { read_options(); });
+}
+
+// What a profiler has declared until it crashed there would count as columns and options.
+void Profiler::forget_tables() {
+    events_.clear();
+    derived_.clear();
+    options_.clear();
+    value_lists_.clear();
+    totals_.clear();
+    value_totals_.clear();
 }
 
 void Profiler::read_events() {

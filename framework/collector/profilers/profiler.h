@@ -126,6 +126,7 @@ class Profiler {
 
     void check_table(const void* table);
     bool read_tables();  // false if that crashed
+    void forget_tables();
     void read_events();
     void read_derived();
     void read_options();
