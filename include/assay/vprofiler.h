@@ -25,7 +25,8 @@
  * and threads that vp_init has started are not there.
  *
  * A pointer may be NULL unless its comment says "required". Strings are UTF-8, owned by the
- * profiler, and must stay valid until vp_release. A function that fails returns a negative
+ * profiler, and must stay valid until vp_release. Names have at most 256 bytes, other strings of
+ * the tables 4096, or the profiler is refused. A function that fails returns a negative
  * number; what it wrote with vp_host_t.error is the reason shown to the user. A profiler that
  * fails or crashes in one of its functions loses its own columns; the run goes on. So it does when
  * a profiler calls exit; _exit cannot be caught: it ends assay, and the whole profile is lost.
@@ -119,13 +120,15 @@ typedef struct vp_host {
     void (*error)(const struct vp_host* host, const char* message);
     /* A remark to the user, shown as one line on stderr. */
     void (*warning)(const struct vp_host* host, const char* message);
-    /* Adds a desc: line to the events file, "name: text". From vp_prof_init on. */
+    /* Adds a desc: line to the events file, "name: text". Of either, what is behind the first 4096
+     * bytes is left out. From vp_prof_init on. */
     void (*describe)(const struct vp_host* host, const char* name, const char* text);
     void* reserved;
     /* The number of a part of the profile, 1 or higher, for context1 of samples: an events file of
      * its own beside the profile's, whose name has `name` appended. Samples with a part are in that
      * file only; give the same counts without a part if they shall be in the profile too. The same
-     * name is the same part. 0 if there are too many, 1000. From vp_prof_init on. */
+     * name is the same part. 0 if there are too many, 1000. A name above 256 bytes loses the
+     * profiler. From vp_prof_init on. */
     uint32_t (*part)(const struct vp_host* host, const char* name);
     /* Event `event` of the profiler is not counted with these options: its column, and derived
      * figures with it, are left out of the events file. From vp_options to vp_prof_init. */

@@ -270,6 +270,18 @@ class Failures(unittest.TestCase):
                     self.assertIn("Refs", read_events(self.out).events)
                     self.out.unlink()
 
+    def test_names_and_texts_too_long_for_a_file(self):
+        crash = PLUGINS / "crash.so"
+        for case, words in {
+            "long-name": "its name has 257 bytes, more than 256",
+            "long-event": "the name of its event 0 has 257 bytes, more than 256",
+            "long-text": "the description of its event Crashes has 4097 bytes, more than 4096",
+        }.items():
+            with self.subTest(case):
+                result = profile(WORK, plugin=crash, out=self.out,
+                                 env={**os.environ, "ASSAY_CRASH_IN": case})
+                self.refused(result, FAILURE, "cannot use", crash, words)
+
     def test_events_declared_before_a_crash_do_not_count(self):
         result = profile(WORK, plugin=f"{PLUGINS / 'crash.so'},{PLUGINS / 'counts.so'}",
                          out=self.out, env={**os.environ, "ASSAY_CRASH_IN": "huge-table"})

@@ -2,7 +2,8 @@
  * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, heap,
  * stack, hang, unstoppable (with all signals blocked), fail.
  * stack, hang, exit, quick_exit, fail.
- * Or ASSAY_CRASH_IN=huge-table: vp_events says that it returns more than there is.
+ * Or ASSAY_CRASH_IN=huge-table: vp_events says that it returns more than there is; long-name,
+ * long-event, long-text: that is too long.
  */
 #include "assay/vprofiler.h"
 
@@ -59,8 +60,20 @@ static int perhaps_crash(const char* function) {
     return -1;
 }
 
+static int is_told(const char* what) {
+    const char* where = getenv("ASSAY_CRASH_IN");
+    return where && strcmp(where, what) == 0;
+}
+
+static const char* long_text(size_t length) {
+    static char text[10000];
+    memset(text, 'n', length);
+    return text;
+}
+
 static const char* name(void) {
     perhaps_crash("vp_name");
+    if (is_told("long-name")) return long_text(257);
     return "crash";
 }
 
@@ -77,11 +90,12 @@ static void release(void) {
 
 static const vp_event_t* events(uint32_t* count) {
     static vp_event_t table[10000];
-    const char* where = getenv("ASSAY_CRASH_IN");
     perhaps_crash("vp_events");
     for (unsigned i = 0; i < sizeof table / sizeof table[0]; ++i)
         table[i] = (vp_event_t){"Crashes", "records seen", "records"};
-    *count = where && strcmp(where, "huge-table") == 0 ? UINT32_MAX : 1;
+    if (is_told("long-event")) table[0].name = long_text(257);
+    if (is_told("long-text")) table[0].description = long_text(4097);
+    *count = is_told("huge-table") ? UINT32_MAX : 1;
     return table;
 }
 

@@ -22,6 +22,10 @@ namespace {
 constexpr std::size_t kSmallestTable = offsetof(vp_dispatch_t, vp_prof_init) + sizeof(void*);
 constexpr std::size_t kLargestTable = 65'536;  // anything above is no size
 
+// They become lines of the events file, and readers of that refuse lines above 1 MB.
+constexpr std::size_t kLongestName = 256;
+constexpr std::size_t kLongestText = 4096;
+
 bool is_name(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
         return std::isalnum(c) || c == '_' || c == '-';
@@ -35,6 +39,14 @@ bool is_column_name(std::string_view text) {
 
 std::string text_or_empty(const char* text) {
     return text ? text : "";
+}
+
+// The first kLongestText bytes, without half a character.
+std::string cut(std::string_view text) {
+    if (text.size() <= kLongestText) return std::string(text);
+    std::size_t end = kLongestText;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    return std::string(text.substr(0, end));
 }
 
 std::string first_line(std::string_view text) {
@@ -98,7 +110,7 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
         log::remark(fmt::format("{}: {}", self(host).name_, one_line(text_or_empty(message))));
     };
     host_.describe = [](const vp_host_t* host, const char* name, const char* text) {
-        self(host).descriptions_.emplace_back(text_or_empty(name), text_or_empty(text));
+        self(host).descriptions_.emplace_back(cut(text_or_empty(name)), cut(text_or_empty(text)));
     };
     host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
         self(host).left_out_.insert(event);
@@ -107,7 +119,7 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
         self(host).unscaled_.insert(event);
     };
     host_.no_error = [](const vp_host_t* host, std::uint32_t event, const char* why) {
-        self(host).no_error_[event] = one_line(text_or_empty(why));
+        self(host).no_error_[event] = cut(one_line(text_or_empty(why)));
     };
     host_.reserved = this;
     host_.part = [](const vp_host_t* host, const char* name) {
@@ -117,10 +129,12 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
     int status = 0;
     if (!call("vp_init", [&] { status = table_.vp_init ? table_.vp_init(&host_) : 0; })) return;
     if (status < 0) failed("vp_init");
-    if (read_tables())
-        check_names();
-    else
+    if (!read_tables()) {
         forget_tables();
+        return;
+    }
+    check_lengths();
+    check_names();
 }
 
 Profiler::~Profiler() {
@@ -209,6 +223,39 @@ void Profiler::read_options() {
                             text_or_empty(row.help), std::move(default_value),
                             static_cast<vp_option_type>(row.type)});
     });
+}
+
+void Profiler::check_lengths() const {
+    const auto check = [this](const std::string& text, std::size_t most, const std::string& what) {
+        if (text.size() > most)
+            unusable(fmt::format("{} has {} bytes, more than {}", what, text.size(), most));
+    };
+    const auto name = [&](const std::string& text, const std::string& of) {
+        check(text, kLongestName, fmt::format("the name of {}", of));
+    };
+    const auto say = [&](const std::string& text, const char* what, const std::string& of) {
+        check(text, kLongestText, fmt::format("the {} of {}", what, of));
+    };
+    check(name_, kLongestName, "its name");
+    check(description_, kLongestText, "its description");
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+        name(events_[i].name, fmt::format("its event {}", i));
+        say(events_[i].description, "description", "its event " + events_[i].name);
+        say(events_[i].unit, "unit", "its event " + events_[i].name);
+    }
+    for (std::size_t i = 0; i < derived_.size(); ++i) {
+        name(derived_[i].name, fmt::format("its figure {}", i));
+        say(derived_[i].formula, "formula", "its figure " + derived_[i].name);
+        say(derived_[i].unit, "unit", "its figure " + derived_[i].name);
+    }
+    for (std::size_t i = 0; i < value_lists_.size(); ++i)
+        name(value_lists_[i], fmt::format("its list of values {}", i));
+    for (std::size_t i = 0; i < options_.size(); ++i) {
+        name(options_[i].name, fmt::format("its option {}", i));
+        say(options_[i].argument, "argument", "its option " + options_[i].name);
+        say(options_[i].help, "help", "its option " + options_[i].name);
+        say(options_[i].default_value.value_or(""), "default", "its option " + options_[i].name);
+    }
 }
 
 void Profiler::check_names() const {
@@ -452,6 +499,11 @@ std::optional<std::string> Profiler::format(const trace_instr_t& instr, std::uin
 
 std::uint32_t Profiler::part(const std::string& name) {
     constexpr std::size_t kMost = 1000;
+    if (name.size() > kLongestName) {
+        lose(fmt::format("it has named a part with {} bytes, more than {}", name.size(),
+                         kLongestName));
+        return 0;
+    }
     const auto known = std::find(parts_.begin(), parts_.end(), name);
     if (known == parts_.end()) {
         if (parts_.size() == kMost) return 0;

@@ -131,6 +131,7 @@ class Profiler {
     void read_derived();
     void read_options();
     void read_value_lists();
+    void check_lengths() const;
     void check_names() const;
     // Calls `function` under the guard, with the name of the interface function for messages.
     // False if the profiler is lost now or was before.
