@@ -270,6 +270,26 @@ class Failures(unittest.TestCase):
                     self.assertIn("Refs", read_events(self.out).events)
                     self.out.unlink()
 
+    def test_constructors_and_destructors_of_profilers_are_guarded(self):
+        counts, garbage, crash = (PLUGINS / f"{name}.so" for name in ("counts", "garbage", "crash"))
+        for plugin, how, words in ((crash, "fault", "crashed with signal 11"),
+                                   (crash, "exit", "called exit"),
+                                   (garbage, "throw-early", "threw an exception: too early")):
+            with self.subTest("constructor", how=how):
+                result = profile(WORK, plugin=f"{counts},{plugin}", out=self.out,
+                                 env={**os.environ, "ASSAY_CRASH_IN": "constructor",
+                                      "ASSAY_CRASH_BY": how, "ASSAY_GARBAGE": how})
+                self.refused(result, FAILURE, "cannot use", plugin, f"its constructors {words}")
+        for how, words in (("fault", "crashed with signal 11"), ("exit", "called exit")):
+            with self.subTest("destructor", how=how):
+                result = profile(WORK, "-q", plugin=f"{crash},{counts}", out=self.out,
+                                 env={**os.environ, "ASSAY_CRASH_IN": "destructor",
+                                      "ASSAY_CRASH_BY": how})
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertIn(f"its destructors {words}", result.stderr)
+                self.assertEqual(read_events(self.out).events, ["Crashes", "Ir", "Refs", "Lines"])
+
     def test_names_and_texts_too_long_for_a_file(self):
         crash = PLUGINS / "crash.so"
         for case, words in {

@@ -2,6 +2,7 @@
  * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, heap,
  * stack, hang, unstoppable (with all signals blocked), fail.
  * stack, hang, exit, quick_exit, fail.
+ * Also in a constructor or destructor of the library (ASSAY_CRASH_IN=constructor, destructor).
  * Or ASSAY_CRASH_IN=huge-table: vp_events says that it returns more than there is; long-name,
  * long-event, long-text: that is too long.
  */
@@ -58,6 +59,14 @@ static int perhaps_crash(const char* function) {
     }
     if (host) host->error(host, "told to fail");
     return -1;
+}
+
+__attribute__((constructor)) static void construct(void) {
+    perhaps_crash("constructor");
+}
+__attribute__((destructor)) static void destruct(void) {
+    host = NULL;
+    perhaps_crash("destructor");
 }
 
 static int is_told(const char* what) {

@@ -16,6 +16,13 @@ namespace {
 trace_vlist_table_t* spec;
 std::vector<vsample_t> samples;
 
+struct ThrowsEarly {
+    ThrowsEarly() {
+        const char* what = std::getenv("ASSAY_GARBAGE");
+        if (what && std::string_view(what) == "throw-early") throw std::runtime_error("too early");
+    }
+} throws_early;
+
 void throws() {
     throw std::runtime_error("something is wrong");
 }

@@ -77,25 +77,24 @@ void read_table(Get get, const Take& take) {
 }  // namespace
 
 struct Profiler::Library {
+    const Profiler& profiler;
     void* handle;
     bool unload = true;
-    explicit Library(void* opened) : handle(opened) {}
+    Library(const Profiler& of, void* opened) : profiler(of), handle(opened) {}
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
     ~Library() {
-        if (unload) dlclose(handle);
+        if (!unload) return;
+        const std::string crash = profiler.guard_.run([this] { dlclose(handle); });
+        if (!crash.empty())
+            log::problem(fmt::format("the profiler {}: its destructors {}", profiler.path_, crash));
     }
 };
 
 Profiler::Profiler(const std::string& path, std::string command, CrashGuard& guard)
     : path_(path), command_(std::move(command)), guard_(guard) {
-    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        std::string_view reason = dlerror();
-        if (reason.starts_with(path + ": ")) reason.remove_prefix(path.size() + 2);
-        unusable(std::string(reason));
-    }
-    library_ = std::make_unique<Library>(handle);
+    void* const handle = open_library();
+    library_ = std::make_unique<Library>(*this, handle);
     name_ = std::filesystem::path(path).stem();
     check_table(dlsym(handle, VP_DISPATCH_SYMBOL));
 
@@ -135,6 +134,20 @@ Profiler::Profiler(const std::string& path, std::string command, CrashGuard& gua
     }
     check_lengths();
     check_names();
+}
+
+// Constructors of static objects run in it.
+void* Profiler::open_library() const {
+    // The declaration of dlopen promises that nothing is thrown: a call by a pointer does not.
+    void* (*const volatile open)(const char*, int) = dlopen;
+    void* handle = nullptr;
+    const std::string crash =
+        guard_.run([&] { handle = open(path_.c_str(), RTLD_NOW | RTLD_LOCAL); });
+    if (!crash.empty()) unusable("its constructors " + crash);
+    if (handle) return handle;
+    std::string_view reason = dlerror();
+    if (reason.starts_with(path_ + ": ")) reason.remove_prefix(path_.size() + 2);
+    unusable(std::string(reason));
 }
 
 Profiler::~Profiler() {

@@ -124,6 +124,7 @@ class Profiler {
 
     static constexpr std::uint32_t kFirstValueEvent = VP_VALUE - 2 * VP_VALUE_LISTS_MAX + 1;
 
+    void* open_library() const;
     void check_table(const void* table);
     bool read_tables();  // false if that crashed
     void forget_tables();
