@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import struct
+import sys
 import unittest
 
 import support
@@ -289,6 +290,18 @@ class Failures(unittest.TestCase):
                 self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
                 self.assertIn(f"its destructors {words}", result.stderr)
                 self.assertEqual(read_events(self.out).events, ["Crashes", "Ir", "Refs", "Lines"])
+
+    def test_profiler_that_ignores_sigchld(self):
+        """How the program ends is known all the same."""
+        shell = ["/bin/sh", "-c", "exit 7"]
+        result = profile(shell, "-q", plugin=PLUGINS / "garbage.so", out=self.out,
+                         env={**os.environ, "ASSAY_GARBAGE": "ignore-children"})
+        self.assertEqual((result.returncode, result.stderr), (7, ""))
+        ignoring = [sys.executable, "-c", "import os, signal, sys\n"
+                    "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+                    "os.execv(sys.argv[1], sys.argv[1:])"]
+        result = run([*ignoring, ASSAY, "-q", "--plugin=cache", f"--out={self.out}", "--", *shell])
+        self.assertEqual((result.returncode, result.stderr), (7, ""))
 
     def test_names_and_texts_too_long_for_a_file(self):
         crash = PLUGINS / "crash.so"

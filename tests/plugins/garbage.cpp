@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -48,6 +49,7 @@ int garbage(std::string_view what, const vsample_t** out) {
     if (what == "throw-number") throw 42;
     if (what == "terminate") promises_not_to_throw();
     if (what == "exit") std::exit(0);
+    if (what == "ignore-children") std::signal(SIGCHLD, SIG_IGN);
     if (what == "sleep")
         for (;;) sleep(1000);
     if (what == "loop")

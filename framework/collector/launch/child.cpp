@@ -122,12 +122,15 @@ Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
     struct sigaction ignore {
-    }, pass_on{};
+    }, take_default{}, pass_on{};
     ignore.sa_handler = SIG_IGN;
+    take_default.sa_handler = SIG_DFL;
     pass_on.sa_sigaction = forward;
     pass_on.sa_flags = SA_SIGINFO | SA_RESTART;
     // Nobody may be reading assay's stderr any more, which must not end the run.
     signals_->set(SIGPIPE, ignore);
+    // Where it is ignored, the kernel forgets how the program ended.
+    signals_->set(SIGCHLD, take_default);
     for (const int signal : kForwarded) signals_->set(signal, pass_on);
     {
         const AddressesNotRandomized personality_of_child(!settings.randomize_addresses);
@@ -186,11 +189,13 @@ Ending Child::wait() {
     const bool found = wait_for_end(WNOWAIT);
     forward_pid = 0;
     signals_->restore();
-    if (!found || !wait_for_end(0))  // a profiler has waited for it: how it ended is not known
+    if (!found || !wait_for_end(0)) {
+        log::problem("how the program ended is not known: a profiler has waited for it");
         ending_ = Ending{kExitFailure, 0};
-    else
+    } else {
         ending_ =
             info.si_code == CLD_EXITED ? Ending{info.si_status, 0} : Ending{0, info.si_status};
+    }
     return *ending_;
 }
 

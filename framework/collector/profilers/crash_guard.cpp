@@ -79,6 +79,16 @@ void end_without_destructors(int status, void*) {
     _exit(status);
 }
 
+// Of a profiler that ignores SIGCHLD: how the program ends would not be known.
+void stop_ignoring_children() {
+    struct sigaction action {};
+    sigaction(SIGCHLD, nullptr, &action);
+    if (action.sa_handler != SIG_IGN && !(action.sa_flags & SA_NOCLDWAIT)) return;
+    action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &action, nullptr);
+}
+
 std::string call_and_catch(void (*function)(void*), void* argument) {
     try {
         function(argument);
@@ -138,6 +148,7 @@ std::string CrashGuard::call(void (*function)(void*), void* argument) {
         stop_timer();
         use_spare_heap();
         stop_catching_exit();
+        stop_ignoring_children();
         ::on_exit(end_without_destructors, nullptr);
         return reason(how);
     }
@@ -150,6 +161,7 @@ std::string CrashGuard::call(void (*function)(void*), void* argument) {
     in_call_ = false;
     stop_timer();
     stop_catching_exit();
+    stop_ignoring_children();
     return how;
 }
 
