@@ -1,7 +1,6 @@
 /* Crashes, or fails, in the interface function that an environment variable names:
  * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, heap,
- * stack, hang, unstoppable (with all signals blocked), fail.
- * stack, hang, exit, quick_exit, fail.
+ * stack, hang, unstoppable (with all signals blocked), exit, quick_exit, fail.
  * Also in a constructor or destructor of the library (ASSAY_CRASH_IN=constructor, destructor).
  * Or ASSAY_CRASH_IN=huge-table: vp_events says that it returns more than there is; long-name,
  * long-event, long-text: that is too long.
