@@ -317,6 +317,32 @@ static int vector_state(void) {
     return 0;
 }
 
+// What has not been used yet is in the frame, too, and what the handler puts there takes effect.
+static void set_unused(int number, siginfo_t* info, void* context) {
+    (void)info;
+    struct _libc_fpstate* state = ((ucontext_t*)context)->uc_mcontext.fpregs;
+    unsigned used = 0;
+    for (size_t i = 0; i < 8; ++i) used |= state->_st[i].significand[3] | state->_st[i].exponent;
+    printf("%x %x %x %x %x\n", state->cwd, state->swd, state->ftw, state->mxcsr, used);
+    state->_xmm[3].element[0] = (unsigned)number;
+    state->cwd = 0x27f;
+}
+static int unused_state(void) {
+    handle(SIGILL, set_unused, SA_RESETHAND);
+    unsigned low = 0;
+    unsigned short control = 0;
+    // From the initial state on, as far as the processor knows of it.
+    __asm__ volatile(
+        "fninit\n\tpxor %%xmm3, %%xmm3\n\tmov $39, %%eax\n\tsyscall\n\t"
+        "mov %%eax, %%edi\n\tmov $4, %%esi\n\tmov $62, %%eax\n\tsyscall\n\t"
+        "movd %%xmm3, %0\n\tfnstcw %1\n\tfninit"
+        : "=m"(low), "=m"(control)
+        :
+        : "rax", "rcx", "r11", "rdi", "rsi", "xmm3", "memory");
+    printf("%u %x\n", low, control);
+    return 0;
+}
+
 static int waited(void) {
     sigset_t set;
     sigemptyset(&set);
@@ -449,6 +475,7 @@ int main(int argc, char** argv) {
         {"jump_from_handler", jump_from_handler},
         {"alternate_stack", alternate_stack},
         {"vector_state", vector_state},
+        {"unused_state", unused_state},
         {"waited", waited},
         {"no_defer", no_defer},
         {"reset_handler", reset_handler},
