@@ -435,6 +435,90 @@ static int nested_on_alternate_stack(void) {
     return 0;
 }
 
+// SS_AUTODISARM: while a handler runs there is no alternate stack, and it can set another.
+enum { AUTODISARM = (int)(1U << 31) };
+static char third_stack[65536];
+static void show_stack(const char* where, const void* user) {
+    const char local = 0;
+    const uintptr_t here = (uintptr_t)&local, base = (uintptr_t)third_stack;
+    stack_t now;
+    sigaltstack(NULL, &now);
+    printf("%s: %x %zu, on third %d", where, (unsigned)now.ss_flags, now.ss_size,
+           here > base && here < base + sizeof third_stack);
+    if (user) {
+        const stack_t* frame = &((const ucontext_t*)user)->uc_stack;
+        printf(", frame %x %zu", (unsigned)frame->ss_flags, frame->ss_size);
+    }
+    puts("");
+}
+static void on_third(int number, siginfo_t* info, void* user) {
+    (void)number, (void)info;
+    show_stack("inner", user);
+}
+static void change_stack(int number, siginfo_t* info, void* user) {
+    (void)number, (void)info;
+    show_stack("outer", user);
+    const stack_t third = {.ss_sp = third_stack, .ss_size = sizeof third_stack};
+    printf("%d\n", sigaltstack(&third, NULL));
+    raise(SIGUSR2);
+    if (++seen == 2) ((ucontext_t*)user)->uc_stack = third;
+}
+static int disarmed_stack(void) {
+    const stack_t stack = {
+        .ss_sp = other_stack, .ss_size = sizeof other_stack, .ss_flags = AUTODISARM};
+    printf("%d\n", sigaltstack(&stack, NULL));
+    handle(SIGUSR1, change_stack, SA_ONSTACK);
+    handle(SIGUSR2, on_third, SA_ONSTACK);
+    for (int i = 0; i < 3; ++i) {
+        raise(SIGUSR1);
+        show_stack("behind", NULL);
+    }
+    return 0;
+}
+
+static void change_used_stack(int number) {
+    (void)number;
+    const stack_t off = {.ss_flags = SS_DISABLE};
+    const int result = sigaltstack(&off, NULL);
+    printf("%d %d\n", result, errno);
+}
+static int stack_errors(void) {
+    const struct {
+        size_t bytes;
+        int flags;
+    } tried[] = {
+        {65536, 99},         {65536, SS_ONSTACK},          {65536, SS_ONSTACK | SS_DISABLE},
+        {2047, 0},           {2047, SS_DISABLE},           {2047, AUTODISARM},
+        {65536, AUTODISARM}, {0, AUTODISARM | SS_DISABLE}, {65536, 0}};
+    for (size_t i = 0; i < sizeof tried / sizeof tried[0]; ++i) {
+        const stack_t stack = {
+            .ss_sp = other_stack, .ss_size = tried[i].bytes, .ss_flags = tried[i].flags};
+        errno = 0;
+        const int result = sigaltstack(&stack, NULL);
+        stack_t now;
+        const int error = errno;
+        sigaltstack(NULL, &now);
+        printf("%d %d, %d %x %zu\n", result, error, now.ss_sp == other_stack,
+               (unsigned)now.ss_flags, now.ss_size);
+    }
+    struct sigaction action = {.sa_handler = change_used_stack, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    return 0;
+}
+// The last frames find no room on it.
+static void raise_forever(int number) {
+    raise(number);
+}
+static int stack_without_room(void) {
+    const stack_t stack = {.ss_sp = other_stack + 16384, .ss_size = 16384};
+    sigaltstack(&stack, NULL);
+    struct sigaction action = {.sa_handler = raise_forever, .sa_flags = SA_ONSTACK | SA_NODEFER};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    return 0;
+}
+
 // A timer that counts what it could not deliver, and one that only processor time moves.
 static int posix_timers(void) {
     const struct itimerspec often = {{0, 1000000}, {0, 1000000}};
@@ -481,6 +565,9 @@ int main(int argc, char** argv) {
         {"reset_handler", reset_handler},
         {"real_time_order", real_time_order},
         {"nested_on_alternate_stack", nested_on_alternate_stack},
+        {"disarmed_stack", disarmed_stack},
+        {"stack_errors", stack_errors},
+        {"stack_without_room", stack_without_room},
         {"posix_timers", posix_timers},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);

@@ -47,8 +47,7 @@ void Signals::initialise(std::uint64_t mask, const stack_t& handler_stack) {
     mask_ = mask;
     pending_ = 0;
     held_.clear();
-    stack_ = stack_t{};
-    stack_.ss_flags = SS_DISABLE;
+    stack_.disable();
     apply_mask();
 }
 
@@ -166,18 +165,9 @@ long Signals::set_mask(int how, const std::uint64_t* set, std::uint64_t* old) {
 }
 
 long Signals::set_stack(const stack_t* stack, stack_t* old) {
-    const stack_t before = stack_;
-    const bool on_stack = is_on(stack_, thread_.context->gpr[RSP]);
-    if (stack) {
-        if (on_stack) return -EPERM;
-        if (!(stack->ss_flags & SS_DISABLE) && stack->ss_size < 2048) return -ENOMEM;
-        stack_ = *stack;
-    }
-    if (old) {
-        *old = before;
-        if (on_stack) old->ss_flags |= SS_ONSTACK;
-    }
-    return 0;
+    const std::uint64_t sp = thread_.context->gpr[RSP];
+    if (old) *old = stack_.as_seen_at(sp);
+    return stack ? stack_.set(*stack, sp) : 0;
 }
 
 // kernel/signal.c, restore_saved_sigmask_unless(): only the handler of what has interrupted the

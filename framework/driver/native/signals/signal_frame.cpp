@@ -3,6 +3,7 @@
 #include "framework/driver/native/decode/instruction.h"
 #include "framework/driver/native/memory/target_memory.h"
 
+#include <cerrno>
 #include <cstring>
 
 namespace assay::native {
@@ -111,27 +112,53 @@ void reset_vectors(Context& context) {
 
 }  // namespace
 
-bool is_on(const stack_t& stack, std::uint64_t sp) {
-    if (stack.ss_flags & SS_DISABLE) return false;
-    // sp itself is the lowest used byte: an empty stack's is behind its end (on_sig_stack()).
-    return sp - reinterpret_cast<std::uint64_t>(stack.ss_sp) - 1 < stack.ss_size;
+// kernel/signal.c, __on_sig_stack(): sp itself is the lowest used byte, so that an empty stack's is
+// behind its end.
+bool AlternateStack::contains(std::uint64_t sp) const {
+    return sp - reinterpret_cast<std::uint64_t>(stack_.ss_sp) - 1 < stack_.ss_size;
+}
+
+bool AlternateStack::is_on(std::uint64_t sp) const {
+    return !disarms_itself() && contains(sp);
+}
+
+stack_t AlternateStack::as_seen_at(std::uint64_t sp) const {
+    stack_t seen = stack_;
+    seen.ss_flags &= kFlagBits;
+    if (stack_.ss_size == 0)
+        seen.ss_flags |= SS_DISABLE;
+    else if (is_on(sp))
+        seen.ss_flags |= SS_ONSTACK;
+    return seen;
+}
+
+// do_sigaltstack().
+long AlternateStack::set(const stack_t& wanted, std::uint64_t sp) {
+    constexpr std::size_t kLeast = 2048;  // the kernel's MINSIGSTKSZ
+    if (is_on(sp)) return -EPERM;
+    const int mode = wanted.ss_flags & ~kFlagBits;
+    if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0) return -EINVAL;
+    if (mode != SS_DISABLE && wanted.ss_size < kLeast) return -ENOMEM;
+    stack_ = wanted;
+    if (mode == SS_DISABLE) stack_ = stack_t{nullptr, wanted.ss_flags, 0};
+    return 0;
 }
 
 bool push_signal_frame(Context& context, const KernelAction& action, const PendingSignal& signal,
-                       std::uint64_t mask, const stack_t& stack) {
+                       std::uint64_t mask, AlternateStack& stack) {
     constexpr std::uint64_t kRedZone = 128;
     std::uint64_t sp = context.gpr[RSP] - kRedZone;
-    const bool on_stack = is_on(stack, context.gpr[RSP]);
-    if (action.flags & SA_ONSTACK && !(stack.ss_flags & SS_DISABLE) && !on_stack)
-        sp = reinterpret_cast<std::uint64_t>(stack.ss_sp) + stack.ss_size;
+    const bool enters = action.flags & SA_ONSTACK && !stack.is_disabled() && !stack.is_on(sp);
+    const bool needs_room = enters || stack.is_on(context.gpr[RSP]);
+    if (enters) sp = stack.end();
     const std::uint64_t vectors = (sp - context.frame_bytes - 4) & ~63ULL;
     sp = ((vectors - sizeof(Frame)) & ~15ULL) - 8;
+    if (needs_room && !stack.contains(sp)) return false;
 
     Frame frame{};
     fill(frame, context, signal, mask);
     frame.return_address = action.restorer;
-    frame.uc_stack = stack;
-    if (on_stack) frame.uc_stack.ss_flags |= SS_ONSTACK;
+    frame.uc_stack = stack.as_set();
     frame.registers.fpstate = vectors;
     if (!write_vectors(context, vectors) || !write_target(sp, &frame, sizeof frame)) return false;
 
@@ -143,11 +170,12 @@ bool push_signal_frame(Context& context, const KernelAction& action, const Pendi
     context.pc = action.handler;
     context.rflags &= ~0x10500ULL;  // TF, DF, RF
     reset_vectors(context);
+    if (stack.disarms_itself()) stack.disable();
     return true;
 }
 
 // rt_sigreturn(2): the return from the handler has popped the frame's first word.
-bool pop_signal_frame(Context& context, std::uint64_t& mask, stack_t& stack) {
+bool pop_signal_frame(Context& context, std::uint64_t& mask, AlternateStack& stack) {
     Frame frame;
     if (!read_target(context.gpr[RSP] - 8, &frame, sizeof frame)) return false;
     if (frame.registers.fpstate != 0 && !read_vectors(context, frame.registers.fpstate))
@@ -158,9 +186,7 @@ bool pop_signal_frame(Context& context, std::uint64_t& mask, stack_t& stack) {
     constexpr std::uint64_t kUserFlags = 0x50dd5;  // FIX_EFLAGS
     context.rflags = (context.rflags & ~kUserFlags) | (frame.registers.eflags & kUserFlags);
     mask = frame.uc_sigmask & ~kUnblockable;
-    // restore_altstack(): as sigaltstack(2), errors ignored.
-    frame.uc_stack.ss_flags &= ~SS_ONSTACK;
-    if (!is_on(stack, context.gpr[RSP])) stack = frame.uc_stack;
+    stack.set(frame.uc_stack, context.gpr[RSP]);  // restore_altstack(): errors are ignored
     return true;
 }
 

@@ -16,13 +16,35 @@ struct PendingSignal {
     std::uint64_t error = 0, trap = 0;  // of a fault: as sigcontext has them
 };
 
+// That of one thread: sigaltstack(2).
+class AlternateStack {
+  public:
+    // Returns 0 or a negative error number. It cannot be changed while the stack pointer is on it.
+    long set(const stack_t& wanted, std::uint64_t sp);
+    void disable() { stack_ = stack_t{nullptr, SS_DISABLE, 0}; }
+    // As sigaltstack(2) reports it; as it has been set.
+    stack_t as_seen_at(std::uint64_t sp) const;
+    const stack_t& as_set() const { return stack_; }
+    bool is_disabled() const { return stack_.ss_size == 0; }
+    // SS_AUTODISARM: it is disabled while a handler runs.
+    bool disarms_itself() const { return stack_.ss_flags & kFlagBits; }
+    bool is_on(std::uint64_t sp) const;
+    bool contains(std::uint64_t sp) const;
+    std::uint64_t end() const {
+        return reinterpret_cast<std::uint64_t>(stack_.ss_sp) + stack_.ss_size;
+    }
+
+  private:
+    static constexpr int kFlagBits = static_cast<int>(1U << 31);  // SS_AUTODISARM
+    stack_t stack_{nullptr, SS_DISABLE, 0};
+};
+
 // Makes the target enter the handler. `stack` is the alternate stack, which the handler uses if
-// its flags say so and the target is not on it. False if the frame cannot be written.
+// its flags say so and the target is not on it. False if the frame cannot be written, or has no
+// room there.
 bool push_signal_frame(Context& context, const KernelAction& action, const PendingSignal& signal,
-                       std::uint64_t mask, const stack_t& stack);
+                       std::uint64_t mask, AlternateStack& stack);
 // Makes the target go on as the frame says. False if it cannot be read.
-bool pop_signal_frame(Context& context, std::uint64_t& mask, stack_t& stack);
-// True if the stack pointer is on the alternate stack.
-bool is_on(const stack_t& stack, std::uint64_t sp);
+bool pop_signal_frame(Context& context, std::uint64_t& mask, AlternateStack& stack);
 
 }  // namespace assay::native

@@ -79,7 +79,7 @@ class Signals {
     // What a child of vfork(2) may change of what it shares with its parent.
     struct State {
         std::uint64_t mask;
-        stack_t stack;
+        AlternateStack stack;
         HeldSignals held;
     };
     State state() const { return {mask_, stack_, held_}; }
@@ -118,7 +118,7 @@ class Signals {
     bool lent_ = false;
     std::uint64_t mask_ = 0;  // the target's
     std::optional<std::uint64_t> wait_mask_;
-    stack_t stack_{};
+    AlternateStack stack_;
     static constexpr long kNoCall = -1;
     volatile long calling_ = kNoCall;
     volatile bool entering_ = false;
