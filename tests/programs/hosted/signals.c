@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -374,13 +375,52 @@ static int no_defer(void) {
     printf("%d deep, %d raised\n", (int)deepest, (int)raised_again);
     return 0;
 }
+static void show_action(int number) {
+    struct sigaction now;
+    sigaction(number, NULL, &now);
+    printf("%d, %x, %d, seen %d\n", now.sa_handler == SIG_DFL, (unsigned)now.sa_flags,
+           sigismember(&now.sa_mask, SIGUSR2), (int)seen);
+    fflush(stdout);
+}
 static int reset_handler(void) {
-    struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    sigaddset(&action.sa_mask, SIGUSR2);
     sigaction(SIGUSR1, &action, NULL);
     raise(SIGUSR1);
-    printf("seen %d\n", (int)seen);
-    fflush(stdout);
+    show_action(SIGUSR1);
     raise(SIGUSR1);
+    return 0;
+}
+
+// What is done then by default may be to stop.
+static int reset_stop_handler(void) {
+    const pid_t child = fork();
+    if (child == 0) {
+        struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
+        sigaction(SIGTSTP, &action, NULL);
+        setpgid(0, 0);
+        raise(SIGTSTP);
+        raise(SIGTSTP);
+        _exit(seen == SIGTSTP ? 5 : 6);
+    }
+    int status = 0;
+    for (int i = 0; i < 2; ++i) {
+        waitpid(child, &status, WUNTRACED);
+        printf("%x\n", (unsigned)status);
+        if (!WIFSTOPPED(status)) break;
+        kill(child, SIGCONT);
+    }
+    return 0;
+}
+
+// Flags that the kernel does not know read back as 0.
+static int unknown_flags(void) {
+    const int numbers[] = {SIGUSR1, SIGSEGV, SIGCHLD, SIGRTMIN};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i) {
+        struct sigaction action = {.sa_sigaction = with_value, .sa_flags = -1};
+        sigaction(numbers[i], &action, NULL);
+        show_action(numbers[i]);
+    }
     return 0;
 }
 
@@ -563,6 +603,8 @@ int main(int argc, char** argv) {
         {"waited", waited},
         {"no_defer", no_defer},
         {"reset_handler", reset_handler},
+        {"reset_stop_handler", reset_stop_handler},
+        {"unknown_flags", unknown_flags},
         {"real_time_order", real_time_order},
         {"nested_on_alternate_stack", nested_on_alternate_stack},
         {"disarmed_stack", disarmed_stack},

@@ -12,6 +12,11 @@ namespace {
 
 constexpr std::uint64_t kSaSigInfo = 4, kSaRestorer = 0x04000000, kSaOnStack = 0x08000000;
 constexpr std::uint64_t kPassedOn = SA_NOCLDSTOP | SA_NOCLDWAIT;
+// UAPI_SA_FLAGS: the kernel forgets others, by which programs find out what it knows.
+constexpr std::uint64_t kSaExposeTagBits = 0x800, kSaResetHand = 0x80000000;
+constexpr std::uint64_t kKnownFlags = kSaSigInfo | kSaExposeTagBits | kSaRestorer | kSaOnStack |
+                                      SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART | SA_NODEFER |
+                                      kSaResetHand;
 
 long kernel_action(int number, const KernelAction* action, KernelAction* old) {
     return syscall(SYS_rt_sigaction, number, action, old, 8) == 0 ? 0 : -errno;
@@ -55,10 +60,17 @@ long SignalActions::set(int number, const KernelAction* action, KernelAction* ol
             if (const long error = kernel_action(number, &kernel, nullptr)) return error;
         }
         actions_[number] = *action;
+        actions_[number].flags &= kKnownFlags;
         actions_[number].mask &= ~kUnblockable;
     }
     if (old) *old = before;
     return 0;
+}
+
+void SignalActions::reset_handler(int number) {
+    KernelAction action = actions_[number];
+    action.handler = 0;
+    set(number, &action, nullptr);
 }
 
 void SignalActions::clear_handlers() {

@@ -36,8 +36,8 @@ class SignalActions {
     // Either may be nullptr. Returns 0 or a negative error number.
     long set(int number, const KernelAction* action, KernelAction* old);
     const KernelAction& of(int number) const { return actions_[number]; }
-    // SA_RESETHAND.
-    void forget(int number) { actions_[number] = KernelAction{}; }
+    // SA_RESETHAND. What else the action says stays.
+    void reset_handler(int number);
     // CLONE_CLEAR_SIGHAND: what has a handler goes back to the default.
     void clear_handlers();
     // For a new program, which inherits that a signal is ignored: synchronous signals, too, are

@@ -127,7 +127,7 @@ int Signals::deliver() {
     }
     if (is_refusal(number, signal_.info))
         signal_.info.si_call_addr = reinterpret_cast<void*>(thread_.context->pc);
-    if (action.flags & SA_RESETHAND) actions.forget(number);
+    if (action.flags & SA_RESETHAND) actions.reset_handler(number);
     if (!push_signal_frame(*thread_.context, action, signal_, mask_, stack_)) die_of(SIGSEGV);
     mask_ = wait_mask.value_or(mask_) | action.mask;
     if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
