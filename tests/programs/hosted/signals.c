@@ -559,6 +559,26 @@ static int stack_without_room(void) {
     return 0;
 }
 
+static void overflow(int number, siginfo_t* info, void* user) {
+    (void)number, (void)user;
+    printf("%d %d\n", info->si_code, info->si_addr != NULL);
+    siglongjmp(out, 1);
+}
+static int descend(volatile char* above) {
+    volatile char frame[8192];
+    frame[0] = above[0];
+    return (above[0] ? descend(frame) : 0) + frame[0];
+}
+static int stack_overflow(void) {
+    const stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+    sigaltstack(&stack, NULL);
+    handle(SIGSEGV, overflow, SA_ONSTACK);
+    volatile char first = 1;
+    for (volatile int i = 0; i < 2; ++i)
+        if (sigsetjmp(out, 1) == 0) descend(&first);
+    return 0;
+}
+
 // A timer that counts what it could not deliver, and one that only processor time moves.
 static int posix_timers(void) {
     const struct itimerspec often = {{0, 1000000}, {0, 1000000}};
@@ -610,6 +630,7 @@ int main(int argc, char** argv) {
         {"disarmed_stack", disarmed_stack},
         {"stack_errors", stack_errors},
         {"stack_without_room", stack_without_room},
+        {"stack_overflow", stack_overflow},
         {"posix_timers", posix_timers},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);

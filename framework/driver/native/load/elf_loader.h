@@ -23,6 +23,11 @@ struct LoadedProgram {
     std::uint64_t interpreter_base = 0;
     std::uint64_t break_start = 0;  // end of the program's data
     std::uint64_t stack_start = 0, stack_end = 0;
+    // From here to stack_start there would be nothing if the kernel had made the stack.
+    std::uint64_t stack_guard = 0;
+    bool is_below_stack(std::uint64_t address) const {
+        return stack_guard <= address && address < stack_start;
+    }
     bool executable_stack = false;
     // As they are on the stack: what the process is shown in /proc/self/environ and auxv.
     std::string environment;

@@ -35,12 +35,13 @@ std::uint64_t stack_bytes() {
     return std::min(wanted, kMostStackBytes) & ~4095ULL;
 }
 
+constexpr std::uint64_t kGuardBytes = 4096;
+constexpr std::uint64_t kReserved = kMostStackBytes + kGuardBytes;
+
 // Returns the top, or 0. Always takes as many addresses, so that what is mapped next lies at the
 // same place whatever the limit is. What is below the stack cannot be accessed: running out of it
 // is a fault, not a write elsewhere.
 std::uint64_t map_stack(std::uint64_t size) {
-    constexpr std::uint64_t kGuardBytes = 4096;
-    constexpr std::uint64_t kReserved = kMostStackBytes + kGuardBytes;
     void* memory = mmap(nullptr, kReserved, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory == MAP_FAILED) return 0;
@@ -141,6 +142,7 @@ std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
     if (top == 0) return 0;
     program.stack_start = top - size;
     program.stack_end = top;
+    program.stack_guard = top - kReserved;
     std::vector<std::string> strings{program.name};
     strings.insert(strings.end(), argv.begin(), argv.end());
     for (char** entry = environment; *entry; ++entry) {

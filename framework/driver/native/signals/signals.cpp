@@ -242,6 +242,10 @@ bool Signals::note_fault(int number, const siginfo_t* info, ucontext_t* interrup
         const auto& gregs = interrupted->uc_mcontext.gregs;
         signal_.error = static_cast<std::uint64_t>(gregs[REG_ERR]);
         signal_.trap = static_cast<std::uint64_t>(gregs[REG_TRAPNO]);
+        // An overflow of the stack.
+        if (number == SIGSEGV && info->si_code == SEGV_ACCERR &&
+            process.program.is_below_stack(reinterpret_cast<std::uint64_t>(info->si_addr)))
+            signal_.info.si_code = SEGV_MAPERR;
         if (number == SIGFPE || number == SIGILL)
             signal_.info.si_addr = reinterpret_cast<void*>(thread_.context->pc);
     }
