@@ -54,6 +54,21 @@ class Output(unittest.TestCase):
             self.assertTrue(any(line.startswith(cache) for line in events.descriptions), cache)
         self.assertTrue(any(line.startswith("#! version 1") for line in events.remarks))
 
+    def test_repeated_instructions_that_fault(self):
+        """Each iteration is counted once, and once more for each time that it has faulted."""
+        program = PROGRAMS / "faulting_strings"
+        for option in "--rep=once", "--rep=iterations":
+            counted = []
+            for case in "not_resumed", "resumed":
+                ran = profile([program, case], option, out=self.out)
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                events = read_events(self.out)
+                counts = dict(zip(events.events, events.functions["repeat_on_pages"]))
+                counted.append([counts[name] for name in ("Ir", "Dr", "Dw")])
+            # On 8 pages stos, 3 scas, 1 movs, each of them ten times.
+            more = [after - before for before, after in zip(*counted)]
+            self.assertEqual(more, [120, 30 + 10, 80 + 10], option)
+
     def test_functions_of_the_program_are_found(self):
         self.profile_work()
         functions = read_events(self.out).functions

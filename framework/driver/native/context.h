@@ -138,6 +138,10 @@ extern const char assay_syscall_interrupted[];
 // move the program counter to assay_copy_end.
 std::size_t assay_copy(void* to, const void* from, std::size_t bytes);
 extern const char assay_copy_end[];
+// Writes to a byte what it is; returns 0, or 1 if it cannot be written: then the handler must move
+// the program counter from [assay_touch, assay_touch_end) to assay_touch_end.
+std::size_t assay_touch(void* byte);
+extern const char assay_touch_end[];
 // Return point of the driver's own signal handlers.
 void assay_signal_return();
 }

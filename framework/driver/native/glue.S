@@ -143,6 +143,18 @@ assay_copy_end:
         ret
         .size assay_copy, . - assay_copy
 
+# size_t assay_touch(void *byte)
+        .globl assay_touch
+        .type assay_touch, @function
+assay_touch:
+        mov $1, %eax
+        lock orb $0, (%rdi)             # other threads may write it meanwhile
+        xor %eax, %eax
+        .globl assay_touch_end
+assay_touch_end:
+        ret
+        .size assay_touch, . - assay_touch
+
 # Signal handlers return here: rt_sigreturn(2).
         .globl assay_signal_return
         .type assay_signal_return, @function

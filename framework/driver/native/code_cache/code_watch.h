@@ -34,6 +34,11 @@ class CodeWatch {
     // The memory is not what it was: it is not protected any more.
     void forget(std::uint64_t start, std::uint64_t end);
     bool empty() const { return pages_.empty(); }
+    // A write to `address` will fault because of the protection.
+    bool guards(std::uint64_t address) const {
+        const auto found = pages_.find(address / kPage);
+        return found != pages_.end() && found->second.guarded;
+    }
 
     static constexpr std::uint64_t kPage = 4096;
 

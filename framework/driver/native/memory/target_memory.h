@@ -17,6 +17,12 @@ inline bool write_target(std::uint64_t to, const void* from, std::size_t bytes) 
     return assay_copy(reinterpret_cast<void*>(to), from, bytes) == 0;
 }
 
+// True if the byte can be written, which leaves it as it is. Not if the driver has protected its
+// page: see CodeWatch.
+inline bool touch_target(std::uint64_t address) {
+    return assay_touch(reinterpret_cast<void*>(address)) == 0;
+}
+
 // Up to its final zero; nothing if that does not come within `most` bytes.
 std::optional<std::string> read_target_text(const char* from, std::size_t most);
 // An array that a null pointer ends, without that. A null array is an empty one, as execve(2) takes

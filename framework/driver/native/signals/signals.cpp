@@ -140,6 +140,8 @@ void Signals::on_fault(int number, const siginfo_t* info, ucontext_t* interrupte
         let_write(info, interrupted))
         return;
     if (copying) return set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_copy_end));
+    if (is_between(host_pc, reinterpret_cast<const void*>(&assay_touch), assay_touch_end))
+        return set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_touch_end));
     if (translated && note_fault(number, info, interrupted)) return;
     std::array<char, 160> text{};
     std::snprintf(text.data(), text.size(),

@@ -5,6 +5,7 @@
 
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/processor/saved_state.h"
+#include "framework/driver/native/translate/repeated_strings.h"
 
 #include <Zydis/Zydis.h>
 
@@ -36,8 +37,8 @@ class Recorder {
         if (straddles) entry(last) = last;
         thread_.trace.append(address, site);
     }
-    void count(std::uint64_t times, std::uint32_t site, bool by_comparison = false) {
-        thread_.trace.append(times, site, by_comparison ? 1 : 0);
+    void count(std::uint64_t times, std::uint32_t site, bool ended_early = false) {
+        thread_.trace.append(times, site, ended_early ? 1 : 0);
     }
 
   private:
@@ -90,88 +91,53 @@ std::uint64_t address_of(const Context& context, const Instruction& instruction,
     return address;
 }
 
-bool is_compare(std::uint16_t opcode) {
-    const unsigned byte = opcode & 0xff;
-    return byte == 0xa6 || byte == 0xa7 || byte == 0xae || byte == 0xaf;  // cmps, scas
-}
-
-// Iterations of a rep prefix whose end depends on a comparison (SDM, REP/REPE/REPNE).
-std::uint64_t compared_iterations(const Context& context, const Instruction& instruction,
-                                  std::uint64_t most, std::int64_t step, bool& ended) {
-    const Form& form = *instruction.form;
-    const bool until_equal = std::find(instruction.bytes, instruction.bytes + form.opcode_offset,
-                                       0xf2) != instruction.bytes + form.opcode_offset;
-    const bool scan = form.reference_count == 1;
-    const unsigned bytes = form.references[0].bytes;
-    for (std::uint64_t i = 0; i < most; ++i) {
-        const std::uint64_t offset = static_cast<std::uint64_t>(step) * i;
-        const void* right = reinterpret_cast<const void*>(context.gpr[RDI] + offset);
-        const void* left = scan ? static_cast<const void*>(&context.gpr[RAX])
-                                : reinterpret_cast<const void*>(context.gpr[RSI] + offset);
-        const bool equal = std::memcmp(left, right, bytes) == 0;
-        ended = equal == until_equal;
-        if (ended) return i + 1;
-    }
-    return most;
-}
-
-void record_iterations(Thread& thread, const Instruction& instruction, std::uint64_t iterations,
-                       std::int64_t step, std::uint32_t site) {
-    const Form& form = *instruction.form;
-    const Context& context = *thread.context;
-    const unsigned bytes = form.references[0].bytes;
-    Recorder recorder(thread, site);
-    const std::uint64_t first = address_of(context, instruction, form.references[0]);
-    const std::uint64_t second =
-        form.reference_count == 2 ? address_of(context, instruction, form.references[1]) : 0;
-    for (std::uint64_t i = 0; i < iterations; ++i) {
-        const std::uint64_t offset = static_cast<std::uint64_t>(step) * i;
-        recorder.reference(first + offset, bytes, site);
-        if (form.reference_count == 2) recorder.reference(second + offset, bytes, site + 1);
-    }
-}
-
 // Valgrind makes a branch of the check of rcx before each iteration, which it takes to go on with
 // the instruction, and one of the result of a comparison, back to the instruction
 // (VEX/priv/guest_amd64_toIR.c, dis_REP_op).
-void predict_iterations(Thread& thread, const Instruction& instruction, std::uint64_t iterations,
-                        bool by_comparison, std::uint32_t site) {
+void predict_iterations(Thread& thread, const Instruction& instruction,
+                        const RepeatedString& string, std::uint32_t site) {
     const trace::PredictorShape& shape = thread.process.trace.spec().predictor;
-    const bool compares = is_compare(instruction.form->opcode);
+    const bool by_comparison = string.ends_by_comparison();
     std::uint64_t branches = 0;
     std::uint32_t mispredicted = 0;
     const auto branch = [&](bool taken) {
         ++branches;
         mispredicted += thread.context->predictor.conditional(shape, instruction.pc, taken);
     };
-    for (std::uint64_t i = 0; i < iterations; ++i) {
+    for (std::uint64_t i = 1; i <= string.iterations(); ++i) {
+        const bool last = i == string.iterations();
         branch(true);
-        if (compares) branch(!by_comparison || i + 1 < iterations);
+        if (compares(*instruction.form) && !(last && string.faults()))
+            branch(!(last && by_comparison));
     }
-    if (!by_comparison) branch(false);
+    if (!by_comparison && !string.faults()) branch(false);
     thread.trace.append(branches, site, mispredicted);
+}
+
+void record_stretch(Recorder& recorder, const Form& form, const RepeatedString::Stretch& stretch,
+                    std::int64_t step, std::uint32_t site) {
+    const unsigned bytes = form.references[0].bytes;
+    const bool two = form.reference_count == 2;
+    for (std::uint64_t i = 0; i < stretch.iterations; ++i) {
+        const std::uint64_t offset = static_cast<std::uint64_t>(step) * i;
+        recorder.reference(stretch.addresses[0] + offset, bytes, site);
+        if (two) recorder.reference(stretch.addresses[1] + offset, bytes, site + 1);
+    }
 }
 
 void record_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
     const Form& form = *instruction.form;
-    const Context& context = *thread.context;
-    const unsigned bytes = form.references[0].bytes;
-    constexpr std::uint64_t kDirection = 0x400;
-    const std::int64_t step = context.rflags & kDirection ? -static_cast<std::int64_t>(bytes)
-                                                          : static_cast<std::int64_t>(bytes);
-    std::uint64_t iterations = context.gpr[RCX];
-    if (form.references[0].address32) iterations = static_cast<std::uint32_t>(iterations);
-    bool by_comparison = false;
-    if (is_compare(form.opcode))
-        iterations = compared_iterations(context, instruction, iterations, step, by_comparison);
     const TraceTables& trace = thread.process.trace;
-    if (trace.captures(trace::kCaptureReferences)) {
-        record_iterations(thread, instruction, iterations, step, site);
-        site += form.reference_count;
-    }
-    Recorder(thread, site).count(iterations, site, by_comparison);
+    const bool references = trace.captures(trace::kCaptureReferences);
+    Recorder recorder(thread, site);
+    RepeatedString string(thread.process, *thread.context, instruction);
+    while (const auto stretch = string.next())
+        if (references) record_stretch(recorder, form, *stretch, string.step(), site);
+    if (references) site += form.reference_count;
+    const bool ended_early = string.ends_by_comparison() || string.faults();
+    recorder.count(string.iterations(), site, ended_early);
     if (trace.captures(trace::kCapturePredictions))
-        predict_iterations(thread, instruction, iterations, by_comparison, site + 1);
+        predict_iterations(thread, instruction, string, site + 1);
 }
 
 // Byte addressed by a bit offset in a register (SDM, BT): signed, in units of the operand size.
