@@ -20,6 +20,7 @@ namespace assay::native {
 namespace {
 
 constexpr std::uint64_t kTrapFlag = 0x100;
+constexpr greg_t kWriteFault = 2;  // in the error code of a page fault
 
 bool is_synchronous(int number) {
     return kSynchronousSignals & mask_of(number);
@@ -136,7 +137,9 @@ void Signals::on_fault(int number, const siginfo_t* info, ucontext_t* interrupte
         is_between(host_pc, reinterpret_cast<const void*>(&assay_copy), assay_copy_end);
     const bool translated = thread_.process.cache.contains(host_pc);
     if (translated && continue_in_next_buffer(info, interrupted)) return;
-    if (number == SIGSEGV && info->si_code == SEGV_ACCERR && (translated || copying) &&
+    // Copies that only read are made without the lock, too.
+    const bool writes = interrupted->uc_mcontext.gregs[REG_ERR] & kWriteFault;
+    if (number == SIGSEGV && info->si_code == SEGV_ACCERR && writes && (translated || copying) &&
         let_write(info, interrupted))
         return;
     if (copying) return set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_copy_end));
