@@ -14,7 +14,8 @@
 
 #include "cases.h"
 
-static const int synchronous[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV};
+// Not SIGTRAP: it is lost if one of the driver's waits, which is often in stress mode.
+static const int synchronous[] = {SIGILL, SIGBUS, SIGFPE, SIGSEGV};
 enum { KINDS = sizeof synchronous / sizeof synchronous[0] };
 
 static void note(int number, siginfo_t* info, void* context) {
@@ -128,7 +129,7 @@ static int waited(void) {
     sigset_t set;
     sigfillset(&set);
     raise(SIGSEGV);
-    raise(SIGTRAP);
+    raise(SIGBUS);
     siginfo_t info;
     for (int i = 0; i < 2; ++i) {
         const int number = sigwaitinfo(&set, &info);
@@ -176,7 +177,7 @@ static int not_inherited(void) {
     waitpid(child, NULL, 0);
     const pid_t sharing = vfork();
     if (sharing == 0) {
-        raise(SIGTRAP);
+        raise(SIGBUS);
         _exit(0);
     }
     waitpid(sharing, NULL, 0);
