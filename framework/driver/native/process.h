@@ -11,6 +11,7 @@
 #include "framework/driver/native/translate/translator.h"
 #include "framework/trace/launch.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -85,6 +86,9 @@ class Process {
     std::uint64_t personality = 0;   // as the program knows it
     bool sets_death_signal = false;  // PR_SET_PDEATHSIG
     bool filters_calls = false;      // has installed a filter of seccomp(2)
+
+    // Of kSynchronousSignals, what any thread has ever waited for.
+    std::atomic<std::uint64_t> waited_signals = 0;
 
   private:
     std::uint64_t vector_components_ = 0;

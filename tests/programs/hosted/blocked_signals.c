@@ -2,6 +2,9 @@
 // cannot leave to the kernel; and calls that wait with a mask of their own.
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/epoll.h>
@@ -142,6 +145,45 @@ static int waited(void) {
 }
 
 // The parent's child sends it while the parent waits.
+// Any thread can have what is sent to the process, also one that begins to wait later.
+static sem_t taken;
+static void* take_all(void* set) {
+    for (int i = 0; i < 2 * KINDS; ++i) {
+        siginfo_t info;
+        while (sigwaitinfo(set, &info) < 0) {
+        }
+        printf("%d %d %d\n", info.si_signo, info.si_code, info.si_pid == getpid());
+        sem_post(&taken);
+    }
+    return NULL;
+}
+static volatile bool spins = true;
+static void* spin(void* unused) {
+    while (spins) sched_yield();
+    return unused;
+}
+static int waited_by_another(void) {
+    begin();
+    sigset_t all;
+    sigfillset(&all);
+    pthread_t waiting, spinning;
+    sem_init(&taken, 0, 0);
+    pthread_create(&waiting, NULL, take_all, &all);
+    pthread_create(&spinning, NULL, spin, NULL);
+    // The first wait has begun when this has been taken.
+    for (int round = 0; round < 2; ++round) {
+        for (int i = 0; i < KINDS; ++i) {
+            kill(getpid(), round == 0 && i == 0 ? SIGUSR1 : synchronous[i]);
+            sem_wait(&taken);
+        }
+    }
+    spins = false;
+    pthread_join(waiting, NULL);
+    pthread_join(spinning, NULL);
+    end();
+    return 0;
+}
+
 static int read_by_descriptor(void) {
     begin();
     sigset_t set;
@@ -307,6 +349,7 @@ int main(int argc, char** argv) {
         {"ends_when_unblocked", ends_when_unblocked},
         {"sent_as_a_fault", sent_as_a_fault},
         {"waited", waited},
+        {"waited_by_another", waited_by_another},
         {"read_by_descriptor", read_by_descriptor},
         {"not_inherited", not_inherited},
         {"kept_across_execution", kept_across_execution},

@@ -17,8 +17,9 @@ class HeldSignals {
     int due(std::uint64_t mask) const;
     siginfo_t take(int number);
     // For the time of a system call that can see what is pending. They come back as soon as the
-    // kernel's mask lets them through again.
-    void give_to_kernel();
+    // kernel's mask lets them through again. Those of `for_others` that kill(2) has sent go to the
+    // process, so that any thread can have them, the others to this thread.
+    void give_to_kernel(std::uint64_t for_others);
     void clear() { numbers_ = 0; }
 
   private:

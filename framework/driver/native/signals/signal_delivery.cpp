@@ -47,6 +47,7 @@ void Signals::initialise(std::uint64_t mask, const stack_t& handler_stack) {
     mask_ = mask;
     pending_ = 0;
     held_.clear();
+    waits_for_ = 0;
     stack_.disable();
     apply_mask();
 }
@@ -176,11 +177,16 @@ void Signals::end_wait(long result) {
     if (result != -EINTR || !pending_) wait_mask_.reset();
 }
 
+void Signals::wait_for(std::uint64_t set) {
+    waits_for_ |= set & kSynchronousSignals;
+    thread_.process.waited_signals |= set & kSynchronousSignals;
+}
+
 void Signals::lend_held() {
     if (!held_.any() || pending_) return;
     lent_ = true;
     give_mask_to_kernel();
-    held_.give_to_kernel();
+    held_.give_to_kernel(thread_.process.waited_signals & ~waits_for_);
 }
 
 void Signals::take_back_held() {

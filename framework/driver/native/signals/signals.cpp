@@ -81,7 +81,13 @@ void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
         interrupted->uc_mcontext.gregs[REG_RAX] = info->si_syscall == SYS_brk ? 0 : -ENOSYS;
         if (info->si_syscall != calling_) return;
     }
-    if (is_synchronous(number) && blocks(number)) return held_.hold(number, *info);
+    if (is_synchronous(number) && blocks(number)) {
+        held_.hold(number, *info);
+        // A system call that is about to begin has not lent it.
+        if (is_between(pc_of(interrupted), assay_syscall_begin, assay_syscall_end))
+            set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_syscall_interrupted));
+        return;
+    }
     if (pending_) return requeue(number, info, interrupted);
     set_mask_of(interrupted, ~kSynchronousSignals);
     note(number, info);

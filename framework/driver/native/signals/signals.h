@@ -62,6 +62,8 @@ class Signals {
     void lend_held();
     void take_back_held();
     bool holds() const { return held_.any(); }
+    // sigwaitinfo(2) with these begins. What one thread waits for, others do not keep.
+    void wait_for(std::uint64_t set);
     // The program's system call of that number begins, and ends. A filter of seccomp(2) may refuse
     // it by SIGSYS, as it may the driver's own calls, of which the program shall not learn.
     void begin_call(long number) { calling_ = number; }
@@ -71,7 +73,7 @@ class Signals {
     void give_mask_to_kernel() const;
     void restore_mask_in_kernel() { apply_mask(); }
     // What is held goes to the kernel, whose mask blocks everything, for a new program.
-    void give_held_to_kernel() { held_.give_to_kernel(); }
+    void give_held_to_kernel() { held_.give_to_kernel(0); }
     // A new process has no pending signals: fork(2).
     void forget_held() { held_.clear(); }
     static void block_all();
@@ -116,7 +118,8 @@ class Signals {
     PendingSignal signal_;
     HeldSignals held_;
     bool lent_ = false;
-    std::uint64_t mask_ = 0;  // the target's
+    std::uint64_t waits_for_ = 0;  // what this thread has ever waited for, of kSynchronousSignals
+    std::uint64_t mask_ = 0;       // the target's
     std::optional<std::uint64_t> wait_mask_;
     AlternateStack stack_;
     static constexpr long kNoCall = -1;

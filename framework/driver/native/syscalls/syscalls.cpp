@@ -21,6 +21,11 @@ namespace assay::native {
 
 namespace {
 
+// For a signal that is held since the call was about to begin, or interrupted it.
+bool is_to_be_repeated(const Signals& signals, long result) {
+    return (result == -EINTR || result == kNotCalled) && signals.holds();
+}
+
 long make_call(const Call& call) {
     Process& process = call.process();
     Signals& signals = call.thread.signals;
@@ -30,8 +35,8 @@ long make_call(const Call& call) {
         signals.lend_held();
         result =
             assay_interruptible_syscall(signals.pending_flag(), call.number, call.arguments.data());
-    } while (result == -EINTR && !signals.pending() &&
-             (signals.holds() || process.stress.enabled()));
+    } while (!signals.pending() && (is_to_be_repeated(signals, result) ||
+                                    (result == -EINTR && process.stress.enabled())));
     process.lock.lock();
     return result;
 }
@@ -136,6 +141,12 @@ long do_wait_with_sized_mask(const Call& call) {
     return do_wait_with_mask(call, mask);
 }
 
+long do_wait_for_signal(const Call& call) {
+    std::uint64_t set = 0;
+    if (read_target(call.unsigned_argument(0), &set, sizeof set)) call.thread.signals.wait_for(set);
+    return pass_on(call);
+}
+
 bool is_permitted_in_strict_mode(long number) {
     return number == SYS_read || number == SYS_write || number == SYS_exit;
 }
@@ -224,6 +235,8 @@ long dispatch(const Call& call) {
             return do_signal_stack(call);
         case SYS_rt_sigsuspend:
             return do_wait_with_mask(call, call.unsigned_argument(0));
+        case SYS_rt_sigtimedwait:
+            return do_wait_for_signal(call);
         case SYS_ppoll:
             return do_wait_with_mask(call, call.unsigned_argument(3));
         case SYS_epoll_pwait:
