@@ -357,8 +357,7 @@ trace::Spec Profiler::start() {
         if (!wanted) return;
         spec = wanted->spec;
         warms_up_ = spec.warm_up != 0;
-        if (spec.captures & trace::kCaptureValues)
-            wanted_values_ = collector::value_lists(*wanted);
+        if (spec.captures & trace::kCaptureValues) wanted_values_ = collector::value_lists(*wanted);
     });
     if (!called) return {};
     if (!wanted) {

@@ -32,7 +32,8 @@ namespace assay::collector {
 trace::LineFilter combine(trace::LineFilter a, trace::LineFilter b);
 trace::Spec combine(const trace::Spec& a, const trace::Spec& b);
 
-// What one profiler asks for, with each value in the order of its list. Too large for a small stack.
+// What one profiler asks for, with each value in the order of its list. Too large for a small
+// stack.
 std::unique_ptr<trace::ValueLists> value_lists(const trace_vlist_table& table);
 // Adds the values that are not there yet. Throws Error if one instruction would have more than a
 // driver can capture.
