@@ -6,8 +6,9 @@ from pathlib import Path
 
 from case import Case
 
-HOSTED = ("blocked_signals", "descriptors", "endings", "faulting_strings", "gs_segment", "interrupted", "kernel", "proc_files", "signals",
-          "jumps", "processes", "relatives", "surroundings", "threads", "thread_ends",
+HOSTED = ("blocked_signals", "descriptors", "endings", "faulting_strings", "gs_segment",
+          "interrupted", "kernel", "proc_files", "signals", "jumps", "processes", "relatives",
+          "surroundings", "threads", "thread_ends",
           "thread_signals", "generated_code", "mapped_code", "executable_stack", "openmp", "thrown")
 
 # Addresses are random natively.
