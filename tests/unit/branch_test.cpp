@@ -123,6 +123,28 @@ TEST_CASE("the predictor in the program is Cachegrind's, and the one in the prof
     }
 }
 
+TEST_CASE("the predictor in the program knows what a branch taken many times comes to") {
+    constexpr assay::trace::PredictorShape kShape{7, 7, 9};
+    const auto at_once = std::make_unique<assay::native::Predictor>();
+    const auto one_by_one = std::make_unique<assay::native::Predictor>();
+    at_once->reset();
+    one_by_one->reset();
+    std::minstd_rand random(7);
+    for (int i = 0; i < 20'000; ++i) {
+        const std::uint64_t pc = 0x400000 + (random() >> 8) % 5;
+        const std::uint64_t times = (random() >> 8) % 2 == 0 ? 1 : (random() >> 8) % 300;
+        std::uint32_t wrong = 0;
+        for (std::uint64_t n = 0; n < times; ++n)
+            wrong += one_by_one->conditional(kShape, pc, true);
+        REQUIRE(at_once->taken_in_a_row(kShape, pc, times) == wrong);
+        REQUIRE(at_once->conditional(kShape, pc, false) ==
+                one_by_one->conditional(kShape, pc, false));
+    }
+    CHECK((at_once->history & 0xffU) == (one_by_one->history & 0xffU));
+    CHECK(std::equal(std::begin(at_once->counters), std::end(at_once->counters),
+                     std::begin(one_by_one->counters)));
+}
+
 TEST_CASE("the predictor in the program gives each pc and history its counter, in any shape") {
     for (unsigned history_bits = 0; history_bits <= 8; ++history_bits)
         for (unsigned address_bits = 0; address_bits + history_bits <= 14; ++address_bits) {

@@ -36,6 +36,10 @@ struct Predictor {
     void reset();
     // What translated code does at a conditional branch. Returns whether it was mispredicted.
     bool conditional(const trace::PredictorShape& shape, std::uint64_t pc, bool taken);
+    // The same for one that is taken so many times without another in between. Returns how many of
+    // them were mispredicted.
+    std::uint32_t taken_in_a_row(const trace::PredictorShape& shape, std::uint64_t pc,
+                                 std::uint64_t times);
 };
 
 // What a taken branch adds to the history when it has been shifted.

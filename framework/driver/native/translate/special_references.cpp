@@ -97,20 +97,17 @@ std::uint64_t address_of(const Context& context, const Instruction& instruction,
 void predict_iterations(Thread& thread, const Instruction& instruction,
                         const RepeatedString& string, std::uint32_t site) {
     const trace::PredictorShape& shape = thread.process.trace.spec().predictor;
-    const bool by_comparison = string.ends_by_comparison();
-    std::uint64_t branches = 0;
-    std::uint32_t mispredicted = 0;
-    const auto branch = [&](bool taken) {
-        ++branches;
-        mispredicted += thread.context->predictor.conditional(shape, instruction.pc, taken);
-    };
-    for (std::uint64_t i = 1; i <= string.iterations(); ++i) {
-        const bool last = i == string.iterations();
-        branch(true);
-        if (compares(*instruction.form) && !(last && string.faults()))
-            branch(!(last && by_comparison));
+    Predictor& predictor = thread.context->predictor;
+    std::uint64_t branches = string.iterations();
+    if (compares(*instruction.form) && branches != 0) {
+        const bool goes_on = !string.ends_by_comparison() && !string.faults();
+        branches += string.iterations() - 1 + (goes_on ? 1 : 0);
     }
-    if (!by_comparison && !string.faults()) branch(false);
+    std::uint32_t mispredicted = predictor.taken_in_a_row(shape, instruction.pc, branches);
+    if (!string.faults()) {
+        ++branches;
+        mispredicted += predictor.conditional(shape, instruction.pc, false);
+    }
     thread.trace.append(branches, site, mispredicted);
 }
 
