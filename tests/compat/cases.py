@@ -7,7 +7,7 @@ from pathlib import Path
 from case import Case
 
 HOSTED = ("blocked_signals", "descriptors", "endings", "faulting_strings", "gs_segment",
-          "interrupted", "kernel", "proc_files", "signals", "jumps", "processes", "relatives",
+          "interrupted", "interrupted_calls", "kernel", "proc_files", "signals", "jumps", "processes", "relatives",
           "surroundings", "threads", "thread_ends",
           "thread_signals", "generated_code", "mapped_code", "executable_stack", "openmp", "thrown")
 

@@ -11,7 +11,8 @@ namespace assay::native {
 namespace {
 
 constexpr std::uint64_t kSaSigInfo = 4, kSaRestorer = 0x04000000, kSaOnStack = 0x08000000;
-constexpr std::uint64_t kPassedOn = SA_NOCLDSTOP | SA_NOCLDWAIT;
+// With SA_RESTART the kernel knows best which calls go on behind a handler, and when: signal(7).
+constexpr std::uint64_t kPassedOn = SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART;
 // UAPI_SA_FLAGS: the kernel forgets others, by which programs find out what it knows.
 constexpr std::uint64_t kSaExposeTagBits = 0x800, kSaResetHand = 0x80000000;
 constexpr std::uint64_t kKnownFlags = kSaSigInfo | kSaExposeTagBits | kSaRestorer | kSaOnStack |
@@ -37,9 +38,11 @@ void SignalActions::initialise() {
 }
 
 void SignalActions::make_synchronous_arrive() const {
-    const KernelAction own = own_action(0);
     for (int number = 1; number <= 64; ++number)
-        if (kSynchronousSignals & mask_of(number)) kernel_action(number, &own, nullptr);
+        if (kSynchronousSignals & mask_of(number)) {
+            const KernelAction own = own_action(actions_[number].flags & kPassedOn);
+            kernel_action(number, &own, nullptr);
+        }
 }
 
 void SignalActions::let_kernel_ignore() const {
@@ -54,11 +57,9 @@ long SignalActions::set(int number, const KernelAction* action, KernelAction* ol
     if (action && (kUnblockable & mask_of(number))) return -EINVAL;
     const KernelAction before = actions_[number];
     if (action) {
-        if (!(kSynchronousSignals & mask_of(number))) {
-            const KernelAction kernel =
-                action->handler > 1 ? own_action(action->flags & kPassedOn) : *action;
-            if (const long error = kernel_action(number, &kernel, nullptr)) return error;
-        }
+        const bool arrives = action->handler > 1 || (kSynchronousSignals & mask_of(number));
+        const KernelAction kernel = arrives ? own_action(action->flags & kPassedOn) : *action;
+        if (const long error = kernel_action(number, &kernel, nullptr)) return error;
         actions_[number] = *action;
         actions_[number].flags &= kKnownFlags;
         actions_[number].mask &= ~kUnblockable;

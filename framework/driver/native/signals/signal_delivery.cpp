@@ -7,40 +7,10 @@
 
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <cerrno>
 #include <csignal>
 #include <utility>
 
 namespace assay::native {
-namespace {
-
-// System calls that a signal handler always interrupts, SA_RESTART or not: signal(7).
-bool never_restarts(long number) {
-    switch (number) {
-        case SYS_nanosleep:
-        case SYS_clock_nanosleep:
-        case SYS_poll:
-        case SYS_ppoll:
-        case SYS_select:
-        case SYS_pselect6:
-        case SYS_epoll_wait:
-        case SYS_epoll_pwait:
-        case SYS_epoll_pwait2:
-        case SYS_pause:
-        case SYS_rt_sigsuspend:
-        case SYS_rt_sigtimedwait:
-        case SYS_semop:
-        case SYS_semtimedop:
-        case SYS_msgrcv:
-        case SYS_msgsnd:
-        case SYS_io_getevents:
-            return true;
-        default:
-            return false;
-    }
-}
-
-}  // namespace
 
 void Signals::initialise(std::uint64_t mask, const stack_t& handler_stack) {
     sigaltstack(&handler_stack, nullptr);
@@ -192,10 +162,6 @@ void Signals::lend_held() {
 void Signals::take_back_held() {
     if (!std::exchange(lent_, false)) return;
     if (!pending_) apply_mask();
-}
-
-bool Signals::restarts(long number) const {
-    return pending_ && thread_.actions->of(pending_).flags & SA_RESTART && !never_restarts(number);
 }
 
 void Signals::die_of(int number) {

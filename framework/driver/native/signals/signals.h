@@ -55,8 +55,6 @@ class Signals {
     // rt_sigsuspend, and ends with that result. What interrupts it is handled with that mask.
     void begin_wait(std::uint64_t mask) { wait_mask_ = mask; }
     void end_wait(long result);
-    // True if a system call that the pending signal interrupted is to be started again.
-    bool restarts(long number) const;
     // Around a system call that the kernel makes: it keeps the signals that the driver holds
     // meanwhile, so that they can be waited for.
     void lend_held();

@@ -271,10 +271,10 @@ long dispatch(const Call& call) {
     }
 }
 
-// Whether the call is started again: for the signal that has come, or because there was only
-// another thread's request to leave translated code.
-bool starts_again(const Signals& signals, long number) {
-    return signals.pending() ? signals.restarts(number) : signals.asked_to_leave();
+// Whether the call is started again because there was only another thread's request to leave
+// translated code.
+bool is_only_asked_to_leave(const Signals& signals) {
+    return !signals.pending() && signals.asked_to_leave();
 }
 
 }  // namespace
@@ -301,7 +301,7 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     thread.signals.end_call();
     // The handler finds the registers of before the call: kernel/seccomp.c, syscall_rollback().
     if (thread.signals.call_refused()) return;
-    if (result == kNotCalled || (result == -EINTR && starts_again(thread.signals, call.number))) {
+    if (result == kNotCalled || (result == -EINTR && is_only_asked_to_leave(thread.signals))) {
         context.pc = syscall_pc;
         return;
     }
