@@ -1,5 +1,6 @@
 #include "framework/collector/collection.h"
 
+#include "framework/collector/launch/output_files.h"
 #include "framework/collector/launch/progress.h"
 #include "framework/collector/profilers/trace_spec.h"
 #include "framework/support/error.h"
@@ -33,7 +34,16 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
                                std::span<const trace_marker_t> markers) {
           process(source, records, markers);
       }) {
+    check_files();
     start_profilers();
+}
+
+// Of what later images write, only the places can differ, and an events file has another one to go
+// to then.
+void Collection::check_files() const {
+    const std::vector<OutputFile> files = output_files(session_, image_);
+    check_distinct(files);
+    if (image_.of_first_process && image_.number == 1) check_writable(files);
 }
 
 void Collection::start_profilers() {

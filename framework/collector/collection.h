@@ -32,7 +32,7 @@ class Collection {
         bool failed = false;   // for another reason the profile is not what was asked for
     };
 
-    // Starts the profilers for the image. Throws Error.
+    // Starts the profilers for the image. Throws Error, also if its files cannot be written.
     Collection(Session& session, const Image& image, Segment& segment, const Lifeline& lifeline);
     Collection(const Collection&) = delete;
     Collection& operator=(const Collection&) = delete;
@@ -49,6 +49,7 @@ class Collection {
     Outcome finish(const std::optional<Ending>& ending);
 
   private:
+    void check_files() const;
     void start_profilers();
     void process(TraceReader::Source source, std::span<const trace_record_t> records,
                  std::span<const trace_marker_t> markers);

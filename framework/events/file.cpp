@@ -40,19 +40,6 @@ int duplicate(int descriptor) {
     return fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
 }
 
-// Where the last link leads to, even if nothing is there yet. Still a link if they go in a circle:
-// open(2) follows as many.
-std::string behind_links(std::filesystem::path path) {
-    constexpr int kMostLinks = 40;
-    std::error_code error;
-    for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i) {
-        const std::filesystem::path target = std::filesystem::read_symlink(path, error);
-        if (error) break;
-        path = path.parent_path() / target;  // which replaces it if it is absolute
-    }
-    return path.string();
-}
-
 // The temporary files of this process, for a signal handler; null is a free place. No command
 // writes more files at a time.
 std::array<std::atomic<const char*>, 4> incomplete_files;
@@ -70,10 +57,57 @@ void remove_incomplete_files(int signal) {
     raise(signal);  // comes when this handler, which is no more installed, returns
 }
 
+// Why a new file cannot be made in the folder of `path`, as an errno value; 0 if it can.
+int obstacle_of_making(const std::string& path) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    return access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+int obstacle_in_place(const std::string& path) {
+    struct stat status;
+    if (stat(path.c_str(), &status) == 0) {
+        if (S_ISDIR(status.st_mode)) return EISDIR;
+        return access(path.c_str(), W_OK) == 0 ? 0 : errno;
+    }
+    return errno == ENOENT ? obstacle_of_making(behind_links(path)) : errno;
+}
+
+// Both the file that is there and its folder have to be writable.
+int obstacle(const std::string& path) {
+    if (is_standard_output(path)) return 0;
+    const int in_place = obstacle_in_place(path);
+    if (in_place != 0 || is_written_in_place(path)) return in_place;
+    return obstacle_of_making(behind_links(path));
+}
+
+void check_no_obstacle(int error, const std::string& path) {
+    if (error != 0) throw Error("cannot write " + path + ": " + reason(error));
+}
+
 // What a consumer throws to end reading; never leaves this file.
 struct Enough {};
 
 }  // namespace
+
+std::string behind_links(const std::string& link) {
+    constexpr int kMostLinks = 40;
+    std::filesystem::path path = link;
+    std::error_code error;
+    for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i) {
+        const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+        if (error) break;
+        path = path.parent_path() / target;  // which replaces it if it is absolute
+    }
+    return path.string();
+}
+
+void check_writable(const std::string& path) {
+    check_no_obstacle(obstacle(path), path);
+}
+
+void check_writable_in_place(const std::string& path) {
+    check_no_obstacle(obstacle_in_place(path), path);
+}
 
 OutputFile::OutputFile(const std::string& path)
     : path_(path), target_(path), compressor_(make_compressor(path)) {

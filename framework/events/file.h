@@ -35,6 +35,17 @@ class OutputFile {
     int descriptor_ = -1;
 };
 
+// Throws Error if an OutputFile of that name could not be written, as far as can be told without
+// making or changing one: better before what it is for than after.
+void check_writable(const std::string& path);
+
+// The same of a file that is written in place, as fopen(3) does.
+void check_writable_in_place(const std::string& path);
+
+// Where the last link leads to, even if nothing is there yet. Still a link if they go in a circle:
+// open(2) follows as many.
+std::string behind_links(const std::string& link);
+
 // From now on, a signal that ends the process (SIGHUP, SIGINT, SIGTERM) has it remove what it has
 // written of files that are not complete.
 void remove_incomplete_files_on_signals();

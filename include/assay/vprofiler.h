@@ -104,7 +104,8 @@ typedef struct vp_option {
     const char* name;          /* without dashes */
     const char* argument;      /* shown in the help, e.g. "SIZE,WAYS,LINE"; of
                                   VP_OPTION_PROFILER: a name */
-    const char* default_value; /* NULL if there is none; not passed to vp_options */
+    const char* default_value; /* NULL if there is none; not passed to vp_options. Of
+                                  VP_OPTION_OUTPUT_FILE: written without the option, too */
     const char* help;          /* one sentence */
     uint32_t type;             /* enum vp_option_type */
     uint32_t reserved;         /* 0 */

@@ -182,9 +182,9 @@ class Intervals(Files):
                                        "from 1 to 2^62\n")
 
     def test_files_that_cannot_be_written_cost_the_profiler(self):
-        ended = profile([PROGRAMS / "sort"], "--bb-out-file=/nonexistent/bb", plugin="bbv")
+        ended = profile([PROGRAMS / "sort"], "--bb-out-file=/dev/full", plugin="bbv")
         self.assertEqual(ended.returncode, 125)
-        self.assertIn("cannot write /nonexistent/bb: No such file or directory", ended.stderr)
+        self.assertIn("cannot write /dev/full: No space left on device", ended.stderr)
 
 
 class Merging(Files):

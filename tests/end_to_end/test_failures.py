@@ -182,6 +182,55 @@ class Failures(unittest.TestCase):
         self.addCleanup(self.folder.chmod, 0o755)
         self.refused(profile(WORK, "--LL=33554432,16,64", out=self.out), FAILURE, self.out)
 
+    def test_profilers_files_that_cannot_be_written(self):
+        """The program is not started, and nothing is made or changed."""
+        (self.folder / "circle").symlink_to("circle")
+        (self.folder / "dangling").symlink_to(self.folder / "none" / "file")
+        program = ["touch", self.folder / "started"]
+        for name, reason in (("none/file", "No such file"), ("", "Is a directory"),
+                             ("circle", "Too many levels"), ("dangling", "No such file"),
+                             ("x" * 300, "name too long")):
+            for plugin, option in (("bbv", "bb-out-file"), ("bbv", "pc-out-file"),
+                                   ("used_bytes", "usage-report")):
+                with self.subTest(f"{option}={name}"):
+                    self.refused(profile(program, f"--{option}={self.folder}/{name}", plugin=plugin,
+                                         out=self.out), FAILURE, reason)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()),
+                         ["circle", "dangling"])
+
+    def test_profilers_file_that_is_there_stays_until_it_is_written(self):
+        (self.folder / "vectors").write_text("kept")
+        program = ["cat", self.folder / "vectors"]
+        result = profile(program, f"--bb-out-file={self.folder}/vectors",
+                         f"--pc-out-file={self.folder}/pcs", plugin="bbv", out=self.out)
+        self.assertEqual((result.returncode, result.stdout), (0, "kept"))
+        self.assertNotIn("kept", (self.folder / "vectors").read_text())
+
+    def test_two_outputs_in_one_file(self):
+        (self.folder / "there").touch()
+        (self.folder / "link").symlink_to("there")
+        (self.folder / "to_be").symlink_to("new")
+        for plugin, first, second, options in (
+                ("bbv", "--bb-out-file", "--pc-out-file", ["there", "there"]),
+                ("bbv", "--out", "--pc-out-file", ["there", "./there"]),
+                ("bbv", "--out", "--bb-out-file", ["there", "link"]),
+                ("bbv", "--out", "--bb-out-file", ["to_be", "new"]),
+                ("bbv", "--out", "--bb-out-file", ["a.%p.cat", "a.%p.%n"]),
+                ("bbv,used_bytes", "--pc-out-file", "--usage-report", ["new", "new"]),
+                ("counts,values", "--log", "--values-log", ["new", "new"])):
+            with self.subTest(f"{first} {second} {options}"):
+                names = [f"{option}={self.folder}/{name}"
+                         for option, name in zip((first, second), options)]
+                plugin = ",".join(str(PLUGINS / f"{name}.so") if name in ("counts", "values")
+                                  else name for name in plugin.split(","))
+                result = run([ASSAY, f"--plugin={plugin}", f"--out={self.out}", *names, "--", "cat"])
+                self.refused(result, FAILURE, f"{first} and {second} name the same file: ")
+        result = run([ASSAY, "--plugin=bbv", "--out=bb.out.%p", "--", "cat"])  # as by default
+        self.refused(result, FAILURE, "--out and --bb-out-file name the same file: bb.out.")
+        result = profile(["true"], "--bb-out-file=/dev/null", "--pc-out-file=/dev/null",
+                         plugin="bbv")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     # --- What the driver does not run yet: the profile so far is kept
 
     def check_unsupported(self, program, reason):

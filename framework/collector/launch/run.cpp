@@ -6,7 +6,6 @@
 #include "framework/collector/launch/program.h"
 #include "framework/collector/launch/session.h"
 #include "framework/collector/launch/supervisor.h"
-#include "framework/collector/results/profile.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
@@ -140,7 +139,6 @@ Ending Run::execute() {
     segment_->control().spec = collection.spec();
     if (collection.spec().captures & trace::kCaptureValues)
         segment_->value_lists() = collection.value_lists();
-    check_writable(file_of_process(settings_.out, image));
     child_.start();
     if (session_.columns.size() > 0)
         for (const std::string& object : usual_objects(program_))

@@ -2,18 +2,11 @@
 
 #include "framework/collector/results/profile_sites.h"
 #include "framework/collector/results/profile_stacks.h"
-#include "framework/support/error.h"
-#include "framework/support/text.h"
 
-#include <fmt/core.h>
-#include <unistd.h>
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <tuple>
 
 namespace assay::collector {
@@ -268,24 +261,6 @@ class ProfileBuilder {
 
 void write_profile(const std::string& path, const Profile& profile) {
     ProfileBuilder(profile).write(path);
-}
-
-void check_writable(const std::string& path) {
-    namespace fs = std::filesystem;
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : ".";
-    int reason = 0;
-    if (fs::is_directory(status)) {
-        reason = EISDIR;
-    } else if (fs::exists(status) && !fs::is_regular_file(status)) {
-        if (access(path.c_str(), W_OK) != 0) reason = errno;  // a device or a pipe
-    } else if (!fs::is_directory(folder, error)) {
-        reason = fs::exists(folder, error) ? ENOTDIR : ENOENT;
-    } else if (access(folder.c_str(), W_OK | X_OK) != 0) {
-        reason = errno;
-    }
-    if (reason != 0) throw Error(fmt::format("cannot write {}: {}", path, system_reason(reason)));
 }
 
 }  // namespace assay::collector

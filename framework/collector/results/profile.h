@@ -31,7 +31,4 @@ struct Profile {
 // Throws Error if it cannot be written.
 void write_profile(const std::string& path, const Profile& profile);
 
-// Throws Error if a file of that name cannot be created: better now than after the run.
-void check_writable(const std::string& path);
-
 }  // namespace assay::collector

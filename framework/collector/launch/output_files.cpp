@@ -1,0 +1,82 @@
+#include "framework/collector/launch/output_files.h"
+
+#include "framework/events/file.h"
+#include "framework/support/error.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+namespace assay::collector {
+namespace {
+
+namespace fs = std::filesystem;
+
+// With the profiler's name where another one has an option of that name.
+std::string written(const Session& session, const Profiler& profiler, const std::string& option) {
+    const bool shared = std::any_of(
+        session.profilers.begin(), session.profilers.end(),
+        [&](const auto& other) { return other.get() != &profiler && other->option(option); });
+    return fmt::format("--{}{}", shared ? profiler.name() + "." : "", option);
+}
+
+// "" if no such file was asked for.
+std::string value_of(const ProfilerOption& option, const Given& given) {
+    const auto found = std::find_if(given.begin(), given.end(), [&](const auto& name_and_value) {
+        return name_and_value.first == option.name;
+    });
+    return found != given.end() ? found->second : option.default_value.value_or("");
+}
+
+// Absolute and without links, as far as there is something.
+fs::path whole_path(const std::string& path) {
+    std::error_code error;
+    const fs::path behind = events::behind_links(path);
+    const fs::path whole = fs::weakly_canonical(fs::absolute(behind, error), error);
+    return error ? behind : whole;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+    std::error_code error;
+    const fs::file_status status = fs::status(a, error);
+    if (!fs::exists(status)) return whole_path(a) == whole_path(b);
+    return fs::is_regular_file(status) && fs::equivalent(a, b, error);
+}
+
+}  // namespace
+
+std::vector<OutputFile> output_files(const Session& session, const Image& image) {
+    std::vector<OutputFile> files;
+    if (session.columns.size() > 0)
+        files.push_back({"--out", file_of_process(session.settings.out, image), false});
+    for (std::size_t i = 0; i < session.profilers.size(); ++i) {
+        const Profiler& profiler = *session.profilers[i];
+        for (const ProfilerOption& option : profiler.options()) {
+            if (option.type != VP_OPTION_OUTPUT_FILE) continue;
+            const std::string value = value_of(option, session.given[i]);
+            if (value.empty()) continue;
+            files.push_back(
+                {written(session, profiler, option.name), own_file_of_image(value, image), true});
+        }
+    }
+    return files;
+}
+
+void check_distinct(std::span<const OutputFile> files) {
+    for (auto file = files.begin(); file != files.end(); ++file)
+        for (auto before = files.begin(); before != file; ++before)
+            if (is_same_file(before->path, file->path))
+                throw Error(fmt::format("{} and {} name the same file: {}", before->option,
+                                        file->option, file->path));
+}
+
+void check_writable(std::span<const OutputFile> files) {
+    for (const OutputFile& file : files)
+        if (file.in_place)
+            events::check_writable_in_place(file.path);
+        else
+            events::check_writable(file.path);
+}
+
+}  // namespace assay::collector
