@@ -12,6 +12,7 @@
 #include <array>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -19,6 +20,12 @@ namespace {
 
 using collector::CrashGuard;
 using collector::Profiler;
+
+// Texts of profilers among them.
+template <typename... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+    print_text(printable_lines(fmt::format(format, std::forward<Args>(args)...)));
+}
 
 void list_all() {
     const auto found = collector::find_all_plugins();
@@ -34,11 +41,11 @@ void list_all() {
             text = fmt::format("unusable: {}", e.what());
         }
         if (text.empty())
-            print("{}\n", plugin.name);
+            say("{}\n", plugin.name);
         else
-            print("{:{}}  {}\n", plugin.name, width, text);
+            say("{:{}}  {}\n", plugin.name, width, text);
     }
-    print("\nMore about one: assay plugins NAME\n");
+    say("\nMore about one: assay plugins NAME\n");
 }
 
 std::string_view argument(const collector::ProfilerOption& option) {
@@ -60,23 +67,23 @@ std::string_view argument(const collector::ProfilerOption& option) {
 
 void print_options(const Profiler& profiler) {
     if (profiler.options().empty()) return;
-    print("\nOptions:\n");
+    say("\nOptions:\n");
     for (const auto& option : profiler.options())
-        print("  --{}={}\n      {}{}\n", option.name, argument(option), option.help,
-              option.default_value ? fmt::format(" [{}]", *option.default_value) : "");
+        say("  --{}={}\n      {}{}\n", option.name, argument(option), option.help,
+            option.default_value ? fmt::format(" [{}]", *option.default_value) : "");
 }
 
 void print_events(const Profiler& profiler) {
-    if (!profiler.events().empty()) print("\nEvents:\n");
+    if (!profiler.events().empty()) say("\nEvents:\n");
     std::size_t width = 0;
     for (const auto& event : profiler.events()) width = std::max(width, event.name.size());
     for (const auto& event : profiler.events())
-        print("  {:{}}  {}{}\n", event.name, width, event.description,
-              event.unit.empty() ? "" : fmt::format(" ({})", event.unit));
-    if (!profiler.derived().empty()) print("\nFigures:\n");
+        say("  {:{}}  {}{}\n", event.name, width, event.description,
+            event.unit.empty() ? "" : fmt::format(" ({})", event.unit));
+    if (!profiler.derived().empty()) say("\nFigures:\n");
     for (const auto& figure : profiler.derived())
-        print("  {} = {}{}\n", figure.name, figure.formula,
-              figure.unit.empty() ? "" : fmt::format(", in {}", figure.unit));
+        say("  {} = {}{}\n", figure.name, figure.formula,
+            figure.unit.empty() ? "" : fmt::format(", in {}", figure.unit));
 }
 
 std::string filter(const trace::LineFilter& filter) {
@@ -114,30 +121,29 @@ void print_captures(Profiler& profiler) {
     profiler.set_options({});
     const trace::Spec spec = profiler.start();
     if (spec.captures == 0) return;
-    print("\nCaptures by default:\n");
-    if (spec.captures & trace::kCaptureBlockCounts) print("  block counts\n");
-    if (spec.captures & trace::kCaptureReferences)
-        print("  data references{}\n", filter(spec.data));
+    say("\nCaptures by default:\n");
+    if (spec.captures & trace::kCaptureBlockCounts) say("  block counts\n");
+    if (spec.captures & trace::kCaptureReferences) say("  data references{}\n", filter(spec.data));
     if (spec.captures & trace::kCaptureFetches)
-        print("  instruction fetches{}\n", filter(spec.fetch));
-    if (spec.captures & trace::kCaptureCalls) print("  calls and returns\n");
+        say("  instruction fetches{}\n", filter(spec.fetch));
+    if (spec.captures & trace::kCaptureCalls) say("  calls and returns\n");
     if (spec.captures & trace::kCaptureValues)
-        print("  values of instructions: {}\n", names_of_values(*profiler.wanted_values()));
+        say("  values of instructions: {}\n", names_of_values(*profiler.wanted_values()));
     if (spec.captures & trace::kCaptureRepeats)
-        print("  iterations of repeated string instructions\n");
-    if (spec.interval != 0) print("  intervals of {} instructions\n", spec.interval);
-    if (spec.captures & trace::kCaptureBranches) print("  branches\n");
+        say("  iterations of repeated string instructions\n");
+    if (spec.interval != 0) say("  intervals of {} instructions\n", spec.interval);
+    if (spec.captures & trace::kCaptureBranches) say("  branches\n");
     if (spec.captures & trace::kCapturePredictions)
-        print("  mispredictions, with {} bits of history, {} of addresses, {} for targets\n",
-              spec.predictor.history_bits, spec.predictor.address_bits, spec.predictor.target_bits);
+        say("  mispredictions, with {} bits of history, {} of addresses, {} for targets\n",
+            spec.predictor.history_bits, spec.predictor.address_bits, spec.predictor.target_bits);
     profiler.stop();
 }
 
 void describe_one(const std::string& name) {
     CrashGuard guard;
     Profiler profiler(collector::find_plugin(name), "", guard);
-    print("{}{}{}\n{}\n", profiler.name(), profiler.description().empty() ? "" : ": ",
-          profiler.description(), profiler.path());
+    say("{}{}{}\n{}\n", profiler.name(), profiler.description().empty() ? "" : ": ",
+        profiler.description(), profiler.path());
     print_options(profiler);
     print_events(profiler);
     print_captures(profiler);
@@ -149,8 +155,7 @@ int plugins_main(std::span<const std::string> arguments) {
     if (arguments.empty()) {
         list_all();
     } else if (arguments[0] == "--help" || arguments[0] == "-h") {
-        print(
-            "assay plugins                lists the profilers that were found\n"
+        say("assay plugins                lists the profilers that were found\n"
             "assay plugins NAME|PATH...   prints the options, events and captures of each\n");
     } else if (arguments[0] == "--version") {
         print_text(version_line());

@@ -69,6 +69,24 @@ bool is_plain(char c) {
     return (c >= ' ' && c < 0x7f) || c == '\t';
 }
 
+// Bytes that are neither a character of several nor `stays`, as \xHH.
+template <typename Stays>
+std::string escaped(std::string_view text, const Stays& stays) {
+    if (std::all_of(text.begin(), text.end(), stays)) return std::string(text);
+    std::string out;
+    while (!text.empty()) {
+        const std::size_t length = character_length(text);
+        if (length > 1 || (length == 1 && stays(text.front()))) {
+            out += text.substr(0, length);
+            text.remove_prefix(length);
+        } else {
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+            text.remove_prefix(1);
+        }
+    }
+    return out;
+}
+
 }  // namespace
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -109,19 +127,11 @@ std::string with_thousands(unsigned long long number) {
 }
 
 std::string printable(std::string_view text) {
-    if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
-    std::string out;
-    while (!text.empty()) {
-        const std::size_t length = character_length(text);
-        if (length > 1 || (length == 1 && is_plain(text.front()))) {
-            out += text.substr(0, length);
-            text.remove_prefix(length);
-        } else {
-            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
-            text.remove_prefix(1);
-        }
-    }
-    return out;
+    return escaped(text, is_plain);
+}
+
+std::string printable_lines(std::string_view text) {
+    return escaped(text, [](char c) { return is_plain(c) || c == '\n'; });
 }
 
 bool is_utf8(std::string_view text) {

@@ -21,6 +21,8 @@ std::string with_thousands(unsigned long long number);
 // What comes from files, so that it cannot change how a terminal behaves and stays on its line:
 // control characters but tabs, and bytes that are not UTF-8, become \xHH.
 std::string printable(std::string_view text);
+// The same of a text that may have several lines.
+std::string printable_lines(std::string_view text);
 
 // Control characters that are encoded in two bytes, which terminals obey, count as wrong.
 bool is_utf8(std::string_view text);

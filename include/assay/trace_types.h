@@ -181,8 +181,10 @@ typedef struct trace_marker {
     uint64_t operation; /* ASSAY_BEGIN_PHASE and those behind it, of client.h; TRACE_MARKER_* */
     uint64_t address;   /* of a region; the number of a thread; else 0 */
     uint64_t bytes;     /* of a region that is registered, else 0 */
-    const char* name;   /* of a phase; the label of a region that is registered; else "" */
-    const char* owner;  /* of a region that is registered, else "" */
+    const char* name;  /* of a phase; the label of a region that is registered; else "". In texts of
+                          the program, control characters but tabs, and what is not UTF-8, have
+                          become \xHH */
+    const char* owner; /* of a region that is registered, else "" */
 } trace_marker_t;
 
 enum {

@@ -231,6 +231,11 @@ class Failures(unittest.TestCase):
                          plugin="bbv")
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_control_characters_in_a_summary(self):
+        result = profile(WORK, plugin=PLUGINS / "careless.so", out=self.out,
+                         env={**os.environ, "ASSAY_CARELESS": "latin-1-summary"})
+        self.assertRegex(result.stderr, r"\A==(\d+)== br\\xfccken\n==\1== \t\\x1b\[31m\u00e9\nassay: ")
+
     # --- What the driver does not run yet: the profile so far is kept
 
     def check_unsupported(self, program, reason):

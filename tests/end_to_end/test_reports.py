@@ -89,6 +89,16 @@ class Reports(unittest.TestCase):
         self.assertEqual(data["functions"]["name"], [name])
         page = self.page.read_text()
         self.assertEqual(page.count("intrude"), 1)  # in the title
+        path = self.write("escapes", "desc: part: a\x1b[31m\ncmd: c\x9b\nevents: Ir\n"
+                                     "fl=#! version 1\nfl=#! event Ir unit=i \"e\\x1b\"\nfl=\x07\nfn=\x1b\n1 5\n"
+                                     "summary: 5\n")
+        data = self.report(path)
+        self.assertEqual((data["descriptions"], data["commands"]),
+                         ([["part", "a\\x1b[31m"]], ["c\\xc2\\x9b"]))
+        self.assertEqual((data["functions"]["name"], data["functions"]["file"]),
+                         (["\\x1b"], ["\\x07"]))
+        self.assertEqual(data["events"][0]["description"], "e\\x1b")
+        self.assertIn("<title>c\\xc2\\x9b - assay", self.page.read_text())
         self.assertIn("<title>&lt;/script&gt;&lt;script&gt;intrude(1)&lt;/script&gt;&lt;!-- - assay",
                       page)
         self.assertEqual(page.count("</script>"), 2)

@@ -173,7 +173,7 @@ static const char* summary(const uint64_t* totals, uint32_t count) {
     (void)count;
     if (does("latin-1-summary"))
         return "br\xfc"
-               "cken\n";
+               "cken\n\t\033[31m\xc3\xa9\n";
     snprintf(text, sizeof text, "%llu%s", (unsigned long long)totals[0],
              does("half-line") ? "" : "\n");
     return text;

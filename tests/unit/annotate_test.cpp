@@ -360,6 +360,8 @@ TEST_CASE("annotate: whatever bytes a source has, the terminal gets text") {
           "a\tb \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80");
     CHECK(printable("\033[2J\x9b\xe9\xc2\x9b\x7f") == "\\x1b[2J\\x9b\\xe9\\xc2\\x9b\\x7f");
     CHECK(printable("\xED\xA0\x80\xC0\xAF\xF5") == "\\xed\\xa0\\x80\\xc0\\xaf\\xf5");
+    CHECK(printable("a\nb\r") == "a\\x0ab\\x0d");
+    CHECK(printable_lines("a\nb\r\t\033[2J\n") == "a\nb\\x0d\t\\x1b[2J\n");
     CHECK(is_utf8(""));
     CHECK(is_utf8("a\n\xC3\xA9 \xE2\x82\xAC"));
     CHECK(!is_utf8("a\xE9"));

@@ -279,6 +279,18 @@ TEST_CASE("markers arrive with the records that they stand before") {
     CHECK(setup.read == setup.written());
 }
 
+TEST_CASE("what the program says in markers is text of one line") {
+    using namespace std::string_literals;
+    Setup setup;
+    setup.driver.open_slot(8, 0);
+    setup.say(0, ASSAY_BEGIN_PHASE, 0, 0, "\x1b[31m\nred\t\xC3\xA9\0"s);
+    setup.say(0, ASSAY_REGISTER_REGION, 0x5000, 64, "o\xFF\0\xC2\x9Bl\0"s);
+    setup.reader.consume_rest();
+    CHECK(setup.said == std::vector<Setup::Said>{
+                            {0, 0, 0, ASSAY_BEGIN_PHASE, 0, 0, "\\x1b[31m\\x0ared\t\xC3\xA9", ""},
+                            {0, 0, 0, ASSAY_REGISTER_REGION, 0x5000, 64, "\\xc2\\x9bl", "o\\xff"}});
+}
+
 TEST_CASE("markers of threads without records arrive under their threads") {
     Setup setup;
     setup.driver.open_slot(2, 0);

@@ -1,5 +1,7 @@
 #include "tools/output/json_writer.h"
 
+#include "framework/support/text.h"
+
 #include <fmt/format.h>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -39,7 +41,7 @@ void JsonWriter::raw(std::string_view value) {
 }
 
 void JsonWriter::text(std::string_view text) {
-    raw(json_string(text));
+    raw(json_string(texts_ == Texts::kPrintable ? printable(text) : text));
 }
 
 void JsonWriter::address(std::uint64_t address) {

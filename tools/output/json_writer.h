@@ -14,7 +14,11 @@ namespace assay {
 
 class JsonWriter {
   public:
-    explicit JsonWriter(Sink& sink) : sink_(sink) {}
+    // How texts are written: what reads them takes any, or they are shown to people, hence
+    // printable.
+    enum class Texts { kAny, kPrintable };
+
+    explicit JsonWriter(Sink& sink, Texts texts = Texts::kAny) : sink_(sink), texts_(texts) {}
 
     void begin_object() { begin('{'); }
     void end_object() { end('}'); }
@@ -76,6 +80,7 @@ class JsonWriter {
     void separate();
 
     Sink& sink_;
+    Texts texts_;
     bool first_ = true;  // in its object or array; behind a key
 };
 

@@ -50,7 +50,7 @@ class Document {
           options_(options),
           columns_(profile_.events().size()),
           counts_(columns_),
-          json_(sink) {}
+          json_(sink, JsonWriter::Texts::kPrintable) {}
 
     void write() {
         json_.begin_object();

@@ -1,6 +1,7 @@
 #include "tools/report/report.h"
 
 #include "framework/support/error.h"
+#include "framework/support/text.h"
 #include "tools/command_line.h"
 #include "tools/report/data.h"
 #include "tools/report/page.h"
@@ -161,7 +162,7 @@ void write_page(const Content& content, const Options& options, Sink& sink) {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n"
         "<title>");
-    sink.write(html_text(content.profile.commands().front()));
+    sink.write(html_text(printable(content.profile.commands().front())));
     sink.write(" - assay</title>\n<style>\n");
     sink.write(kStyle);
     sink.write(

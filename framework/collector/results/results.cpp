@@ -201,7 +201,7 @@ void Results::print_summaries(const Sampling& sampling) const {
         for (const std::string& line : split(text, '\n'))
             summaries += fmt::format("=={}=={}{}\n", image_.pid, line.empty() ? "" : " ", line);
     }
-    fmt::print(stderr, "{}", summaries);
+    fmt::print(stderr, "{}", printable_lines(summaries));
     if (file_.empty()) return;
     const std::string parts =
         part_files_ == 0 ? "" : fmt::format(" and {}.* of {} parts", file_, part_files_);

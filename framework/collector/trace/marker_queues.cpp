@@ -1,6 +1,7 @@
 #include "framework/collector/trace/marker_queues.h"
 
 #include "assay/client.h"
+#include "framework/support/text.h"
 
 #include <algorithm>
 
@@ -12,8 +13,8 @@ void MarkerQueues::add(const trace::MarkerEvent& event, std::string_view text) {
     text.remove_prefix(std::min(text.size(), first.size() + 1));
     const std::string_view second = text.substr(0, text.find('\0'));
     Marker marker{event, {}, {}};
-    marker.name = event.operation == ASSAY_REGISTER_REGION ? second : first;
-    if (event.operation == ASSAY_REGISTER_REGION) marker.owner = first;
+    marker.name = printable(event.operation == ASSAY_REGISTER_REGION ? second : first);
+    if (event.operation == ASSAY_REGISTER_REGION) marker.owner = printable(first);
     slots_[event.slot].push_back(std::move(marker));
 }
 

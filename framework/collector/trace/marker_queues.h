@@ -17,8 +17,8 @@ namespace assay::collector {
 
 class MarkerQueues {
   public:
-    // `text` is that of the marker's string arguments, a zero byte behind each. The slot must be
-    // one that there is.
+    // `text` is that of the marker's string arguments, a zero byte behind each: the program's,
+    // which become printable. The slot must be one that there is.
     void add(const trace::MarkerEvent& event, std::string_view text);
 
     // The thread of the next marker of a slot up to that buffer, if it is another one.
