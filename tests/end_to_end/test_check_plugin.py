@@ -108,6 +108,16 @@ class CheckPlugin(unittest.TestCase):
                 self.assertEqual(result.stdout, f"{plugin}: {function}: refuses to start: told to "
                                                 "fail; nothing more could be checked\n")
 
+    def test_what_fails_in_a_run(self):
+        for function in ("vp_prof_process", "vp_finish"):
+            with self.subTest(function):
+                plugin = PLUGINS / "crash.so"
+                result = check(plugin, ASSAY_CRASH_IN=function, ASSAY_CRASH_BY="fail")
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertEqual(result.stdout, f"{plugin}: {function}: fails in an ordinary run, "
+                                                "without options: told to fail; the profiler is lost "
+                                                "then, and its columns with it\n")
+
     def test_what_does_not_return_is_given_up_at_once(self):
         for how in ("hang", "unstoppable"):
             for function in ("vp_options", "vp_prof_process", "vp_totals"):

@@ -322,7 +322,7 @@ int check_plugin_main(int argc, char** argv) {
         // Checks run in other folders.
         const std::string path = std::filesystem::absolute(collector::find_plugin(plugin));
         const check::Findings findings = check::check_profiler(path, arguments->timeout);
-        for (const std::string& line : findings.broken) print("{}: {}\n", plugin, line);
+        for (const std::string& line : findings.broken) print("{}: {}\n", plugin, printable(line));
         for (const std::string& line : findings.advice) print("{}: advice: {}\n", plugin, line);
         if (findings.broken.empty()) print("{}: keeps to the rules\n", plugin);
         good &= findings.broken.empty();

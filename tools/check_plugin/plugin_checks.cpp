@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace assay::check {
@@ -60,12 +61,12 @@ void check_specification(const std::string& path, Report& report) {
 
 // --- Runs
 
-// Two threads in turns, while code is being added.
-std::vector<std::uint64_t> ordinary_run(Subject& subject, const Settings& settings) {
+// Two threads in turns, while code is being added. Returns the totals; none if the profiler fails.
+std::optional<std::vector<std::uint64_t>> ordinary_run(Subject& subject, const Settings& settings) {
     SyntheticTrace trace;
     trace.add_code(kCode);
     Run run(subject, trace);
-    if (!run.begin(settings)) return {};
+    if (!run.begin(settings)) return std::nullopt;
     for (std::uint32_t i = 0; i < 4; ++i) {
         run.process(trace.ordinary(i % 2, i == 2 ? 1 : kBufferRecords));
         trace.add_code(kCode + 0x1000 * (i + 1));
@@ -73,7 +74,8 @@ std::vector<std::uint64_t> ordinary_run(Subject& subject, const Settings& settin
     run.process(trace.ordinary(0, kBufferRecords));
     run.finish(1000);
     run.end();
-    return run.totals();
+    if (settings.empty()) run.report_loss();
+    return run.is_lost() ? std::nullopt : std::optional(run.totals());
 }
 
 void check_ordinary_run(const std::string& path, Report& report) {
@@ -87,7 +89,7 @@ void check_second_run(const std::string& path, Report& report) {
     if (subject.init() && subject.options({}) && subject.prof_init()) subject.prof_release();
     subject.release();
     const auto first = ordinary_run(subject, {});
-    if (ordinary_run(subject, {}) != first)
+    if (first && ordinary_run(subject, {}) != first)
         report.broken("vp_init",
                       "does not begin anew: after vp_release, the same run again has "
                       "other totals; set all variables in vp_init");

@@ -81,7 +81,7 @@ bool Run::begin(const Settings& settings) {
 
 void Run::process(const SyntheticTrace::Buffer& buffer) {
     auto* const function = subject_.table().vp_prof_process;
-    if (!function) return;
+    if (!function || is_lost()) return;
     // All of it is at another address than in the call before.
     const GuardedCopy records(buffer.records);
     const GuardedCopy contexts(captures_calls() ? buffer.contexts : std::vector<std::uint32_t>());
@@ -99,13 +99,13 @@ void Run::process(const SyntheticTrace::Buffer& buffer) {
     int count = 0;
     if (!subject_.try_call("vp_prof_process",
                            [&] { return count = function(kPid, &parser, &samples); }))
-        return;
+        return lose("vp_prof_process");
     take("vp_prof_process", samples, count);
 }
 
 void Run::look_at_totals(std::uint64_t times) {
     auto* const function = subject_.table().vp_totals;
-    if (!function) return;
+    if (!function || is_lost()) return;
     const GuardedCopy counts(trace_.counts(times));
     const GuardedCopy mispredictions(std::vector<std::uint64_t>(trace_.blocks().size(), 0));
     const GuardedRoom<std::uint64_t> totals(totals_.size());
@@ -131,14 +131,14 @@ void Run::finish(std::uint64_t times) {
                                  ? trace_.counts(times)
                                  : std::vector<std::uint64_t>());
     const Tables tables(*this);
-    for (auto* function = subject_.table().vp_finish; function;) {
+    for (auto* function = subject_.table().vp_finish; function && !is_lost();) {
         trace_parser parser = tables.parser(0);
         parser.counts = counts.span();
         const vsample_t* samples = nullptr;
         int count = 0;
         if (!subject_.try_call("vp_finish",
                                [&] { return count = function(kPid, &parser, &samples); }))
-            return;
+            return lose("vp_finish");
         if (count == 0) return;
         take("vp_finish", samples, count);
         if (samples_ > kMostSamples)
@@ -151,6 +151,7 @@ void Run::finish(std::uint64_t times) {
 }
 
 void Run::end() {
+    if (is_lost()) return;
     if (subject_.table().vp_summary)
         subject_.call("vp_summary", [&] {
             const char* const text = subject_.table().vp_summary(
@@ -161,6 +162,20 @@ void Run::end() {
         });
     subject_.prof_release();
     subject_.release();
+}
+
+void Run::lose(std::string_view function) {
+    lost_in_ = function;
+    why_lost_ = subject_.error();
+}
+
+// Without a reason, that it fails has been said.
+void Run::report_loss() const {
+    if (is_lost() && !why_lost_.empty())
+        subject_.report().broken(
+            lost_in_, fmt::format("fails in an ordinary run, without options: {}; the profiler is "
+                                  "lost then, and its columns with it",
+                                  why_lost_));
 }
 
 void Run::take(std::string_view function, const vsample_t* samples, int count) {

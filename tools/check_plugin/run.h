@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -37,6 +38,10 @@ class Run {
     // Until there are no more samples. Each instruction was executed `times` times or so.
     void finish(std::uint64_t times);
     void end();
+    // A function has failed: none is called any more.
+    bool is_lost() const { return !lost_in_.empty(); }
+    // Says so in the report: for a run in which nothing is a reason to fail.
+    void report_loss() const;
 
     // By event.
     const std::vector<std::uint64_t>& totals() const { return totals_; }
@@ -45,6 +50,7 @@ class Run {
     class Tables;
 
     bool captures_calls() const { return wanted_.spec.captures & trace::kCaptureCalls; }
+    void lose(std::string_view function);
     // Checks what a call has returned.
     void take(std::string_view function, const vsample_t* samples, int count);
     void check(std::string_view function, const vsample_t& sample);
@@ -63,6 +69,7 @@ class Run {
     std::size_t lists_ = 0;  // of values
     std::uint64_t samples_ = 0;
     std::unordered_set<std::uint64_t> pcs_;
+    std::string lost_in_, why_lost_;  // "": it is not, or gives no reason
 };
 
 }  // namespace assay::check

@@ -29,6 +29,8 @@ class Subject {
     // How many it has named.
     std::size_t parts() const { return parts_.size(); }
     Report& report() { return report_; }
+    // What the function that was called last has given as the reason of its failure.
+    const std::string& error() const { return error_; }
 
     // Calls it, and says so if it lets an exception out.
     template <typename Function>
