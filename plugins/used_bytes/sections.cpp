@@ -1,5 +1,6 @@
 #include "plugins/used_bytes/sections.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace used_bytes {
@@ -59,6 +60,24 @@ bool Sections::lies_in_its_name(std::uint32_t section) const {
     return around != kNone;
 }
 
+std::string Sections::why_nothing() const {
+    constexpr std::size_t kMostNames = 10;
+    if (!choice_) return "";
+    const auto known = numbers_.find(choice_->name);
+    if (known != numbers_.end() && occurrences_[known->second] >= choice_->occurrence) return "";
+    if (names_.empty()) return "no phase has begun, so nothing is counted";
+    if (known != numbers_.end())
+        return "it has begun " + std::to_string(occurrences_[known->second]) +
+               (occurrences_[known->second] == 1 ? " time" : " times") +
+               " only, so nothing is counted";
+    std::string why = "no such phase has begun, so nothing is counted; there were: ";
+    for (std::size_t i = 0; i < std::min(names_.size(), kMostNames); ++i)
+        why += (i == 0 ? "" : ", ") + names_[i];
+    if (names_.size() > kMostNames)
+        why += " and " + std::to_string(names_.size() - kMostNames) + " more";
+    return why;
+}
+
 SectionChoice parse_section(std::string_view text) {
     const std::size_t mark = text.rfind('#');
     std::uint32_t occurrence = 0;
@@ -70,6 +89,10 @@ SectionChoice parse_section(std::string_view text) {
             return {std::string(text.substr(0, mark)), occurrence};
     }
     return {std::string(text), 0};
+}
+
+std::string describe(const SectionChoice& choice) {
+    return choice.name + (choice.occurrence == 0 ? "" : "#" + std::to_string(choice.occurrence));
 }
 
 }  // namespace used_bytes

@@ -70,6 +70,8 @@ class Sections {
     // By number; the first is kNone.
     const std::vector<Section>& all() const { return all_; }
     const std::vector<std::string>& names() const { return names_; }
+    // Why nothing is counted: what is wanted has not begun. "" if it has, or if all is wanted.
+    std::string why_nothing() const;
     // Ends without a begin.
     std::uint64_t stray_ends() const { return stray_ends_; }
 
@@ -86,5 +88,7 @@ class Sections {
 
 // Reads NAME or NAME#N.
 SectionChoice parse_section(std::string_view text);
+// Writes it.
+std::string describe(const SectionChoice& choice);
 
 }  // namespace used_bytes

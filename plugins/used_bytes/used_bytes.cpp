@@ -294,6 +294,10 @@ void report(const trace_parser_t* parser) {
         profiler.host->warning(
             profiler.host,
             (std::to_string(stray) + " phases ended that had not begun in their thread").c_str());
+    if (const std::string why = accounts.sections().why_nothing(); !why.empty())
+        profiler.host->warning(
+            profiler.host,
+            ("--section=" + describe(*profiler.settings.section) + ": " + why).c_str());
     const std::string& file = profiler.settings.report;
     if (file.empty()) return;
     prepare_stacks(parser);

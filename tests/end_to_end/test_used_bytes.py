@@ -225,6 +225,19 @@ class UsedBytes(unittest.TestCase):
         """Meson lets malloc fill memory (MALLOC_PERTURB_), which brings it into the cache."""
         return {name: value for name, value in os.environ.items() if name != "MALLOC_PERTURB_"}
 
+    def test_a_section_that_has_not_begun(self):
+        for section, why in (("nope", "no such phase has begun, so nothing is counted; there were: "
+                                      "step, inner, open"),
+                             ("step#4", "it has begun 3 times only, so nothing is counted"),
+                             ("open#2", "it has begun 1 time only, so nothing is counted")):
+            with self.subTest(section):
+                result = self.run_case("sections", f"--section={section}")
+                self.assertIn(f"assay: used_bytes: --section={section}: {why}\n", result.stderr)
+        result = self.run_case("sections", "--section=step#3")
+        self.assertNotIn("--section", result.stderr)
+        result = profile(["true"], "--section=nope", plugin="used_bytes")
+        self.assertIn("--section=nope: no phase has begun, so nothing is counted\n", result.stderr)
+
     def test_unusable_options(self):
         for option in ("--cache=1,2", "--cache=4096,1,8", "--separate=thread,x", "--section=",
                        "--LL=5000,1,64"):
