@@ -190,6 +190,7 @@ int process(std::uint32_t, trace_parser_t* parser, const vsample_t** samples) {
         ThreadVectors& vectors = vectors_of(interval->thread, parser);
         add_totals(vectors.totals, *interval, parser);
         if (profiler.settings.instr_count_only) continue;
+        if (interval->instructions == 0) continue;  // the one before has taken its end with it
         const bool was_open = vectors.is_open();
         if (!vectors.write(*interval, profiler.numbers, rows(trace_parser_blocks, parser)))
             return cannot_write(vectors.path());
