@@ -35,6 +35,8 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
           process(source, records, markers);
       }) {
     check_files();
+    own_files_.add(segment.fd());
+    own_files_.add(lifeline.reading_end());
     start_profilers();
 }
 
@@ -53,6 +55,7 @@ void Collection::start_profilers() {
         for (auto& [name, value] : given)
             if (profiler.option(name)->type == VP_OPTION_OUTPUT_FILE)
                 value = own_file_of_image(value, image_);
+        profiler.respect(own_files_);
         profiler.set_command(image_.command);
         profiler.set_sampling(sampling_.wanted());
         profiler.set_options(given);
@@ -155,11 +158,14 @@ void Collection::collect() {
         prepare_positions();
         progress.update();
         if (busy) continue;
-        if (ended) return;
+        if (ended) break;
         sleep = bell == last_bell ? std::min(sleep * 2, kLongestSleep) : kFirstSleep;
         last_bell = bell;
         wait(bell, sleep);
     }
+    // Not by a function, but by a thread of it.
+    if (!own_files_.are_open())
+        throw Error("a profiler has closed files that are not its own: the run cannot go on");
 }
 
 bool Collection::take_buffers() {
@@ -169,6 +175,7 @@ bool Collection::take_buffers() {
             if (!any) reader_.refresh();
             return any;
         } catch (const Error& damage) {
+            if (!own_files_.are_open()) throw;  // the trace is not to blame
             damaged(damage.what());
         }
     }
@@ -211,6 +218,7 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
         try {
             reader_.consume_rest();
         } catch (const Error& damage) {
+            if (!own_files_.are_open()) throw;
             damaged(damage.what());
         }
     }

@@ -40,7 +40,7 @@ class Collection {
     // What the profilers ask for, all together.
     const trace::Spec& spec() const { return spec_; }
     const trace::ValueLists& value_lists() const { return *value_lists_; }
-    // Takes what the driver writes until the image has ended.
+    // Takes what the driver writes until the image has ended. Throws Error.
     void collect();
     // Whether another image of the process follows.
     bool replaced() const;
@@ -78,6 +78,7 @@ class Collection {
     const Image image_;
     Segment& segment_;
     const Lifeline& lifeline_;
+    OwnFiles own_files_;
     trace::Spec spec_{};
     Results results_;
     // What all profilers ask for.

@@ -325,6 +325,24 @@ class Failures(unittest.TestCase):
                     self.assertIn("Refs", read_events(self.out).events)
                     self.out.unlink()
 
+    def test_a_profiler_that_closes_all_files_does_not_hang_the_run(self):
+        counts, crash = (PLUGINS / f"{name}.so" for name in ("counts", "crash"))
+        for function in ("vp_init", "vp_options", "vp_prof_init", "vp_prof_process", "vp_finish",
+                         "vp_summary", "vp_prof_release", "vp_release"):
+            for program in (WORK, ["sh", "-c", f"{WORK[0]}; true"]):
+                with self.subTest(function, program=program):
+                    result = profile(program, "-q", plugin=f"{crash},{counts}", out=self.out,
+                                     timeout=20, env={**os.environ, "ASSAY_CRASH_IN": function,
+                                                      "ASSAY_CRASH_BY": "close"})
+                    if function in ("vp_options", "vp_prof_init", "vp_prof_process", "vp_finish"):
+                        self.refused(result, FAILURE, "the profiler crash has closed files that are "
+                                     f"not its own, in its {function}: the run cannot go on")
+                    else:  # before there are any, or when none is needed any more
+                        self.assertEqual((result.returncode, result.stderr), (0, ""))
+                        self.assertEqual(result.stdout, run(WORK).stdout)
+                    for path in self.folder.glob("events*"):
+                        path.unlink()
+
     def test_constructors_and_destructors_of_profilers_are_guarded(self):
         counts, garbage, crash = (PLUGINS / f"{name}.so" for name in ("counts", "garbage", "crash"))
         for plugin, how, words in ((crash, "fault", "crashed with signal 11"),

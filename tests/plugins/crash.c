@@ -1,6 +1,7 @@
 /* Crashes, or fails, in the interface function that an environment variable names:
  * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, heap,
- * stack, hang, unstoppable (with all signals blocked), exit, quick_exit, fail.
+ * stack, hang, unstoppable (with all signals blocked), exit, quick_exit, close (all files but the
+ * standard streams), fail.
  * Also in a constructor or destructor of the library (ASSAY_CRASH_IN=constructor, destructor).
  * Or ASSAY_CRASH_IN=huge-table: vp_events says that it returns more than there is; long-name,
  * long-event, long-text: that is too long.
@@ -55,6 +56,9 @@ static int perhaps_crash(const char* function) {
         exit(0);
     } else if (strcmp(how, "quick_exit") == 0) {
         quick_exit(0);
+    } else if (strcmp(how, "close") == 0) { /* as a daemon does */
+        close_range(3, ~0U, 0);
+        return 0;
     }
     if (host) host->error(host, "told to fail");
     return -1;

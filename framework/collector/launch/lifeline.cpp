@@ -59,7 +59,7 @@ void Lifeline::ring_at_end(std::atomic<std::uint32_t>& doorbell) const {
 
 bool Lifeline::ended() const {
     pollfd end{reading_end_, 0, 0};
-    return poll(&end, 1, 0) > 0 && end.revents & POLLHUP;
+    return poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLNVAL);
 }
 
 }  // namespace assay::collector

@@ -24,6 +24,7 @@ class Lifeline {
     // no sleep that begins after the last look at ended(), since the doorbell has changed by then.
     // One lifeline at a time.
     void ring_at_end(std::atomic<std::uint32_t>& doorbell) const;
+    // Also if a profiler has closed it: nothing more is heard from it.
     bool ended() const;
 
   private:

@@ -334,6 +334,18 @@ bool Profiler::call(const char* name, Function&& function) {
     return !lost_;
 }
 
+template <typename Function>
+bool Profiler::call_in_run(const char* name, Function&& function) {
+    if (lost_) return false;
+    const bool done = call(name, function);
+    if (own_files_ && !own_files_->are_open())
+        throw Error(
+            fmt::format("the profiler {} has closed files that are not its own, in its {}: "
+                        "the run cannot go on",
+                        name_, name));
+    return done;
+}
+
 void Profiler::failed(const char* function) {
     lose(fmt::format("its {} failed: {}", function, one_line(last_error_)));
 }
@@ -344,7 +356,8 @@ void Profiler::set_options(std::span<const std::pair<std::string, std::string>> 
     for (const auto& [name, value] : settings) given.push_back({name.c_str(), value.c_str()});
     int status = 0;
     const auto count = static_cast<std::uint32_t>(given.size());
-    if (call("vp_options", [&] { status = table_.vp_options(given.data(), count); }) && status < 0)
+    if (call_in_run("vp_options", [&] { status = table_.vp_options(given.data(), count); }) &&
+        status < 0)
         throw Error(fmt::format("{}: {}", name_, one_line(last_error_)));
 }
 
@@ -352,7 +365,7 @@ trace::Spec Profiler::start() {
     const trace_vlist_table_t* wanted = nullptr;
     trace::Spec spec{};
     started_ = true;
-    const bool called = call("vp_prof_init", [&] {
+    const bool called = call_in_run("vp_prof_init", [&] {
         wanted = table_.vp_prof_init();
         if (!wanted) return;
         spec = wanted->spec;
@@ -376,7 +389,8 @@ void Profiler::process(std::uint32_t pid, trace_parser_t& parser, const SampleSi
     if (!table_.vp_prof_process) return;
     const vsample_t* samples = nullptr;
     int count = 0;
-    if (!call("vp_prof_process", [&] { count = table_.vp_prof_process(pid, &parser, &samples); }))
+    if (!call_in_run("vp_prof_process",
+                     [&] { count = table_.vp_prof_process(pid, &parser, &samples); }))
         return;
     if (count < 0) return failed("vp_prof_process");
     take("vp_prof_process", samples, static_cast<std::size_t>(count), sink);
@@ -388,7 +402,8 @@ void Profiler::finish(std::uint32_t pid, trace_parser_t& parser, const SampleSin
     for (const auto begin = processor_time(); !lost_;) {
         const vsample_t* samples = nullptr;
         int count = 0;
-        if (!call("vp_finish", [&] { count = table_.vp_finish(pid, &parser, &samples); })) return;
+        if (!call_in_run("vp_finish", [&] { count = table_.vp_finish(pid, &parser, &samples); }))
+            return;
         if (count < 0) return failed("vp_finish");
         if (count == 0) return;
         take("vp_finish", samples, static_cast<std::size_t>(count), sink);
@@ -402,7 +417,8 @@ std::vector<std::uint64_t> Profiler::totals_so_far(std::uint32_t pid, trace_pars
     std::vector<std::uint64_t> totals(events_.size());
     int status = 0;
     const auto count = static_cast<std::uint32_t>(totals.size());
-    if (call("vp_totals", [&] { status = table_.vp_totals(pid, &parser, totals.data(), count); }) &&
+    if (call_in_run("vp_totals",
+                    [&] { status = table_.vp_totals(pid, &parser, totals.data(), count); }) &&
         status < 0)
         failed("vp_totals");
     return totals;

@@ -6,6 +6,7 @@
 
 #include "assay/vprofiler.h"
 #include "framework/collector/profilers/crash_guard.h"
+#include "framework/collector/profilers/own_files.h"
 #include "framework/trace/segment_layout.h"
 
 #include <functional>
@@ -95,6 +96,10 @@ class Profiler {
     // What vp_host_t.samples says.
     void set_sampling(bool samples) { host_.samples = samples ? 1 : 0; }
 
+    // The run cannot go on without these: the steps of it throw Error if the profiler has closed
+    // one. They must live until the last step.
+    void respect(const OwnFiles& files) { own_files_ = &files; }
+
     // The steps of a run, in the order of vprofiler.h. Each does nothing once the profiler is lost.
     // Throws Error if the profiler rejects a value.
     void set_options(std::span<const std::pair<std::string, std::string>> settings);
@@ -138,6 +143,9 @@ class Profiler {
     // False if the profiler is lost now or was before.
     template <typename Function>
     bool call(const char* name, Function&& function);
+    // The same of a step of the run. Throws Error.
+    template <typename Function>
+    bool call_in_run(const char* name, Function&& function);
     // A step that returned a negative number.
     void failed(const char* function);
     // Passes on samples that `function` has returned, if they can be read.
@@ -154,6 +162,7 @@ class Profiler {
     std::string path_;
     std::string command_;
     CrashGuard& guard_;
+    const OwnFiles* own_files_ = nullptr;
     std::unique_ptr<Library> library_;
     vp_dispatch_t table_{};
     vp_host_t host_{};
