@@ -2,13 +2,14 @@
 """For authors of profilers: template, examples and tutorial do what they say, with an assay that has
 been installed, and the examples find the answers that are known."""
 
+import os
 import shutil
 import unittest
 from pathlib import Path
 
 import recipes
 import support
-from support import ROOT, read_events, run
+from support import BUILD, ROOT, profile, read_events, run
 
 
 @unittest.skipUnless(support.installed("meson", "pkg-config"), "needs meson and pkg-config")
@@ -39,6 +40,16 @@ class ForAuthors(unittest.TestCase):
         shared = next(self.shared.rglob("share/assay"))
         self.assertTrue((shared / "template" / "my_profiler.cpp").exists())
         self.assertTrue((shared / "examples" / "replacement" / "replacement.cpp").exists())
+
+    def test_headers_of_the_source_tree(self):
+        """Of an assay that has not been installed, pkg-config knows the C++ header as well."""
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "meson-uninstalled")}
+        library = self.shared / "uninstalled.so"
+        built = run(["sh", "-c", "g++ -std=c++20 -shared -fPIC $(pkg-config --cflags assay) "
+                                 f"{ROOT / 'sdk' / 'template' / 'my_profiler.cpp'} -o {library}"],
+                    env=environment)
+        self.assertEqual((built.returncode, built.stderr), (0, ""))
+        self.assertEqual(profile(["true"], "-q", plugin=library).returncode, 0)
 
     def test_template(self):
         folder, outputs = self.follow(ROOT / "sdk" / "template" / "README.md")
