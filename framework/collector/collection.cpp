@@ -51,14 +51,10 @@ void Collection::check_files() const {
 void Collection::start_profilers() {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
         Profiler& profiler = *session_.profilers[i];
-        Given given = session_.given[i];
-        for (auto& [name, value] : given)
-            if (profiler.option(name)->type == VP_OPTION_OUTPUT_FILE)
-                value = own_file_of_image(value, image_);
         profiler.respect(own_files_);
         profiler.set_command(image_.command);
         profiler.set_sampling(sampling_.wanted());
-        profiler.set_options(given);
+        profiler.set_options(given_to(profiler, session_.given[i], image_));
         const trace::Spec wanted = profiler.start();
         results_.add_profiler(profiler, wanted.captures & trace::kCaptureCalls);
         spec_ = combine(spec_, wanted);

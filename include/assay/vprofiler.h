@@ -104,8 +104,8 @@ typedef struct vp_option {
     const char* name;          /* without dashes */
     const char* argument;      /* shown in the help, e.g. "SIZE,WAYS,LINE"; of
                                   VP_OPTION_PROFILER: a name */
-    const char* default_value; /* NULL if there is none; not passed to vp_options. Of
-                                  VP_OPTION_OUTPUT_FILE: written without the option, too */
+    const char* default_value; /* NULL if there is none; not passed to vp_options, but for that of
+                                  VP_OPTION_OUTPUT_FILE, which is passed as if it were given */
     const char* help;          /* one sentence */
     uint32_t type;             /* enum vp_option_type */
     uint32_t reserved;         /* 0 */
@@ -173,8 +173,9 @@ typedef struct vp_dispatch {
     const vp_event_t* (*vp_events)(uint32_t* count);
     const vp_derived_t* (*vp_derived)(uint32_t* count);
     const vp_option_t* (*vp_option_table)(uint32_t* count);
-    /* Receives the options that the user gave, once, before vp_prof_init; also when there are
-     * none. Returns 0, or negative if a value is unusable: the run does not start. */
+    /* Receives the options that the user gave, and the defaults of VP_OPTION_OUTPUT_FILE, once,
+     * before vp_prof_init; also when there are none. Returns 0, or negative if a value is unusable:
+     * the run does not start. */
     int (*vp_options)(const vp_setting_t* settings, uint32_t count);
 
     /* What to capture. NULL means failure. Required. */

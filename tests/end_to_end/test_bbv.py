@@ -119,6 +119,14 @@ class Intervals(Files):
         names = sorted(path.name for path in self.folder.iterdir())
         self.assertEqual([name for name in names if name.startswith("bb")], ["bb", "bb.image2"])
 
+    def test_programs_do_not_share_files_that_nobody_named(self):
+        profile([PROGRAMS / "processes", "replaced"], "--interval-size=1000", plugin="bbv",
+                cwd=self.folder)
+        names = sorted(path.name for path in self.folder.iterdir())
+        first, second = [name for name in names if name.startswith("bb.out")]
+        self.assertRegex(first, r"^bb\.out\.\d+$")
+        self.assertEqual(second, first + ".image2")
+
     def test_threads_have_files_of_their_own(self):
         out = temporary_folder(self) / "out"
         self.bbv([PROGRAMS / "threads", "mutex"], "--interval-size=1000", out=out)

@@ -21,12 +21,8 @@ std::string written(const Session& session, const Profiler& profiler, const std:
     return fmt::format("--{}{}", shared ? profiler.name() + "." : "", option);
 }
 
-// "" if no such file was asked for.
-std::string value_of(const ProfilerOption& option, const Given& given) {
-    const auto found = std::find_if(given.begin(), given.end(), [&](const auto& name_and_value) {
-        return name_and_value.first == option.name;
-    });
-    return found != given.end() ? found->second : option.default_value.value_or("");
+bool is_output(const Profiler& profiler, const std::string& option) {
+    return profiler.option(option)->type == VP_OPTION_OUTPUT_FILE;
 }
 
 // Absolute and without links, as far as there is something.
@@ -52,15 +48,23 @@ std::vector<OutputFile> output_files(const Session& session, const Image& image)
         files.push_back({"--out", file_of_process(session.settings.out, image), false});
     for (std::size_t i = 0; i < session.profilers.size(); ++i) {
         const Profiler& profiler = *session.profilers[i];
-        for (const ProfilerOption& option : profiler.options()) {
-            if (option.type != VP_OPTION_OUTPUT_FILE) continue;
-            const std::string value = value_of(option, session.given[i]);
-            if (value.empty()) continue;
-            files.push_back(
-                {written(session, profiler, option.name), own_file_of_image(value, image), true});
-        }
+        for (const auto& [option, value] : given_to(profiler, session.given[i], image))
+            if (is_output(profiler, option) && !value.empty())
+                files.push_back({written(session, profiler, option), value, true});
     }
     return files;
+}
+
+Given given_to(const Profiler& profiler, Given given, const Image& image) {
+    for (const ProfilerOption& option : profiler.options()) {
+        const auto is_this = [&](const auto& setting) { return setting.first == option.name; };
+        if (option.type == VP_OPTION_OUTPUT_FILE && option.default_value &&
+            std::none_of(given.begin(), given.end(), is_this))
+            given.emplace_back(option.name, *option.default_value);
+    }
+    for (auto& [option, value] : given)
+        if (is_output(profiler, option) && !value.empty()) value = own_file_of_image(value, image);
+    return given;
 }
 
 void check_distinct(std::span<const OutputFile> files) {
