@@ -26,10 +26,17 @@ namespace {
 std::atomic<int> forward_pid{0};
 
 // What the terminal sends goes to all of its foreground processes, and comes from the kernel
-// (drivers/tty/n_tty.c, isig()); who hangs up does the same.
+// (drivers/tty/n_tty.c, isig()); who hangs up does the same. What kill(2) sends may go to all of
+// the process group, to which the program belongs unless it has left it.
+bool has_reached_program(int signal, const siginfo_t& info) {
+    if (info.si_code == SI_KERNEL) return true;
+    return info.si_code == SI_USER && getpgid(forward_pid) == getpgrp() &&
+           Witness::saw(signal, info.si_pid);
+}
+
 void forward(int signal, siginfo_t* info, void*) {
     const int error = errno;
-    if (info->si_code != SI_KERNEL) Child::send(signal);
+    if (!has_reached_program(signal, *info)) Child::send(signal);
     errno = error;
 }
 
@@ -189,6 +196,7 @@ Ending Child::wait() {
     const bool found = wait_for_end(WNOWAIT);
     forward_pid = 0;
     signals_->restore();
+    witness_.end();
     if (!found || !wait_for_end(0)) {
         log::problem("how the program ended is not known: a profiler has waited for it");
         ending_ = Ending{kExitFailure, 0};
@@ -202,6 +210,7 @@ Ending Child::wait() {
 void Child::abandon() {
     forward_pid = 0;
     signals_->restore();
+    witness_.abandon();
     pid_ = -1;
     close(std::exchange(start_fd_, -1));
 }

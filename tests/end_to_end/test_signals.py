@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Signals that are sent to assay reach the program once: alone, by name, or with their group."""
+
+import os
+import signal
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+import support
+from support import ASSAY, PLUGINS
+
+# Says what comes, until its standard input ends.
+PROGRAM = """
+import os, signal, sys
+for number in (signal.SIGTERM, signal.SIGUSR1):
+    signal.signal(number, lambda number, frame: print(signal.Signals(number).name, flush=True))
+{before}
+print("ready", flush=True)
+{after}
+sys.stdin.read()
+"""
+# Longer than assay waits for what arrives at the program by itself.
+A_MOMENT = 0.2
+
+
+class Signals(unittest.TestCase):
+    def setUp(self):
+        self.out = support.temporary_folder(self) / "out"
+
+    def start(self, *options, before="", after="", wrapper=()):
+        command = [ASSAY, f"--plugin={PLUGINS / 'counts.so'}", f"--out={self.out}", "--quiet",
+                   *options, "--", *wrapper, "/usr/bin/python3", "-c",
+                   PROGRAM.format(before=before, after=after)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def check(self, process, *sent):
+        """Each way to send a signal makes it arrive once."""
+        for send in sent:
+            send(process.pid, signal.SIGTERM)
+            self.assertEqual(process.stdout.readline(), "SIGTERM\n")
+            time.sleep(A_MOMENT)
+        output, words = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, output), (0, ""), words)
+
+    def test_sent_to_assay_or_to_the_group(self):
+        self.check(self.start(), os.kill, os.killpg, os.killpg, os.killpg, os.kill)
+
+    def test_sent_to_both_at_once(self):
+        """As timeout(1) does."""
+        def both(pid, number):
+            os.kill(pid, number)
+            os.killpg(pid, number)
+        self.check(self.start(), both)
+
+    def test_another_program_of_the_first_process(self):
+        self.check(self.start(wrapper=["env"]), os.kill, os.killpg)
+
+    def test_a_program_that_runs_natively(self):
+        self.check(self.start("--trace-children=no", wrapper=["env"]), os.kill, os.killpg)
+
+    def test_taken_from_a_descriptor(self):
+        """Blocked and taken at once: nothing in the process shows that it has come."""
+        before = ("import threading\n"
+                  "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+                  "def wait():\n"
+                  "    while True:\n"
+                  "        print(signal.Signals(signal.sigwait([signal.SIGTERM])).name, flush=True)\n"
+                  "threading.Thread(target=wait, daemon=True).start()")
+        self.check(self.start(before=before), os.kill, os.killpg)
+
+    def test_of_different_numbers(self):
+        process = self.start()
+        os.killpg(process.pid, signal.SIGTERM)
+        os.kill(process.pid, signal.SIGUSR1)
+        self.assertEqual({process.stdout.readline() for _ in range(2)}, {"SIGTERM\n", "SIGUSR1\n"})
+        self.check(process)
+
+    def test_a_program_in_a_group_of_its_own(self):
+        self.check(self.start(before="os.setpgid(0, 0)"), os.kill, os.killpg)
+
+    def test_sent_by_the_program(self):
+        process = self.start(after="os.kill(0, signal.SIGTERM)")
+        self.assertEqual(process.stdout.readline(), "SIGTERM\n")
+        self.check(process)
+
+    def test_sent_by_name(self):
+        """As pkill -f does: to all that have the words in their command lines."""
+        def by_name(_, number):
+            for line in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    found = str(self.out) in line.read_text(errors="replace")
+                except OSError:
+                    continue
+                if found:
+                    os.kill(int(line.parent.name), number)
+        self.check(self.start(), by_name)
+
+    def test_one_that_ends_the_program(self):
+        for send in (os.kill, os.killpg):
+            process = self.start(before="signal.signal(signal.SIGTERM, signal.SIG_DFL)")
+            send(process.pid, signal.SIGTERM)
+            self.assertEqual(process.wait(60), -signal.SIGTERM)
+            remarks = support.read_events(self.out).remarks
+            self.assertTrue(any("killed by signal 15" in line for line in remarks), remarks)
+
+
+if __name__ == "__main__":
+    unittest.main()
