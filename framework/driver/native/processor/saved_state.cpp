@@ -2,6 +2,7 @@
 
 #include "framework/driver/native/processor/cpu_levels.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -11,10 +12,11 @@ namespace {
 // State components by their numbers (SDM volume 1, 13.1).
 enum Component : std::uint8_t { kX87, kSse, kAvx, kOpmask = 5, kUpperHalves, kUpperRegisters };
 
+constexpr std::size_t kXmm0 = 160;
+
 // Where it begins in the standard format. Those of AVX-512 are where the processor says: Intel's
 // leave room before them for MPX, AMD's do not.
 std::size_t offset_of(Component component) {
-    constexpr std::size_t kXmm0 = 160;
     if (component == kX87) return 0;
     if (component == kSse) return kXmm0;
     static const std::array<std::uint32_t, kUpperRegisters + 1> offsets = [] {
@@ -25,14 +27,17 @@ std::size_t offset_of(Component component) {
     return offsets[component];
 }
 
+std::uint64_t components_in(const unsigned char* area) {
+    std::uint64_t present;
+    std::memcpy(&present, area + kLegacyBytes, sizeof present);
+    return present;
+}
+
 // Copies `bytes` from `at` in the component; nothing if it is in its initial state, which is 0 for
 // all registers (SDM volume 1, 13.6).
 void copy(const Context& context, Component component, std::size_t at, void* out,
           std::size_t bytes) {
-    constexpr std::size_t kHeader = 512;
-    std::uint64_t present;
-    std::memcpy(&present, context.vector_state + kHeader, sizeof present);
-    if (present >> component & 1)
+    if (components_in(context.vector_state) >> component & 1)
         std::memcpy(out, context.vector_state + offset_of(component) + at, bytes);
 }
 
@@ -64,6 +69,37 @@ std::uint64_t shift_and_round(std::uint64_t value, unsigned bits) {
 constexpr std::uint64_t kDefaultNan = 0xfff8000000000000;
 
 }  // namespace
+
+void write_out_legacy(unsigned char* area) {
+    constexpr std::size_t kMxcsr = 24, kXmmEnd = kXmm0 + 16 * 16;
+    constexpr std::uint16_t kInitialControl = 0x37f;
+    const std::uint64_t present = components_in(area);
+    if (!(present >> kX87 & 1)) {
+        std::memset(area, 0, kMxcsr);
+        std::memcpy(area, &kInitialControl, sizeof kInitialControl);
+        std::memset(area + kX87Registers, 0, kXmm0 - kX87Registers);
+    }
+    if (!(present >> kSse & 1)) std::memset(area + kXmm0, 0, kXmmEnd - kXmm0);
+}
+
+// arch/x86/kernel/fpu/xstate.c, __copy_xstate_to_uabi_buf().
+void write_out(const Context& context, unsigned char* out, std::size_t bytes) {
+    constexpr std::size_t kSoftware = 464;
+    constexpr unsigned kComponents = 63;
+    std::array<unsigned char, sizeof context.vector_state> area;
+    std::memcpy(area.data(), context.vector_state, area.size());
+    write_out_legacy(area.data());
+    const std::uint64_t present = components_in(area.data());
+    for (unsigned component = kAvx; component < kComponents; ++component) {
+        const auto [size, begin, ecx, edx] = processor_cpuid(0xd, component);
+        if (!(present >> component & 1) && begin >= kLegacyBytes && begin + size <= area.size())
+            std::memset(area.data() + begin, 0, size);
+    }
+    std::memcpy(out, area.data(), std::min(bytes, kSoftware));
+    if (bytes > kLegacyBytes)
+        std::memcpy(out + kLegacyBytes, area.data() + kLegacyBytes,
+                    std::min(bytes, area.size()) - kLegacyBytes);
+}
 
 void read_vector(const Context& context, unsigned reg, unsigned char out[64]) {
     std::memset(out, 0, 64);

@@ -3,9 +3,21 @@
 
 #include "framework/driver/native/context.h"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace assay::native {
+
+// An area of XSAVE without its header is what FXSAVE writes.
+inline constexpr std::size_t kLegacyBytes = 512;
+
+// XSAVEOPT leaves in the area what was there before where registers are in their initial
+// configuration, as XSTATE_BV says. Puts the initial values there, of x87 and SSE registers, for
+// those who look without looking at XSTATE_BV, as handlers of signals do.
+void write_out_legacy(unsigned char* area);
+// The same of all registers in the first `bytes` of the area, for a tracer: PTRACE_GETREGSET. What
+// the processor leaves to software stays in `out`.
+void write_out(const Context& context, unsigned char* out, std::size_t bytes);
 
 // zmm`reg`, 0 to 31; bytes that the processor does not have are 0.
 void read_vector(const Context& context, unsigned reg, unsigned char out[64]);

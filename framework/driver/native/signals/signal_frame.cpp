@@ -2,6 +2,7 @@
 
 #include "framework/driver/native/decode/instruction.h"
 #include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/processor/saved_state.h"
 
 #include <cerrno>
 #include <cstring>
@@ -35,10 +36,8 @@ std::uint64_t SigContext::*const kFields[16] = {
 
 constexpr std::uint32_t kMagic1 = 0x46505853, kMagic2 = 0x46505845;  // FP_XSTATE_MAGIC1, 2
 constexpr std::size_t kSoftwareBytes = 464;  // where struct _fpx_sw_bytes stands in FXSAVE
-constexpr std::size_t kLegacyBytes = 512, kMxcsr = 24, kX87Registers = 32, kXmm = 160;
-constexpr std::size_t kXmmEnd = kXmm + 16 * 16;
+constexpr std::size_t kMxcsr = 24;
 constexpr std::uint32_t kInitialMxcsr = 0x1f80;
-constexpr std::uint16_t kInitialControl = 0x37f;
 constexpr std::uint64_t kX87 = 1, kSse = 2;  // state components, as XSTATE_BV has them
 
 void fill(Frame& frame, const Context& context, const PendingSignal& signal, std::uint64_t mask) {
@@ -57,26 +56,15 @@ void fill(Frame& frame, const Context& context, const PendingSignal& signal, std
     frame.info = signal.info;
 }
 
-// XSAVEOPT does not write what is in its initial configuration, but handlers look for the legacy
-// part without looking at XSTATE_BV, and change it: arch/x86/kernel/fpu/signal.c,
-// save_xstate_epilog().
-void write_out_legacy(Context& context) {
-    unsigned char* state = context.vector_state;
-    std::uint64_t present;
-    std::memcpy(&present, state + kLegacyBytes, sizeof present);
-    if (!(present & kX87)) {
-        std::memset(state, 0, kMxcsr);
-        std::memcpy(state, &kInitialControl, sizeof kInitialControl);
-        std::memset(state + kX87Registers, 0, kXmm - kX87Registers);
-    }
-    if (!(present & kSse)) std::memset(state + kXmm, 0, kXmmEnd - kXmm);
-    present |= kX87 | kSse;
-    std::memcpy(state + kLegacyBytes, &present, sizeof present);
-}
-
 // The vector registers, as XSAVE with the words that tell programs how large it is.
 bool write_vectors(Context& context, std::uint64_t to) {
-    write_out_legacy(context);
+    write_out_legacy(context.vector_state);
+    // Handlers change that part without looking at XSTATE_BV: arch/x86/kernel/fpu/signal.c,
+    // save_xstate_epilog().
+    std::uint64_t present = 0;
+    std::memcpy(&present, context.vector_state + kLegacyBytes, sizeof present);
+    present |= kX87 | kSse;
+    std::memcpy(context.vector_state + kLegacyBytes, &present, sizeof present);
     const auto bytes = static_cast<std::uint32_t>(context.frame_bytes);
     const std::uint32_t software[12] = {
         kMagic1, bytes + 4, static_cast<std::uint32_t>(context.frame_components), 0, bytes};

@@ -7,6 +7,7 @@
 //    registers, and lets them go: LeakSanitizer's StopTheWorld. What it attaches to stops where its
 //    registers are in its context, and without the driver's lock, which the tracer will need.
 #include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/processor/saved_state.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <elf.h>
@@ -133,19 +134,9 @@ user_regs_struct registers_of(const Context& context) {
 
 // Puts the program's registers where the kernel has put the driver's.
 void replace_registers(const Context& context, long type, unsigned char* set, std::size_t bytes) {
-    // What the kernel says there is none of the processor's
-    // (arch/x86/include/uapi/asm/sigcontext.h).
-    constexpr std::size_t kLegacyBytes = 464, kHeader = 512;
-    if (type == NT_PRSTATUS) {
-        const user_regs_struct registers = registers_of(context);
-        std::memcpy(set, &registers, std::min(bytes, sizeof registers));
-        return;
-    }
-    const unsigned char* state = context.vector_state;
-    std::memcpy(set, state, std::min(bytes, kLegacyBytes));
-    if (bytes > kHeader)
-        std::memcpy(set + kHeader, state + kHeader,
-                    std::min(bytes, sizeof context.vector_state) - kHeader);
+    if (type != NT_PRSTATUS) return write_out(context, set, bytes);
+    const user_regs_struct registers = registers_of(context);
+    std::memcpy(set, &registers, std::min(bytes, sizeof registers));
 }
 
 // As PTRACE_GETREGSET gives them: at most `wanted` bytes.
