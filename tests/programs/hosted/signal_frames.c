@@ -1,0 +1,244 @@
+// What is on the stack for a handler of a signal, and on which stack: sigaltstack(2).
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "cases.h"
+
+static volatile sig_atomic_t seen;
+
+static void handle(int number, void (*handler)(int, siginfo_t*, void*), int flags) {
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags};
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, NULL);
+}
+
+// The registers in the context must be the program's own, and changing them must work.
+static void skip_and_set(int number, siginfo_t* info, void* context) {
+    (void)number, (void)info;
+    greg_t* registers = ((ucontext_t*)context)->uc_mcontext.gregs;
+    const unsigned char* at = (const unsigned char*)registers[REG_RIP];
+    if (at[0] != 0x0f || at[1] != 0x0b || registers[REG_RBX] != 0x1122334455) _exit(9);
+    registers[REG_RIP] += 2;
+    registers[REG_RBX] = 42;
+}
+static int context(void) {
+    handle(SIGILL, skip_and_set, 0);
+    uint64_t value = 0x1122334455;
+    __asm__ volatile("ud2" : "+b"(value));
+    printf("%llu\n", (unsigned long long)value);
+    return 0;
+}
+
+// A handler that clobbers vector and x87 state must not be felt by what it interrupts.
+static volatile double clobbered;
+static void clobber(int number) {
+    seen = number;
+    volatile long double tenth = 0.1L;
+    for (int i = 0; i < 20; ++i) clobbered += (double)(tenth * i);
+}
+static int vector_state(void) {
+    signal(SIGUSR1, clobber);
+    double before[4] = {1.25, 2.5, 3.75, 5}, after[4];
+    __asm__ volatile(
+        "movupd (%1), %%xmm6\n\tmovupd 16(%1), %%xmm7\n\tfldl (%1)\n\t"
+        "mov $39, %%eax\n\tsyscall\n\tmov %%eax, %%edi\n\tmov $10, %%esi\n\tmov $62, %%eax\n\t"
+        "syscall\n\tmovupd %%xmm6, (%0)\n\tmovupd %%xmm7, 16(%0)\n\tfstpl (%0)"
+        :
+        : "r"(after), "r"(before)
+        : "rax", "rcx", "r11", "rdi", "rsi", "xmm6", "xmm7", "memory");
+    printf("%g %g %g %g, %d\n", after[0], after[1], after[2], after[3], (int)seen);
+    return 0;
+}
+
+// What has not been used yet is in the frame, too, and what the handler puts there takes effect.
+static void set_unused(int number, siginfo_t* info, void* context) {
+    (void)info;
+    struct _libc_fpstate* state = ((ucontext_t*)context)->uc_mcontext.fpregs;
+    unsigned used = 0;
+    for (size_t i = 0; i < 8; ++i) used |= state->_st[i].significand[3] | state->_st[i].exponent;
+    printf("%x %x %x %x %x\n", state->cwd, state->swd, state->ftw, state->mxcsr, used);
+    state->_xmm[3].element[0] = (unsigned)number;
+    state->cwd = 0x27f;
+}
+static int unused_state(void) {
+    handle(SIGILL, set_unused, SA_RESETHAND);
+    unsigned low = 0;
+    unsigned short control = 0;
+    // From the initial state on, as far as the processor knows of it.
+    __asm__ volatile(
+        "fninit\n\tpxor %%xmm3, %%xmm3\n\tmov $39, %%eax\n\tsyscall\n\t"
+        "mov %%eax, %%edi\n\tmov $4, %%esi\n\tmov $62, %%eax\n\tsyscall\n\t"
+        "movd %%xmm3, %0\n\tfnstcw %1\n\tfninit"
+        : "=m"(low), "=m"(control)
+        :
+        : "rax", "rcx", "r11", "rdi", "rsi", "xmm3", "memory");
+    printf("%u %x\n", low, control);
+    return 0;
+}
+
+static char other_stack[65536];
+static void where(int number, siginfo_t* info, void* user) {
+    (void)info, (void)user;
+    char local = 0;
+    uintptr_t here = (uintptr_t)&local, base = (uintptr_t)other_stack;
+    seen = number + (here > base && here < base + sizeof other_stack ? 1000 : 0);
+}
+static int alternate_stack(void) {
+    stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+    sigaltstack(&stack, NULL);
+    handle(SIGUSR1, where, SA_ONSTACK);
+    raise(SIGUSR1);
+    printf("%d\n", (int)seen);
+    return 0;
+}
+
+// A handler on the alternate stack is interrupted by another, which leaves both with a jump; then
+// the stack must be free again.
+static sigjmp_buf out;
+static void fault_on_stack(int number, siginfo_t* info, void* user) {
+    where(number, info, user);
+    *(volatile int*)8 = 1;
+}
+static void leave_both(int number, siginfo_t* info, void* user) {
+    const int outside = seen;
+    where(number, info, user);
+    siglongjmp(out, outside * 10000 + seen);
+}
+static int nested_on_alternate_stack(void) {
+    const stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+    sigaltstack(&stack, NULL);
+    handle(SIGUSR1, fault_on_stack, SA_ONSTACK);
+    handle(SIGSEGV, leave_both, SA_ONSTACK);
+    for (volatile int i = 0; i < 3; ++i) {
+        const int result = sigsetjmp(out, 1);
+        if (result == 0) raise(SIGUSR1);
+        stack_t now;
+        sigaltstack(NULL, &now);
+        printf("%d %d\n", result, now.ss_flags);
+    }
+    return 0;
+}
+
+// SS_AUTODISARM: while a handler runs there is no alternate stack, and it can set another.
+enum { AUTODISARM = (int)(1U << 31) };
+static char third_stack[65536];
+static void show_stack(const char* where, const void* user) {
+    const char local = 0;
+    const uintptr_t here = (uintptr_t)&local, base = (uintptr_t)third_stack;
+    stack_t now;
+    sigaltstack(NULL, &now);
+    printf("%s: %x %zu, on third %d", where, (unsigned)now.ss_flags, now.ss_size,
+           here > base && here < base + sizeof third_stack);
+    if (user) {
+        const stack_t* frame = &((const ucontext_t*)user)->uc_stack;
+        printf(", frame %x %zu", (unsigned)frame->ss_flags, frame->ss_size);
+    }
+    puts("");
+}
+static void on_third(int number, siginfo_t* info, void* user) {
+    (void)number, (void)info;
+    show_stack("inner", user);
+}
+static void change_stack(int number, siginfo_t* info, void* user) {
+    (void)number, (void)info;
+    show_stack("outer", user);
+    const stack_t third = {.ss_sp = third_stack, .ss_size = sizeof third_stack};
+    printf("%d\n", sigaltstack(&third, NULL));
+    raise(SIGUSR2);
+    if (++seen == 2) ((ucontext_t*)user)->uc_stack = third;
+}
+static int disarmed_stack(void) {
+    const stack_t stack = {
+        .ss_sp = other_stack, .ss_size = sizeof other_stack, .ss_flags = AUTODISARM};
+    printf("%d\n", sigaltstack(&stack, NULL));
+    handle(SIGUSR1, change_stack, SA_ONSTACK);
+    handle(SIGUSR2, on_third, SA_ONSTACK);
+    for (int i = 0; i < 3; ++i) {
+        raise(SIGUSR1);
+        show_stack("behind", NULL);
+    }
+    return 0;
+}
+
+static void change_used_stack(int number) {
+    (void)number;
+    const stack_t off = {.ss_flags = SS_DISABLE};
+    const int result = sigaltstack(&off, NULL);
+    printf("%d %d\n", result, errno);
+}
+static int stack_errors(void) {
+    const struct {
+        size_t bytes;
+        int flags;
+    } tried[] = {
+        {65536, 99},         {65536, SS_ONSTACK},          {65536, SS_ONSTACK | SS_DISABLE},
+        {2047, 0},           {2047, SS_DISABLE},           {2047, AUTODISARM},
+        {65536, AUTODISARM}, {0, AUTODISARM | SS_DISABLE}, {65536, 0}};
+    for (size_t i = 0; i < sizeof tried / sizeof tried[0]; ++i) {
+        const stack_t stack = {
+            .ss_sp = other_stack, .ss_size = tried[i].bytes, .ss_flags = tried[i].flags};
+        errno = 0;
+        const int result = sigaltstack(&stack, NULL);
+        stack_t now;
+        const int error = errno;
+        sigaltstack(NULL, &now);
+        printf("%d %d, %d %x %zu\n", result, error, now.ss_sp == other_stack,
+               (unsigned)now.ss_flags, now.ss_size);
+    }
+    struct sigaction action = {.sa_handler = change_used_stack, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    return 0;
+}
+
+// The last frames find no room on it.
+static void raise_forever(int number) {
+    raise(number);
+}
+static int stack_without_room(void) {
+    const stack_t stack = {.ss_sp = other_stack + 16384, .ss_size = 16384};
+    sigaltstack(&stack, NULL);
+    struct sigaction action = {.sa_handler = raise_forever, .sa_flags = SA_ONSTACK | SA_NODEFER};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    return 0;
+}
+
+static void overflow(int number, siginfo_t* info, void* user) {
+    (void)number, (void)user;
+    printf("%d %d\n", info->si_code, info->si_addr != NULL);
+    siglongjmp(out, 1);
+}
+static int descend(volatile char* above) {
+    volatile char frame[8192];
+    frame[0] = above[0];
+    return (above[0] ? descend(frame) : 0) + frame[0];
+}
+static int stack_overflow(void) {
+    const stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+    sigaltstack(&stack, NULL);
+    handle(SIGSEGV, overflow, SA_ONSTACK);
+    volatile char first = 1;
+    for (volatile int i = 0; i < 2; ++i)
+        if (sigsetjmp(out, 1) == 0) descend(&first);
+    return 0;
+}
+
+int main(int argc, char** argv) {
+    static const struct test_case cases[] = {
+        {"context", context},
+        {"alternate_stack", alternate_stack},
+        {"vector_state", vector_state},
+        {"unused_state", unused_state},
+        {"nested_on_alternate_stack", nested_on_alternate_stack},
+        {"disarmed_stack", disarmed_stack},
+        {"stack_errors", stack_errors},
+        {"stack_without_room", stack_without_room},
+        {"stack_overflow", stack_overflow},
+    };
+    return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
+}
