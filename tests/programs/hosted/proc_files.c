@@ -59,6 +59,10 @@ static int executable(void) {
     show_file("from the root", &expected, other, "proc/self/exe");
     if (chdir("/proc/self") != 0) return 1;
     show_file("here", &expected, AT_FDCWD, "exe");
+    show_file("back here", &expected, AT_FDCWD, "../self/./task/../exe");
+    show_file("elsewhere", &expected, folder, "fd/../exe");
+    show_file("above the root", &expected, AT_FDCWD, "/../proc/self/exe");
+    show_file("through links", &expected, AT_FDCWD, "/proc/self/root/proc/thread-self/cwd/exe");
     lstat("/proc/self/exe", &link);
     printf("%d\n", S_ISLNK(link.st_mode));
     show_error(open("/proc/self/exe", O_RDONLY | O_NOFOLLOW), ELOOP);

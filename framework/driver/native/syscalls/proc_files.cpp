@@ -32,10 +32,19 @@ std::string link_target(const std::string& link) {
     return length < 0 ? "" : std::string(target.data(), static_cast<std::size_t>(length));
 }
 
-// Where the path begins.
-std::string folder_name(int folder) {
-    return link_target(folder == AT_FDCWD ? "/proc/self/cwd"
-                                          : "/proc/self/fd/" + std::to_string(folder));
+std::string link_target_of(int descriptor) {
+    return link_target("/proc/self/fd/" + std::to_string(descriptor));
+}
+
+// What the kernel finds behind links and "..".
+std::string real_folder(int start, const std::string& path) {
+    if (path.empty())
+        return start == AT_FDCWD ? link_target("/proc/self/cwd") : link_target_of(start);
+    const int folder = openat(start, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return "";
+    std::string found = link_target_of(folder);
+    close(folder);
+    return found;
 }
 
 std::vector<std::string_view> components(std::string_view path) {
@@ -165,10 +174,11 @@ ProcFile proc_file(int folder, const std::string& path) {
     const auto* file = std::find_if(std::begin(kFiles), std::end(kFiles),
                                     [&](const auto& known) { return known.first == name; });
     if (file == std::end(kFiles)) return ProcFile::kOther;
-    const std::string whole = path.starts_with('/') ? path : folder_name(folder) + "/" + path;
-    const std::vector<std::string_view> parts = components(whole);
-    const std::span<const std::string_view> all(parts);
-    return is_own_folder(all.first(all.size() - 1)) ? file->second : ProcFile::kOther;
+    // Mostly the name alone tells.
+    const std::string parent = path.substr(0, path.size() - name.size());
+    const bool own = (parent.starts_with('/') && is_own_folder(components(parent))) ||
+                     is_own_folder(components(real_folder(folder, parent)));
+    return own ? file->second : ProcFile::kOther;
 }
 
 long do_open(const Call& call) {
