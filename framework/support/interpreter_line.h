@@ -28,11 +28,12 @@ inline std::optional<InterpreterLine> interpreter_line(std::string_view file) {
     const std::size_t newline = file.find('\n');
     const std::size_t begin = file.find_first_not_of(kBlanks);
     if (begin == std::string_view::npos || begin >= newline) return {};
-    // A line that is longer than what was read may not be cut off within the interpreter's name.
-    const bool whole = file.size() + 2 < kInterpreterLineBytes;
-    if (newline == std::string_view::npos && !whole &&
-        file.find_first_of(kEnds, begin) == std::string_view::npos)
-        return {};
+    // A line that is longer than what was read may not be cut off within the interpreter's name. It
+    // ends before the last byte that was read.
+    if (newline == std::string_view::npos && file.size() + 2 >= kInterpreterLineBytes) {
+        if (file.find_first_of(kEnds, begin) == std::string_view::npos) return {};
+        file.remove_suffix(1);
+    }
     std::string_view line = file.substr(begin, newline - begin);
     line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
     const std::size_t end = line.find_first_of(kEnds);
