@@ -5,6 +5,8 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -92,6 +94,17 @@ static int replaced(void) {
     return 1;
 }
 
+static int named(void) {
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    printf("%s, %s\n", name, (const char*)getauxval(AT_EXECFN));
+    return 0;
+}
+static int replaced_by_itself(void) {
+    execl("/proc/self/exe", "processes", "named", (char*)NULL);
+    return 1;
+}
+
 static int replaced_not(void) {
     execl("/nonexistent/missing", "missing", (char*)NULL);
     puts("still here");
@@ -174,6 +187,8 @@ int main(int argc, char** argv) {
         {"piped", piped},
         {"through_shell", through_shell},
         {"replaced", replaced},
+        {"named", named},
+        {"replaced_by_itself", replaced_by_itself},
         {"replaced_not", replaced_not},
         {"replaced_by_nothing", replaced_by_nothing},
         {"replaced_by_descriptor", replaced_by_descriptor},

@@ -145,7 +145,10 @@ long execute(Thread& thread, ExecCall call) {
     const bool readable = read_request(call, request);
     if (readable && proc_file(AT_FDCWD, request.file.name) == ProcFile::kExecutable) {
         call.path = thread.process.program.executable.c_str();
+        // It keeps the name, by which the new image is called: "exe".
+        std::string name = std::move(request.file.name);
         request.file = find_program_file(AT_FDCWD, call.path, 0);
+        request.file.name = std::move(name);
         request.command.file = call.path;
     }
     // The number means something else in the parent, which finds the request.
