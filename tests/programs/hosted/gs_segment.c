@@ -1,5 +1,6 @@
 // Memory at gs, as WebAssembly that was compiled to C uses it: the base is the program's to choose.
 #include <asm/prctl.h>
+#include <sched.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -22,6 +23,25 @@ static int base(void) {
     __asm__ volatile("wrgsbase %0\n\trdgsbase %%r12" : : "r"(memory + 8) : "r12");
     syscall(SYS_arch_prctl, ARCH_GET_GS, &read);
     printf("%d\n", read == (uintptr_t)memory + 8);
+    return 0;
+}
+
+// Addresses that the kernel refuses, of fs too.
+static int refused_bases(void) {
+    const uintptr_t refused[] = {0x7ffffffff000, 1UL << 63, -1UL};
+    static char stack[4096];
+    for (size_t i = 0; i < 3; ++i) {
+        for (int code = ARCH_SET_GS; code <= ARCH_SET_FS; ++code) {
+            errno = 0;
+            const long result = syscall(SYS_arch_prctl, code, refused[i]);
+            printf("%ld %d, ", result, errno);
+        }
+        errno = 0;
+        const long result = syscall(SYS_clone, CLONE_VM | CLONE_SETTLS, stack + sizeof stack, NULL,
+                                    NULL, refused[i]);
+        printf("%ld %d\n", result, errno);
+    }
+    set_base((void*)0x7fffffffefff);
     return 0;
 }
 
@@ -79,7 +99,9 @@ static int faults(void) {
 }
 
 int main(int argc, char** argv) {
-    static const struct test_case cases[] = {
-        {"base", base}, {"operands", operands}, {"faults", faults}};
+    static const struct test_case cases[] = {{"base", base},
+                                             {"refused_bases", refused_bases},
+                                             {"operands", operands},
+                                             {"faults", faults}};
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -11,6 +11,9 @@ namespace assay::native {
 // accepts mappings of a program only from 0x7e80'0000'0000 on (compiler-rt, tsan_platform.h).
 inline constexpr std::uint64_t kArenaTop = 0x7fc0'0000'0000;
 
+// The kernel's TASK_SIZE_MAX with page tables of four levels. Bases of fs and gs are below.
+inline constexpr std::uint64_t kAddressesEnd = 0x7fff'ffff'f000;
+
 // True if the kernel does not randomise addresses of this process.
 bool addresses_are_fixed();
 

@@ -1,5 +1,6 @@
 #include "framework/driver/native/syscalls/clone.h"
 
+#include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/target_memory.h"
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/syscalls/new_image.h"
@@ -403,6 +404,7 @@ bool is_possible(std::uint64_t flags) {
 long do_clone(Thread& thread, const CloneArguments& arguments) {
     const std::uint64_t flags = arguments.flags;
     if (!is_possible(flags)) return -EINVAL;
+    if (flags & CLONE_SETTLS && arguments.tls >= kAddressesEnd) return -EPERM;
     long result = kNotCalled;
     if (!hold_signals(thread)) return result;
     if (flags & CLONE_THREAD)

@@ -63,6 +63,8 @@ long do_arch_prctl(const Call& call) {
     const auto put = [&](std::uint64_t value) -> long {
         return write_target(call.unsigned_argument(1), &value, sizeof value) ? 0 : -EFAULT;
     };
+    const bool sets = call.arguments[0] == ARCH_SET_FS || call.arguments[0] == ARCH_SET_GS;
+    if (sets && call.unsigned_argument(1) >= kAddressesEnd) return -EPERM;
     switch (call.arguments[0]) {
         case ARCH_SET_FS:
             context.target_fs = call.unsigned_argument(1);
