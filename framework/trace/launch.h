@@ -56,7 +56,8 @@ inline bool concerns_libc(std::string_view variable) {
            variable.starts_with("MALLOC_");
 }
 
-// The environment of a driver's process, and the text that it refers to beside `environment`.
+// The environment of a driver's process: what it is told comes first, since the program may have a
+// variable of that name, too. With the text that it refers to beside `environment`.
 struct DriverEnvironment {
     std::vector<char*> pointers;
     std::deque<std::string> texts;
@@ -71,7 +72,7 @@ inline DriverEnvironment driver_environment(const std::vector<char*>& environmen
     };
     add(to_variable(launch));
     for (char* variable : environment) {
-        if (concerns_libc(variable))
+        if (concerns_libc(variable) || std::string_view(variable).starts_with(kHiddenPrefix))
             add(std::string(kHiddenPrefix) + variable);
         else
             made.pointers.push_back(variable);
@@ -88,13 +89,10 @@ struct ProgramEnvironment {
 
 inline ProgramEnvironment program_environment(char** environment) {
     ProgramEnvironment made;
-    for (char** variable = environment; *variable; ++variable) {
-        const std::string_view text = *variable;
-        if (text.starts_with(kLaunchVariable))
-            made.launch = launch_from(*variable);
-        else
-            made.pointers.push_back(*variable +
-                                    (text.starts_with(kHiddenPrefix) ? kHiddenPrefix.size() : 0));
+    if (*environment) made.launch = launch_from(*environment);
+    for (char** variable = environment + (made.launch ? 1 : 0); *variable; ++variable) {
+        const bool hidden = std::string_view(*variable).starts_with(kHiddenPrefix);
+        made.pointers.push_back(*variable + (hidden ? kHiddenPrefix.size() : 0));
     }
     made.pointers.push_back(nullptr);
     return made;

@@ -32,9 +32,17 @@ TEST_CASE("a driver is told what was meant for it, and the program sees nothing 
                                .channel_fd = -1,
                                .signal_mask = ~std::uint64_t{0},
                                .name = "./a,b=c d"};
-    std::vector<std::string> own{
-        "A=1", "LD_PRELOAD=x.so",     "MALLOC_ARENA_MAX=1", "LD", "A=1", "GLIBC_TUNABLES=glibc.a=b",
-        "",    "ASSAY_PLUGIN_PATH=/p"};
+    std::vector<std::string> own{"A=1",
+                                 "LD_PRELOAD=x.so",
+                                 "MALLOC_ARENA_MAX=1",
+                                 "LD",
+                                 "A=1",
+                                 "GLIBC_TUNABLES=glibc.a=b",
+                                 "",
+                                 "ASSAY_PLUGIN_PATH=/p",
+                                 "ASSAY_DRIVER=x",
+                                 "ASSAY_HIDDEN_LD_A=1",
+                                 "ASSAY_DRIVER=1,2,3,4,5,x"};
     trace::DriverEnvironment driver = trace::driver_environment(pointers(own), launch);
     const std::vector<std::string> passed = texts(driver.pointers);
     CHECK(passed.size() == own.size() + 1);
