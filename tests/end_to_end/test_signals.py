@@ -13,13 +13,19 @@ from support import ASSAY, PLUGINS
 
 # Says what comes, until its standard input ends.
 PROGRAM = """
-import os, signal, sys
+import os, select, signal
+def say(number, frame):
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
 for number in (signal.SIGTERM, signal.SIGUSR1):
-    signal.signal(number, lambda number, frame: print(signal.Signals(number).name, flush=True))
+    signal.signal(number, say)
+def wait_for_input():
+    # A handler of Python's does not run within the call that follows its signal.
+    while not select.select([0], [], [], 0.05)[0]:
+        pass
 {before}
 print("ready", flush=True)
 {after}
-sys.stdin.read()
+wait_for_input()
 """
 # Longer than assay waits for what arrives at the program by itself.
 A_MOMENT = 0.2
@@ -30,7 +36,7 @@ class Signals(unittest.TestCase):
         self.out = support.temporary_folder(self) / "out"
 
     def start(self, *options, before="", after="", wrapper=()):
-        command = [ASSAY, f"--plugin={PLUGINS / 'counts.so'}", f"--out={self.out}", "--quiet",
+        command = [ASSAY, f"--plugin={PLUGINS / 'counts.so'}", f"--out={self.out}",
                    *options, "--", *wrapper, "/usr/bin/python3", "-c",
                    PROGRAM.format(before=before, after=after)]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -101,6 +107,17 @@ class Signals(unittest.TestCase):
                 if found:
                     os.kill(int(line.parent.name), number)
         self.check(self.start(), by_name)
+
+    def test_sent_to_the_group_of_children(self):
+        """Their collectors go on, and say what they have to say."""
+        process = self.start(after="if os.fork(): wait_for_input(), os.wait()\n"
+                                   "else: print('child', flush=True)")
+        self.assertEqual(process.stdout.readline(), "child\n")
+        os.killpg(process.pid, signal.SIGUSR1)
+        self.assertEqual([process.stdout.readline() for _ in range(2)], 2 * ["SIGUSR1\n"])
+        output, words = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, output), (0, ""), words)
+        self.assertEqual(words.count("instructions:"), 2, words)
 
     def test_one_that_ends_the_program(self):
         for send in (os.kill, os.killpg):

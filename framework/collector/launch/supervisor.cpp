@@ -44,7 +44,9 @@ void discard_stream(int stream) {
 }
 
 // A collector goes on behind a run that has ended: whoever reads assay's stderr waits for its end.
-void be_silent(int) {
+// The supervisor says when; what is sent to all of the process group is for the program.
+void be_silent(int, siginfo_t* info, void*) {
+    if (info->si_pid != getppid()) return;
     const int error = errno;
     discard_stream(STDERR_FILENO);
     errno = error;
@@ -57,8 +59,8 @@ void ignore_signals() {
     for (const int number : {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGPIPE, SIGUSR2, SIGTSTP})
         std::signal(number, SIG_IGN);
     struct sigaction silent {};
-    silent.sa_handler = be_silent;
-    silent.sa_flags = SA_RESTART;
+    silent.sa_sigaction = be_silent;
+    silent.sa_flags = SA_SIGINFO | SA_RESTART;
     sigaction(kBeSilent, &silent, nullptr);
 }
 
