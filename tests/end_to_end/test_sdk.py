@@ -111,11 +111,15 @@ class ForAuthors(unittest.TestCase):
         self.assertIn(counts["Loads"] - 1000, (0, 1))  # the return
 
     def test_load_latency(self):
-        folder, _ = self.example("load_latency")
-        near, far = (self.counts(folder / "chase.out", name) for name in ("follow_near",
-                                                                          "follow_far"))
-        self.assertEqual((near["Loads"], far["Loads"]), (20000, 20000))
-        self.assertGreater(far["Ticks"], 1.5 * near["Ticks"])
+        """A load that other processes interrupt takes as long as thousands: not in each run."""
+        for _ in range(5):
+            folder, _ = self.example("load_latency")
+            near, far = (self.counts(folder / "chase.out", name)
+                         for name in ("follow_near", "follow_far"))
+            self.assertEqual((near["Loads"], far["Loads"]), (20000, 20000))
+            if far["Ticks"] > 1.5 * near["Ticks"]:
+                return
+        self.fail(f"a load from far takes as long as one from near: {near}, {far}")
 
     def test_sample_of_dcpi(self):
         """The program prints the addresses that the profiler must find."""
