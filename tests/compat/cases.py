@@ -7,8 +7,8 @@ from pathlib import Path
 from case import Case
 
 HOSTED = ("blocked_signals", "descriptors", "endings", "faulting_strings", "gs_segment",
-          "interrupted", "interrupted_calls", "kernel", "proc_files", "signal_frames", "signals",
-          "jumps", "processes", "relatives", "surroundings", "threads", "thread_ends",
+          "interrupted", "interrupted_calls", "kernel", "large_data", "proc_files", "signal_frames",
+          "signals", "jumps", "processes", "relatives", "surroundings", "threads", "thread_ends",
           "thread_signals", "generated_code", "mapped_code", "executable_stack", "openmp", "thrown")
 
 # Addresses are random natively.

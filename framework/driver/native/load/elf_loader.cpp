@@ -15,6 +15,9 @@ namespace {
 
 constexpr int kFailure = 125, kNotExecutable = 126, kNotFound = 127;
 constexpr std::uint64_t kPage = 4096;
+// For programs that do not fit between the code cache and what lies below it: below where the
+// kernel loads the driver, with room for terabytes, and where sanitizers expect a program.
+constexpr std::uint64_t kBaseOfLargePrograms = 0x550000000000;
 
 std::uint64_t page_down(std::uint64_t value) {
     return value & ~(kPage - 1);
@@ -129,6 +132,23 @@ bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias
                 MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
 }
 
+// MAP_FAILED, and errno, if something is there.
+void* reserve_at(std::uint64_t address, std::uint64_t bytes) {
+    return mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
+void* reserve_anywhere(std::uint64_t bytes) {
+    return mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+// Where a position-independent image goes: near the code cache if there is room for it.
+void* reserve_for(std::uint64_t bytes, std::uint64_t preferred) {
+    if (preferred == 0) return reserve_anywhere(bytes);
+    void* base = reserve_at(preferred, bytes);
+    return base != MAP_FAILED ? base : reserve_at(kBaseOfLargePrograms, bytes);
+}
+
 LoadError map_image(const File& file, const std::string& path, std::uint64_t preferred,
                     MemoryMap& memory, std::vector<LoadedCode>& code, Image& image) {
     std::uint64_t low = ~0ULL, high = 0;
@@ -138,11 +158,8 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
         high = std::max(high, page_up(segment.p_vaddr + segment.p_memsz));
     }
     const bool fixed = image.header.e_type == ET_EXEC;
-    void* where = reinterpret_cast<void*>(fixed ? low : preferred);
-    void* base = mmap(
-        where, high - low, PROT_NONE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (where ? MAP_FIXED_NOREPLACE : 0), -1, 0);
-    if (base == MAP_FAILED || (fixed && base != where))
+    void* base = fixed ? reserve_at(low, high - low) : reserve_for(high - low, preferred);
+    if (base == MAP_FAILED)
         return {path + ": cannot be loaded at its address: " + std::strerror(errno), kFailure};
     image.bias = fixed ? 0 : reinterpret_cast<std::uint64_t>(base) - low;
     image.end = image.bias + high;

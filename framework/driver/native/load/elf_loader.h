@@ -43,7 +43,7 @@ struct LoadError {
 };
 
 // `file`: the program, opened for reading; `name`: for AT_EXECFN. `preferred_base`: where a
-// position-independent program goes, in reach of the code cache's 32-bit displacements.
+// position-independent program goes, in reach of the code cache's 32-bit displacements, if it fits.
 LoadError load_program(int file, const std::string& name, std::uint64_t preferred_base,
                        MemoryMap& memory, LoadedProgram& out);
 
