@@ -14,9 +14,20 @@ from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, profile, read_events, ru
 FAILURE, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 WORK = [PROGRAMS / "work"]
 
-# Offsets in an ELF header (elf.h, Elf64_Ehdr).
-E_CLASS, E_MACHINE, E_PHOFF = 4, 18, 32
+# Offsets in an ELF header (elf.h, Elf64_Ehdr) and in a program header (Elf64_Phdr).
+E_CLASS, E_MACHINE, E_PHOFF, E_PHNUM = 4, 18, 32, 56
 EM_AARCH64 = 183
+P_OFFSET, P_FILESZ, P_SIZE = 8, 32, 56
+PT_INTERP, PT_NOTE = 3, 4
+
+
+def segments(image):
+    """Of each program header, where it is in the file and its type."""
+    begin, = struct.unpack_from("<Q", image, E_PHOFF)
+    count, = struct.unpack_from("<H", image, E_PHNUM)
+    places = range(begin, begin + count * P_SIZE, P_SIZE)
+    return [(at, struct.unpack_from("<I", image, at)[0]) for at in places]
+
 
 
 class Failures(unittest.TestCase):
@@ -159,6 +170,32 @@ class Failures(unittest.TestCase):
             return image.replace(name, b"/no" + name[3:], 1)
         self.refused(profile(self.elf("homeless", change), "--LL=33554432,16,64", out=self.out),
                      NOT_FOUND, "homeless", "/nob64/ld-linux")
+
+    def test_program_whose_loader_has_no_proper_name(self):
+        """Empty, not terminated, too short or too long: the kernel does not execute these either."""
+        name = WORK[0].read_bytes().index(b"/lib64/ld-linux")
+
+        def change(offset, size):
+            def changed(image):
+                at = next(at for at, kind in segments(image) if kind == PT_INTERP)
+                image[at + P_OFFSET:at + P_OFFSET + 8] = struct.pack("<Q", offset)
+                image[at + P_FILESZ:at + P_FILESZ + 8] = struct.pack("<Q", size)
+                return image
+            return changed
+        for offset, size in ((8, 8), (name, 10), (name, 1), (name, 0), (0, 5000), (name, 1 << 63),
+                             (1 << 40, 28)):
+            with self.subTest(offset=offset, size=size):
+                self.refused(profile(self.elf("nameless", change(offset, size)), out=self.out),
+                             NOT_EXECUTABLE, "nameless", "dynamic linker")
+
+    def test_program_with_two_loaders(self):
+        """The first counts."""
+        def change(image):
+            at = next(at for at, kind in reversed(segments(image)) if kind == PT_NOTE)
+            image[at:at + 4] = struct.pack("<I", PT_INTERP)
+            return image
+        result = profile(self.elf("twice", change), "--quiet", *GEOMETRY, out=self.out)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_program_whose_headers_lie(self):
         def change(image):

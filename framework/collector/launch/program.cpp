@@ -1,5 +1,6 @@
 #include "framework/collector/launch/program.h"
 
+#include "framework/support/dynamic_linker.h"
 #include "framework/support/error.h"
 #include "framework/support/interpreter_line.h"
 #include "framework/support/text.h"
@@ -70,6 +71,7 @@ class File {
     File(const File&) = delete;
     File& operator=(const File&) = delete;
 
+    int descriptor() const { return fd_; }
     std::uint64_t size() const { return size_; }
     std::size_t read(void* into, std::size_t bytes, std::uint64_t offset = 0) const {
         const ssize_t got = pread(fd_, into, bytes, static_cast<off_t>(offset));
@@ -80,12 +82,6 @@ class File {
     int fd_;
     std::uint64_t size_ = 0;
 };
-
-std::string text_of(const File& file, const Elf64_Phdr& segment) {
-    std::string text(std::min<std::uint64_t>(segment.p_filesz, PATH_MAX), '\0');
-    text.resize(file.read(text.data(), text.size(), segment.p_offset));
-    return text.substr(0, text.find('\0'));
-}
 
 // The checks of the kernel's ELF loader (fs/binfmt_elf.c, load_elf_binary) that need no mapping.
 // Returns the dynamic linker's name.
@@ -111,18 +107,21 @@ std::string check_elf(const std::string& path, const File& file) {
         header.e_phoff > file.size() || table > file.size() - header.e_phoff)
         cannot_run(path, "its ELF program headers lie outside of the file");
     bool loads = false;
-    std::string dynamic_linker;
+    std::optional<std::string> dynamic_linker;
     for (unsigned i = 0; i < header.e_phnum; ++i) {
         Elf64_Phdr segment;
         file.read(&segment, sizeof segment, header.e_phoff + i * sizeof segment);
-        if (segment.p_type == PT_INTERP) dynamic_linker = text_of(file, segment);
+        if (segment.p_type == PT_INTERP && !dynamic_linker) {
+            dynamic_linker = dynamic_linker_name(file.descriptor(), segment);
+            if (!dynamic_linker) cannot_run(path, "the name of its dynamic linker is damaged");
+        }
         if (segment.p_type != PT_LOAD) continue;
         loads = true;
         if (segment.p_offset > file.size() || segment.p_filesz > file.size() - segment.p_offset)
             cannot_run(path, "the file is cut off: a segment ends behind its end");
     }
     if (!loads) cannot_run(path, "an ELF file without a loadable segment");
-    return dynamic_linker;
+    return dynamic_linker.value_or("");
 }
 
 }  // namespace

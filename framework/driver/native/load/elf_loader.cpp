@@ -1,5 +1,7 @@
 #include "framework/driver/native/load/elf_loader.h"
 
+#include "framework/support/dynamic_linker.h"
+
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -196,31 +198,29 @@ LoadError load_program(int descriptor, const std::string& name, std::uint64_t pr
     out.entry = out.start = image.header.e_entry + image.bias;
     out.header_count = image.header.e_phnum;
     out.break_start = image.end;
-    std::string interpreter;
+    std::optional<std::string> interpreter;
     for (const Elf64_Phdr& segment : image.segments) {
         if (segment.p_type == PT_LOAD && segment.p_offset <= image.header.e_phoff &&
             image.header.e_phoff < segment.p_offset + segment.p_filesz)
             out.program_headers =
                 image.bias + segment.p_vaddr + image.header.e_phoff - segment.p_offset;
         if (segment.p_type == PT_GNU_STACK) out.executable_stack = segment.p_flags & PF_X;
-        if (segment.p_type != PT_INTERP || segment.p_filesz > 4096) continue;
-        interpreter.resize(segment.p_filesz);
-        if (!file.read_at(segment.p_offset, interpreter.data(), interpreter.size()))
-            return {out.executable + ": truncated ELF file: its interpreter's name is missing",
-                    kNotExecutable};
-        interpreter.resize(std::strlen(interpreter.c_str()));
+        if (segment.p_type != PT_INTERP || interpreter) continue;
+        interpreter = dynamic_linker_name(descriptor, segment);
+        if (!interpreter)
+            return {out.executable + ": damaged ELF file: its interpreter's name", kNotExecutable};
     }
-    if (interpreter.empty()) return {};
-    const File loader(interpreter);
+    if (!interpreter) return {};
+    const File loader(*interpreter);
     if (loader.fd() < 0)
-        return {out.executable + ": its interpreter " + interpreter + ": " + std::strerror(errno),
+        return {out.executable + ": its interpreter " + *interpreter + ": " + std::strerror(errno),
                 kNotFound};
     Image second;
-    if (LoadError error = read_headers(loader, interpreter, second); error.exit_status)
+    if (LoadError error = read_headers(loader, *interpreter, second); error.exit_status)
         return error;
-    if (LoadError error = check_segments(loader, interpreter, second); error.exit_status)
+    if (LoadError error = check_segments(loader, *interpreter, second); error.exit_status)
         return error;
-    if (LoadError error = map_image(loader, interpreter, 0, memory, out.code, second);
+    if (LoadError error = map_image(loader, *interpreter, 0, memory, out.code, second);
         error.exit_status)
         return error;
     out.start = second.header.e_entry + second.bias;

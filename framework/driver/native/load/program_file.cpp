@@ -1,5 +1,6 @@
 #include "framework/driver/native/load/program_file.h"
 
+#include "framework/support/dynamic_linker.h"
 #include "framework/support/interpreter_line.h"
 
 #include <elf.h>
@@ -55,6 +56,7 @@ bool has_program_headers(int descriptor, const Elf64_Ehdr& header) {
         return false;
     const auto size = static_cast<std::uint64_t>(status.st_size);
     bool loads = false;
+    std::optional<std::string> linker;
     for (unsigned i = 0; i < header.e_phnum; ++i) {
         Elf64_Phdr segment;
         if (pread(descriptor, &segment, sizeof segment,
@@ -67,13 +69,9 @@ bool has_program_headers(int descriptor, const Elf64_Ehdr& header) {
                 segment.p_memsz < segment.p_filesz)
                 return false;
         }
-        if (segment.p_type == PT_INTERP) {
-            std::array<char, 4096> name{};
-            if (segment.p_filesz >= name.size() ||
-                pread(descriptor, name.data(), segment.p_filesz,
-                      static_cast<off_t>(segment.p_offset)) !=
-                    static_cast<ssize_t>(segment.p_filesz) ||
-                faccessat(AT_FDCWD, name.data(), X_OK | R_OK, AT_EACCESS) != 0)
+        if (segment.p_type == PT_INTERP && !linker) {
+            linker = dynamic_linker_name(descriptor, segment);
+            if (!linker || faccessat(AT_FDCWD, linker->c_str(), X_OK | R_OK, AT_EACCESS) != 0)
                 return false;
         }
     }
