@@ -219,6 +219,17 @@ class Output(unittest.TestCase):
         events = read_events(self.out)
         self.assertEqual(events.totals(), events.summary)
 
+    def test_summary_that_cannot_be_written(self):
+        """A pipe that nobody reads, a full device: the exit status stays the program's."""
+        reading, pipe = os.pipe()
+        os.close(reading)
+        for stream in (pipe, os.open("/dev/full", os.O_WRONLY)):
+            self.addCleanup(os.close, stream)
+            result = profile(["/bin/sh", "-c", "exit 3"], *GEOMETRY, out=self.out, stderr=stream)
+            self.assertEqual(result.returncode, 3)
+            self.assertEqual(len(read_events(self.out).summary), 9)
+            self.out.unlink()
+
     def test_plugins_lists_cache(self):
         listed = run([ASSAY, "plugins"])
         self.assertEqual(listed.returncode, 0, listed.stderr)

@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -186,7 +188,8 @@ std::string Results::fall_back(const std::string& wanted, const Profile& profile
 }
 
 // As Cachegrind's readers know it: each line behind the process id. In one piece, since other
-// collectors may be printing theirs.
+// collectors may be printing theirs. The profile is written: that nobody reads stderr, or that it
+// is full, is no failure.
 void Results::print_summaries(const Sampling& sampling) const {
     std::string summaries;
     if (sampling.wanted())
@@ -201,7 +204,8 @@ void Results::print_summaries(const Sampling& sampling) const {
         for (const std::string& line : split(text, '\n'))
             summaries += fmt::format("=={}=={}{}\n", image_.pid, line.empty() ? "" : " ", line);
     }
-    fmt::print(stderr, "{}", printable_lines(summaries));
+    std::signal(SIGPIPE, SIG_IGN);
+    std::fputs(printable_lines(summaries).c_str(), stderr);
     if (file_.empty()) return;
     const std::string parts =
         part_files_ == 0 ? "" : fmt::format(" and {}.* of {} parts", file_, part_files_);
