@@ -92,6 +92,12 @@ class Failures(unittest.TestCase):
         self.assertEqual(result.returncode, FAILURE)
         self.assertIn("no-such-option", result.stderr)
 
+    def test_unreadable_configuration(self):
+        for path in ("/nonexistent.yaml", self.folder):
+            with self.subTest(path):
+                self.refused(profile(WORK, f"--config={path}", out=self.out), FAILURE,
+                             "cannot read the configuration file", path)
+
     # --- The program
 
     def test_program_that_is_not_there(self):

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <yaml-cpp/yaml.h>
 #include <cerrno>
+#include <ios>
 
 namespace assay::collector {
 namespace {
@@ -61,6 +62,8 @@ std::vector<Setting> read_configuration(const std::string& path) {
         if (!root.IsNull()) reader.take_map(root, "");
         return std::move(reader.settings);
     } catch (const YAML::BadFile&) {
+        throw Error(fmt::format("cannot read the configuration file {}", path));
+    } catch (const std::ios_base::failure&) {  // a folder
         throw Error(fmt::format("cannot read the configuration file {}", path));
     } catch (const YAML::Exception& e) {
         throw Error(fmt::format("{}:{}: {}", path, e.mark.line + 1, e.msg));
