@@ -45,6 +45,12 @@ class Kernel(unittest.TestCase):
         result = run_case("mapped_over_driver", "--aslr=yes")
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_data_that_need_an_address_have_it(self):
+        """Wherever the driver's memory is."""
+        for _ in range(6):
+            result = profile([PROGRAMS / "aligned_data"], "--quiet", "--aslr=yes", plugin=COUNTS)
+            self.assertEqual((result.returncode, result.stdout), (0, "1\n"), result.stderr)
+
     def test_a_filter_that_kills(self):
         result = run_case("filter_kills")
         self.assertEqual(result.returncode, -signal.SIGSYS, result.stderr)

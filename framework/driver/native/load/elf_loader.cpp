@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -144,10 +145,19 @@ void* reserve_anywhere(std::uint64_t bytes) {
     return mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
+// Of the addresses at which a position-independent program lies, which its data may need.
+std::uint64_t alignment_of(const Image& image) {
+    std::uint64_t largest = kPage;
+    for (const Elf64_Phdr& segment : image.segments)
+        if (segment.p_type == PT_LOAD && std::has_single_bit(segment.p_align))
+            largest = std::max(largest, segment.p_align);
+    return largest;
+}
+
 // Where a position-independent image goes: near the code cache if there is room for it.
-void* reserve_for(std::uint64_t bytes, std::uint64_t preferred) {
+void* reserve_for(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t preferred) {
     if (preferred == 0) return reserve_anywhere(bytes);
-    void* base = reserve_at(preferred, bytes);
+    void* base = reserve_at((preferred + alignment - 1) & ~(alignment - 1), bytes);
     return base != MAP_FAILED ? base : reserve_at(kBaseOfLargePrograms, bytes);
 }
 
@@ -160,7 +170,8 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
         high = std::max(high, page_up(segment.p_vaddr + segment.p_memsz));
     }
     const bool fixed = image.header.e_type == ET_EXEC;
-    void* base = fixed ? reserve_at(low, high - low) : reserve_for(high - low, preferred);
+    void* base = fixed ? reserve_at(low, high - low)
+                       : reserve_for(high - low, alignment_of(image), preferred);
     if (base == MAP_FAILED)
         return {path + ": cannot be loaded at its address: " + std::strerror(errno), kFailure};
     image.bias = fixed ? 0 : reinterpret_cast<std::uint64_t>(base) - low;
