@@ -497,6 +497,11 @@ class Failures(unittest.TestCase):
         def small_stack():
             resource.setrlimit(resource.RLIMIT_STACK, (256 * 1024, resource.RLIM_INFINITY))
 
+        def small_address_space():
+            resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.RLIM_INFINITY))
+
+        result = profile(WORK, "--quiet", out=self.out, preexec_fn=small_address_space)
+        self.refused(result, FAILURE, "no address space", "RLIMIT_AS")
         result = profile(["/bin/echo"], out=self.out, preexec_fn=small_files)
         self.assertEqual(result.returncode, 125)
         self.assertRegex(result.stderr, r"^assay: cannot create .*: File too large; raise [^\n]*\n$")

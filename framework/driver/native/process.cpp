@@ -60,7 +60,11 @@ bool Process::initialise(const trace::Launch& launch) {
     vector_components_ = enabled_vector_components();
     if (!trace.attach(launch)) return false;
     begin_arena();
-    if (!cache.reserve()) return false;
+    if (!cache.reserve()) {
+        trace.refuse(std::string("no address space for translated code: ") + std::strerror(errno) +
+                     "; is it limited (RLIMIT_AS)?");
+        return false;
+    }
     Thread* first = idle_thread();
     if (first == nullptr) return false;
     if (trace.spec().stress != 0) {
