@@ -368,6 +368,21 @@ class Failures(unittest.TestCase):
                     self.assertIn("Refs", read_events(self.out).events)
                     self.out.unlink()
 
+    def test_exit_on_a_thread_of_a_profiler_is_told(self):
+        for function in ("vp_init", "vp_prof_process", "vp_finish"):
+            with self.subTest(function):
+                result = profile(WORK, "-q", plugin=PLUGINS / "crash.so", out=self.out,
+                                 env={**os.environ, "ASSAY_CRASH_IN": function,
+                                      "ASSAY_CRASH_BY": "exit_on_thread"})
+                self.refused(result, FAILURE, "has called exit on a thread of its own")
+
+    def test_a_profiler_without_environment(self):
+        counts, crash = (PLUGINS / f"{name}.so" for name in ("counts", "crash"))
+        result = profile([WORK[0]], "-q", plugin=f"{crash},{counts}", out=self.out,
+                         env={**os.environ, "ASSAY_CRASH_IN": "vp_init",
+                              "ASSAY_CRASH_BY": "clearenv"})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def test_a_profiler_that_closes_all_files_does_not_hang_the_run(self):
         counts, crash = (PLUGINS / f"{name}.so" for name in ("counts", "crash"))
         for function in ("vp_init", "vp_options", "vp_prof_init", "vp_prof_process", "vp_finish",

@@ -1,13 +1,14 @@
 /* Crashes, or fails, in the interface function that an environment variable names:
  * ASSAY_CRASH_IN=vp_finish, and ASSAY_CRASH_BY=fault (default), abort, divide, heap,
- * stack, hang, unstoppable (with all signals blocked), exit, quick_exit, close (all files but the
- * standard streams), fail.
+ * stack, hang, unstoppable (with all signals blocked), exit, exit_on_thread, quick_exit, close (all
+ * files but the standard streams), clearenv, fail.
  * Also in a constructor or destructor of the library (ASSAY_CRASH_IN=constructor, destructor).
  * Or ASSAY_CRASH_IN=huge-table: vp_events says that it returns more than there is; long-name,
  * long-event, long-text: that is too long.
  */
 #include "assay/vprofiler.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,11 @@ static int overflow_stack(unsigned long depth) {
     volatile char room[4096];
     room[0] = (char)depth;
     return depth == 0 ? 0 : overflow_stack(depth - 1) + room[0];
+}
+
+static void* end(void* unused) {
+    (void)unused;
+    exit(0);
 }
 
 /* Returns -1 for a failure. */
@@ -54,6 +60,13 @@ static int perhaps_crash(const char* function) {
     } else if (strcmp(how, "exit") == 0) {
         if (host) host->warning(host, "about to exit");
         exit(0);
+    } else if (strcmp(how, "exit_on_thread") == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, end, NULL);
+        pthread_join(thread, NULL);
+    } else if (strcmp(how, "clearenv") == 0) {
+        clearenv();
+        return 0;
     } else if (strcmp(how, "quick_exit") == 0) {
         quick_exit(0);
     } else if (strcmp(how, "close") == 0) { /* as a daemon does */

@@ -119,7 +119,8 @@ struct Child::Signals {
 Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
     const std::vector<char*> argv = pointers(settings.argv);
     std::vector<char*> own;
-    for (char** variable = environ; *variable; ++variable) own.push_back(*variable);
+    // clearenv(3) leaves none, not even an empty one.
+    for (char** variable = environ; variable && *variable; ++variable) own.push_back(*variable);
     const trace::DriverEnvironment environment = trace::driver_environment(own, settings.launch);
     int pipe_ends[2];
     if (pipe2(pipe_ends, O_CLOEXEC) != 0)

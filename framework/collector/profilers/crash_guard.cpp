@@ -1,6 +1,8 @@
 #include "framework/collector/profilers/crash_guard.h"
 
 #include "framework/collector/profilers/spare_heap.h"
+#include "framework/support/error.h"
+#include "framework/support/log.h"
 
 #include <cxxabi.h>
 #include <fmt/core.h>
@@ -79,6 +81,14 @@ void end_without_destructors(int status, void*) {
     _exit(status);
 }
 
+// exit(3) on a thread of a profiler's own would end assay as if all were well. `guarded` is the
+// thread on which assay ends.
+void refuse_end_by_other_thread(int, void* guarded) {
+    if (pthread_equal(pthread_self(), reinterpret_cast<pthread_t>(guarded))) return;
+    log::problem("a profiler has called exit on a thread of its own, which ends assay");
+    _exit(kExitFailure);
+}
+
 // Of a profiler that ignores SIGCHLD: how the program ends would not be known.
 void stop_ignoring_children() {
     struct sigaction action {};
@@ -130,6 +140,7 @@ CrashGuard::CrashGuard() : saved_(std::make_unique<Saved>()), thread_(pthread_se
     action.sa_flags = SA_ONSTACK | SA_RESTART;
     sigaction(kTickSignal, &action, &saved_->tick_action);
     std::at_quick_exit(on_quick_exit);
+    ::on_exit(refuse_end_by_other_thread, reinterpret_cast<void*>(thread_));
 }
 
 CrashGuard::~CrashGuard() {

@@ -14,7 +14,7 @@
 // one call may, by SIGABRT at the end of a run that has a time limit. C++ exceptions that leave a
 // profiler are caught too, and so are exit(3) and quick_exit(3); nothing can catch _exit(2). A
 // crash on another thread of the profiler cannot be attributed and ends the collector as it always
-// would.
+// would, and exit(3) on one with a line that says so.
 #pragma once
 
 #include <pthread.h>
