@@ -11,6 +11,7 @@
 #include "framework/driver/native/decode/instruction.h"
 #include "framework/trace/segment_layout.h"
 
+#include <ucontext.h>
 #include <cstddef>
 #include <cstdint>
 
@@ -144,4 +145,8 @@ std::size_t assay_touch(void* byte);
 extern const char assay_touch_end[];
 // Return point of the driver's own signal handlers.
 void assay_signal_return();
+// Does from the handler what rt_sigreturn(2) does: filters of system calls need not permit that. A
+// handler that interrupts it, in [assay_resume, assay_resume_end), must resume the same.
+[[noreturn]] void assay_resume(ucontext_t* interrupted);
+extern const char assay_resume_end[];
 }

@@ -163,4 +163,63 @@ assay_signal_return:
         syscall
         .size assay_signal_return, . - assay_signal_return
 
+# void assay_resume(ucontext_t *interrupted)
+        .set UC_R8, 40
+        .set UC_RDI, 104
+        .set UC_RSI, 112
+        .set UC_RBP, 120
+        .set UC_RBX, 128
+        .set UC_RDX, 136
+        .set UC_RAX, 144
+        .set UC_RCX, 152
+        .set UC_RSP, 160
+        .set UC_RIP, 168
+        .set UC_RFLAGS, 176
+        .set UC_CS, 184
+        .set UC_SS, 190
+        .set UC_XSAVE, 224
+        .set UC_MASK, 296
+        .set XSAVE_COMPONENTS, 472          # struct _fpx_sw_bytes
+        .globl assay_resume
+        .type assay_resume, @function
+assay_resume:
+        lea -8(%rdi), %rsp              # what is below the frame is not needed any more
+        mov %rdi, %rbx
+        mov $14, %eax                   # rt_sigprocmask(2)
+        mov $2, %edi                    # SIG_SETMASK
+        lea UC_MASK(%rbx), %rsi
+        xor %edx, %edx
+        mov $8, %r10d
+        syscall
+        mov UC_XSAVE(%rbx), %rcx
+        mov XSAVE_COMPONENTS(%rcx), %eax
+        mov XSAVE_COMPONENTS+4(%rcx), %edx
+        xrstor64 (%rcx)
+        movzwl UC_SS(%rbx), %eax
+        push %rax
+        pushq UC_RSP(%rbx)
+        pushq UC_RFLAGS(%rbx)
+        movzwl UC_CS(%rbx), %eax
+        push %rax
+        pushq UC_RIP(%rbx)
+        mov UC_R8+0x00(%rbx), %r8
+        mov UC_R8+0x08(%rbx), %r9
+        mov UC_R8+0x10(%rbx), %r10
+        mov UC_R8+0x18(%rbx), %r11
+        mov UC_R8+0x20(%rbx), %r12
+        mov UC_R8+0x28(%rbx), %r13
+        mov UC_R8+0x30(%rbx), %r14
+        mov UC_R8+0x38(%rbx), %r15
+        mov UC_RDI(%rbx), %rdi
+        mov UC_RSI(%rbx), %rsi
+        mov UC_RBP(%rbx), %rbp
+        mov UC_RDX(%rbx), %rdx
+        mov UC_RAX(%rbx), %rax
+        mov UC_RCX(%rbx), %rcx
+        mov UC_RBX(%rbx), %rbx
+        iretq
+        .globl assay_resume_end
+assay_resume_end:
+        .size assay_resume, . - assay_resume
+
         .section .note.GNU-stack, "", @progbits

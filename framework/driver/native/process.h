@@ -82,10 +82,10 @@ class Process {
     SignalActions actions;
     LoadedProgram program;
     MemoryLimits memory_limits;
-    std::uint64_t break_end = 0;     // current program break
-    std::uint64_t personality = 0;   // as the program knows it
-    bool sets_death_signal = false;  // PR_SET_PDEATHSIG
-    bool filters_calls = false;      // has installed a filter of seccomp(2)
+    std::uint64_t break_end = 0;              // current program break
+    std::uint64_t personality = 0;            // as the program knows it
+    bool sets_death_signal = false;           // PR_SET_PDEATHSIG
+    std::atomic<bool> filters_calls = false;  // has installed a filter of seccomp(2)
 
     // Of kSynchronousSignals, what any thread has ever waited for.
     std::atomic<std::uint64_t> waited_signals = 0;

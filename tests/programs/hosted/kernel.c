@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/personality.h>
@@ -335,6 +336,38 @@ static int filter_kills(void) {
     return (int)syscall(SYS_getppid);
 }
 
+static sigjmp_buf before_tick;
+
+static void leave_tick(int number) {
+    (void)number;
+    siglongjmp(before_tick, 1);
+}
+
+// As in OpenSSH's sandbox, nobody may return from a handler. So this one does not; and what the
+// driver's own handlers interrupt, goes on with all registers.
+static int filter_of_returns(void) {
+    static volatile double numbers[512];
+    double sum = 0;
+    const struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+    volatile int ticks = 0;
+    signal(SIGALRM, leave_tick);
+    filter_call(SYS_rt_sigreturn, SECCOMP_RET_KILL_PROCESS);
+    for (int round = 0; round < 2000; ++round)
+        for (int i = 0; i < 512; ++i) {
+            numbers[i] += i;
+            sum += numbers[i];
+        }
+    printf("%.0f\n", sum);
+    sigsetjmp(before_tick, 1);
+    setitimer(ITIMER_REAL, ticks++ < 100 ? &often : &never, NULL);
+    while (ticks <= 100) {
+        for (int i = 0; i < 512; ++i) numbers[i] = numbers[511 - i];
+        getpid();
+    }
+    printf("%d\n", ticks > 100);
+    return 0;
+}
+
 // --- What test_kernel.py runs: it differs from what happens natively.
 
 // Addresses where the driver has its memory.
@@ -467,6 +500,7 @@ int main(int argc, char** argv) {
         {"filtered", filtered},
         {"filter_traps", filter_traps},
         {"filter_kills", filter_kills},
+        {"filter_of_returns", filter_of_returns},
         {"in_the_way", in_the_way},
         {"mapped_over_driver", mapped_over_driver},
         {"moved_over_driver", moved_over_driver},

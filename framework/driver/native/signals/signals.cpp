@@ -52,7 +52,8 @@ bool is_between(std::uint64_t pc, const void* begin, const void* end) {
            pc < reinterpret_cast<std::uint64_t>(end);
 }
 
-const void* address_of(void (*function)(Context*)) {
+template <typename Argument>
+const void* address_of(void (*function)(Argument*)) {
     return reinterpret_cast<const void*>(function);
 }
 
@@ -63,8 +64,16 @@ void Signals::handle(int number, siginfo_t* info, void* ucontext) {
     const std::uint64_t fs = _readfsbase_u64();
     const auto* context = reinterpret_cast<const Context*>(_readgsbase_u64());
     _writefsbase_u64(context->driver_fs);
-    context->thread->signals.on_signal(number, info, static_cast<ucontext_t*>(ucontext));
+    Signals& signals = context->thread->signals;
+    auto* interrupted = static_cast<ucontext_t*>(ucontext);
+    // As if the signal had come before the one whose handler is about to end.
+    if (is_between(pc_of(interrupted), address_of(assay_resume), assay_resume_end))
+        interrupted = signals.resumed_;
+    signals.on_signal(number, info, interrupted);
+    signals.resumed_ = interrupted;
+    const bool resume = context->thread->process.filters_calls;
     _writefsbase_u64(fs);
+    if (resume) assay_resume(interrupted);
 }
 
 void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {

@@ -122,6 +122,7 @@ class Signals {
     AlternateStack stack_;
     static constexpr long kNoCall = -1;
     volatile long calling_ = kNoCall;
+    ucontext_t* resumed_ = nullptr;  // see assay_resume
     volatile bool entering_ = false;
     volatile bool stepping_ = false;
     bool pushes_flags_ = false;       // the instruction being stepped does

@@ -30,16 +30,18 @@ long begin_strict_mode(const Call& call) {
     return 0;
 }
 
-// From then on the driver makes do with fewer system calls (clone.cpp). Programs also ask in this
-// way, with an address that is none, whether there are filters.
+// From then on the driver makes do with fewer system calls (clone.cpp, assay_resume). Programs also
+// ask in this way, with an address that is none, whether there are filters.
 long install_filter(const Call& call) {
     Process& process = call.process();
+    const bool filtered = process.filters_calls;
     stop_moving_break();
+    process.filters_calls = true;  // before: a signal may arrive behind the call
     const long result = pass_on(call);
-    if (!is_error(result))
-        process.filters_calls = true;
-    else if (!process.filters_calls && process.is_only_thread(call.thread))
-        let_break_move();
+    if (is_error(result) && !filtered) {
+        process.filters_calls = false;
+        if (process.is_only_thread(call.thread)) let_break_move();
+    }
     return result;
 }
 
