@@ -62,6 +62,7 @@ TEST_CASE("what an instruction does to the flow of control") {
         {"int3", {0xcc}, Flow::kTrap},
         {"ud2", {0x0f, 0x0b}, Flow::kTrap},
         {"hlt", {0xf4}, Flow::kTrap},
+        {"int 0x29", {0xcd, 0x29}, Flow::kTrap},
         {"wrfsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd0}, Flow::kNone},
         {"wrgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd8}, Flow::kNone},
         {"rdgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xc8}, Flow::kNone},

@@ -244,6 +244,20 @@ static int fault_and_retry(void) {
     return 0;
 }
 
+static void skip_int(int number, siginfo_t* info, void* context) {
+    greg_t* registers = ((ucontext_t*)context)->uc_mcontext.gregs;
+    const unsigned char* at = (const unsigned char*)registers[REG_RIP];
+    printf("%d %d %p %x %d %x\n", number, info->si_code, info->si_addr, at[1],
+           (int)registers[REG_TRAPNO], (unsigned)registers[REG_ERR]);
+    registers[REG_RIP] += 2;
+}
+static int forbidden_interrupts(void) {
+    handle(SIGSEGV, skip_int, 0);
+    __asm__ volatile("int $0\n int $1\n int $0x20\n int $0x2e\n int $0x81\n int $0xff" ::
+                         : "memory");
+    return 0;
+}
+
 static sigjmp_buf escape;
 static void jump_out(int number) {
     siglongjmp(escape, number);
@@ -404,6 +418,7 @@ int main(int argc, char** argv) {
         {"restarted_read", restarted_read},
         {"broken_pipe", broken_pipe},
         {"fault_and_retry", fault_and_retry},
+        {"forbidden_interrupts", forbidden_interrupts},
         {"jump_from_handler", jump_from_handler},
         {"waited", waited},
         {"no_defer", no_defer},

@@ -24,6 +24,14 @@ bool is_marker(std::span<const std::uint8_t> code) {
            std::equal(kMarker.begin(), kMarker.end(), code.begin());
 }
 
+// int with a vector that programs may not use: the processor reports it as it does hlt. They may
+// use 3 and 4, which are reported behind, and 0x80, the system calls of 32-bit programs.
+constexpr std::array<std::uint8_t, 2> kForbiddenInt{0xcd, 0xff};
+
+bool is_forbidden_int(const std::uint8_t* code) {
+    return code[0] == kForbiddenInt[0] && code[1] != 3 && code[1] != 4 && code[1] != 0x80;
+}
+
 }  // namespace
 
 struct Decoder::Impl {
@@ -39,13 +47,15 @@ struct Decoder::Impl {
     std::vector<std::uint16_t> slots = std::vector<std::uint16_t>(kSlots);
     std::vector<Entry> entries;
     std::unordered_map<std::uint64_t, Form> unkeyed;  // by pc: what has no key, or no place
-    Form marker;
+    Form marker, forbidden_int;
 
     Impl() {
         ZydisDecoderInit(&zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
         entries.reserve(kMostForms);
         decode_form(kMarker, marker);
         marker.flow = Flow::kMarker;
+        decode_form(kForbiddenInt, forbidden_int);
+        forbidden_int.flow = Flow::kTrap;
     }
 
     bool decode_form(std::span<const std::uint8_t> code, Form& form) const;
@@ -106,6 +116,7 @@ bool Decoder::decode(std::span<const std::uint8_t> code, std::uint64_t pc, Instr
     if (out.form == nullptr || out.form->length > available) return false;
     std::memcpy(out.bytes, code.data(), available);
     if (out.form->opcode == kLongNop && is_marker(code)) out.form = &impl_->marker;
+    if (is_forbidden_int(out.bytes)) out.form = &impl_->forbidden_int;
     return true;
 }
 
