@@ -258,6 +258,19 @@ static int forbidden_interrupts(void) {
     return 0;
 }
 
+extern const char before_int1[], after_int1[];
+static void go_on(int number, siginfo_t* info, void* context) {
+    greg_t* registers = ((ucontext_t*)context)->uc_mcontext.gregs;
+    printf("%d %d %d %d\n", number, info->si_code,
+           (int)(registers[REG_RIP] - (greg_t)(uintptr_t)before_int1), (int)registers[REG_TRAPNO]);
+    registers[REG_RIP] = (greg_t)(uintptr_t)after_int1;
+}
+static int debug_trap(void) {
+    handle(SIGTRAP, go_on, 0);
+    __asm__ volatile("nop\n before_int1: .byte 0xf1\n nop\n after_int1:" ::: "memory");
+    return 0;
+}
+
 static sigjmp_buf escape;
 static void jump_out(int number) {
     siglongjmp(escape, number);
@@ -419,6 +432,7 @@ int main(int argc, char** argv) {
         {"broken_pipe", broken_pipe},
         {"fault_and_retry", fault_and_retry},
         {"forbidden_interrupts", forbidden_interrupts},
+        {"debug_trap", debug_trap},
         {"jump_from_handler", jump_from_handler},
         {"waited", waited},
         {"no_defer", no_defer},

@@ -52,6 +52,13 @@ bool is_between(std::uint64_t pc, const void* begin, const void* end) {
            pc < reinterpret_cast<std::uint64_t>(end);
 }
 
+// int1 is reported behind it as int3 is, but by some hypervisors at it.
+bool is_at_int1(std::uint64_t pc) {
+    constexpr std::uint8_t kInt1 = 0xf1, kInt3 = 0xcc;
+    const auto* code = reinterpret_cast<const std::uint8_t*>(pc);
+    return code[0] == kInt1 && code[-1] != kInt1 && code[-1] != kInt3;
+}
+
 template <typename Argument>
 const void* address_of(void (*function)(Argument*)) {
     return reinterpret_cast<const void*>(function);
@@ -249,7 +256,7 @@ bool Signals::note_fault(int number, const siginfo_t* info, ucontext_t* interrup
     if (after_string_ != 0 && host_pc == step_buffer) host_pc = after_string_ - 1;
     after_string_ = 0;
     // A breakpoint is reported behind the instruction.
-    const unsigned behind = number == SIGTRAP ? 1 : 0;
+    const unsigned behind = number == SIGTRAP && !is_at_int1(host_pc) ? 1 : 0;
     const RecoveryPoint* point = process.cache.point_at(host_pc - behind);
     if (point == nullptr) return false;
     // Behind a signal that waits, the instruction will be executed again.
