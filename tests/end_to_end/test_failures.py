@@ -7,6 +7,7 @@ import resource
 import struct
 import sys
 import unittest
+from pathlib import Path
 
 import support
 from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, profile, read_events, run
@@ -367,6 +368,19 @@ class Failures(unittest.TestCase):
                                      rf"crash is lost.*: its {function} called {how}(?m:$)")
                     self.assertIn("Refs", read_events(self.out).events)
                     self.out.unlink()
+
+    def test_heap_that_is_preloaded(self):
+        """Whose operator delete calls free, from wherever it is."""
+        found = sorted(Path("/usr/lib/x86_64-linux-gnu").glob("libjemalloc.so.*"))
+        if not found:
+            self.skipTest("no libjemalloc")
+        counts, crash = (PLUGINS / f"{name}.so" for name in ("counts", "crash"))
+        result = profile(WORK, "-q", plugin=f"{crash},{counts}", out=self.out,
+                         env={**os.environ, "LD_PRELOAD": str(found[0]),
+                              "ASSAY_CRASH_IN": "vp_finish"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("crash is lost", result.stderr)
+        self.assertIn("Ir", read_events(self.out).events)
 
     def test_exit_on_a_thread_of_a_profiler_is_told(self):
         for function in ("vp_init", "vp_prof_process", "vp_finish"):

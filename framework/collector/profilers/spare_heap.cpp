@@ -14,6 +14,7 @@ void assay::collector::use_spare_heap() {}
 
 #else
 
+#include <dlfcn.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,18 +28,38 @@ void assay::collector::use_spare_heap() {}
 #include <cstdlib>
 #include <cstring>
 
-// glibc's own, under the names that it keeps for those who replace the others.
-// NOLINTBEGIN(bugprone-reserved-identifier)
-extern "C" {
-void* __libc_malloc(std::size_t bytes);
-void* __libc_calloc(std::size_t count, std::size_t bytes);
-void* __libc_realloc(void* block, std::size_t bytes);
-void* __libc_memalign(std::size_t alignment, std::size_t bytes);
-void __libc_free(void* block);
-}
-// NOLINTEND(bugprone-reserved-identifier)
-
 namespace {
+
+// What is replaced here: the C library's, or those of a library that the user has preloaded, whose
+// operator new and delete rely on its own.
+struct Replaced {
+    decltype(&::malloc) malloc;
+    decltype(&::calloc) calloc;
+    decltype(&::realloc) realloc;
+    decltype(&::memalign) memalign;
+    decltype(&::free) free;
+    decltype(&::malloc_usable_size) usable_size;
+};
+
+template <typename Function>
+void find_next(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+// dlsym(3) allocates nothing for a function that there is.
+const Replaced& replaced() {
+    static const Replaced found = [] {
+        Replaced next{};
+        find_next(next.malloc, "malloc");
+        find_next(next.calloc, "calloc");
+        find_next(next.realloc, "realloc");
+        find_next(next.memalign, "memalign");
+        find_next(next.free, "free");
+        find_next(next.usable_size, "malloc_usable_size");
+        return next;
+    }();
+    return found;
+}
 
 // Blocks of powers of two, with a list of the free ones of each size, in address space that is
 // reserved at once. In front of what the caller gets stand the power and the size; the size as
@@ -91,6 +112,13 @@ class SpareHeap {
                             (usable / sizeof(Header) + 1) * sizeof(Header) | kMapped};
         std::memcpy(memory - sizeof header, &header, sizeof header);
         return memory;
+    }
+
+    // At least what was asked for.
+    static std::size_t size(const void* memory) {
+        Header header;
+        std::memcpy(&header, static_cast<const char*>(memory) - sizeof header, sizeof header);
+        return header.size_and_flag - kMapped - sizeof header;
     }
 
     void free(void* memory) {
@@ -148,6 +176,10 @@ bool is_spare(const void* memory) {
     return in_use() && memory >= first && memory < end;
 }
 
+std::size_t usable_size(void* block) {
+    return is_spare(block) ? SpareHeap::size(block) : replaced().usable_size(block);
+}
+
 void* allocate(std::size_t bytes, std::size_t alignment) {
     void* const memory = heap.allocate(bytes, alignment);
     if (!memory) errno = ENOMEM;
@@ -163,18 +195,18 @@ void assay::collector::use_spare_heap() {
 extern "C" {
 
 void* malloc(std::size_t bytes) {
-    return in_use() ? allocate(bytes, 1) : __libc_malloc(bytes);
+    return in_use() ? allocate(bytes, 1) : replaced().malloc(bytes);
 }
 
 void free(void* block) {
     if (is_spare(block))
         heap.free(block);
     else if (!in_use())
-        __libc_free(block);
+        replaced().free(block);
 }
 
 void* calloc(std::size_t count, std::size_t bytes) {
-    if (!in_use()) return __libc_calloc(count, bytes);
+    if (!in_use()) return replaced().calloc(count, bytes);
     std::size_t all = 0;
     if (__builtin_mul_overflow(count, bytes, &all)) all = SIZE_MAX;
     void* const block = allocate(all, 1);
@@ -183,20 +215,20 @@ void* calloc(std::size_t count, std::size_t bytes) {
 }
 
 void* realloc(void* block, std::size_t bytes) {
-    if (!in_use()) return __libc_realloc(block, bytes);
+    if (!in_use()) return replaced().realloc(block, bytes);
     if (block && bytes == 0) {
         free(block);
         return nullptr;
     }
     void* const moved = allocate(bytes, 1);
     if (!block || !moved) return moved;
-    std::memcpy(moved, block, std::min(bytes, malloc_usable_size(block)));
+    std::memcpy(moved, block, std::min(bytes, usable_size(block)));
     free(block);
     return moved;
 }
 
 void* memalign(std::size_t alignment, std::size_t bytes) {
-    return in_use() ? allocate(bytes, alignment) : __libc_memalign(alignment, bytes);
+    return in_use() ? allocate(bytes, alignment) : replaced().memalign(alignment, bytes);
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
