@@ -65,6 +65,12 @@ class Processes(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, "waited in vain")
             time.sleep(0.05)
 
+    def test_assay_below_assay(self):
+        inner = self.folder / "inner"
+        said = self.check_same([ASSAY, "-q", f"--plugin={COUNTS}", f"--out={inner}", "--", WORK])
+        self.assertIn("it is the driver of another assay; it runs natively", said)
+        self.assertIn("Ir", read_events(inner).events)
+
     # --- How children come to be
 
     def test_fork(self):

@@ -123,11 +123,21 @@ long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file)
     return result;
 }
 
+// An assay below this one starts its driver, which no other driver can translate: both need gs, and
+// the same addresses.
+bool starts_driver(const Request& request) {
+    return !request.environment.empty() && trace::launch_from(request.environment.front());
+}
+
 long depart_with(Thread& thread, const ExecCall& call, Request& request, int program) {
     if (thread.traced_when_replaced && program >= 0) {
         // The kernel lets it run: its tracer is told of that, and of nothing before.
         syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0);
         request.file.natively = request.file.name + ": its parent traces it";
+        return run_natively(thread, call, &request.file);
+    }
+    if (starts_driver(request)) {
+        request.file.natively = request.file.name + ": it is the driver of another assay";
         return run_natively(thread, call, &request.file);
     }
     if (thread.process.trace.channel() >= 0 && program >= 0)
