@@ -25,8 +25,8 @@ constexpr int kSignals = 32;                   // those of POSIX: 1 to 31
 constexpr std::uint32_t kPatience = 10;        // milliseconds
 constexpr std::uint32_t kAtTheSameTime = 100;  // milliseconds
 
-// What has come last of a signal: 0 if none has.
-struct Arrival {
+// What has come last of a signal: 0 if none has. Aligned so that it is read and written as a whole.
+struct alignas(8) Arrival {
     std::uint32_t when;  // milliseconds of the clock
     std::uint32_t sender;
 };
