@@ -1,5 +1,6 @@
 #include "tools/plugins.h"
 
+#include "framework/collector/launch/output_files.h"
 #include "framework/collector/launch/plugin_search.h"
 #include "framework/collector/profilers/profiler.h"
 #include "framework/support/error.h"
@@ -8,6 +9,7 @@
 #include "tools/output/output.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <set>
@@ -118,7 +120,10 @@ std::string names_of_values(const trace::ValueLists& lists) {
 
 // What it captures without any options.
 void print_captures(Profiler& profiler) {
-    profiler.set_options({});
+    collector::Image image;
+    image.pid = getpid();
+    image.program = "assay";
+    profiler.set_options(collector::given_to(profiler, {}, image));
     const trace::Spec spec = profiler.start();
     if (spec.captures == 0) return;
     say("\nCaptures by default:\n");

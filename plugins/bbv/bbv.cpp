@@ -26,7 +26,7 @@ using plugins::rows;
 
 struct Settings {
     std::uint64_t interval_size = 100'000'000;
-    std::string bb_out_file;  // "": the default
+    std::string bb_out_file;
     std::optional<std::string> pc_out_file;
     bool instr_count_only = false;
 };
@@ -87,6 +87,8 @@ bool apply(Settings& settings, std::string_view option, std::string_view value, 
         if (settings.interval_size == 0 || settings.interval_size > kMost)
             return plugins::unusable(option, value, why);
     } else if (option == "bb-out-file") {
+        why = "use the name of a file";
+        if (value.empty()) return plugins::unusable(option, value, why);
         settings.bb_out_file = value;
     } else if (option == "pc-out-file") {
         settings.pc_out_file = value;
@@ -108,9 +110,7 @@ trace_vlist_table_t* prof_init() {
 }
 
 // The first thread's file has the name as it was given.
-ThreadVectors& vectors_of(std::uint32_t thread, const trace_parser_t* parser) {
-    if (profiler.settings.bb_out_file.empty())
-        profiler.settings.bb_out_file = "bb.out." + std::to_string(trace_parser_get_pid(parser));
+ThreadVectors& vectors_of(std::uint32_t thread) {
     const std::string& path = profiler.settings.bb_out_file;
     return profiler.threads
         .try_emplace(thread, thread == 0 ? path : with_suffix(path, std::to_string(thread + 1)))
@@ -165,7 +165,7 @@ void add_repetitions(const trace_parser_t* parser) {
         const trace_site_t& site = sites[record.site];
         if (site.kind != TRACE_SITE_COUNT) continue;
         if (!(instrs[site.instr].flags & TRACE_INSTR_REPEATED)) continue;
-        if (totals == nullptr) totals = &vectors_of(trace_parser_get_thread(parser), parser).totals;
+        if (totals == nullptr) totals = &vectors_of(trace_parser_get_thread(parser)).totals;
         ++totals->repeated;
         totals->repetitions += record.value + (record.aux == 0 ? 1 : 0);
     }
@@ -187,7 +187,7 @@ int process(std::uint32_t, trace_parser_t* parser, const vsample_t** samples) {
     *samples = nullptr;
     add_repetitions(parser);
     while (const trace_interval_t* interval = trace_parser_next_interval(parser)) {
-        ThreadVectors& vectors = vectors_of(interval->thread, parser);
+        ThreadVectors& vectors = vectors_of(interval->thread);
         add_totals(vectors.totals, *interval, parser);
         if (profiler.settings.instr_count_only) continue;
         if (interval->instructions == 0) continue;  // the one before has taken its end with it
@@ -242,8 +242,7 @@ int write_pcs(trace_parser_t* parser) {
 
 int finish_files(trace_parser_t* parser) {
     while (const trace_interval_t* rest = trace_parser_next_interval(parser))
-        if (rest->instructions != 0)
-            add_totals(vectors_of(rest->thread, parser).totals, *rest, parser);
+        if (rest->instructions != 0) add_totals(vectors_of(rest->thread).totals, *rest, parser);
     for (auto& [thread, vectors] : profiler.threads) {
         if (vectors.totals.instructions == 0) continue;
         const std::string text = text_of(thread, vectors.totals, parser);

@@ -17,6 +17,7 @@ CARELESS = {
     "no-count": ("vp_events", "leaves *count as it was"),
     "null-table": ("vp_events", "returns NULL for a table of 1 rows"),
     "bad-default": ("vp_option_table", 'has "deep" as the default of depth'),
+    "bad-file": ("vp_option_table", "has a default for log that is no name of a file: "),
     "twice": ("vp_option_table", "has the option depth twice"),
     "many-events": ("vp_events", "declares 257 events: a file holds at most 256"),
     "nameless-figure": ("vp_derived", "has a figure without a name"),

@@ -84,7 +84,7 @@ static const char* const* value_lists(uint32_t* count) {
 }
 
 static const vp_option_t* option_table(uint32_t* count) {
-    static vp_option_t table[2];
+    static vp_option_t table[3];
     const vp_option_t first = {.name = does("dashes") ? "--depth" : "depth",
                                .default_value = does("bad-default") ? "deep" : "1",
                                .help = "How deep.",
@@ -92,13 +92,28 @@ static const vp_option_t* option_table(uint32_t* count) {
                                .reserved = does("reserved-option")};
     const vp_option_t second = {
         .name = does("twice") ? "depth" : "width", .help = "How wide.", .type = VP_OPTION_TEXT};
+    const vp_option_t third = {.name = "log",
+                               .default_value = does("bad-file") ? "%z" : "careless.%p.log",
+                               .help = "Never written.",
+                               .type = VP_OPTION_OUTPUT_FILE};
     table[0] = first;
     table[1] = second;
-    *count = 2;
+    table[2] = third;
+    *count = 3;
     return table;
 }
+/* Whoever gives no options gives the defaults of files, with the process id in them. */
+static int has_log(const vp_setting_t* settings, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+        if (strcmp(settings[i].name, "log") == 0) return strchr(settings[i].value, '%') == NULL;
+    return 0;
+}
 static int options(const vp_setting_t* settings, uint32_t count) {
-    if (does("silent") && count > 0) return -1;
+    if (does("silent") && count > 1) return -1;
+    if (!has_log(settings, count) && !does("bad-file")) {
+        host->error(host, "was given no file");
+        return -1;
+    }
     if (does("two-far")) { /* unnoticed without a sanitizer */
         volatile size_t room = sizeof text;
         text[room + 1] = 0;

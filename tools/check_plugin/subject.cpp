@@ -5,6 +5,7 @@
 #include "framework/version.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cstring>
 
@@ -74,7 +75,9 @@ void Subject::release() {
 
 bool Subject::options(const Settings& settings) {
     std::vector<vp_setting_t> given;
-    for (const auto& [name, value] : settings) given.push_back({name.c_str(), value.c_str()});
+    const Settings files = default_files(settings);
+    for (const Settings* const list : {&settings, &files})
+        for (const auto& [name, value] : *list) given.push_back({name.c_str(), value.c_str()});
     with_options_ = !settings.empty();
     const bool good = try_call("vp_options", [&] {
         // NULL and 0 where there are none, as a span of none has it.
@@ -84,6 +87,26 @@ bool Subject::options(const Settings& settings) {
     });
     if (!good) refuses("vp_options");
     return good;
+}
+
+// Of options that name a file and are not among `given`.
+Settings Subject::default_files(const Settings& given) {
+    Settings files;
+    for (const vp_option_t& option : option_table()) {
+        const auto is_this = [&](const auto& setting) { return setting.first == option.name; };
+        if (option.type != VP_OPTION_OUTPUT_FILE || option.default_value == nullptr ||
+            std::any_of(given.begin(), given.end(), is_this))
+            continue;
+        try {
+            files.emplace_back(option.name,
+                               expand_file_name(option.default_value, getpid(), "check-plugin"));
+        } catch (const Error& error) {
+            report_.broken("vp_option_table", fmt::format("has a default for {} that is no name of "
+                                                          "a file: {}",
+                                                          option.name, error.what()));
+        }
+    }
+    return files;
 }
 
 trace_vlist_table_t* Subject::prof_init() {

@@ -61,6 +61,7 @@ class Subject {
 
     bool init();
     void release();
+    // With the defaults of options that name a file, as in a run.
     bool options(const Settings& settings);
     // Null if it failed.
     trace_vlist_table_t* prof_init();
@@ -81,6 +82,7 @@ class Subject {
   private:
     static Subject& self(const vp_host_t* host) { return *static_cast<Subject*>(host->reserved); }
 
+    Settings default_files(const Settings& given);
     void take_error(const char* message);
     std::uint32_t part(const char* name);
     void check_event(std::string_view function, std::uint32_t event);
