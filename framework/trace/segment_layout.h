@@ -241,7 +241,7 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1024} * 1024;
 inline constexpr std::uint32_t kMaxBlocks = 16 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxInstrs = 64 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxSites = 64 * 1024 * 1024;
-inline constexpr std::uint32_t kMaxThreads = 1024;  // slots: threads at the same time
+inline constexpr std::uint32_t kMaxThreads = 4096;  // slots: threads at the same time
 
 inline constexpr std::uint64_t kControlOffset = 0;
 inline constexpr std::uint64_t kValueListsOffset = 64 * 1024;

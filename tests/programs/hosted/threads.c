@@ -111,24 +111,32 @@ static int condition(void) {
     return 0;
 }
 
-enum { MANY = 100 };
+static int together, rounds;
 static pthread_barrier_t barrier;
 static atomic_int arrived;
 static void* meet(void* ignored) {
     (void)ignored;
     uintptr_t wrong = 0;
-    for (int round = 1; round <= 20; ++round) {
+    for (int round = 1; round <= rounds; ++round) {
         atomic_fetch_add(&arrived, 1);
         pthread_barrier_wait(&barrier);
-        wrong += arrived != round * MANY;
+        wrong += arrived != round * together;
         pthread_barrier_wait(&barrier);
     }
     return (void*)wrong;
 }
-static int many_at_once(void) {
-    pthread_barrier_init(&barrier, NULL, MANY);
-    printf("%lu wrong\n", (unsigned long)run_in_threads(MANY, meet));
+static int meet_in_threads(int count, int times) {
+    together = count;
+    rounds = times;
+    pthread_barrier_init(&barrier, NULL, (unsigned)count);
+    printf("%lu wrong\n", (unsigned long)run_in_threads((size_t)count, meet));
     return 0;
+}
+static int many_at_once(void) {
+    return meet_in_threads(100, 20);
+}
+static int thousands_at_once(void) {
+    return meet_in_threads(3000, 1);
 }
 
 static void* twice(void* number) {
@@ -409,6 +417,7 @@ int main(int argc, char** argv) {
         {"futex", futex},
         {"condition", condition},
         {"many_at_once", many_at_once},
+        {"thousands_at_once", thousands_at_once},
         {"many_short", many_short},
         {"same_code", same_code},
         {"thread_local_storage", thread_local_storage},
