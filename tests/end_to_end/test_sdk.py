@@ -3,6 +3,7 @@
 been installed, and the examples find the answers that are known."""
 
 import os
+import re
 import shutil
 import unittest
 from pathlib import Path
@@ -82,6 +83,20 @@ class ForAuthors(unittest.TestCase):
             self.assertIn(counts["Refs"] - 262144, range(3), name)
             self.assertIn(counts["Jumps"] - jumps, range(3), name)
         self.assertTrue(any("addsd" in text for text in outputs.values()))
+
+    def test_profiler_of_the_reference(self):
+        """The one in C that abi.md shows in full."""
+        [source] = re.findall(r"^```c\n(.*?)^```$", (ROOT / "docs" / "abi.md").read_text(),
+                              re.MULTILINE | re.DOTALL)
+        folder = self.shared / "reference"
+        folder.mkdir()
+        (folder / "splits.c").write_text(source)
+        for command in ("cc -std=c99 -O2 -Wall -Wextra -Werror -shared -fPIC "
+                        "$(pkg-config --cflags assay) splits.c -o splits.so",
+                        "assay check-plugin ./splits.so"):
+            result = run(["sh", "-c", command], cwd=folder, env=self.environment)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(result.stdout, "./splits.so: keeps to the rules\n")
 
     def example(self, name):
         folder, outputs = self.follow(ROOT / "examples" / name / "README.md")
