@@ -11,6 +11,14 @@ bool fewer(const MostFetched::Line& a, const MostFetched::Line& b) {
 
 }  // namespace
 
+std::uint32_t MostFetched::Line::known() const {
+    std::uint32_t count = 0;
+    while (count < std::min<std::uint32_t>(fetches, kStays) &&
+           stays[(fetches - count) % kStays].fetched_by != kNoPoint)
+        ++count;
+    return count;
+}
+
 MostFetched::Line* MostFetched::find(std::uint64_t line) {
     const auto found = std::find_if(lines_.begin(), lines_.end(),
                                     [&](const Line& known) { return known.line == line; });

@@ -37,6 +37,9 @@ class MostFetched {
         std::uint64_t line = 0;
         std::uint32_t fetches = 0;
         std::array<Stay, kStays> stays{};  // the last ones, that of fetch n at n modulo kStays
+
+        // How many of the last fetches are known: two at least, and those since the line got in.
+        std::uint32_t known() const;
     };
 
     // The line is fetched again: `history` is that of before, `by` fetches it now.

@@ -205,7 +205,7 @@ class Report {
         char address[32];
         std::snprintf(address, sizeof address, "0x%llx",
                       static_cast<unsigned long long>(address_of(line.line)));
-        const std::uint32_t shown = std::min<std::uint32_t>(line.fetches, MostFetched::kStays);
+        const std::uint32_t shown = line.known();
         text_ += "\n  Line at " + std::string(address) + ", read " + with_commas(line.fetches) +
                  " times" +
                  (shown < line.fetches ? "; the last " + std::to_string(shown) + ":" : ":") + "\n";

@@ -483,6 +483,32 @@ TEST_CASE("used bytes: who fetched and evicted the lines that are read most ofte
     CHECK(program.accounts().evicted_last(0x9000 / 64) == kNoPoint);
 }
 
+TEST_CASE("used bytes: the report shows the fetches that are known of a line") {
+    Program program(shape(1, 1, 64));
+    const auto read = [&](std::uint64_t line) { program.read(line * 64, 4); };
+    for (int i = 0; i < 2; ++i)
+        for (std::uint64_t line = 1; line <= MostFetched::kLines + 1; ++line) read(line);
+    read(MostFetched::kLines + 1 + 0x100);  // which evicts the last one
+    read(MostFetched::kLines + 1);          // gets in for a line that was read twice
+    program.run();
+    const auto lines = program.accounts().by_arena()[0].most_fetched.sorted();
+    REQUIRE(lines.size() == MostFetched::kLines);
+    CHECK(lines[0].fetches == 3);
+    CHECK(lines[0].known() == 2);
+    CHECK(lines[1].fetches == 2);
+    CHECK(lines[1].known() == 2);
+    const auto stack = [](PointNumber point) {
+        return std::vector<std::string>{"point " + std::to_string(point)};
+    };
+    const std::string report = long_report({program.accounts(), "", 64, stack});
+    CHECK(report.find("  Line at 0x440, read 3 times; the last 2:\n"
+                      "    2. read at\n         point 33\n"
+                      "       and evicted by\n         point 34\n"
+                      "    3. read at\n         point 35\n"
+                      "       and not evicted\n") != std::string::npos);
+    CHECK(report.find("read at\n       and") == std::string::npos);
+}
+
 TEST_CASE("used bytes: only the lines that are read most often are remembered") {
     MostFetched most;
     LineHistory history;
