@@ -94,15 +94,30 @@ std::string filter(const trace::LineFilter& filter) {
                        filter.line_bytes);
 }
 
-std::string name_of(std::uint8_t value) {
+// A register has its number among those of its kind; the kinds with the highest values come first.
+std::string name_without_time(unsigned value) {
+    struct Registers {
+        unsigned first;
+        std::string_view kind;
+    };
+    static constexpr std::array kRegisters{
+        Registers{TRACE_VECTOR0, "vector"}, Registers{TRACE_MMX0, "MMX register"},
+        Registers{TRACE_MASK0, "mask register"}, Registers{TRACE_GPR0, "register"},
+        Registers{TRACE_ST0, "x87 register"}};
     static constexpr std::array<std::string_view, TRACE_LATENCY + 1> kNames{
         "none",   "effective address", "loaded value", "stored value",  "destination",
         "source", "second source",     "branch taken", "branch target", "latency"};
-    const unsigned what = value & ~trace::kReadBefore;
-    const std::string_view before = value & trace::kReadBefore ? " before" : "";
-    if (what >= TRACE_VECTOR0) return fmt::format("vector {}{}", what - TRACE_VECTOR0, before);
-    if (what >= TRACE_GPR0) return fmt::format("register {}{}", what - TRACE_GPR0, before);
-    return fmt::format("{}{}", kNames[what], before);
+    if (value < kNames.size()) return std::string(kNames[value]);
+    const auto* const found =
+        std::find_if(kRegisters.begin(), kRegisters.end(),
+                     [value](const Registers& registers) { return value >= registers.first; });
+    if (found == kRegisters.end()) return fmt::format("value {}", value);
+    return fmt::format("{} {}", found->kind, value - found->first);
+}
+
+std::string name_of(std::uint8_t value) {
+    return name_without_time(value & ~trace::kReadBefore) +
+           (value & trace::kReadBefore ? " before" : "");
 }
 
 // Of any instruction, each once.
@@ -131,6 +146,8 @@ void print_captures(Profiler& profiler) {
     if (spec.captures & trace::kCaptureReferences) say("  data references{}\n", filter(spec.data));
     if (spec.captures & trace::kCaptureFetches)
         say("  instruction fetches{}\n", filter(spec.fetch));
+    if (spec.captures & trace::kCaptureCode)
+        say("  instruction fetches among the data references\n");
     if (spec.captures & trace::kCaptureCalls) say("  calls and returns\n");
     if (spec.captures & trace::kCaptureValues)
         say("  values of instructions: {}\n", names_of_values(*profiler.wanted_values()));

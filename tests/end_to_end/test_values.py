@@ -5,7 +5,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from support import PLUGINS, PROGRAMS, profile, read_events, run, temporary_folder
+from support import ASSAY, PLUGINS, PROGRAMS, profile, read_events, run, temporary_folder
 
 VALUES = PLUGINS / "values.so"
 
@@ -235,6 +235,16 @@ class Values(unittest.TestCase):
             self.skipTest("this processor lacks AVX-512")
         self.check(MASKS, "destination,mask1,mask2!,source0!",
                    program=PROGRAMS / "register_values")
+
+    def test_names_of_registers(self):
+        shown = run([ASSAY, "plugins", PLUGINS / "registers.so"])
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        captures = shown.stdout.partition("Captures by default:\n")[2].splitlines()
+        self.assertEqual(captures[:2], ["  data references",
+                                        "  instruction fetches among the data references"])
+        values = captures[2].removeprefix("  values of instructions: ").split(", ")
+        self.assertEqual(values, ["latency", "x87 register 0", "register 3", "mask register 1",
+                                  "MMX register 2", "vector 31", "x87 register 7 before"])
 
     def test_under_stress(self):
         self.check(MEMORY, "address,loaded,stored,stored!", "--stress=yes")
