@@ -36,7 +36,7 @@ def broken_links(page: Path, leads_outside=True) -> list[str]:
 class Documents(unittest.TestCase):
     def test_source_tree(self):
         pages = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
-        for folder in ("docs", "examples", "tests", "bench"):
+        for folder in ("docs", "examples", "sdk", "tests", "bench"):
             pages += (ROOT / folder).rglob("*.md")
         self.assertEqual([link for page in pages for link in broken_links(page)], [])
 
@@ -83,6 +83,7 @@ class ManPages(unittest.TestCase):
         overview = (MAN / "assay.1").read_text().replace("\\-", "-")
         for name in self.commands():
             self.assertIn(f"\n.BR assay-{name} (1)", overview)
+            self.assertRegex(overview, rf"\n\.B assay{'' if name == 'run' else ' ' + name}\n")
 
     def test_options_are_those_of_help(self):
         of_profilers = options_of_help(run([ASSAY, "plugins", *PLUGINS]).stdout)
