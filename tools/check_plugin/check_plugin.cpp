@@ -298,7 +298,9 @@ constexpr const char* kPurpose =
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay check-plugin", kPurpose,
-                  "Exit status: 0 if no rule is broken, 1 if one is. Advice does not count.\n");
+                  "Exit status: 0 if no rule is broken, 1 if one is, 125 if nothing could be "
+                  "checked. Advice\n"
+                  "does not count.\n");
     line.add_number("--timeout", arguments.timeout, 0, 86'400, "SECONDS",
                     "give a profiler up when one check of it takes longer; 0: never; default: 20");
     line.add_arguments("FILE", arguments.plugins, "profilers, by path or by name");
