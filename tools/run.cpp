@@ -40,8 +40,8 @@ constexpr std::string_view kTail = R"(
 Every option of a profiler is an option of the run, written --NAME=VALUE, or
 --PROFILER.NAME=VALUE where two profilers have one of that name.
 
-Exit status: that of the program, or 125 if assay itself failed, 126 if the program cannot be
-executed, 127 if it was not found.
+Exit status: that of the program, or 124 after --timeout, 125 if assay itself failed, 126 if the
+program cannot be executed, 127 if it was not found.
 )";
 
 std::string command_table() {
