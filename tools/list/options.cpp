@@ -36,8 +36,9 @@ void add_what_to_list(CommandLine& line, Arguments& arguments) {
     line.add_list("--sort", options.sort, "A,B,...", "sort functions by these events");
     line.add_number("--values", options.values, 0, 1024, "N",
                     "show at most N values of an instruction [8]");
-    line.add_list("--plugin", options.plugins, "NAME,...",
-                  "profilers that print their values, by path; others are found by their names");
+    line.add_list(
+        "--plugin", options.plugins, "NAME,...",
+        "profilers that print their values, by name or by path; others are found by their names");
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {
@@ -47,7 +48,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_choice("--source", arguments.source, "yes|no",
                     "put the source lines between the instructions [no]");
     line.add_list("-I,--include", arguments.plain.include_dirs, "DIR",
-                  "look for sources in this folder, too");
+                  "look for sources below this folder, too");
     line.add_choice("--syntax", arguments.syntax, "att|intel", "of the instructions [att]");
     line.add_choice("--show-percs", arguments.percentages, "yes|no",
                     "show percentages of the totals [yes]");
