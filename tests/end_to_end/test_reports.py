@@ -188,6 +188,16 @@ class Reports(unittest.TestCase):
                 self.assertAlmostEqual(point["weight"], weights[i] / covered, places=5)
             self.assertEqual(found[len(phases["points"])] == 0, coverage == 1)
 
+    def test_as_many_intervals_as_simpoint_reads(self):
+        most = 1 << 20
+        vectors = self.write("bb", "T:1:9   \n" * most)
+        phases = self.report("--block-vectors", vectors, ALL_KINDS)["phases"]
+        self.assertEqual(len(phases["instructions"]), most)
+        with vectors.open("a") as file:
+            file.write("T:1:9   \n")
+        self.assertIn(f"more than {most} intervals",
+                      self.refused("--block-vectors", vectors, ALL_KINDS))
+
     def test_labels_of_other_files(self):
         vectors = self.write("bb", "T:1:90   \nT:2:10   \nT:1:90   \n")
         points = self.write("points", "0 0\n1 1\n")

@@ -4,6 +4,7 @@
 #include "framework/events/file.h"
 #include "framework/events/lexical.h"
 #include "framework/support/error.h"
+#include "tools/simpoint/projection.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -17,8 +18,7 @@ namespace assay::report {
 
 namespace {
 
-// More than any run has intervals, and few enough to show.
-constexpr std::size_t kMostIntervals = 1'000'000;
+using simpoint::kMostIntervals;
 constexpr std::size_t kMostLineBytes = 4096;  // of points and weights
 
 using Vector = std::vector<std::pair<std::uint32_t, double>>;  // block and share, by block
