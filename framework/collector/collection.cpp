@@ -289,7 +289,8 @@ void Collection::estimate() {
     for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
         sampling_.executed(reader_.thread_of(slot), reader_.executed(slot));
     for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
-        sampling_.take_rest(slot, reader_.block_counts(slot), reader_.code());
+        sampling_.take_rest(slot, reader_.block_counts(slot), reader_.mispredictions(slot),
+                            reader_.code());
     sampling_.take_off_warm_up(executions_, mispredictions_);
     if (executions_.empty() || sampling_.factor() != 1 || sampling_.executed() == 0) return;
     const std::string why = fmt::format(

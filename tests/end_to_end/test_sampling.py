@@ -51,6 +51,14 @@ class Estimates(Case):
         for event in ("Bc", "Bcm"):
             self.assert_near(estimate[event], whole[event], 0.05, event)
 
+    def test_the_program_ends_in_a_warm_up(self):
+        """What is mispredicted after the last burst counts as little as it is executed."""
+        events = self.profiled("--sample=1k/100k", program=["true"], plugin="branch,used_bytes")
+        for counts in events.functions.values():
+            row = dict(zip(events.events, counts))
+            self.assertLessEqual(row["Bcm"], row["Bc"])
+            self.assertLessEqual(row["Bim"], row["Bi"])
+
     def test_a_run_is_like_another(self):
         def text():
             self.profiled(OFTEN, "--dump-instr=yes", program=[PHASES])

@@ -17,19 +17,23 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-constexpr std::uint32_t kCountSite = 0, kBurstSite = 1, kIntervalSite = 2;
+constexpr std::uint32_t kCountSite = 0, kBurstSite = 1, kIntervalSite = 2, kMispredictedSite = 3;
 // Two blocks, of one and of four instructions.
 struct Code {
     std::array<trace_block_t, 2> blocks{{{0x1000, 0, 1}, {0x2000, 1, 4}}};
     std::array<trace_instr_t, 5> instrs{};
-    std::array<trace_site_t, 3> sites{{{0, 0, TRACE_SITE_BLOCK_COUNT, 0},
+    std::array<trace_site_t, 4> sites{{{0, 0, TRACE_SITE_BLOCK_COUNT, 0},
                                        {0, 0, TRACE_SITE_BURST, 0},
-                                       {0, 0, TRACE_SITE_INTERVAL, 0}}};
+                                       {0, 0, TRACE_SITE_INTERVAL, 0},
+                                       {0, 0, TRACE_SITE_BLOCK_MISPREDICTIONS, 0}}};
     CodeTables tables() const { return {blocks, instrs, sites}; }
 };
 
 trace_record_t counted(std::uint32_t block, std::uint64_t times) {
     return {times, kCountSite, block};
+}
+trace_record_t mispredicted(std::uint32_t block, std::uint64_t times) {
+    return {times, kMispredictedSite, block};
 }
 trace_record_t end_of(trace::EndOf what, std::uint64_t executed) {
     return {executed, kBurstSite, what};
@@ -94,17 +98,21 @@ TEST_CASE("sampling: what is executed in a warm-up does not count") {
     Sampling sampling(bursts(10, 100));
     sampling.warm_up(5);
     CHECK(sampling.is_warm_up(0));
-    sampling.take(0, 0, std::vector{counted(0, 5), end_of(trace::kWarmUpEnds, 50)}, code.tables());
+    sampling.take(0, 0,
+                  std::vector{counted(0, 5), mispredicted(0, 4), end_of(trace::kWarmUpEnds, 50)},
+                  code.tables());
     CHECK_FALSE(sampling.is_warm_up(0));
-    CHECK(sampling.take(0, 0, std::vector{counted(0, 15), end_of(trace::kBurstEnds, 60)},
-                        code.tables()));
+    CHECK(sampling.take(
+        0, 0, std::vector{counted(0, 15), mispredicted(0, 6), end_of(trace::kBurstEnds, 60)},
+        code.tables()));
     CHECK(sampling.is_warm_up(0));
     // The program ends in the next warm-up.
-    sampling.take_rest(0, std::vector<std::uint64_t>{18, 0}, code.tables());
+    sampling.take_rest(0, Counts{18, 0}, Counts{9, 0}, code.tables());
     sampling.executed(0, 70);
-    std::vector<std::uint64_t> executions{18, 0, 0, 0, 0};
-    sampling.take_off_warm_up(executions);
+    Counts executions{18, 0, 0, 0, 0}, mispredictions{9, 0};
+    sampling.take_off_warm_up(executions, mispredictions);
     CHECK(executions[0] == 10);
+    CHECK(mispredictions[0] == 2);
     CHECK(sampling.factor() == 7);
 }
 

@@ -73,9 +73,11 @@ void Sampling::count_mispredictions(std::uint32_t slot, std::uint32_t block, std
 }
 
 void Sampling::take_rest(std::uint32_t slot, std::span<const std::uint64_t> counters,
-                         const CodeTables& code) {
+                         std::span<const std::uint64_t> mispredictions, const CodeTables& code) {
     for (std::uint32_t block = 0; block < counters.size(); ++block)
         count(slot, block, counters[block], code);
+    for (std::uint32_t block = 0; block < mispredictions.size(); ++block)
+        count_mispredictions(slot, block, mispredictions[block], code);
 }
 
 // A block that was left early in one of them has been taken off already.

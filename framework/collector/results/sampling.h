@@ -51,10 +51,11 @@ class Sampling {
 
     // What the thread has executed that has not told its end itself.
     void executed(std::uint32_t thread, std::uint64_t instructions);
-    // Takes what was executed in warm-ups off the counts of instructions; `counters`: those of the
-    // slot's blocks. The rest is what was captured.
+    // Takes what was executed in warm-ups off the counts of instructions and of mispredictions;
+    // `counters` and `mispredictions`: those of the slot's blocks, of which those behind the last
+    // end of a burst or warm-up have not been told. The rest is what was captured.
     void take_rest(std::uint32_t slot, std::span<const std::uint64_t> counters,
-                   const CodeTables& code);
+                   std::span<const std::uint64_t> mispredictions, const CodeTables& code);
     void take_off_warm_up(std::span<std::uint64_t> executions,
                           std::span<std::uint64_t> mispredictions = {});
     // Of a thread, or of all.

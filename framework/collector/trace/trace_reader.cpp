@@ -329,10 +329,14 @@ std::vector<std::uint64_t> TraceReader::block_counts() const {
     return sums_by_block(counters());
 }
 
-std::vector<std::uint64_t> TraceReader::block_counts(std::uint32_t slot) const {
+std::vector<std::uint64_t> TraceReader::counters(std::uint32_t slot) const {
     std::vector<std::uint64_t> counts(code_.blocks.size() * counters_per_block());
     segment_.add_counters(slot, counts);
-    return sums_by_block(std::move(counts));
+    return counts;
+}
+
+std::vector<std::uint64_t> TraceReader::block_counts(std::uint32_t slot) const {
+    return sums_by_block(counters(slot));
 }
 
 std::vector<std::uint64_t> TraceReader::sums_by_block(std::vector<std::uint64_t> all) const {
@@ -352,9 +356,17 @@ std::uint64_t TraceReader::executed(std::uint32_t slot) const {
 }
 
 std::vector<std::uint64_t> TraceReader::mispredictions() const {
+    return mispredictions_by_block(counters());
+}
+
+std::vector<std::uint64_t> TraceReader::mispredictions(std::uint32_t slot) const {
+    return mispredictions_by_block(counters(slot));
+}
+
+std::vector<std::uint64_t> TraceReader::mispredictions_by_block(
+    const std::vector<std::uint64_t>& all) const {
     const std::size_t count = counters_per_block();
     if (count == 1) return {};
-    const std::vector<std::uint64_t> all = counters();
     std::vector<std::uint64_t> sums(code_.blocks.size());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = all[i * count + 1] + all[i * count + 2];
     return sums;

@@ -68,6 +68,7 @@ class TraceReader {
     std::uint64_t executed(std::uint32_t slot) const;
     // Mispredictions by block, likewise; empty if they are not captured.
     std::vector<std::uint64_t> mispredictions() const;
+    std::vector<std::uint64_t> mispredictions(std::uint32_t slot) const;
     // Executed instructions so far, roughly. Reads all counters of all threads.
     std::uint64_t instructions() const;
 
@@ -102,6 +103,8 @@ class TraceReader {
     void refresh_events();
     void take_event(const trace::EventHeader& header, const std::byte* body);
     std::vector<std::uint64_t> counters() const;
+    std::vector<std::uint64_t> counters(std::uint32_t slot) const;
+    std::vector<std::uint64_t> mispredictions_by_block(const std::vector<std::uint64_t>& all) const;
     std::size_t counters_per_block() const;
     std::vector<std::uint64_t> sums_by_block(std::vector<std::uint64_t> all) const;
     std::vector<std::uint64_t> block_counts() const;
