@@ -71,7 +71,7 @@ void add_source_options(CommandLine& line, Arguments& arguments) {
     line.add_number("--context", arguments.context, 0U, 1'000'000U, "N",
                     "lines of source around each counted one; default: 8");
     line.add_list("-I,--include", arguments.include_dirs, "DIR",
-                  "look for sources below this folder, too");
+                  "look for sources in this folder, too, by the ends of their paths");
     line.add_list("--map", arguments.moved, "OLD=NEW",
                   "sources that were compiled in folder OLD are in NEW now");
 }

@@ -48,7 +48,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_choice("--source", arguments.source, "yes|no",
                     "put the source lines between the instructions [no]");
     line.add_list("-I,--include", arguments.plain.include_dirs, "DIR",
-                  "look for sources below this folder, too");
+                  "look for sources in this folder, too, by the ends of their paths");
     line.add_choice("--syntax", arguments.syntax, "att|intel", "of the instructions [att]");
     line.add_choice("--show-percs", arguments.percentages, "yes|no",
                     "show percentages of the totals [yes]");

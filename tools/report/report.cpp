@@ -44,7 +44,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_text("-o,--output", options.output, "FILE", "the page [report.html]");
     line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
     line.add_list("-I,--include", options.include_dirs, "DIR",
-                  "look for sources below this folder, too");
+                  "look for sources in this folder, too, by the ends of their paths");
     line.add_text("--block-vectors", options.block_vectors, "FILE",
                   "show the phases of the run from this file of the bbv profiler, or of exp-bbv");
     line.add_text("--simpoints", options.simulation_points, "FILE",
