@@ -51,6 +51,25 @@ void exchange_incomplete_file(const char* old_name, const char* new_name) {
             return;
 }
 
+constexpr std::array kSignals{SIGHUP, SIGINT, SIGTERM};
+
+// Until its name is among the incomplete files, nobody would remove a file that has been made.
+class SignalsHeld {
+  public:
+    SignalsHeld() {
+        sigset_t held;
+        sigemptyset(&held);
+        for (const int signal : kSignals) sigaddset(&held, signal);
+        pthread_sigmask(SIG_BLOCK, &held, &before_);
+    }
+    SignalsHeld(const SignalsHeld&) = delete;
+    SignalsHeld& operator=(const SignalsHeld&) = delete;
+    ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  private:
+    sigset_t before_{};
+};
+
 void remove_incomplete_files(int signal) {
     for (const std::atomic<const char*>& place : incomplete_files)
         if (const char* const name = place) unlink(name);
@@ -134,6 +153,7 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::open_temporary() {
+    const SignalsHeld held;
     const std::string stem = target_ + "." + std::to_string(getpid()) + ".";
     for (int attempt = 0; descriptor_ < 0; ++attempt) {
         const std::string name = stem + std::to_string(attempt) + ".tmp";
@@ -183,7 +203,7 @@ void OutputFile::fail(int error) const {
 }
 
 void remove_incomplete_files_on_signals() {
-    for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+    for (const int signal : kSignals) {
         struct sigaction action;
         // One that is ignored stays so, for nohup(1).
         if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
