@@ -95,7 +95,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "only these events, in this order [all]");
     line.add_flag("--diff", arguments.options.difference,
                   "of two files OLD NEW: both counts of each stack; folded only");
-    line.add_text("-o,--output", arguments.options.output, "FILE",
+    line.add_text("-o,--out", arguments.options.output, "FILE",
                   "where to write; a name that ends in .gz or .zst is compressed "
                   "[standard output]");
     line.add_arguments("FILE", arguments.options.profiles,

@@ -41,7 +41,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     Options& options = arguments.options;
     line.describe("assay report", kDescription, kFooter);
     line.add_arguments("FILE", options.profiles, "events files, whose counts are added up");
-    line.add_text("-o,--output", options.output, "FILE", "the page [report.html]");
+    line.add_text("-o,--out", options.output, "FILE", "the page [report.html]");
     line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
     line.add_list("-I,--include", options.include_dirs, "DIR",
                   "look for sources in this folder, too, by the ends of their paths");
