@@ -181,9 +181,10 @@ Handler::Instruction Parser::take_instruction(std::string_view& text) {
     return {object, address, static_cast<std::uint32_t>(parse_number(source_line, kMax32))};
 }
 
-// A line of each, or LINE@PARENT.
+// A line of each, or LINE@PARENT. Readers rely on knowing all sites before the first counts.
 void Parser::parse_site(std::string_view text) {
     start_body();
+    if (has_function_) fail("a site behind the first function", text);
     has_file_ = false;
     const std::string number = take_word(text).value_or("");
     if (parse_number(number, kMax32) != std::uint64_t{sites_} + 1)

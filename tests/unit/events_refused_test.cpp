@@ -112,6 +112,8 @@ TEST_CASE("events: malformed extensions are refused") {
         {kVersion + "fl=#! site 1 a.c\n", "FILE:5: expected a file and a function (1)"},
         {kVersion + "fl=#! site 1 a.c f x\n", "FILE:5: malformed number (x)"},
         {kVersion + "fl=#! site 1 a.c f 1@\n", "FILE:5: malformed number ()"},
+        {kVersion + kPlace + "1 1\nfl=#! site 1 a.c f 1\n",
+         "FILE:8: a site behind the first function (1 a.c f 1)"},
         {kSites + kPlace + "1 1\nfl=#! sites 1*2\n",
          "FILE:9: more sites than counts that they are of (1*2)"},
         {kSites + kPlace + "1 1\nfl=#! sites 0 1\n",
