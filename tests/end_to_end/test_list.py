@@ -181,6 +181,17 @@ class List(unittest.TestCase):
         one = self.good(listed(path, "--function=^count_bits$", "--values=1")).stdout
         self.assertNotIn("0x10 ", one)
 
+    def test_values_of_a_path(self):
+        """Whoever has made the file does not say what code runs."""
+        library = self.shared / "anything"
+        shutil.copy(VERSION_1, library)
+        result = self.good(listed(self.values(library), "--function=^sum_cells$"))
+        self.assertIn(f"{library}: 0x7 (100.0%) of 4", result.stdout)
+        self.assertRegex(result.stdout, rf"Note: +.*{library} is a path; .* --plugin")
+        trusted = self.good(listed(self.values(library), "--function=^sum_cells$",
+                                   f"--plugin={library}"))
+        self.assertIn(f"{library} is a path", trusted.stdout)
+
     def test_hostile_files(self):
         """Addresses anywhere, overlapping and unordered: every count is shown, nothing hangs."""
         def change(text):

@@ -23,6 +23,13 @@ std::string_view list_name(std::string_view list) {
     return point == std::string_view::npos ? std::string_view() : list.substr(point + 1);
 }
 
+// The name is the file's, which may be anybody's: no path, whose code would run here.
+std::string find_by_name(std::string_view name) {
+    if (name.find('/') != std::string_view::npos)
+        throw Error(fmt::format("{} is a path; if you trust it, load it with --plugin", name));
+    return collector::find_plugin(std::string(name));
+}
+
 double percent(std::uint64_t count, std::uint64_t total) {
     return 100.0 * static_cast<double>(count) /
            static_cast<double>(std::max<std::uint64_t>(total, 1));
@@ -42,8 +49,8 @@ ValuePrinter::ValuePrinter(const std::vector<std::string_view>& lists,
         if (!profiler_of(list)) missing.insert(profiler_name(list));
     for (const std::string_view name : missing) {
         try {
-            profilers_.push_back(std::make_unique<collector::Profiler>(
-                collector::find_plugin(std::string(name)), "", guard_));
+            profilers_.push_back(
+                std::make_unique<collector::Profiler>(find_by_name(name), "", guard_));
         } catch (const Error& error) {
             notes_.push_back(fmt::format("values are shown as they are: {}", error.what()));
         }
