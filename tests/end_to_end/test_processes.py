@@ -3,6 +3,7 @@
 
 import os
 import re
+import resource
 import struct
 import subprocess
 import time
@@ -155,6 +156,20 @@ class Processes(unittest.TestCase):
         commands = self.commands()
         for command in ("cat", "/bin/true"):
             self.assertEqual(commands.count(command), 10)
+
+    def test_more_at_once_than_descriptors(self):
+        """Of a process that is not profiled, assay says so, and the program goes on."""
+        def set_limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
+        result = self.profile(["sh", "-c", "for i in $(seq 20); do sleep 3 & echo $!; done; wait"],
+                              "--quiet", preexec_fn=set_limit)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lost = re.findall(r"no collector can be started for process (\d+): too many open files; "
+                          "raise the limit", result.stderr)
+        self.assertGreater(len(lost), 0, result.stderr)
+        self.assertEqual(len(result.stdout.split()), 20)
+        for pid in result.stdout.split():
+            self.assertTrue(pid in lost or (self.folder / f"out.{pid}").exists(), pid)
 
     # --- How they end
 

@@ -149,7 +149,8 @@ class Loop {
         if (got > 0 && !leaving_) work_.learn({message.data(), static_cast<std::size_t>(got)});
     }
 
-    // As recv(2). Descriptors stay -1 if the message is not a driver's of this version.
+    // As recv(2). Descriptors stay -1 if the message is not a driver's of this version, or if this
+    // process cannot have them.
     ssize_t receive_one(Supervisor::Arrival& arrival) {
         trace::Announcement announcement;
         std::array<int, trace::kAnnouncedDescriptors> descriptors{-1, -1};
@@ -166,17 +167,30 @@ class Loop {
         if (got <= 0) return got;
         ucred sender{};
         for (cmsghdr* part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part)) {
-            if (part->cmsg_type == SCM_RIGHTS && part->cmsg_len == CMSG_LEN(sizeof descriptors))
-                std::memcpy(descriptors.data(), CMSG_DATA(part), sizeof descriptors);
+            // Fewer of them where the limit is reached.
+            if (part->cmsg_type == SCM_RIGHTS)
+                std::memcpy(descriptors.data(), CMSG_DATA(part),
+                            std::min(sizeof descriptors, part->cmsg_len - CMSG_LEN(0)));
             if (part->cmsg_type == SCM_CREDENTIALS)
                 std::memcpy(&sender, CMSG_DATA(part), sizeof sender);
         }
-        if (announcement.version == trace::Announcement::kVersion)
+        const bool complete = descriptors.back() >= 0;
+        if (complete && announcement.version == trace::Announcement::kVersion) {
             arrival = {sender.pid, descriptors[trace::kAnnouncedSegment],
                        descriptors[trace::kAnnouncedLifeline]};
-        else
-            arrival = {0, -1, -1};
+            return got;
+        }
+        // By the lifeline the driver knows, and goes on without.
+        for (const int descriptor : descriptors)
+            if (descriptor >= 0) close(descriptor);
+        arrival = {sender.pid, -1, -1};
+        if (message.msg_flags & MSG_CTRUNC)
+            no_collector(sender.pid, "too many open files; raise the limit (ulimit -n)");
         return got;
+    }
+
+    static void no_collector(int pid, std::string_view why) {
+        log::problem(fmt::format("no collector can be started for process {}: {}", pid, why));
     }
 
     void start_collector(const Supervisor::Arrival& arrival) {
@@ -184,8 +198,7 @@ class Loop {
         if (pid == 0) become_collector(arrival);
         close(arrival.segment_fd);
         if (pid > 0) return collectors_.push_back({pid, arrival.lifeline_fd, false});
-        log::problem(fmt::format("no collector can be started for process {}: {}", arrival.pid,
-                                 system_reason(errno)));
+        no_collector(arrival.pid, system_reason(errno));
         close(arrival.lifeline_fd);  // by which the driver knows, and goes on without
     }
 
