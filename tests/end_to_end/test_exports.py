@@ -435,6 +435,21 @@ class Inputs(unittest.TestCase):
                 outer[half:last - half] = ["[frames left out]"]
             self.assertEqual(lines[last - 1], ";".join(outer) + " 1")
 
+    def test_calls_inlined_deeply(self):
+        """In an order in which each function is known to be in the object only after the next."""
+        depth = 30_000
+        path = support.temporary_folder(self) / "deep"
+        functions = "".join(f"fl=a\nfn=f{i}\n1 1\n" for i in range(depth, 1, -1))
+        contexts = "".join(f"fl=#! stack {i} in={i - 1} inlined=3 f{i} 1\n"
+                           for i in range(2, depth + 1))
+        path.write_text("desc: a\ncmd: ./deep\nevents: Ir\nfl=#! version 1\nfl=#! event Ir\n"
+                        f"fl=#! object 0 /deep\n{functions}fl=a\nfn=f1\n1 1\n"
+                        "fl=#! at 0:0x1 1 1\nfl=#! stack 1 in=0 call=0:0x1 f1 1\n"
+                        f"{contexts}summary: {depth}\n")
+        result = run([ASSAY, "export", "--format=callgrind", path], timeout=30)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("ob=(2)", result.stdout)
+
     def test_folded_difference(self):
         pair = [DATA / "stacks-old.events", DATA / "stacks-new.events"]
         self.assertEqual(export("folded", "--diff", *pair).stdout,

@@ -110,13 +110,21 @@ class Document {
                     objects_.try_emplace({function.file, function.name}, at.object);
         for (const auto& [site, calls] : calls_)
             if (!site.inlined) objects_.try_emplace(site.caller, site.object);
-        // Inlined code is where it is called. A function can be inlined into one that comes later.
-        for (bool found = true; found;) {
-            found = false;
-            for (const auto& [site, calls] : calls_)
-                if (const auto caller = objects_.find(site.caller);
-                    site.inlined && caller != objects_.end())
-                    found |= objects_.try_emplace(site.callee, caller->second).second;
+        find_objects_of_inlined();
+    }
+
+    // Inlined code is where it is called. Each function is looked at once, after one that it was
+    // inlined into.
+    void find_objects_of_inlined() {
+        std::vector<FunctionKey> callers;
+        for (const auto& [function, object] : objects_) callers.push_back(function);
+        for (std::size_t i = 0; i < callers.size(); ++i) {
+            const FunctionKey caller = callers[i];
+            const std::uint32_t object = objects_.at(caller);
+            for (auto call = first_call(caller);
+                 call != calls_.end() && call->first.caller == caller; ++call)
+                if (call->first.inlined && objects_.try_emplace(call->first.callee, object).second)
+                    callers.push_back(call->first.callee);
         }
     }
 
