@@ -357,6 +357,20 @@ class Shown(unittest.TestCase):
         self.assertEqual(document["sources"][0]["lines"][4],
                          {"line": 5, "text": "line 5;", "counts": [5, 0]})
 
+    def test_many_objects_and_descriptions(self):
+        """A file made to take long does not."""
+        def write(name, descriptions, objects):
+            path = self.folder / name
+            path.write_text("".join(f"desc: {i}: {name}\n" for i in range(descriptions))
+                            + "cmd: x\nevents: Ir\nfl=#! version 1\n"
+                            + "".join(f"fl=#! object {i} /lib/{i:07}.so\n" for i in range(objects))
+                            + "fl=a.c\nfn=f\n1 5\nsummary: 5\n")
+            return path
+        files = [write("objects", 1, 200_000), write("texts", 60_000, 0)]
+        for command in (["annotate", "--json"], ["merge", "-o", self.folder / "merged"]):
+            result = run([ASSAY, *command, *files, files[1]], timeout=30)
+            self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_pipe(self):
         """A profile that can be read only once."""
         content = self.out.read_text()

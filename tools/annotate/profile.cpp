@@ -7,18 +7,23 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 #include <tuple>
 
 namespace assay::annotate {
 
 namespace {
 
-// All that is said under a name.
-std::string texts_of(const Descriptions& descriptions, std::string_view name) {
-    std::string out;
-    for (const auto& [other, text] : descriptions)
-        if (other == name) out += (out.empty() ? "\"" : "; ") + text;
-    return out.empty() ? "not given" : out + "\"";
+// All that is said under each name.
+std::map<std::string_view, std::string> texts_by_name(const Descriptions& descriptions) {
+    std::map<std::string_view, std::string> texts;
+    for (const auto& [name, text] : descriptions) {
+        std::string& all = texts[name];
+        all += (all.empty() ? "\"" : "; ") + text;
+    }
+    for (auto& [name, all] : texts) all += '"';
+    return texts;
 }
 
 }  // namespace
@@ -117,7 +122,8 @@ void Profile::read_details(const Details& details) {
 
 void Profile::start(const events::Header& header) {
     object_map_.clear();
-    for (const events::Object& object : header.objects) object_map_.push_back(object_index(object));
+    for (const events::Object& object : header.objects)
+        object_map_.push_back(objects_.index(object));
     if (second_reading_) return;
     if (beside_) beside_->start(header);
     if (std::find(commands_.begin(), commands_.end(), header.command) == commands_.end())
@@ -153,18 +159,23 @@ void Profile::check_events(const events::Header& header) const {
 void Profile::compare_descriptions(const Descriptions& other) {
     Descriptions either = header_.descriptions;
     either.insert(either.end(), other.begin(), other.end());
-    std::vector<std::string_view> names;
+    const auto first = texts_by_name(header_.descriptions), here = texts_by_name(other);
+    const auto text_of = [](const auto& texts, std::string_view name) {
+        const auto found = texts.find(name);
+        return found == texts.end() ? std::string("not given") : found->second;
+    };
+    std::set<std::string_view> seen, different;
     for (const auto& description : either) {
         const std::string& name = description.first;
-        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-        names.push_back(name);
-        const std::string first = texts_of(header_.descriptions, name),
-                          here = texts_of(other, name);
-        if (first == here) continue;
+        if (!seen.insert(name).second) continue;
+        const std::string one = text_of(first, name), another = text_of(here, name);
+        if (one == another) continue;
         differences_.push_back(
-            fmt::format("{}: {} in {}, {} in {}", name, first, first_path_, here, path_));
-        std::erase_if(descriptions_, [&](const auto& entry) { return entry.first == name; });
+            fmt::format("{}: {} in {}, {} in {}", name, one, first_path_, another, path_));
+        different.insert(name);
     }
+    std::erase_if(descriptions_,
+                  [&](const auto& entry) { return different.contains(entry.first); });
 }
 
 std::uint32_t Profile::file_id(std::string_view name) {
@@ -222,7 +233,7 @@ void Profile::instruction(const Instruction& at, Counts counts) {
 }
 
 void Profile::object(const events::Object& object) {
-    object_map_.push_back(object_index(object));
+    object_map_.push_back(objects_.index(object));
 }
 
 void Profile::values(const Instruction& at, const events::Hotlist& list) {
@@ -239,15 +250,6 @@ void Profile::site(const events::Site& site) {
 
 void Profile::line_sites(std::uint32_t site, std::uint64_t count) {
     if (beside_ && !second_reading_) beside_->line_sites(site, count);
-}
-
-std::uint32_t Profile::object_index(const events::Object& object) {
-    const auto same = [&](const events::Object& other) {
-        return other.path == object.path && other.build_id == object.build_id;
-    };
-    const auto found = std::find_if(objects_.begin(), objects_.end(), same);
-    if (found == objects_.end()) objects_.push_back(object);
-    return static_cast<std::uint32_t>(found - objects_.begin());
 }
 
 void Profile::add_totals(const std::string& path, Counts totals) {

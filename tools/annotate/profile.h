@@ -4,6 +4,7 @@
 #pragma once
 
 #include "framework/events/reader.h"
+#include "tools/profile/objects.h"
 #include "tools/replacement.h"
 
 #include <cstdint>
@@ -140,7 +141,7 @@ class Profile final : public events::Handler {
     std::vector<std::vector<SourceLine>> lines() const;
     std::vector<std::vector<SourceInstruction>> instructions() const;
     std::size_t instruction_count() const { return instruction_keys_.size(); }
-    const std::vector<events::Object>& objects() const { return objects_; }
+    const std::vector<events::Object>& objects() const { return objects_.list(); }
 
   private:
     struct InstructionKey {
@@ -171,7 +172,6 @@ class Profile final : public events::Handler {
     bool wants_details(std::uint32_t file) const;
     Counts signed_counts(Counts counts);
     std::uint32_t file_id(std::string_view name);
-    std::uint32_t object_index(const events::Object& object);
     void start_first(const events::Header& header);
     void check_events(const events::Header& header) const;
     void compare_descriptions(const Descriptions& other);
@@ -203,7 +203,7 @@ class Profile final : public events::Handler {
     std::unordered_map<InstructionKey, std::uint32_t, InstructionHash> instruction_rows_;
     std::vector<InstructionKey> instruction_keys_;
     CountTable instruction_counts_;  // key: the row
-    std::vector<events::Object> objects_;
+    Objects objects_;
     std::vector<std::uint32_t> object_map_;  // of the file being read
     std::vector<std::uint64_t> negated_;     // scratch
 };

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 namespace assay {
@@ -104,7 +105,8 @@ void WholeProfile::start(const events::Header& header) {
         commands_.push_back(header.command);
     if (!header.incomplete.empty()) incomplete_.push_back(path_ + ": " + header.incomplete);
     object_map_.clear();
-    for (const events::Object& object : header.objects) object_map_.push_back(object_index(object));
+    for (const events::Object& object : header.objects)
+        object_map_.push_back(objects_.index(object));
     context_map_ = site_map_ = {0};
 }
 
@@ -125,31 +127,20 @@ void WholeProfile::keep_common_descriptions(const events::Header& header) {
     };
     const bool sampled = is_sampled(header_) || is_sampled(header);
     auto& kept = header_.descriptions;
-    const auto has = [](const auto& descriptions, const auto& description) {
-        return std::find(descriptions.begin(), descriptions.end(), description) !=
-               descriptions.end();
-    };
+    const std::set here(header.descriptions.begin(), header.descriptions.end());
     std::erase_if(kept, [&](const auto& description) {
-        return !names_file(description.first) && !has(header.descriptions, description);
+        return !names_file(description.first) && !here.contains(description);
     });
+    std::set before(kept.begin(), kept.end());
     for (const auto& description : header.descriptions)
-        if (names_file(description.first) && !has(kept, description)) kept.push_back(description);
+        if (names_file(description.first) && before.insert(description).second)
+            kept.push_back(description);
     if (sampled && !is_sampled(header_))
         header_.descriptions.emplace_back(kSampled, "some of what was added up; see the files");
 }
 
-std::uint32_t WholeProfile::object_index(const events::Object& object) {
-    const auto known =
-        std::find_if(objects_.begin(), objects_.end(), [&](const events::Object& other) {
-            return other.path == object.path && other.build_id == object.build_id;
-        });
-    const auto index = static_cast<std::uint32_t>(known - objects_.begin());
-    if (known == objects_.end()) objects_.push_back(object);
-    return index;
-}
-
 void WholeProfile::object(const events::Object& object) {
-    object_map_.push_back(object_index(object));
+    object_map_.push_back(objects_.index(object));
 }
 
 void WholeProfile::location(const events::Location& location) {

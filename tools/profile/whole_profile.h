@@ -4,6 +4,7 @@
 
 #include "framework/events/reader.h"
 #include "tools/profile/count_store.h"
+#include "tools/profile/objects.h"
 
 #include <cstdint>
 #include <deque>
@@ -96,7 +97,7 @@ class WholeProfile final : public events::Handler {
     }
     const std::vector<events::Event>& events() const { return header_.events; }
     const std::vector<events::Derived>& derived() const { return header_.derived; }
-    const std::vector<events::Object>& objects() const { return objects_; }
+    const std::vector<events::Object>& objects() const { return objects_.list(); }
     Counts totals() const { return totals_; }
 
     const Strings& strings() const { return strings_; }
@@ -149,7 +150,6 @@ class WholeProfile final : public events::Handler {
 
     void check_events(const events::Header& header) const;
     void keep_common_descriptions(const events::Header& header);
-    std::uint32_t object_index(const events::Object& object);
     void sort_places();
     void find_functions();
     // Sorts rows, and adds up those of the same place.
@@ -163,7 +163,7 @@ class WholeProfile final : public events::Handler {
     std::string path_;  // of the file being read
     events::Header header_;
     std::vector<std::string> paths_, commands_, incomplete_;
-    std::vector<events::Object> objects_;
+    Objects objects_;
     std::vector<std::uint32_t> object_map_;   // of the file being read
     std::vector<std::uint32_t> context_map_;  // of the file being read
     std::vector<std::uint32_t> site_map_;     // of the file being read
