@@ -7,6 +7,7 @@
 #include "tests/unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
+#include <malloc.h>
 #include <array>
 #include <string>
 
@@ -83,6 +84,30 @@ TEST_CASE("threads that use a slot one after the other have intervals of their o
     CHECK(rests[0].row.thread == 1);
     CHECK(blocks_of(rests[1]) == Executed{{0, 6}, {1, 4}});
     CHECK(rests[1].row.complete == 0);
+}
+
+TEST_CASE("threads that have ended take no memory for blocks that they have not executed") {
+    std::vector<trace_block_t> blocks;
+    for (std::uint32_t i = 0; i < 20'000; ++i) blocks.push_back({i, i, 1});
+    const CodeTables code{blocks, {}, kSites};
+    IntervalReader reader;
+    const auto used = [] {
+        const struct mallinfo2 now = mallinfo2();
+        return now.uordblks + now.hblkhd;
+    };
+    const std::size_t before = used();
+    constexpr std::uint32_t kThreads = 2000, kLast = 19'999;
+    for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+        const std::vector<trace_record_t> records{{thread + 1, kCount, kLast}};
+        CHECK(reader.take(thread, 0, records, code).empty());
+    }
+    CHECK(used() < before + std::size_t{8} * 1024 * 1024);
+    const std::vector<trace_record_t> more{{kThreads + 3, kCount, kLast}};
+    CHECK(reader.take(5, 0, more, code).empty());  // in any order
+    const auto rests = reader.rests();
+    REQUIRE(rests.size() == kThreads);
+    CHECK(blocks_of(rests[4]) == Executed{{kLast, 1}});
+    CHECK(blocks_of(rests[5]) == Executed{{kLast, 4}});
 }
 
 TEST_CASE("records of blocks that are not there are passed over") {

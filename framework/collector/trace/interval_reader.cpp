@@ -31,7 +31,7 @@ std::span<const Interval> IntervalReader::take(std::uint32_t thread, std::uint32
                                                const CodeTables& code, bool warm_up) {
     learn(code);
     finished_.clear();
-    Unfinished& unfinished = threads_[thread];
+    Unfinished& unfinished = unfinished_of(thread, slot);
     for (const trace_record_t& record : records) {
         const unsigned kind = code.sites[record.site].kind;
         if (kind == TRACE_SITE_INTERVAL) {
@@ -51,9 +51,11 @@ std::span<const Interval> IntervalReader::take(std::uint32_t thread, std::uint32
 void IntervalReader::take_rest(std::uint32_t thread, std::uint32_t slot,
                                std::span<const std::uint64_t> counters, const CodeTables& code) {
     learn(code);
-    Unfinished& unfinished = threads_[thread];
+    Unfinished& unfinished = unfinished_of(thread, slot);
     for (std::uint32_t block = 0; block < counters.size(); ++block)
         count(unfinished, slot, block, counters[block], code);
+    put_away(unfinished);
+    counters_.erase(slot);
 }
 
 std::span<const Interval> IntervalReader::rests(
@@ -61,10 +63,44 @@ std::span<const Interval> IntervalReader::rests(
     finished_.clear();
     for (auto& [thread, unfinished] : threads_) {
         const std::uint64_t all = estimates_ ? executed(thread) : 0;
+        take_up(unfinished);
         finished_.push_back(
             finish(thread, false, unfinished, all - std::min(all, unfinished.complete)));
+        put_away(unfinished);
     }
     return finished_;
+}
+
+IntervalReader::Unfinished& IntervalReader::unfinished_of(std::uint32_t thread,
+                                                          std::uint32_t slot) {
+    const auto [user, is_new] = users_.try_emplace(slot, thread);
+    if (user->second != thread) put_away(threads_[std::exchange(user->second, thread)]);
+    Unfinished& unfinished = threads_[thread];
+    take_up(unfinished);
+    return unfinished;
+}
+
+void IntervalReader::put_away(Unfinished& unfinished) {
+    if (unfinished.instructions.empty()) return;
+    std::vector<std::uint32_t> touched;
+    for (const std::uint32_t block : unfinished.touched) {
+        const std::int64_t instructions = std::exchange(unfinished.instructions[block], 0);
+        if (instructions == 0) continue;
+        touched.push_back(block);
+        unfinished.put_away.push_back(instructions);
+    }
+    unfinished.touched = std::move(touched);
+    unfinished.instructions = std::vector<std::int64_t>();
+}
+
+void IntervalReader::take_up(Unfinished& unfinished) {
+    for (std::size_t i = 0; i < unfinished.put_away.size(); ++i) {
+        const std::uint32_t block = unfinished.touched[i];
+        if (unfinished.instructions.size() <= block)
+            unfinished.instructions.resize(block + std::size_t{1});
+        unfinished.instructions[block] = unfinished.put_away[i];
+    }
+    unfinished.put_away = std::vector<std::int64_t>();
 }
 
 void IntervalReader::count(Unfinished& to, std::uint32_t slot, std::uint32_t block,

@@ -44,10 +44,17 @@ class IntervalReader {
     struct Unfinished {
         std::vector<std::int64_t> instructions;  // by block
         std::vector<std::uint32_t> touched;      // of these, may repeat
-        std::uint64_t complete = 0;              // instructions of complete intervals
+        // Instead of the first, of those that are touched, while the thread uses no slot: a program
+        // can have any number of threads one after the other.
+        std::vector<std::int64_t> put_away;
+        std::uint64_t complete = 0;  // instructions of complete intervals
     };
 
     void learn(const CodeTables& code);
+    // Of the thread, which uses the slot now.
+    Unfinished& unfinished_of(std::uint32_t thread, std::uint32_t slot);
+    static void put_away(Unfinished& unfinished);
+    static void take_up(Unfinished& unfinished);
     void add(Unfinished& to, std::uint32_t block, std::int64_t instructions);
     void count(Unfinished& to, std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
                const CodeTables& code, bool warm_up = false);
@@ -57,6 +64,7 @@ class IntervalReader {
     std::unordered_map<std::uint64_t, std::uint32_t> first_at_;  // blocks by address
     std::vector<std::uint32_t> first_;  // by block: the first one of its address
     std::map<std::uint32_t, Unfinished> threads_;
+    std::map<std::uint32_t, std::uint32_t> users_;  // by slot: the thread that has used it last
     std::map<std::uint32_t, std::vector<std::uint64_t>> counters_;  // by slot: as last sent
     std::vector<Interval> finished_;
     bool estimates_ = false;
