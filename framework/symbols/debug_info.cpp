@@ -17,8 +17,16 @@ DebugInfo::DwarfHandle DebugInfo::open_dwarf(const ElfFile& file, const ImageCac
 }
 
 DebugInfo::DebugInfo(const std::string& object_path, const std::string& debug_root,
-                     const ImageCache& cache)
-    : object_(ElfFile::open(object_path)) {
+                     const ImageCache& cache) {
+    open_all(object_path, debug_root, cache);
+    for (ElfFile* file : {object_.get(), separate_.get(), alternate_.get()}) {
+        if (file != nullptr) file->close_descriptor();
+    }
+}
+
+void DebugInfo::open_all(const std::string& object_path, const std::string& debug_root,
+                         const ImageCache& cache) {
+    object_ = ElfFile::open(object_path);
     if (object_ == nullptr) return;
     if (!has_dwarf(*object_)) separate_ = find_debug_file(*object_, debug_root);
     const ElfFile& file = separate_ != nullptr ? *separate_ : *object_;

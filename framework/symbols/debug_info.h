@@ -30,6 +30,8 @@ class DebugInfo {
         void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
     };
     using DwarfHandle = std::unique_ptr<Dwarf, EndDwarf>;
+    void open_all(const std::string& object_path, const std::string& debug_root,
+                  const ImageCache& cache);
     static DwarfHandle open_dwarf(const ElfFile& file, const ImageCache& cache,
                                   std::unique_ptr<DebugImage>& image);
 

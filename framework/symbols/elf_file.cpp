@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace assay::symbols {
 
@@ -45,6 +46,11 @@ bool ElfFile::open_file(const std::string& path) {
     if (descriptor_ < 0) return false;
     elf_ = elf_begin(descriptor_, ELF_C_READ_MMAP, nullptr);
     return elf_ != nullptr;
+}
+
+void ElfFile::close_descriptor() {
+    if (descriptor_ >= 0 && elf_cntl(elf_, ELF_C_FDREAD) == 0)
+        close(std::exchange(descriptor_, -1));
 }
 
 // The image ends with its section header table (so the kernel's linker lays it out), which is

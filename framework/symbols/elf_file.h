@@ -36,6 +36,11 @@ class ElfFile {
     ElfFile(const ElfFile&) = delete;
     ElfFile& operator=(const ElfFile&) = delete;
 
+    // Gives the descriptor back, of which a process has fewer than a program may have libraries;
+    // what the file holds stays mapped. Not before version(), nor before libdw has begun to read
+    // the file: it looks up there what folder .dwo files are in.
+    void close_descriptor();
+
     Elf* elf() const { return elf_; }
     const std::string& path() const { return path_; }
     const std::vector<Section>& sections() const { return sections_; }

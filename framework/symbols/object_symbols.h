@@ -19,7 +19,9 @@ namespace assay::symbols {
 class ObjectSymbols {
   public:
     ObjectSymbols(const std::string& path, DebugInfoPool& pool)
-        : path_(path), pool_(pool), file_(ElfFile::open(path)) {}
+        : path_(path), pool_(pool), file_(ElfFile::open(path)) {
+        if (file_ != nullptr) file_->close_descriptor();
+    }
 
     const ElfFile* file() const { return file_.get(); }  // null if it cannot be read
     // Whether resolving takes long enough to prepare it, as far as is known.

@@ -557,3 +557,18 @@ TEST_CASE("20,000 addresses of libc without debug information take milliseconds"
     CHECK(locations.size() == addresses.size());
     CHECK(elapsed.count() < 100);  // measured: 2; the machine may be busy
 }
+
+TEST_CASE(
+    "objects keep no descriptors: a program may have more of the former than assay of these") {
+    const auto descriptors = [] {
+        const fs::directory_iterator open("/proc/self/fd");
+        return std::distance(begin(open), end(open));
+    };
+    const auto before = descriptors();
+    Symbolizer symbolizer;
+    for (const char* const path : {"/proc/self/exe", "/bin/sh", "/nonexistent"}) {
+        symbolizer.open_now(path);
+        symbolizer.resolve(path, std::vector<std::uint64_t>{0x1000});
+    }
+    CHECK(descriptors() == before);
+}

@@ -38,6 +38,8 @@ Code::Code(const events::Object& object, const std::string& path)
         return;
     }
     debug_file_ = symbols::find_debug_file(*file_, kDebugRoot);
+    for (symbols::ElfFile* const file : {file_.get(), debug_file_.get()})
+        if (file) file->close_descriptor();
 }
 
 std::span<const std::uint8_t> Code::bytes(std::uint64_t address) const {
