@@ -192,6 +192,13 @@ class List(unittest.TestCase):
                                    f"--plugin={library}"))
         self.assertIn(f"{library} is a path", trusted.stdout)
 
+    def test_names_of_any_length(self):
+        path = self.changed("long", lambda text: text.replace("\nfn=???\n",
+                                                              "\nfn=" + "a" * 500_000 + "\n"))
+        self.refused(listed(path, "--function=a.*b.*c.*Z$"), "--function")
+        self.assertIn("a" * 500_000, self.good(listed(path, "--function=^(a|b)*$")).stdout)
+        self.refused(listed(path, "--function=("), "--function (: no regular expression")
+
     def test_hostile_files(self):
         """Addresses anywhere, overlapping and unordered: every count is shown, nothing hangs."""
         def change(text):

@@ -99,7 +99,7 @@ void choose(std::vector<Function>& functions, const Options& options, const Prof
     const auto total = static_cast<double>(profile.totals()[sort.front()]);
     const double threshold = have_counts(functions) ? options.threshold : 0;
     std::erase_if(functions, [&](const Function& function) {
-        if (options.function) return !std::regex_search(function.name, *options.function);
+        if (options.function) return !options.function->is_in(function.name);
         return static_cast<double>(function.counts[sort.front()]) * 100 < threshold * total;
     });
     std::stable_sort(functions.begin(), functions.end(), [&](const Function& a, const Function& b) {

@@ -1,9 +1,7 @@
 #include "tools/list/options.h"
 
-#include "framework/support/error.h"
 #include "tools/command_line.h"
 
-#include <fmt/core.h>
 #include <utility>
 
 namespace assay::list {
@@ -67,12 +65,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     if (!parsed) return std::nullopt;
     const Arguments& arguments = *parsed;
     Options options = std::move(parsed->plain);
-    try {
-        if (!arguments.function.empty()) options.function = std::regex(arguments.function);
-    } catch (const std::regex_error& error) {
-        throw Error(fmt::format("--function {}: no regular expression: {}", arguments.function,
-                                error.what()));
-    }
+    if (!arguments.function.empty()) options.function = Pattern("--function", arguments.function);
     options.syntax = arguments.syntax == "intel" ? Syntax::kIntel : Syntax::kAtt;
     options.source = arguments.source == "yes";
     options.percentages = arguments.percentages == "yes";
