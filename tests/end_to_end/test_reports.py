@@ -218,6 +218,9 @@ class Reports(unittest.TestCase):
             self.assertIn(error, self.refused("--block-vectors", self.write("bb2", text), ALL_KINDS))
         self.assertIn("simpts:1: there are 1 block vectors, counted from 0 (7)", self.refused(
             "--block-vectors", good, "--simpoints", self.write("simpts", "7 0\n"), ALL_KINDS))
+        many = self.write("simpts", "".join(f"0 {i}\n" for i in range(10_001)))
+        self.assertIn("more than 10000 points", self.refused(
+            "--block-vectors", good, "--simpoints", many, ALL_KINDS))
         self.assertIn("--simpoints needs", self.refused("--simpoints", good, ALL_KINDS))
 
 

@@ -19,6 +19,8 @@ namespace assay::report {
 namespace {
 
 using simpoint::kMostIntervals;
+// Each interval is compared with each point.
+constexpr std::size_t kMostPoints = 10'000;
 constexpr std::size_t kMostLineBytes = 4096;  // of points and weights
 
 using Vector = std::vector<std::pair<std::uint32_t, double>>;  // block and share, by block
@@ -81,6 +83,10 @@ std::vector<SimulationPoint> read_points(const std::string& path, std::size_t in
         if (interval >= intervals)
             throw Error(fmt::format("{}:{}: there are {} block vectors, counted from 0 ({})", path,
                                     line, intervals, interval));
+        if (points.size() == kMostPoints)
+            throw Error(
+                fmt::format("{}: more than {} points; choose fewer, see assay simpoint --maxK",
+                            path, kMostPoints));
         points.push_back({interval, cluster, 0});
     });
     return points;
