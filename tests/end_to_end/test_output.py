@@ -75,6 +75,17 @@ class Output(unittest.TestCase):
         for name in ("main", "fill_cells", "sum_cells", "count_bits", "count_all_bits"):
             self.assertIn(name, functions)
 
+    def test_libraries_one_after_the_other_at_the_same_address(self):
+        """Each of two is opened, called and closed 50 times; they have a function each."""
+        result = profile([PROGRAMS / "mapped_code", "libraries"], "--cache-sim=no",
+                         "--dump-instr=yes", out=self.out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        function = self.out.read_text().partition("\nfn=answer\n")[2].partition("\nfn=")[0]
+        executed = {}
+        for library, count in re.findall(r"^fl=#! at (\d+):\w+ \d+ (\d+)$", function, re.MULTILINE):
+            executed.setdefault(library, set()).add(int(count))
+        self.assertEqual(list(executed.values()), [{50}, {50}])
+
     def test_two_runs_are_the_same(self):
         self.profile_work()
         other = self.folder / "other"

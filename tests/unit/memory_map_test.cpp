@@ -1,5 +1,6 @@
 // What the driver knows of the target's executable memory.
 #include "framework/driver/native/memory/memory_map.h"
+#include "framework/driver/native/memory/code_places.h"
 
 #include <doctest/doctest.h>
 #include <random>
@@ -51,4 +52,23 @@ TEST_CASE("memory map: it is right page by page, whatever is added and removed")
         }
     }
     CHECK(wrong == 0);
+}
+
+TEST_CASE("code places: only the same file at the same address may come back") {
+    CodePlaces places;
+    const MappedFile first{1, 10, 0x10000}, second{1, 11, 0x10000}, moved{1, 10, 0x11000};
+    places.add({0x11000, 0x13000}, first);
+    CHECK(places.overlap({0x10000, 0x11001}));
+    CHECK(places.overlap({0x12fff, 0x20000}));
+    CHECK_FALSE(places.overlap({0x10000, 0x11000}));
+    CHECK_FALSE(places.overlap({0x13000, 0x14000}));
+    CHECK_FALSE(places.are_of_others({0x10000, 0x14000}, first));
+    CHECK(places.are_of_others({0x10000, 0x14000}, second));
+    CHECK(places.are_of_others({0x10000, 0x14000}, moved));
+    CHECK(places.are_of_others({0x12000, 0x14000}, std::nullopt));
+    CHECK_FALSE(places.are_of_others({0x13000, 0x14000}, second));
+    // Where a program has put two by itself, neither may come back.
+    places.add({0x12000, 0x14000}, second);
+    CHECK(places.are_of_others({0x10000, 0x14000}, first));
+    CHECK(places.are_of_others({0x10000, 0x14000}, second));
 }

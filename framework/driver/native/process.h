@@ -5,6 +5,7 @@
 #include "framework/driver/native/code_cache/stress.h"
 #include "framework/driver/native/driver_lock.h"
 #include "framework/driver/native/load/elf_loader.h"
+#include "framework/driver/native/memory/code_places.h"
 #include "framework/driver/native/memory/memory_limits.h"
 #include "framework/driver/native/signals/signal_actions.h"
 #include "framework/driver/native/thread.h"
@@ -74,6 +75,7 @@ class Process {
     DriverLock lock;
     TraceTables trace;
     MemoryMap memory;
+    CodePlaces code_places;
     CodeWatch watch;
     CodeCache cache;
     Regions regions;

@@ -5,9 +5,12 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdio>
+#include <optional>
+#include <vector>
 
 namespace assay::native {
 namespace {
@@ -29,9 +32,17 @@ bool implies_execution(const Process& process, long protection) {
     return process.personality & READ_IMPLIES_EXEC && protection & PROT_READ;
 }
 
+std::optional<MappedFile> file_at(std::uint64_t start, int fd, std::uint64_t offset) {
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) != 0) return std::nullopt;
+    return MappedFile{status.st_dev, status.st_ino, start - offset};
+}
+
 void note_executable(const Call& call, const Region& region, int fd, std::uint64_t offset) {
     call.process().memory.add(region);
     if (fd < 0) return;
+    if (const auto file = file_at(region.start, fd, offset))
+        call.process().code_places.add({region.start, region.end}, *file);
     std::array<char, 64> link{};
     std::array<char, 4096> path{};
     std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
@@ -65,6 +76,35 @@ Range range_of(const Call& call, unsigned address, unsigned length) {
     call.thread.refuse(text.data());
 }
 
+// mmap(2). What may be code is not placed where other code was, unless the program itself says
+// where. ld.so first maps all of a library, without PROT_EXEC.
+long map_apart(const Call& call) {
+    const bool anonymous = call.arguments[3] & MAP_ANONYMOUS;
+    const bool places_itself =
+        call.arguments[0] != 0 || call.arguments[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE);
+    long result = pass_on_locked(call);
+    if (places_itself || (anonymous && !(call.arguments[2] & PROT_EXEC))) return result;
+    const CodePlaces& places = call.process().code_places;
+    const auto range = [&] {
+        const auto start = static_cast<std::uint64_t>(result);
+        return Range{start, start + page_up(call.unsigned_argument(1))};
+    };
+    const auto is_others = [&] {
+        const int fd = anonymous ? -1 : static_cast<int>(call.arguments[4]);
+        return places.overlap(range()) &&
+               places.are_of_others(range(), file_at(range().start, fd, call.unsigned_argument(5)));
+    };
+    constexpr std::size_t kMostPlaces = 64;
+    std::vector<Range> refused;
+    while (!is_error(result) && refused.size() < kMostPlaces && is_others()) {
+        refused.push_back(range());
+        result = pass_on_locked(call);
+    }
+    for (const Range& place : refused)
+        munmap(reinterpret_cast<void*>(place.start), place.end - place.start);
+    return is_error(result) && !refused.empty() ? pass_on_locked(call) : result;
+}
+
 }  // namespace
 
 // The kernel's break belongs to the driver; the target's follows its program.
@@ -93,7 +133,7 @@ long do_map(Call call) {
     const bool replaces = call.arguments[3] & MAP_FIXED;
     if (replaces && is_own_memory(wanted)) refuse_to_replace(call, "mmap(MAP_FIXED)", wanted.start);
     if (implies_execution(call.process(), call.arguments[2])) call.arguments[2] |= PROT_EXEC;
-    const long result = pass_on_locked(call);
+    const long result = map_apart(call);
     if (is_error(result)) return result;
     const auto start = static_cast<std::uint64_t>(result);
     const std::uint64_t end = start + page_up(call.unsigned_argument(1));
