@@ -142,7 +142,8 @@ TEST_CASE("annotate: a source with context, gaps, unknown lines and lines past i
     CHECK(contains(shown, "1  (1.0%)   1  (9.1%)  <line 99, past the end>\n"));
     CHECK(contains(shown, "has 40 lines, but there are counts of later ones"));
     CHECK(contains(shown, "97 (97.0%)  11 (100.0%)  annotated: in the source lines above\n"));
-    CHECK(contains(shown, "Sources not found (--include=DIR tries the ends of their names in DIR)\n"));
+    CHECK(contains(shown,
+                   "Sources not found (--include=DIR tries the ends of their names in DIR)\n"));
     CHECK(contains(shown, "\n  gone.c\n"));
     CHECK(!contains(shown, "is newer than"));
 }

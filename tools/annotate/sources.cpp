@@ -244,7 +244,8 @@ void write_sources(const Options& options, const Profile& profile, const Columns
     SourceWriter writer(options, profile, columns, assembly, output);
     for (const SourceChoice::Source& source : choice.found)
         writer.write(source.file, source.path, lines[source.file]);
-    writer.write_names("Sources not found (--include=DIR tries the ends of their names in DIR)", choice.not_found);
+    writer.write_names("Sources not found (--include=DIR tries the ends of their names in DIR)",
+                       choice.not_found);
     writer.write_names("Not annotated: several sources of different contents have become one name",
                        choice.ambiguous);
     if (!choice.found.empty()) writer.write_coverage(choice);
