@@ -1,24 +1,13 @@
 #include "tools/replacement.h"
 
 #include "framework/support/error.h"
+#include "tools/regular_expression.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/core.h>
-#include <pcre2.h>
 
 namespace assay {
 
 namespace {
-
-std::string reason(int code) {
-    PCRE2_UCHAR text[128];
-    pcre2_get_error_message(code, text, sizeof text);
-    return reinterpret_cast<const char*>(text);
-}
-
-PCRE2_SPTR bytes(std::string_view text) {
-    return reinterpret_cast<PCRE2_SPTR>(text.data());
-}
 
 char closing(char delimiter) {
     switch (delimiter) {
@@ -88,19 +77,10 @@ std::string with_references(std::string_view replacement) {
 }  // namespace
 
 struct Replacement::Compiled {
-    pcre2_code* code = nullptr;
-    pcre2_match_context* context = nullptr;
+    RegularExpression expression;
     std::string replacement;
     std::uint32_t options =
         PCRE2_SUBSTITUTE_EXTENDED | PCRE2_SUBSTITUTE_UNSET_EMPTY | PCRE2_SUBSTITUTE_OVERFLOW_LENGTH;
-
-    Compiled() = default;
-    ~Compiled() {
-        pcre2_match_context_free(context);
-        pcre2_code_free(code);
-    }
-    Compiled(const Compiled&) = delete;
-    Compiled& operator=(const Compiled&) = delete;
 };
 
 Replacement::Replacement(std::string_view option, std::string_view expression)
@@ -127,17 +107,10 @@ Replacement::Replacement(std::string_view option, std::string_view expression)
             throw Error(fmt::format("{}={}: behind the replacement only g, i, m, s and x are known",
                                     option, expression));
     }
-    int error = 0;
-    std::size_t offset = 0;
-    compiled->code = pcre2_compile(bytes(parts.pattern), parts.pattern.size(), options, &error,
-                                   &offset, nullptr);
-    if (compiled->code == nullptr)
-        throw Error(fmt::format("{}={}: {} at character {} of '{}'", option, expression,
-                                reason(error), offset + 1, parts.pattern));
     // An expression that PCRE2 has to search longer for is not one for names of files.
     constexpr std::uint32_t kMostSteps = 1'000'000;
-    compiled->context = pcre2_match_context_create(nullptr);
-    pcre2_set_match_limit(compiled->context, kMostSteps);
+    compiled->expression = RegularExpression(fmt::format("{}={}", option, expression),
+                                             parts.pattern, options, kMostSteps);
     compiled->replacement = with_references(parts.replacement);
     compiled_ = std::move(compiled);
 }
@@ -147,16 +120,16 @@ std::string Replacement::apply(std::string_view text) const {
     for (;;) {
         std::size_t size = out.size();
         const int result = pcre2_substitute(
-            compiled_->code, bytes(text), text.size(), 0, compiled_->options, nullptr,
-            compiled_->context, bytes(compiled_->replacement), compiled_->replacement.size(),
-            reinterpret_cast<PCRE2_UCHAR*>(out.data()), &size);
+            compiled_->expression.code(), pcre2_text(text), text.size(), 0, compiled_->options,
+            nullptr, compiled_->expression.context(), pcre2_text(compiled_->replacement),
+            compiled_->replacement.size(), reinterpret_cast<PCRE2_UCHAR*>(out.data()), &size);
         if (result == PCRE2_ERROR_NOMEMORY && size > out.size()) {
             out.resize(size);
             continue;
         }
         if (result < 0)
             throw Error(fmt::format("{} applied to '{}': {}", expression_, text.substr(0, 60),
-                                    reason(result)));
+                                    pcre2_reason(result)));
         out.resize(size);
         return out;
     }

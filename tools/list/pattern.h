@@ -1,6 +1,8 @@
 // What the names of functions are searched for.
 #pragma once
 
+#include "tools/regular_expression.h"
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,9 +19,9 @@ class Pattern {
     bool is_in(std::string_view name) const;
 
   private:
-    struct Compiled;
-    std::string expression_;
-    std::shared_ptr<const Compiled> compiled_;
+    std::string pattern_;
+    RegularExpression expression_;
+    std::shared_ptr<pcre2_match_data> match_;
 };
 
 }  // namespace assay::list
