@@ -86,6 +86,18 @@ class Output(unittest.TestCase):
             executed.setdefault(library, set()).add(int(count))
         self.assertEqual(list(executed.values()), [{50}, {50}])
 
+    def test_many_files_one_after_the_other_at_the_same_address(self):
+        """Each is mapped, its one function called, and unmapped; the function has two instructions."""
+        result = profile([PROGRAMS / "mapped_code", "many_files"], "--cache-sim=no",
+                         "--dump-instr=yes", out=self.out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        text = self.out.read_text()
+        files = re.findall(r'^fl=#! object (\d+) "/tmp/code\.', text, re.MULTILINE)
+        self.assertEqual(len(files), 300)
+        for file in files:
+            self.assertEqual(re.findall(rf"^fl=#! at {file}:\w+ \d+ (\d+)$", text, re.MULTILINE),
+                             ["1", "1"])
+
     def test_two_runs_are_the_same(self):
         self.profile_work()
         other = self.folder / "other"

@@ -67,6 +67,9 @@ TEST_CASE("code places: only the same file at the same address may come back") {
     CHECK(places.are_of_others({0x10000, 0x14000}, moved));
     CHECK(places.are_of_others({0x12000, 0x14000}, std::nullopt));
     CHECK_FALSE(places.are_of_others({0x13000, 0x14000}, second));
+    CHECK(places.below({0x12000, 0x14000})->start == 0xf000);
+    CHECK(places.below({0x13000, 0x14000})->start == 0x13000);
+    CHECK_FALSE(places.below({0x11000, 0x31000}));
     // Where a program has put two by itself, neither may come back.
     places.add({0x12000, 0x14000}, second);
     CHECK(places.are_of_others({0x10000, 0x14000}, first));

@@ -17,12 +17,23 @@
 
 enum { READ_EXEC = PROT_READ | PROT_EXEC, ALL = PROT_READ | PROT_WRITE | PROT_EXEC };
 
-// A file that has no name, with a function in it.
-static int make_file(int value) {
+// Makes the file a function.
+static int fill(int file, int value) {
     unsigned char page[PAGE] = {0};
-    const int file = memfd_create("code", 0);
     write_return(page, value);
     if (file < 0 || write(file, page, PAGE) != PAGE) abort();
+    return file;
+}
+
+static int make_file(int value) {
+    return fill(memfd_create("code", 0), value);
+}
+
+// A file with a name of its own.
+static int make_named_file(int value) {
+    char name[] = "/tmp/code.XXXXXX";
+    const int file = fill(mkstemp(name), value);
+    unlink(name);
     return file;
 }
 
@@ -305,6 +316,21 @@ static int libraries(void) {
     return 0;
 }
 
+// The same with many files of one and two pages, whose last page is executed.
+static int many_files(void) {
+    unsigned sum = 0;
+    for (int i = 0; i < 300; ++i) {
+        const int file = make_named_file(i);  // stays open, so that no other gets its inode
+        const size_t before = i % 2 * PAGE;
+        unsigned char* whole = mmap(NULL, before + PAGE, PROT_READ, MAP_PRIVATE, file, 0);
+        void* code = mmap(whole + before, PAGE, READ_EXEC, MAP_PRIVATE | MAP_FIXED, file, 0);
+        sum = sum * 3 + (unsigned)call(code);
+        munmap(whole, before + PAGE);
+    }
+    printf("%u\n", sum);
+    return 0;
+}
+
 // The page of this frame and those below it, into which the calls go.
 static int stack_made_executable(void) {
     unsigned char* here =
@@ -332,6 +358,7 @@ int main(int argc, char** argv) {
         {"protected_without_key", protected_without_key},
         {"neighbour_replaced", neighbour_replaced},
         {"libraries", libraries},
+        {"many_files", many_files},
         {"stack_made_executable", stack_made_executable},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);

@@ -30,4 +30,18 @@ bool CodePlaces::are_of_others(const Range& range, const std::optional<MappedFil
     });
 }
 
+std::optional<Range> CodePlaces::below(Range range) const {
+    const std::uint64_t size = range.end - range.start;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (const Place& place : places_) {
+            if (!have_common(place.range, range)) continue;
+            if (place.range.start < size) return std::nullopt;
+            range = {place.range.start - size, place.range.start};
+            moved = true;
+        }
+    }
+    return range;
+}
+
 }  // namespace assay::native

@@ -26,6 +26,8 @@ class CodePlaces {
     bool overlap(const Range& range) const;
     // Whether code that is not this file's, mapped so, has been anywhere there. Nothing: no file.
     bool are_of_others(const Range& range, const std::optional<MappedFile>& file) const;
+    // The next lower place of that size where no code of files has been. Nothing: there is none.
+    std::optional<Range> below(Range range) const;
 
   private:
     struct Place {

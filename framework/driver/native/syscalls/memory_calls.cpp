@@ -41,8 +41,8 @@ std::optional<MappedFile> file_at(std::uint64_t start, int fd, std::uint64_t off
 void note_executable(const Call& call, const Region& region, int fd, std::uint64_t offset) {
     call.process().memory.add(region);
     if (fd < 0) return;
-    if (const auto file = file_at(region.start, fd, offset))
-        call.process().code_places.add({region.start, region.end}, *file);
+    const auto file = region.shared ? std::nullopt : file_at(region.start, fd, offset);
+    if (file) call.process().code_places.add({region.start, region.end}, *file);
     std::array<char, 64> link{};
     std::array<char, 4096> path{};
     std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
@@ -76,29 +76,40 @@ Range range_of(const Call& call, unsigned address, unsigned length) {
     call.thread.refuse(text.data());
 }
 
-// mmap(2). What may be code is not placed where other code was, unless the program itself says
-// where. ld.so first maps all of a library, without PROT_EXEC.
+// Whether this mapping may become code at an address that the kernel chooses. ld.so first maps all
+// of a library, without PROT_EXEC.
+bool may_become_code(const Call& call) {
+    if (call.arguments[0] != 0 || call.arguments[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE))
+        return false;
+    const bool of_file = !(call.arguments[3] & MAP_ANONYMOUS);
+    const bool private_copy = (call.arguments[3] & MAP_TYPE) == MAP_PRIVATE;
+    return call.arguments[2] & PROT_EXEC || (of_file && private_copy);
+}
+
+// mmap(2). What may become code is not placed where other code was, unless the program itself says
+// where.
 long map_apart(const Call& call) {
-    const bool anonymous = call.arguments[3] & MAP_ANONYMOUS;
-    const bool places_itself =
-        call.arguments[0] != 0 || call.arguments[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE);
     long result = pass_on_locked(call);
-    if (places_itself || (anonymous && !(call.arguments[2] & PROT_EXEC))) return result;
+    if (!may_become_code(call)) return result;
     const CodePlaces& places = call.process().code_places;
+    const int fd = call.arguments[3] & MAP_ANONYMOUS ? -1 : static_cast<int>(call.arguments[4]);
     const auto range = [&] {
         const auto start = static_cast<std::uint64_t>(result);
         return Range{start, start + page_up(call.unsigned_argument(1))};
     };
     const auto is_others = [&] {
-        const int fd = anonymous ? -1 : static_cast<int>(call.arguments[4]);
         return places.overlap(range()) &&
                places.are_of_others(range(), file_at(range().start, fd, call.unsigned_argument(5)));
     };
+    // Where something is at the address that is asked for, the kernel chooses another one.
     constexpr std::size_t kMostPlaces = 64;
     std::vector<Range> refused;
     while (!is_error(result) && refused.size() < kMostPlaces && is_others()) {
         refused.push_back(range());
-        result = pass_on_locked(call);
+        const std::optional<Range> place = places.below(range());
+        Call again = call;
+        again.arguments[0] = place ? static_cast<long>(place->start) : 0;
+        result = pass_on_locked(again);
     }
     for (const Range& place : refused)
         munmap(reinterpret_cast<void*>(place.start), place.end - place.start);
