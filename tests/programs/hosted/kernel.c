@@ -389,6 +389,21 @@ static int in_the_way(void) {
     return 0;
 }
 
+// Below the kernel's place for a stack, where Wine reserves addresses.
+static int below_stack(void) {
+    unsigned char* const wanted = (unsigned char*)0x7ffffe000000;
+    const size_t size = 0x1d00000;
+    unsigned char* start =
+        mmap(wanted, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char* last = start + size - PAGE;
+    unsigned char* again =
+        mmap(last, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (again != last) return 1;
+    *again = 1;
+    printf("%d\n", *again);
+    return 0;
+}
+
 static int mapped_over_driver(void) {
     mmap((void*)0x7fd000000000, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     return 0;
@@ -502,6 +517,7 @@ int main(int argc, char** argv) {
         {"filter_kills", filter_kills},
         {"filter_of_returns", filter_of_returns},
         {"in_the_way", in_the_way},
+        {"below_stack", below_stack},
         {"mapped_over_driver", mapped_over_driver},
         {"moved_over_driver", moved_over_driver},
         {"strict_mode", strict_mode},

@@ -3,7 +3,9 @@
 #include "framework/driver/native/syscalls/proc_maps.h"
 #include "framework/driver/native/syscalls/read_file.h"
 
+#include <alloca.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <algorithm>
 #include <climits>
@@ -47,6 +49,17 @@ bool overlap(const Range& a, const Range& b) {
     return a.start < b.end && b.start < a.end;
 }
 
+// Of the driver's first thread. It would grow by itself as long as nothing is mapped below, but
+// the program may map there whatever it likes, as Wine does.
+void grow_stack() {
+    constexpr std::size_t kEnough = 512 << 10;  // twice what the other threads have
+    rlimit limit{};
+    getrlimit(RLIMIT_STACK, &limit);
+    const std::size_t bytes = std::min<std::size_t>(kEnough, limit.rlim_cur / 4);
+    volatile char* lowest = static_cast<char*>(alloca(bytes));
+    *lowest = 0;
+}
+
 // [vdso], [vvar], [vvar_vclock], [vsyscall]: as a program would find them without the driver.
 bool belongs_to_all(const Mapping& mapping) {
     return mapping.name.starts_with("[v");
@@ -55,8 +68,7 @@ bool belongs_to_all(const Mapping& mapping) {
 }  // namespace
 
 void begin_own_memory() {
-    // The stack of the driver's first thread grows downwards.
-    constexpr std::uint64_t kStackGrowth = 8 << 20;
+    grow_stack();
     const std::string maps = read_file("/proc/self/maps");
     for (std::string_view text = maps; !text.empty();) {
         const std::string_view line = text.substr(0, text.find('\n'));
@@ -65,8 +77,6 @@ void begin_own_memory() {
         if (!mapping || belongs_to_all(*mapping)) continue;
         if (mapping->name == "[heap]")
             heap_start() = mapping->start;
-        else if (mapping->name == "[stack]")
-            add_own_memory({mapping->start - kStackGrowth, mapping->end});
         else
             add_own_memory({mapping->start, mapping->end});
     }
