@@ -32,7 +32,8 @@ def own_cases(programs: Path) -> list[Case]:
     found.append(Case("segments others", (str(programs / "segments"), "others")))
     # Its case "leaves" tells on which core it ran.
     found += [Case(f"processor {name}", (str(programs / "processor"), name))
-              for name in ("enabled", "vector", "saved_state", "state_fault", "signal_frame")]
+              for name in ("enabled", "vector", "saved_state", "state_fault", "signal_frame",
+                           "interrupt_return")]
     found += [Case(name, (str(programs / name),)) for name in (
         "exceptions", "work", "work_static", "unusual", "frames", "repeat", "x87",
         "atomics", "avx", "sse", "bits", "select")]

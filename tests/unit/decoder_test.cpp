@@ -71,7 +71,7 @@ TEST_CASE("what an instruction does to the flow of control") {
         // What the driver does not run.
         {"int 0x80", {0xcd, 0x80}, Flow::kUnsupported},
         {"sysenter", {0x0f, 0x34}, Flow::kUnsupported},
-        {"iretq", {0x48, 0xcf}, Flow::kUnsupported},
+        {"iretq", {0x48, 0xcf}, Flow::kInterruptReturn},
         {"retfq", {0x48, 0xcb}, Flow::kUnsupported},
         {"jmp fword ptr [rax]", {0xff, 0x28}, Flow::kUnsupported},
         {"xbegin .", {0xc7, 0xf8, 0xfa, 0xff, 0xff, 0xff}, Flow::kUnsupported},

@@ -4,6 +4,7 @@
 #include "framework/driver/native/memory/target_memory.h"
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/interrupt_return.h"
 #include "framework/driver/native/syscalls/vsyscall.h"
 
 #include <immintrin.h>
@@ -316,10 +317,11 @@ void Thread::handle_exit() {
     switch (exit.kind) {
         case ExitKind::kSyscall:
             return do_syscall(*this, exit.target);
+        case ExitKind::kInterruptReturn:
+            return do_interrupt_return(exit.target);
         case ExitKind::kUnsupported:
             context->pc = exit.target;
-            refuse("unsupported instruction at " + hexadecimal(exit.target) + ": " +
-                   process.translator.describe(exit.target));
+            refuse_instruction();
         case ExitKind::kDirect:
             return follow(exit, id);
         case ExitKind::kEnters:
@@ -351,6 +353,19 @@ void Thread::follow(const Exit& exit, std::uint32_t id) {
     if (next_ && current && generation == process.cache.generation() &&
         next_->version == process.cache.block_of(id).version)
         process.cache.link(process.cache.index_of_exit(id), *next_);
+}
+
+void Thread::refuse_instruction() const {
+    refuse("unsupported instruction at " + hexadecimal(context->pc) + ": " +
+           process.translator.describe(context->pc));
+}
+
+void Thread::do_interrupt_return(std::uint64_t pc) {
+    context->pc = pc;
+    const std::uint32_t site = stack_site();
+    if (!return_from_interrupt(*context)) refuse_instruction();
+    record_stack(site);
+    process.regions.leave_functions(*context);
 }
 
 // The block has counted itself down already.

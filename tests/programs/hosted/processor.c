@@ -158,6 +158,43 @@ static int signal_frame(void) {
     return 0;
 }
 
+// Goes on with other flags and on another stack; returns the flags there.
+static uint64_t return_with(uint64_t flags, uint64_t* stack) {
+    uint64_t found, there;
+    __asm__ volatile(
+        "mov %%rsp, %%rbx\n\t"
+        "sub $128, %%rsp\n\t"  // the red zone
+        "mov %%ss, %%eax\n\t"
+        "push %%rax\n\t"
+        "push %3\n\t"
+        "push %2\n\t"
+        "mov %%cs, %%eax\n\t"
+        "push %%rax\n\t"
+        "lea 1f(%%rip), %%rax\n\t"
+        "push %%rax\n\t"
+        "iretq\n"
+        "1:\tmov %%rsp, %1\n\t"
+        "pushfq\n\t"
+        "pop %0\n\t"
+        "mov %%rbx, %%rsp\n\t"
+        "cld"
+        : "=&r"(found), "=&r"(there)
+        : "r"(flags), "r"(stack)
+        : "rax", "rbx", "memory", "cc");
+    return there == (uint64_t)stack ? found : 0;
+}
+static int interrupt_return(void) {
+    static uint64_t stack[8];
+    unsigned sum = 0;
+    for (unsigned i = 0; i < 0x1000; ++i) {
+        const uint64_t flags = (i & 0xcd5) | 0x202;
+        if (return_with(flags, stack + 8) != flags) return 1;
+        sum = sum * 3 + i;
+    }
+    printf("%u\n", sum);
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"leaves", leaves},
@@ -167,6 +204,7 @@ int main(int argc, char** argv) {
         {"signal_frame", signal_frame},
         {"state_fault", state_fault},
         {"state_at_rax", state_at_rax},
+        {"interrupt_return", interrupt_return},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -90,6 +90,7 @@ enum class ExitKind : std::uint8_t {
     kCountdown,  // Context::countdown has become negative
     kInterval,   // Context::interval_countdown has
     kMarker,
+    kInterruptReturn,
     kUnsupported,
 };
 

@@ -52,8 +52,9 @@ enum class Flow : std::uint8_t {
     kCallIndirect,
     kReturn,
     kSyscall,
-    kMarker,  // see assay/client.h
-    kTrap,    // int3, ud2 and the like: executed in place, they fault
+    kMarker,           // see assay/client.h
+    kInterruptReturn,  // iretq
+    kTrap,             // int3, ud2 and the like: executed in place, they fault
     kUnsupported,
 };
 

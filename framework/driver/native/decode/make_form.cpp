@@ -29,6 +29,8 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
             return Flow::kReturn;
         case ZYDIS_MNEMONIC_SYSCALL:
             return Flow::kSyscall;
+        case ZYDIS_MNEMONIC_IRETQ:
+            return Flow::kInterruptReturn;
         case ZYDIS_MNEMONIC_LOOP:
         case ZYDIS_MNEMONIC_LOOPE:
         case ZYDIS_MNEMONIC_LOOPNE:
@@ -46,7 +48,6 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
         case ZYDIS_MNEMONIC_SYSENTER:
         case ZYDIS_MNEMONIC_IRET:
         case ZYDIS_MNEMONIC_IRETD:
-        case ZYDIS_MNEMONIC_IRETQ:
         case ZYDIS_MNEMONIC_SYSRET:
         case ZYDIS_MNEMONIC_SYSEXIT:
         case ZYDIS_MNEMONIC_XBEGIN:

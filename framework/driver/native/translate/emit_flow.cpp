@@ -67,6 +67,10 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             emit_branch_values(position, 0);
             emit_leave(ExitKind::kMarker, last.pc);
             break;
+        case Flow::kInterruptReturn:
+            emit_branch_values(position, 0);
+            emit_leave(ExitKind::kInterruptReturn, last.pc);
+            break;
         case Flow::kUnsupported:
             emit_leave(ExitKind::kUnsupported, last.pc);
             break;

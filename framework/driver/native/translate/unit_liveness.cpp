@@ -50,13 +50,15 @@ bool Planner::reads(std::uint16_t pending, std::uint64_t pc, unsigned limit) {
 
 // True, as long as calls and returns are taken to change flags, for a call whose continuation reads
 // them: such calls are mostly of functions that never return, followed by other code, and hardly
-// ever run. And for popf: what puts flags back goes on where they may be read, as Go's runtime does
-// behind the signals that interrupt a goroutine anywhere (asyncPreempt).
+// ever run. And for popf and iretq: what puts flags back goes on where they may be read, as Go's
+// runtime does behind the signals that interrupt a goroutine anywhere (asyncPreempt).
 bool Planner::relies_on_flags(const Instruction& instruction) {
     constexpr unsigned kLookAhead = 128;
     if (flags_cross_calls()) return false;
     const Form& form = *instruction.form;
-    if (form.mnemonic == ZYDIS_MNEMONIC_POPF || form.mnemonic == ZYDIS_MNEMONIC_POPFQ) return true;
+    if (form.mnemonic == ZYDIS_MNEMONIC_POPF || form.mnemonic == ZYDIS_MNEMONIC_POPFQ ||
+        form.flow == Flow::kInterruptReturn)
+        return true;
     return (form.flow == Flow::kCall || form.flow == Flow::kCallIndirect) &&
            memory_.find(instruction.next_pc()) != nullptr &&
            reads_flags(instruction.next_pc(), kLookAhead);
