@@ -436,6 +436,34 @@ TEST_CASE("used bytes: arenas") {
     CHECK(arenas.find(0x20000) == 0);
 }
 
+TEST_CASE("used bytes: nothing is left of an arena's region that is removed") {
+    Arenas arenas;
+    arenas.add(0x1000, 0x4000, "o", "outer");
+    arenas.add(0x2000, 0x1000, "o", "inner");
+    arenas.remove(0x1000);
+    CHECK(arenas.find(0x1000) == 0);
+    CHECK(arenas.find(0x2000) == 2);
+    CHECK(arenas.find(0x3000) == 0);
+    arenas.remove(0x2000);
+    CHECK(arenas.find(0x2000) == 0);
+    // Its beginning has become another one's.
+    arenas.add(0x2000, 0x2000, "o", "right");
+    arenas.add(0x1000, 0x2000, "o", "left");
+    arenas.remove(0x2000);
+    CHECK(arenas.find(0x2000) == 4);
+    CHECK(arenas.find(0x3000) == 0);
+    arenas.remove(0x1000);
+    // At one address, the last one is removed first.
+    arenas.add(0x1000, 0x2000, "o", "outer");
+    arenas.add(0x1000, 0x1000, "o", "inner");
+    arenas.remove(0x1000);
+    CHECK(arenas.find(0x1000) == 0);
+    CHECK(arenas.find(0x2000) == 1);
+    arenas.remove(0x1000);
+    CHECK(arenas.find(0x2000) == 0);
+    arenas.remove(0x1000);
+}
+
 TEST_CASE("used bytes: an arena counts what is fetched while the memory belongs to it") {
     Program program(shape(1, 1, 64));
     program.read(0x1000, 4);
