@@ -28,5 +28,8 @@ std::vector<PointNumber> points_of_report(const Accounts& accounts);
 
 // How reports and files of parts call an arena.
 std::string arena_name(const Arenas::Name& name);
+// The name of a part's file, behind that of the profile; of a part with a long name its beginning
+// and a number.
+std::string part_name(const Accounts::Part& part, const Accounts& accounts);
 
 }  // namespace used_bytes

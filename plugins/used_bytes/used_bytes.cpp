@@ -174,26 +174,13 @@ void add_usage(const Point& point, std::uint64_t pc, std::uint32_t part, const U
     }
 }
 
-std::string name_of(const Accounts::Part& part) {
-    const Accounts& accounts = profiler.simulator->accounts();
-    switch (part.kind) {
-        case Accounts::PartKind::kSection:
-            return "section-" + accounts.sections().names()[part.number];
-        case Accounts::PartKind::kArena:
-            return part.number == Arenas::kOutside
-                       ? "no-arena"
-                       : "arena-" + arena_name(accounts.arenas().names()[part.number]);
-        default:
-            return "thread-" + std::to_string(part.number);
-    }
-}
-
 void add_all(const trace_instr_t* instrs) {
     const Accounts& accounts = profiler.simulator->accounts();
     const auto& points = accounts.points();
     for (const Point& point : points) add_usage(point, instrs[point.by.instr].pc, 0, point.usage);
     for (const Accounts::Part& part : accounts.parts()) {
-        const std::uint32_t number = profiler.host->part(profiler.host, name_of(part).c_str());
+        const std::uint32_t number =
+            profiler.host->part(profiler.host, part_name(part, accounts).c_str());
         if (number == 0) {
             profiler.host->warning(profiler.host,
                                    "there are too many sections, arenas and threads: not all have "

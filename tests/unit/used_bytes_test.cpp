@@ -3,6 +3,7 @@
 #include "plugins/used_bytes/simulator.h"
 
 #include "assay/client.h"
+#include "framework/support/text.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>
@@ -402,6 +403,30 @@ TEST_CASE("used bytes: names of sections") {
     CHECK(parse_section("C#").name == "C#");
     CHECK(parse_section("a#0").name == "a#0");
     CHECK(parse_section("a#1#2").name == "a#1");
+}
+
+TEST_CASE("used bytes: parts have names of bounded length, and no two the same") {
+    Program program(shape(64, 8, 64), {}, {.sections = true, .arenas = true});
+    std::string name;
+    while (name.size() < 300) name += "\xc3\xa4";  // one of them would be cut in two
+    for (const std::string& phase : {std::string("short"), name + "1", name + "2"}) {
+        program.say(ASSAY_BEGIN_PHASE, phase.c_str());
+        program.say(ASSAY_REGISTER_REGION, phase.c_str(), "owner", 0x1000, 0x1000);
+        program.read(0x1000 + 0x100 * phase.size(), 4);
+        program.read(0x1000, 4);
+        program.run();
+        program.say(ASSAY_END_PHASE, phase.c_str());
+    }
+    std::set<std::string> names;
+    for (const Accounts::Part& part : program.accounts().parts()) {
+        const std::string made = part_name(part, program.accounts());
+        CHECK(made.size() <= 256);
+        CHECK(assay::is_utf8(made));
+        CHECK(names.insert(made).second);
+    }
+    CHECK(names.contains("section-short"));
+    CHECK(names.contains("arena-owner: short"));
+    CHECK(names.size() == program.accounts().parts().size());
 }
 
 TEST_CASE("used bytes: arenas") {
