@@ -52,6 +52,32 @@ class ForAuthors(unittest.TestCase):
         self.assertEqual((built.returncode, built.stderr), (0, ""))
         self.assertEqual(profile(["true"], "-q", plugin=library).returncode, 0)
 
+    def test_classes_of_one_name(self):
+        """In one run, and without -fvisibility=hidden, which one can forget."""
+        source = (ROOT / "sdk" / "template" / "my_profiler.cpp").read_text()
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "meson-uninstalled")}
+        libraries = []
+        for name in ("first", "second"):
+            changed = (source.replace('kName = "my_profiler"', f'kName = "{name}"')
+                       .replace('{"Refs",', f'{{"{name}_refs",').replace("/ Refs", f"/ {name}_refs")
+                       .replace('{"Splits",', f'{{"{name}_splits",')
+                       .replace('"Splits /', f'"{name}_splits /')
+                       .replace("namespace {", "").replace("}  // namespace", ""))
+            (self.shared / f"{name}.cpp").write_text(changed)
+            libraries.append(self.shared / f"{name}.so")
+            built = run(["sh", "-c", "g++ -std=c++20 -shared -fPIC $(pkg-config --cflags assay) "
+                                     f"{self.shared / name}.cpp -o {libraries[-1]}"],
+                        env=environment)
+            self.assertEqual((built.returncode, built.stderr), (0, ""))
+        out = self.shared / "both.out"
+        ran = profile(["true"], "-q", f"--out={out}", plugin=",".join(map(str, libraries)))
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        events = read_events(out)
+        self.assertEqual(events.events,
+                         ["first_refs", "first_splits", "second_refs", "second_splits"])
+        self.assertGreater(events.summary[0], 0)
+        self.assertEqual(events.summary[:2], events.summary[2:])
+
     def test_template(self):
         folder, outputs = self.follow(ROOT / "sdk" / "template" / "README.md")
         self.assertTrue(all("keeps to the rules" in text for line, text in outputs.items()

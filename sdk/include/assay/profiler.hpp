@@ -14,8 +14,9 @@
 // the reason that assay gives for having lost the profiler; nothing leaves the library as an
 // exception. Everything that a Trace gives is valid during the call that it was passed to.
 //
-// Nothing here has a symbol in the binary interface: two profilers built with different versions of
-// this header work in one run. The C functions can be used beside it.
+// Nothing here is part of the binary interface: two profilers built with different versions of this
+// header work in one run, also where their classes have the same name. With -fvisibility=hidden
+// that is true of static members of the class, too. The C functions can be used beside it.
 #ifndef ASSAY_PROFILER_HPP
 #define ASSAY_PROFILER_HPP
 
@@ -331,9 +332,16 @@ class Profiler {
     std::string text_;  // that was returned last
 };
 
+// Static members of a template are one in all libraries of a process, unless they are hidden.
+#ifdef __GNUC__
+#define ASSAY_HIDDEN __attribute__((visibility("hidden")))
+#else
+#define ASSAY_HIDDEN
+#endif
+
 // The functions of the C interface for a class.
 template <typename Class>
-class Binding {
+class ASSAY_HIDDEN Binding {
   public:
     static constexpr vp_dispatch_t table() {
         vp_dispatch_t table{};
@@ -344,12 +352,9 @@ class Binding {
             table.vp_description = [] { return Class::kDescription; };
         table.vp_init = init;
         table.vp_release = release;
-        if constexpr (requires { Class::kEvents; })
-            table.vp_events = [](uint32_t* count) { return rows(Class::kEvents, count); };
-        if constexpr (requires { Class::kDerived; })
-            table.vp_derived = [](uint32_t* count) { return rows(Class::kDerived, count); };
-        if constexpr (requires { Class::kOptions; })
-            table.vp_option_table = [](uint32_t* count) { return rows(Class::kOptions, count); };
+        if constexpr (requires { Class::kEvents; }) table.vp_events = rows<Class::kEvents>;
+        if constexpr (requires { Class::kDerived; }) table.vp_derived = rows<Class::kDerived>;
+        if constexpr (requires { Class::kOptions; }) table.vp_option_table = rows<Class::kOptions>;
         table.vp_options = options;
         table.vp_prof_init = prof_init;
         table.vp_prof_release = prof_release;
@@ -362,7 +367,7 @@ class Binding {
             table.vp_format = format;
         }
         if constexpr (requires { Class::kValueLists; })
-            table.vp_value_lists = [](uint32_t* count) { return rows(Class::kValueLists, count); };
+            table.vp_value_lists = rows<Class::kValueLists>;
         if constexpr (requires { &Class::totals; }) table.vp_totals = totals;
         return table;
     }
@@ -372,10 +377,12 @@ class Binding {
     static inline const vp_host_t* host = nullptr;
     static inline trace_vlist_table_t* spec = nullptr;
 
-    template <typename Row, std::size_t N>
-    static const Row* rows(const Row (&table)[N], uint32_t* count) {
-        *count = static_cast<uint32_t>(N);
-        return table;
+    // A copy, because a static member of the class need not be hidden.
+    template <const auto& kRows>
+    static const auto* rows(uint32_t* count) {
+        static constexpr auto kOwn = std::to_array(kRows);
+        *count = static_cast<uint32_t>(kOwn.size());
+        return kOwn.data();
     }
 
     // What `function` returns, or `failed` after host->error if it throws.
@@ -478,6 +485,8 @@ template <std::derived_from<Profiler> Class>
 constexpr vp_dispatch_t dispatch() {
     return Binding<Class>::table();
 }
+
+#undef ASSAY_HIDDEN
 
 }  // namespace assay
 
