@@ -29,6 +29,10 @@ class Simulator {
     // own. May throw std::bad_alloc.
     void process(std::uint32_t thread, const trace_record_t* records, std::size_t count);
 
+    // No records of the thread follow: its predictors are not needed any more.
+    void end(std::uint32_t thread) { predictors_.erase(thread); }
+    std::size_t thread_count() const { return predictors_.size(); }
+
     const Tally& tally(std::size_t site) const { return tallies_[site]; }
 
   private:

@@ -51,6 +51,9 @@ class Simulator {
     void process(std::uint32_t thread, const trace_record_t* records, std::size_t count);
     // The same, and nothing is counted.
     void warm_up(std::uint32_t thread, const trace_record_t* records, std::size_t count);
+    // No records of the thread follow: its caches are not needed any more.
+    void end(std::uint32_t thread) { level1_.erase(thread); }
+    std::size_t thread_count() const { return level1_.size(); }
 
     SiteCounts counts(std::size_t site) const;
     std::size_t site_count() const { return codes_.size(); }

@@ -37,6 +37,12 @@ std::span<const Row> rows(const Row* (*get)(const trace_parser_t*, std::size_t*)
     return {first, count};
 }
 
+// Whether nothing follows of the thread of this buffer.
+inline bool ends_thread(const trace_parser_t* parser) {
+    const auto markers = rows(trace_parser_markers, parser);
+    return !markers.empty() && markers.back().operation == TRACE_MARKER_THREAD_END;
+}
+
 // Whether bursts are profiled, as an estimate of the whole run: --sample.
 inline bool samples_bursts(const vp_host_t* host) {
     return host->size >= sizeof(vp_host_t) && host->samples != 0;

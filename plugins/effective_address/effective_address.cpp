@@ -163,8 +163,7 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
             profiler->alone = false;
         }
         profiler->tracker.process(thread, thread == 0 && profiler->alone, records);
-        if (marker_count != 0 && markers[marker_count - 1].operation == TRACE_MARKER_THREAD_END)
-            profiler->tracker.end(thread);
+        if (plugins::ends_thread(parser)) profiler->tracker.end(thread);
     } catch (const std::bad_alloc&) {
         return fail("no memory for the addresses of thread " + std::to_string(thread));
     }

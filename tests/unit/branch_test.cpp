@@ -214,7 +214,7 @@ TEST_CASE("a return stack forgets the oldest calls when it is full") {
     CHECK(stack.predict_return() == 9);
 }
 
-TEST_CASE("the simulator counts by site, each thread with predictors of its own") {
+TEST_CASE("the simulator counts by site, each thread with predictors of its own until it ends") {
     branch::Settings settings;
     settings.predictor = "bimodal";
     settings.return_stack = 8;
@@ -237,6 +237,11 @@ TEST_CASE("the simulator counts by site, each thread with predictors of its own"
     CHECK(simulator.tally(2).branches == 4);
     CHECK(simulator.tally(2).mispredicted == 2);  // the second return has no call
     CHECK(simulator.tally(3).branches == 0);
+
+    CHECK(simulator.thread_count() == 2);
+    simulator.end(1);
+    CHECK(simulator.thread_count() == 1);
+    CHECK(simulator.tally(2).branches == 4);
 }
 
 TEST_CASE("the branch profiler's options are checked") {

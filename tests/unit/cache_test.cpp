@@ -260,6 +260,21 @@ TEST_CASE("each thread has an I1 and a D1, and LL is everyone's") {
     }
 }
 
+TEST_CASE("the caches of a thread go when it ends, and its counts stay") {
+    const Sites sites{{.instr = 0, .bytes = 8, .kind = TRACE_SITE_READ}};
+    const Records records{{.value = 0x1000, .site = 0, .aux = 0}};
+    Simulator simulator({shape(4, 2, 64), shape(4, 2, 64), shape(16, 4, 64)});
+    simulator.learn(sites.data(), sites.size());
+    for (std::uint32_t thread = 0; thread < 100; ++thread) {
+        simulator.process(thread, records.data(), records.size());
+        if (thread % 2 == 1) simulator.end(thread);
+    }
+    CHECK(simulator.thread_count() == 50);
+    simulator.end(1000);
+    CHECK(simulator.counts(0).l1_misses == 100);
+    CHECK(simulator.counts(0).ll_misses == 1);
+}
+
 TEST_CASE("what one thread does leaves the first level of another alone") {
     const Sites sites = every_site();
     const Geometries g{shape(4, 2, 64), shape(8, 3, 64), shape(16, 5, 64)};
