@@ -1,5 +1,7 @@
 // The bbv profiler: basic block vectors for SimPoint, in exp-bbv's files.
+#include "plugins/bbv/block_numbers.h"
 #include "plugins/bbv/thread_vectors.h"
+#include "plugins/bbv/vector_line.h"
 #include "plugins/common/profiler.h"
 #include "plugins/common/text.h"
 
@@ -36,6 +38,7 @@ struct Profiler {
     const vp_host_t* host = nullptr;
     Settings settings;
     BlockNumbers numbers;
+    VectorLine line;
     std::vector<bool> with_control_words;  // by block: it has fldcw
     std::map<std::uint32_t, ThreadVectors> threads;
     bool finished = false;         // the files are complete
@@ -192,7 +195,8 @@ int process(std::uint32_t, trace_parser_t* parser, const vsample_t** samples) {
         if (profiler.settings.instr_count_only) continue;
         if (interval->instructions == 0) continue;  // the one before has taken its end with it
         const bool was_open = vectors.is_open();
-        if (!vectors.write(*interval, profiler.numbers, rows(trace_parser_blocks, parser)))
+        if (!vectors.write(profiler.line.write(*interval, profiler.numbers,
+                                               rows(trace_parser_blocks, parser))))
             return cannot_write(vectors.path());
         if (!was_open && suspend_some() < 0) return -1;
     }

@@ -1,17 +1,13 @@
 // The block vectors of one thread, and what it has executed in all.
 #pragma once
 
-#include "plugins/bbv/block_numbers.h"
 #include "plugins/bbv/output_file.h"
-
-#include "assay/trace_types.h"
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace bbv {
 
@@ -27,10 +23,8 @@ class ThreadVectors {
   public:
     explicit ThreadVectors(std::string path) : path_(std::move(path)) {}
 
-    // Writes the line of an interval, with the blocks in the order of their addresses. False, with
-    // errno set, if that fails.
-    bool write(const trace_interval_t& interval, BlockNumbers& numbers,
-               std::span<const trace_block_t> blocks);
+    // Writes the line of an interval. False, with errno set, if that fails.
+    bool write(std::string_view line);
     // Ends the file, creating it if nothing has been written.
     bool finish(const std::string& text);
     // Goes on later. Bounds the number of open files.
@@ -46,8 +40,6 @@ class ThreadVectors {
     std::string path_;
     bool created_ = false;
     std::unique_ptr<OutputFile> file_;
-    std::vector<std::uint64_t> vector_;  // of an interval, by block number
-    std::string line_;
 };
 
 }  // namespace bbv

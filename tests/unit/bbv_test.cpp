@@ -4,6 +4,7 @@
 #include "framework/events/file.h"
 #include "plugins/bbv/block_numbers.h"
 #include "plugins/bbv/output_file.h"
+#include "plugins/bbv/vector_line.h"
 #include "tests/unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
@@ -128,6 +129,20 @@ TEST_CASE("blocks are numbered as they are first seen, and listed by address") {
     REQUIRE(numbers.by_address().size() == 2);
     CHECK(numbers.by_address()[0].pc == 0x1000);
     CHECK(numbers.by_address()[0].number == 2);
+}
+
+TEST_CASE("a line has an interval's blocks by address, each once") {
+    bbv::BlockNumbers numbers;
+    bbv::VectorLine line;
+    const auto write = [&](const std::vector<trace_interval_block_t>& parts) {
+        trace_interval_t interval{};
+        interval.blocks = parts.data();
+        interval.block_count = static_cast<std::uint32_t>(parts.size());
+        return std::string(line.write(interval, numbers, kBlocks));
+    };
+    CHECK(write({{4, 1, 0}}) == "T:1:4   \n");
+    CHECK(write({{3, 0, 0}, {8, 1, 0}, {6, 2, 0}}) == "T:2:9   :1:8   \n");
+    CHECK(write({{1ULL << 40, 2, 0}}) == "T:2:1099511627776   \n");
 }
 
 TEST_CASE("files of threads keep the ending of compressed files") {

@@ -1,0 +1,33 @@
+// The line of an interval in a file of block vectors.
+#pragma once
+
+#include "plugins/bbv/block_numbers.h"
+
+#include "assay/trace_types.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bbv {
+
+class VectorLine {
+  public:
+    // With the blocks in the order of their addresses. Valid until the next call.
+    std::string_view write(const trace_interval_t& interval, BlockNumbers& numbers,
+                           std::span<const trace_block_t> blocks);
+
+  private:
+    struct Part {
+        std::uint64_t pc, instructions;
+        std::uint32_t number;
+    };
+
+    // Only what the interval has: it can be short, and the program large.
+    std::vector<Part> parts_;
+    std::string text_;
+};
+
+}  // namespace bbv
