@@ -27,6 +27,9 @@ void Accounts::note(const trace_marker_t& marker) {
         case ASSAY_END_PHASE:
             *section_ = sections_.end(*section_, marker.name);
             return;
+        case TRACE_MARKER_THREAD_END:
+            *section_ = sections_.end_all(*section_);
+            return;
         case ASSAY_REGISTER_REGION:
             arenas_.add(marker.address, marker.bytes, marker.owner, marker.name);
             by_arena_.resize(arenas_.names().size());

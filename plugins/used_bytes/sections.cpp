@@ -16,6 +16,11 @@ bool Sections::is_wanted(const Section& section) const {
 }
 
 std::uint32_t Sections::begin(std::uint32_t around, std::string_view name, std::uint32_t thread) {
+    if (all_[around].depth == kMostDepth) {
+        ++too_deep_[around][std::string(name)];
+        ++left_out_;
+        return around;
+    }
     auto known = numbers_.find(name);
     if (known == numbers_.end()) {
         known = numbers_.emplace(name, static_cast<std::uint32_t>(names_.size())).first;
@@ -26,6 +31,7 @@ std::uint32_t Sections::begin(std::uint32_t around, std::string_view name, std::
                     .occurrence = ++occurrences_[known->second],
                     .thread = thread,
                     .around = around,
+                    .depth = all_[around].depth + 1,
                     .chosen = all_[around].chosen,
                     .usage = {},
                     .seen = std::make_unique<LineSet>()};
@@ -35,14 +41,30 @@ std::uint32_t Sections::begin(std::uint32_t around, std::string_view name, std::
 }
 
 std::uint32_t Sections::end(std::uint32_t current, std::string_view name) {
+    if (all_[current].depth == kMostDepth && ends_left_out(current, name)) return current;
     std::uint32_t found = current;
     while (found != kNone && names_[all_[found].name] != name) found = all_[found].around;
     if (found == kNone) {
         ++stray_ends_;
         return current;
     }
-    for (; current != all_[found].around; current = all_[current].around)
+    return end_until(all_[found].around, current);
+}
+
+bool Sections::ends_left_out(std::uint32_t current, std::string_view name) {
+    const auto within = too_deep_.find(current);
+    if (within == too_deep_.end()) return false;
+    const auto found = within->second.find(name);
+    if (found == within->second.end()) return false;
+    if (--found->second == 0) within->second.erase(found);
+    return true;
+}
+
+std::uint32_t Sections::end_until(std::uint32_t around, std::uint32_t current) {
+    for (; current != around; current = all_[current].around) {
         all_[current].seen.reset();
+        if (all_[current].depth == kMostDepth) too_deep_.erase(current);
+    }
     return current;
 }
 

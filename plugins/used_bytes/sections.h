@@ -37,6 +37,9 @@ class Sections {
   public:
     // Outside of all sections.
     static constexpr std::uint32_t kNone = 0;
+    // What is fetched takes time and memory for each section that it is in; a program that forgets
+    // to end its phases would have more and more of them.
+    static constexpr std::uint32_t kMostDepth = 256;
 
     // One from its begin to its end.
     struct Section {
@@ -44,6 +47,7 @@ class Sections {
         std::uint32_t occurrence = 0;  // of that name, from 1
         std::uint32_t thread = 0;
         std::uint32_t around = kNone;   // the section in which it lies
+        std::uint32_t depth = 0;        // how many it lies in, with itself
         bool chosen = false;            // it or one around it is wanted
         Usage usage;                    // of all that is fetched in it; again: in it before
         std::unique_ptr<LineSet> seen;  // while it lasts
@@ -51,11 +55,14 @@ class Sections {
 
     explicit Sections(std::optional<SectionChoice> choice = {});
 
-    // Returns the section that begins, in `around`.
+    // Returns the section that begins, in `around`; `around` itself if that lies too deep.
     std::uint32_t begin(std::uint32_t around, std::string_view name, std::uint32_t thread);
     // Ends the innermost section of that name, and those in it. Returns what is around them;
     // `current` if there is none of that name.
     std::uint32_t end(std::uint32_t current, std::string_view name);
+
+    // Its thread ends: so do all sections. Returns kNone.
+    std::uint32_t end_all(std::uint32_t current) { return end_until(kNone, current); }
 
     // A line is fetched in the section, and in those around it.
     void fetched(std::uint32_t section, std::uint64_t line);
@@ -74,16 +81,22 @@ class Sections {
     std::string why_nothing() const;
     // Ends without a begin.
     std::uint64_t stray_ends() const { return stray_ends_; }
+    // Begins of what would have lain too deep.
+    std::uint64_t left_out() const { return left_out_; }
 
   private:
     bool is_wanted(const Section& section) const;
+    bool ends_left_out(std::uint32_t current, std::string_view name);
+    std::uint32_t end_until(std::uint32_t around, std::uint32_t current);
 
     std::optional<SectionChoice> choice_;
     std::vector<Section> all_;
     std::vector<std::string> names_;
     std::vector<std::uint32_t> occurrences_;  // by name
     std::map<std::string, std::uint32_t, std::less<>> numbers_;
-    std::uint64_t stray_ends_ = 0;
+    std::uint64_t stray_ends_ = 0, left_out_ = 0;
+    // By section, what has begun in it too deep and not ended: by name, how many.
+    std::map<std::uint32_t, std::map<std::string, std::uint64_t, std::less<>>> too_deep_;
 };
 
 // Reads NAME or NAME#N.

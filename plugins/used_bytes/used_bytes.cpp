@@ -281,6 +281,12 @@ void report(const trace_parser_t* parser) {
         profiler.host->warning(
             profiler.host,
             (std::to_string(stray) + " phases ended that had not begun in their thread").c_str());
+    if (const std::uint64_t deep = accounts.sections().left_out())
+        profiler.host->warning(
+            profiler.host,
+            (std::to_string(deep) + " phases began within " + std::to_string(Sections::kMostDepth) +
+             " others that had not ended, and are not told apart; end each phase")
+                .c_str());
     if (const std::string why = accounts.sections().why_nothing(); !why.empty())
         profiler.host->warning(
             profiler.host,

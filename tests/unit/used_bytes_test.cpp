@@ -395,6 +395,30 @@ TEST_CASE("used bytes: what lies in several sections of one name counts once for
     CHECK(used == "28");
 }
 
+TEST_CASE("used bytes: sections that do not end are told apart up to a depth") {
+    Sections sections;
+    std::uint32_t at = Sections::kNone;
+    for (std::uint32_t i = 0; i < Sections::kMostDepth; ++i) at = sections.begin(at, "open", 0);
+    const std::uint32_t deepest = at;
+    for (int i = 0; i < 3; ++i) {
+        at = sections.begin(at, "too deep", 0);
+        CHECK(at == deepest);
+    }
+    for (int i = 0; i < 3; ++i) at = sections.end(at, "too deep");
+    CHECK(at == deepest);
+    CHECK(sections.begin(at, "too deep", 0) == deepest);  // does not end, but "open" does
+    CHECK(sections.left_out() == 4);
+    CHECK(sections.all().size() == Sections::kMostDepth + 1);
+    CHECK(sections.stray_ends() == 0);
+    at = sections.end(at, "open");
+    CHECK(at == sections.all()[deepest].around);
+    CHECK(sections.begin(at, "again", 0) == deepest + 1);
+    CHECK(sections.begin(Sections::kNone, "another thread's", 1) == deepest + 2);
+    CHECK(sections.end_all(at) == Sections::kNone);
+    for (std::uint32_t i = 1; i <= deepest; ++i) CHECK(sections.all()[i].seen == nullptr);
+    CHECK(sections.all()[deepest + 2].seen != nullptr);
+}
+
 TEST_CASE("used bytes: names of sections") {
     CHECK(parse_section("a b").name == "a b");
     CHECK(parse_section("a b").occurrence == 0);
