@@ -85,6 +85,7 @@ dead_next             62                 63                 -                  -
 translate             55                 3                  -                  -
 counted               1                  2                  1                  -
 counted               0                  1                  0                  -
+exit                  behind             behind             *                  *
 """
 
 #                     rbx      rsi      taken  target       xmm3
@@ -219,6 +220,10 @@ class Values(unittest.TestCase):
 
     def test_registers(self):
         self.check(REGISTERS, "destination,destination!,source0,source1")
+
+    def test_destination_of_system_calls(self):
+        """As it was before, also where nothing else needs that: the call changes it."""
+        self.check("exit behind", "destination")
 
     def test_others(self):
         self.check(OTHERS, "gpr3,gpr6,taken,target,vector3")

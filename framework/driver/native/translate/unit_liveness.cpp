@@ -3,6 +3,7 @@
 #include "framework/driver/native/translate/unit_plan.h"
 
 #include <Zydis/Zydis.h>
+#include <utility>
 
 namespace assay::native {
 namespace {
@@ -139,10 +140,15 @@ Live Planner::live_at(std::uint64_t pc, unsigned branches) {
     return live;
 }
 
-// What the values of such an instruction are read from keeps its value until then.
+// What the values of such an instruction are read from keeps its value until then. Those of system
+// calls and markers are read before.
 ValueRegisters Planner::captured_registers(const Form& form) const {
     const trace::ValueList* list = trace_.value_list(form);
-    return list ? value_registers(form, *list) : ValueRegisters{};
+    if (!list) return {};
+    ValueRegisters registers = value_registers(form, *list);
+    if (form.flow == Flow::kSyscall || form.flow == Flow::kMarker)
+        registers.before |= std::exchange(registers.behind, GprMask{0});
+    return registers;
 }
 
 void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
