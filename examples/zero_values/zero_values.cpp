@@ -12,16 +12,21 @@ class ZeroValues final : public assay::Profiler {
     static constexpr const char* kName = "zero_values";
     static constexpr const char* kDescription = "counts loads that read a zero";
     static constexpr vp_event_t kEvents[] = {
-        {"Loads", "loads of values", "loads"},
+        {"Loads", "loads of integers", "loads"},
         {"Zeros", "loads of a zero", "loads"},
     };
     static constexpr vp_derived_t kDerived[] = {{"zeros", "Zeros / Loads", "%"}};
 
     void capture(assay::Captures& wanted) override {
-        // Not of vectors, of which only the low 64 bits would be seen.
+        // Of numbers beyond 64 bits only the low ones would be seen: not of vectors, nor of the
+        // x87. In the map 0F, what is not SSE stands at 40 to 4F and from A0 to C1.
         wanted.values({TRACE_LOADED}, [](std::uint16_t opcode, std::uint32_t flags) {
-            const bool vector = (opcode >> 8) >= TRACE_MAP_VECTOR;
-            return int{!vector && (flags & TRACE_INSTR_LOAD) != 0};
+            const bool one_byte = opcode < 0xD8 || (opcode > 0xDF && opcode < 0x100);
+            const bool two_bytes =
+                (opcode & ~0xFU) == TRACE_OPCODE(1, 0x40) ||
+                (opcode >= TRACE_OPCODE(1, 0xA0) && opcode <= TRACE_OPCODE(1, 0xC1) &&
+                 opcode != TRACE_OPCODE(1, 0xAE));  // fxrstor and the like
+            return int{(one_byte || two_bytes) && (flags & TRACE_INSTR_LOAD) != 0};
         });
     }
 

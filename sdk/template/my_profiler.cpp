@@ -26,7 +26,8 @@ class MyProfiler final : public assay::Profiler {
 
     void option(std::string_view, const std::string& value) override {
         line_ = std::stoull(value);
-        if (!std::has_single_bit(line_)) throw std::invalid_argument("--line: not a power of two");
+        if (!std::has_single_bit(line_))
+            throw std::invalid_argument("--line=" + value + ": use a power of two");
     }
 
     void capture(assay::Captures& wanted) override { wanted.references(); }

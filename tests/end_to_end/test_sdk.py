@@ -98,7 +98,7 @@ class ForAuthors(unittest.TestCase):
         self.assertEqual(self.counts(folder / "half", "add_up")["Splits"], 100000 // 8)
         refused = run(["sh", "-c", "assay --plugin=./my_profiler.so --line=3 -- ./misfit"],
                       cwd=folder, env=self.environment)
-        self.assertIn("my_profiler: --line: not a power of two", refused.stderr)
+        self.assertIn("my_profiler: --line=3: use a power of two", refused.stderr)
 
     def test_tutorial(self):
         folder, outputs = self.follow(ROOT / "docs" / "tutorial.md", copy=False)
@@ -150,6 +150,20 @@ class ForAuthors(unittest.TestCase):
         counts = self.counts(folder / "sparse.out", "add_up")
         self.assertEqual(counts["Zeros"], 900)
         self.assertIn(counts["Loads"] - 1000, (0, 1))  # the return
+        # Whose lower half is zero, and which are not.
+        (folder / "vectors.c").write_text(
+            "#include <emmintrin.h>\n"
+            "static volatile long long pairs[100][2] __attribute__((aligned(16)));\n"
+            "static __m128i sum;\n"
+            "static void add_pairs(void) { for (int i = 0; i < 100; ++i)\n"
+            "  sum = _mm_add_epi64(sum, *(const __m128i*)pairs[i]); }\n"
+            "int main(void) { for (int i = 0; i < 100; ++i) pairs[i][1] = 1;\n"
+            "  add_pairs(); return 0; }\n")
+        for command in ("cc -O1 -g -fno-inline vectors.c -o vectors",
+                        "assay -q --plugin=./zero_values.so --out=vectors.out -- ./vectors"):
+            result = run(["sh", "-c", command], cwd=folder, env=self.environment)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLess(self.counts(folder / "vectors.out", "add_pairs")["Loads"], 10)
 
     def test_load_latency(self):
         """A load that other processes interrupt takes as long as thousands: not in each run."""
