@@ -78,11 +78,17 @@ int receive_options(const vp_setting_t* settings, uint32_t count) {
     return 0;
 }
 
+// A filter with fewer sets than the cache leaves out less.
+uint32_t filter_sets(const Geometry& shape) {
+    constexpr uint64_t kMost = uint64_t{1} << 31;  // a power of two, as are the sets
+    return static_cast<uint32_t>(std::min(shape.sets(), kMost));
+}
+
 // References are cut to the smallest line. Where D1's is larger, a filter by D1's lines would
 // take the second line of a reference for touched that the simulation, having cut it, never saw.
 uint32_t data_filter_sets(const Geometries& shapes) {
     const bool cut = std::min(shapes.i1.line, shapes.ll.line) < shapes.d1.line;
-    return cut ? 0 : static_cast<uint32_t>(shapes.d1.sets());
+    return cut ? 0 : filter_sets(shapes.d1);
 }
 
 bool samples() {
@@ -124,7 +130,7 @@ trace_vlist_table_t* begin() {
         return nullptr;
     }
     trace_capture_references(spec, shapes.d1.line, data_filter_sets(shapes));
-    trace_capture_fetches(spec, shapes.i1.line, static_cast<uint32_t>(shapes.i1.sets()));
+    trace_capture_fetches(spec, shapes.i1.line, filter_sets(shapes.i1));
     if (samples()) sample(shapes, spec);
     return spec;
 }

@@ -88,6 +88,14 @@ class Failures(unittest.TestCase):
                 self.refused(profile(WORK, option, out=self.out), FAILURE, "D1"
                              if "D1" in option else option[2:4])
 
+    def test_caches_of_more_sets_than_a_filter_has(self):
+        """Their tags are as much address space as there may not be: then that is said."""
+        for option in ("--I1=68719476736,1,16", "--D1=68719476736,1,16"):
+            with self.subTest(option):
+                result = profile(WORK, option, out=self.out)
+                if result.returncode != 0:
+                    self.refused(result, FAILURE, "no memory for the tables")
+
     def test_unknown_option(self):
         result = profile(WORK, "--no-such-option=1", out=self.out)
         self.assertEqual(result.returncode, FAILURE)
