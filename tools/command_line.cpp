@@ -6,7 +6,10 @@
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstddef>
+#include <cstdlib>
+#include <type_traits>
 #include <utility>
 
 namespace assay {
@@ -109,10 +112,17 @@ template <class Number>
 void CommandLine::add_number(const char* names, Number& value, std::type_identity_t<Number> least,
                              std::type_identity_t<Number> most, const char* type,
                              const char* help) {
-    app_->add_option(names, value, help)
-        ->take_last()
-        ->check(CLI::Range(least, most))
-        ->type_name(type);
+    CLI::Option* const option = app_->add_option(names, value, help)
+                                    ->take_last()
+                                    ->check(CLI::Range(least, most))
+                                    ->type_name(type);
+    // Which no comparison finds outside of a range.
+    if constexpr (std::is_floating_point_v<Number>)
+        option->check([least, most](const std::string& text) {
+            return std::isnan(std::strtod(text.c_str(), nullptr))
+                       ? fmt::format("{} is not a number from {} to {}", text, least, most)
+                       : "";
+        });
 }
 
 template void CommandLine::add_number(const char*, unsigned&, unsigned, unsigned, const char*,

@@ -299,6 +299,15 @@ class SimPoint(Files):
         self.assertIn("1 of 10 intervals stand for 90.0% of the instructions", told.stdout)
         self.assertEqual(self.text("bb.weights"), "1 0\n")
 
+    def test_equal_intervals_and_what_is_no_number(self):
+        file = self.folder / "bb"
+        file.write_text("T:1:20   :2:13   \n" * 5)
+        self.assertIn("The phases explain 100.0%", self.simpoint(file).stdout)
+        for option in ("--bic-threshold=nan", "--coverage=nan"):
+            told = self.simpoint(option, file)
+            self.assertEqual(told.returncode, 125)
+            self.assertIn("nan is not a number from 0 to 1", told.stderr)
+
     def test_other_files_are_refused(self):
         file = self.folder / "bb"
         for content, why in (("events: Ir\n", "1: an interval begins with T"),

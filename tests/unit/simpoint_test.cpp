@@ -166,6 +166,8 @@ TEST_CASE("the nearest point stands for its cluster") {
     CHECK(representatives(found, points) == std::vector<std::size_t>{1, 4});
     CHECK(explained_variance(found, points) > 0.95);
     CHECK(explained_variance(find_phases(points, {.clusters = 6}), points) == doctest::Approx(1));
+    const Points equal{2, {0.1, 0.7, 0.1, 0.7, 0.1, 0.7, 0.1, 0.7, 0.1, 0.7}};
+    CHECK(explained_variance(find_phases(equal, {.clusters = 1}), equal) == doctest::Approx(1));
 }
 
 TEST_CASE("a strip has a cell for as many intervals as fit") {

@@ -238,7 +238,10 @@ std::vector<std::size_t> representatives(const Clustering& clustering, const Poi
 double explained_variance(const Clustering& clustering, const Points& points) {
     if (points.count() == 0) return 1;
     const double total = k_means(points, 1, 1, 0).distortion;
-    return total > 0 ? 1 - clustering.distortion / total : 1;
+    // Of equal points, their mean differs from them by what it is rounded.
+    constexpr double kRounding = 1e-24;
+    const bool differ = total > kRounding * static_cast<double>(points.values.size());
+    return differ ? 1 - clustering.distortion / total : 1;
 }
 
 }  // namespace assay::simpoint
