@@ -89,12 +89,13 @@ bool apply(Settings& settings, std::string_view option, std::string_view value, 
         why = "use a number of instructions from 1 to 2^62";
         if (settings.interval_size == 0 || settings.interval_size > kMost)
             return plugins::unusable(option, value, why);
-    } else if (option == "bb-out-file") {
+    } else if (option == "bb-out-file" || option == "pc-out-file") {
         why = "use the name of a file";
         if (value.empty()) return plugins::unusable(option, value, why);
-        settings.bb_out_file = value;
-    } else if (option == "pc-out-file") {
-        settings.pc_out_file = value;
+        if (option == "bb-out-file")
+            settings.bb_out_file = value;
+        else
+            settings.pc_out_file = value;
     } else {
         settings.instr_count_only = value == "yes";
     }

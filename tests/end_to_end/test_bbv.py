@@ -189,6 +189,10 @@ class Intervals(Files):
         self.assertEqual(ended.returncode, 125)
         self.assertEqual(ended.stderr, "assay: bbv: --interval-size=0: use a number of instructions "
                                        "from 1 to 2^62\n")
+        for option in ("--bb-out-file=", "--pc-out-file="):
+            ended = profile(["true"], option, plugin="bbv")
+            self.assertEqual(ended.returncode, 125)
+            self.assertEqual(ended.stderr, f"assay: bbv: {option}: use the name of a file\n")
 
     def test_files_that_cannot_be_written_cost_the_profiler(self):
         ended = profile([PROGRAMS / "sort"], "--bb-out-file=/dev/full", plugin="bbv")
