@@ -17,6 +17,8 @@ CARELESS = {
     "no-count": ("vp_events", "leaves *count as it was"),
     "null-table": ("vp_events", "returns NULL for a table of 1 rows"),
     "bad-default": ("vp_option_table", 'has "deep" as the default of depth'),
+    "long-part": ("host->part", "is given a name of 299 bytes: of more than 256"),
+    "bad-profiler": ("vp_option_table", 'has "maybe" as the default of beside'),
     "bad-file": ("vp_option_table", "has a default for log that is no name of a file: "),
     "twice": ("vp_option_table", "has the option depth twice"),
     "many-events": ("vp_events", "declares 257 events: a file holds at most 256"),

@@ -84,7 +84,7 @@ static const char* const* value_lists(uint32_t* count) {
 }
 
 static const vp_option_t* option_table(uint32_t* count) {
-    static vp_option_t table[3];
+    static vp_option_t table[4];
     const vp_option_t first = {.name = does("dashes") ? "--depth" : "depth",
                                .default_value = does("bad-default") ? "deep" : "1",
                                .help = "How deep.",
@@ -96,10 +96,16 @@ static const vp_option_t* option_table(uint32_t* count) {
                                .default_value = does("bad-file") ? "%z" : "careless.%p.log",
                                .help = "Never written.",
                                .type = VP_OPTION_OUTPUT_FILE};
+    const vp_option_t fourth = {.name = "beside",
+                                .argument = "counts",
+                                .default_value = does("bad-profiler") ? "maybe" : "no",
+                                .help = "Runs another profiler, too.",
+                                .type = VP_OPTION_PROFILER};
     table[0] = first;
     table[1] = second;
     table[2] = third;
-    *count = 3;
+    table[3] = fourth;
+    *count = 4;
     return table;
 }
 /* Whoever gives no options gives the defaults of files, with the process id in them. */
@@ -114,6 +120,10 @@ static int options(const vp_setting_t* settings, uint32_t count) {
         host->error(host, "was given no file");
         return -1;
     }
+    for (uint32_t i = 0; i < count; ++i) /* assay gives no other value */
+        if (strcmp(settings[i].name, "beside") == 0 && strcmp(settings[i].value, "yes") != 0 &&
+            strcmp(settings[i].value, "no") != 0)
+            abort();
     if (does("two-far")) { /* unnoticed without a sanitizer */
         volatile size_t room = sizeof text;
         text[room + 1] = 0;
@@ -128,6 +138,11 @@ static int options(const vp_setting_t* settings, uint32_t count) {
 static trace_vlist_table_t* prof_init(void) {
     if (does("no-such-event") && host->samples) host->no_error(host, 1, "none");
     if (does("null-spec")) return NULL;
+    if (does("long-part")) {
+        char name[300] = {0};
+        memset(name, 'x', sizeof name - 1);
+        host->part(host, name);
+    }
     spec = trace_vlist_table_alloc();
     trace_capture_references(spec, does("filter") ? 48 : 64, 64);
     return spec;

@@ -227,6 +227,7 @@ std::span<const std::string_view> values_of_type(unsigned type) {
         "", "x", ",,,", "-1", "1,2,3", "99999999999999999999,1,1", "%n%s%s", "\xff\xfe\x01"};
     switch (type) {
         case VP_OPTION_YES_NO:
+        case VP_OPTION_PROFILER:
             return kYesNo;
         case VP_OPTION_UNSIGNED:
             return kNumbers;

@@ -12,7 +12,7 @@
 namespace assay::check {
 namespace {
 
-constexpr std::size_t kMostParts = 1000;  // as in a run
+constexpr std::size_t kMostParts = 1000, kLongestPart = 256;  // as in a run
 
 bool is_one_line(std::string_view text) {
     return text.find('\n') == std::string_view::npos;
@@ -194,6 +194,11 @@ void Subject::take_error(const char* message) {
 
 std::uint32_t Subject::part(const char* name) {
     if (!check_line("host->part", name)) return 0;
+    if (std::strlen(name) > kLongestPart)
+        report_.broken("host->part",
+                       fmt::format("is given a name of {} bytes: of more than {} the profiler is "
+                                   "lost; shorten what comes from the program",
+                                   std::strlen(name), kLongestPart));
     const auto known = std::find(parts_.begin(), parts_.end(), name);
     const auto index = static_cast<std::uint32_t>(known - parts_.begin());
     if (index == kMostParts) return 0;
