@@ -4,6 +4,8 @@
 
 #include "tests/unit/driver_parts.h"
 
+#include <algorithm>
+
 using namespace assay;
 using namespace assay::native;
 
@@ -310,6 +312,29 @@ TEST_CASE("code is fetched behind each data reference, a part of a line at a tim
         CHECK(unit.references[1].number == 0);
         CHECK(is_fetch(2, 2, 0x3c, 4));
         CHECK(is_fetch(3, 2, 0x40, 5));
+    }
+}
+
+TEST_CASE("fetches of both kinds are in the order of their instructions, whatever their lines") {
+    for (const std::uint32_t fetch_line : {16U, 32U, 64U, 128U}) {
+        trace::Spec spec{};
+        spec.captures = trace::kCaptureReferences | trace::kCaptureCode | trace::kCaptureFetches;
+        spec.code_line = 64;
+        spec.fetch = {fetch_line, 64};
+        DriverParts parts(spec);
+        const Assembled longest{"mov rcx, 0x12345", {0x48, 0xc7, 0xc1, 0x45, 0x23, 0x01, 0x00}};
+        const UnitPlan unit = plan(parts, parts.code(0x20, {longest,
+                                                            longest,
+                                                            longest,
+                                                            longest,
+                                                            longest,
+                                                            {"mov rax, [rdi]", {0x48, 0x8b, 0x07}},
+                                                            {"jmp rax", {0xff, 0xe0}}}));
+        CHECK(std::is_sorted(unit.items.begin(), unit.items.end(),
+                             [](const Item& a, const Item& b) { return a.position < b.position; }));
+        CHECK(items(unit, ItemKind::kData).size() == 4);  // two lines, a reference, the jump
+        const std::size_t crossed = fetch_line == 16 ? 2 : fetch_line == 128 ? 0 : 1;
+        CHECK(items(unit, ItemKind::kFetch).size() == crossed);
     }
 }
 

@@ -66,6 +66,8 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
     const bool calls = trace_.captures(trace::kCaptureCalls);
     const bool predicts = trace_.captures(trace::kCapturePredictions);
     unsigned earliest = block.first, fetched = block.first;  // before this instruction
+    std::vector<CodePiece> pieces;
+    auto piece = pieces.cbegin();
     Group group;
     for (unsigned i = block.first; i < block.first + block.count; ++i) {
         // The check of the first instruction's fetch stands before the block: some ways into it
@@ -75,9 +77,14 @@ void Planner::place_items(UnitPlan& plan, PlannedBlock& block) {
             group.open = false;
         }
         if (code && i == fetched) {
-            fetched = place_code(plan, block, i, earliest);
+            pieces = pieces_of_stretch(plan, block, i, fetched);
+            piece = pieces.cbegin();
             group.open = false;
         }
+        // Not before the fetches of the other kind of the instructions before, whose lines may be
+        // others: items are in the order of their instructions.
+        for (; piece != pieces.cend() && piece->instr == i; ++piece)
+            place_code(plan, *piece, earliest);
         if (references)
             place_references(plan, i, group, earliest);
         else if ((repeats || predicts) && plan.instructions[i].form->special == Special::kString)
@@ -112,34 +119,41 @@ bool Planner::ends_stretch(const UnitPlan& plan, const PlannedBlock& block, unsi
 }
 
 // Fetches of the instructions from `instr` on, one for each line. Only of those that follow one
-// another at once: a shared filter has to see what is between. Returns which instruction is the
-// next to be fetched.
-unsigned Planner::place_code(UnitPlan& plan, const PlannedBlock& block, unsigned instr,
-                             unsigned& earliest) {
+// another at once: a shared filter has to see what is between. `next` becomes the instruction that
+// is the next to be fetched.
+std::vector<Planner::CodePiece> Planner::pieces_of_stretch(const UnitPlan& plan,
+                                                           const PlannedBlock& block,
+                                                           unsigned instr, unsigned& next) const {
     unsigned last = instr;
     while (last + 1 < block.end() && !ends_stretch(plan, block, last)) ++last;
     const std::uint64_t end = plan.instructions[last].next_pc();
     const trace::Spec& spec = trace_.spec();
     const std::uint32_t line =
         spec.data.sets == 0 ? spec.code_line : std::min(spec.code_line, spec.data.line_bytes);
-    for (std::uint64_t pc = plan.instructions[instr].pc, next; pc < end; pc = next) {
-        next = std::min<std::uint64_t>(end, (pc | (line - 1)) + 1);
-        Item item;
-        item.kind = ItemKind::kData;
-        item.instr = static_cast<std::uint16_t>(instr);
-        item.first_reference = static_cast<std::uint32_t>(plan.references.size());
-        item.reference_count = 1;
-        item.low = static_cast<std::int64_t>(pc);
-        item.high = static_cast<std::int64_t>(next);
-        plan.references.push_back({.instr = item.instr,
-                                   .number = PlannedReference::kCode,
-                                   .offset = item.low,
-                                   .bytes = static_cast<std::uint32_t>(next - pc)});
-        place(plan, item, earliest, 0);
-        earliest = plan.items.back().position;
-        while (instr < last && plan.instructions[instr].next_pc() <= next) ++instr;
+    std::vector<CodePiece> pieces;
+    for (std::uint64_t pc = plan.instructions[instr].pc, behind; pc < end; pc = behind) {
+        behind = std::min<std::uint64_t>(end, (pc | (line - 1)) + 1);
+        pieces.push_back({static_cast<std::uint16_t>(instr), pc, behind});
+        while (instr < last && plan.instructions[instr].next_pc() <= behind) ++instr;
     }
-    return last + 1;
+    next = last + 1;
+    return pieces;
+}
+
+void Planner::place_code(UnitPlan& plan, const CodePiece& piece, unsigned& earliest) {
+    Item item;
+    item.kind = ItemKind::kData;
+    item.instr = piece.instr;
+    item.first_reference = static_cast<std::uint32_t>(plan.references.size());
+    item.reference_count = 1;
+    item.low = static_cast<std::int64_t>(piece.begin);
+    item.high = static_cast<std::int64_t>(piece.end);
+    plan.references.push_back({.instr = item.instr,
+                               .number = PlannedReference::kCode,
+                               .offset = item.low,
+                               .bytes = static_cast<std::uint32_t>(piece.end - piece.begin)});
+    place(plan, item, earliest, 0);
+    earliest = plan.items.back().position;
 }
 
 // Of which the table of footprints has to know each.

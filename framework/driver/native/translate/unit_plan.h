@@ -190,8 +190,14 @@ class Planner {
     void place(UnitPlan& plan, Item item, unsigned earliest, GprMask address);
     void place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest);
     bool ends_stretch(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) const;
-    unsigned place_code(UnitPlan& plan, const PlannedBlock& block, unsigned instr,
-                        unsigned& earliest);
+    // The fetch of the bytes from `begin` up to `end`, in one line, of which `instr` has the first.
+    struct CodePiece {
+        std::uint16_t instr;
+        std::uint64_t begin, end;
+    };
+    std::vector<CodePiece> pieces_of_stretch(const UnitPlan& plan, const PlannedBlock& block,
+                                             unsigned instr, unsigned& next) const;
+    void place_code(UnitPlan& plan, const CodePiece& piece, unsigned& earliest);
     bool touches_many_lines(const Form& form) const;
     void place_references(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest);
     void place_reference(UnitPlan& plan, unsigned instr, unsigned number, Group& group,
