@@ -145,12 +145,17 @@ static int break_errors(void) {
     printf("%d\n", syscall(SYS_brk, 4096) == (long)before);
     // Where something else is.
     printf("%d\n", syscall(SYS_brk, 0x7ffffffff000) == (long)before);
+    printf("%d\n", syscall(SYS_brk, -1L) == (long)before);
     return 0;
 }
 
 static int memory_errors(void) {
     unsigned char* gap = map_memory(3 * PAGE, PROT_READ);
     munmap(gap + PAGE, PAGE);
+    // Beyond all addresses, and over what else there is.
+    show_error(munmap(gap, SIZE_MAX / 4), EINVAL);
+    show_error(munmap(gap + 1, SIZE_MAX / 4), EINVAL);
+    printf("%d\n", gap[0]);
     printf("%d\n", munmap(gap, 3 * PAGE));
     show_error(munmap(gap + 1, PAGE), EINVAL);
     show_error(munmap(gap, 0), EINVAL);
@@ -158,6 +163,18 @@ static int memory_errors(void) {
     show_error(mprotect(gap + 1, PAGE, PROT_READ), EINVAL);
     show_error(madvise(gap, PAGE, MADV_DONTNEED), ENOMEM);
     show_error((long)mremap(gap, PAGE, 2 * PAGE, MREMAP_MAYMOVE), EFAULT);
+    return 0;
+}
+
+// A length of 0 changes nothing, not even what is known of the code there.
+static int nothing_protected(void) {
+    unsigned char* code = map_memory(2 * PAGE, PROT_READ | PROT_WRITE);
+    write_return(code, 12);
+    mprotect(code, PAGE, PROT_READ | PROT_EXEC);
+    printf("%d\n", mprotect(code, 0, PROT_READ | PROT_WRITE | PROT_EXEC));
+    show_error(mprotect(code, SIZE_MAX, PROT_READ | PROT_EXEC), ENOMEM);
+    show_error(mprotect(code + 1, 0, PROT_READ | PROT_EXEC), EINVAL);
+    printf("%d\n", call(code));
     return 0;
 }
 
@@ -504,6 +521,7 @@ int main(int argc, char** argv) {
         {"clone_errors", clone_errors},
         {"break_errors", break_errors},
         {"memory_errors", memory_errors},
+        {"nothing_protected", nothing_protected},
         {"locked", locked},
         {"names", names},
         {"properties", properties},

@@ -7,6 +7,7 @@
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -123,7 +124,8 @@ long do_break(const Call& call) {
     Process& process = call.process();
     const std::uint64_t wanted = call.unsigned_argument(0);
     const std::uint64_t mapped = page_up(process.break_end);
-    if (wanted < process.program.break_start) return static_cast<long>(process.break_end);
+    if (wanted < process.program.break_start || page_up(wanted) < wanted)
+        return static_cast<long>(process.break_end);
     if (page_up(wanted) > mapped) {
         void* got =
             mmap(reinterpret_cast<void*>(mapped), page_up(wanted) - mapped, PROT_READ | PROT_WRITE,
@@ -164,11 +166,15 @@ long do_map(Call call) {
     return result;
 }
 
-// Nothing of the program's is where the driver's memory is.
+// Nothing of the program's is where the driver's memory is. From above, since nothing is unmapped
+// of a range that ends where no addresses are.
 long do_unmap(const Call& call) {
     const Range whole = range_of(call, 0, 1);
+    if (whole.start % kPage != 0) return -EINVAL;
+    std::vector<Range> parts = without_own_memory(whole);
+    std::reverse(parts.begin(), parts.end());
     long result = 0;
-    for (const Range& part : without_own_memory(whole)) {
+    for (const Range& part : parts) {
         Call passed = call;
         passed.arguments[0] = static_cast<long>(part.start);
         passed.arguments[1] = static_cast<long>(part.end - part.start);
@@ -185,6 +191,7 @@ long do_protect(const Call& call) {
     Process& process = call.process();
     std::uint64_t start = call.unsigned_argument(0);
     std::uint64_t end = start + page_up(call.unsigned_argument(1));
+    if (end <= start) return pass_on_locked(call);  // no length, or too large a one
     if (is_own_memory({start, end})) return -ENOMEM;
     const long wanted =
         call.arguments[2] | (implies_execution(process, call.arguments[2]) ? long{PROT_EXEC} : 0L);
@@ -192,7 +199,7 @@ long do_protect(const Call& call) {
     const bool known = process.memory.overlaps(start, end);
     if (!known && !executable) return pass_on_locked(call);
     if (wanted & PROT_GROWSDOWN) take_stack(call, start, end);
-    if (start % kPage != 0 || end < start) return -EINVAL;
+    if (start % kPage != 0) return -EINVAL;
     constexpr int kProtections = PROT_READ | PROT_WRITE | PROT_EXEC;
     const long result =
         process.watch.protect(start, end, static_cast<int>(wanted) & kProtections, process.cache);
