@@ -351,6 +351,32 @@ static int changed_in_child(void) {
     return 0;
 }
 
+// The kernel moves only what has the same permissions throughout, as the program's memory has.
+static unsigned char* moved(unsigned char* code, size_t size, size_t new_size) {
+    unsigned char* place = mremap(code, size, new_size, MREMAP_MAYMOVE);
+    if (place == MAP_FAILED) abort();
+    return place;
+}
+static int moved_code(void) {
+    for (int pages = 1; pages <= 4; pages += 3) {
+        const size_t size = (size_t)pages * PAGE;
+        unsigned char* code = map_all_permitted(size) + size - PAGE;
+        write_return(code, 1);
+        int sum = call(code);
+        write_return(code, 2);
+        sum = sum * 10 + call(code);
+        code = moved(code - (size - PAGE), size, 64 * PAGE) + size - PAGE;
+        sum = sum * 10 + call(code);
+        write_return(code, 3);
+        printf("%d %d\n", sum, call(code));
+        errno = 0;
+        show_error((long)mremap(code, PAGE, 1UL << 62, MREMAP_MAYMOVE), ENOMEM);
+        write_return(code, 4);
+        printf("%d\n", call(code));
+    }
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"rewritten", rewritten},
@@ -372,6 +398,7 @@ int main(int argc, char** argv) {
         {"changed_by_thread", changed_by_thread},
         {"generated_in_threads", generated_in_threads},
         {"changed_in_child", changed_in_child},
+        {"moved_code", moved_code},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -117,6 +117,17 @@ long map_apart(const Call& call) {
     return is_error(result) && !refused.empty() ? pass_on_locked(call) : result;
 }
 
+// The kernel moves what has the same permissions throughout: the program's, not those that the
+// driver has given pages with translated code.
+void end_protection(Process& process, const Region& region, std::uint64_t start,
+                    std::uint64_t end) {
+    if (!region.writable || region.shared || start % kPage != 0) return;
+    process.watch.forget(start, end);
+    const int protection = PROT_READ | PROT_WRITE | (region.executable ? PROT_EXEC : 0);
+    mprotect(reinterpret_cast<void*>(start), end - start, protection);
+    process.code_changed(start, end);
+}
+
 }  // namespace
 
 // The kernel's break belongs to the driver; the target's follows its program.
@@ -281,6 +292,9 @@ long do_remap(const Call& call) {
         refuse_to_replace(call, "mremap(MREMAP_FIXED)", place);
     const Region* known = call.process().memory.find(from);
     const Region before = known != nullptr ? *known : Region{.executable = false};
+    if (known != nullptr)
+        end_protection(call.process(), before, from,
+                       std::min(range_of(call, 0, 1).end, before.end));
     const long result = pass_on_locked(call);
     if (is_error(result)) return result;
     const auto to = static_cast<std::uint64_t>(result);
