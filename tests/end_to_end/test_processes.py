@@ -258,6 +258,10 @@ class Processes(unittest.TestCase):
                 self.assertEqual(self.commands(), [f"sh -c {command}"])
                 self.assertRegex(next(iter(self.files())), r"^out\.\d+$")
 
+    def test_status_of_what_is_not_followed(self):
+        """exit(2) of its only thread ends a process with that status."""
+        self.check_same([PROGRAMS / "kernel", "strict_mode"], "--trace-children=no")
+
     def check_native(self, path, reason):
         words = self.check_same(["sh", "-c", f"{path}; {path}; {path}; echo $?"])
         about = [line for line in words.splitlines() if str(path) in line]

@@ -223,6 +223,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
         process.trace.detach();
         thread.trace.detach();
         thread.intervals.begin_image(*thread.context);
+        thread.hand_to_caller();
     }
     set_child_registers(*thread.context, arguments);
     if (arguments.flags & CLONE_CLEAR_SIGHAND) process.actions.clear_handlers();
