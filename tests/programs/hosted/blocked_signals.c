@@ -292,6 +292,27 @@ static int suspended(void) {
     report(sigsuspend(&but_one));
     return 0;
 }
+// In the handler, what cannot be blocked is not, even if all else is.
+static void show_mask(int number) {
+    sigset_t mask;
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    for (int other = 1; other < 32; ++other) printf("%d", sigismember(&mask, other));
+    printf(" in %d\n", number);
+}
+static int suspended_for_one(void) {
+    signal(SIGUSR1, show_mask);
+    sigset_t but_one;
+    sigfillset(&but_one);
+    sigdelset(&but_one, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &but_one, NULL);
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &one, NULL);
+    raise(SIGUSR1);
+    sigsuspend(&but_one);
+    return 0;
+}
 // Handlers that block nothing more interrupt one another.
 static int suspended_for_several(void) {
     sigset_t none;
@@ -357,6 +378,7 @@ int main(int argc, char** argv) {
         {"ignored_across_execution", ignored_across_execution},
         {"ignored", ignored},
         {"suspended", suspended},
+        {"suspended_for_one", suspended_for_one},
         {"suspended_for_several", suspended_for_several},
         {"polled", polled},
         {"polled_when_ready", polled_when_ready},

@@ -53,7 +53,7 @@ class Signals {
     void return_from_handler();
     // A system call that waits with a mask in the place of the thread's begins, e.g.
     // rt_sigsuspend, and ends with that result. What interrupts it is handled with that mask.
-    void begin_wait(std::uint64_t mask) { wait_mask_ = mask; }
+    void begin_wait(std::uint64_t mask) { wait_mask_ = mask & ~kUnblockable; }
     void end_wait(long result);
     // Around a system call that the kernel makes: it keeps the signals that the driver holds
     // meanwhile, so that they can be waited for.
