@@ -360,6 +360,30 @@ static int reset_stop_handler(void) {
     return 0;
 }
 
+static pid_t first_process;
+static void note_first(int number) {
+    if (getpid() == first_process) seen = number;
+}
+static void make_child(int rounds) {
+    const struct itimerval often = {{0, 30}, {0, 30}};
+    const pid_t child = vfork();
+    if (child == 0) {
+        setitimer(ITIMER_REAL, &often, NULL);
+        for (volatile int i = 0; i < rounds; ++i) {
+        }
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+}
+// What arrives at a child of vfork(2), which shares the memory, is not its parent's.
+static int arrives_in_child(void) {
+    first_process = getpid();
+    signal(SIGALRM, note_first);
+    for (int i = 0; i < 500; ++i) make_child(20 * i);
+    printf("%d\n", (int)seen);
+    return 0;
+}
+
 // Flags that the kernel does not know read back as 0.
 static int unknown_flags(void) {
     const int numbers[] = {SIGUSR1, SIGSEGV, SIGCHLD, SIGRTMIN};
@@ -438,6 +462,7 @@ int main(int argc, char** argv) {
         {"no_defer", no_defer},
         {"reset_handler", reset_handler},
         {"reset_stop_handler", reset_stop_handler},
+        {"arrives_in_child", arrives_in_child},
         {"unknown_flags", unknown_flags},
         {"real_time_order", real_time_order},
         {"posix_timers", posix_timers},

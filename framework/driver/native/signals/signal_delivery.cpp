@@ -72,6 +72,8 @@ void Signals::give_mask_to_kernel() const {
 }
 
 void Signals::restore(const State& state) {
+    pending_ = 0;
+    wait_mask_.reset();
     mask_ = state.mask;
     stack_ = state.stack;
     held_ = state.held;

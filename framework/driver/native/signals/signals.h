@@ -83,6 +83,7 @@ class Signals {
         HeldSignals held;
     };
     State state() const { return {mask_, stack_, held_}; }
+    // What is noted is the child's, and gone with it.
     void restore(const State& state);
 
     // The handler of all signals (SignalActions).
