@@ -360,6 +360,26 @@ static int reset_stop_handler(void) {
     return 0;
 }
 
+// A signal may arrive while its handler is being removed.
+static int stopped_without_handler(void) {
+    const pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 100000; ++i) {
+            signal(SIGTSTP, note);
+            signal(SIGTSTP, SIG_DFL);
+        }
+        _exit(5);
+    }
+    int status = 0;
+    while (waitpid(child, &status, WNOHANG) != child) {
+        kill(child, SIGTSTP);
+        usleep(50);
+        kill(child, SIGCONT);
+    }
+    printf("%x\n", (unsigned)status);
+    return 0;
+}
+
 static pid_t first_process;
 static void note_first(int number) {
     if (getpid() == first_process) seen = number;
@@ -462,6 +482,7 @@ int main(int argc, char** argv) {
         {"no_defer", no_defer},
         {"reset_handler", reset_handler},
         {"reset_stop_handler", reset_stop_handler},
+        {"stopped_without_handler", stopped_without_handler},
         {"arrives_in_child", arrives_in_child},
         {"unknown_flags", unknown_flags},
         {"real_time_order", real_time_order},

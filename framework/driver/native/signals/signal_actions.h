@@ -25,9 +25,11 @@ inline constexpr std::uint64_t kUnblockable = mask_of(SIGKILL) | mask_of(SIGSTOP
 inline constexpr std::uint64_t kSynchronousSignals =
     mask_of(SIGSEGV) | mask_of(SIGBUS) | mask_of(SIGFPE) | mask_of(SIGILL) | mask_of(SIGTRAP);
 
-// signal(7), "Ign" and "Cont".
+// signal(7), "Ign" and "Cont", and "Stop" without SIGSTOP.
 inline constexpr std::uint64_t kIgnoredByDefault =
     mask_of(SIGCHLD) | mask_of(SIGCONT) | mask_of(SIGURG) | mask_of(SIGWINCH);
+inline constexpr std::uint64_t kStopsByDefault =
+    mask_of(SIGTSTP) | mask_of(SIGTTIN) | mask_of(SIGTTOU);
 
 class SignalActions {
   public:

@@ -93,6 +93,7 @@ int Signals::deliver() {
                          (action.handler == 0 && kIgnoredByDefault & mask_of(number));
     // A fault while its signal is blocked or ignored ends the process: force_sig_fault().
     const bool forced = signal_.fault && (mask_ & mask_of(number) || ignored);
+    if (action.handler == 0 && kStopsByDefault & mask_of(number)) return stop_by(number);
     if (action.handler == 0 || forced) die_of(number);
     if (ignored) {
         apply_mask();
@@ -106,6 +107,13 @@ int Signals::deliver() {
     if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
     apply_mask();
     return number;
+}
+
+// The kernel does it: there the signal has no handler any more either.
+int Signals::stop_by(int number) {
+    syscall(SYS_tgkill, getpid(), gettid(), number);
+    apply_mask();
+    return 0;
 }
 
 bool Signals::is_refusal(int number, const siginfo_t& info) {

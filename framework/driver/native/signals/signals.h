@@ -109,6 +109,7 @@ class Signals {
     void step_over_string(ucontext_t* interrupted);
     bool blocks(int number) const;
     void apply_mask();
+    int stop_by(int number);
     [[noreturn]] void die_of(int number);
 
     Thread& thread_;
