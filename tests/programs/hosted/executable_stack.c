@@ -1,4 +1,7 @@
 // A program that asks for an executable stack (PT_GNU_STACK), and runs code on it.
+#include <signal.h>
+#include <sys/time.h>
+
 #include "cases.h"
 #include "machine_code.h"
 #include "threads.h"
@@ -17,7 +20,27 @@ static int of_threads(void) {
     return 0;
 }
 
+// A signal's handler has its frame on the stack, and so where code is, too.
+static volatile sig_atomic_t ticks;
+static void count(int number) {
+    ticks += number == SIGPROF;
+}
+static int interrupted(void) {
+    const struct itimerval often = {{0, 1000}, {0, 1000}};
+    signal(SIGPROF, count);
+    setitimer(ITIMER_PROF, &often, NULL);
+    int sum = 0;
+    for (int i = 0; i < 12000; ++i) {
+        sum += call_on_stack(2);
+        for (volatile int k = 0; k < 30000; ++k) {
+        }
+    }
+    printf("%d %d\n", sum, ticks > 0);
+    return 0;
+}
+
 int main(int argc, char** argv) {
-    static const struct test_case cases[] = {{"of_main", of_main}, {"of_threads", of_threads}};
+    static const struct test_case cases[] = {
+        {"of_main", of_main}, {"of_threads", of_threads}, {"interrupted", interrupted}};
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

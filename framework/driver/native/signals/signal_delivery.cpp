@@ -49,6 +49,11 @@ void Signals::block_all() {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
 }
 
+void Signals::block_sent() {
+    const std::uint64_t sent = ~kSynchronousSignals;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &sent, nullptr, 8);
+}
+
 // A signal that is no longer blocked is noted, as if it arrived now.
 void Signals::apply_mask() {
     std::uint64_t mask = mask_ & ~kSynchronousSignals;
@@ -81,11 +86,11 @@ void Signals::restore(const State& state) {
 }
 
 int Signals::deliver() {
-    // What is sent meanwhile must not overwrite the note.
-    block_all();
+    // Faults of the stack that the frame goes to must arrive. What is sent meanwhile finds the
+    // note.
+    block_sent();
     SignalActions& actions = *thread_.actions;
     const int number = pending_;
-    pending_ = 0;
     const std::optional<std::uint64_t> wait_mask = std::exchange(wait_mask_, std::nullopt);
     const KernelAction action = actions.of(number);
     // The handler may have been removed since the signal arrived.
@@ -96,6 +101,7 @@ int Signals::deliver() {
     if (action.handler == 0 && kStopsByDefault & mask_of(number)) return stop_by(number);
     if (action.handler == 0 || forced) die_of(number);
     if (ignored) {
+        pending_ = 0;
         apply_mask();
         return 0;
     }
@@ -103,6 +109,7 @@ int Signals::deliver() {
         signal_.info.si_call_addr = reinterpret_cast<void*>(thread_.context->pc);
     if (action.flags & SA_RESETHAND) actions.reset_handler(number);
     if (!push_signal_frame(*thread_.context, action, signal_, mask_, stack_)) die_of(SIGSEGV);
+    pending_ = 0;
     mask_ = wait_mask.value_or(mask_) | action.mask;
     if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
     apply_mask();
@@ -111,6 +118,7 @@ int Signals::deliver() {
 
 // The kernel does it: there the signal has no handler any more either.
 int Signals::stop_by(int number) {
+    pending_ = 0;
     syscall(SYS_tgkill, getpid(), gettid(), number);
     apply_mask();
     return 0;

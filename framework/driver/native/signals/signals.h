@@ -107,6 +107,7 @@ class Signals {
     void step_from(ucontext_t* interrupted);
     bool leave_at_entry(ucontext_t* interrupted);
     void step_over_string(ucontext_t* interrupted);
+    static void block_sent();
     bool blocks(int number) const;
     void apply_mask();
     int stop_by(int number);

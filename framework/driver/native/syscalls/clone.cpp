@@ -173,15 +173,13 @@ long start_thread(Thread& parent, const CloneArguments& arguments) {
     const int error =
         create_thread(*thread, thread->driver_stack().ss_size, &run_new_thread, &start, start.tid);
     if (error != 0) return -error;
-    const auto tid = static_cast<pid_t>(start.tid.load(std::memory_order_relaxed));
-    if (arguments.flags & CLONE_PARENT_SETTID) write_tid(arguments.parent_tid, tid);
-    return tid;
+    return static_cast<pid_t>(start.tid.load(std::memory_order_relaxed));
 }
 
 // --- Processes.
 
-// For clone(2) in the kernel, which has one place for two results: that of the thread's number is
-// filled in here if both are wanted.
+// For clone(2) in the kernel, which has one place for two results: do_clone() fills in that of the
+// thread's number.
 struct KernelArguments {
     std::uint64_t flags, parent_tid;
 };
@@ -190,10 +188,6 @@ KernelArguments kernel_arguments(const CloneArguments& arguments, std::uint64_t 
     const std::uint64_t flags = arguments.flags & kClone2Flags & ~not_in_kernel;
     if (arguments.pidfd == 0) return {flags, arguments.parent_tid};
     return {flags & ~std::uint64_t{CLONE_PARENT_SETTID}, arguments.pidfd};
-}
-
-void write_parent_tid(const CloneArguments& arguments, pid_t tid) {
-    if (arguments.flags & CLONE_PARENT_SETTID) write_tid(arguments.parent_tid, tid);
 }
 
 // In the child of a fork: what it does from now on is profiled by itself, beginning with caches
@@ -213,7 +207,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     const KernelArguments kernel = kernel_arguments(arguments, CLONE_VM | CLONE_SETTLS);
     const long pid = syscall(SYS_clone, kernel.flags, 0, kernel.parent_tid, arguments.child_tid, 0);
     if (pid < 0) return -errno;
-    if (pid != 0) return write_parent_tid(arguments, static_cast<pid_t>(pid)), pid;
+    if (pid != 0) return pid;
     process.keep_only(thread);
     thread.traced_when_replaced = false;
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
@@ -285,7 +279,6 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     thread.record_stack(child.stack_site);
     thread.signals.restore(signals);
     if (pid < 0) return -error;
-    write_parent_tid(arguments, pid);
     return pid;
 }
 
@@ -388,7 +381,6 @@ long start_sharing_process(Thread& parent, const CloneArguments& arguments) {
     const int error =
         create_thread(*thread, kHelperStackBytes, &help_sharing_process, &start, start.ready);
     if (error != 0) return -error;
-    if (start.result > 0) write_parent_tid(arguments, static_cast<pid_t>(start.result));
     return start.result;
 }
 
@@ -417,6 +409,9 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
     else
         result = start_sharing_process(thread, arguments);
     thread.signals.restore_mask_in_kernel();
+    // From here on it is no harm if it cannot be written.
+    if (result > 0 && flags & CLONE_PARENT_SETTID)
+        write_tid(arguments.parent_tid, static_cast<pid_t>(result));
     return result;
 }
 
