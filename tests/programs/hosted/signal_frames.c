@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -228,6 +229,22 @@ static int stack_overflow(void) {
     return 0;
 }
 
+// The frame of a handler without another stack cannot be written: who has one is told.
+static int lack_of_stack(void) {
+    const stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+    sigaltstack(&stack, NULL);
+    handle(SIGSEGV, overflow, SA_ONSTACK);
+    handle(SIGUSR1, where, 0);
+    const pid_t self = getpid();
+    for (volatile int i = 0; i < 2; ++i)
+        if (sigsetjmp(out, 1) == 0)
+            __asm__ volatile("mov $4096, %%esp\n\tsyscall\n1:\tjmp 1b"
+                             :
+                             : "a"(SYS_kill), "D"(self), "S"(SIGUSR1)
+                             : "rcx", "r11", "memory");
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"context", context},
@@ -239,6 +256,7 @@ int main(int argc, char** argv) {
         {"stack_errors", stack_errors},
         {"stack_without_room", stack_without_room},
         {"stack_overflow", stack_overflow},
+        {"lack_of_stack", lack_of_stack},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

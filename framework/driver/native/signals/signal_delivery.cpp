@@ -108,7 +108,8 @@ int Signals::deliver() {
     if (is_refusal(number, signal_.info))
         signal_.info.si_call_addr = reinterpret_cast<void*>(thread_.context->pc);
     if (action.flags & SA_RESETHAND) actions.reset_handler(number);
-    if (!push_signal_frame(*thread_.context, action, signal_, mask_, stack_)) die_of(SIGSEGV);
+    if (!push_signal_frame(*thread_.context, action, signal_, mask_, stack_))
+        return report_lack_of_stack(number, wait_mask);
     pending_ = 0;
     mask_ = wait_mask.value_or(mask_) | action.mask;
     if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
@@ -122,6 +123,18 @@ int Signals::stop_by(int number) {
     syscall(SYS_tgkill, getpid(), gettid(), number);
     apply_mask();
     return 0;
+}
+
+// kernel/signal.c, signal_setup_done(): SIGSEGV may have a handler with another stack.
+int Signals::report_lack_of_stack(int number, const std::optional<std::uint64_t>& wait_mask) {
+    if (number == SIGSEGV) die_of(SIGSEGV);
+    wait_mask_ = wait_mask;
+    siginfo_t info{};
+    info.si_signo = SIGSEGV;
+    info.si_code = SI_KERNEL;
+    note(SIGSEGV, &info);
+    signal_.fault = true;
+    return deliver();
 }
 
 bool Signals::is_refusal(int number, const siginfo_t& info) {

@@ -111,6 +111,7 @@ class Signals {
     bool blocks(int number) const;
     void apply_mask();
     int stop_by(int number);
+    int report_lack_of_stack(int number, const std::optional<std::uint64_t>& wait_mask);
     [[noreturn]] void die_of(int number);
 
     Thread& thread_;
