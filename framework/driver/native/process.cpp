@@ -47,6 +47,11 @@ void note_vdso(MemoryMap& memory, TraceTables& trace) {
     }
 }
 
+// libc could not create it.
+bool never_began(const Thread& thread) {
+    return thread.tid() == 0;
+}
+
 }  // namespace
 
 bool Process::initialise(const trace::Launch& launch) {
@@ -161,8 +166,9 @@ void Process::wait_for_old_translations() {
 // --- Threads.
 
 Thread* Process::idle_thread() {
-    const auto gone = std::find_if(ended_.begin(), ended_.end(), [](const Thread* thread) {
-        return syscall(SYS_tgkill, thread->pid(), thread->tid(), 0) != 0 && errno == ESRCH;
+    const auto gone = std::find_if(ended_.begin(), ended_.end(), [this](const Thread* thread) {
+        return never_began(*thread) || running_thread(thread->tid()) != nullptr ||
+               (syscall(SYS_tgkill, thread->pid(), thread->tid(), 0) != 0 && errno == ESRCH);
     });
     if (gone != ended_.end()) {
         Thread* thread = *gone;
@@ -212,7 +218,9 @@ bool Process::shares_memory_with(pid_t tid) const {
 
 void Process::wait_for_ended_threads() const {
     for (const Thread* thread : ended_)
-        while (syscall(SYS_tgkill, thread->pid(), thread->tid(), 0) == 0) sched_yield();
+        while (running_thread(thread->tid()) == nullptr &&
+               syscall(SYS_tgkill, thread->pid(), thread->tid(), 0) == 0)
+            sched_yield();
 }
 
 void Process::keep_only(Thread& thread) {

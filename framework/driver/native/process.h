@@ -67,7 +67,8 @@ class Process {
     // Whether `tid` is a thread of such a process.
     bool shares_memory_with(pid_t tid) const;
     void join(Thread& thread) { running_.push_back(&thread); }
-    // Threads that have left the driver but not yet the kernel hold locks of libc.
+    // Threads that have left the driver but not yet the kernel hold locks of libc. Those whose
+    // number a running one has have left it.
     void wait_for_ended_threads() const;
     // In the child of a fork: `thread` is the only one.
     void keep_only(Thread& thread);

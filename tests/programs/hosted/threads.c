@@ -3,12 +3,14 @@
 #include "threads.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -409,6 +411,67 @@ static int change_user(void) {
     return 0;
 }
 
+static void* nothing(void* unused) {
+    return unused;
+}
+// Threads that cannot be started leave nothing behind.
+static int refused(void) {
+    struct rlimit limit = {0};
+    const uid_t nobody = 65534;
+    if (getuid() == 0 && setuid(nobody) != 0) return 1;  // the limit is not for root
+    getrlimit(RLIMIT_NPROC, &limit);
+    const rlim_t most = limit.rlim_cur;
+    limit.rlim_cur = 0;
+    setrlimit(RLIMIT_NPROC, &limit);
+    pthread_t thread;
+    int failures = 0;
+    for (int i = 0; i < 4200; ++i)
+        failures += pthread_create(&thread, NULL, nothing, NULL) == EAGAIN;
+    limit.rlim_cur = most;
+    setrlimit(RLIMIT_NPROC, &limit);
+    printf("%d %d\n", failures, pthread_create(&thread, NULL, nothing, NULL));
+    return 0;
+}
+
+static pthread_barrier_t three;
+static pid_t numbers[4];
+static atomic_int may_end;
+static void* tell_number(void* index) {
+    numbers[(uintptr_t)index] = gettid();
+    pthread_barrier_wait(&three);
+    return NULL;
+}
+static void* tell_number_and_stay(void* index) {
+    tell_number(index);
+    while (!may_end) usleep(1000);
+    return NULL;
+}
+// The kernel uses the number of a thread that has ended for a later one: here, if it may be told
+// to, at once.
+static void set_next_number(pid_t number) {
+    FILE* last = fopen("/proc/sys/kernel/ns_last_pid", "w");
+    if (last == NULL) return;
+    fprintf(last, "%d", number - 1);
+    fclose(last);
+}
+static int numbers_used_again(void) {
+    for (int i = 0; i < 9; ++i) {
+        pthread_barrier_init(&three, NULL, 3);
+        run_in_threads(3, tell_number);
+        set_next_number(numbers[i % 3]);
+        pthread_barrier_init(&three, NULL, 1);
+        may_end = 0;
+        const pthread_t thread = start(tell_number_and_stay, (void*)3);
+        const pid_t child = fork();
+        if (child == 0) _exit(0);
+        waitpid(child, NULL, 0);
+        may_end = 1;
+        join(thread);
+    }
+    puts("done");
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"mutex", mutex},
@@ -431,6 +494,8 @@ int main(int argc, char** argv) {
         {"fork_with_threads", fork_with_threads},
         {"commands", commands},
         {"change_user", change_user},
+        {"refused", refused},
+        {"numbers_used_again", numbers_used_again},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }
