@@ -21,7 +21,9 @@ struct Launch {
     int lifeline_fd = -1;           // held until the image's end (process_channel.h)
     int channel_fd = -1;            // where new images are announced; -1: children are not followed
     std::uint64_t signal_mask = 0;  // of the program's first thread
-    std::string name;               // of the executed file, as execve(2) was given it
+    // The program shall see that addresses are not randomised: not only assay has asked for that.
+    bool fixed_addresses = false;
+    std::string name;  // of the executed file, as execve(2) was given it
 };
 
 // The variable, name and value.
@@ -29,7 +31,7 @@ inline std::string to_variable(const Launch& launch) {
     return std::string(kLaunchVariable) + std::to_string(launch.segment_fd) + "," +
            std::to_string(launch.program_fd) + "," + std::to_string(launch.lifeline_fd) + "," +
            std::to_string(launch.channel_fd) + "," + std::to_string(launch.signal_mask) + "," +
-           launch.name;
+           (launch.fixed_addresses ? "1," : "0,") + launch.name;
 }
 
 inline std::optional<Launch> launch_from(const char* variable) {
@@ -38,11 +40,13 @@ inline std::optional<Launch> launch_from(const char* variable) {
     if (!std::string_view(variable).starts_with(kLaunchVariable)) return {};
     variable += kLaunchVariable.size();
     unsigned long long mask = 0;
-    if (std::sscanf(variable, "%d,%d,%d,%d,%llu,%n", &launch.segment_fd, &launch.program_fd,
-                    &launch.lifeline_fd, &launch.channel_fd, &mask, &length) != 5 ||
+    int fixed = 0;
+    if (std::sscanf(variable, "%d,%d,%d,%d,%llu,%d,%n", &launch.segment_fd, &launch.program_fd,
+                    &launch.lifeline_fd, &launch.channel_fd, &mask, &fixed, &length) != 6 ||
         length == 0)
         return {};
     launch.signal_mask = mask;
+    launch.fixed_addresses = fixed != 0;
     launch.name = variable + length;
     return launch;
 }

@@ -31,6 +31,7 @@ TEST_CASE("a driver is told what was meant for it, and the program sees nothing 
                                .lifeline_fd = 1017,
                                .channel_fd = -1,
                                .signal_mask = ~std::uint64_t{0},
+                               .fixed_addresses = true,
                                .name = "./a,b=c d"};
     std::vector<std::string> own{"A=1",
                                  "LD_PRELOAD=x.so",
@@ -42,7 +43,7 @@ TEST_CASE("a driver is told what was meant for it, and the program sees nothing 
                                  "ASSAY_PLUGIN_PATH=/p",
                                  "ASSAY_DRIVER=x",
                                  "ASSAY_HIDDEN_LD_A=1",
-                                 "ASSAY_DRIVER=1,2,3,4,5,x"};
+                                 "ASSAY_DRIVER=1,2,3,4,5,0,x"};
     trace::DriverEnvironment driver = trace::driver_environment(pointers(own), launch);
     const std::vector<std::string> passed = texts(driver.pointers);
     CHECK(passed.size() == own.size() + 1);
@@ -56,12 +57,13 @@ TEST_CASE("a driver is told what was meant for it, and the program sees nothing 
     CHECK(program.launch->lifeline_fd == 1017);
     CHECK(program.launch->channel_fd == -1);
     CHECK(program.launch->signal_mask == ~std::uint64_t{0});
+    CHECK(program.launch->fixed_addresses);
     CHECK(program.launch->name == "./a,b=c d");
 }
 
 TEST_CASE("a driver that was started by hand is told nothing") {
-    for (const char* variable : {"ASSAY_DRIVER=", "ASSAY_DRIVER=1,2,3", "ASSAY_DRIVER=a,b,c,d,e,f",
-                                 "ASSAY_DRIVE=1,2,3,4,5,x"}) {
+    for (const char* variable : {"ASSAY_DRIVER=", "ASSAY_DRIVER=1,2,3",
+                                 "ASSAY_DRIVER=a,b,c,d,e,f,g", "ASSAY_DRIVE=1,2,3,4,5,0,x"}) {
         CAPTURE(variable);
         CHECK_FALSE(trace::launch_from(variable));
     }

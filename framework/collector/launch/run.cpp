@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/personality.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -50,6 +51,13 @@ class OpenFile {
   private:
     int descriptor_;
 };
+
+// As setarch(8) has it, before assay itself asks for that.
+bool addresses_are_fixed() {
+    constexpr unsigned long kQuery = 0xffffffff;
+    const int now = personality(kQuery);
+    return now >= 0 && now & ADDR_NO_RANDOMIZE;
+}
 
 // The debug information of the C library takes longer to open than a small program to run. Most
 // programs will map it, and glibc installs it beside its dynamic linker.
@@ -126,6 +134,7 @@ Child::Settings Run::child_settings() {
                          .lifeline_fd = lifeline_->writing_end(),
                          .channel_fd = supervisor_ ? supervisor_->driver_end() : -1,
                          .signal_mask = mask,
+                         .fixed_addresses = addresses_are_fixed(),
                          .name = program_.invoked};
     return {settings_.driver.empty() ? find_native_driver() : settings_.driver, program_.argv,
             std::move(launch), settings_.randomize_addresses};

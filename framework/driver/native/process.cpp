@@ -102,7 +102,7 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
         mapped(code.start, code.end, code.offset, code.path);
     if (has_vdso(level)) note_vdso(memory, trace);
     break_end = program.break_start;
-    personality = personality_of_program();
+    personality = personality_of_program(launch.fixed_addresses);
     const std::uint64_t stack = build_stack(program, level, argv, environment);
     if (stack == 0) thread.refuse("no memory for the program's stack");
     if (program.executable_stack)

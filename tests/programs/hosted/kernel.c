@@ -256,6 +256,18 @@ static int persona(void) {
     return 0;
 }
 
+// As programs do that want to have their addresses fixed.
+static int persona_inherited(void) {
+    const int now = personality(0xffffffff);
+    printf("%x\n", now);
+    fflush(stdout);
+    if (now & ADDR_NO_RANDOMIZE || getenv("AGAIN") != NULL) return 0;
+    setenv("AGAIN", "", 1);
+    personality((unsigned)now | ADDR_NO_RANDOMIZE);
+    execl("/proc/self/exe", "kernel", "persona_inherited", (char*)NULL);
+    return 1;
+}
+
 static int readable_is_executable(void) {
     personality(READ_IMPLIES_EXEC);
     unsigned char* code = map_memory(PAGE, PROT_READ | PROT_WRITE);
@@ -532,6 +544,7 @@ int main(int argc, char** argv) {
         {"properties", properties},
         {"limits", limits},
         {"persona", persona},
+        {"persona_inherited", persona_inherited},
         {"readable_is_executable", readable_is_executable},
         {"vsyscall", vsyscall},
         {"vsyscall_elsewhere", vsyscall_elsewhere},

@@ -58,8 +58,9 @@ bool addresses_are_fixed() {
     return kernel_personality() & ADDR_NO_RANDOMIZE;
 }
 
-unsigned long personality_of_program() {
-    return kernel_personality() & ~std::uint64_t{ADDR_NO_RANDOMIZE};
+unsigned long personality_of_program(bool asks_for_fixed_addresses) {
+    const std::uint64_t others = kernel_personality() & ~std::uint64_t{ADDR_NO_RANDOMIZE};
+    return asks_for_fixed_addresses ? others | ADDR_NO_RANDOMIZE : others;
 }
 
 void begin_arena() {

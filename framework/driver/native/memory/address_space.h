@@ -18,8 +18,8 @@ inline constexpr std::uint64_t kAddressesEnd = 0x7fff'ffff'f000;
 bool addresses_are_fixed();
 
 // The personality(2) that the program would have by itself: that the kernel does not randomise
-// addresses is assay's doing.
-unsigned long personality_of_program();
+// addresses is assay's doing, and sometimes not only assay's.
+unsigned long personality_of_program(bool asks_for_fixed_addresses);
 
 // Takes all that is free above kArenaTop, so that from now on the kernel itself gives the addresses
 // right below it. To be called when the driver's own large mappings have been made; without effect

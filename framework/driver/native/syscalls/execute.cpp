@@ -8,6 +8,7 @@
 #include "framework/trace/command_event.h"
 
 #include <fcntl.h>
+#include <sys/personality.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -81,6 +82,7 @@ long replace(Thread& thread, Request& request, int program) {
                                .lifeline_fd = image.lifeline(),
                                .channel_fd = channel,
                                .signal_mask = thread.signals.mask(),
+                               .fixed_addresses = (process.personality & ADDR_NO_RANDOMIZE) != 0,
                                .name = request.file.name};
     const trace::DriverEnvironment environment =
         trace::driver_environment(request.environment, launch);

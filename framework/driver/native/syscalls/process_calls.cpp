@@ -133,7 +133,8 @@ long do_set_robust_list(const Call& call) {
     return result;
 }
 
-// That addresses are not randomised is assay's doing, and stays so for what the program executes.
+// That addresses are not randomised is assay's doing, and stays so for what the program executes:
+// which sees it, too, if the program has asked for that.
 long do_personality(const Call& call) {
     constexpr std::uint64_t kQuery = 0xffffffff;
     std::uint64_t& shown = call.process().personality;
