@@ -268,6 +268,22 @@ static int persona_inherited(void) {
     return 1;
 }
 
+// A child of vfork(2) shares the memory, but not these.
+static int child_sets_its_own(void) {
+    const struct rlimit small = {64 << 20, 128 << 20};
+    const int before = personality(0xffffffff);
+    const pid_t child = vfork();
+    if (child == 0) {
+        setrlimit(RLIMIT_AS, &small);
+        personality((unsigned)before ^ ADDR_NO_RANDOMIZE);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    show_limit(RLIMIT_AS);
+    printf("%d\n", personality(0xffffffff) == before);
+    return 0;
+}
+
 static int readable_is_executable(void) {
     personality(READ_IMPLIES_EXEC);
     unsigned char* code = map_memory(PAGE, PROT_READ | PROT_WRITE);
@@ -545,6 +561,7 @@ int main(int argc, char** argv) {
         {"limits", limits},
         {"persona", persona},
         {"persona_inherited", persona_inherited},
+        {"child_sets_its_own", child_sets_its_own},
         {"readable_is_executable", readable_is_executable},
         {"vsyscall", vsyscall},
         {"vsyscall_elsewhere", vsyscall_elsewhere},

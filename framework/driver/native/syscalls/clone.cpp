@@ -261,6 +261,9 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     if (!(arguments.flags & CLONE_SIGHAND)) thread.actions = &actions;
     SharingChild child{thread, arguments, thread.stack_site()};
     const bool shares_trace = thread.shares_trace, traced = thread.traced_when_replaced;
+    const std::uint64_t personality = process.personality;
+    const MemoryLimits limits = process.memory_limits;
+    const bool sets_death_signal = process.sets_death_signal;
     thread.traced_when_replaced = false;
     thread.lent_to_child = true;
     const KernelArguments kernel = kernel_arguments(arguments, CLONE_SETTLS);
@@ -275,6 +278,9 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     thread.lent_to_child = false;
     thread.traced_when_replaced = traced;
     thread.actions = own_actions;
+    process.personality = personality;
+    process.memory_limits = limits;
+    process.sets_death_signal = sets_death_signal;
     set_registers(*thread.context, registers);
     thread.record_stack(child.stack_site);
     thread.signals.restore(signals);
