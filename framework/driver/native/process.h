@@ -103,5 +103,7 @@ class Process {
 // Builds the initial stack as the kernel does; returns its pointer, or 0 (initial_stack.cpp).
 std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
                           const std::vector<std::string>& argv, char** environment);
+// Once the limit of the stack's size has been raised.
+void extend_stack(Process& process);
 
 }  // namespace assay::native

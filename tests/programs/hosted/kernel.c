@@ -247,6 +247,21 @@ static int limits(void) {
     return 0;
 }
 
+// The stack may grow as far as its limit says now.
+static int on_large_stack(void) {
+    volatile char frame[40 << 20];
+    for (size_t i = 0; i < sizeof frame; i += PAGE) frame[i] = 1;
+    return frame[PAGE] + frame[sizeof frame - PAGE];
+}
+static int raised_stack_limit(void) {
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_STACK, &limit);
+    limit.rlim_cur = 64 << 20;
+    printf("%d\n", setrlimit(RLIMIT_STACK, &limit));
+    printf("%d\n", on_large_stack());
+    return 0;
+}
+
 static int persona(void) {
     printf("%x\n", personality(0xffffffff));
     printf("%x\n", personality(ADDR_NO_RANDOMIZE | UNAME26));
@@ -559,6 +574,7 @@ int main(int argc, char** argv) {
         {"names", names},
         {"properties", properties},
         {"limits", limits},
+        {"raised_stack_limit", raised_stack_limit},
         {"persona", persona},
         {"persona_inherited", persona_inherited},
         {"child_sets_its_own", child_sets_its_own},

@@ -175,4 +175,19 @@ std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
     return top - taken;
 }
 
+void extend_stack(Process& process) {
+    LoadedProgram& program = process.program;
+    const std::uint64_t old = program.stack_start, start = program.stack_end - stack_bytes();
+    if (start >= old ||
+        mprotect(reinterpret_cast<void*>(start), old - start, PROT_READ | PROT_WRITE) != 0)
+        return;
+    if (const Region* known = process.memory.find(old)) {
+        Region more = *known;
+        more.start = start;
+        more.end = old;
+        process.memory.add(more);
+    }
+    program.stack_start = start;
+}
+
 }  // namespace assay::native

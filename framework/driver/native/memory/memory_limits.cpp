@@ -33,10 +33,12 @@ Request request_of(const Call& call) {
     }
 }
 
-// Of the calling process.
+bool is_own(const Request& request) {
+    return request.pid == 0 || request.pid == getpid();
+}
+
 bool concerns_driver(const Request& request) {
-    return (request.pid == 0 || request.pid == getpid()) &&
-           (request.resource == RLIMIT_AS || request.resource == RLIMIT_DATA);
+    return is_own(request) && (request.resource == RLIMIT_AS || request.resource == RLIMIT_DATA);
 }
 
 rlimit current(const MemoryLimits& limits, long resource) {
@@ -50,7 +52,12 @@ rlimit current(const MemoryLimits& limits, long resource) {
 
 long do_limit(const Call& call) {
     const Request request = request_of(call);
-    if (!concerns_driver(request)) return pass_on(call);
+    if (!concerns_driver(request)) {
+        const long result = pass_on(call);
+        const bool sets = request.wanted != 0 && is_own(request) && !call.thread.shares_trace;
+        if (result == 0 && sets && request.resource == RLIMIT_STACK) extend_stack(call.process());
+        return result;
+    }
     MemoryLimits& limits = call.process().memory_limits;
     const rlimit before = current(limits, request.resource);
     if (request.wanted != 0) {
