@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/auxv.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -152,6 +153,25 @@ static int written_by_kernel(void) {
 }
 
 // Many small functions in many pages, some of them replaced between calls.
+// Not all of what it writes is code.
+static int read_over_code(void) {
+    unsigned char* code = map_all_permitted(3 * PAGE) + PAGE;
+    char bytes[2 * PAGE] = {0};
+    int stream[2], messages[2];
+    if (pipe(stream) != 0 || socketpair(AF_UNIX, SOCK_DGRAM, 0, messages) != 0) return 1;
+    for (int i = 0; i < 3; ++i) {
+        write_return(code, i);
+        printf("%d\n", call(code));
+        if (write(stream[1], bytes, sizeof bytes) != sizeof bytes) return 1;
+        printf("%zd\n", read(stream[0], code - PAGE + i, sizeof bytes));
+        write_return(code, i);
+        printf("%d\n", call(code));
+        if (write(messages[1], bytes, sizeof bytes) != sizeof bytes) return 1;
+        printf("%zd\n", recv(messages[0], code - PAGE + i, sizeof bytes, MSG_DONTWAIT));
+    }
+    return 0;
+}
+
 static int many_functions(void) {
     enum { FUNCTIONS = 5000, STRIDE = 16 };
     unsigned char* code = map_memory(FUNCTIONS * STRIDE, PROT_READ | PROT_WRITE);
@@ -388,6 +408,7 @@ int main(int argc, char** argv) {
         {"data_beside_code", data_beside_code},
         {"copied", copied},
         {"written_by_kernel", written_by_kernel},
+        {"read_over_code", read_over_code},
         {"many_functions", many_functions},
         {"overlapping", overlapping},
         {"reads_itself", reads_itself},

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -41,6 +42,22 @@ long make_call(const Call& call) {
     return result;
 }
 
+// The kernel stores only what comes before a page that the driver has protected, or loses a message
+// that it has no room for.
+void end_protection_of_buffer(const Call& call) {
+    constexpr std::uint64_t kPage = CodeWatch::kPage, kMost = 0x7ffff000;  // MAX_RW_COUNT
+    Process& process = call.process();
+    const bool receives =
+        call.number == SYS_read || call.number == SYS_pread64 || call.number == SYS_recvfrom;
+    if (process.watch.empty() || !receives) return;
+    const std::uint64_t start = call.unsigned_argument(1);
+    const std::uint64_t end = start + std::min(call.unsigned_argument(2), kMost);
+    if (!process.memory.overlaps(start, end)) return;
+    for (std::uint64_t page = start & ~(kPage - 1); page < end; page += kPage)
+        if (process.watch.guards(page) && process.watch.let_write(page))
+            process.code_changed(page, page + kPage);
+}
+
 // False if no page was protected.
 bool end_protection_of_code(Process& process) {
     if (process.watch.empty()) return false;
@@ -54,6 +71,7 @@ bool end_protection_of_code(Process& process) {
 
 long pass_on(const Call& call) {
     Signals& signals = call.thread.signals;
+    end_protection_of_buffer(call);
     long result = make_call(call);
     // Perhaps because of the driver's protection.
     if (result == -EFAULT && end_protection_of_code(call.process())) result = make_call(call);
