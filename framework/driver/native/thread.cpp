@@ -70,7 +70,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     tid_ = gettid();
     pid_ = getpid();
     ended_ = false;
-    traced_when_replaced = strict = false;
+    traced_when_replaced = strict = shares_descriptors = false;
     next_ = nullptr;
     forget_references();
     context->driver_fs = _readfsbase_u64();

@@ -79,6 +79,8 @@ class Thread {
     // In a process that shares its parent's memory: the trace is the parent's, and does not end
     // with the child.
     bool shares_trace = false;
+    // It runs in a process that has its parent's descriptors (CLONE_FILES).
+    bool shares_descriptors = false;
     // A child of vfork(2) has taken it over.
     bool lent_to_child = false;
     // It has asked to be traced: what it executes will be, see trace_calls.cpp.

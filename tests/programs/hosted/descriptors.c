@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -101,6 +102,26 @@ static int closed_as_listed(void) {
     return start_others();
 }
 
+// A child has its parent's descriptors until it becomes another program, and leaves none there.
+static int execute_true(void* unused) {
+    (void)unused;
+    execl("/bin/true", "true", NULL);
+    _exit(1);
+}
+static int shared_with_child(void) {
+    static char stack[65536] __attribute__((aligned(16)));
+    const int kinds[] = {CLONE_VM | CLONE_VFORK, CLONE_VM, 0};
+    for (int i = 0; i < 6; ++i) {
+        const int flags = kinds[i % 3] | CLONE_FILES | SIGCHLD;
+        const pid_t child = clone(execute_true, stack + sizeof stack, flags, NULL);
+        int status = -1;
+        waitpid(child, &status, 0);
+        printf("%d\n", status);
+    }
+    show_open();
+    return 0;
+}
+
 static int limited(void) {
     struct rlimit limit = {32, 32};
     printf("%d\n", setrlimit(RLIMIT_NOFILE, &limit));
@@ -119,6 +140,7 @@ int main(int argc, char** argv) {
         {"duplicated", duplicated},
         {"folders", folders},
         {"closed_as_listed", closed_as_listed},
+        {"shared_with_child", shared_with_child},
         {"limited", limited},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);

@@ -213,6 +213,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
     thread.signals.forget_held();
     thread.shares_trace = false;
+    thread.shares_descriptors = arguments.flags & CLONE_FILES;
     if (!become_image(thread)) {
         process.trace.detach();
         thread.trace.detach();
@@ -238,6 +239,7 @@ int run_sharing_child(void* argument) {
     Thread& thread = child.thread;
     set_child_registers(*thread.context, child.arguments);
     thread.shares_trace = true;
+    thread.shares_descriptors = child.arguments.flags & CLONE_FILES;
     thread.record_stack(child.stack_site);
     thread.signals.forget_held();
     thread.signals.restore(thread.signals.state());
@@ -261,6 +263,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     if (!(arguments.flags & CLONE_SIGHAND)) thread.actions = &actions;
     SharingChild child{thread, arguments, thread.stack_site()};
     const bool shares_trace = thread.shares_trace, traced = thread.traced_when_replaced;
+    const bool shares_descriptors = thread.shares_descriptors;
     const std::uint64_t personality = process.personality;
     const MemoryLimits limits = process.memory_limits;
     const bool sets_death_signal = process.sets_death_signal;
@@ -275,6 +278,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     process.lock.lock();
     munmap(stack, kStackBytes);
     thread.shares_trace = shares_trace;
+    thread.shares_descriptors = shares_descriptors;
     thread.lent_to_child = false;
     thread.traced_when_replaced = traced;
     thread.actions = own_actions;
@@ -311,6 +315,7 @@ int run_sharing_process(void* argument) {
     thread.actions = start.arguments.flags & CLONE_SIGHAND ? &thread.process.actions : &actions;
     thread.shares_trace = true;
     thread.begin(start.number, start.signal_mask);
+    thread.shares_descriptors = start.arguments.flags & CLONE_FILES;
     if (start.arguments.flags & CLONE_CLEAR_SIGHAND) actions.clear_handlers();
     start.result = gettid();
     start.ready.store(1, std::memory_order_release);

@@ -8,6 +8,7 @@
 #include "framework/trace/command_event.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -154,6 +155,9 @@ long execute(Thread& thread, ExecCall call) {
     // what it has allocated.
     static thread_local Request request;
     request = {};
+    // What is opened for the new program is not left to the parent. The kernel does it, too, a
+    // moment later.
+    if (thread.shares_descriptors) unshare(CLONE_FILES);
     const bool readable = read_request(call, request);
     if (readable && proc_file(AT_FDCWD, request.file.name) == ProcFile::kExecutable) {
         call.path = thread.process.program.executable.c_str();
