@@ -397,6 +397,40 @@ static int moved_code(void) {
     return 0;
 }
 
+// What has been behind the program break is not there when it comes back.
+static int behind_the_break(void) {
+    setvbuf(stdout, NULL, _IONBF, 0);  // malloc(3) moves the break, too
+    char* code = sbrk(0);
+    code += -(uintptr_t)code % PAGE;
+    for (int i = 0; i < 3; ++i) {
+        if (brk(code + PAGE) != 0) return 1;
+        printf("%d ", code[1]);
+        write_return(code, i + 1);
+        mprotect(code, PAGE, PROT_READ | PROT_EXEC);
+        printf("%d\n", call(code));
+        if (brk(code) != 0) return 1;
+    }
+    const pid_t child = fork();
+    if (child == 0) _exit(call(code));
+    int status = 0;
+    waitpid(child, &status, 0);
+    printf("%x\n", (unsigned)status);
+    return 0;
+}
+
+// MREMAP_DONTUNMAP, which Linux has from 5.7 on: what was moved leaves empty memory.
+static int left_behind(void) {
+    unsigned char* code = map_all_permitted(PAGE);
+    write_return(code, 1);
+    printf("%d\n", call(code));
+    const unsigned char* place = mremap(code, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+    if (place == MAP_FAILED) return 1;
+    printf("%d %d\n", call(place), code[1]);
+    write_return(code, 2);
+    printf("%d %d\n", call(code), call(place));
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"rewritten", rewritten},
@@ -420,6 +454,8 @@ int main(int argc, char** argv) {
         {"generated_in_threads", generated_in_threads},
         {"changed_in_child", changed_in_child},
         {"moved_code", moved_code},
+        {"behind_the_break", behind_the_break},
+        {"left_behind", left_behind},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

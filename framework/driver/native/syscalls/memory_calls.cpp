@@ -147,6 +147,7 @@ long do_break(const Call& call) {
         }
     } else if (page_up(wanted) < mapped) {
         munmap(reinterpret_cast<void*>(page_up(wanted)), mapped - page_up(wanted));
+        forget_executable(process, page_up(wanted), mapped);
     }
     process.break_end = wanted;
     return static_cast<long>(wanted);
@@ -306,6 +307,12 @@ long do_remap(const Call& call) {
     moved.start = to;
     moved.end = end;
     call.process().memory.add(moved);
+    if (call.arguments[3] & MREMAP_DONTUNMAP) {
+        Region left = before;
+        left.start = from;
+        left.end = range_of(call, 0, 1).end;
+        call.process().memory.add(left);
+    }
     return result;
 }
 
