@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/auxv.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -431,6 +432,20 @@ static int left_behind(void) {
     return 0;
 }
 
+// By shmat(2), as what cannot be executed.
+static int attached_over_code(void) {
+    unsigned char* code = map_all_permitted(PAGE);
+    write_return(code, 1);
+    printf("%d\n", call(code));
+    fflush(stdout);
+    const int segment = shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600);
+    const void* place = shmat(segment, code, SHM_REMAP);
+    shmctl(segment, IPC_RMID, NULL);
+    if (place != code) return 1;
+    write_return(code, 2);
+    return call(code);
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"rewritten", rewritten},
@@ -456,6 +471,7 @@ int main(int argc, char** argv) {
         {"moved_code", moved_code},
         {"behind_the_break", behind_the_break},
         {"left_behind", left_behind},
+        {"attached_over_code", attached_over_code},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -262,12 +262,13 @@ long do_attach(const Call& call) {
         is_own_memory({wanted, wanted + page_up(state.shm_segsz)}))
         refuse_to_replace(call, "shmat(SHM_REMAP)", wanted);
     const long result = pass_on_locked(call);
-    if (is_error(result) || !(call.arguments[2] & SHM_EXEC) ||
+    if (is_error(result) || !(call.arguments[2] & (SHM_EXEC | SHM_REMAP)) ||
         shmctl(static_cast<int>(call.arguments[0]), IPC_STAT, &state) != 0)
         return result;
     const auto start = static_cast<std::uint64_t>(result);
     const std::uint64_t end = start + page_up(state.shm_segsz);
     forget_executable(call.process(), start, end);
+    if (!(call.arguments[2] & SHM_EXEC)) return result;
     call.process().memory.add({.start = start,
                                .end = end,
                                .writable = !(call.arguments[2] & SHM_RDONLY),
