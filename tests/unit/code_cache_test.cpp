@@ -85,6 +85,16 @@ TEST_CASE("blocks are found, however many there are") {
     CHECK(parts.cache.generation() == 2);
 }
 
+TEST_CASE("no block is found at the last address, where programs may jump by mistake") {
+    DriverParts parts;
+    loop(parts);
+    REQUIRE(parts.translator.translate(parts.start, kCollecting, false) != nullptr);
+    CHECK(parts.cache.find(UINT64_MAX) == nullptr);
+    PcMap<bool> map;
+    map.set(UINT64_MAX, true);
+    CHECK(map.find(UINT64_MAX) == nullptr);
+}
+
 TEST_CASE("tags of lines are equal only for equal lines") {
     DriverParts parts;
     const std::uint64_t region = std::uint64_t{1} << 24;

@@ -108,7 +108,8 @@ static int called_when_gone(void) {
     mprotect(code, PAGE, READ_EXEC);
     printf("%d ", call_gone(code));
     munmap(code, PAGE);
-    printf("%d\n", call_gone(code));
+    printf("%d ", call_gone(code));
+    printf("%d\n", call_gone((const unsigned char*)MAP_FAILED));
     return 0;
 }
 

@@ -18,9 +18,10 @@ class PcMap {
     // Valid until the next call.
     const Value* find(std::uint64_t pc) const {
         const std::size_t slot = slot_of(pc);
-        return pcs_[slot] == pc ? &values_[slot] : nullptr;
+        return pcs_[slot] == pc && pc != kFree ? &values_[slot] : nullptr;
     }
     void set(std::uint64_t pc, Value value) {
+        if (pc == kFree) return;
         if ((used_ + 1) * 4 > pcs_.size() * 3) grow();
         const std::size_t slot = slot_of(pc);
         if (pcs_[slot] == kFree) ++used_;
@@ -30,7 +31,8 @@ class PcMap {
     void clear() { *this = PcMap(); }
 
   private:
-    static constexpr std::uint64_t kFree = UINT64_MAX;  // no instruction begins there
+    static constexpr std::uint64_t kFree =
+        UINT64_MAX;  // no code lies there, but jumps may go there
     static constexpr std::size_t kFewest = 4096;
 
     std::size_t slot_of(std::uint64_t pc) const {
