@@ -108,6 +108,8 @@ void check_registers(const Form& form, const Reference& zydis) {
                 static_cast<GprMask>(mask_of(operand.mem.base) | mask_of(operand.mem.index));
             named |= address;
             CHECK((form.reads & address) == address);
+            // Of cmps and scas, too, whatever Zydis says.
+            if (zydis.instruction.meta.category == ZYDIS_CATEGORY_STRINGOP) written |= address;
         }
         if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
         const GprMask reg = mask_of(operand.reg.value);

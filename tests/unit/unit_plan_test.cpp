@@ -180,6 +180,11 @@ TEST_CASE("what is too far away, or at an address not known to be near, is check
                               {"mov rdx, [rdi + rcx * 8]", {0x48, 0x8b, 0x14, 0xcf}},
                               {"ret", {0xc3}}})) == Sizes{1, 1, 1});
     parts.translator.flush();
+    CHECK(groups(plan(parts, {{"mov al, [rdi]", {0x8a, 0x07}},
+                              {"scasb", {0xae}},
+                              {"mov al, [rdi]", {0x8a, 0x07}},
+                              {"ret", {0xc3}}})) == Sizes{2, 1, 1});
+    parts.translator.flush();
     // A byte of rdi is enough.
     CHECK(groups(plan(parts, {{"mov rax, [rdi]", {0x48, 0x8b, 0x07}},
                               {"mov dil, 1", {0x40, 0xb7, 0x01}},

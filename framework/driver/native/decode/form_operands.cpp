@@ -228,6 +228,8 @@ void note_operands(Form& form, const ZydisDecodedInstruction& zydis,
         if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(form, zydis, operands[i]);
     }
     if (form.special == Special::kClearLine) note_cleared_line(form, zydis);
+    // SDM volume 2, CMPS and SCAS: they step, too. Zydis has them read these registers only.
+    if (is_string_instruction(zydis)) form.writes |= form.reads & (bit(RSI) | bit(RDI));
     form.masked = is_masked(zydis);
     order_references(form, zydis);
 }
