@@ -252,6 +252,24 @@ TEST_CASE("what is saved or restored on the stack is a series") {
     CHECK(series(one_set, {push, push, jump}) == Series{{1, 0}, {1, 0}});
 }
 
+TEST_CASE("references behind a change of a segment's base are not looked at before it") {
+    DriverParts parts;
+    const Assembled load{"mov eax, fs:[8]", {0x64, 0x8b, 0x04, 0x25, 8, 0, 0, 0}};
+    const UnitPlan unit = plan(parts, {load,
+                                       {"wrfsbase rdi", {0xf3, 0x48, 0x0f, 0xae, 0xd7}},
+                                       {"cmp rdx, rsi", {0x48, 0x39, 0xf2}},
+                                       load,
+                                       {"setz al", {0x0f, 0x94, 0xc0}},
+                                       {"ret", {0xc3}}});
+    CHECK(groups(unit) == Sizes{1, 1, 1});
+    CHECK(items(unit, ItemKind::kData)[1].position == 2);
+    parts.translator.flush();
+    CHECK(groups(plan(parts, {{"mov eax, gs:[8]", {0x65, 0x8b, 0x04, 0x25, 8, 0, 0, 0}},
+                              {"wrgsbase rdi", {0xf3, 0x48, 0x0f, 0xae, 0xdf}},
+                              {"mov eax, gs:[8]", {0x65, 0x8b, 0x04, 0x25, 8, 0, 0, 0}},
+                              {"ret", {0xc3}}})) == Sizes{1, 1, 1});
+}
+
 TEST_CASE("a stack pointer that is not known any more ends the group") {
     DriverParts parts;
     CHECK(groups(plan(parts, {{"push rax", {0x50}},
