@@ -63,6 +63,8 @@ TEST_CASE("what an instruction does to the flow of control") {
         {"ud2", {0x0f, 0x0b}, Flow::kTrap},
         {"hlt", {0xf4}, Flow::kTrap},
         {"int 0x29", {0xcd, 0x29}, Flow::kTrap},
+        {"jkzd k0, . + 7", {0xc5, 0xf8, 0x84, 0, 0, 0, 0}, Flow::kTrap},
+        {"jknzd k0, . + 7", {0xc5, 0xf8, 0x85, 0, 0, 0, 0}, Flow::kTrap},
         {"wrfsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd0}, Flow::kNone},
         {"wrgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd8}, Flow::kNone},
         {"rdgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xc8}, Flow::kNone},

@@ -63,7 +63,10 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
                       zydis.mnemonic == ZYDIS_MNEMONIC_WRGSBASE ||
                       zydis.mnemonic == ZYDIS_MNEMONIC_RDGSBASE;
     if (base && zydis.operand_width != 64) return Flow::kUnsupported;
-    if (zydis.meta.category == ZYDIS_CATEGORY_COND_BR) return Flow::kConditional;
+    // Other than legacy ones (jkzd) only Knights Corner knew: elsewhere they are no instructions.
+    if (zydis.meta.category == ZYDIS_CATEGORY_COND_BR)
+        return zydis.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY ? Flow::kConditional
+                                                                   : Flow::kTrap;
     return loads_own_segment(zydis, operands) ? Flow::kUnsupported : Flow::kNone;
 }
 
