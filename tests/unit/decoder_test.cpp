@@ -69,6 +69,7 @@ TEST_CASE("what an instruction does to the flow of control") {
         {"wrgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd8}, Flow::kNone},
         {"rdgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xc8}, Flow::kNone},
         {"mov rax, gs:[8]", {0x65, 0x48, 0x8b, 0x04, 0x25, 0x08, 0x00, 0x00, 0x00}, Flow::kNone},
+        {"cmpxchg16b gs:[r8]", {0x65, 0x49, 0x0f, 0xc7, 0x08}, Flow::kNone},
         {"nop gs:[rax]", {0x65, 0x0f, 0x1f, 0x00}, Flow::kNone},
         // What the driver does not run.
         {"int 0x80", {0xcd, 0x80}, Flow::kUnsupported},
@@ -85,6 +86,8 @@ TEST_CASE("what an instruction does to the flow of control") {
         {"jmp gs:[8]", {0x65, 0xff, 0x24, 0x25, 0x08, 0x00, 0x00, 0x00}, Flow::kUnsupported},
         {"mov al, gs:[8]", {0x65, 0xa0, 8, 0, 0, 0, 0, 0, 0, 0}, Flow::kUnsupported},
         {"prefetcht0 gs:[rax]", {0x65, 0x0f, 0x18, 0x08}, Flow::kUnsupported},
+        {"cmpxchg16b gs:[rdi]", {0x65, 0x48, 0x0f, 0xc7, 0x0f}, Flow::kUnsupported},
+        {"cmpxchg8b gs:[rsi + rdi]", {0x65, 0x0f, 0xc7, 0x0c, 0x3e}, Flow::kUnsupported},
         {"incsspq rax", {0xf3, 0x48, 0x0f, 0xae, 0xe8}, Flow::kUnsupported},
     };
     for (const Row& row : rows) {

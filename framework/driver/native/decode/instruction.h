@@ -157,6 +157,13 @@ struct Form {
 };
 static_assert(sizeof(Form) <= 48);
 
+// Registers that can hold an operand's address in a changed copy of the instruction: those that it
+// does not use, and that need no other prefix or encoding.
+inline GprMask registers_for_address(const Form& form) {
+    constexpr GprMask kLow = bit(RAX) | bit(RCX) | bit(RDX) | bit(RBX) | bit(RSI) | bit(RDI);
+    return static_cast<GprMask>(kLow & ~(form.reads | form.writes));
+}
+
 struct Instruction {
     const Form* form = nullptr;
     std::uint64_t pc = 0;

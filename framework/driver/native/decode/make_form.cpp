@@ -263,6 +263,12 @@ bool may_fault(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
            !std::all_of(operands, operands + zydis.operand_count_visible, is_harmless);
 }
 
+// The address and the base are added up in two registers (Emitter::emit_gs_copy). cmpxchg16b at an
+// address in rsi or rdi leaves one.
+bool has_room_for_gs(const Form& form) {
+    return __builtin_popcount(registers_for_address(form)) >= 2;
+}
+
 }  // namespace
 
 Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
@@ -275,6 +281,8 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     form.reads_gs_base = zydis.mnemonic == ZYDIS_MNEMONIC_RDGSBASE;
     form.sets_gs_base = zydis.mnemonic == ZYDIS_MNEMONIC_WRGSBASE;
     note_operands(form, zydis, operands);
+    if (form.uses_gs && form.flow == Flow::kNone && !has_room_for_gs(form))
+        form.flow = Flow::kUnsupported;
     note_flags(form, zydis, operands);
     form.trace_flags = trace_flags_of(form);
     form.retried = is_retried(zydis, form);

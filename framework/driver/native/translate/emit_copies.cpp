@@ -45,13 +45,6 @@ unsigned head_without_memory(const Instruction& instruction, std::uint8_t* out) 
     return count;
 }
 
-// Registers that cannot hold an operand's address in a changed copy of the instruction: those that
-// it uses, and those that would need another prefix or encoding.
-GprMask not_for_address(const Form& form) {
-    constexpr GprMask kLow = bit(RAX) | bit(RCX) | bit(RDX) | bit(RBX) | bit(RSI) | bit(RDI);
-    return static_cast<GprMask>(~kLow | form.reads | form.writes);
-}
-
 }  // namespace
 
 void Emitter::emit_instruction(const Instruction& instruction, unsigned position) {
@@ -131,7 +124,7 @@ void Emitter::emit_absolute_copy(const Instruction& instruction) {
 // those of a low register already: the encoding of a RIP-relative operand leaves them clear.
 void Emitter::emit_based_copy(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
-    const GprMask exclude = not_for_address(form);
+    const auto exclude = static_cast<GprMask>(~registers_for_address(form));
     const unsigned reg = scratch_.acquire(exclude, position);
     hot_.move_imm64(reg, instruction.rip_address());
     note_point(position);
@@ -144,7 +137,8 @@ void Emitter::emit_based_copy(const Instruction& instruction, unsigned position)
 // prefixes that concern it: segment, address size, and the extensions of base and index.
 void Emitter::emit_gs_copy(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
-    const GprMask exclude = not_for_address(form);
+    const auto exclude = static_cast<GprMask>(~registers_for_address(form));
+    scratch_.give_cursor_back();  // it may be in one of two that there are
     const unsigned a = scratch_.acquire(exclude, position);
     const unsigned b = scratch_.acquire(static_cast<GprMask>(exclude | bit(a)), position);
     emit_gs_address(instruction, a);

@@ -77,6 +77,9 @@ class Scratch {
             if (used & 1) give_one_back(reg, read & bit(reg));
     }
     void give_back_all() { give_back(kAllGprs); }
+    void give_cursor_back() {
+        if (cursor_ != kNoGpr) give_back(bit(cursor_));
+    }
     State state() const { return State{saved_, cursor_}; }
 
   private:
