@@ -178,6 +178,10 @@ void check_same(const Instruction& found, const Instruction& expected) {
     CHECK(a.flags_read == b.flags_read);
     CHECK(found.flags_killed() == expected.flags_killed());
     CHECK(found.stack_change() == expected.stack_change());
+    for (unsigned i = 0; i < 2; ++i) {
+        CHECK(a.sources[i].kind == b.sources[i].kind);
+        CHECK(a.sources[i].number == b.sources[i].number);
+    }
     REQUIRE(a.reference_count == b.reference_count);
     for (unsigned i = 0; i < a.reference_count; ++i) {
         const MemoryReference &x = a.references[i], &y = b.references[i];

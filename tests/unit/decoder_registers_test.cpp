@@ -184,6 +184,17 @@ TEST_CASE("registers that an instruction reads, writes and surely overwrites") {
     }
 }
 
+TEST_CASE("a register that the immediate names is each instruction's own") {
+    // vblendvps xmm0, xmm1, [rax], xmm4 and xmm5
+    for (const std::uint8_t number : {4, 5}) {
+        const Instruction instruction =
+            decode({0xc4, 0xe3, 0x71, 0x4a, 0x00, static_cast<std::uint8_t>(number << 4)},
+                   kPc + 16 * number);
+        CHECK(instruction.form->sources[1].kind == RegisterOperand::kVector);
+        CHECK(instruction.form->sources[1].number == number);
+    }
+}
+
 TEST_CASE("what a repeated string instruction may leave alone is not taken for overwritten") {
     // With rcx = 0 it does nothing.
     const Instruction stos = decode({0xf3, 0xaa});

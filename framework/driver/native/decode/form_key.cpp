@@ -91,6 +91,13 @@ bool two_byte_map_has_modrm(std::uint8_t op) {
     }
 }
 
+// Of VEX map 3: the immediate says which register the fourth operand is (SDM volume 2, VBLENDVPS;
+// AMD64 APM volume 6, VPERMIL2PS and FMA4).
+bool immediate_is_register(std::uint8_t op) {
+    return (op >= 0x48 && op <= 0x4c) || (op >= 0x5c && op <= 0x5f) || (op >= 0x68 && op <= 0x6f) ||
+           (op >= 0x78 && op <= 0x7f);
+}
+
 constexpr std::size_t kMaxKeyBytes = 14;
 
 // 0 if there is no key.
@@ -113,7 +120,9 @@ std::size_t form_bytes(std::span<const std::uint8_t> code) {
         modrm = code[i] != 0x77;
     } else if (code[i] == 0xc4) {
         i += 3;
-        modrm = !(code[i] == 0x77 && (code[i - 2] & 0x1f) == 1);
+        const unsigned map = code[i - 2] & 0x1f;
+        if (map == 3 && immediate_is_register(code[i])) return 0;
+        modrm = !(code[i] == 0x77 && map == 1);
     } else if (code[i] == 0x62) {
         i += 4;
     } else if (code[i] == 0x8f && (code[i + 1] & 0x38) != 0) {

@@ -21,7 +21,8 @@ struct FormKey {
 };
 
 // Of the instruction at `code`. None if these bytes cannot serve: too many prefixes, one behind REX
-// (which makes REX void), too few bytes, 3DNow! (whose opcode is behind), or XOP.
+// (which makes REX void), too few bytes, 3DNow! (whose opcode is behind), XOP, or an
+// immediate that names a register.
 std::optional<FormKey> form_key(std::span<const std::uint8_t> code);
 
 }  // namespace assay::native
