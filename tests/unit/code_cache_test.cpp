@@ -176,6 +176,23 @@ TEST_CASE("branches of one table index find their landings one behind the other"
     }
 }
 
+TEST_CASE("landings do not run over the end of the cold code") {
+    constexpr std::uint64_t kPart = 128 * trace::kMiB;
+    DriverParts parts;
+    const std::uint64_t end = parts.cache.cold + kPart;
+    Block* const block =
+        parts.translator.translate(parts.code(0, {{"ret", {0xc3}}}), kCollecting, false);
+    REQUIRE(block != nullptr);
+    parts.cache.cold = end - 16;
+    parts.cache.add_landing(*block);
+    CHECK(parts.cache.cold == end - 16);
+    CHECK(indirect_entry(parts, block->pc) == parts.cache.indirect_miss());
+    CHECK(parts.translator.must_flush_for(parts.start + 0x100));
+    parts.cache.cold = end - 8192;
+    parts.cache.add_landing(*block);
+    CHECK(indirect_entry(parts, block->pc) == block->landing);
+}
+
 TEST_CASE("landings disappear from any place in their list") {
     DriverParts parts;
     for (const bool by_branch : {false, true})

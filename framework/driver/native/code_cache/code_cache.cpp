@@ -16,6 +16,7 @@ constexpr std::uint64_t kCacheBytes = 512 * trace::kMiB;
 constexpr std::uint64_t kWindowBytes = 768 * trace::kMiB;
 constexpr std::uint64_t kLargePage = 2 * trace::kMiB;
 constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
+constexpr std::uint64_t kLinkMargin = 4096;             // nor any landing or link
 
 }  // namespace
 
@@ -163,7 +164,7 @@ std::uint32_t CodeCache::line_tag(std::uint64_t line) {
 
 void CodeCache::link(std::uint32_t exit, Block& target) {
     Exit& from = exits()[exit];
-    if (from.linked) return;
+    if (from.linked || !has_room_to_link()) return;
     from.next_linked = target.linked_from;
     target.linked_from = exit;
     direct(from, target);
@@ -256,6 +257,11 @@ bool CodeCache::has_code(std::uint64_t page) const {
 
 bool CodeCache::nearly_full() const {
     return hot + kUnitMargin > current().hot_end || cold + kUnitMargin > current().cold_end;
+}
+
+// Landings and links are made between translations, before which nearly_full() is asked.
+bool CodeCache::has_room_to_link() const {
+    return cold + kLinkMargin <= current().cold_end;
 }
 
 // --- Looking up, in both halves.

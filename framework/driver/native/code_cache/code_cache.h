@@ -199,12 +199,13 @@ class CodeCache {
     std::uint32_t line_tag(std::uint64_t line);
 
     // Makes the jump of exits()[exit] go to `target`. It may do so already: the exit may have
-    // been taken in code that replace() has replaced.
+    // been taken in code that replace() has replaced. Where there is no room for what that takes,
+    // it goes on leaving.
     void link(std::uint32_t exit, Block& target);
     // Makes `unit`, with these exits and blocks, take the place of another that was made of the
     // same target code. That one's code can still be executed to its end.
     void replace(const Unit& unit, std::span<const Block> blocks, std::span<const Exit> exits);
-    // Prepares the indirect table for jumps to `block`.
+    // Prepares the indirect table for jumps to `block`, if there is room for its landing.
     void add_landing(Block& block);
 
     // Forgets the units that have code in [start, end). Who executes them leaves them at their
@@ -315,6 +316,7 @@ class CodeCache {
     }
     const Generation* generation_at(std::uint64_t host_pc) const;
     void begin_half();
+    bool has_room_to_link() const;
     void clear_landings(Version version);
     std::uint32_t& first_landing(const Block& block);
     std::uint64_t* indirect_entry(const Block& block);

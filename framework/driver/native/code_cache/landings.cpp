@@ -74,7 +74,7 @@ bool CodeCache::own_indirect_table(Context& context, std::span<const std::uint64
 }
 
 void CodeCache::add_landing(Block& block) {
-    if (block.landed) return;
+    if (block.landed || (block.landing == 0 && !has_room_to_link())) return;
     if (block.landing == 0) emit_landing(block);
     list_landing(block);
 }
