@@ -191,6 +191,7 @@ void Thread::let_go() {
 
 void Thread::wait_while_held() {
     while (held_.load(std::memory_order_relaxed) != 0) {
+        next_ = nullptr;  // others may forget translations meanwhile
         process.lock.unlock();
         trace::futex_wait(held_, 1, nullptr);
         process.lock.lock();
