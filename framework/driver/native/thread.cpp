@@ -409,7 +409,12 @@ Block* Thread::block_for(std::uint64_t pc, bool by_indirect_branch) {
         signals.raise_fault(SIGSEGV, is_mapped(pc) ? SEGV_ACCERR : SEGV_MAPERR, pc);
         return nullptr;
     }
-    if (needs_flush(*region, pc)) flush();
+    if (needs_flush(*region, pc)) {
+        flush();
+        // Others may have translated it while this thread waited. Nobody would forget the first of
+        // two translations.
+        if (Block* known = alone_ ? nullptr : process.cache.find(pc, version())) return known;
+    }
     Block* block = alone_ ? process.translator.translate_alone(pc, version())
                           : process.translator.translate(pc, version(), by_indirect_branch);
     alone_ = false;
