@@ -56,6 +56,8 @@ TEST_CASE("instructions that surely do not fault are known") {
         {"fadd st, st(1)", {0xd8, 0xc1}, true},
         {"rdtsc", {0x0f, 0x31}, true},  // prctl(2), PR_SET_TSC
         {"cpuid", {0x0f, 0xa2}, true},  // arch_prctl(2), ARCH_SET_CPUID
+        {"xtest", {0x0f, 0x01, 0xd6}, true},
+        {"xabort 1", {0xc6, 0xf8, 0x01}, true},
         {"ud2", {0x0f, 0x0b}, true},
         {"int3", {0xcc}, true},
         {"hlt", {0xf4}, true},

@@ -238,6 +238,11 @@ bool is_retried(const ZydisDecodedInstruction& zydis, const Form& form) {
     }
 }
 
+// Not all processors know these; Zydis has them with arithmetic and branches.
+bool is_transactional(const ZydisDecodedInstruction& zydis) {
+    return zydis.mnemonic == ZYDIS_MNEMONIC_XTEST || zydis.mnemonic == ZYDIS_MNEMONIC_XABORT;
+}
+
 // Arithmetic, moves and branches in general-purpose registers do not.
 bool may_fault(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
     switch (zydis.meta.category) {
@@ -260,6 +265,7 @@ bool may_fault(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
                (operand.type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(operand.reg.value) != kNoGpr);
     };
     return zydis.mnemonic == ZYDIS_MNEMONIC_DIV || zydis.mnemonic == ZYDIS_MNEMONIC_IDIV ||
+           is_transactional(zydis) ||
            !std::all_of(operands, operands + zydis.operand_count_visible, is_harmless);
 }
 
