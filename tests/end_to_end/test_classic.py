@@ -101,6 +101,12 @@ class Classic(unittest.TestCase):
         self.assertEqual(result.returncode, 125)
         self.assertIn("--values=thoughts: no such kind", result.stderr)
 
+    def test_no_columns_of_stores_without_stores(self):
+        out = self.folder / "loads"
+        result = profile([PROGRAM], "--values=loads", plugin="classic", out=out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(read_events(out).events, ["Vals", "Zeros", "Same", "Top"])
+
     def test_captures_are_told(self):
         told = run([ASSAY, "plugins", "classic"]).stdout
         self.assertIn("  values of instructions: loaded value, stored value, stored value before\n",
