@@ -446,6 +446,24 @@ static int attached_over_code(void) {
     return call(code);
 }
 
+// Code far from all other, and code below 2 GiB, that loads what lies behind it:
+//     mov 13(%rip), %rax; ret        with bits in the prefix that extend no register
+static int extended_for_nothing(void) {
+    static const uintptr_t places[] = {0x100000000000, 0x48000000};
+    for (unsigned i = 0; i < 2; ++i) {
+        unsigned char* code = mmap((void*)places[i], PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        for (unsigned bits = 0; bits < 4; ++bits) {
+            const unsigned char bytes[] = {0x48 | bits, 0x8b, 0x05, 13, 0, 0, 0, 0xc3};
+            memcpy(code, bytes, sizeof bytes);
+            code[20] = (unsigned char)(10 * i + bits);
+            printf("%d ", call(code));
+        }
+    }
+    puts("");
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"rewritten", rewritten},
@@ -469,6 +487,7 @@ int main(int argc, char** argv) {
         {"generated_in_threads", generated_in_threads},
         {"changed_in_child", changed_in_child},
         {"moved_code", moved_code},
+        {"extended_for_nothing", extended_for_nothing},
         {"behind_the_break", behind_the_break},
         {"left_behind", left_behind},
         {"attached_over_code", attached_over_code},

@@ -17,20 +17,25 @@ unsigned base_operand(const Instruction& instruction) {
     return (instruction.bytes[at] & 7U) | extension << 3;
 }
 
-// The bytes before ModRM, as they are for an operand [low register] without a segment. Prefixes:
-// SDM volume 2, 2.1.1 and 2.2.1; VEX: 2.3.5; EVEX: 2.7.1, where X and B are inverted.
-unsigned head_without_memory(const Instruction& instruction, std::uint8_t* out) {
-    constexpr unsigned kSegmentGs = 0x65, kAddressSize = 0x67, kVex = 0xc4, kEvex = 0x62;
+bool is_segment_prefix(unsigned byte) {
+    return (byte & 0xe7) == 0x26 || byte == 0x64 || byte == 0x65;
+}
+
+// The bytes before ModRM, as they are for an operand [low register], or without registers; with
+// `keeps_segment` in its segment. Prefixes: SDM volume 2, 2.1.1 and 2.2.1; VEX: 2.3.5; EVEX: 2.7.1,
+// where X and B are inverted. A RIP-relative operand may have any X and B: they mean nothing there.
+unsigned head_without_memory(const Instruction& instruction, bool keeps_segment,
+                             std::uint8_t* out) {
+    constexpr unsigned kAddressSize = 0x67, kVex = 0xc4, kEvex = 0x62;
     constexpr unsigned kRexXB = 3, kInvertedXB = 0x60;
     const unsigned end = instruction.form->modrm_offset;
     unsigned count = 0, at = 0;
     for (; at < end; ++at) {
         const unsigned byte = instruction.bytes[at];
-        const bool prefix = byte == kSegmentGs || byte == kAddressSize || byte == 0x66 ||
-                            byte == 0xf0 || byte == 0xf2 || byte == 0xf3;
-        if (!prefix) break;
-        if (byte != kSegmentGs && byte != kAddressSize)
-            out[count++] = static_cast<std::uint8_t>(byte);
+        const bool segment = is_segment_prefix(byte);
+        const bool other = byte == 0x66 || byte == 0xf0 || byte == 0xf2 || byte == 0xf3;
+        if (!segment && !other && byte != kAddressSize) break;
+        if (other || (segment && keeps_segment)) out[count++] = static_cast<std::uint8_t>(byte);
     }
     const unsigned first = instruction.bytes[at];
     if ((first & 0xf0) == 0x40) {
@@ -110,25 +115,30 @@ void Emitter::note_point(unsigned position) {
     output_->points.push_back(point);
 }
 
+void Emitter::emit_head(const Instruction& instruction, bool keeps_segment) {
+    std::uint8_t head[16];
+    const unsigned count = head_without_memory(instruction, keeps_segment, head);
+    hot_.raw(head, count);
+}
+
 // A target below 2 GiB: [disp32] through a SIB byte without base and index.
 void Emitter::emit_absolute_copy(const Instruction& instruction) {
     const Form& form = *instruction.form;
-    hot_.raw(instruction.bytes, form.modrm_offset);
+    emit_head(instruction, true);
     hot_.u8((instruction.bytes[form.modrm_offset] & 0xf8) | 4);
     hot_.u8(0x25);
     hot_.u32(static_cast<std::uint32_t>(instruction.rip_address()));
     hot_.raw(instruction.bytes + form.disp_offset + 4, form.length - form.disp_offset - 4U);
 }
 
-// A target out of reach: its address goes into a borrowed register. The prefixes' base bits are
-// those of a low register already: the encoding of a RIP-relative operand leaves them clear.
+// A target out of reach: its address goes into a borrowed register.
 void Emitter::emit_based_copy(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const auto exclude = static_cast<GprMask>(~registers_for_address(form));
     const unsigned reg = scratch_.acquire(exclude, position);
     hot_.move_imm64(reg, instruction.rip_address());
     note_point(position);
-    hot_.raw(instruction.bytes, form.modrm_offset);
+    emit_head(instruction, true);
     hot_.u8((instruction.bytes[form.modrm_offset] & 0x38) | reg);
     hot_.raw(instruction.bytes + form.disp_offset + 4, form.length - form.disp_offset - 4U);
 }
@@ -145,9 +155,7 @@ void Emitter::emit_gs_copy(const Instruction& instruction, unsigned position) {
     hot_.load_context(b, offsetof(Context, target_gs));
     hot_.lea(a, Address{static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b), 1, 0});
     note_point(position);
-    std::uint8_t head[16];
-    const unsigned count = head_without_memory(instruction, head);
-    hot_.raw(head, count);
+    emit_head(instruction, false);
     hot_.u8((instruction.bytes[form.modrm_offset] & 0x38U) | a);
     hot_.raw(instruction.bytes + form.imm_offset, form.imm_bytes);
 }

@@ -101,6 +101,7 @@ class Emitter {
     void emit_gs_copy(const Instruction& instruction, unsigned position);
     void emit_gs_address(const Instruction& instruction, unsigned reg);
     void emit_gs_base(const Instruction& instruction);
+    void emit_head(const Instruction& instruction, bool keeps_segment);
     void emit_absolute_copy(const Instruction& instruction);
     void emit_based_copy(const Instruction& instruction, unsigned position);
     void emit_flow(const PlannedBlock& block, const Instruction& last);
