@@ -138,8 +138,7 @@ trace_vlist_table_t* begin() {
     if (kinds.operands)
         capture(is_any, {TRACE_SOURCE0 | TRACE_BEFORE, TRACE_SOURCE1 | TRACE_BEFORE});
     if (!kinds.stores)
-        for (const Event event : {kStores, kSilent})
-            profiler.host->leave_out(profiler.host, event);
+        for (const Event event : {kStores, kSilent}) profiler.host->leave_out(profiler.host, event);
     return profiler.spec.get();
 }
 
