@@ -31,8 +31,8 @@ class PcMap {
     void clear() { *this = PcMap(); }
 
   private:
-    static constexpr std::uint64_t kFree =
-        UINT64_MAX;  // no code lies there, but jumps may go there
+    // No code lies there, but jumps may go there.
+    static constexpr std::uint64_t kFree = UINT64_MAX;
     static constexpr std::size_t kFewest = 4096;
 
     std::size_t slot_of(std::uint64_t pc) const {
