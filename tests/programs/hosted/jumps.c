@@ -131,8 +131,27 @@ static int flags(void) {
     return 0;
 }
 
+// Targets in fs, relative to rip: where fs begins counts, too.
+static const void* table_of_fs[2] __attribute__((used));
+static int through_fs(void) {
+    unsigned long base = 0, taken = 0;
+    __asm__ volatile(
+        "rdfsbase %1\n\tlea 1f(%%rip), %%rax\n\tmov %%rax, %2\n\tlea 2f(%%rip), %%rax\n\t"
+        "mov %%rax, %3\n\tmov $4096, %%eax\n\twrfsbase %%rax\n\t"
+        "lea -128(%%rsp), %%rsp\n\tjmp *%%fs:table_of_fs-4096(%%rip)\n\tud2\n"
+        "1:\tinc %0\n\tcall *%%fs:table_of_fs-4088(%%rip)\n\tjmp 3f\n"
+        "2:\tadd $2, %0\n\tret\n"
+        "3:\tlea 128(%%rsp), %%rsp\n\twrfsbase %1"
+        : "+r"(taken), "=&r"(base), "=m"(table_of_fs[0]), "=m"(table_of_fs[1])
+        :
+        : "rax", "cc", "memory");
+    printf("%lu\n", taken);
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {{"long_jump", long_jump},
+                                             {"through_fs", through_fs},
                                              {"switch_context", switch_context},
                                              {"coroutines", coroutines},
                                              {"flags", flags},

@@ -145,21 +145,22 @@ void Emitter::emit_return(const Instruction& last, unsigned position) {
 // The operand of an indirect jump or call, FF /4 or FF /2, as that of mov rcx: 8B /1.
 void Emitter::emit_branch_target(const Instruction& last) {
     const Form& form = *last.form;
+    const bool in_fs = has_prefix(last, 0x64);
     if (form.rip_relative) {
         const std::uint64_t target = last.rip_address();
-        const auto distance = static_cast<std::int64_t>(target - (hot_.address + 7));
-        if (fits32(distance)) {
-            hot_.u8(0x48);
-            hot_.u8(0x8b);
-            hot_.u8(0x0d);
-            hot_.u32(static_cast<std::uint32_t>(distance));
-        } else {
-            hot_.load_address(RCX, target);
-            hot_.with_memory(0x8b, RCX, Address{RCX, kNoGpr, 1, 0});
-        }
+        const unsigned length = in_fs ? 8 : 7;
+        const auto distance = static_cast<std::int64_t>(target - (hot_.address + length));
+        const bool reaches = fits32(distance);
+        if (!reaches) hot_.load_address(RCX, target);
+        if (in_fs) hot_.u8(0x64);
+        if (!reaches) return hot_.with_memory(0x8b, RCX, Address{RCX, kNoGpr, 1, 0});
+        hot_.u8(0x48);
+        hot_.u8(0x8b);
+        hot_.u8(0x0d);
+        hot_.u32(static_cast<std::uint32_t>(distance));
         return;
     }
-    if (has_prefix(last, 0x64)) hot_.u8(0x64);
+    if (in_fs) hot_.u8(0x64);
     if (has_prefix(last, 0x67)) hot_.u8(0x67);
     hot_.u8(0x48 | (rex_of(last) & 3));
     hot_.u8(0x8b);
