@@ -356,17 +356,18 @@ std::uint64_t TraceReader::executed(std::uint32_t slot) const {
 }
 
 std::vector<std::uint64_t> TraceReader::mispredictions() const {
+    if (counters_per_block() == 1) return {};
     return mispredictions_by_block(counters());
 }
 
 std::vector<std::uint64_t> TraceReader::mispredictions(std::uint32_t slot) const {
+    if (counters_per_block() == 1) return {};
     return mispredictions_by_block(counters(slot));
 }
 
 std::vector<std::uint64_t> TraceReader::mispredictions_by_block(
     const std::vector<std::uint64_t>& all) const {
     const std::size_t count = counters_per_block();
-    if (count == 1) return {};
     std::vector<std::uint64_t> sums(code_.blocks.size());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = all[i * count + 1] + all[i * count + 2];
     return sums;
