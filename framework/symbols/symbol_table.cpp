@@ -82,7 +82,9 @@ void SymbolTable::add(const ElfFile& file, const Section& table) {
         symbols_.push_back({symbol.st_value, symbol.st_value + symbol.st_size, name});
     }
     for (const Section& section : file.sections()) {
-        borders_.push_back(section.header.sh_addr + section.header.sh_size);
+        // Others, such as debug information, have the address 0.
+        if ((section.header.sh_flags & SHF_ALLOC) != 0)
+            borders_.push_back(section.header.sh_addr + section.header.sh_size);
     }
 }
 

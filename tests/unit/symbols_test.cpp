@@ -395,6 +395,11 @@ int caller(int n) { return putchar(n) + 1; }
         CHECK(location.frames[0].file == "???");
         CHECK(location.frames[0].line == 0);
     }
+    // A section that is not loaded ends nothing, whatever its size.
+    folder.run("head -c " + std::to_string(unsized + 1) + " /dev/zero >zeros && " +
+               "objcopy --add-section .extra=zeros aliases.so extra.so");
+    CHECK(function_at(*std::make_unique<Symbolizer>(), folder / "extra.so", unsized + 1) ==
+          "unsized");
     folder.run("strip aliases.so");  // leaves .dynsym
     Symbolizer symbolizer;
     CHECK(function_at(symbolizer, library, function) == "short_name");
