@@ -24,9 +24,11 @@ std::string reason(int error) {
 }
 
 // Devices and pipes are written in place. So is whatever /dev/stdout or /proc/self/fd/1 leads to,
-// even a regular file: somebody else has it open and would not see its replacement.
+// even a regular file: somebody else has it open and would not see its replacement. Files in
+// /dev/shm are files like others.
 bool is_written_in_place(const std::string& path) {
-    if (path.starts_with("/dev/") || path.starts_with("/proc/")) return true;
+    for (const std::string_view open_files : {"/dev/fd/", "/dev/std", "/proc/"})
+        if (path.starts_with(open_files)) return true;
     struct stat status;
     return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }

@@ -4,6 +4,9 @@
 #include "tests/unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -273,6 +276,17 @@ TEST_CASE("events: a full or missing device is an error, another device is writt
                          doctest::Contains("No such file or directory"), Error);
     CHECK_NOTHROW(write_example("/dev/null"));
     CHECK(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_CASE("events: a file in memory is replaced as others are") {
+    const std::string folder = "/dev/shm";
+    if (access(folder.c_str(), W_OK) != 0) return;
+    const std::string path = folder + "/assay-test-" + std::to_string(getpid());
+    std::ofstream(path) << std::string(100'000, 'x');
+    write_example(path);
+    Recorder recorder;
+    CHECK_NOTHROW(read_events(path, recorder));
+    std::filesystem::remove(path);
 }
 
 TEST_CASE("events: a symbolic link stays one") {
