@@ -39,6 +39,13 @@ std::unique_ptr<DebugInfo> DebugInfoPool::take(const std::string& object_path) {
     return std::make_unique<DebugInfo>(object_path, debug_root_, cache_);
 }
 
+void DebugInfoPool::forget(const std::string& object_path) {
+    const std::lock_guard lock(mutex_);
+    known_.erase(object_path);
+    if (const auto entry = opened_.extract(object_path))
+        bytes_ -= entry.mapped()->decompressed_bytes();
+}
+
 void DebugInfoPool::give_back(const std::string& object_path, std::unique_ptr<DebugInfo> info) {
     const std::lock_guard lock(mutex_);
     known_.insert(object_path);

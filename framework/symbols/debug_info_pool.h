@@ -24,6 +24,8 @@ class DebugInfoPool {
     void open(const std::string& object_path);
     // Opens the object if that was not done before. Throws what DebugInfo throws.
     std::unique_ptr<DebugInfo> take(const std::string& object_path);
+    // As if the object had never been opened.
+    void forget(const std::string& object_path);
     // Keeps what was taken for the next who takes it, if it is worth it.
     void give_back(const std::string& object_path, std::unique_ptr<DebugInfo> info);
 

@@ -3,7 +3,6 @@
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,15 @@
 #include <utility>
 
 namespace assay::symbols {
+
+namespace {
+
+// Of the contents, in nanoseconds.
+std::int64_t change_time(const struct stat& status) {
+    return status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
+}
+
+}  // namespace
 
 std::string to_hexadecimal(std::string_view bytes) {
     constexpr char kDigits[] = "0123456789abcdef";
@@ -43,7 +51,7 @@ ElfFile::~ElfFile() {
 bool ElfFile::open_file(const std::string& path) {
     // Not blocking: a path may name a FIFO or a device by now.
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor_ < 0) return false;
+    if (descriptor_ < 0 || fstat(descriptor_, &status_) != 0) return false;
     elf_ = elf_begin(descriptor_, ELF_C_READ_MMAP, nullptr);
     return elf_ != nullptr;
 }
@@ -120,10 +128,16 @@ void ElfFile::read_build_id() {
 }
 
 std::string ElfFile::version() const {
-    struct stat status {};
-    if (build_id_.empty() || fstat(descriptor_, &status) != 0) return {};
-    const auto changed = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
-    return build_id_ + "-" + std::to_string(status.st_size) + "-" + std::to_string(changed);
+    if (build_id_.empty() || status_.st_ino == 0) return {};
+    return build_id_ + "-" + std::to_string(status_.st_size) + "-" +
+           std::to_string(change_time(status_));
+}
+
+bool ElfFile::is_replaced() const {
+    struct stat now {};
+    return stat(path_.c_str(), &now) == 0 &&
+           (now.st_dev != status_.st_dev || now.st_ino != status_.st_ino ||
+            now.st_size != status_.st_size || change_time(now) != change_time(status_));
 }
 
 void ElfFile::read_segments() {

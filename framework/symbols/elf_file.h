@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <libelf.h>
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <memory>
@@ -37,8 +38,8 @@ class ElfFile {
     ElfFile& operator=(const ElfFile&) = delete;
 
     // Gives the descriptor back, of which a process has fewer than a program may have libraries;
-    // what the file holds stays mapped. Not before version(), nor before libdw has begun to read
-    // the file: it looks up there what folder .dwo files are in.
+    // what the file holds stays mapped. Not before libdw has begun to read the file: it looks up
+    // there what folder .dwo files are in.
     void close_descriptor();
 
     Elf* elf() const { return elf_; }
@@ -56,6 +57,8 @@ class ElfFile {
     // Changes with the file's contents. Empty if it has no build id, from which it is made: the
     // debug file of a build can still be another one after it was processed once more.
     std::string version() const;
+    // Whether there is another file under the path by now, or the file was written to.
+    bool is_replaced() const;
     // Start of the lowest segment that can be executed; 0 if there is none.
     Address code_start() const;
     // See Symbolizer::address_of_offset.
@@ -72,6 +75,7 @@ class ElfFile {
 
     std::string path_;
     int descriptor_ = -1;
+    struct stat status_ {};  // when it was opened; all zeros for the vDSO
     std::vector<char> vdso_;
     Elf* elf_ = nullptr;
     std::vector<Section> sections_;

@@ -24,6 +24,8 @@ class ObjectSymbols {
     }
 
     const ElfFile* file() const { return file_.get(); }  // null if it cannot be read
+    // Whether the path leads to something else by now, as far as there was anything.
+    bool is_outdated() const { return file_ == nullptr || file_->is_replaced(); }
     // Whether resolving takes long enough to prepare it, as far as is known.
     bool worth_preparing() const { return file_ != nullptr && !without_dwarf_; }
 

@@ -28,6 +28,14 @@ struct Symbolizer::Impl {
         return objects.try_emplace(path, path, pool).first->second;
     }
 
+    // Nobody may be busy with it, or use what it has answered.
+    void forget_outdated(const std::string& path) {
+        const auto known = objects.find(path);
+        if (known == objects.end() || !known->second.is_outdated()) return;
+        pool.forget(path);
+        objects.erase(known);
+    }
+
     DebugInfoPool pool;
     std::unordered_map<std::string, ObjectSymbols> objects;
     std::vector<Request> not_learned;
@@ -64,7 +72,14 @@ void Symbolizer::open_now(const std::string& object_path) {
 }
 
 void Symbolizer::learn(const Request& request) {
+    impl_->forget_outdated(request.object_path);
     impl_->object(request.object_path).learn(request.addresses);
+}
+
+void Symbolizer::forget_replaced() {
+    std::vector<std::string> paths;
+    for (const auto& [path, object] : impl_->objects) paths.push_back(path);
+    for (const std::string& path : paths) impl_->forget_outdated(path);
 }
 
 const std::vector<Request>& Symbolizer::not_learned() const {

@@ -68,6 +68,9 @@ class Symbolizer {
     // an object, or resolves addresses, and keeps both. Without threads.
     void open_now(const std::string& object_path);
     void learn(const Request& request);
+    // For such a child, before anything else: what is kept of files that have been replaced since,
+    // as those of a program that is built and run again and again, is not true of the new ones.
+    void forget_replaced();
     // What the last resolve() was asked for and had not been learned.
     const std::vector<Request>& not_learned() const;
 

@@ -130,6 +130,18 @@ class Processes(unittest.TestCase):
         for name in ("fill_cells", "sum_cells", "count_bits"):
             self.assertEqual(child.functions[name], alone.functions[name])
 
+    def test_program_that_is_replaced_between_its_runs(self):
+        """As those of a build are: what is known of the old one does not name the new one's code."""
+        program = self.folder / "program"
+        self.check_same(["sh", "-c", f"cp {PROCESSES} {program}; for i in 1 2 3; do "
+                         f"{program} replaced_not; done; cp {WORK} {program}; {program}"])
+        files = [events for events in self.files().values() if events.command == str(program)]
+        self.assertEqual(len(files), 1)
+        self.assertEqual(self.profile([WORK], out="alone").returncode, 0)
+        alone = read_events(self.folder / "alone")
+        for name in ("fill_cells", "sum_cells", "count_bits"):
+            self.assertEqual(files[0].functions.get(name), alone.functions[name])
+
     def test_counts_of_a_process_that_shares_memory_and_outlives_its_maker(self):
         """It counts as its maker's, and nothing of it is lost with its maker."""
         self.assertEqual(self.profile([RELATIVES, "computing_alone"], out="alone").returncode, 0)

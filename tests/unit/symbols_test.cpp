@@ -200,6 +200,51 @@ TEST_CASE("what has been learned is answered as what has not") {
     CHECK(learned.resolve("/nonexistent", std::vector<std::uint64_t>{1}).size() == 1);
 }
 
+TEST_CASE("what has been learned of a file that was replaced is forgotten") {
+    CompiledPrograms folder;
+    const std::string program = folder.build("-g");
+    const std::vector<std::uint64_t> before = instructions(folder, program);
+    folder.write("other.cpp", "int main(int argc, char**) { return argc / 3; }\n" +
+                                  std::string(kProgram).replace(
+                                      std::string(kProgram).find("int main"), 8, "int other"));
+    folder.run("c++ -O2 -g -o other other.cpp && cp program old");
+    const std::vector<std::uint64_t> after = instructions(folder, folder / "other");
+    Symbolizer of_other;
+    const std::vector<Location> expected = of_other.resolve(folder / "other", after);
+    const auto check = [&](const std::string& replace, bool learn_more) {
+        CAPTURE(replace);
+        folder.run("cp old program");
+        Symbolizer symbolizer;
+        symbolizer.open_now(program);
+        symbolizer.learn({program, before});
+        folder.run(replace);
+        if (learn_more)
+            symbolizer.learn({program, after});
+        else
+            symbolizer.forget_replaced();
+        const std::vector<Location> found = symbolizer.resolve(program, after);
+        REQUIRE(found.size() == expected.size());
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            CHECK(found[i].frames.back().function == expected[i].frames.back().function);
+            CHECK(found[i].frames.back().line == expected[i].frames.back().line);
+        }
+    };
+    for (const bool learn_more : {false, true}) {
+        check("cp other program", learn_more);
+        check("cp other new && mv new program", learn_more);
+    }
+}
+
+TEST_CASE("what was not there when it was to be learned is looked for again") {
+    CompiledPrograms folder;
+    Symbolizer symbolizer;
+    symbolizer.learn({folder / "program", {1}});
+    const std::string program = folder.build("-g");
+    symbolizer.forget_replaced();
+    const std::uint64_t plain = address_of(folder, program, "plain");
+    CHECK(symbolizer.resolve(program, std::vector{plain})[0].frames.back().function == "plain");
+}
+
 TEST_CASE("what has been prepared is answered as what has not") {
     CompiledPrograms folder;
     const std::string program = folder.build("-g -gz");

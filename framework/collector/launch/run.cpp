@@ -199,6 +199,7 @@ void Run::follow_children() {
 }
 
 void Run::collect_from_child(const Supervisor::Arrival& arrival, int first_process) {
+    session_.symbolizer.forget_replaced();
     Segment segment(arrival.segment_fd);
     const Lifeline lifeline(arrival.lifeline_fd);
     const trace::Command command = segment.command();
