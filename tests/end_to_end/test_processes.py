@@ -248,10 +248,13 @@ class Processes(unittest.TestCase):
             os.kill(choose(self.collectors()), 9)
             output, words = assay.communicate("word\n", timeout=60)
         self.assertEqual((assay.returncode, output), (0, "went on 20000\n"), words)
+        return words
 
     def test_killed_collector_does_not_stop_its_process(self):
-        self.check_goes_on_without(lambda processes: next(
+        words = self.check_goes_on_without(lambda processes: next(
             pid for pid, _ in processes if pid not in [parent for _, parent in processes]))
+        self.assertRegex(words, r"^assay: there is no profile of process \d+: its collector was "
+                         r"ended by signal 9 \(Killed\)$")
 
     def test_killed_supervisor_does_not_stop_the_program(self):
         """Collectors that are there go on; later images run without one."""

@@ -110,7 +110,7 @@ class Loop {
 
   private:
     struct Collector {
-        pid_t pid;
+        pid_t pid, process;
         int lifeline;
         bool awaited;  // its process ended before the first one
     };
@@ -119,10 +119,17 @@ class Loop {
         signalfd_siginfo ignored{};
         while (read(ended_, &ignored, sizeof ignored) > 0) {
         }
-        for (pid_t pid = 0; (pid = waitpid(-1, nullptr, WNOHANG)) > 0;) {
+        int status = 0;
+        for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
             const auto it = std::find_if(collectors_.begin(), collectors_.end(),
                                          [&](const Collector& c) { return c.pid == pid; });
             if (it == collectors_.end()) continue;
+            // Where there is too little memory, say. Of all else it has told itself.
+            if (WIFSIGNALED(status))
+                log::problem(
+                    fmt::format("there is no profile of process {}: its collector was ended by "
+                                "signal {} ({})",
+                                it->process, WTERMSIG(status), strsignal(WTERMSIG(status))));
             close(it->lifeline);
             collectors_.erase(it);
         }
@@ -197,7 +204,7 @@ class Loop {
         const pid_t pid = fork();
         if (pid == 0) become_collector(arrival);
         close(arrival.segment_fd);
-        if (pid > 0) return collectors_.push_back({pid, arrival.lifeline_fd, false});
+        if (pid > 0) return collectors_.push_back({pid, arrival.pid, arrival.lifeline_fd, false});
         no_collector(arrival.pid, system_reason(errno));
         close(arrival.lifeline_fd);  // by which the driver knows, and goes on without
     }
