@@ -145,6 +145,7 @@ std::vector<std::string> FunctionWriter::source_lines(const Lines& lines, const 
     std::vector<std::uint64_t> addresses;
     for (const Line& line : lines) addresses.push_back(line.address);
     if (!std::is_sorted(addresses.begin(), addresses.end())) return above;
+    symbolizer_.learn({code.path(), addresses});  // keeps the debug information for the next one
     const auto places = symbolizer_.resolve(code.path(), addresses);
     std::string_view file, function;
     std::uint32_t number = 0;
