@@ -2,6 +2,7 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "framework/symbols/interval_map.h"
 #include "tools/list/code.h"
 #include "tools/list/function.h"
 #include "tools/list/profile.h"
@@ -25,23 +26,19 @@ class FunctionFinder {
         std::transform(rows.begin(), rows.end(), addresses.begin(),
                        [](const Row& row) { return row.address; });
         ranges_ = code.functions(addresses);
+        for (std::uint32_t i = 0; i < ranges_.size(); ++i)
+            range_at_.add(ranges_[i].low, ranges_[i].high, i);
+        range_at_.seal();
         for (const Row& row : rows) add(row);
     }
 
     std::vector<Function> take() { return std::move(functions_); }
 
   private:
-    // The one that begins last, of those that contain the address.
-    const symbols::FunctionRange* range_of(std::uint64_t address) const {
-        auto range = std::upper_bound(ranges_.begin(), ranges_.end(), address,
-                                      [](std::uint64_t a, const auto& r) { return a < r.low; });
-        while (range != ranges_.begin())
-            if (address < (--range)->high) return &*range;
-        return nullptr;
-    }
-
     void add(const Row& row) {
-        const symbols::FunctionRange* const range = range_of(row.address);
+        const std::uint32_t index = range_at_.find(row.address);
+        const symbols::FunctionRange* const range =
+            index == symbols::IntervalMap::kNone ? nullptr : &ranges_[index];
         const auto key = range ? std::pair(range->low, std::string_view())
                                : std::pair(std::uint64_t{0}, row.function);
         const auto [known, is_new] = index_.try_emplace(key, functions_.size());
@@ -62,6 +59,7 @@ class FunctionFinder {
 
     const Profile& profile_;
     std::vector<symbols::FunctionRange> ranges_;
+    symbols::IntervalMap range_at_;  // indices in ranges_
     std::map<std::pair<std::uint64_t, std::string_view>, std::size_t> index_;
     std::vector<Function> functions_;
 };
