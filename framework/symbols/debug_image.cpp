@@ -2,6 +2,7 @@
 
 #include <libdeflate.h>
 #include <sys/mman.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -20,12 +21,15 @@ constexpr std::string_view kNeeded[] = {
     ".debug_abbrev", ".debug_aranges",  ".debug_info", ".debug_line",        ".debug_line_str",
     ".debug_ranges", ".debug_rnglists", ".debug_str",  ".debug_str_offsets", ".debug_types"};
 
+// ELFCOMPRESS_ZSTD, which older <elf.h> lack.
+constexpr Elf64_Word kZstd = 2;
+
 // One section of the file, and its place in the image.
 struct Part {
     std::string_view name;
     std::span<const unsigned char> content;  // in the file
-    bool compressed;
-    std::size_t size;  // decompressed
+    Elf64_Word compression;                  // as in Elf64_Chdr; 0: none
+    std::size_t size;                        // decompressed
     std::size_t offset = 0;
 };
 
@@ -39,15 +43,17 @@ std::optional<Part> read_part(const Section& section) {
     if (raw == nullptr || raw->d_buf == nullptr) return std::nullopt;
     std::span content(static_cast<const unsigned char*>(raw->d_buf), raw->d_size);
     if ((section.header.sh_flags & SHF_COMPRESSED) == 0) {
-        return Part{section.name, content, false, content.size()};
+        return Part{section.name, content, 0, content.size()};
     }
     const Elf64_Chdr* header = elf64_getchdr(section.handle);
-    if (header == nullptr || header->ch_type != ELFCOMPRESS_ZLIB) return std::nullopt;
+    if (header == nullptr || (header->ch_type != ELFCOMPRESS_ZLIB && header->ch_type != kZstd))
+        return std::nullopt;
     content = content.subspan(sizeof *header);
-    // Whatever a damaged header claims, DEFLATE makes at most 258 bytes out of two bits.
+    // Whatever a damaged header claims, DEFLATE makes at most 258 bytes out of two bits; zstd could
+    // make more, but not of what debug sections hold.
     constexpr std::size_t kMostExpansion = 258 * 4;
     if (header->ch_size / kMostExpansion > content.size()) return std::nullopt;
-    return Part{section.name, content, true, header->ch_size};
+    return Part{section.name, content, header->ch_type, header->ch_size};
 }
 
 // Empty if the file is none for an image.
@@ -63,18 +69,21 @@ std::vector<Part> read_parts(const ElfFile& file) {
         std::optional<Part> part = read_part(*section);
         if (!part) return {};
         parts.push_back(*part);
-        any_compressed = any_compressed || part->compressed;
+        any_compressed = any_compressed || part->compression != 0;
     }
     if (!any_compressed) parts.clear();
     return parts;
 }
 
-// libdeflate checks the checksum, too.
 bool write_part(const Part& part, char* image) {
-    if (!part.compressed) {
+    if (part.compression == 0) {
         std::memcpy(image + part.offset, part.content.data(), part.size);
         return true;
     }
+    if (part.compression == kZstd)
+        return ZSTD_decompress(image + part.offset, part.size, part.content.data(),
+                               part.content.size()) == part.size;
+    // libdeflate checks the checksum, too.
     const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)>
         decompressor(libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
     return decompressor != nullptr &&

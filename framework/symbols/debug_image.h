@@ -1,6 +1,7 @@
 // The debug sections of a file in which these are compressed, decompressed as a small ELF file in
 // memory. libdw could do so itself, but takes four times as long: it uses zlib, one section after
-// the other, and does not leave out those that are never read here.
+// the other, and does not leave out those that are never read here. zstd it knows from elfutils
+// 0.189 on.
 #pragma once
 
 #include "framework/symbols/elf_file.h"
@@ -14,8 +15,8 @@ namespace assay::symbols {
 class DebugImage {
   public:
     // Null if nothing is compressed, or if libdw has to deal with it: other compression than
-    // zlib's, damaged sections, functions in .dwo files. Large images are taken from `cache`, and
-    // kept there.
+    // zlib's and zstd's, damaged sections, functions in .dwo files. Large images are taken from
+    // `cache`, and kept there.
     static std::unique_ptr<DebugImage> make(const ElfFile& file,
                                             const ImageCache& cache = ImageCache(""));
     ~DebugImage();
