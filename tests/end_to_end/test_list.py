@@ -106,6 +106,14 @@ class List(unittest.TestCase):
         self.assertIn("add     edx, 1", result.stdout)
         self.assertNotIn("is newer than", result.stdout)
 
+    def test_source_with_carriage_returns(self):
+        folder = support.temporary_folder(self)
+        (folder / "text.c").write_bytes(b"int main(void) {\r\n    return 0;\r\n}\r\n")
+        self.good(run(["cc", "-g", "-o", folder / "text", folder / "text.c"]))
+        self.good(profile([folder / "text"], "--dump-instr=yes", plugin=COUNTS, out=folder / "out"))
+        result = self.good(listed(folder / "out", "--function=^main$", "--source=yes"))
+        self.assertIn("text.c:2:     return 0;\n", result.stdout)
+
     def test_sources_that_are_newer(self):
         old = self.changed("old", lambda text: text)
         os.utime(old, (1000, 1000))

@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 namespace assay::list {
@@ -179,8 +178,8 @@ std::vector<std::string> FunctionWriter::read_lines(const std::string& file) {
     std::vector<std::string> lines;
     const auto path = find_source(file, options_.include_dirs);
     if (!path) return lines;
-    std::ifstream in(*path);
-    for (std::string text; std::getline(in, text);) lines.push_back(text);
+    const std::string text = read_source(*path);
+    for (const std::string_view line : split_lines(text)) lines.emplace_back(line);
     const std::string warning = warning_if_newer(file, *path, {&options_.profile, 1});
     if (!warning.empty()) warnings_ += warning + "\n";
     return lines;
