@@ -49,6 +49,7 @@ void Parser::finish() {
 
 void Parser::parse_line(std::string_view line) {
     ++line_number_;
+    if (line.ends_with('\r')) line.remove_suffix(1);  // of a file that was on another system
     if (state_ == State::kDescriptions || state_ == State::kEvents)
         parse_header(line);
     else

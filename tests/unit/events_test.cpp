@@ -73,6 +73,11 @@ TEST_CASE("events: a file of version 1 stays readable, however it is cut into bl
         if (first.empty()) first = recorder.text;
         CHECK(recorder.text == first);
     }
+    std::string elsewhere;
+    for (const char c : text) elsewhere += c == '\n' ? "\r\n" : std::string(1, c);
+    Recorder recorder;
+    CHECK(parse(elsewhere, recorder).header.incomplete == "ended by SIGKILL");
+    CHECK(recorder.text == first);
     CHECK(first.find("prog.h prog.h:helper\nline 20: 1 0 0\nline 20: 2 0 0\n"
                      "lines in 0: 1\nlines in 2: 1\n") != std::string::npos);
     CHECK(first.find("site 3 in 0 line 9 a folder/prog.h f(int, char)\n") != std::string::npos);
