@@ -405,6 +405,19 @@ class Inputs(unittest.TestCase):
                          [("a.c", 1, [5]), ("a.c", 2, [3]), ("a.h", 7, [2])])
         self.assertIn("\n1 5\n2 3\nfi=(2) a.h\n7 2\n", export("callgrind", path).stdout)
 
+    def test_callgrind_names_end_where_their_lines_do(self):
+        folder = support.temporary_folder(self)
+        path, out = folder / "lines", folder / "lines.callgrind"
+        path.write_text("cmd: x\nevents: Ir\nfl=#! version 1\nfl=#! object 0 x\nfl=a.c\nfn=f\n1 5\n"
+                        "fl=#! stack 1 in=0 call=0:0x1 \"g\\nfn=(9)\" 2\n"
+                        "fl=#! stack 2 in=1 call=0:0x1 \"\" 3\nsummary: 5\n")
+        self.assertEqual(export("callgrind", "-o", out, path).returncode, 0)
+        self.assertIn("\nfn=(2) g\\nfn=(9)\n", out.read_text())
+        self.assertIn("\ncfn=(3) ???\n", out.read_text())
+        read = run([ASSAY, "merge", out])
+        self.assertEqual((read.returncode, read.stdout.splitlines()[-1]), (0, "summary: 5"),
+                         read.stderr)
+
     def test_hostile_names(self):
         folder = support.temporary_folder(self)
         path = folder / "hostile"

@@ -29,7 +29,9 @@ class Names {
   public:
     std::string reference(std::string_view name) {
         const auto [entry, is_new] = numbers_.try_emplace(std::string(name), numbers_.size() + 1);
-        if (is_new) return fmt::format("({}) {}", entry->second, name);
+        if (is_new)  // a name ends at the line's end, and without one the number is only used
+            return fmt::format("({}) {}", entry->second,
+                               name.empty() ? std::string(kUnknown) : events::one_line(name));
         return fmt::format("({})", entry->second);
     }
 
