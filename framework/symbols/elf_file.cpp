@@ -18,6 +18,10 @@ std::int64_t change_time(const struct stat& status) {
     return status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
 }
 
+bool is_same_file(const struct stat& a, const struct stat& b) {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 }  // namespace
 
 std::string to_hexadecimal(std::string_view bytes) {
@@ -136,8 +140,14 @@ std::string ElfFile::version() const {
 bool ElfFile::is_replaced() const {
     struct stat now {};
     return stat(path_.c_str(), &now) == 0 &&
-           (now.st_dev != status_.st_dev || now.st_ino != status_.st_ino ||
-            now.st_size != status_.st_size || change_time(now) != change_time(status_));
+           (!is_same_file(now, status_) || now.st_size != status_.st_size ||
+            change_time(now) != change_time(status_));
+}
+
+bool ElfFile::is_overwritten() const {
+    struct stat now {};
+    return stat(path_.c_str(), &now) == 0 && is_same_file(now, status_) &&
+           now.st_size != status_.st_size;
 }
 
 void ElfFile::read_segments() {

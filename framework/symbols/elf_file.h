@@ -59,6 +59,9 @@ class ElfFile {
     std::string version() const;
     // Whether there is another file under the path by now, or the file was written to.
     bool is_replaced() const;
+    // Whether it was written to and has another size: what is mapped is not what it was, and to
+    // read where a file has ended is SIGBUS.
+    bool is_overwritten() const;
     // Start of the lowest segment that can be executed; 0 if there is none.
     Address code_start() const;
     // See Symbolizer::address_of_offset.

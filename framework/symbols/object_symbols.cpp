@@ -32,7 +32,7 @@ void ObjectSymbols::open() {
 void ObjectSymbols::learn(std::span<const Address> addresses) {
     const std::lock_guard lock(mutex_);
     const std::vector<Address> added = learned_.without(addresses);
-    if (added.empty() || file_ == nullptr) return;
+    if (added.empty() || !is_readable()) return;
     std::unique_ptr<DebugInfo> debug = pool_.take(path_);
     learned_.add(added, locate(*debug, added));
     pool_.give_back(path_, std::move(debug));
@@ -41,7 +41,7 @@ void ObjectSymbols::learn(std::span<const Address> addresses) {
 void ObjectSymbols::prepare(std::span<const Address> addresses) {
     const std::lock_guard lock(mutex_);
     const std::vector<Address> added = prepared_.without(addresses);
-    if (added.empty() || file_ == nullptr) return;
+    if (added.empty() || !is_readable()) return;
     std::unique_ptr<DebugInfo> debug = pool_.take(path_);
     without_dwarf_ = debug->dwarf() == nullptr;
     if (!without_dwarf_) prepared_.add(added, locate(*debug, added));
@@ -68,7 +68,7 @@ std::vector<Location> ObjectSymbols::resolve_unlearned(std::span<const Address> 
 }
 
 std::vector<Location> ObjectSymbols::look_up(std::span<const Address> addresses) {
-    if (file_ == nullptr) return std::vector<Location>(addresses.size(), frames_.unknown());
+    if (!is_readable()) return std::vector<Location>(addresses.size(), frames_.unknown());
     return locate(*pool_.take(path_), addresses);
 }
 

@@ -36,6 +36,7 @@ class ObjectSymbols {
     std::vector<Location> resolve(std::span<const Address> addresses, std::vector<Address>& asked);
 
   private:
+    bool is_readable() const { return file_ != nullptr && !file_->is_overwritten(); }
     std::vector<Location> resolve_unlearned(std::span<const Address> addresses);
     std::vector<Location> look_up(std::span<const Address> addresses);
     std::vector<Location> locate(const DebugInfo& debug, std::span<const Address> addresses);

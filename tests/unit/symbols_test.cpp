@@ -235,6 +235,21 @@ TEST_CASE("what has been learned of a file that was replaced is forgotten") {
     }
 }
 
+TEST_CASE("a file that is cut short while it is used has no names any more") {
+    CompiledPrograms folder;
+    const std::string program = folder.build("-g");
+    const std::vector<std::uint64_t> addresses = instructions(folder, program);
+    const std::size_t half = addresses.size() / 2;
+    Symbolizer symbolizer;
+    symbolizer.learn({program, {addresses.begin(), addresses.begin() + static_cast<long>(half)}});
+    const std::string name(symbolizer.resolve(program, {{addresses[0]}})[0].frames[0].function);
+    fs::resize_file(program, 100);
+    const std::vector<Location> found = symbolizer.resolve(program, addresses);
+    CHECK(found[0].frames[0].function == name);
+    for (std::size_t i = half; i < addresses.size(); ++i)
+        CHECK(found[i].frames[0].function == "???");
+}
+
 TEST_CASE("what was not there when it was to be learned is looked for again") {
     CompiledPrograms folder;
     Symbolizer symbolizer;
