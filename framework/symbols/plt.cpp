@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace assay::symbols {
 
@@ -26,20 +27,43 @@ Address jump_slot(std::span<const unsigned char> code, Address address) {
 // Names of the functions that the dynamic linker puts into slots of the global offset table.
 using Slots = std::unordered_map<Address, std::string_view>;
 
-void add_relocations(const ElfFile& object, const Section& relocations, Slots& slots) {
+// Names of functions that there are several of, for different processors, by the address of the
+// function that chooses one when the program starts (STT_GNU_IFUNC).
+using Choosers = std::unordered_map<Address, std::string_view>;
+
+std::span<const Elf64_Sym> symbols_of(const Elf_Data* data) {
+    if (data == nullptr || data->d_type != ELF_T_SYM) return {};
+    return {static_cast<const Elf64_Sym*>(data->d_buf), data->d_size / sizeof(Elf64_Sym)};
+}
+
+void add_choosers(const ElfFile& object, const Section& table, Choosers& choosers) {
+    const auto length = [](std::string_view name) { return std::min(name.find('@'), name.size()); };
+    for (const Elf64_Sym& symbol : symbols_of(object.data(table))) {
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_GNU_IFUNC || symbol.st_shndx == SHN_UNDEF)
+            continue;
+        const char* name = elf_strptr(object.elf(), table.header.sh_link, symbol.st_name);
+        if (name == nullptr || *name == '\0') continue;
+        std::string_view& known = choosers.try_emplace(symbol.st_value, name).first->second;
+        if (std::pair(length(name), std::string_view(name)) < std::pair(length(known), known))
+            known = name;
+    }
+}
+
+void add_relocations(const ElfFile& object, const Section& relocations, const Choosers& choosers,
+                     Slots& slots) {
     const Elf_Data* data = object.data(relocations);
+    if (data == nullptr || data->d_type != ELF_T_RELA) return;
     Elf_Scn* table = elf_getscn(object.elf(), relocations.header.sh_link);
     const Elf64_Shdr* table_header = table != nullptr ? elf64_getshdr(table) : nullptr;
-    const Elf_Data* symbols = table != nullptr ? elf_getdata(table, nullptr) : nullptr;
-    if (data == nullptr || data->d_type != ELF_T_RELA || table_header == nullptr ||
-        symbols == nullptr || symbols->d_type != ELF_T_SYM) {
-        return;
-    }
-    std::span symbol(static_cast<const Elf64_Sym*>(symbols->d_buf),
-                     symbols->d_size / sizeof(Elf64_Sym));
+    std::span<const Elf64_Sym> symbol;
+    if (table_header != nullptr) symbol = symbols_of(elf_getdata(table, nullptr));
     for (const Elf64_Rela& rela : std::span(static_cast<const Elf64_Rela*>(data->d_buf),
                                             data->d_size / sizeof(Elf64_Rela))) {
         std::size_t type = ELF64_R_TYPE(rela.r_info), index = ELF64_R_SYM(rela.r_info);
+        if (type == R_X86_64_IRELATIVE) {
+            const auto chooser = choosers.find(static_cast<Address>(rela.r_addend));
+            if (chooser != choosers.end()) slots[rela.r_offset] = chooser->second;
+        }
         if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
         if (index >= symbol.size()) continue;
         const char* name = elf_strptr(object.elf(), table_header->sh_link, symbol[index].st_name);
@@ -48,17 +72,24 @@ void add_relocations(const ElfFile& object, const Section& relocations, Slots& s
 }
 
 Slots read_slots(const ElfFile& object) {
+    Choosers choosers;
+    for (const Section& section : object.sections()) {
+        const Elf64_Word type = section.header.sh_type;
+        if (type == SHT_SYMTAB || type == SHT_DYNSYM) add_choosers(object, section, choosers);
+    }
     Slots slots;
     for (const Section& section : object.sections()) {
-        if (section.header.sh_type == SHT_RELA) add_relocations(object, section, slots);
+        if (section.header.sh_type == SHT_RELA) add_relocations(object, section, choosers, slots);
     }
     return slots;
 }
 
-// 16, or 8 in a .plt.got without endbr64; some linkers do not record it.
+// 16, or 8 in a .plt.got without endbr64, and in a .plt of a static program; some linkers do not
+// record it.
 std::uint64_t entry_bytes(const Section& section) {
     std::uint64_t recorded = section.header.sh_entsize;
-    return recorded == 8 || recorded == 16 ? recorded : 16;
+    if (recorded == 8 || recorded == 16) return recorded;
+    return section.header.sh_addralign == 8 ? 8 : 16;
 }
 
 }  // namespace
@@ -69,7 +100,9 @@ void name_plt_entries(const ElfFile& object, std::span<const Address> addresses,
     for (const Section& section : object.sections()) {
         const Elf64_Shdr& header = section.header;
         Address end = header.sh_addr + header.sh_size;
-        if (!section.name.starts_with(".plt") || !any_within(addresses, header.sh_addr, end)) {
+        // lld has those of a static program in .iplt.
+        const bool is_table = section.name.starts_with(".plt") || section.name == ".iplt";
+        if (!is_table || !any_within(addresses, header.sh_addr, end)) {
             continue;
         }
         const Elf_Data* data = object.data(section);

@@ -10,9 +10,9 @@
 
 namespace assay::symbols {
 
-// Where an address lies in a .plt, .plt.got or .plt.sec section and `result` has no name for it
-// yet, names it "target@plt". Entries whose target cannot be told stay as they are: the first one
-// of .plt, which calls the dynamic linker.
+// Where an address lies in a .plt, .plt.got, .plt.sec or .iplt section and `result` has no name for
+// it yet, names it "target@plt". Entries whose target cannot be told stay as they are: the first
+// one of .plt, which calls the dynamic linker.
 void name_plt_entries(const ElfFile& object, std::span<const Address> addresses, Names& names,
                       std::vector<std::string_view>& result);
 

@@ -473,6 +473,26 @@ int caller(int n) { return putchar(n) + 1; }
     CHECK(function_at(symbolizer, library, entry) == "putchar@plt");
 }
 
+TEST_CASE("a function that is chosen when the program starts names its entry") {
+    CompiledPrograms folder;
+    folder.write("chosen.c", R"(
+static int one(int n) { return n + 1; }
+static int (*choose(void))(int) { return one; }
+__attribute__((visibility("hidden"), ifunc("choose"))) int chosen(int);
+int caller(int n) { return chosen(n) + 1; }
+int main(int argc, char** argv) { return caller(argc); }
+)");
+    for (const std::string flags : {"-fPIC -shared", "-static", "-static -fcf-protection=full"}) {
+        CAPTURE(flags);
+        folder.run("cc -O1 " + flags + " -o chosen chosen.c");
+        const std::string call = folder.run(
+            "objdump -d --no-show-raw-insn chosen | sed -n '/<caller>:/,/ret/s/.*call  *//p'");
+        const std::uint64_t entry = std::stoull(call, nullptr, 16);
+        CHECK(function_at(*std::make_unique<Symbolizer>(), folder / "chosen", entry) ==
+              "chosen@plt");
+    }
+}
+
 TEST_CASE("whole functions are found by addresses within them") {
     CompiledPrograms folder;
     folder.write("whole.c", R"(
