@@ -303,6 +303,17 @@ class SimPoint(Files):
         self.assertIn("1 of 10 intervals stand for 90.0% of the instructions", told.stdout)
         self.assertEqual(self.text("bb.weights"), "1 0\n")
 
+    def test_how_many_phases(self):
+        """Of four kinds of intervals."""
+        file = self.folder / "bb"
+        file.write_text("".join(f"T:{kind}:{90 + i}   :{10 + kind}:{10 - i}   \n"
+                                for kind in range(1, 5) for i in range(5)))
+        for options, found in (((), 4), (("--maxK=3",), 3), (("--k=2",), 2), (("--dim=2",), 4),
+                               (("--bic-threshold=0",), 1)):
+            with self.subTest(options):
+                told = self.simpoint(*options, file)
+                self.assertEqual(len(set(told.stdout.splitlines()[0])), found, told.stdout)
+
     def test_equal_intervals_and_what_is_no_number(self):
         file = self.folder / "bb"
         file.write_text("T:1:20   :2:13   \n" * 5)

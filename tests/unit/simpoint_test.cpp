@@ -138,6 +138,35 @@ TEST_CASE("a threshold of 1 takes the best score, of 0 the first k") {
           doctest::Approx(best));
 }
 
+// Calculated as a part of the range of all, the highest score can be rounded to more than it is.
+TEST_CASE("a threshold of 1 is reached whatever the scores are") {
+    const TemporaryFolder folder;
+    std::string text;
+    for (const int block : {1, 2, 3, 4})
+        for (int i = 0; i < 5; ++i)
+            text += "T:" + std::to_string(block) + ":" + std::to_string(90 + i) + "   :" +
+                    std::to_string(block + 10) + ":" + std::to_string(10 - i) + "   \n";
+    const std::string path = folder.write("bb", text);
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+        const Points points = read_intervals(path, 15, seed).points;
+        const Clustering found = find_phases(points, {.threshold = 1, .seed = seed});
+        CHECK(found.cluster.size() == 20);
+        CHECK(found.centers.count() <= 20);
+    }
+}
+
+TEST_CASE("of several initialisations the best is taken") {
+    const Points points = planted(12, 300, 0.2);
+    double before = INFINITY, first = 0;
+    for (std::size_t seeds = 1; seeds < 12; ++seeds) {
+        const double distortion = find_phases(points, {.clusters = 9, .seeds = seeds}).distortion;
+        CHECK(distortion <= before);
+        if (seeds == 1) first = distortion;
+        before = distortion;
+    }
+    CHECK(before < first);
+}
+
 TEST_CASE("the score falls with clusters that explain nothing") {
     const Points points = planted(4, 400, 0.1);
     const double four = find_phases(points, {.clusters = 4}).score;

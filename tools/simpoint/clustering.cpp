@@ -210,7 +210,9 @@ Clustering find_phases(const Points& points, const Search& search) {
             return a.score < b.score;
         };
         const auto [lowest, highest] = std::minmax_element(sizes.begin(), sizes.end(), by_score);
-        const double wanted = lowest->score + search.threshold * (highest->score - lowest->score);
+        // Rounding may take all of the range beyond its end.
+        const double range = highest->score - lowest->score;
+        const double wanted = std::min(lowest->score + search.threshold * range, highest->score);
         found = *std::find_if(sizes.begin(), sizes.end(),
                               [&](const Clustering& one) { return one.score >= wanted; });
     }
