@@ -9,6 +9,9 @@
 #include "framework/driver/native/capture/predictor.h"
 
 #include <doctest/doctest.h>
+#include <algorithm>
+#include <array>
+#include <deque>
 #include <initializer_list>
 #include <memory>
 #include <random>
@@ -269,6 +272,229 @@ TEST_CASE("the branch summary is laid out as Cachegrind's") {
               .ends_with("\nReturns:      10\n"
                          "Mispredicts:   1\n"
                          "Mispred rate: 10.0%\n"));
+}
+
+namespace {
+
+// What predictors with tagged tables look at, folded anew each time. The latest first.
+struct PlainHistory {
+    std::deque<bool> bits = std::deque<bool>(branch::Tage::kLengths.back(), false);
+
+    void add(bool bit) {
+        bits.push_front(bit);
+        bits.pop_back();
+    }
+    unsigned folded(unsigned length, unsigned width) const {
+        unsigned value = 0;
+        for (unsigned age = 0; age < length; ++age)
+            value ^= static_cast<unsigned>(bits[age]) << age % width;
+        return value;
+    }
+};
+
+// TAGE as its paper has it (sections 3.1 and 3.2), written for plainness.
+struct PlainTage {
+    struct Entry {
+        int counter = 0, useful = 0;
+        unsigned tag = 0;
+        bool is_new() const { return (counter == 0 || counter == -1) && useful == 0; }
+    };
+    static constexpr unsigned kTables = branch::Tage::kTables;
+    unsigned bits;
+    std::array<std::vector<Entry>, kTables> tables;
+    std::vector<int> bimodal = std::vector<int>(8U << bits, 1);
+    PlainHistory history;
+    unsigned path = 0, random = 1, branches = 0, kept = 1;
+    int trust_alternate = 0;
+
+    explicit PlainTage(unsigned table_bits) : bits(table_bits) {
+        for (std::vector<Entry>& table : tables) table.resize(1U << bits);
+    }
+
+    bool predict(std::uint64_t pc, bool taken) {
+        std::vector<Entry*> matching, longer;
+        std::vector<unsigned> tags;
+        for (unsigned i = 0; i < kTables; ++i) {
+            const unsigned length = branch::Tage::kLengths[i], width = branch::Tage::kTagBits[i];
+            const unsigned recent = path & ((1U << std::min(length, 16U)) - 1);
+            const std::uint64_t index = pc ^ pc >> (bits - i % bits) ^
+                                        history.folded(length, bits) ^ recent ^ recent >> bits;
+            Entry& entry = tables[i][index % tables[i].size()];
+            const auto tag = static_cast<unsigned>(
+                (pc ^ history.folded(length, width) ^ history.folded(length, width - 1) << 1) %
+                (1U << width));
+            longer.push_back(&entry);
+            tags.push_back(tag);
+            if (entry.tag != tag) continue;
+            matching.push_back(&entry);
+            longer.clear();
+            tags.clear();
+        }
+        int& base = bimodal[pc % bimodal.size()];
+        const auto predicted_by = [&](std::size_t nth) {
+            return matching.size() < nth ? base >= 2
+                                         : matching[matching.size() - nth]->counter >= 0;
+        };
+        const bool longest = predicted_by(1), alternate = predicted_by(2);
+        const bool is_new = !matching.empty() && matching.back()->is_new();
+        const bool prediction = is_new && trust_alternate >= 0 ? alternate : longest;
+        if (!matching.empty() && longest != alternate) {
+            int& useful = matching.back()->useful;
+            if (is_new)
+                trust_alternate =
+                    std::clamp(trust_alternate + (alternate == taken ? 1 : -1), -8, 7);
+            useful = std::clamp(useful + (longest == taken ? 1 : -1), 0, 3);
+        }
+        if (longest != taken) allocate(longer, tags, taken);
+        if (matching.empty())
+            base = std::clamp(base + (taken ? 1 : -1), 0, 3);
+        else
+            matching.back()->counter =
+                std::clamp(matching.back()->counter + (taken ? 1 : -1), -4, 3);
+        if (++branches == 256 * 1024) age();
+        history.add(taken);
+        path = path << 1 | (pc & 1);
+        return prediction;
+    }
+
+    void allocate(const std::vector<Entry*>& longer, const std::vector<unsigned>& tags,
+                  bool taken) {
+        std::size_t chosen = longer.size();
+        for (std::size_t i = 0; i < longer.size(); ++i) {
+            if (longer[i]->useful != 0) continue;
+            chosen = i;
+            random = random >> 1 ^ (random % 2 != 0 ? 0xd0000001U : 0U);
+            if (random % 3 != 0) break;
+        }
+        if (chosen != longer.size())
+            *longer[chosen] = {taken ? 0 : -1, 0, tags[chosen]};
+        else
+            for (Entry* entry : longer) --entry->useful;
+    }
+
+    void age() {
+        branches = 0;
+        for (std::vector<Entry>& table : tables)
+            for (Entry& entry : table) entry.useful &= static_cast<int>(kept);
+        kept = 3 - kept;
+    }
+};
+
+// ITTAGE, in the same way.
+struct PlainIttage {
+    struct Entry {
+        std::uint64_t target = 0;
+        unsigned tag = 0;
+        int confidence = 0;
+        bool useful = false;
+    };
+    static constexpr unsigned kBits = 9, kTagBits = 11;
+    static constexpr std::array<unsigned, 4> kLengths{8, 20, 51, 128};
+    std::array<std::vector<Entry>, 4> tables;
+    std::vector<std::uint64_t> bases = std::vector<std::uint64_t>(1U << kBits);
+    PlainHistory history;
+
+    PlainIttage() {
+        for (std::vector<Entry>& table : tables) table.resize(1U << (kBits - 1));
+    }
+
+    std::uint64_t predict(std::uint64_t pc, std::uint64_t target) {
+        std::vector<Entry*> matching, longer;
+        std::vector<unsigned> tags;
+        for (unsigned i = 0; i < tables.size(); ++i) {
+            const std::uint64_t index =
+                pc ^ pc >> (kBits - i) ^ history.folded(kLengths[i], kBits - 1);
+            Entry& entry = tables[i][index % tables[i].size()];
+            const auto tag = static_cast<unsigned>(
+                (pc ^ pc >> kTagBits ^ history.folded(kLengths[i], kTagBits)) % (1U << kTagBits));
+            longer.push_back(&entry);
+            tags.push_back(tag);
+            if (entry.tag != tag) continue;
+            matching.push_back(&entry);
+            longer.clear();
+            tags.clear();
+        }
+        std::uint64_t& base = bases[pc % bases.size()];
+        const auto target_of = [&](std::size_t nth) {
+            return matching.size() < nth ? base : matching[matching.size() - nth]->target;
+        };
+        const std::uint64_t longest = target_of(1), alternate = target_of(2);
+        const bool doubted = !matching.empty() && matching.back()->confidence == 0;
+        if (!matching.empty()) train(*matching.back(), longest != alternate, target);
+        if (longest != target) allocate(longer, tags, target);
+        base = target;
+        for (unsigned bit = 0; bit < 8; ++bit) history.add((target ^ target >> 8) >> bit & 1);
+        return doubted ? alternate : longest;
+    }
+
+    static void train(Entry& entry, bool differs, std::uint64_t target) {
+        if (entry.target == target) {
+            entry.confidence = std::min(entry.confidence + 1, 3);
+            entry.useful |= differs;
+        } else if (--entry.confidence < 0) {
+            entry = {target, entry.tag, 0, false};
+        }
+    }
+
+    static void allocate(const std::vector<Entry*>& longer, const std::vector<unsigned>& tags,
+                         std::uint64_t target) {
+        const auto room = std::find_if(longer.begin(), longer.end(),
+                                       [](const Entry* entry) { return !entry->useful; });
+        if (room != longer.end())
+            **room = {target, tags[static_cast<std::size_t>(room - longer.begin())], 0, false};
+        else
+            for (Entry* entry : longer) entry->useful = false;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("TAGE predicts as a plain model does") {
+    // Small tables, in which all that is useful must make room; and so many branches that it ages.
+    for (const auto& [bits, branches] : {std::pair{5U, 40'000}, std::pair{10U, 280'000}}) {
+        branch::Tage tage(bits);
+        const auto plain = std::make_unique<PlainTage>(bits);
+        std::minstd_rand random(11);
+        int different = 0, wrong = 0;
+        std::uint64_t recent = 0;
+        for (int i = 0; i < branches; ++i) {
+            const std::uint64_t kind = (random() >> 8) % 300, pc = 0x400000 + kind * 37;
+            // Mostly one way; as an earlier branch, or two of them; or by chance.
+            const std::array<bool, 4> outcomes{
+                (random() >> 8) % 50 != 0, (recent >> kind % 13 & 1) != 0,
+                ((recent ^ recent >> 9) >> kind % 31 & 1) != 0, (random() >> 8) % 3 != 0};
+            const bool taken = outcomes[kind % 4];
+            const bool predicted = tage.predict(pc, taken);
+            different += predicted != plain->predict(pc, taken);
+            wrong += predicted != taken;
+            recent = recent << 1 | (taken ? 1U : 0U);
+        }
+        CHECK(different == 0);
+        CHECK(wrong > 1000);
+    }
+}
+
+TEST_CASE("ITTAGE predicts as a plain model does") {
+    const auto ittage = target_predictor("ittage", 0);
+    const auto plain = std::make_unique<PlainIttage>();
+    std::minstd_rand random(12);
+    int different = 0, wrong = 0;
+    std::uint64_t last = 0;
+    for (int i = 0; i < 60'000; ++i) {
+        const std::uint64_t pc = 0x400000 + (random() >> 8) % 100 * 53;
+        const bool outcome = (random() >> 8) % 4 == 0;
+        ittage->note_outcome(outcome);
+        plain->history.add(outcome);
+        const std::uint64_t target = 0x1000 + 0x30 * (pc % 3 == 0   ? i % 7
+                                                      : pc % 3 == 1 ? (last + pc) % 5
+                                                                    : random() % 3);
+        const std::uint64_t predicted = ittage->predict(pc, target);
+        different += predicted != plain->predict(pc, target);
+        wrong += predicted != target;
+        last = target;
+    }
+    CHECK(different == 0);
+    CHECK(wrong > 1000);
 }
 
 TEST_CASE("TAGE's lengths of history are a geometric series") {
