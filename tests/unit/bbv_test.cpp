@@ -46,12 +46,26 @@ std::uint64_t negative(std::uint64_t number) {
 TEST_CASE("an interval is what counters have grown by since the last one") {
     IntervalReader reader;
     const std::vector<trace_record_t> records{
-        {5, kCount, 0}, {2, kCount, 1}, {0, kEnd, 0}, {7, kCount, 0}, {0, kEnd, 0}};
+        {2, kCount, 1}, {5, kCount, 0}, {0, kEnd, 0}, {7, kCount, 0}, {0, kEnd, 0}};
     const auto intervals = reader.take(0, 0, records, kCode);
     REQUIRE(intervals.size() == 2);
-    CHECK(blocks_of(intervals[0]) == Executed{{0, 15}, {1, 8}});
+    CHECK(blocks_of(intervals[0]) == Executed{{0, 15}, {1, 8}});  // in the order of translation
     CHECK(blocks_of(intervals[1]) == Executed{{0, 6}});
     CHECK(intervals[1].row.complete == 1);
+}
+
+// A signal handler that runs for a whole interval between the two parts of a block.
+TEST_CASE("what a block has been given in advance it owes until it is executed") {
+    IntervalReader reader;
+    const std::vector<trace_record_t> records{
+        {2, kCorrection, 1}, {0, kEnd, 0}, {negative(2), kCorrection, 1},
+        {4, kCount, 0},      {0, kEnd, 0}, {1, kCount, 1},
+        {0, kEnd, 0}};
+    const auto intervals = reader.take(0, 0, records, kCode);
+    REQUIRE(intervals.size() == 3);
+    CHECK(blocks_of(intervals[0]) == Executed{{1, 2}});
+    CHECK(blocks_of(intervals[1]) == Executed{{0, 12}});
+    CHECK(blocks_of(intervals[2]) == Executed{{1, 2}});
 }
 
 TEST_CASE("an interval that ends within a block leaves the rest to the next, in any translation") {
