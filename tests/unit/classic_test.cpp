@@ -129,6 +129,27 @@ TEST_CASE("classic: the error is what it says") {
     }
 }
 
+TEST_CASE("classic: an instruction in several basic blocks has lost what each of them has") {
+    std::mt19937_64 random(3);
+    Stream stream;
+    for (std::uint32_t i = 0; i < 50'000; ++i) {
+        stream.add(random() % (random() % 300 + 1));
+        stream.records.back().site = i % 3 == 0 ? 1 : 0;
+    }
+    ValueTables tables;
+    for (int block = 0; block < 2; ++block) {
+        ValueTable table;
+        table.role = Role::kCounted;
+        tables.add(table, 0x1000);
+    }
+    tables.by_instr.resize(1);
+    tables.count(stream.records.data(), stream.records.size());
+    const Summary summary = tables.summary(0);
+    CHECK(summary.total == 50'000);
+    CHECK(summary.error > 0);
+    check_bounds(summary.values, summary.error, stream.exact);
+}
+
 // A multiple of what kHashMultiplier is the inverse of, modulo 2^64, has that factor as its hash.
 TEST_CASE("classic: values that all have the same set") {
     std::uint64_t inverse = 1;
