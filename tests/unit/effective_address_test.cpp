@@ -355,6 +355,18 @@ TEST_CASE("tracker: what is left out of runs is as if it had been recorded") {
     }
 }
 
+TEST_CASE("tracker: what a thread did while it was alone is not shared") {
+    Tracker tracker;
+    tracker.learn({&kSite, 1}, &kInstr);
+    tracker.process(0, true, records_of(walk(0x5000, 0, 10)));
+    tracker.process(0, false, records_of(walk(0x5000, 0, 3)));
+    tracker.finish();
+    CHECK(tracker.operand(1).references() == 13);
+    const std::vector<Touch> touches = tracker.sharing().touches();
+    REQUIRE(touches.size() == 1);
+    CHECK(touches[0].count == 3);
+}
+
 TEST_CASE("tracker: few strides in short runs are the same whatever is left out") {
     const std::vector<trace_record_t> records = records_of(short_rows(6000, 4, 3));
     for (const bool some_each : {false, true}) {
