@@ -87,6 +87,20 @@ TEST_CASE("the time limit of a run") {
         CHECK(contains(message([&] { limit(wrong); }), "is not a time"));
 }
 
+TEST_CASE("the time limit of a call of a profiler") {
+    using std::chrono::milliseconds;
+    const auto limit = [](const std::string& text) {
+        return core({"--profiler-timeout=" + text}).profiler_timeout;
+    };
+    CHECK(core({}).profiler_timeout == milliseconds(60'000));
+    CHECK(limit("0.2") == milliseconds(200));
+    CHECK(limit("2m") == milliseconds(120'000));
+    CHECK(limit("0") == milliseconds(0));  // none
+    for (const std::string wrong : {"", "-1", "0x", "never"})
+        CHECK(contains(message([&] { limit(wrong); }),
+                       "--profiler-timeout: \"" + wrong + "\" is not"));
+}
+
 TEST_CASE("options need their values") {
     CHECK(contains(message([] { parse({"--plugin"}); }), "--plugin=NAME,..."));
     CHECK(contains(message([] { parse({"--D1", "ls"}); }), "--D1=VALUE"));
