@@ -181,6 +181,13 @@ class Endings(Case):
         self.assertLess(self.timed("--timeout=0.5s", program=program), 2 * GRACE)
         self.assertIn("--timeout=0.5s", self.incomplete()[0])
 
+    def test_timeout_leaves_time_to_clean_up(self):
+        """SIGKILL comes only some seconds behind SIGTERM."""
+        program = ["sh", "-c", "trap 'sleep 1; echo cleaned up; exit 0' TERM; while :; do :; done"]
+        result = profile(program, "-q", "--timeout=1s", "--trace-children=no", out=self.out)
+        self.assertEqual((result.returncode, result.stdout), (TIMED_OUT, "cleaned up\n"),
+                         result.stderr)
+
     def test_timeout_that_is_not_reached(self):
         result = profile(["true"], "--timeout=1h", out=self.out)
         self.assertEqual(result.returncode, 0, result.stderr)
