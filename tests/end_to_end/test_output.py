@@ -2,6 +2,7 @@
 """What assay writes: readable by Cachegrind's tools, the same every time, there after a crash."""
 
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -252,6 +253,44 @@ class Output(unittest.TestCase):
             self.assertEqual(result.returncode, 3)
             self.assertEqual(len(read_events(self.out).summary), 9)
             self.out.unlink()
+
+    @unittest.skipUnless(installed("objcopy"), "needs objcopy")
+    def test_debug_information_is_kept_where_that_is_wanted(self):
+        program, folder = self.folder / "compressed", self.folder / "kept"
+        folder.mkdir()
+        run(["objcopy", "--compress-debug-sections=zlib", *WORK, program])
+        environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+        functions = []
+        for option, kept in (("--debug-cache=no", False), ("--debug-cache=yes", True),
+                             ("--debug-cache=yes", True)):
+            result = profile([program], "-q", option, *GEOMETRY, out=self.out, env=environment)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual(bool(list(folder.glob("assay/*"))), kept)
+            functions.append(read_events(self.out).functions)
+        self.assertEqual(functions[0], functions[1])
+        self.assertEqual(functions[1], functions[2])
+
+    def on_terminal(self, *options) -> str:
+        """What a run of more than a second says where stderr is a terminal."""
+        leader, follower = pty.openpty()
+        with subprocess.Popen([ASSAY, "--plugin=cache", f"--out={self.out}", *GEOMETRY, *options,
+                               "--", "sleep", "1.5"], stderr=follower) as process:
+            os.close(follower)
+            text = b""
+            try:
+                while piece := os.read(leader, 65536):
+                    text += piece
+            except OSError:  # the other end is closed
+                pass
+        os.close(leader)
+        self.assertEqual(process.returncode, 0, text)
+        return text.decode()
+
+    def test_progress_on_a_terminal(self):
+        """One line, which is erased before assay says anything else."""
+        said = self.on_terminal()
+        self.assertRegex(said, r"\A(\r\x1b\[Kassay: \d+ s, [\d,]+ million instructions)+\r\x1b\[K==\d")
+        self.assertEqual(self.on_terminal("--quiet"), "")
 
     def test_plugins_lists_cache(self):
         listed = run([ASSAY, "plugins"])
