@@ -98,6 +98,23 @@ class List(unittest.TestCase):
         self.refused(listed(self.out, "--function=("), "(")
         self.refused(listed(self.out, "--threshold=100"), "threshold")
 
+    def test_threshold(self):
+        """At least so much of the first sort event; with a name, whatever it counts."""
+        path = self.shared / "three"
+        path.write_text("desc: a: b\ncmd: a\nevents: Ir Dr\nfl=#! version 1\nfl=#! object 0 /none\n" +
+                        "".join(f"fl=a.c\nfn={name}\n1 {ir} {dr}\nfl=#! at 0:{at:#x} 1 {ir} {dr}\n"
+                                for at, (name, ir, dr) in enumerate((("many", 900, 0), ("some", 95, 4),
+                                                                     ("few", 5, 6)))) +
+                        "summary: 1000 10\n")
+        for options, names in (((), ["many", "some"]), (("--threshold=9.5",), ["many", "some"]),
+                               (("--threshold=9.6",), ["many"]),
+                               (("--threshold=0",), ["many", "some", "few"]),
+                               (("--threshold=60", "--sort=Dr"), ["few"]),
+                               (("--threshold=60", "--function=some"), ["some"])):
+            with self.subTest(options):
+                shown = self.good(listed(path, *options)).stdout
+                self.assertEqual(re.findall(r"^-- (\w+)  \(/none\)$", shown, re.MULTILINE), names)
+
     def test_source_and_syntax(self):
         result = self.good(listed(self.out, "--function=^count_bits$", "--source=yes",
                                   "--syntax=intel"))
