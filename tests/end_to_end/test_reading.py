@@ -313,6 +313,42 @@ class Shown(unittest.TestCase):
         self.assertIn("/none", paged.read_text())
         self.assertIn("/none", self.on_terminal("list", "--pager=no", path, PAGER="false"))
 
+    def test_difference_of_functions(self):
+        """By the sizes of the changes, those of at least so many percent of the old total."""
+        pair = []
+        for counts in ({"many": 900, "some": 90, "left": 9, "same": 1},
+                       {"many": 880, "some": 91, "made": 30, "same": 1}):
+            pair.append(self.folder / f"{len(pair)}.events")
+            pair[-1].write_text("desc: a\ncmd: ./a\nevents: Ir\nfl=a.c\n" + "".join(
+                f"fn={name}\n1 {count}\n" for name, count in counts.items())
+                + f"summary: {sum(counts.values())}\n")
+        rows = [["+30", "new", "a.c:made"], ["-20", "-2.2%", "a.c:many"], ["-9", "gone", "a.c:left"],
+                ["+1", "+1.1%", "a.c:some"]]
+        for threshold, shown in (("0.1", 4), ("0.11", 3), ("2", 2), ("2.01", 1), ("3.01", 0), ("0", 4)):
+            with self.subTest(threshold):
+                result = run([ASSAY, "diff", f"--threshold={threshold}", *pair])
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                found = [line.split() for line in result.stdout.splitlines() if " a.c:" in line]
+                self.assertEqual(found, rows[:shown])
+        self.assertIn(rows[3], [line.split() for line in
+                                run([ASSAY, "diff", *pair]).stdout.splitlines()])
+
+    def test_difference_of_values_that_may_be_an_error(self):
+        """Both lists can be wrong, each by as much as it says."""
+        for error, shown in ((0, 2), (4, 2), (5, 1), (10, 0)):
+            with self.subTest(error=error):
+                pair = []
+                for name, counts in (("old", (80, 10)), ("new", (60, 20))):
+                    pair.append(self.folder / f"{name}.events")
+                    pair[-1].write_text(
+                        "desc: a\ncmd: ./a\nevents: Ir\nfl=#! version 1\nfl=#! object 0 /a\n"
+                        f"fl=a.c\nfn=f\n1 100\nfl=#! at 0:0x1 1 100\nfl=#! value 0:0x1 1 "
+                        f"classic.loaded 100 error={error} 0x5:{counts[0]} 0x6:{counts[1]}\n"
+                        "summary: 100\n")
+                found = json.loads(run([ASSAY, "diff", "--json", *pair]).stdout)["values"]
+                self.assertEqual([(each["value"], each["old"], each["new"]) for each in found],
+                                 [("0x5", 80, 60), ("0x6", 10, 20)][:shown])
+
     def test_difference_of_stacks_and_values(self):
         pair = [DATA / "stacks-old.events", DATA / "stacks-new.events"]
         text = run([ASSAY, "diff", "--mod-funcname=s/one/two/", *pair]).stdout
