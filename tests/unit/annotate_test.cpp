@@ -281,6 +281,20 @@ TEST_CASE("annotate: a difference, by function and by line") {
                          doctest::Contains("calculated from counts"), Error);
 }
 
+TEST_CASE("annotate: of two profiles with equal totals, only what differs is shown") {
+    const TemporaryFolder folder;
+    const auto file = [&](const char* name, const std::string& f, const std::string& g) {
+        return folder.write(name, kEvents + "fl=x\nfn=f\n1 " + f + " 1\nfl=y\nfn=g\n1 " + g +
+                                      " 1\nfl=z\nfn=same\n1 20 1\nsummary: 100 3\n");
+    };
+    const std::string old = file("old", "50", "30"), now = file("new", "49", "31");
+    const std::string shown = annotate_with({"--diff", "--auto=no", "--threshold=20", old, now});
+    CHECK(contains(shown, "< -1 (n/a, n/a)   0  x:f\n"));
+    CHECK(contains(shown, "<  1 (n/a, n/a)   0  y:g\n"));
+    CHECK(!contains(shown, "same"));
+    CHECK(contains(annotate_with({"--diff", "--auto=no", "--threshold=0", old, now}), "z:same\n"));
+}
+
 TEST_CASE("annotate: derived figures as columns") {
     const Example example("1 90 9\n2 9 0\n", "100 9");
     const std::string shown = annotate_with({"--show=Dr,reads by instruction", example.profile});
