@@ -137,6 +137,29 @@ class Reports(unittest.TestCase):
         flame = self.report("--diff", path, path)["flame"]
         self.assertEqual((flame["counts"][0], flame["old"][0]), ([100, 60, 40], [100, 60, 40]))
 
+    def test_what_is_left_out(self):
+        """What counts least, of very many functions, lines and lists of values."""
+        most, lists = 20_000, 2_000
+        head = "desc: a: b\ncmd: ./t\nevents: Ir\nfl=#! version 1\nfl=#! object 0 /t\nfl=a.c\n"
+        counts = [7 + i * 7919 % (most + 5) for i in range(most + 5)]  # each once
+        text = "".join(f"fn=f{count}\n1 {count}\n" for count in counts)
+        data = self.report(self.write("functions", f"{head}{text}summary: {sum(counts)}\n"))
+        self.assertEqual(data["functions"]["leftOut"], 5)
+        self.assertEqual(data["functions"]["counts"][0], sorted(counts, reverse=True)[:most])
+        self.assertEqual(data["functions"]["name"][0], f"f{max(counts)}")
+
+        text = "".join(f"fl={file}\nfn=f\n" + "".join(f"{i} {count}\n" for i in range(1, lines + 1))
+                       for file, lines, count in (("cold.c", 60_000, 1), ("hot.c", 150_000, 2)))
+        data = self.report(self.write("lines", f"{head}{text}summary: {60_000 + 2 * 150_000}\n"))
+        self.assertEqual([source["name"] for source in data["sources"]], ["hot.c"])
+
+        text = "".join(f"fl=#! value 0:{i:#x} 1 classic.loaded {i} 0x5:{i}\n"
+                       for i in range(1, lists + 4))
+        data = self.report(self.write("values", f"{head}fn=f\n1 5\n{text}summary: 5\n"))
+        self.assertEqual(data["valuesLeftOut"], 3)
+        self.assertEqual([each["total"] for each in data["values"]],
+                         list(range(lists + 3, 3, -1)))
+
     def test_sources_that_are_newer(self):
         sources = [self.write(name, "a;\n") for name in ("new.c", "old.c")]
         path = self.write("events", "desc: a\ncmd: ./t\nevents: Ir\n" + "".join(
