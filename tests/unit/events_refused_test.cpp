@@ -104,6 +104,8 @@ TEST_CASE("events: malformed extensions are refused") {
         {kVersion + kPlace + "fl=#! at 0x1 1 1\n", "FILE:7: expected OBJECT:0xADDRESS (0x1)"},
         {kVersion + "fl=#! object 0 a\n" + kPlace + "1 1\nfl=#! at 0:0x1 1 1\n1 1\n",
          "FILE:10: counts without fl= and fn= before them (1 1)"},
+        {kVersion + kPlace + "1 1\nfl=#! of a later release\n1 1\n",
+         "FILE:9: counts without fl= and fn= before them (1 1)"},
         {kVersion + "fl=#! object 0 a\n" + kPlace + "1 1\nfl=#! at 0:0x1 1 2\nsummary: 1 0\n",
          "FILE:10: the counts of Ir by instruction exceed its summary (2)"},
         {kVersion + "fl=#! site 2 a.c f 1\n", "FILE:5: sites must be numbered from 1 upwards (2)"},

@@ -219,6 +219,9 @@ TEST_CASE("events: lists of values are merged with their errors") {
     CHECK(merged(a, b, 8) == Hotlist{"p", 30, 3, {{8, 9}, {6, 5}, {7, 5}, {9, 1}}});
     CHECK(merged(a, b, 2) == Hotlist{"p", 30, 8, {{8, 9}, {6, 5}}});
     CHECK(merged({"p", 0, 0, {}}, b, 8) == b);
+    // No value can have been seen more often than all together.
+    CHECK(merged({"p", 10, 9, {{7, 6}}}, {"p", 10, 9, {{8, 5}}}, 1) ==
+          Hotlist{"p", 20, 20, {{7, 6}}});
     Hotlist full = {"p", ~std::uint64_t{0}, 0, {}};
     CHECK_THROWS_AS(merge(full, a, 8), Error);
 }
