@@ -313,6 +313,16 @@ class Shown(unittest.TestCase):
         self.assertIn("/none", paged.read_text())
         self.assertIn("/none", self.on_terminal("list", "--pager=no", path, PAGER="false"))
 
+    def test_sums_of_incomplete_profiles_are_incomplete(self):
+        kinds = ROOT / "tests" / "unit" / "data" / "version-1.events"
+        merged, again = self.folder / "merged", self.folder / "again"
+        for out, sources in ((merged, [kinds, kinds]), (again, [merged])):
+            result = run([ASSAY, "merge", "-o", out, *sources])
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn(f"incomplete {'' if out == merged else f'{merged}: '}{kinds}: ended by SIGKILL",
+                          out.read_text())
+        self.assertIn("INCOMPLETE, not the counts of a whole run", run([ASSAY, "annotate", merged]).stdout)
+
     def test_difference_of_functions(self):
         """By the sizes of the changes, those of at least so many percent of the old total."""
         pair = []
