@@ -101,6 +101,13 @@ class EffectiveAddress(unittest.TestCase):
         lists = [remark for remark in self.events.remarks if " value " in remark]
         self.assertTrue(any(re.search(r" 1000 (0x\w+):900 (0x\w+):100$", line) for line in lists),
                         lists)
+        self.run_under("addresses", "--dump-instr=yes", "--hottest=1")
+        lists = [remark for remark in self.events.remarks if " value " in remark]
+        self.assertTrue(any(re.search(r" 1000 error=100 (0x\w+):900$", line) for line in lists), lists)
+        self.assertTrue(all(line.count(":") <= 2 for line in lists), lists)
+        refused = profile(["true"], "--hottest=129", plugin="effective_address")
+        self.assertEqual((refused.returncode, refused.stderr),
+                         (125, "assay: effective_address: --hottest=129: at most 128\n"))
 
     def test_sharing(self):
         found = self.run_under("sharing")
