@@ -313,6 +313,22 @@ class Shown(unittest.TestCase):
         self.assertIn("/none", paged.read_text())
         self.assertIn("/none", self.on_terminal("list", "--pager=no", path, PAGER="false"))
 
+    def test_sums_keep_what_all_files_say(self):
+        """And the names of block vectors of each, and which commands they were."""
+        texts = (("I1 cache: small\ndesc: D1 cache: small\ndesc: block vectors: a.bb", "./a"),
+                 ("I1 cache: small\ndesc: D1 cache: large\ndesc: block vectors: b.bb", "./b"))
+        pair = []
+        for descriptions, command in texts:
+            pair.append(self.folder / f"{len(pair)}.events")
+            pair[-1].write_text(f"desc: {descriptions}\ncmd: {command}\nevents: Ir\nfl=a.c\nfn=f\n1 5\n"
+                                "summary: 5\n")
+        merged = self.folder / "merged"
+        self.assertEqual(run([ASSAY, "merge", "-o", merged, *pair, pair[0]]).returncode, 0)
+        events = read_events(merged)
+        self.assertEqual((events.descriptions, events.command, events.summary),
+                         (["I1 cache: small", "block vectors: a.bb", "block vectors: b.bb"],
+                          "./a; ./b", [15]))
+
     def test_sums_of_incomplete_profiles_are_incomplete(self):
         kinds = ROOT / "tests" / "unit" / "data" / "version-1.events"
         merged, again = self.folder / "merged", self.folder / "again"
