@@ -212,6 +212,19 @@ class Failures(unittest.TestCase):
         result = profile(self.elf("twice", change), "--quiet", *GEOMETRY, out=self.out)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
+    def test_program_at_the_address_of_the_driver(self):
+        code = b"\xb8\x3c\0\0\0\x31\xff\x0f\x05"  # exit(0)
+        base, headers = 0x7fe000000000, 64 + P_SIZE
+        header = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9) + struct.pack(
+            "<HHIQQQIHHHHHH", 2, 62, 1, base + headers, 64, 0, 0, 64, P_SIZE, 1, 0, 0, 0)
+        size = headers + len(code)
+        segment = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, size, size, 4096)
+        program = self.elf("fixed", lambda image: header + segment + code)
+        self.assertEqual(run(program).returncode, 0)
+        self.refused(profile(program, "-q", out=self.out), FAILURE, "fixed: cannot be loaded at its "
+                     "address: File exists")
+        self.assertEqual(profile(program, "-q", "--aslr=yes", out=self.out).returncode, 0)
+
     def test_program_whose_headers_lie(self):
         def change(image):
             image[E_PHOFF:E_PHOFF + 8] = struct.pack("<Q", 1 << 60)

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -296,14 +297,30 @@ TEST_CASE("geometries are read, refused and described") {
     std::string why;
     CHECK(cache::parse_geometry("32768,8,64", why) == Geometry{32768, 8, 64});
     CHECK(cache::parse_geometry("64,1,64", why) == Geometry{64, 1, 64});
-    for (const char* text :
-         {"", "32768", "32768,8", "32768,8,64,1", "32768,8,48", "32768,8,8", "32768,8,8192",
-          "0,8,64", "32768,0,64", "-32768,8,64", "32768, 8,64", "32769,8,64", "3072,1,64",
-          "99999999999999999999,8,64", "274877906880,4294967295,64"}) {
-        CAPTURE(std::string(text));
+    CHECK(cache::parse_geometry("8192,1,4096", why) == Geometry{8192, 1, 4096});
+    CHECK(cache::parse_geometry("32,1,16", why) == Geometry{32, 1, 16});
+    const std::pair<const char*, const char*> refused[] = {
+        {"", "give three numbers"},
+        {"32768", "give three numbers"},
+        {"32768,8", "give three numbers"},
+        {"32768,8,64,1", "give three numbers"},
+        {"-32768,8,64", "give three numbers"},
+        {"32768, 8,64", "give three numbers"},
+        {"99999999999999999999,8,64", "give three numbers"},
+        {"0,8,64", "must be above 0"},
+        {"32768,0,64", "must be above 0"},
+        {"32768,8,48", "a power of two from 16 to 4096"},
+        {"32768,8,8", "a power of two from 16 to 4096"},
+        {"65536,8,8192", "a power of two from 16 to 4096"},
+        {"274877906880,4294967295,64", "the associativity must be at most"},
+        {"32769,8,64", "a multiple of associativity times line size, which is 512"},
+        {"256,8,64", "a multiple of associativity times line size, which is 512"},
+        {"3072,1,64", "the number of sets, 48, and must be a power of two"}};
+    for (const auto& each : refused) {
+        CAPTURE(std::string(each.first));
         why.clear();
-        CHECK_FALSE(cache::parse_geometry(text, why));
-        CHECK_FALSE(why.empty());
+        CHECK_FALSE(cache::parse_geometry(each.first, why));
+        CHECK(why.find(each.second) != std::string::npos);
     }
     CHECK(cache::describe({32768, 8, 64}) == "32768 B, 64 B, 8-way associative");
     CHECK(cache::describe({4096, 1, 32}) == "4096 B, 32 B, direct-mapped");
