@@ -184,8 +184,10 @@ bool is_locked(const trace_instr_t& instr) {
     const auto* end = instr.bytes + std::min<unsigned>(instr.length, 4);
     for (const uint8_t* byte = instr.bytes; byte != end; ++byte) {
         if (*byte == 0xf0) return true;
-        const bool is_prefix = *byte == 0x66 || *byte == 0x67 || *byte == 0xf2 || *byte == 0xf3 ||
-                               *byte == 0x64 || *byte == 0x65;
+        const bool is_segment = *byte == 0x26 || *byte == 0x2e || *byte == 0x36 || *byte == 0x3e ||
+                                *byte == 0x64 || *byte == 0x65;
+        const bool is_prefix =
+            is_segment || *byte == 0x66 || *byte == 0x67 || *byte == 0xf2 || *byte == 0xf3;
         if (!is_prefix) return false;
     }
     return false;

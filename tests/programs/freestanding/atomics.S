@@ -18,6 +18,10 @@ exchange_all:                   // rdi: 64 bytes, 16-byte aligned; returns what 
     mov %r9, %rsi
     lock incq 24(%rdi)
     lock orb $4, 33(%rdi)
+    .byte 0x66                  // prefixes before the lock
+    lock incl 28(%rdi)
+    .byte 0x3e
+    lock incl 28(%rdi)
     mov (%rdi), %rax            // succeeds
     lea 1(%rax), %r10
     lock cmpxchg %r10, (%rdi)
