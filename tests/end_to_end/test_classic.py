@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """The classic profiler, on a program whose most frequent values are known."""
 
-import shutil
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
-from support import ASSAY, PLUGINS, PROGRAMS, profile, read_events, run
+from support import (ASSAY, PLUGINS, PROGRAMS, profile, read_events, run,
+                     temporary_folder_of_class)
 
 PROGRAM = PROGRAMS / "frequent_values"
 ROUNDS = 1000
@@ -21,8 +19,7 @@ def symbols() -> dict[int, str]:
 class Classic(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = Path(tempfile.mkdtemp(prefix="assay-test-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = temporary_folder_of_class(cls)
         cls.file = cls.folder / "out"
         result = profile([PROGRAM], "--dump-instr=yes", "--quiet",
                          "--values=loads,stores,results,operands", plugin="classic", out=cls.file)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import unittest
 from collections import Counter
 from pathlib import Path
@@ -249,7 +250,6 @@ class Exports(Profile):
 
 
 def run_bytes(argv) -> bytes:
-    import subprocess
     return subprocess.run([str(word) for word in argv], stdout=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, timeout=60, check=True).stdout
 

@@ -12,10 +12,9 @@ import unittest
 from pathlib import Path
 
 import support
-from support import ASSAY, PROGRAMS, installed, profile, read_events, run
+from support import ASSAY, PROGRAMS, SKIPPED, installed, profile, read_events, run
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # which Debian's packages are for
-SKIPPED = 77  # as meson understands it
 
 
 def available() -> bool:

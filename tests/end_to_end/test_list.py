@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import unittest
-from pathlib import Path
 
 import support
 from support import ASSAY, BUILD, PLUGINS, PROGRAMS, profile, run
@@ -30,17 +29,13 @@ def lines(result):
 class List(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.shared = Path(support.tempfile.mkdtemp(prefix="assay-test-"))
+        cls.shared = support.temporary_folder_of_class(cls)
         cls.program = cls.shared / "work"
         shutil.copy(PROGRAMS / "work", cls.program)
         cls.out = cls.shared / "events"
         result = profile([cls.program], "-q", "--dump-instr=yes", "--references=yes",
                          plugin=COUNTS, out=cls.out)
         assert result.returncode == 0, result.stderr
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls.shared)
 
     def good(self, result):
         self.assertEqual(result.returncode, 0, result.stderr)

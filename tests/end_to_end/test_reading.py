@@ -119,7 +119,7 @@ def peak_memory(argv) -> tuple[int, float]:
 class SameAsCachegrind(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = Path(cls.enterClassContext(support_folder()))
+        cls.folder = support.temporary_folder_of_class(cls)
         cls.files = [cls.folder / "liberties"]
         cls.files[0].write_text(LIBERTIES)
         for program, options in (("sort", ["--branch-sim=yes"]), ("work", []), ("matrix", [])):
@@ -241,11 +241,6 @@ class SameAsCachegrind(unittest.TestCase):
         merged = self.folder / "callgrind.merged"
         self.assertEqual(run([ASSAY, "merge", "-o", merged, path]).returncode, 0)
         self.assertEqual(cg_annotate(merged), (totals, table))
-
-
-def support_folder():
-    import tempfile
-    return tempfile.TemporaryDirectory(prefix="assay-test-")
 
 
 class Shown(unittest.TestCase):

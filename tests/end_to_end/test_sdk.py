@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import unittest
-from pathlib import Path
 
 import recipes
 import support
@@ -17,8 +16,7 @@ from support import BUILD, ROOT, profile, read_events, run
 class ForAuthors(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.shared = Path(support.tempfile.mkdtemp(prefix="assay-test-"))
-        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+        cls.shared = support.temporary_folder_of_class(cls)
         cls.environment = recipes.install(cls.shared / "root")
 
     def follow(self, document, copy=True):
