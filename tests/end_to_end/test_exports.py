@@ -448,6 +448,15 @@ class Inputs(unittest.TestCase):
                 outer[half:last - half] = ["[frames left out]"]
             self.assertEqual(lines[last - 1], ";".join(outer) + " 1")
 
+    def test_counts_beyond_those_of_pprof(self):
+        path = support.temporary_folder(self) / "large"
+        for total, status in ((2**63 - 1, 0), (2**63, 125)):
+            path.write_text(f"desc: a\ncmd: a\nevents: Ir\nfl=a\nfn=f\n1 {total}\nsummary: {total}\n")
+            result = export("pprof", "-o", path.with_suffix(".pb.gz"), path)
+            self.assertEqual(result.returncode, status, result.stderr)
+            self.assertEqual("exceeds the 63 bits" in result.stderr, status != 0)
+            self.assertEqual(export("csv", path).stdout.split(",")[-1].strip(), str(total))
+
     def test_calls_inlined_deeply(self):
         """In an order in which each function is known to be in the object only after the next."""
         depth = 30_000

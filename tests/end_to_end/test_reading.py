@@ -308,6 +308,18 @@ class Shown(unittest.TestCase):
         self.assertIn("/none", paged.read_text())
         self.assertIn("/none", self.on_terminal("list", "--pager=no", path, PAGER="false"))
 
+    def test_code_inlined_deeper_than_compilers_make_it(self):
+        for depth, status in ((256, 0), (257, 125)):
+            path = self.folder / "deep"
+            sites = "".join(f"fl=#! site {i} a.c f{i} {i}{f'@{i - 1}' if i > 1 else ''}\n"
+                            for i in range(1, depth + 1))
+            path.write_text(f"desc: a\ncmd: a\nevents: Ir\nfl=#! version 1\n{sites}fl=a.c\nfn=f\n1 5\n"
+                            f"fl=#! sites {depth}\nsummary: 5\n")
+            result = run([ASSAY, "merge", "-o", self.folder / "merged", path])
+            self.assertEqual(result.returncode, status, result.stderr)
+            if status:
+                self.assertIn("inlined through more than 256 calls", result.stderr)
+
     def test_sums_keep_what_all_files_say(self):
         """And the names of block vectors of each, and which commands they were."""
         texts = (("I1 cache: small\ndesc: D1 cache: small\ndesc: block vectors: a.bb", "./a"),

@@ -330,5 +330,6 @@ TEST_CASE("associativity is raised until the number of sets is a power of two") 
     const Geometry kept = shape(64, 12, 64);
     CHECK(cache::with_power_of_two_sets(kept) == kept);
     CHECK(cache::with_power_of_two_sets(shape(49152, 12, 64)) == shape(32768, 18, 64));
-    CHECK(cache::with_power_of_two_sets(shape(36864, 11, 64)).sets() == 32768);
+    CHECK(cache::with_power_of_two_sets(shape(36864, 11, 64)) == shape(32768, 12, 64));
+    CHECK(cache::with_power_of_two_sets(shape(36864, 7, 64)) == shape(32768, 8, 64));
 }

@@ -252,6 +252,34 @@ TEST_CASE("events: names cannot break the file") {
     CHECK(recorder.text.find("x x:a##\\##b\n") != std::string::npos);
 }
 
+TEST_CASE("events: long texts and long lists are cut") {
+    const TemporaryFolder folder;
+    Header header;
+    header.events = {{"Ir", "", "", ""}};
+    header.objects = {{"/a", ""}};
+    const std::size_t most = 64 * 1024;
+    Hotlist list = {"p", 3000, 7, {}};
+    for (std::uint64_t value = 0; value < 1100; ++value)
+        list.values.push_back({value, value < 1024 ? 2U : 1U});
+    {
+        Writer writer(folder.file("out"), header);
+        const std::uint64_t one[] = {1};
+        writer.location("a", std::string(most - 1, 'n') + "\xC3\xA9");  // not within a character
+        writer.line(1, one);
+        writer.location("b", std::string(most - 2, 'n') + "\xC3\xA9" + "cut");
+        writer.line(1, one);
+        writer.values(0, 0x10, list);
+        writer.finish();
+    }
+    Recorder recorder;
+    read_events(folder.file("out"), recorder);
+    CHECK(recorder.text.find("a a:" + std::string(most - 1, 'n') + "\n") != std::string::npos);
+    CHECK(recorder.text.find("b b:" + std::string(most - 2, 'n') + "\xC3\xA9\n") !=
+          std::string::npos);
+    CHECK(recorder.text.find(" p 3000 error 8: 0*2 1*2") != std::string::npos);
+    CHECK(recorder.text.find(" 1023*2\n") != std::string::npos);
+}
+
 TEST_CASE("events: headers that no reader would take are refused") {
     const TemporaryFolder folder;
     const auto write = [&](const Header& header) { Writer(folder.file("out"), header); };
