@@ -3,6 +3,7 @@
 
 #include "assay/vprofiler.h"
 
+#include <cstdint>
 #include <string>
 
 namespace classic {
