@@ -83,7 +83,8 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     handlers.ss_sp = stacks_;
     handlers.ss_size = kHandlerStackBytes;
     signals.initialise(signal_mask, handlers);
-    process.stress.begin_thread();
+    // A filter that the program has installed need not know timers.
+    if (!process.filters_calls) process.stress.begin_thread();
 }
 
 // The caches and predictors of a new thread or process are empty.
