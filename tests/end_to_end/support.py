@@ -33,6 +33,18 @@ def profile(program, *options, plugin="cache", out="/dev/null", **more):
     return run([ASSAY, f"--plugin={plugin}", f"--out={out}", *options, "--", *program], **more)
 
 
+def terminal_text(leader: int) -> str:
+    """What is written to a terminal, of which this is the other end, until nobody has it open."""
+    text = b""
+    try:
+        while piece := os.read(leader, 65536):
+            text += piece
+    except OSError:  # EIO: the last has closed it
+        pass
+    os.close(leader)
+    return text.decode()
+
+
 def installed(*tools) -> bool:
     return all(shutil.which(tool) for tool in tools)
 

@@ -11,7 +11,8 @@ import unittest
 from pathlib import Path
 
 import support
-from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, installed, profile, read_events, run
+from support import (ASSAY, GEOMETRY, PLUGINS, PROGRAMS, installed, profile, read_events, run,
+                     terminal_text)
 
 WORK = [PROGRAMS / "work"]
 PID_LINE = re.compile(r"^fl=#! pid .*\n", re.MULTILINE)
@@ -276,15 +277,9 @@ class Output(unittest.TestCase):
         with subprocess.Popen([ASSAY, "--plugin=cache", f"--out={self.out}", *GEOMETRY, *options,
                                "--", "sleep", "1.5"], stderr=follower) as process:
             os.close(follower)
-            text = b""
-            try:
-                while piece := os.read(leader, 65536):
-                    text += piece
-            except OSError:  # the other end is closed
-                pass
-        os.close(leader)
+            text = terminal_text(leader)
         self.assertEqual(process.returncode, 0, text)
-        return text.decode()
+        return text
 
     def test_progress_on_a_terminal(self):
         """One line, which is erased before assay says anything else."""

@@ -14,7 +14,8 @@ import unittest
 from pathlib import Path
 
 import support
-from support import ASSAY, GEOMETRY, PROGRAMS, ROOT, installed, profile, read_events, run
+from support import (ASSAY, GEOMETRY, PROGRAMS, ROOT, installed, profile, read_events, run,
+                     terminal_text)
 
 DATA = ROOT / "tests" / "end_to_end" / "data"
 
@@ -264,16 +265,10 @@ class Shown(unittest.TestCase):
         with subprocess.Popen([ASSAY, *words], stdout=follower, stderr=subprocess.PIPE, env=env,
                               stdin=subprocess.DEVNULL) as process:
             os.close(follower)
-            text = b""
-            try:
-                while piece := os.read(leader, 65536):
-                    text += piece
-            except OSError:  # the other end is closed
-                pass
+            text = terminal_text(leader)
             self.assertRegex(process.stderr.read().decode(), error)
-        os.close(leader)
         self.assertEqual(process.returncode, 0)
-        return text.decode()
+        return text
 
     def test_pager_and_colour(self):
         paged = self.folder / "paged"
