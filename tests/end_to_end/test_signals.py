@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Signals that are sent to assay reach the program once: alone, by name, or with their group."""
+"""Signals that are sent to assay reach the program once: alone, by name, or with their group. So do
+those that arrive while the driver waits for a thread."""
 
 import os
 import signal
@@ -9,7 +10,7 @@ import unittest
 from pathlib import Path
 
 import support
-from support import ASSAY, PLUGINS
+from support import ASSAY, PLUGINS, PROGRAMS, profile
 
 # Says what comes, until its standard input ends.
 PROGRAM = """
@@ -118,6 +119,11 @@ class Signals(unittest.TestCase):
         output, words = process.communicate(timeout=60)
         self.assertEqual((process.returncode, output), (0, ""), words)
         self.assertEqual(words.count("instructions:"), 2, words)
+
+    def test_while_a_thread_is_waited_for_in_a_string_instruction(self):
+        result = profile([PROGRAMS / "signals", "timer_and_strings"], "--quiet", "--stress=yes",
+                         plugin=PLUGINS / "counts.so", out=self.out)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "1\n", ""))
 
     def test_one_that_ends_the_program(self):
         for send in (os.kill, os.killpg):

@@ -102,6 +102,29 @@ static void tick_often(void) {
     setitimer(ITIMER_REAL, &often, NULL);
 }
 
+// Within one string instruction there is time for several signals.
+static volatile sig_atomic_t ticks;
+static void count_tick(int number) {
+    (void)number;
+    ++ticks;
+}
+static int timer_and_strings(void) {
+    const size_t bytes = (size_t)32 << 20;
+    const struct itimerval often = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
+    char* zeros = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    signal(SIGALRM, count_tick);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 20; ++i) {
+        char* at = zeros;
+        size_t count = bytes;
+        __asm__ volatile("repe scasb" : "+D"(at), "+c"(count) : "a"(0) : "cc", "memory");
+        if (at != zeros + bytes || count != 0) return 1;
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    printf("%d\n", ticks > 3);
+    return 0;
+}
+
 // Each read is of another line, so that trace buffers become full at any time, also while a tick
 // waits for the end of its unit.
 static int timer_and_reads(void) {
@@ -467,6 +490,7 @@ int main(int argc, char** argv) {
         {"nested", nested},
         {"masked", masked},
         {"timer", timer},
+        {"timer_and_strings", timer_and_strings},
         {"timer_and_reads", timer_and_reads},
         {"timer_and_faults", timer_and_faults},
         {"sent_together", sent_together},

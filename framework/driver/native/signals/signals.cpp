@@ -122,7 +122,8 @@ bool Signals::is_fault(int number, const siginfo_t& info, std::uint64_t host_pc)
 void Signals::come_back(ucontext_t* interrupted) {
     const std::uint64_t host_pc = pc_of(interrupted);
     if (thread_.process.cache.contains(host_pc)) {
-        if (!leave_at_entry(interrupted)) step_from(interrupted);
+        // A string instruction that already runs aside is on its way.
+        if (after_string_ == 0 && !leave_at_entry(interrupted)) step_from(interrupted);
     } else if (entering_) {
         thread_.context->rflags |= kTrapFlag;
         stepping_ = true;
