@@ -292,6 +292,23 @@ struct PlainHistory {
     }
 };
 
+// The entries of tagged tables that a branch leads to, from the shortest history to the longest.
+template <typename Entry>
+struct Candidates {
+    std::vector<Entry*> matching;
+    std::vector<Entry*> longer;  // behind the last that matches
+    std::vector<unsigned> tags;  // that these would get
+
+    void add(Entry& entry, unsigned tag) {
+        longer.push_back(&entry);
+        tags.push_back(tag);
+        if (entry.tag != tag) return;
+        matching.push_back(&entry);
+        longer.clear();
+        tags.clear();
+    }
+};
+
 // TAGE as its paper has it (sections 3.1 and 3.2), written for plainness.
 struct PlainTage {
     struct Entry {
@@ -312,8 +329,7 @@ struct PlainTage {
     }
 
     bool predict(std::uint64_t pc, bool taken) {
-        std::vector<Entry*> matching, longer;
-        std::vector<unsigned> tags;
+        Candidates<Entry> candidates;
         for (unsigned i = 0; i < kTables; ++i) {
             const unsigned length = branch::Tage::kLengths[i], width = branch::Tage::kTagBits[i];
             const unsigned recent = path & ((1U << std::min(length, 16U)) - 1);
@@ -323,13 +339,9 @@ struct PlainTage {
             const auto tag = static_cast<unsigned>(
                 (pc ^ history.folded(length, width) ^ history.folded(length, width - 1) << 1) %
                 (1U << width));
-            longer.push_back(&entry);
-            tags.push_back(tag);
-            if (entry.tag != tag) continue;
-            matching.push_back(&entry);
-            longer.clear();
-            tags.clear();
+            candidates.add(entry, tag);
         }
+        const auto& matching = candidates.matching;
         int& base = bimodal[pc % bimodal.size()];
         const auto predicted_by = [&](std::size_t nth) {
             return matching.size() < nth ? base >= 2
@@ -345,7 +357,7 @@ struct PlainTage {
                     std::clamp(trust_alternate + (alternate == taken ? 1 : -1), -8, 7);
             useful = std::clamp(useful + (longest == taken ? 1 : -1), 0, 3);
         }
-        if (longest != taken) allocate(longer, tags, taken);
+        if (longest != taken) allocate(candidates.longer, candidates.tags, taken);
         if (matching.empty())
             base = std::clamp(base + (taken ? 1 : -1), 0, 3);
         else
@@ -399,21 +411,16 @@ struct PlainIttage {
     }
 
     std::uint64_t predict(std::uint64_t pc, std::uint64_t target) {
-        std::vector<Entry*> matching, longer;
-        std::vector<unsigned> tags;
+        Candidates<Entry> candidates;
         for (unsigned i = 0; i < tables.size(); ++i) {
             const std::uint64_t index =
                 pc ^ pc >> (kBits - i) ^ history.folded(kLengths[i], kBits - 1);
             Entry& entry = tables[i][index % tables[i].size()];
             const auto tag = static_cast<unsigned>(
                 (pc ^ pc >> kTagBits ^ history.folded(kLengths[i], kTagBits)) % (1U << kTagBits));
-            longer.push_back(&entry);
-            tags.push_back(tag);
-            if (entry.tag != tag) continue;
-            matching.push_back(&entry);
-            longer.clear();
-            tags.clear();
+            candidates.add(entry, tag);
         }
+        const auto& matching = candidates.matching;
         std::uint64_t& base = bases[pc % bases.size()];
         const auto target_of = [&](std::size_t nth) {
             return matching.size() < nth ? base : matching[matching.size() - nth]->target;
@@ -421,7 +428,7 @@ struct PlainIttage {
         const std::uint64_t longest = target_of(1), alternate = target_of(2);
         const bool doubted = !matching.empty() && matching.back()->confidence == 0;
         if (!matching.empty()) train(*matching.back(), longest != alternate, target);
-        if (longest != target) allocate(longer, tags, target);
+        if (longest != target) allocate(candidates.longer, candidates.tags, target);
         base = target;
         for (unsigned bit = 0; bit < 8; ++bit) history.add((target ^ target >> 8) >> bit & 1);
         return doubted ? alternate : longest;
