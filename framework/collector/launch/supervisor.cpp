@@ -124,7 +124,7 @@ class Loop {
             const auto it = std::find_if(collectors_.begin(), collectors_.end(),
                                          [&](const Collector& c) { return c.pid == pid; });
             if (it == collectors_.end()) continue;
-            // Where there is too little memory, say. Of all else it has told itself.
+            // By the kernel where memory is short, say. Whatever else ends it, it has said itself.
             if (WIFSIGNALED(status))
                 log::problem(
                     fmt::format("there is no profile of process {}: its collector was ended by "
