@@ -2,7 +2,9 @@
 """System calls that would find the driver in the program's process: what they answer, and what is
 refused. What is as natively, tests/compat compares."""
 
+import re
 import signal
+import subprocess
 import unittest
 
 from support import PLUGINS, PROGRAMS, installed, profile
@@ -29,6 +31,14 @@ class Kernel(unittest.TestCase):
     def check_all_failed(self, output, calls):
         """Each call has failed, for the reason that the program expects."""
         self.assertEqual(output.splitlines(), ["-1 1"] * calls)
+
+    def test_driver_needs_no_instruction_for_bases(self):
+        """Not all kernels allow those that read and set the bases of fs and gs."""
+        driver = PLUGINS.parent.parent / "framework/driver/native/assay-driver-native"
+        code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", driver], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+        self.assertIn("xrstor64", code)
+        self.assertEqual(re.findall(r"\b(?:rd|wr)[fg]sbase\b", code), [])
 
     def test_driver_memory_does_not_exist(self):
         result = run_case("in_the_way")

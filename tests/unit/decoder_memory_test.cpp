@@ -171,7 +171,7 @@ void check_same(const Instruction& found, const Instruction& expected) {
     CHECK(a.opcode == b.opcode);
     CHECK(a.mnemonic == b.mnemonic);
     CHECK(a.rip_relative == b.rip_relative);
-    CHECK(a.sets_fs_base == b.sets_fs_base);
+    CHECK(a.sets_base == b.sets_base);
     CHECK(a.reads == b.reads);
     CHECK(a.writes == b.writes);
     CHECK(a.kills == b.kills);

@@ -71,22 +71,30 @@ TEST_CASE("what an instruction does to the flow of control") {
         {"mov rax, gs:[8]", {0x65, 0x48, 0x8b, 0x04, 0x25, 0x08, 0x00, 0x00, 0x00}, Flow::kNone},
         {"cmpxchg16b gs:[r8]", {0x65, 0x49, 0x0f, 0xc7, 0x08}, Flow::kNone},
         {"nop gs:[rax]", {0x65, 0x0f, 0x1f, 0x00}, Flow::kNone},
+        {"wrgsbase eax", {0xf3, 0x0f, 0xae, 0xd8}, Flow::kNone},
+        {"rdgsbase eax", {0xf3, 0x0f, 0xae, 0xc8}, Flow::kNone},
+        {"wrfsbase eax", {0xf3, 0x0f, 0xae, 0xd0}, Flow::kNone},
+        {"lods al, gs:[rsi]", {0x65, 0xac}, Flow::kNone},
+        {"jmp gs:[8]", {0x65, 0xff, 0x24, 0x25, 0x08, 0x00, 0x00, 0x00}, Flow::kJumpIndirect},
+        {"mov al, gs:[8]", {0x65, 0xa0, 8, 0, 0, 0, 0, 0, 0, 0}, Flow::kNone},
+        {"prefetcht0 gs:[rax]", {0x65, 0x0f, 0x18, 0x08}, Flow::kNone},
+        {"cmpxchg16b gs:[rdi]", {0x65, 0x48, 0x0f, 0xc7, 0x0f}, Flow::kNone},
+        {"jmp fs:[8]", {0x64, 0xff, 0x24, 0x25, 0x08, 0x00, 0x00, 0x00}, Flow::kJumpIndirect},
+        {"rep movsb es:[rdi], fs:[rsi]", {0xf3, 0x64, 0xa4}, Flow::kNone},
+        {"xlat fs:[ebx + al]", {0x64, 0x67, 0xd7}, Flow::kNone},
         // What the driver does not run.
+        {"lods al, fs:[esi]", {0x64, 0x67, 0xac}, Flow::kUnsupported},
+        {"vpgatherdd xmm0, fs:[eax + xmm1], xmm2",
+         {0x64, 0x67, 0xc4, 0xe2, 0x69, 0x90, 0x04, 0x08},
+         Flow::kUnsupported},
+        {"cmpxchg16b fs:[esi]", {0x64, 0x67, 0x48, 0x0f, 0xc7, 0x0e}, Flow::kUnsupported},
         {"int 0x80", {0xcd, 0x80}, Flow::kUnsupported},
         {"sysenter", {0x0f, 0x34}, Flow::kUnsupported},
         {"iretq", {0x48, 0xcf}, Flow::kInterruptReturn},
         {"retfq", {0x48, 0xcb}, Flow::kUnsupported},
         {"jmp fword ptr [rax]", {0xff, 0x28}, Flow::kUnsupported},
         {"xbegin .", {0xc7, 0xf8, 0xfa, 0xff, 0xff, 0xff}, Flow::kUnsupported},
-        {"wrgsbase eax", {0xf3, 0x0f, 0xae, 0xd8}, Flow::kUnsupported},
-        {"rdgsbase eax", {0xf3, 0x0f, 0xae, 0xc8}, Flow::kUnsupported},
-        {"wrfsbase eax", {0xf3, 0x0f, 0xae, 0xd0}, Flow::kUnsupported},
         {"mov fs, eax", {0x8e, 0xe0}, Flow::kUnsupported},
-        {"lods al, gs:[rsi]", {0x65, 0xac}, Flow::kUnsupported},
-        {"jmp gs:[8]", {0x65, 0xff, 0x24, 0x25, 0x08, 0x00, 0x00, 0x00}, Flow::kUnsupported},
-        {"mov al, gs:[8]", {0x65, 0xa0, 8, 0, 0, 0, 0, 0, 0, 0}, Flow::kUnsupported},
-        {"prefetcht0 gs:[rax]", {0x65, 0x0f, 0x18, 0x08}, Flow::kUnsupported},
-        {"cmpxchg16b gs:[rdi]", {0x65, 0x48, 0x0f, 0xc7, 0x0f}, Flow::kUnsupported},
         {"cmpxchg8b gs:[rsi + rdi]", {0x65, 0x0f, 0xc7, 0x0c, 0x3e}, Flow::kUnsupported},
         {"incsspq rax", {0xf3, 0x48, 0x0f, 0xae, 0xe8}, Flow::kUnsupported},
     };
@@ -94,7 +102,7 @@ TEST_CASE("what an instruction does to the flow of control") {
         CAPTURE(std::string(row.text));
         CHECK(decode(row.bytes).form->flow == row.flow);
     }
-    CHECK(decode({0xf3, 0x48, 0x0f, 0xae, 0xd0}).form->sets_fs_base);  // wrfsbase rax
+    CHECK(decode({0xf3, 0x48, 0x0f, 0xae, 0xd0}).form->sets_base);  // wrfsbase rax
 }
 
 TEST_CASE("targets of direct branches") {

@@ -36,6 +36,13 @@ inline constexpr std::size_t kIndirectTableOffset = 0x5000 - kContextInPage;
 
 class Thread;
 
+// How the vector state is saved where translated code is left: by the best that the processor has.
+enum Saving : std::uint32_t {
+    kSavedIfChanged /* xsaveopt */,
+    kSavedPlainly /* xsave */,
+    kSavedByFxsave
+};
+
 struct Context {
     // First, because instructions that reach it through gs with an index alone are the shortest.
     alignas(64) unsigned char data_filter[kFilterSpan];
@@ -46,8 +53,8 @@ struct Context {
     std::uint64_t pc;     // where the target goes on
     std::uint64_t entry;  // translated address to enter
     std::uint64_t host_sp;
-    std::uint64_t driver_fs;
-    std::uint64_t target_fs;
+    Saving saving;
+    std::uint64_t target_fs;     // the base of fs, for the target
     std::uint64_t indirect_rax;  // of the target, during an indirect branch
     std::uint64_t indirect_rcx;
     std::uint64_t exit_id;      // why translated code came back: ExitReason or an exit's index
@@ -57,7 +64,7 @@ struct Context {
     std::uint64_t stub_gpr[3];  // rax, rcx and rdx while a stub of CodeCache uses them
     Thread* thread;
     alignas(64) std::uint32_t fetch_filter[1024];
-    alignas(64) unsigned char vector_state[8192];  // XSAVE area, standard format
+    alignas(64) unsigned char vector_state[8192];  // XSAVE area, standard format; or FXSAVE's
     std::uint64_t frame_components, frame_bytes;   // of the state, in frames of signals
     std::uint64_t target_gs;
     // See Regions. Compared with the stack pointer: where a function is entered that switches
@@ -79,6 +86,12 @@ struct Context {
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;
+
+    // 0 of kFlat.
+    std::uint64_t segment_base(Segment segment) const {
+        if (segment == Segment::kFs) return target_fs;
+        return segment == Segment::kGs ? target_gs : 0;
+    }
 };
 
 inline constexpr std::size_t segment_base(Segment segment) {
@@ -99,8 +112,8 @@ static_assert(offsetof(Context, gpr) == 0x1000);
 static_assert(offsetof(Context, rflags) == 0x1080);
 static_assert(offsetof(Context, entry) == 0x1090);
 static_assert(offsetof(Context, host_sp) == 0x1098);
-static_assert(offsetof(Context, driver_fs) == 0x10a0);
-static_assert(offsetof(Context, target_fs) == 0x10a8);
+static_assert(offsetof(Context, saving) == 0x10a0);
+static_assert(kSavedPlainly == 1 && kSavedByFxsave == 2);
 static_assert(offsetof(Context, vector_mask) == 0x10d8);
 static_assert(offsetof(Context, vector_state) == 0x2100);
 static_assert(offsetof(Context, indirect_table) == kIndirectTableOffset);

@@ -5,10 +5,13 @@
         .set RFLAGS, 0x1080
         .set ENTRY, 0x1090
         .set HOST_SP, 0x1098
-        .set DRIVER_FS, 0x10a0
-        .set TARGET_FS, 0x10a8
+        .set SAVING, 0x10a0
         .set VECTOR_MASK, 0x10d8
         .set VECTOR_STATE, 0x2100
+
+        # Saving, of context.h
+        .set SAVING_PLAIN, 1
+        .set SAVING_LEGACY, 2
 
 # void assay_enter(Context *context)
         .globl assay_enter
@@ -21,13 +24,15 @@ assay_enter:
         push %r14
         push %r15
         mov %rsp, HOST_SP(%rdi)
+        cmpl $SAVING_LEGACY, SAVING(%rdi)
+        je 1f
         mov VECTOR_MASK(%rdi), %eax
         xor %edx, %edx
         xrstor64 VECTOR_STATE(%rdi)
-        rdfsbase %rax
-        mov %rax, DRIVER_FS(%rdi)
-        mov TARGET_FS(%rdi), %rax
-        wrfsbase %rax
+        jmp 2f
+1:
+        fxrstor64 VECTOR_STATE(%rdi)
+2:
         pushq RFLAGS(%rdi)
         popfq
         mov GPR+0x00(%rdi), %rax
@@ -84,11 +89,17 @@ assay_exit:
 1:
         mov %gs:VECTOR_MASK, %eax
         xor %edx, %edx
+        cmpl $SAVING_PLAIN, %gs:SAVING
+        jae 2f
         xsaveopt64 %gs:VECTOR_STATE
-        rdfsbase %rax
-        mov %rax, %gs:TARGET_FS
-        mov %gs:DRIVER_FS, %rax
-        wrfsbase %rax
+        jmp 4f
+2:
+        jne 3f
+        xsave64 %gs:VECTOR_STATE
+        jmp 4f
+3:
+        fxsave64 %gs:VECTOR_STATE
+4:
         pop %r15
         pop %r14
         pop %r13
@@ -179,7 +190,9 @@ assay_signal_return:
         .set UC_SS, 190
         .set UC_XSAVE, 224
         .set UC_MASK, 296
-        .set XSAVE_COMPONENTS, 472          # struct _fpx_sw_bytes
+        .set XSAVE_MAGIC1, 464              # struct _fpx_sw_bytes, asm/sigcontext.h
+        .set XSAVE_MAGIC, 0x46505853
+        .set XSAVE_COMPONENTS, 472
         .globl assay_resume
         .type assay_resume, @function
 assay_resume:
@@ -192,9 +205,15 @@ assay_resume:
         mov $8, %r10d
         syscall
         mov UC_XSAVE(%rbx), %rcx
+        cmpl $XSAVE_MAGIC, XSAVE_MAGIC1(%rcx)
+        je 1f
+        fxrstor64 (%rcx)
+        jmp 2f
+1:
         mov XSAVE_COMPONENTS(%rcx), %eax
         mov XSAVE_COMPONENTS+4(%rcx), %edx
         xrstor64 (%rcx)
+2:
         movzwl UC_SS(%rbx), %eax
         push %rax
         pushq UC_RSP(%rbx)

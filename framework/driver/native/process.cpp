@@ -3,6 +3,7 @@
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
 #include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/saved_state.h"
 
 #include <cpuid.h>
 #include <elf.h>
@@ -26,12 +27,12 @@ std::uint64_t enabled_vector_components() {
     return processor_xcr0() & kWanted;
 }
 
-bool has_xsave_and_fsgsbase() {
-    constexpr std::uint64_t kHwcap2FsGsBase = 2;
+// SDM volume 1, 13.2.
+Saving best_saving() {
     unsigned a = 0, b = 0, c = 0, d = 0;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return kSavedByFxsave;
     __cpuid_count(0xd, 1, a, b, c, d);
-    return (a & 1) && getauxval(AT_HWCAP2) & kHwcap2FsGsBase;
+    return a & 1 ? kSavedIfChanged : kSavedPlainly;
 }
 
 void note_vdso(MemoryMap& memory, TraceTables& trace) {
@@ -55,13 +56,7 @@ bool never_began(const Thread& thread) {
 }  // namespace
 
 bool Process::initialise(const trace::Launch& launch) {
-    if (!has_xsave_and_fsgsbase()) {
-        std::fputs(
-            "assay: this processor or kernel lacks xsave or fsgsbase, which the native "
-            "driver needs\n",
-            stderr);
-        return false;
-    }
+    saving_ = best_saving();
     vector_components_ = enabled_vector_components();
     if (!trace.attach(launch)) return false;
     begin_arena();
@@ -117,6 +112,12 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
     // MXCSR and the x87 control word as a new program finds them (psABI 3.4.1).
     constexpr std::uint32_t kInitialMxcsr = 0x1f80;
     std::memcpy(context.vector_state + 24, &kInitialMxcsr, sizeof kInitialMxcsr);
+    if (saving_ == kSavedByFxsave) {
+        constexpr std::uint16_t kInitialControl = 0x37f;
+        constexpr std::uint64_t kX87AndSse = 3;  // XSTATE_BV, which fxsave leaves alone
+        std::memcpy(context.vector_state, &kInitialControl, sizeof kInitialControl);
+        std::memcpy(context.vector_state + kLegacyBytes, &kX87AndSse, sizeof kX87AndSse);
+    }
     trace.set_state(trace::DriverState::kRunning);
 }
 

@@ -48,6 +48,7 @@ class Process {
     void wait_for_old_translations();
     // State components that are saved when translated code is left, XCR0 bits.
     std::uint64_t vector_components() const { return vector_components_; }
+    Saving saving() const { return saving_; }
 
     // --- Threads; see clone.cpp.
 
@@ -95,6 +96,7 @@ class Process {
 
   private:
     std::uint64_t vector_components_ = 0;
+    Saving saving_ = kSavedIfChanged;
     std::vector<std::unique_ptr<Thread>> threads_;
     std::vector<Thread*> running_, ended_;
     std::uint32_t last_thread_number_ = 0;

@@ -7,7 +7,6 @@
 #include "framework/driver/native/processor/interrupt_return.h"
 #include "framework/driver/native/syscalls/vsyscall.h"
 
-#include <immintrin.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -35,6 +34,12 @@ std::string hexadecimal(std::uint64_t value) {
 
 }  // namespace
 
+Thread& this_thread() {
+    Thread* thread;
+    __asm__("mov %%gs:%c1, %0" : "=r"(thread) : "i"(offsetof(Context, thread)));
+    return *thread;
+}
+
 Thread::Thread(Process& owner)
     : process(owner),
       intervals(owner.trace, trace),
@@ -51,6 +56,7 @@ bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
         return false;
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
     context->stub_sp = reinterpret_cast<std::uint64_t>(std::end(context->stub_stack));
+    context->saving = process.saving();
     context->vector_mask = process.vector_components();
     const trace::CpuLevel level = process.trace.spec().cpu_level;
     context->frame_components = context->vector_mask & level_xcr0(level);
@@ -73,8 +79,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     traced_when_replaced = strict = shares_descriptors = false;
     next_ = nullptr;
     forget_references();
-    context->driver_fs = _readfsbase_u64();
-    _writegsbase_u64(reinterpret_cast<std::uint64_t>(context));
+    process.cache.set_gs(reinterpret_cast<std::uint64_t>(context), process.filters_calls);
     trace.begin(number);
     process.regions.begin(*context, number == 0);
     intervals.begin(*context);

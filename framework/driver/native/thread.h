@@ -15,6 +15,11 @@ namespace assay::native {
 class Process;
 struct Region;
 
+class Thread;
+
+// The one that the caller runs on, whose context gs points at.
+Thread& this_thread();
+
 class Thread {
   public:
     explicit Thread(Process& owner);

@@ -88,6 +88,46 @@ static int operands(void) {
     return 0;
 }
 
+// Those that name their address in no ModRM byte, and branches.
+static int hidden_operands(void) {
+    static uint64_t place[2] __attribute__((aligned(16)));
+    uint64_t a = 0, b = 0, c = 0, d = 0;
+    unsigned char copy[16] = {0};
+    for (unsigned i = 0; i < sizeof memory; ++i) memory[i] = (unsigned char)(i * 11 + i / 256);
+    set_base(memory);
+    __asm__ volatile("lodsq %%gs:(%%rsi), %%rax" : "=a"(a), "+S"(b));
+    uint64_t count = sizeof copy;
+    c = 40;
+    d = (uintptr_t)copy;
+    __asm__ volatile("rep movsb %%gs:(%%rsi), %%es:(%%rdi)"
+                     : "+S"(c), "+D"(d), "+c"(count)
+                     :
+                     : "memory");
+    printf("%lx %lu %lu %ld %d\n", a, b, c, (long)(d - (uintptr_t)copy),
+           memcmp(copy, memory + 40, sizeof copy));
+    __asm__ volatile("xlatb %%gs:(%%rbx)" : "=a"(a) : "b"(100L), "0"(0x1205L));
+    __asm__ volatile("movabs %%gs:0x48, %%rax" : "=a"(b));
+    __asm__ volatile("movabs %%al, %%gs:0x50" : : "a"(0x77L) : "memory");
+    printf("%lx %lx %x\n", a, b, memory[0x50]);
+    __asm__ volatile("prefetcht0 %%gs:(%0)\n\tbtsq %1, %%gs:64" : : "r"(-1L), "r"(130L) : "memory");
+    __asm__ volatile(
+        "movq $9, %%rax\n\tmovl $0, %%edx\n\tmov $5, %%rbx\n\tmov $6, %%rcx\n\t"
+        "lock cmpxchg16b %%gs:(%%rdi)\n\tmov %%rdx, %0"
+        : "=r"(a)
+        : "D"((uintptr_t)place - (uintptr_t)memory)
+        : "rax", "rbx", "rcx", "rdx", "memory");
+    __asm__ volatile(
+        "lea 1f(%%rip), %%rax\n\tmov %%rax, %%gs:512\n\tjmp *%%gs:504(,%%rcx,8)\n\tud2\n1:"
+        :
+        : "c"(1L)
+        : "rax", "memory");
+    printf("%lx %lx %x\n", a, place[0], memory[80]);
+    set_base(NULL);
+    __asm__ volatile("mov %%gs:memory(%%rip), %0" : "=r"(a));
+    printf("%d\n", memcmp(&a, memory, sizeof a));
+    return 0;
+}
+
 // Without memory at the base: SIGSEGV.
 static int faults(void) {
     set_base(NULL);
@@ -102,6 +142,7 @@ int main(int argc, char** argv) {
     static const struct test_case cases[] = {{"base", base},
                                              {"refused_bases", refused_bases},
                                              {"operands", operands},
+                                             {"hidden_operands", hidden_operands},
                                              {"faults", faults}};
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

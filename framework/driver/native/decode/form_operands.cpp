@@ -141,14 +141,10 @@ bool touches_no_data(const ZydisDecodedInstruction& zydis) {
     }
 }
 
-// gs is the driver's while translated code runs: the operand is rewritten, where it can be.
-void note_gs(Form& form, const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand& operand) {
-    form.uses_gs = true;
-    const bool by_modrm = form.modrm_offset != 0 && !touches_no_data(zydis) &&
-                          operand.visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
-                          form.special == Special::kNone && form.flow == Flow::kNone &&
-                          form.processor_use == ProcessorUse::kNone;
-    if (!by_modrm) form.flow = Flow::kUnsupported;
+Segment segment_of(const ZydisDecodedOperand& operand) {
+    if (operand.mem.segment == ZYDIS_REGISTER_FS) return Segment::kFs;
+    if (operand.mem.segment == ZYDIS_REGISTER_GS) return Segment::kGs;
+    return Segment::kFlat;
 }
 
 void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
@@ -159,7 +155,9 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
     if (operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return;
     if (zydis.meta.category == ZYDIS_CATEGORY_NOP || zydis.meta.category == ZYDIS_CATEGORY_WIDENOP)
         return;
-    if (operand.mem.segment == ZYDIS_REGISTER_GS) note_gs(form, zydis, operand);
+    // fs and gs are the driver's while translated code runs: such an operand is rewritten.
+    const Segment segment = segment_of(operand);
+    if (segment != Segment::kFlat) form.segment = segment;
     if (touches_no_data(zydis)) return;
 
     MemoryReference reference;
@@ -175,8 +173,7 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
     if (reference.bytes == 0) reference.bytes = 1;
     const bool hidden = operand.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
     reference.encoded = !hidden && !is_string_instruction(zydis);
-    if (operand.mem.segment == ZYDIS_REGISTER_FS) reference.segment = Segment::kFs;
-    if (operand.mem.segment == ZYDIS_REGISTER_GS) reference.segment = Segment::kGs;
+    reference.segment = segment;
     reference.address32 = zydis.address_width == 32 && reference.base != RSP;
     // Zydis names the stack operand of a push by the pointer before the decrement.
     if (hidden && writes && reference.base == RSP)

@@ -84,8 +84,8 @@ inline GprMask address_registers(const MemoryReference& reference) {
 
 // True if the address depends on nothing but the code.
 inline bool is_constant(const MemoryReference& reference) {
-    return reference.base == kRip || (reference.base == kNoGpr && reference.index == kNoGpr &&
-                                      reference.segment == Segment::kFlat);
+    return reference.segment == Segment::kFlat && reference.index == kNoGpr &&
+           (reference.base == kRip || reference.base == kNoGpr);
 }
 
 // References that are computed at run time by the driver's own code, see
@@ -135,20 +135,19 @@ struct Form {
     Special special : 3 = Special::kNone;
     bool masked : 1 = false;  // not all of its memory operand need be accessed
     bool rip_relative : 1 = false;
-    bool shift_by_immediate : 1 = false;  // leaves the flags alone if the count is 0
-    bool sets_fs_base : 1 = false;        // wrfsbase
-    bool reads_gs_base : 1 = false;       // rdgsbase
-    bool sets_gs_base : 1 = false;        // wrgsbase
-    bool retried : 1 = false;             // locked, and for Valgrind a loop: see is_predicted()
-    bool uses_gs : 1 = false;             // an operand encoded by ModRM lies in gs
-    bool may_fault : 1 = true;            // false for what surely does not
-    std::uint8_t disp_scale = 1;          // EVEX compressed displacement
-    std::uint8_t trace_flags = 0;         // TRACE_INSTR_*
-    std::uint16_t opcode = 0;             // TRACE_OPCODE
-    std::uint16_t mnemonic = 0;           // ZydisMnemonic
-    GprMask reads = 0;                    // read, or written in part
-    GprMask writes = 0;                   // written in any way
-    GprMask kills = 0;                    // surely overwritten as a whole
+    bool shift_by_immediate : 1 = false;   // leaves the flags alone if the count is 0
+    bool reads_base : 1 = false;           // rdfsbase, rdgsbase: the base of `segment`
+    bool sets_base : 1 = false;            // wrfsbase, wrgsbase
+    bool retried : 1 = false;              // locked, and for Valgrind a loop: see is_predicted()
+    Segment segment : 2 = Segment::kFlat;  // of an operand in fs or gs, or the one of the base
+    bool may_fault : 1 = true;             // false for what surely does not
+    std::uint8_t disp_scale = 1;           // EVEX compressed displacement
+    std::uint8_t trace_flags = 0;          // TRACE_INSTR_*
+    std::uint16_t opcode = 0;              // TRACE_OPCODE
+    std::uint16_t mnemonic = 0;            // ZydisMnemonic
+    GprMask reads = 0;                     // read, or written in part
+    GprMask writes = 0;                    // written in any way
+    GprMask kills = 0;                     // surely overwritten as a whole
     std::uint16_t flags_read = 0;
     std::uint16_t flags_killed = 0;  // surely overwritten
     // As TRACE_DESTINATION and TRACE_SOURCE0 and 1 have them.

@@ -7,8 +7,8 @@
 namespace assay::native {
 namespace {
 
-// mov, pop, lfs or lgs to fs or gs, whose bases are the driver's to know. Those of ds, es and ss
-// are 0 whatever they hold (SDM volume 3, 3.4.4).
+// mov, pop, lfs or lgs to fs or gs, which are the driver's. Those of ds, es and ss are 0 whatever
+// they hold (SDM volume 3, 3.4.4).
 bool loads_own_segment(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
     return std::any_of(operands, operands + zydis.operand_count, [](const auto& operand) {
         return operand.type == ZYDIS_OPERAND_TYPE_REGISTER &&
@@ -59,10 +59,6 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
         default:
             break;
     }
-    const bool base = zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE ||
-                      zydis.mnemonic == ZYDIS_MNEMONIC_WRGSBASE ||
-                      zydis.mnemonic == ZYDIS_MNEMONIC_RDGSBASE;
-    if (base && zydis.operand_width != 64) return Flow::kUnsupported;
     // Other than legacy ones (jkzd) only Knights Corner knew: elsewhere they are no instructions.
     if (zydis.meta.category == ZYDIS_CATEGORY_COND_BR)
         return zydis.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY ? Flow::kConditional
@@ -269,10 +265,28 @@ bool may_fault(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
            !std::all_of(operands, operands + zydis.operand_count_visible, is_harmless);
 }
 
-// The address and the base are added up in two registers (Emitter::emit_gs_copy). cmpxchg16b at an
-// address in rsi or rdi leaves one.
-bool has_room_for_gs(const Form& form) {
-    return __builtin_popcount(registers_for_address(form)) >= 2;
+// What Emitter::emit_segment_copy() needs: cmpxchg16b at an address of 32 bits or relative to rip
+// has one register too few. Hidden operands are addressed by 64 bits there.
+bool can_rewrite_segment(const Form& form) {
+    const auto in_segment = std::find_if(
+        form.references, form.references + form.reference_count,
+        [](const MemoryReference& reference) { return reference.segment != Segment::kFlat; });
+    if (in_segment == form.references + form.reference_count) return true;
+    const bool narrow = in_segment->address32;
+    if (form.special == Special::kGather || form.special == Special::kClearLine) return !narrow;
+    if (!in_segment->encoded) return !narrow || form.special == Special::kTranslate;
+    const int wanted = narrow || in_segment->base == kRip ? 2 : 1;
+    return __builtin_popcount(registers_for_address(form)) >= wanted;
+}
+
+void note_base(Form& form, const ZydisDecodedInstruction& zydis) {
+    const bool fs =
+        zydis.mnemonic == ZYDIS_MNEMONIC_RDFSBASE || zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
+    form.reads_base =
+        zydis.mnemonic == ZYDIS_MNEMONIC_RDFSBASE || zydis.mnemonic == ZYDIS_MNEMONIC_RDGSBASE;
+    form.sets_base =
+        zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE || zydis.mnemonic == ZYDIS_MNEMONIC_WRGSBASE;
+    if (form.reads_base || form.sets_base) form.segment = fs ? Segment::kFs : Segment::kGs;
 }
 
 }  // namespace
@@ -283,11 +297,9 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     form.flow = flow_of(zydis, operands);
     form.special = special_of(zydis, operands);
     form.processor_use = processor_use_of(zydis);
-    form.sets_fs_base = zydis.mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
-    form.reads_gs_base = zydis.mnemonic == ZYDIS_MNEMONIC_RDGSBASE;
-    form.sets_gs_base = zydis.mnemonic == ZYDIS_MNEMONIC_WRGSBASE;
+    note_base(form, zydis);
     note_operands(form, zydis, operands);
-    if (form.uses_gs && form.flow == Flow::kNone && !has_room_for_gs(form))
+    if (form.segment != Segment::kFlat && form.flow == Flow::kNone && !can_rewrite_segment(form))
         form.flow = Flow::kUnsupported;
     note_flags(form, zydis, operands);
     form.trace_flags = trace_flags_of(form);

@@ -213,6 +213,9 @@ CpuidAnswer processor_cpuid(std::uint32_t leaf, std::uint32_t subleaf) {
 }
 
 std::uint64_t processor_xcr0() {
+    // SDM volume 2, CPUID: without it xgetbv is undefined.
+    constexpr std::uint32_t kOsXsave = 1U << 27;
+    if ((processor_cpuid(1, 0).ecx & kOsXsave) == 0) return kX87Sse;
     std::uint32_t low = 0, high = 0;
     asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return std::uint64_t{high} << 32 | low;

@@ -6,7 +6,6 @@
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/translate/assembler.h"
 
-#include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <array>
@@ -66,21 +65,16 @@ const void* address_of(void (*function)(Argument*)) {
 
 }  // namespace
 
-// Translated code runs with the target's fs base, C++ code needs the driver's.
 void Signals::handle(int number, siginfo_t* info, void* ucontext) {
-    const std::uint64_t fs = _readfsbase_u64();
-    const auto* context = reinterpret_cast<const Context*>(_readgsbase_u64());
-    _writefsbase_u64(context->driver_fs);
-    Signals& signals = context->thread->signals;
+    Thread& thread = this_thread();
+    Signals& signals = thread.signals;
     auto* interrupted = static_cast<ucontext_t*>(ucontext);
     // As if the signal had come before the one whose handler is about to end.
     if (is_between(pc_of(interrupted), address_of(assay_resume), assay_resume_end))
         interrupted = signals.resumed_;
     signals.on_signal(number, info, interrupted);
     signals.resumed_ = interrupted;
-    const bool resume = context->thread->process.filters_calls;
-    _writefsbase_u64(fs);
-    if (resume) assay_resume(interrupted);
+    if (thread.process.filters_calls) assay_resume(interrupted);
 }
 
 void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
@@ -231,6 +225,9 @@ void Signals::leave_before(const RecoveryPoint& point, std::uint64_t host_pc, bo
         thread_.trace.set_cursor(static_cast<std::uint64_t>(gregs[kGregs[point.cursor]]));
     for (unsigned reg = 0; reg < 16; ++reg)
         if (point.saved & bit(reg)) gregs[kGregs[reg]] = static_cast<greg_t>(context.gpr[reg]);
+    if (point.displaced_by != Segment::kFlat)
+        gregs[kGregs[point.displaced]] -=
+            static_cast<greg_t>(context.segment_base(point.displaced_by));
     // The push of the return address found no stack.
     if (point.rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
     const std::uint32_t count = point.executed - (executed ? 0U : 1U);

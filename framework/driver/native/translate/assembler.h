@@ -71,7 +71,7 @@ class Assembler {
                              (memory.base != kNoGpr && memory.base >= 8 ? 1 : 0);
         if (rex != 0x40) u8(rex);
         u8(opcode);
-        modrm(reg & 7, memory);
+        operand(reg & 7, memory);
     }
     // The same with gs:[offset] (+ index * 1).
     void with_context(unsigned opcode, unsigned reg, std::size_t offset, bool wide = true,
@@ -137,6 +137,31 @@ class Assembler {
         with_context(0x80, extension, offset, false, base);
         u8(value);
     }
+    // ModRM and what belongs to it, with low three bits of `reg`; extensions of registers are the
+    // prefix's to have. `whole_displacement`: none of 8 bits.
+    void operand(unsigned reg, const Address& memory, bool whole_displacement = false) {
+        if (memory.base == kNoGpr) {  // absolute or index only: SIB without base
+            u8(reg << 3 | 4);
+            u8(scale_bits(memory.scale) << 6 |
+               (memory.index == kNoGpr ? 4U : memory.index & 7U) << 3 | 5);
+            u32(static_cast<std::uint32_t>(memory.disp));
+            return;
+        }
+        const unsigned base = memory.base & 7;
+        const bool none = memory.disp == 0 && base != 5;
+        const bool small =
+            !whole_displacement && memory.disp == static_cast<std::int8_t>(memory.disp);
+        const unsigned mod = none ? 0 : small ? 1 : 2;
+        if (memory.index != kNoGpr || base == 4) {
+            u8(mod << 6 | reg << 3 | 4);
+            u8(scale_bits(memory.scale) << 6 |
+               (memory.index == kNoGpr ? 4U : memory.index & 7U) << 3 | base);
+        } else {
+            u8(mod << 6 | reg << 3 | base);
+        }
+        if (mod == 1) u8(static_cast<std::uint8_t>(memory.disp));
+        if (mod == 2) u32(static_cast<std::uint32_t>(memory.disp));
+    }
     void lea(unsigned reg, const Address& memory, bool wide = true) {
         with_memory(0x8d, reg, memory, wide);
     }
@@ -155,6 +180,16 @@ class Assembler {
         } else {
             move_imm64(reg, value);
         }
+    }
+    // Address of an operand but for the base of its segment; `offset` has that of the instruction
+    // in it where it is relative to rip.
+    void load_offset(unsigned reg, const MemoryReference& form, std::int64_t offset) {
+        if (form.index == kNoGpr && (form.base == kNoGpr || form.base == kRip))
+            load_address(reg, form.address32 ? static_cast<std::uint32_t>(offset)
+                                             : static_cast<std::uint64_t>(offset));
+        else
+            lea(reg, Address{form.base, form.index, form.scale, static_cast<std::int32_t>(offset)},
+                !form.address32);
     }
     void move_imm64(unsigned reg, std::uint64_t value) {
         u8(0x48 | (reg >= 8 ? 1 : 0));
@@ -204,7 +239,7 @@ class Assembler {
            (memory.base != kNoGpr && memory.base >= 8 ? 1 : 0));
         u8(0x0f);
         u8(bytes == 1 ? 0xb6 : 0xb7);
-        modrm(reg & 7, memory);
+        operand(reg & 7, memory);
     }
     void load_context_zero_extended(unsigned reg, std::size_t offset, unsigned bytes) {
         u8(0x65);
@@ -272,7 +307,7 @@ class Assembler {
         if (memory.base != kNoGpr && memory.base >= 8) u8(0x41);
         u8(0x0f);
         u8(0x0d);
-        modrm(1, memory);
+        operand(1, memory);
     }
     // test reg, mask, on the low byte if the mask has no other bits.
     void test_bits(unsigned reg, std::uint32_t mask) {
@@ -377,28 +412,6 @@ class Assembler {
         u32(static_cast<std::uint32_t>(target - (address + 4)));
         return at;
     }
-    void modrm(unsigned reg, const Address& memory) {
-        if (memory.base == kNoGpr) {  // absolute or index only: SIB without base
-            u8(reg << 3 | 4);
-            u8(scale_bits(memory.scale) << 6 |
-               (memory.index == kNoGpr ? 4U : memory.index & 7U) << 3 | 5);
-            u32(static_cast<std::uint32_t>(memory.disp));
-            return;
-        }
-        const unsigned base = memory.base & 7;
-        const bool none = memory.disp == 0 && base != 5;
-        const bool small = memory.disp == static_cast<std::int8_t>(memory.disp);
-        const unsigned mod = none ? 0 : small ? 1 : 2;
-        if (memory.index != kNoGpr || base == 4) {
-            u8(mod << 6 | reg << 3 | 4);
-            u8(scale_bits(memory.scale) << 6 |
-               (memory.index == kNoGpr ? 4U : memory.index & 7U) << 3 | base);
-        } else {
-            u8(mod << 6 | reg << 3 | base);
-        }
-        if (mod == 1) u8(static_cast<std::uint8_t>(memory.disp));
-        if (mod == 2) u32(static_cast<std::uint32_t>(memory.disp));
-    }
     void byte_with_context(unsigned opcode, unsigned reg, std::size_t offset, std::uint8_t base,
                            bool two_bytes) {
         const unsigned rex = 0x40 | (reg >= 8 ? 4 : 0) | (base != kNoGpr && base >= 8 ? 1 : 0);
@@ -406,7 +419,7 @@ class Assembler {
         if (rex != 0x40 || reg >= 4) u8(rex);  // with a REX prefix 4 to 7 are spl bpl sil dil
         if (two_bytes) u8(0x0f);
         u8(opcode);
-        modrm(reg & 7, Address{base, kNoGpr, 1, static_cast<std::int32_t>(offset)});
+        operand(reg & 7, Address{base, kNoGpr, 1, static_cast<std::int32_t>(offset)});
     }
     static unsigned scale_bits(unsigned scale) {
         return scale == 8 ? 3 : scale == 4 ? 2 : scale == 2 ? 1 : 0;

@@ -3,15 +3,10 @@
 // An indirect branch arrives at the landings of its target's index (CodeCache) with the target in
 // rcx, the index in rax, and what the target had in these two in Context::indirect_rax and _rcx.
 #include "framework/driver/native/translate/emitter.h"
+#include "framework/driver/native/translate/operand_encoding.h"
 
 namespace assay::native {
 namespace {
-
-bool has_prefix(const Instruction& instruction, std::uint8_t prefix) {
-    for (unsigned i = 0; i < instruction.form->opcode_offset; ++i)
-        if (instruction.bytes[i] == prefix) return true;
-    return false;
-}
 
 // The REX prefix of a one-byte-map instruction, 0 if it has none.
 std::uint8_t rex_of(const Instruction& instruction) {
@@ -89,7 +84,7 @@ std::uint64_t Emitter::emit_branch(const Instruction& last) {
     return hot_.patchable([&] {
         if (last.form->flow == Flow::kConditional)
             return hot_.jump_if(last.form->opcode & 0xf, hot_.address);
-        if (has_prefix(last, 0x67)) hot_.u8(0x67);
+        if (has_prefix(last, kAddressSizePrefix)) hot_.u8(0x67);
         hot_.u8(last.bytes[last.form->opcode_offset]);
         hot_.u8(2);
         hot_.u8(0xeb);
@@ -107,7 +102,7 @@ void Emitter::emit_push_return(std::uint64_t return_pc) {
 void Emitter::emit_indirect(const Instruction& last, unsigned position) {
     hot_.store_context(offsetof(Context, indirect_rax), RAX);
     hot_.store_context(offsetof(Context, indirect_rcx), RCX);
-    emit_branch_target(last);
+    emit_branch_target(last, position);
     if (last.form->flow == Flow::kCallIndirect) {
         emit_push_return(last.next_pc());
         emit_flow_record(position, TRACE_SITE_TARGET, RCX);
@@ -143,16 +138,15 @@ void Emitter::emit_return(const Instruction& last, unsigned position) {
 }
 
 // The operand of an indirect jump or call, FF /4 or FF /2, as that of mov rcx: 8B /1.
-void Emitter::emit_branch_target(const Instruction& last) {
+void Emitter::emit_branch_target(const Instruction& last, unsigned position) {
     const Form& form = *last.form;
-    const bool in_fs = has_prefix(last, 0x64);
+    if (form.segment != Segment::kFlat) return emit_branch_target_in_segment(last, position);
     if (form.rip_relative) {
         const std::uint64_t target = last.rip_address();
-        const unsigned length = in_fs ? 8 : 7;
-        const auto distance = static_cast<std::int64_t>(target - (hot_.address + length));
+        constexpr unsigned kLength = 7;
+        const auto distance = static_cast<std::int64_t>(target - (hot_.address + kLength));
         const bool reaches = fits32(distance);
         if (!reaches) hot_.load_address(RCX, target);
-        if (in_fs) hot_.u8(0x64);
         if (!reaches) return hot_.with_memory(0x8b, RCX, Address{RCX, kNoGpr, 1, 0});
         hot_.u8(0x48);
         hot_.u8(0x8b);
@@ -160,8 +154,7 @@ void Emitter::emit_branch_target(const Instruction& last) {
         hot_.u32(static_cast<std::uint32_t>(distance));
         return;
     }
-    if (in_fs) hot_.u8(0x64);
-    if (has_prefix(last, 0x67)) hot_.u8(0x67);
+    if (has_prefix(last, kAddressSizePrefix)) hot_.u8(0x67);
     hot_.u8(0x48 | (rex_of(last) & 3));
     hot_.u8(0x8b);
     hot_.u8((last.bytes[form.modrm_offset] & 0xc7) | RCX << 3);

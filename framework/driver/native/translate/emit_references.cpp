@@ -136,13 +136,13 @@ void Emitter::emit_data(const Item& item) {
 void Emitter::emit_address(Assembler& code, const Operands& operands,
                            const PlannedReference& reference, bool flags_saved) {
     const MemoryReference& form = operands.form;
-    Address address{form.base, form.index, form.scale, static_cast<std::int32_t>(reference.offset)};
+    MemoryReference address = form;
     if (flags_saved && (address.base == RAX || address.index == RAX)) {
         code.load_context(operands.a, offsetof(Context, flags_rax));
-        for (std::uint8_t* const reg : {&address.base, &address.index})
-            if (*reg == RAX) *reg = static_cast<std::uint8_t>(operands.a);
+        if (address.base == RAX) address.base = static_cast<std::uint8_t>(operands.a);
+        if (address.index == RAX) address.index = static_cast<std::uint8_t>(operands.a);
     }
-    code.lea(operands.a, address, !form.address32);
+    code.load_offset(operands.a, address, reference.offset);
     // Not add: the flags may be live here.
     if (form.segment != Segment::kFlat) {
         code.load_context(operands.b, segment_base(form.segment));

@@ -112,14 +112,11 @@ struct Emitter::ValueReader {
     void load_address(const Value& value) const {
         const MemoryReference& form = reference(value);
         std::int64_t offset = (form.encoded ? instruction.displacement() : 0) + form.bias;
-        if (is_constant(form)) {
-            if (form.base == kRip) offset += static_cast<std::int64_t>(instruction.next_pc());
-            return code.load_address(temporary, static_cast<std::uint64_t>(offset));
-        }
-        if (behind) offset += change_of_address(instruction, form).value_or(0);
-        code.lea(temporary,
-                 Address{form.base, form.index, form.scale, static_cast<std::int32_t>(offset)},
-                 !form.address32);
+        if (form.base == kRip)
+            offset += static_cast<std::int64_t>(instruction.next_pc());
+        else if (behind)
+            offset += change_of_address(instruction, form).value_or(0);
+        code.load_offset(temporary, form, offset);
         if (form.segment == Segment::kFlat) return;
         code.load_context(second, segment_base(form.segment));
         code.lea(temporary, Address{static_cast<std::uint8_t>(temporary),

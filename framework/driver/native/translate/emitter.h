@@ -98,19 +98,27 @@ class Emitter {
     void emit_translated(const Instruction& instruction, unsigned position);
     void emit_copy(const Instruction& instruction, unsigned position);
     void note_point(unsigned position);
-    void emit_gs_copy(const Instruction& instruction, unsigned position);
-    void emit_gs_address(const Instruction& instruction, unsigned reg);
-    void emit_gs_base(const Instruction& instruction);
     void emit_head(const Instruction& instruction, bool keeps_segment);
     void emit_absolute_copy(const Instruction& instruction);
     void emit_based_copy(const Instruction& instruction, unsigned position);
+    void emit_rest(const Instruction& instruction, unsigned from);
+
+    void emit_segment_copy(const Instruction& instruction, unsigned position);
+    unsigned acquire_for_address(const Form& form, unsigned position, GprMask others);
+    void emit_based_operand(const Instruction& instruction, unsigned position);
+    void emit_addressed_copy(const Instruction& instruction, unsigned position);
+    void emit_translate(const Instruction& instruction, unsigned position);
+    void emit_accumulator_move(const Instruction& instruction, unsigned position);
+    void emit_displaced(const Instruction& instruction, unsigned position);
+    void emit_base(const Instruction& instruction, unsigned position);
+    void emit_branch_target_in_segment(const Instruction& last, unsigned position);
     void emit_flow(const PlannedBlock& block, const Instruction& last);
     void emit_continuation(const PlannedBlock& block, std::uint64_t target);
     std::uint64_t emit_branch(const Instruction& last);
     void emit_push_return(std::uint64_t return_pc);
     void emit_indirect(const Instruction& last, unsigned position);
     void emit_return(const Instruction& last, unsigned position);
-    void emit_branch_target(const Instruction& last);
+    void emit_branch_target(const Instruction& last, unsigned position);
     void emit_leave(ExitKind kind, std::uint64_t pc);
     void direct_exit(Assembler& code, std::uint64_t site, std::uint64_t target,
                      unsigned uncounted = 0, bool flags_live = false);

@@ -70,10 +70,7 @@ std::uint64_t RepeatedString::offset_of(const MemoryReference& reference) const 
 }
 
 std::uint64_t RepeatedString::address_of(const MemoryReference& reference) const {
-    std::uint64_t address = offset_of(reference);
-    if (reference.segment == Segment::kFs) address += context_.target_fs;
-    if (reference.segment == Segment::kGs) address += context_.target_gs;
-    return address;
+    return offset_of(reference) + context_.segment_base(reference.segment);
 }
 
 // From the next one on; also no more than before 32-bit offsets begin anew. One may lie in two

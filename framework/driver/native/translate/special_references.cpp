@@ -86,9 +86,7 @@ std::uint64_t address_of(const Context& context, const Instruction& instruction,
         address += context.gpr[reference.base];
     if (reference.index != kNoGpr) address += context.gpr[reference.index] * reference.scale;
     if (reference.address32) address = static_cast<std::uint32_t>(address);
-    if (reference.segment == Segment::kFs) address += context.target_fs;
-    if (reference.segment == Segment::kGs) address += context.target_gs;
-    return address;
+    return address + context.segment_base(reference.segment);
 }
 
 // Valgrind makes a branch of the check of rcx before each iteration, which it takes to go on with
@@ -156,12 +154,15 @@ void record_bit_string(Thread& thread, const Instruction& instruction, std::uint
     Recorder(thread, site).reference(bit_string_address(*thread.context, instruction), 1, site);
 }
 
-std::uint64_t translate_address(const Context& context) {
-    return context.gpr[RBX] + (context.gpr[RAX] & 0xff);
+std::uint64_t translate_address(const Context& context, const Instruction& instruction) {
+    const MemoryReference& reference = instruction.form->references[0];
+    const std::uint64_t offset = context.gpr[RBX] + (context.gpr[RAX] & 0xff);
+    return (reference.address32 ? static_cast<std::uint32_t>(offset) : offset) +
+           context.segment_base(reference.segment);
 }
 
-void record_translate(Thread& thread, std::uint32_t site) {
-    Recorder(thread, site).reference(translate_address(*thread.context), 1, site);
+void record_translate(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder(thread, site).reference(translate_address(*thread.context, instruction), 1, site);
 }
 
 std::uint64_t cleared_address(const Context& context, const Instruction& instruction) {
@@ -297,7 +298,7 @@ std::optional<FirstAccess> first_access(const Context& context, const Instructio
         case Special::kBitString:
             return FirstAccess{{bit_string_address(context, instruction), 0}};
         case Special::kTranslate:
-            return FirstAccess{{translate_address(context), 0}};
+            return FirstAccess{{translate_address(context, instruction), 0}};
         case Special::kClearLine:
             return FirstAccess{{cleared_address(context, instruction), 0}};
         case Special::kNone:
@@ -315,7 +316,7 @@ void record_special(Thread& thread, const Instruction& instruction, std::uint32_
         case Special::kBitString:
             return record_bit_string(thread, instruction, first_site);
         case Special::kTranslate:
-            return record_translate(thread, first_site);
+            return record_translate(thread, instruction, first_site);
         case Special::kClearLine:
             return record_cleared_line(thread, instruction, first_site);
         case Special::kNone:

@@ -175,7 +175,7 @@ void Planner::place_references(UnitPlan& plan, unsigned instr, Group& group, uns
     group.stack_change += change.value_or(0);
     const auto moved = static_cast<GprMask>(change ? form.writes & ~bit(RSP) : form.writes);
     if (moved & address_registers(group.first)) group.open = false;
-    if (!form.sets_fs_base && !form.sets_gs_base) return;
+    if (!form.sets_base) return;
     group.open = false;
     earliest = instr + 1;
 }
