@@ -65,7 +65,8 @@ const void* address_of(void (*function)(Argument*)) {
 
 }  // namespace
 
-void Signals::handle(int number, siginfo_t* info, void* ucontext) {
+// QEMU's user mode, as of 7.2, does not align the stack of handlers as the psABI (3.2.2) says.
+[[gnu::force_align_arg_pointer]] void Signals::handle(int number, siginfo_t* info, void* ucontext) {
     Thread& thread = this_thread();
     Signals& signals = thread.signals;
     auto* interrupted = static_cast<ucontext_t*>(ucontext);
