@@ -94,7 +94,7 @@ struct Context {
     }
 };
 
-inline constexpr std::size_t segment_base(Segment segment) {
+inline constexpr std::size_t segment_base_offset(Segment segment) {
     return segment == Segment::kFs ? offsetof(Context, target_fs) : offsetof(Context, target_gs);
 }
 

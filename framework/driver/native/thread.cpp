@@ -7,6 +7,7 @@
 #include "framework/driver/native/processor/interrupt_return.h"
 #include "framework/driver/native/syscalls/vsyscall.h"
 
+#include <asm/prctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -79,7 +80,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     traced_when_replaced = strict = shares_descriptors = false;
     next_ = nullptr;
     forget_references();
-    process.cache.set_gs(reinterpret_cast<std::uint64_t>(context), process.filters_calls);
+    set_gs();
     trace.begin(number);
     process.regions.begin(*context, number == 0);
     intervals.begin(*context);
@@ -90,6 +91,19 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     signals.initialise(signal_mask, handlers);
     // A filter that the program has installed need not know timers.
     if (!process.filters_calls) process.stress.begin_thread();
+}
+
+// Filters of seccomp(2) that a program installs need not permit arch_prctl(2): no libc needs it
+// behind them, and Chromium's ends a process that calls it.
+void Thread::set_gs() const {
+    const auto base = reinterpret_cast<std::uint64_t>(context);
+    if (process.filters_calls && allows_base_instructions())
+        return reinterpret_cast<void (*)(std::uint64_t)>(process.cache.gs_setter())(base);
+    if (syscall(SYS_arch_prctl, ARCH_SET_GS, base) != 0)
+        refuse(
+            "a thread cannot begin: a seccomp filter of the program refuses arch_prctl(2), which "
+            "the "
+            "driver needs where the kernel does not allow FSGSBASE");
 }
 
 // The caches and predictors of a new thread or process are empty.

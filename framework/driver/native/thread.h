@@ -13,9 +13,8 @@
 namespace assay::native {
 
 class Process;
-struct Region;
-
 class Thread;
+struct Region;
 
 // The one that the caller runs on, whose context gs points at.
 Thread& this_thread();
@@ -101,6 +100,7 @@ class Thread {
 
   private:
     void forget_references();
+    void set_gs() const;
     void leave_lock() const;
     // Says to the collector that the process ends in an orderly way.
     void process_ends() const;

@@ -1,14 +1,10 @@
 #include "framework/driver/native/code_cache/code_cache.h"
 
-#include "framework/driver/native/processor/base_instructions.h"
 #include "framework/driver/native/translate/assembler.h"
 #include "framework/driver/native/translate/countdown.h"
 #include "framework/driver/native/translate/record_stubs.h"
 
-#include <asm/prctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -63,11 +59,9 @@ void CodeCache::initialise(Context& context, const trace::Spec& spec) {
 
 void CodeCache::emit_thunks(const trace::Spec& spec) {
     Assembler code = assembler_at(base_ + trace::kMaxThreads * kStepBytes);
-    set_gs_ = code.address;
-    constexpr std::uint8_t kWrgsbaseRdi[] = {0xf3, 0x48, 0x0f, 0xae, 0xdf};
-    constexpr std::uint8_t kRet = 0xc3;
-    code.raw(kWrgsbaseRdi, sizeof kWrgsbaseRdi);
-    code.u8(kRet);
+    gs_setter_ = code.address;
+    constexpr std::uint8_t kWrgsbaseRdiRet[] = {0xf3, 0x48, 0x0f, 0xae, 0xdf, 0xc3};
+    code.raw(kWrgsbaseRdiRet, sizeof kWrgsbaseRdiRet);
     exit_thunk_ = code.address;
     code.jump_context(offsetof(Context, exit_glue));
     indirect_miss_ = emit_indirect_exit(code, kIndirectMiss);
@@ -304,17 +298,6 @@ const Unit* CodeCache::unit_at(std::uint64_t host_pc) const {
     if (after == half->units.begin()) return nullptr;
     const Unit& unit = *std::prev(after);
     return host_pc < (in_hot ? unit.hot_end : unit.cold_end) ? &unit : nullptr;
-}
-
-void CodeCache::set_gs(std::uint64_t base, bool under_filter) const {
-    if (under_filter && allows_base_instructions())
-        return reinterpret_cast<void (*)(std::uint64_t)>(set_gs_)(base);
-    if (syscall(SYS_arch_prctl, ARCH_SET_GS, base) == 0) return;
-    static constexpr char kMessage[] =
-        "assay: no new thread: a seccomp filter of the program refuses arch_prctl(2), which the "
-        "driver needs on a kernel without FSGSBASE\n";
-    [[maybe_unused]] const auto written = write(2, kMessage, sizeof kMessage - 1);
-    _exit(125);
 }
 
 const RecoveryPoint* CodeCache::point_at(std::uint64_t host_pc) const {

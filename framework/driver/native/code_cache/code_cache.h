@@ -129,7 +129,7 @@ struct RecoveryPoint {
     bool rcx_is_target : 1 = false;  // rcx waits in Context::indirect_rcx
     // The base of this segment has been added to a register, unless it is kFlat.
     Segment displaced_by : 2 = Segment::kFlat;
-    std::uint8_t displaced : 3 = 0;
+    std::uint8_t displaced : 3 = 0;  // which, by its Gpr
 };
 static_assert(sizeof(RecoveryPoint) == 12);
 
@@ -257,9 +257,6 @@ class CodeCache {
     // The unit whose code contains the host address, or nullptr.
     const Unit* unit_at(std::uint64_t host_pc) const;
     // What is known of the target where the host address is in hot code, or nullptr; and the block.
-    // The calling thread's base of gs. By arch_prctl(2); a thread that begins `under_filter` of
-    // seccomp(2), which need not permit that, by an instruction where the kernel allows it.
-    void set_gs(std::uint64_t base, bool under_filter) const;
     const RecoveryPoint* point_at(std::uint64_t host_pc) const;
     const Block& block_at(std::uint64_t host_pc, unsigned block_in_unit) const;
     // True if the unit at the host address was made of code in that page.
@@ -270,6 +267,9 @@ class CodeCache {
 
     std::uint64_t hot = 0, cold = 0;  // where the next unit goes
     Assembler assembler_at(std::uint64_t address) const;
+    // A function of one argument that sets the base of gs to it; only where
+    // allows_base_instructions().
+    std::uint64_t gs_setter() const { return gs_setter_; }
     std::uint64_t exit_thunk() const { return exit_thunk_; }
     // A subroutine that checks and records a reference. On Context::stub_stack, first pushed first:
     // its bytes; site; address. It changes no register but the flags and the trace cursor, which is
@@ -347,7 +347,7 @@ class CodeCache {
     std::uint64_t window_ = 0, base_ = 0, size_ = 0;
     std::uint64_t part_bytes_ = kPart;  // of hot or cold code, in one half
     std::uint32_t generation_ = 1;
-    std::uint64_t set_gs_ = 0, exit_thunk_ = 0, indirect_miss_ = 0, left_thunk_ = 0,
+    std::uint64_t gs_setter_ = 0, exit_thunk_ = 0, indirect_miss_ = 0, left_thunk_ = 0,
                   counted_out_thunk_ = 0;
     static constexpr unsigned kGprs = 16;
     std::uint64_t reference_stubs_[kGprs + 1]{}, series_stubs_[kGprs + 1]{};

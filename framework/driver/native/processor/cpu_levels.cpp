@@ -212,6 +212,11 @@ CpuidAnswer processor_cpuid(std::uint32_t leaf, std::uint32_t subleaf) {
     return answer;
 }
 
+bool allows_base_instructions() {
+    constexpr std::uint64_t kHwcap2FsGsBase = 2;
+    return getauxval(AT_HWCAP2) & kHwcap2FsGsBase;
+}
+
 std::uint64_t processor_xcr0() {
     // SDM volume 2, CPUID: without it xgetbv is undefined.
     constexpr std::uint32_t kOsXsave = 1U << 27;

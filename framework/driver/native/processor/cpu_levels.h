@@ -18,6 +18,9 @@ using Cpuid = CpuidAnswer (*)(std::uint32_t leaf, std::uint32_t subleaf);
 CpuidAnswer processor_cpuid(std::uint32_t leaf, std::uint32_t subleaf);
 // XCR0: the state components that the system has enabled (SDM volume 1, 13.3).
 std::uint64_t processor_xcr0();
+// True if rdfsbase, wrfsbase, rdgsbase and wrgsbase are more than undefined instructions: since
+// Linux 5.9, unless it was started with nofsgsbase (arch/x86/include/uapi/asm/hwcap2.h).
+bool allows_base_instructions();
 
 // A level's, not kHost's. Where the processor keeps the AVX-512 components in an XSAVE area is the
 // only thing that is taken from `processor`.

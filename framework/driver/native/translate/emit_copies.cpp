@@ -39,7 +39,7 @@ void Emitter::emit_copy(const Instruction& instruction, unsigned position) {
         note_point(position);
         hot_.raw(instruction.bytes, form.disp_offset);
         hot_.u32(static_cast<std::uint32_t>(distance));
-        hot_.raw(instruction.bytes + form.disp_offset + 4, form.length - form.disp_offset - 4U);
+        emit_rest(instruction, form.disp_offset + 4U);
     } else if (target < 0x80000000) {
         note_point(position);
         emit_absolute_copy(instruction);
@@ -66,10 +66,10 @@ void Emitter::note_point(unsigned position) {
     output_->points.push_back(point);
 }
 
-// With an operand that is [low register].
-void Emitter::emit_head(const Instruction& instruction, bool keeps_segment) {
+// Without extensions for an operand that is [low register].
+void Emitter::emit_head(const Instruction& instruction, bool keeps_segment, unsigned extensions) {
     std::uint8_t head[16];
-    hot_.raw(head, head_of(instruction, keeps_segment, 0, head));
+    hot_.raw(head, head_of(instruction, keeps_segment, extensions, head));
 }
 
 void Emitter::emit_rest(const Instruction& instruction, unsigned from) {
@@ -83,7 +83,7 @@ void Emitter::emit_absolute_copy(const Instruction& instruction) {
     hot_.u8((instruction.bytes[form.modrm_offset] & 0xf8) | 4);
     hot_.u8(0x25);
     hot_.u32(static_cast<std::uint32_t>(instruction.rip_address()));
-    hot_.raw(instruction.bytes + form.disp_offset + 4, form.length - form.disp_offset - 4U);
+    emit_rest(instruction, form.disp_offset + 4U);
 }
 
 // A target out of reach: its address goes into a borrowed register.
@@ -95,7 +95,7 @@ void Emitter::emit_based_copy(const Instruction& instruction, unsigned position)
     note_point(position);
     emit_head(instruction, true);
     hot_.u8((instruction.bytes[form.modrm_offset] & 0x38) | reg);
-    hot_.raw(instruction.bytes + form.disp_offset + 4, form.length - form.disp_offset - 4U);
+    emit_rest(instruction, form.disp_offset + 4U);
 }
 
 }  // namespace assay::native

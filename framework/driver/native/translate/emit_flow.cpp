@@ -6,16 +6,6 @@
 #include "framework/driver/native/translate/operand_encoding.h"
 
 namespace assay::native {
-namespace {
-
-// The REX prefix of a one-byte-map instruction, 0 if it has none.
-std::uint8_t rex_of(const Instruction& instruction) {
-    const unsigned at = instruction.form->opcode_offset;
-    return at > 0 && (instruction.bytes[at - 1] & 0xf0) == 0x40 ? instruction.bytes[at - 1] : 0;
-}
-
-}  // namespace
-
 void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
     const unsigned position = block.first + block.count - 1U;
     if (last.form->flow != Flow::kNone && last.form->flow != Flow::kTrap) {
@@ -155,7 +145,7 @@ void Emitter::emit_branch_target(const Instruction& last, unsigned position) {
         return;
     }
     if (has_prefix(last, kAddressSizePrefix)) hot_.u8(0x67);
-    hot_.u8(0x48 | (rex_of(last) & 3));
+    hot_.u8(0x48 | extensions_of(last));
     hot_.u8(0x8b);
     hot_.u8((last.bytes[form.modrm_offset] & 0xc7) | RCX << 3);
     hot_.raw(last.bytes + form.modrm_offset + 1, form.length - form.modrm_offset - 1U);

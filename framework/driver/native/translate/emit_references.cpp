@@ -145,7 +145,7 @@ void Emitter::emit_address(Assembler& code, const Operands& operands,
     code.load_offset(operands.a, address, reference.offset);
     // Not add: the flags may be live here.
     if (form.segment != Segment::kFlat) {
-        code.load_context(operands.b, segment_base(form.segment));
+        code.load_context(operands.b, segment_base_offset(form.segment));
         code.lea(operands.a, Address{static_cast<std::uint8_t>(operands.a),
                                      static_cast<std::uint8_t>(operands.b), 1, 0});
     }

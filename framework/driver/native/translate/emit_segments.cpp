@@ -1,7 +1,7 @@
 // Operands in fs and gs. Both are the driver's while translated code runs, and what the program's
 // bases would be are numbers in the context: copies lose the segment, and have the base in a
 // register.
-#include "framework/driver/native/processor/base_instructions.h"
+#include "framework/driver/native/processor/cpu_levels.h"
 #include "framework/driver/native/translate/emitter.h"
 #include "framework/driver/native/translate/operand_encoding.h"
 
@@ -70,7 +70,7 @@ void Emitter::emit_based_operand(const Instruction& instruction, unsigned positi
     unsigned reg = overwritten_register(form);
     if (reg == kNoGpr) reg = acquire_for_address(form, position, 0);
     const auto segment = static_cast<std::uint8_t>(reg);
-    hot_.load_context(reg, segment_base(form.segment));
+    hot_.load_context(reg, segment_base_offset(form.segment));
     if (gathers) {
         if (address.base != kNoGpr) hot_.lea(reg, Address{address.base, segment, 1, 0});
         address.base = segment;
@@ -85,8 +85,7 @@ void Emitter::emit_based_operand(const Instruction& instruction, unsigned positi
     const unsigned extensions =
         (address.base >= 8 ? unsigned{kBaseExtension} : 0U) |
         (address.index != kNoGpr && address.index >= 8 ? unsigned{kIndexExtension} : 0U);
-    std::uint8_t head[16];
-    hot_.raw(head, head_of(instruction, false, extensions, head));
+    emit_head(instruction, false, extensions);
     hot_.operand(instruction.bytes[form.modrm_offset] >> 3 & 7, address, is_evex(instruction));
     emit_rest(instruction, operand.end);
 }
@@ -108,7 +107,7 @@ void Emitter::emit_addressed_copy(const Instruction& instruction, unsigned posit
         address.disp = static_cast<std::int32_t>(instruction.displacement() + bias);
         hot_.lea(a, address, !narrow);
     }
-    hot_.load_context(b, segment_base(form.segment));
+    hot_.load_context(b, segment_base_offset(form.segment));
     hot_.lea(a, Address{static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b), 1, 0});
     note_point(position);
     emit_head(instruction, false);
@@ -126,7 +125,7 @@ void Emitter::emit_translate(const Instruction& instruction, unsigned position) 
     hot_.u8(0xb6);
     hot_.u8(static_cast<std::uint8_t>(0xc0 | a << 3));
     hot_.lea(a, Address{RBX, sum, 1, 0}, !has_prefix(instruction, kAddressSizePrefix));
-    hot_.load_context(b, segment_base(form.segment));
+    hot_.load_context(b, segment_base_offset(form.segment));
     note_point(position);
     hot_.with_memory(0x8a, RAX, Address{sum, static_cast<std::uint8_t>(b), 1, 0}, false);
 }
@@ -139,7 +138,7 @@ void Emitter::emit_accumulator_move(const Instruction& instruction, unsigned pos
     const unsigned a = acquire_for_address(form, position, 0);
     const unsigned b = acquire_for_address(form, position, bit(a));
     hot_.load_address(a, static_cast<std::uint64_t>(instruction.displacement()));
-    hot_.load_context(b, segment_base(form.segment));
+    hot_.load_context(b, segment_base_offset(form.segment));
     note_point(position);
     if (has_prefix(instruction, 0x66)) hot_.u8(0x66);
     const bool wide = form.references[0].bytes == 8;
@@ -155,7 +154,7 @@ void Emitter::emit_displaced(const Instruction& instruction, unsigned position) 
     const std::uint8_t reg = reference_in_segment(form)->base;
     const unsigned base = acquire_for_address(form, position, 0);
     const auto index = static_cast<std::uint8_t>(base);
-    hot_.load_context(base, segment_base(form.segment));
+    hot_.load_context(base, segment_base_offset(form.segment));
     hot_.lea(reg, Address{reg, index, 1, 0});
     hot_.u8(0x48);  // not: of -base, 1 less
     hot_.u8(0xf7);
@@ -181,7 +180,7 @@ void Emitter::emit_base(const Instruction& instruction, unsigned position) {
     const unsigned modrm = instruction.bytes[form.modrm_offset];
     const unsigned reg =
         (modrm & 7) | ((extensions_of(instruction) & kBaseExtension) != 0 ? 8U : 0U);
-    const std::size_t base = segment_base(form.segment);
+    const std::size_t base = segment_base_offset(form.segment);
     const bool wide = has_wide_operand(instruction);
     hot_.with_context(form.reads_base ? kLoad : kStore, reg, base, wide);
     if (form.reads_base || wide) return;
@@ -206,7 +205,7 @@ void Emitter::emit_branch_target_in_segment(const Instruction& last, unsigned po
         address.disp = static_cast<std::int32_t>(last.displacement());
         hot_.lea(RCX, address, !narrow);
     }
-    hot_.load_context(RAX, segment_base(last.form->segment));
+    hot_.load_context(RAX, segment_base_offset(last.form->segment));
     hot_.with_memory(0x8b, RCX, Address{RCX, RAX, 1, 0});
     hot_.load_context(RAX, Scratch::slot(RAX));
     note_point(position);

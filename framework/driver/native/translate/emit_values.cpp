@@ -118,7 +118,7 @@ struct Emitter::ValueReader {
             offset += change_of_address(instruction, form).value_or(0);
         code.load_offset(temporary, form, offset);
         if (form.segment == Segment::kFlat) return;
-        code.load_context(second, segment_base(form.segment));
+        code.load_context(second, segment_base_offset(form.segment));
         code.lea(temporary, Address{static_cast<std::uint8_t>(temporary),
                                     static_cast<std::uint8_t>(second), 1, 0});
     }

@@ -98,7 +98,7 @@ class Emitter {
     void emit_translated(const Instruction& instruction, unsigned position);
     void emit_copy(const Instruction& instruction, unsigned position);
     void note_point(unsigned position);
-    void emit_head(const Instruction& instruction, bool keeps_segment);
+    void emit_head(const Instruction& instruction, bool keeps_segment, unsigned extensions = 0);
     void emit_absolute_copy(const Instruction& instruction);
     void emit_based_copy(const Instruction& instruction, unsigned position);
     void emit_rest(const Instruction& instruction, unsigned from);
