@@ -561,6 +561,29 @@ static int denied(void) {
     return 0;
 }
 
+// What is wrong with a call's other arguments counts first, wherever the driver's memory is.
+static int everywhere(void) {
+    const long most = 0x7fff00000000, mseal = 462;
+    show_error(syscall(SYS_mlock2, 0, most, 8), EINVAL);
+    show_error(syscall(mseal, 0, most, 8), EINVAL);
+    show_error(syscall(SYS_pkey_mprotect, 0, most, 8, 8), EINVAL);
+    show_error(syscall(SYS_mprotect, 0, most, PROT_READ), ENOMEM);
+    show_error(madvise(NULL, (size_t)most, 77), EINVAL);
+    show_error(msync(NULL, (size_t)most, 77), EINVAL);
+    return 0;
+}
+
+// A program begins with a signal stack of no size, which it may set again.
+static int first_signal_stack(void) {
+    stack_t stack = {0};
+    printf("%d\n", sigaltstack(&stack, NULL));
+    printf("%d %d\n", sigaltstack(NULL, &stack), stack.ss_flags);
+    stack.ss_size = 1;
+    stack.ss_flags = 0;
+    show_error(sigaltstack(&stack, NULL), ENOMEM);
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"clone3_process", clone3_process},
@@ -571,6 +594,8 @@ int main(int argc, char** argv) {
         {"memory_errors", memory_errors},
         {"nothing_protected", nothing_protected},
         {"locked", locked},
+        {"everywhere", everywhere},
+        {"first_signal_stack", first_signal_stack},
         {"names", names},
         {"properties", properties},
         {"limits", limits},

@@ -18,7 +18,7 @@ void Signals::initialise(std::uint64_t mask, const stack_t& handler_stack) {
     pending_ = 0;
     held_.clear();
     waits_for_ = 0;
-    stack_.disable();
+    stack_ = {};
     apply_mask();
 }
 

@@ -126,6 +126,9 @@ long AlternateStack::set(const stack_t& wanted, std::uint64_t sp) {
     if (is_on(sp)) return -EPERM;
     const int mode = wanted.ss_flags & ~kFlagBits;
     if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0) return -EINVAL;
+    const bool unchanged = wanted.ss_sp == stack_.ss_sp && wanted.ss_size == stack_.ss_size &&
+                           wanted.ss_flags == stack_.ss_flags;
+    if (unchanged) return 0;  // however small: a program starts with one of no size
     if (mode != SS_DISABLE && wanted.ss_size < kLeast) return -ENOMEM;
     stack_ = wanted;
     if (mode == SS_DISABLE) stack_ = stack_t{nullptr, wanted.ss_flags, 0};

@@ -21,6 +21,7 @@ class AlternateStack {
   public:
     // Returns 0 or a negative error number. It cannot be changed while the stack pointer is on it.
     long set(const stack_t& wanted, std::uint64_t sp);
+    // sas_ss_reset().
     void disable() { stack_ = stack_t{nullptr, SS_DISABLE, 0}; }
     // As sigaltstack(2) reports it; as it has been set.
     stack_t as_seen_at(std::uint64_t sp) const;
@@ -36,7 +37,7 @@ class AlternateStack {
 
   private:
     static constexpr int kFlagBits = static_cast<int>(1U << 31);  // SS_AUTODISARM
-    stack_t stack_{nullptr, SS_DISABLE, 0};
+    stack_t stack_{nullptr, 0, 0};
 };
 
 // Makes the target enter the handler. `stack` is the alternate stack, which the handler uses if

@@ -128,6 +128,15 @@ void end_protection(Process& process, const Region& region, std::uint64_t start,
     process.code_changed(start, end);
 }
 
+// For the driver's memory: what the kernel says where nothing is mapped, after it has looked at the
+// call's other arguments.
+long of_no_memory(Call call) {
+    constexpr long kAboveAll = 0x7ffffffff000;  // TASK_SIZE_MAX with four levels of page tables
+    call.arguments[0] = kAboveAll;
+    call.arguments[1] = kPage;
+    return pass_on_locked(call);
+}
+
 }  // namespace
 
 // The kernel's break belongs to the driver; the target's follows its program.
@@ -204,7 +213,7 @@ long do_protect(const Call& call) {
     std::uint64_t start = call.unsigned_argument(0);
     std::uint64_t end = start + page_up(call.unsigned_argument(1));
     if (end <= start) return pass_on_locked(call);  // no length, or too large a one
-    if (is_own_memory({start, end})) return -ENOMEM;
+    if (is_own_memory({start, end})) return of_no_memory(call);
     const long wanted =
         call.arguments[2] | (implies_execution(process, call.arguments[2]) ? long{PROT_EXEC} : 0L);
     const bool executable = wanted & PROT_EXEC, writable = wanted & PROT_WRITE;
@@ -230,9 +239,8 @@ long do_protect(const Call& call) {
     return 0;
 }
 
-// As of addresses where nothing is mapped.
 long do_look_at_memory(const Call& call) {
-    return is_own_memory(range_of(call, 0, 1)) ? -ENOMEM : pass_on(call);
+    return is_own_memory(range_of(call, 0, 1)) ? of_no_memory(call) : pass_on(call);
 }
 
 // What the driver has reserved and not used would need memory at once, otherwise.
@@ -243,7 +251,7 @@ long do_lock_all(const Call& call) {
 }
 
 long do_advise(const Call& call) {
-    if (is_own_memory(range_of(call, 0, 1))) return -ENOMEM;
+    if (is_own_memory(range_of(call, 0, 1))) return of_no_memory(call);
     const long result = pass_on_locked(call);
     const long advice = call.arguments[2];
     const bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
