@@ -8,6 +8,7 @@
 #include "framework/driver/native/memory/code_places.h"
 #include "framework/driver/native/memory/memory_limits.h"
 #include "framework/driver/native/signals/signal_actions.h"
+#include "framework/driver/native/syscalls/shown_files.h"
 #include "framework/driver/native/thread.h"
 #include "framework/driver/native/translate/translator.h"
 #include "framework/trace/launch.h"
@@ -84,6 +85,7 @@ class Process {
     Translator translator;
     Stress stress;
     SignalActions actions;
+    ShownFiles shown_files;
     LoadedProgram program;
     MemoryLimits memory_limits;
     std::uint64_t break_end = 0;              // current program break

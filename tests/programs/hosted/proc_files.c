@@ -2,15 +2,19 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "cases.h"
@@ -255,6 +259,156 @@ static int access_modes(void) {
     return 0;
 }
 
+// What the descriptor is, and what can be done with it, are the kernel's.
+static void show_descriptor(const char* path, int flags) {
+    int file = open(path, flags, 0600);
+    struct stat status = {0};
+    struct statfs system = {0};
+    printf("%s %x: %d\n", path, flags, file < 0 ? errno : 0);
+    if (file < 0) return;
+    fstat(file, &status);
+    fstatfs(file, &system);
+    printf("%x %x %o %lx\n", fcntl(file, F_GETFL), fcntl(file, F_GETFD), status.st_mode,
+           (unsigned long)system.f_type);
+    close(file);
+}
+
+static int descriptors(void) {
+    static const char* const paths[] = {"/proc/self/maps", "/proc/self/smaps", "/proc/self/environ",
+                                        "/proc/self/auxv"};
+    static const int flags[] = {O_RDONLY,
+                                O_RDONLY | O_NONBLOCK | O_CLOEXEC,
+                                O_RDONLY | O_APPEND,
+                                O_RDONLY | O_CREAT,
+                                O_RDONLY | O_CREAT | O_EXCL,
+                                O_RDONLY | O_DIRECTORY,
+                                O_RDONLY | O_NOATIME,
+                                O_PATH};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; ++i) {
+        for (size_t k = 0; k < sizeof flags / sizeof flags[0]; ++k)
+            show_descriptor(paths[i], flags[k]);
+        char text[64];
+        int file = open(paths[i], O_RDONLY);
+        show_error(write(file, "x", 1), EBADF);
+        show_error(ftruncate(file, 0), EINVAL);
+        show_error(fchmod(file, 0644), EPERM);
+        show_error(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0) == MAP_FAILED ? -1 : 0,
+                   ENODEV);
+        printf("%zd %ld\n", pread(file, text, 10, 5), (long)lseek(file, 1, SEEK_SET));
+        show_error(pread(file, text, 10, -1), EINVAL);
+        show_error(syscall(SYS_read, file, 1L, 10L), EFAULT);
+        close(file);
+    }
+    return 0;
+}
+
+// However it is read, and from wherever.
+static int ways_to_read(void) {
+    static char whole[65536], parts[65536];
+    int file = open("/proc/self/maps", O_RDONLY);
+    size_t bytes = 0;
+    ssize_t got = 0;
+    while ((got = read(file, whole + bytes, sizeof whole - bytes)) > 0) bytes += (size_t)got;
+    int copy = dup(file);
+    lseek(copy, 0, SEEK_SET);
+    size_t again = 0;
+    for (;;) {
+        struct iovec to[2] = {{parts + again, 7}, {parts + again + 7, 100}};
+        if ((got = readv(file, to, 2)) <= 0) break;
+        again += (size_t)got;
+    }
+    printf("%d %d\n", bytes == again, memcmp(whole, parts, bytes));
+    printf("%d\n", lseek(copy, 0, SEEK_CUR) == (off_t)bytes);
+    got = preadv(copy, &(struct iovec){parts, 50}, 1, 100);
+    printf("%zd %d\n", got, memcmp(whole + 100, parts, 50));
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", copy);
+    int reopened = open(path, O_RDONLY);
+    got = read(reopened, parts, 200);
+    printf("%d\n", memcmp(whole, parts, (size_t)got));
+    return 0;
+}
+
+// Linux 6.11: linux/fs.h, struct procmap_query.
+struct map_query {
+    uint64_t size, query_flags, query_addr;
+    uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
+    uint32_t dev_major, dev_minor, vma_name_size, build_id_size;
+    uint64_t vma_name_addr, build_id_addr;
+};
+
+static void show_query(int file, const char* what, uint64_t address, uint64_t flags) {
+    char name[256] = "";
+    struct map_query query = {.size = sizeof query,
+                              .query_flags = flags,
+                              .query_addr = address,
+                              .vma_name_size = sizeof name,
+                              .vma_name_addr = (uintptr_t)name};
+    if (ioctl(file, _IOWR('f', 17, struct map_query), &query) != 0) {
+        printf("%s: %d\n", what, errno);
+        return;
+    }
+    const char* last = strrchr(name, '/');
+    printf("%s: %s %d %lx %d %d\n", what, last ? last : name,
+           query.vma_name_size == (name[0] ? strlen(name) + 1 : 0), (unsigned long)query.vma_flags,
+           query.vma_start <= address, address < query.vma_end);
+}
+
+static int queries_of_maps(void) {
+    int local = 0, file = open("/proc/self/maps", O_RDONLY);
+    char* heap = sbrk(8192);
+    memset(heap, 1, 8192);
+    show_query(file, "code", (uintptr_t)&queries_of_maps, 0);
+    show_query(file, "library", (uintptr_t)&printf, 0);
+    show_query(file, "heap", (uintptr_t)heap + 4096, 0);
+    show_query(file, "stack", (uintptr_t)&local, 0);
+    show_query(file, "writable code", (uintptr_t)&queries_of_maps, 2);
+    show_query(file, "nothing", 0, 0);
+    show_query(file, "first of code", 0, 0x14);
+    show_query(file, "wrong", 0, 0x100);
+    return 0;
+}
+
+static void show_resolved(int folder, const char* path, uint64_t flags, uint64_t resolve) {
+    struct open_how how = {.flags = flags, .resolve = resolve};
+    long file = syscall(SYS_openat2, folder, path, &how, sizeof how);
+    printf("%s %lx %lx: %d\n", path, (unsigned long)flags, (unsigned long)resolve,
+           file < 0 ? errno : 0);
+    if (file >= 0) close((int)file);
+}
+
+static int resolved(void) {
+    int self = open("/proc/self", O_RDONLY | O_DIRECTORY);
+    static const uint64_t flags[] = {O_RDONLY, O_PATH, O_PATH | O_NOFOLLOW, O_RDONLY | O_NOFOLLOW};
+    static const uint64_t resolve[] = {0,
+                                       RESOLVE_NO_XDEV,
+                                       RESOLVE_NO_MAGICLINKS,
+                                       RESOLVE_NO_SYMLINKS,
+                                       RESOLVE_BENEATH,
+                                       RESOLVE_IN_ROOT,
+                                       1 << 20};
+    for (size_t f = 0; f < sizeof flags / sizeof flags[0]; ++f)
+        for (size_t r = 0; r < sizeof resolve / sizeof resolve[0]; ++r) {
+            show_resolved(AT_FDCWD, "/proc/self/exe", flags[f], resolve[r]);
+            show_resolved(AT_FDCWD, "/proc/self/maps", flags[f], resolve[r]);
+            show_resolved(self, "exe", flags[f], resolve[r]);
+            show_resolved(self, "environ", flags[f], resolve[r]);
+        }
+    return 0;
+}
+
+// The program's file cannot be written to by any name.
+static int text_file_busy(void) {
+    const char* path = (const char*)getauxval(AT_EXECFN);
+    show_error(open(path, O_WRONLY), ETXTBSY);
+    show_error(open(path, O_RDWR | O_CREAT, 0700), ETXTBSY);
+    show_error(open(path, O_RDWR | O_CREAT | O_EXCL, 0700), EEXIST);
+    show_error(truncate(path, 1 << 20), ETXTBSY);
+    show_error(truncate("/proc/self/exe", 1 << 20), ETXTBSY);
+    printf("%d\n", open(path, O_RDONLY) >= 0);
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"executable", executable},
@@ -267,6 +421,11 @@ int main(int argc, char** argv) {
         {"environment", environment},
         {"auxiliary_vector", auxiliary_vector},
         {"access_modes", access_modes},
+        {"descriptors", descriptors},
+        {"ways_to_read", ways_to_read},
+        {"queries_of_maps", queries_of_maps},
+        {"resolved", resolved},
+        {"text_file_busy", text_file_busy},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -46,10 +46,12 @@ class File {
         const ssize_t length = readlink(link.c_str(), target.data(), target.size());
         return {target.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
     }
-    std::uint64_t size() const {
+    struct stat status() const {
         struct stat status {};
-        return fstat(fd_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+        if (fstat(fd_, &status) != 0) return {};
+        return status;
     }
+    std::uint64_t size() const { return static_cast<std::uint64_t>(status().st_size); }
     bool read_at(std::uint64_t offset, void* out, std::size_t bytes) const {
         return pread(fd_, out, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
     }
@@ -198,6 +200,8 @@ LoadError load_program(int descriptor, const std::string& name, std::uint64_t pr
     const File file(descriptor);
     out.name = name;
     out.executable = file.name();
+    out.device = file.status().st_dev;
+    out.inode = file.status().st_ino;
     Image image;
     if (LoadError error = read_headers(file, out.executable, image); error.exit_status)
         return error;

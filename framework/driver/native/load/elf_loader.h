@@ -4,6 +4,7 @@
 
 #include "framework/driver/native/memory/memory_map.h"
 
+#include <sys/types.h>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct LoadedProgram {
     std::vector<std::uint64_t> auxiliary_vector;
     std::string name;        // as execve(2) was given it: perhaps a script's
     std::string executable;  // the file, absolute and without symbolic links
+    dev_t device = 0;        // of that file
+    ino_t inode = 0;
     std::vector<LoadedCode> code;
 };
 

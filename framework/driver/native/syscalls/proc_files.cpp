@@ -1,12 +1,10 @@
 #include "framework/driver/native/syscalls/proc_files.h"
 
 #include "framework/driver/native/memory/target_memory.h"
-#include "framework/driver/native/syscalls/proc_maps.h"
-#include "framework/driver/native/syscalls/read_file.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
@@ -107,52 +105,54 @@ long with_executable(Call call) {
     return pass_on(call);
 }
 
-// --- Contents
-
-std::string maps(const Process& process, const char* path) {
-    const ProgramRanges ranges{.heap_start = process.program.break_start,
-                               .heap_end = process.break_end,
-                               .stack_end = process.program.stack_end};
-    return maps_of_program(read_file(path), process.memory, ranges);
-}
-
-std::string contents(const Process& process, ProcFile file) {
-    switch (file) {
-        case ProcFile::kMaps:
-            return maps(process, "/proc/self/maps");
-        case ProcFile::kSmaps:
-            return maps(process, "/proc/self/smaps");
-        case ProcFile::kEnvironment:
-            return process.program.environment;
-        case ProcFile::kAuxiliaryVector: {
-            const auto& words = process.program.auxiliary_vector;
-            return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]};
-        }
-        default:
-            return {};
-    }
-}
-
-// A file in memory, at its beginning: a descriptor or a negative error number.
-long open_copy(const std::string& text, long flags) {
-    const int file = memfd_create("proc", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
-    if (file < 0) return -errno;
-    const auto bytes = static_cast<ssize_t>(text.size());
-    if (write(file, text.data(), text.size()) == bytes && lseek(file, 0, SEEK_SET) == 0)
-        return file;
-    close(file);
-    return -ENOMEM;
-}
-
-// The flags of open(2); nothing if the kernel is to find out what is wrong with them.
-std::optional<long> open_flags(const Call& call) {
-    if (call.number == SYS_open) return call.arguments[1];
-    if (call.number == SYS_openat) return call.arguments[2];
+// How a call opens; nothing if the kernel is to find out what is wrong with it.
+std::optional<open_how> how_of(const Call& call) {
     open_how how{};
+    const auto flags = [&](long value) {
+        how.flags = static_cast<std::uint64_t>(value);
+        return how;
+    };
+    if (call.number == SYS_creat) return flags(O_CREAT | O_WRONLY | O_TRUNC);
+    if (call.number == SYS_open) return flags(call.arguments[1]);
+    if (call.number == SYS_openat) return flags(call.arguments[2]);
     if (call.unsigned_argument(3) != sizeof how ||
         !read_target(call.unsigned_argument(2), &how, sizeof how))
         return {};
-    return static_cast<long>(how.flags);
+    return how;
+}
+
+bool writes(const open_how& how) {
+    return !(how.flags & O_PATH) && ((how.flags & O_ACCMODE) != O_RDONLY || how.flags & O_TRUNC);
+}
+
+// The kernel does not know that the program's file is being executed: it has mapped it for the
+// driver as any other. The call's path is of a file that can be read.
+bool names_program(const Call& call, bool follows) {
+    const PathArgument argument = path_argument(call.number);
+    struct stat status {};
+    const LoadedProgram& program = call.process().program;
+    const long folder = argument.folder ? call.arguments[*argument.folder] : AT_FDCWD;
+    return syscall(SYS_newfstatat, folder, call.arguments[argument.path], &status,
+                   follows ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
+           status.st_dev == program.device && status.st_ino == program.inode;
+}
+
+// What a call answers that would write to the program's file, ETXTBSY but for who may not write.
+long refuse_to_write(const Call& call) {
+    const PathArgument argument = path_argument(call.number);
+    const long folder = argument.folder ? call.arguments[*argument.folder] : AT_FDCWD;
+    const long file =
+        syscall(SYS_openat, folder, call.arguments[argument.path], O_WRONLY | O_CLOEXEC);
+    if (file < 0) return -errno;
+    close(static_cast<int>(file));
+    return -ETXTBSY;
+}
+
+// A magic link, which no limit on how a path is resolved lets pass.
+long open_executable(const Call& call, const open_how& how) {
+    if (how.flags & O_NOFOLLOW || how.resolve & ~std::uint64_t{RESOLVE_CACHED})
+        return pass_on(call);
+    return writes(how) ? -ETXTBSY : with_executable(call);
 }
 
 bool follows_links(const Call& call) {
@@ -183,15 +183,25 @@ ProcFile proc_file(int folder, const std::string& path) {
 
 long do_open(const Call& call) {
     const ProcFile file = named_file(call);
-    const std::optional<long> flags = open_flags(call);
-    if (file == ProcFile::kOther || !flags) return pass_on(call);
-    const bool writes = (*flags & O_ACCMODE) != O_RDONLY || *flags & O_TRUNC;
-    if (file == ProcFile::kExecutable) {
-        if (*flags & O_NOFOLLOW) return pass_on(call);
-        return writes && !(*flags & O_PATH) ? -ETXTBSY : with_executable(call);
+    const std::optional<open_how> how = how_of(call);
+    if (!how) return pass_on(call);
+    if (file == ProcFile::kExecutable) return open_executable(call, *how);
+    if (file != ProcFile::kOther) {
+        const long descriptor = pass_on_locked(call);
+        if (!is_error(descriptor))
+            call.process().shown_files.add(static_cast<int>(descriptor), file);
+        return descriptor;
     }
-    if (writes || *flags & (O_PATH | O_DIRECTORY)) return pass_on(call);
-    return open_copy(contents(call.process(), file), *flags);
+    constexpr std::uint64_t kNew = O_CREAT | O_EXCL;
+    const bool may_be_program = writes(*how) && (how->flags & kNew) != kNew &&
+                                !(how->flags & O_DIRECTORY) && !(how->resolve & RESOLVE_IN_ROOT);
+    return may_be_program && names_program(call, !(how->flags & O_NOFOLLOW)) ? refuse_to_write(call)
+                                                                             : pass_on(call);
+}
+
+long do_truncate(const Call& call) {
+    if (named_file(call) == ProcFile::kExecutable) return -ETXTBSY;
+    return names_program(call, true) ? refuse_to_write(call) : pass_on(call);
 }
 
 long do_readlink(const Call& call) {

@@ -2,19 +2,19 @@
 // expects of itself. The calls that name files see the program's.
 #pragma once
 
+#include "framework/driver/native/syscalls/shown_files.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <string>
 
 namespace assay::native {
 
-enum class ProcFile { kOther, kExecutable, kMaps, kSmaps, kEnvironment, kAuxiliaryVector };
-
 // Which file of this process the path names, from `folder` on as openat(2) takes it.
 ProcFile proc_file(int folder, const std::string& path);
 
-// open, openat, openat2.
+// open, creat, openat, openat2.
 long do_open(const Call& call);
+long do_truncate(const Call& call);
 // readlink, readlinkat.
 long do_readlink(const Call& call);
 // stat, access and their relatives: calls that look at what a path names.

@@ -21,14 +21,6 @@ std::string name_of(const Mapping& mapping, const ProgramRanges& ranges) {
     return "";
 }
 
-// The driver takes away the permission to write to code, or to execute it in place (code_watch.h).
-void show_permissions(Mapping& mapping, const MemoryMap& memory) {
-    const Region* region = memory.find(mapping.start);
-    if (region == nullptr) return;
-    if (region->writable) mapping.permissions[1] = 'w';
-    if (region->executable) mapping.permissions[2] = 'x';
-}
-
 // `lines`: what smaps says of the mapping.
 void append_parts(const Mapping& mapping, std::string_view lines, const MemoryMap& memory,
                   const ProgramRanges& ranges, std::string& out) {
@@ -37,14 +29,23 @@ void append_parts(const Mapping& mapping, std::string_view lines, const MemoryMa
         shown.start = part.start;
         shown.end = part.end;
         if (mapping.inode != 0) shown.offset += part.start - mapping.start;
-        shown.name = name_of(shown, ranges);
-        show_permissions(shown, memory);
+        show_as_program(shown, memory, ranges);
         out += to_line(shown);
         out += lines;
     }
 }
 
 }  // namespace
+
+void show_as_program(Mapping& mapping, const MemoryMap& memory, const ProgramRanges& ranges) {
+    mapping.name = name_of(mapping, ranges);
+    // The driver takes away the permission to write to code, or to execute it in place
+    // (code_watch.h).
+    const Region* region = memory.find(mapping.start);
+    if (region == nullptr) return;
+    if (region->writable) mapping.permissions[1] = 'w';
+    if (region->executable) mapping.permissions[2] = 'x';
+}
 
 std::optional<Mapping> parse_mapping(std::string_view line) {
     const std::string text(line);

@@ -30,6 +30,9 @@ struct ProgramRanges {
     std::uint64_t stack_end = 0;
 };
 
+// Gives a mapping of the program's its name and the permissions that the program has given.
+void show_as_program(Mapping& mapping, const MemoryMap& memory, const ProgramRanges& ranges);
+
 // `text` as it would be for the program alone: without the driver's memory (own_memory.h), with the
 // program's own heap and stack named, and with the permissions that the program has given.
 std::string maps_of_program(std::string_view text, const MemoryMap& memory,

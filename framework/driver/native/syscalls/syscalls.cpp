@@ -268,7 +268,20 @@ long dispatch(const Call& call) {
         case SYS_readlink:
         case SYS_readlinkat:
             return do_readlink(call);
+        case SYS_read:
+        case SYS_pread64:
+        case SYS_readv:
+        case SYS_preadv:
+        case SYS_preadv2:
+        case SYS_sendfile:
+        case SYS_splice:
+            return do_read(call);
+        case SYS_ioctl:
+            return do_control(call);
+        case SYS_truncate:
+            return do_truncate(call);
         case SYS_open:
+        case SYS_creat:
         case SYS_openat:
         case SYS_openat2:
             return do_open(call);
