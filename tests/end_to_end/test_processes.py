@@ -352,6 +352,13 @@ class Processes(unittest.TestCase):
         self.check_same(["/usr/bin/python3", "-c", close_all])
         self.assertIn("true", self.commands())
 
+    def test_descriptors_shared_with_a_child(self):
+        """With CLONE_FILES alone: each image has its file, and none waits for another's end."""
+        self.check_same([PROGRAMS / "descriptors", "shared_apart"])
+        self.assertEqual(len(self.files()), 7)
+        for events in self.files().values():
+            self.assertFalse([line for line in events.remarks if "incomplete" in line])
+
     def test_ctrl_c_reaches_the_program_only(self):
         """A terminal sends SIGINT to all; the collectors write their files nevertheless."""
         pipe = self.folder / "pipe"

@@ -4,6 +4,7 @@
 #include "framework/driver/native/memory/own_memory.h"
 #include "framework/driver/native/processor/cpu_levels.h"
 #include "framework/driver/native/processor/saved_state.h"
+#include "framework/driver/native/syscalls/own_descriptors.h"
 
 #include <cpuid.h>
 #include <elf.h>
@@ -132,6 +133,7 @@ void Process::ends() {
         trace.message("--toggle=" + name + ": " + program.executable +
                       " and its libraries have no such function");
     trace.set_state(trace::DriverState::kFinished);
+    close_shared_descriptors();  // by the lifeline's end the collector knows
 }
 
 void Process::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,

@@ -83,7 +83,7 @@ class Thread {
     // In a process that shares its parent's memory: the trace is the parent's, and does not end
     // with the child.
     bool shares_trace = false;
-    // It runs in a process that has its parent's descriptors (CLONE_FILES).
+    // It runs in a process that has its parent's memory and descriptors (CLONE_VM, CLONE_FILES).
     bool shares_descriptors = false;
     // A child of vfork(2) has taken it over.
     bool lent_to_child = false;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -122,6 +123,52 @@ static int shared_with_child(void) {
     return 0;
 }
 
+static void* count(void* number) {
+    ++*(int*)number;
+    return NULL;
+}
+static void show_thread(const char* where) {
+    pthread_t thread;
+    int number = 0, error = pthread_create(&thread, NULL, count, &number);
+    if (error == 0) pthread_join(thread, NULL);
+    printf("%s %d %d\n", where, error, number);
+    fflush(stdout);
+}
+
+// Both have one table of descriptors, but a memory each: either goes on when the other has ended,
+// whatever they close.
+static int shared_apart(void) {
+    for (int round = 0; round < 3; ++round) {
+        fflush(stdout);
+        const pid_t child = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+        if (child == 0) {
+            show_thread("child");
+            const int number = open("/dev/null", O_RDONLY);
+            printf("%d\n", number);
+            if (round == 1) syscall(SYS_close_range, 3U, ~0U, 0U);
+            fflush(stdout);
+            if (round == 2) execute_true(NULL);
+            _exit(number);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        printf("%x\n", status);
+        show_thread("parent");
+        show_open();
+    }
+    return start_others();
+}
+
+// The parent ends first.
+static int left_to_child(void) {
+    const pid_t parent = getpid();
+    fflush(stdout);
+    if (syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0) != 0) return 0;
+    while (getppid() == parent) usleep(1000);
+    show_thread("child");
+    return start_others();
+}
+
 static int limited(void) {
     struct rlimit limit = {32, 32};
     printf("%d\n", setrlimit(RLIMIT_NOFILE, &limit));
@@ -141,6 +188,8 @@ int main(int argc, char** argv) {
         {"folders", folders},
         {"closed_as_listed", closed_as_listed},
         {"shared_with_child", shared_with_child},
+        {"shared_apart", shared_apart},
+        {"left_to_child", left_to_child},
         {"limited", limited},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);

@@ -33,15 +33,10 @@ bool TraceTables::map(void* where) {
 bool TraceTables::attach(const trace::Launch& launch) {
     fd_ = own_descriptor(launch.segment_fd);  // for the slots of later threads
     lifeline_ = adopt_descriptor(launch.lifeline_fd);
-    channel_ = adopt_descriptor(launch.channel_fd);
+    channel_ = adopt_common_descriptor(launch.channel_fd);
     if (!map(nullptr)) return false;
     log_used_ = control_->event_log_bytes.load(std::memory_order_relaxed);
     return control_->magic == trace::kMagic && control_->layout_version == trace::kLayoutVersion;
-}
-
-void TraceTables::close_inherited() {
-    close_own_descriptor(std::exchange(fd_, -1));
-    close_own_descriptor(std::exchange(lifeline_, -1));
 }
 
 // Where code lies and which command it was; what has happened is the parent's.
@@ -67,7 +62,6 @@ bool TraceTables::move_to(NewImage& image) {
         !image.write(trace::kSitesOffset, sites_, next_.site * sizeof *sites_) ||
         !image.announce(channel_))
         return false;
-    close_inherited();
     fd_ = own_descriptor(image.take_segment());
     lifeline_ = adopt_descriptor(image.take_lifeline());
     if (!map(control_)) return false;
@@ -264,7 +258,7 @@ void TraceTables::publish_slot(trace::ThreadSlot* slot) {
 void TraceTables::detach() {
     constexpr int kFailedChild = 125;
     detached_ = true;
-    close_inherited();
+    fd_ = lifeline_ = -1;
     if (mmap(blocks_, trace::kThreadsOffset - trace::kBlocksOffset, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
         _exit(kFailedChild);

@@ -128,7 +128,6 @@ class TraceTables {
     template <typename Row>
     void add(Row* rows, std::uint32_t& next, const Row& row);
     std::string lasting_events() const;
-    void close_inherited();
 
     int fd_ = -1, lifeline_ = -1, channel_ = -1;
     trace::Control* control_ = nullptr;

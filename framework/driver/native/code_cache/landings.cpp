@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <algorithm>
+#include <utility>
 
 namespace assay::native {
 namespace {
@@ -63,9 +64,7 @@ std::vector<std::uint64_t> CodeCache::copy_shared_table() const {
 
 bool CodeCache::own_indirect_table(Context& context, std::span<const std::uint64_t> copy) {
     indirect_table_ = context.indirect_table[0];
-    if (shared_table_ < 0) return true;
-    close_own_descriptor(shared_table_);
-    shared_table_ = -1;
+    if (std::exchange(shared_table_, -1) < 0) return true;
     if (mmap(context.indirect_table, kTableBytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         return false;

@@ -205,15 +205,17 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     process.wait_for_ended_threads();
     const std::vector<std::uint64_t> table = process.cache.copy_shared_table();
     const KernelArguments kernel = kernel_arguments(arguments, CLONE_VM | CLONE_SETTLS);
+    const bool shares_descriptors = arguments.flags & CLONE_FILES;
+    prepare_descriptors_for_fork(shares_descriptors);
     const long pid = syscall(SYS_clone, kernel.flags, 0, kernel.parent_tid, arguments.child_tid, 0);
     if (pid < 0) return -errno;
     if (pid != 0) return pid;
     process.keep_only(thread);
+    leave_descriptors_to_parent(shares_descriptors);
     thread.traced_when_replaced = false;
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
     thread.signals.forget_held();
-    thread.shares_trace = false;
-    thread.shares_descriptors = arguments.flags & CLONE_FILES;
+    thread.shares_trace = thread.shares_descriptors = false;
     if (!become_image(thread)) {
         process.trace.detach();
         thread.trace.detach();

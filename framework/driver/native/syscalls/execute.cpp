@@ -4,6 +4,7 @@
 #include "framework/driver/native/memory/target_memory.h"
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/syscalls/new_image.h"
+#include "framework/driver/native/syscalls/own_descriptors.h"
 #include "framework/driver/native/syscalls/proc_files.h"
 #include "framework/trace/command_event.h"
 
@@ -157,7 +158,10 @@ long execute(Thread& thread, ExecCall call) {
     request = {};
     // What is opened for the new program is not left to the parent. The kernel does it, too, a
     // moment later.
-    if (thread.shares_descriptors) unshare(CLONE_FILES);
+    if (thread.shares_descriptors)
+        unshare(CLONE_FILES);
+    else if (!thread.shares_trace)
+        stop_sharing_descriptors();
     const bool readable = read_request(call, request);
     if (readable && proc_file(AT_FDCWD, request.file.name) == ProcFile::kExecutable) {
         call.path = thread.process.program.executable.c_str();
