@@ -88,6 +88,17 @@ static void masked(void) {
     printf("%d %d\n", end[0], end[1]);
 }
 
+/* Operands that are not accessed: hints, and bounds of MPX that nobody has enabled. */
+static void hints(void) {
+    __asm__ volatile(
+        "prefetcht0 (%0)\n\tprefetchw (%0)\n\tprefetchwt1 (%0)\n\tnopl (%0)\n\t"
+        "bndmov (%0), %%bnd0\n\tbndmov %%bnd0, (%0)\n\tbndldx (%0), %%bnd0\n\t"
+        "bndstx %%bnd0, (%0)"
+        :
+        : "r"(8UL)
+        : "memory");
+}
+
 int main(void) {
     page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mprotect(page + 4096, 4096, PROT_NONE);
@@ -97,6 +108,7 @@ int main(void) {
     }
     if (__builtin_cpu_supports("avx512f")) gather_by_mask();
     if (has_clzero()) clear_line();
+    hints();
     faults();
     return 0;
 }

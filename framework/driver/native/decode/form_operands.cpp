@@ -127,9 +127,13 @@ bool is_masked(const ZydisDecodedInstruction& zydis) {
     }
 }
 
+// The bounds of MPX, which Linux has not let programs use since 5.6, are not accessed unless they
+// are enabled: SDM volume 1, 17.5.3.
 bool touches_no_data(const ZydisDecodedInstruction& zydis) {
     switch (zydis.meta.category) {
+        case ZYDIS_CATEGORY_MPX:
         case ZYDIS_CATEGORY_PREFETCH:
+        case ZYDIS_CATEGORY_PREFETCHWT1:
         case ZYDIS_CATEGORY_WIDENOP:
         case ZYDIS_CATEGORY_NOP:
         case ZYDIS_CATEGORY_CLFLUSHOPT:
