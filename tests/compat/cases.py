@@ -9,13 +9,14 @@ from case import Case
 HOSTED = ("blocked_signals", "descriptors", "endings", "faulting_strings", "gs_segment",
           "interrupted", "interrupted_calls", "kernel", "large_data", "proc_files", "signal_frames",
           "signals", "jumps", "processes", "relatives", "surroundings", "threads", "thread_ends",
-          "thread_signals", "generated_code", "mapped_code", "executable_stack", "openmp", "thrown")
+          "thread_signals", "tracing", "generated_code", "mapped_code", "executable_stack", "openmp", "thrown")
 
 # Addresses are random natively.
 NOT_COMPARABLE = {"surroundings addresses"}
 # They differ, or are refused (end_to_end/test_kernel.py).
 NOT_COMPARABLE |= {f"kernel {name}" for name in (
-    "in_the_way", "mapped_over_driver", "moved_over_driver", "traced", "tracer", "denied")}
+    "in_the_way", "mapped_over_driver", "moved_over_driver", "denied")}
+NOT_COMPARABLE |= {f"tracing {name}" for name in ("traced", "tracer", "stepped")}
 
 
 def own_cases(programs: Path) -> list[Case]:

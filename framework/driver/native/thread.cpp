@@ -77,7 +77,8 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     tid_ = gettid();
     pid_ = getpid();
     ended_ = false;
-    traced_when_replaced = strict = shares_descriptors = false;
+    strict = shares_descriptors = false;
+    tracer = 0;
     next_ = nullptr;
     forget_references();
     set_gs();

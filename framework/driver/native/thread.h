@@ -87,8 +87,8 @@ class Thread {
     bool shares_descriptors = false;
     // A child of vfork(2) has taken it over.
     bool lent_to_child = false;
-    // It has asked to be traced: what it executes will be, see trace_calls.cpp.
-    bool traced_when_replaced = false;
+    // Its parent, by which it has asked to be traced (trace_calls.cpp); 0: nobody.
+    pid_t tracer = 0;
     // seccomp(2)'s strict mode.
     bool strict = false;
     // What the driver tells others at the thread's end, since the kernel was not asked to;
@@ -137,6 +137,11 @@ class Thread {
 
 // Does what the program says by the marker at `pc` (markers.cpp).
 void do_marker(Thread& thread);
+// Has the kernel stop the thread for its tracer at the next signal. False if that is gone. Ends the
+// process with a message if it cannot be traced (trace_calls.cpp).
+bool begin_stop_for_tracer(Thread& thread);
+// Behind that stop, with the result of the system call that it came with.
+void end_stop_for_tracer(Thread& thread, long result);
 // Tells profilers that the thread is about to create another one.
 void note_new_thread(Thread& parent, std::uint32_t number);
 void note_thread_end(Thread& thread);

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -511,42 +510,6 @@ static int strict_mode_by_seccomp(void) {
     return in_strict_mode(begin_strict_mode_by_seccomp);
 }
 
-// A child that its parent traces from the program on that it executes.
-static int traced_program(void) {
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-        execl("/nonexistent", "nothing", (char*)NULL);
-        execl("/bin/echo", "echo", "traced", (char*)NULL);
-        _exit(1);
-    }
-    int status = 0, stops = 0;
-    while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
-        if (++stops < 4) printf("%d\n", WSTOPSIG(status));
-        ptrace(PTRACE_SYSCALL, child, NULL, NULL);
-    }
-    printf("%x %d\n", (unsigned)status, stops > 10);
-    return 0;
-}
-
-static int traced(void) {
-    return (int)ptrace(PTRACE_TRACEME, 0, NULL, NULL) + raise(SIGSTOP);
-}
-
-static int tracer(void) {
-    pid_t child = fork();
-    if (child == 0) {
-        pause();
-        _exit(0);
-    }
-    show_error(ptrace(PTRACE_SEIZE, child, NULL, NULL), EPERM);
-    show_error(ptrace(PTRACE_ATTACH, child, NULL, NULL), EPERM);
-    show_error(ptrace(PTRACE_SEIZE, 999999999, NULL, NULL), ESRCH);
-    kill(child, SIGKILL);
-    return 0;
-}
-
 static int denied(void) {
     show_error(prctl(PR_SET_MM, PR_SET_MM_BRK, sbrk(0), 0, 0), EPERM);
     show_error(prctl(PR_SET_TSC, PR_TSC_SIGSEGV), EINVAL);
@@ -616,9 +579,6 @@ int main(int argc, char** argv) {
         {"moved_over_driver", moved_over_driver},
         {"strict_mode", strict_mode},
         {"strict_mode_by_seccomp", strict_mode_by_seccomp},
-        {"traced_program", traced_program},
-        {"traced", traced},
-        {"tracer", tracer},
         {"denied", denied},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cerrno>
+#include <utility>
 
 namespace assay::native {
 namespace {
@@ -34,20 +35,38 @@ KernelAction own_action(std::uint64_t flags) {
 
 void SignalActions::initialise() {
     for (int number = 1; number <= 64; ++number) kernel_action(number, nullptr, &actions_[number]);
-    make_synchronous_arrive();
+    make_all_due_arrive();
 }
 
-void SignalActions::make_synchronous_arrive() const {
+bool SignalActions::arrives_anyway(int number) const {
+    return kSynchronousSignals & mask_of(number) ||
+           (all_arrive_ && !(kUnblockable & mask_of(number)));
+}
+
+// What the program leaves to the kernel interrupts no system call for good: SA_RESTART.
+KernelAction SignalActions::in_kernel(int number) const {
+    const KernelAction& action = actions_[number];
+    if (action.handler > 1) return own_action(action.flags & kPassedOn);
+    if (!arrives_anyway(number)) return action;
+    return own_action((action.flags & kPassedOn) | (all_arrive_ ? SA_RESTART : 0));
+}
+
+void SignalActions::make_all_due_arrive() const {
     for (int number = 1; number <= 64; ++number)
-        if (kSynchronousSignals & mask_of(number)) {
-            const KernelAction own = own_action(actions_[number].flags & kPassedOn);
+        if (arrives_anyway(number)) {
+            const KernelAction own = in_kernel(number);
             kernel_action(number, &own, nullptr);
         }
 }
 
+void SignalActions::let_all_arrive(bool all) {
+    if (std::exchange(all_arrive_, all) == all) return;
+    for (int number = 1; number <= 64; ++number) put_back_in_kernel(number);
+}
+
 void SignalActions::let_kernel_ignore() const {
     for (int number = 1; number <= 64; ++number)
-        if (kSynchronousSignals & mask_of(number) &&
+        if (arrives_anyway(number) &&
             actions_[number].handler == reinterpret_cast<std::uint64_t>(SIG_IGN))
             kernel_action(number, &actions_[number], nullptr);
 }
@@ -57,10 +76,12 @@ long SignalActions::set(int number, const KernelAction* action, KernelAction* ol
     if (action && (kUnblockable & mask_of(number))) return -EINVAL;
     const KernelAction before = actions_[number];
     if (action) {
-        const bool arrives = action->handler > 1 || (kSynchronousSignals & mask_of(number));
-        const KernelAction kernel = arrives ? own_action(action->flags & kPassedOn) : *action;
-        if (const long error = kernel_action(number, &kernel, nullptr)) return error;
         actions_[number] = *action;
+        const KernelAction kernel = in_kernel(number);
+        if (const long error = kernel_action(number, &kernel, nullptr)) {
+            actions_[number] = before;
+            return error;
+        }
         actions_[number].flags &= kKnownFlags;
         actions_[number].mask &= ~kUnblockable;
     }

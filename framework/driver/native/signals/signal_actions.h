@@ -42,17 +42,24 @@ class SignalActions {
     void reset_handler(int number);
     // CLONE_CLEAR_SIGHAND: what has a handler goes back to the default.
     void clear_handlers();
-    // For a new program, which inherits that a signal is ignored: synchronous signals, too, are
-    // ignored in the kernel. Until they arrive again, none may.
+    // For a new program, which inherits that a signal is ignored: those that arrive nevertheless
+    // are ignored in the kernel. Until they arrive again, none may.
     void let_kernel_ignore() const;
-    void make_synchronous_arrive() const;
+    void make_all_due_arrive() const;
+    // Signals arrive at the driver although the program leaves them to the kernel: the synchronous
+    // ones always, all others if the process is traced.
+    void let_all_arrive(bool all);
     // What libc has set in the kernel makes way for what the target wants.
     void put_back_in_kernel(int number);
     // In the kernel, too: a signal that ends the process.
     static void set_default_in_kernel(int number);
 
   private:
+    bool arrives_anyway(int number) const;
+    KernelAction in_kernel(int number) const;
+
     KernelAction actions_[65];
+    bool all_arrive_ = false;
 };
 
 }  // namespace assay::native

@@ -89,6 +89,7 @@ int Signals::deliver() {
     // Faults of the stack that the frame goes to must arrive. What is sent meanwhile finds the
     // note.
     block_sent();
+    if (thread_.tracer != 0 && !stop_for_tracer()) return 0;
     SignalActions& actions = *thread_.actions;
     const int number = pending_;
     const std::optional<std::uint64_t> wait_mask = std::exchange(wait_mask_, std::nullopt);
@@ -115,6 +116,30 @@ int Signals::deliver() {
     if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
     apply_mask();
     return number;
+}
+
+// Whatever a traced process gets, its tracer learns of first, and says what it gets instead:
+// nothing, if false. The kernel sees to that when the signal is sent once more.
+bool Signals::stop_for_tracer() {
+    if (!begin_stop_for_tracer(thread_)) return true;
+    const PendingSignal noted = signal_;
+    siginfo_t info = noted.info;
+    block_all();
+    pending_ = 0;
+    stopped_by_tracer_ = true;
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), noted.number, &info);
+    thread_.process.lock.unlock();
+    const std::uint64_t others = ~mask_of(noted.number);
+    const long result = syscall(SYS_rt_sigprocmask, SIG_SETMASK, &others, nullptr, 8);
+    block_sent();
+    thread_.process.lock.lock();
+    stopped_by_tracer_ = false;
+    end_stop_for_tracer(thread_, result);
+    if (pending_ == noted.number) signal_ = noted;  // with what is known of a fault
+    if (pending_) return true;
+    wait_mask_.reset();
+    apply_mask();
+    return false;
 }
 
 // The kernel does it: there the signal has no handler any more either.

@@ -79,6 +79,10 @@ const void* address_of(void (*function)(Argument*)) {
 }
 
 void Signals::on_signal(int number, siginfo_t* info, ucontext_t* interrupted) {
+    if (stopped_by_tracer_) {
+        set_mask_of(interrupted, kAllSignals);
+        return note(number, info);
+    }
     if (is_fault(number, *info, pc_of(interrupted))) return on_fault(number, info, interrupted);
     if (Stress::is_interruption(number, *info)) return interrupt(interrupted);
     if (number == SIGTRAP && info->si_code == SI_QUEUE && info->si_ptr == this) {

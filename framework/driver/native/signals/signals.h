@@ -110,6 +110,7 @@ class Signals {
     static void block_sent();
     bool blocks(int number) const;
     void apply_mask();
+    bool stop_for_tracer();
     int stop_by(int number);
     int report_lack_of_stack(int number, const std::optional<std::uint64_t>& wait_mask);
     [[noreturn]] void die_of(int number);
@@ -117,6 +118,7 @@ class Signals {
     Thread& thread_;
     volatile int pending_ = 0;
     volatile bool asked_ = false;  // to leave
+    volatile bool stopped_by_tracer_ = false;
     PendingSignal signal_;
     HeldSignals held_;
     bool lent_ = false;

@@ -212,7 +212,8 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     if (pid != 0) return pid;
     process.keep_only(thread);
     leave_descriptors_to_parent(shares_descriptors);
-    thread.traced_when_replaced = false;
+    thread.tracer = 0;
+    process.actions.let_all_arrive(false);
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
     thread.signals.forget_held();
     thread.shares_trace = thread.shares_descriptors = false;
@@ -264,12 +265,13 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     SignalActions actions = *own_actions;
     if (!(arguments.flags & CLONE_SIGHAND)) thread.actions = &actions;
     SharingChild child{thread, arguments, thread.stack_site()};
-    const bool shares_trace = thread.shares_trace, traced = thread.traced_when_replaced;
+    const bool shares_trace = thread.shares_trace;
+    const pid_t tracer = thread.tracer;
     const bool shares_descriptors = thread.shares_descriptors;
     const std::uint64_t personality = process.personality;
     const MemoryLimits limits = process.memory_limits;
     const bool sets_death_signal = process.sets_death_signal;
-    thread.traced_when_replaced = false;
+    thread.tracer = 0;
     thread.lent_to_child = true;
     const KernelArguments kernel = kernel_arguments(arguments, CLONE_SETTLS);
     process.lock.unlock();
@@ -282,7 +284,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     thread.shares_trace = shares_trace;
     thread.shares_descriptors = shares_descriptors;
     thread.lent_to_child = false;
-    thread.traced_when_replaced = traced;
+    thread.tracer = tracer;
     thread.actions = own_actions;
     process.personality = personality;
     process.memory_limits = limits;

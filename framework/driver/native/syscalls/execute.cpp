@@ -134,7 +134,7 @@ bool starts_driver(const Request& request) {
 }
 
 long depart_with(Thread& thread, const ExecCall& call, Request& request, int program) {
-    if (thread.traced_when_replaced && program >= 0) {
+    if (thread.tracer == getppid() && program >= 0) {
         // The kernel lets it run: its tracer is told of that, and of nothing before.
         syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0);
         request.file.natively = request.file.name + ": its parent traces it";
@@ -184,7 +184,7 @@ long execute(Thread& thread, ExecCall call) {
         if (alone) thread.actions->let_kernel_ignore();
         result = readable ? depart_with(thread, call, request, program)
                           : run_natively(thread, call, nullptr);
-        if (alone) thread.actions->make_synchronous_arrive();
+        if (alone) thread.actions->make_all_due_arrive();
     }
     thread.signals.restore_mask_in_kernel();
     if (program >= 0) close(program);

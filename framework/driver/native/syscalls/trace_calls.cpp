@@ -1,8 +1,12 @@
-// ptrace(2). Whoever traces a translated program finds the driver's code and registers: processes
-// that run in a driver cannot be traced. But two cases are common, and work:
+// ptrace(2). Whoever traces a translated program finds the driver's code, registers and signals:
+// processes that run in a driver cannot be attached to. But three cases are common, and work:
 //
 //  - A child asks to be traced (PTRACE_TRACEME) and executes a program, as a debugger's does. It is
 //    traced from there on, and that program runs natively.
+//  - Before that it gets a signal, or stops itself. It is traced by the kernel from there until its
+//    tracer has it go on, which is the same for the program: signals are all that it can be stopped
+//    by. (Of system calls, steps and events the tracer cannot be told.) Its registers are read from
+//    its context, which gs leads to.
 //  - A process attaches to the threads of one whose memory it shares (CLONE_VM), looks at their
 //    registers, and lets them go: LeakSanitizer's StopTheWorld. What it attaches to stops where its
 //    registers are in its context, and without the driver's lock, which the tracer will need.
@@ -24,6 +28,8 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <memory>
+#include <optional>
 #include <string>
 
 namespace assay::native {
@@ -48,15 +54,28 @@ std::string name_of(long request) {
             return "PTRACE_ATTACH";
         case PTRACE_SEIZE:
             return "PTRACE_SEIZE";
+        case PTRACE_SYSCALL:
+            return "PTRACE_SYSCALL";
+        case PTRACE_SINGLESTEP:
+            return "PTRACE_SINGLESTEP";
+        case PTRACE_SETOPTIONS:
+            return "PTRACE_SETOPTIONS";
+        case PTRACE_SETREGS:
+            return "PTRACE_SETREGS";
+        case PTRACE_GET_SYSCALL_INFO:
+            return "PTRACE_GET_SYSCALL_INFO";
         default:
             return std::to_string(request);
     }
 }
 
+std::string refusal(const Call& call) {
+    return "ptrace(" + name_of(call.arguments[0]) + "): process " +
+           std::to_string(call.arguments[1]) + " runs under assay and cannot be traced";
+}
+
 long deny(const Call& call, long error) {
-    call.process().trace.message("ptrace(" + name_of(call.arguments[0]) + "): process " +
-                                 std::to_string(call.arguments[1]) +
-                                 " runs under assay and cannot be traced");
+    call.process().trace.message(refusal(call));
     return error;
 }
 
@@ -167,20 +186,29 @@ long get_register_set(const Call& call, const Context& context) {
     return write_target(call.unsigned_argument(3), &wanted, sizeof wanted) ? 0 : -EFAULT;
 }
 
+// Requests for registers; nothing if it is another one.
+std::optional<long> look_at_registers(const Call& call, const Context& context) {
+    switch (call.arguments[0]) {
+        case PTRACE_GETREGS:
+            return get_registers(call, context, NT_PRSTATUS, sizeof(user_regs_struct));
+        case PTRACE_GETFPREGS:
+            return get_registers(call, context, NT_PRFPREG, sizeof(user_fpregs_struct));
+        case PTRACE_GETREGSET:
+            return get_register_set(call, context);
+        default:
+            return {};
+    }
+}
+
 long trace_relative(const Call& call) {
     const Thread* traced = call.process().running_thread(static_cast<pid_t>(call.arguments[1]));
     switch (call.arguments[0]) {
         case PTRACE_ATTACH:
             return attach(call);
         case PTRACE_GETREGS:
-            if (traced == nullptr) return pass_on(call);
-            return get_registers(call, *traced->context, NT_PRSTATUS, sizeof(user_regs_struct));
         case PTRACE_GETFPREGS:
-            if (traced == nullptr) return pass_on(call);
-            return get_registers(call, *traced->context, NT_PRFPREG, sizeof(user_fpregs_struct));
         case PTRACE_GETREGSET:
-            if (traced == nullptr) return pass_on(call);
-            return get_register_set(call, *traced->context);
+            return traced == nullptr ? pass_on(call) : *look_at_registers(call, *traced->context);
         case PTRACE_CONT:
         case PTRACE_DETACH:
         case PTRACE_KILL:
@@ -199,30 +227,137 @@ long trace_relative(const Call& call) {
     }
 }
 
+// --- Children that have asked for it, while they are stopped.
+
+// What end_stop_for_tracer() is told by the tracer's driver, in the place of a system call's 0.
+constexpr long kLetGo = 1;
+
+// Of a child that is stopped, as far as it describes the program's registers; nullptr, with errno,
+// if it is not.
+std::unique_ptr<Context> context_of(pid_t child) {
+    user_regs_struct own{};
+    if (syscall(SYS_ptrace, PTRACE_GETREGS, child, 0, &own) != 0) return nullptr;
+    auto context = std::make_unique<Context>();
+    const iovec to{context.get(), offsetof(Context, indirect_table)};
+    const iovec from{reinterpret_cast<void*>(own.gs_base), to.iov_len};
+    if (process_vm_readv(child, &to, 1, &from, 1, 0) != static_cast<ssize_t>(to.iov_len))
+        return nullptr;
+    return context;
+}
+
+// One word of struct user.
+long peek_at_registers(const Call& call, const Context& context) {
+    const std::uint64_t offset = call.unsigned_argument(2);
+    if (offset % sizeof(long) != 0 || offset >= sizeof(user)) return -EIO;
+    if (offset >= sizeof(user_regs_struct)) return pass_on(call);
+    const user_regs_struct registers = registers_of(context);
+    return write_target(call.unsigned_argument(3),
+                        reinterpret_cast<const char*>(&registers) + offset, sizeof(long))
+               ? 0
+               : -EFAULT;
+}
+
+long look_at_child(const Call& call) {
+    const auto context = context_of(static_cast<pid_t>(call.arguments[1]));
+    if (context == nullptr) return -errno;
+    if (call.arguments[0] == PTRACE_PEEKUSER) return peek_at_registers(call, *context);
+    return *look_at_registers(call, *context);
+}
+
+// Until the next signal the child is not traced: the driver's own would stop it.
+long let_child_go_on(Call call) {
+    call.arguments[0] = PTRACE_DETACH;
+    call.arguments[2] = 0;
+    return pass_on_locked(call);
+}
+
+long let_child_go(const Call& call) {
+    syscall(SYS_ptrace, PTRACE_POKEUSER, call.arguments[1], offsetof(user_regs_struct, rax),
+            kLetGo);
+    return pass_on_locked(call);
+}
+
+long trace_child(const Call& call) {
+    constexpr long kWithoutEvents = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD;
+    switch (call.arguments[0]) {
+        case PTRACE_CONT:
+            return let_child_go_on(call);
+        case PTRACE_DETACH:
+            return let_child_go(call);
+        case PTRACE_GETREGS:
+        case PTRACE_GETFPREGS:
+        case PTRACE_GETREGSET:
+        case PTRACE_PEEKUSER:
+            return look_at_child(call);
+        case PTRACE_KILL:
+        case PTRACE_PEEKDATA:
+        case PTRACE_PEEKTEXT:
+        case PTRACE_POKEDATA:
+        case PTRACE_POKETEXT:
+        case PTRACE_GETSIGINFO:
+        case PTRACE_SETSIGINFO:
+        case PTRACE_PEEKSIGINFO:
+        case PTRACE_GETEVENTMSG:
+            return pass_on(call);
+        case PTRACE_SETOPTIONS:
+            if ((call.arguments[3] & ~kWithoutEvents) == 0) return pass_on(call);
+            [[fallthrough]];
+        default:
+            if (context_of(static_cast<pid_t>(call.arguments[1])) == nullptr) return -errno;
+            call.thread.refuse(refusal(call));
+    }
+}
+
+bool sends_itself(const Call& call, unsigned last) {
+    const long whom = call.arguments[last - 1];
+    return whom == getpid() || whom == gettid();
+}
+
 }  // namespace
+
+bool begin_stop_for_tracer(Thread& thread) {
+    // Its end, too, is one of tracing.
+    if (getppid() != thread.tracer) return thread.tracer = 0, false;
+    if (!runs_in_driver(thread.tracer) || syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0) != 0)
+        thread.refuse(
+            "ptrace(PTRACE_TRACEME): a program that runs under assay cannot be traced; "
+            "run the debugger or tracer without assay");
+    return true;
+}
+
+void end_stop_for_tracer(Thread& thread, long result) {
+    if (result == kLetGo) thread.tracer = 0;
+}
 
 long do_trace(const Call& call) {
     const long request = call.arguments[0], pid = call.arguments[1];
     if (request == PTRACE_TRACEME) {
-        call.thread.traced_when_replaced = true;
+        if (call.thread.tracer != 0) return -EPERM;
+        call.thread.tracer = getppid();
+        call.thread.actions->let_all_arrive(true);
         return 0;
     }
     if (call.process().shares_memory_with(static_cast<pid_t>(pid))) return trace_relative(call);
-    if ((request == PTRACE_ATTACH || request == PTRACE_SEIZE) && runs_in_driver(pid))
-        return deny(call, -EPERM);
-    return pass_on(call);
+    if (!runs_in_driver(pid)) return pass_on(call);
+    if (request == PTRACE_ATTACH || request == PTRACE_SEIZE) return deny(call, -EPERM);
+    return trace_child(call);
 }
 
-// kill, tkill, tgkill: where a traced process stops itself, it is its tracer that waits for it.
+// kill, tkill, tgkill: of a signal that no handler can have, the tracer learns here.
 long do_kill(const Call& call) {
     const unsigned last = call.number == SYS_tgkill ? 2 : 1;
-    const long whom = call.arguments[last - 1];
-    if (call.thread.traced_when_replaced && call.arguments[last] == SIGSTOP &&
-        (whom == getpid() || whom == gettid()))
-        call.thread.refuse(
-            "ptrace(PTRACE_TRACEME): a program that runs under assay cannot be traced; "
-            "run the debugger or tracer without assay");
-    return pass_on(call);
+    Thread& thread = call.thread;
+    if (thread.tracer == 0 || call.arguments[last] != SIGSTOP || !sends_itself(call, last) ||
+        !begin_stop_for_tracer(thread))
+        return pass_on(call);
+    Signals::block_all();
+    thread.process.lock.unlock();
+    const long result =
+        syscall(call.number, call.arguments[0], call.arguments[1], call.arguments[2]);
+    thread.process.lock.lock();
+    end_stop_for_tracer(thread, result);
+    thread.signals.restore_mask_in_kernel();
+    return 0;
 }
 
 }  // namespace assay::native
