@@ -7,11 +7,12 @@ import signal
 import subprocess
 import unittest
 
-from support import PLUGINS, PROGRAMS, installed, profile
+from support import ASSAY, BUILD, PLUGINS, PROGRAMS, installed, profile, run
 
 REFUSED = 125
 KERNEL = PROGRAMS / "kernel"
 TRACING = PROGRAMS / "tracing"
+OLDEST = BUILD / "tests" / "kernels" / "linux_4_18"
 COUNTS = PLUGINS / "counts.so"
 
 
@@ -88,6 +89,33 @@ class Kernel(unittest.TestCase):
         result = run_case("denied")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.check_all_failed(result.stdout, 6)
+
+    def check_on_oldest(self, *program):
+        """Without the system calls that are newer than Linux 4.18."""
+        alone = run([OLDEST, *program])
+        under = run([OLDEST, ASSAY, "--plugin=cache", "--out=/dev/null", "--quiet", "--", *program])
+        self.assertEqual((under.returncode, under.stdout), (alone.returncode, alone.stdout),
+                         under.stderr)
+        return under.stdout
+
+    def test_oldest_kernel(self):
+        self.assertIn("\n-1\n", self.check_on_oldest(KERNEL, "clone3_process"))
+        self.check_on_oldest("/bin/sh", "-c", "for i in 1 2; do echo $i | cat; done; exit 9")
+        self.check_on_oldest(PROGRAMS / "threads", "raw_clone")
+        self.check_on_oldest(PROGRAMS / "relatives", "sharing_sibling")
+        self.check_on_oldest(PROGRAMS / "thread_ends", "filtered")
+        self.check_on_oldest("/usr/bin/python3", "-c", "import subprocess, os, sys\n"
+                             "subprocess.run(['/bin/ls', '/'], check=True)\n"
+                             "print(hasattr(os, 'pidfd_open') and os.pidfd_open(os.getpid()))")
+
+    def test_witness_holds_no_descriptors(self):
+        """Nor on kernels without close_range(2)."""
+        code = ("for p in /proc/[0-9]*; do read -r line < $p/stat; set -- ${line##*)}; "
+                '[ "$2" = $PPID ] && [ $(tr -d "\\0" < $p/cmdline) = witness ] && ls $p/fd; done')
+        for words in ([], [OLDEST]):
+            result = run([*words, ASSAY, f"--plugin={COUNTS}", "--quiet", "--", "/bin/sh", "-c",
+                          f"sleep 0.2; {code}; echo end"])
+            self.assertEqual((result.returncode, result.stdout), (0, "end\n"), result.stderr)
 
     @unittest.skipUnless(installed("strace"), "strace is not installed")
     def test_strace(self):

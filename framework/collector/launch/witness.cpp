@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <array>
@@ -72,7 +71,7 @@ void take_other_name() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(0);
     // Others wait for the end of what the descriptors write to.
-    syscall(SYS_close_range, 0U, ~0U, 0U);
+    closefrom(0);
     take_other_name();
     sigset_t all;
     sigfillset(&all);
