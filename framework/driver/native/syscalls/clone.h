@@ -15,8 +15,6 @@ struct CloneArguments {
     std::uint64_t pidfd = 0;  // clone3(2) only: clone(2) has it in the place of parent_tid
 };
 long do_clone(Thread& thread, const CloneArguments& arguments);
-// clone3(2): the structure at `from`, of so many bytes.
-long do_clone3(Thread& thread, std::uint64_t from, std::uint64_t bytes);
 // exit(2), of this thread alone.
 void do_exit(Thread& thread, int status);
 

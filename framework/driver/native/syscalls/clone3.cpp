@@ -3,7 +3,7 @@
 #include "framework/driver/native/syscalls/clone.h"
 
 #include "framework/driver/native/memory/target_memory.h"
-#include "framework/driver/native/process.h"
+#include "framework/driver/native/syscalls/syscalls.h"
 
 #include <linux/sched.h>
 #include <algorithm>
@@ -49,7 +49,12 @@ bool is_valid(const clone_args& arguments) {
 
 }  // namespace
 
-long do_clone3(Thread& thread, std::uint64_t from, std::uint64_t bytes) {
+// The kernel is asked first whether it has the call (since Linux 5.3), and filters of seccomp(2)
+// whether they permit it: with no structure it is wrong wherever it is there.
+long do_clone3(const Call& call) {
+    const long known = pass_on({call.thread, call.number, {}});
+    if (known != -EINVAL) return known;
+    const std::uint64_t from = call.unsigned_argument(0), bytes = call.unsigned_argument(1);
     clone_args arguments{};
     if (const long error = read_arguments(from, bytes, arguments)) return error;
     if (!is_valid(arguments)) return -EINVAL;
@@ -58,12 +63,12 @@ long do_clone3(Thread& thread, std::uint64_t from, std::uint64_t bytes) {
     if (pidfd && arguments.pidfd == 0) return -EFAULT;
     // In clone(2) that bit belongs to the number of the signal.
     if (arguments.flags & CLONE_NEWTIME) return -EINVAL;
-    return do_clone(thread, {.flags = arguments.flags | arguments.exit_signal,
-                             .stack = arguments.stack + arguments.stack_size,
-                             .parent_tid = arguments.parent_tid,
-                             .child_tid = arguments.child_tid,
-                             .tls = arguments.tls,
-                             .pidfd = pidfd ? arguments.pidfd : 0});
+    return do_clone(call.thread, {.flags = arguments.flags | arguments.exit_signal,
+                                  .stack = arguments.stack + arguments.stack_size,
+                                  .parent_tid = arguments.parent_tid,
+                                  .child_tid = arguments.child_tid,
+                                  .tls = arguments.tls,
+                                  .pidfd = pidfd ? arguments.pidfd : 0});
 }
 
 }  // namespace assay::native

@@ -229,7 +229,7 @@ long dispatch(const Call& call) {
         case SYS_rseq:
             return -ENOSYS;  // the driver's libc has registered its own
         case SYS_clone3:
-            return do_clone3(call.thread, call.unsigned_argument(0), call.unsigned_argument(1));
+            return do_clone3(call);
         case SYS_fork:
             return do_clone(call.thread, {.flags = SIGCHLD});
         case SYS_vfork:

@@ -31,6 +31,8 @@ inline bool is_error(long result) {
     return static_cast<unsigned long>(result) > -4096UL;
 }
 
+// clone3.cpp
+long do_clone3(const Call& call);
 // memory_calls.cpp
 long do_look_at_memory(const Call& call);
 long do_lock_all(const Call& call);
