@@ -224,14 +224,23 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
     finish_profilers();
     // A driver that refused the program at once has measured nothing.
     if (!reader_.code().blocks.empty()) {
-        if (session_.any_profiler_left())
-            results_.write({reader_.addresses(), stacks_.contexts().table(), sampling_, incomplete_,
-                            replaced()});
+        if (session_.any_profiler_left()) write();
         if (!session_.settings.quiet) results_.print_summaries(sampling_);
     }
     if (!session_.any_profiler_left()) outcome_.failed = true;
     for (const auto& profiler : session_.profilers) profiler->stop();
     return outcome_;
+}
+
+// The summaries, and what other processes leave, are none the worse for a full disk.
+void Collection::write() {
+    try {
+        results_.write(
+            {reader_.addresses(), stacks_.contexts().table(), sampling_, incomplete_, replaced()});
+    } catch (const Error& e) {
+        log::problem(e.what());
+        outcome_.lost = true;
+    }
 }
 
 void Collection::find_outcome(const std::optional<Ending>& ending) {

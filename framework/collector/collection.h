@@ -30,6 +30,7 @@ class Collection {
     struct Outcome {
         bool refused = false;  // the driver could not go on
         bool failed = false;   // for another reason the profile is not what was asked for
+        bool lost = false;     // it has not been written, or not where it was asked for
     };
 
     // Starts the profilers for the image. Throws Error, also if its files cannot be written.
@@ -45,7 +46,8 @@ class Collection {
     // Whether another image of the process follows.
     bool replaced() const;
     // Takes the last records, lets the profilers finish, and writes the events file. `ending`: of
-    // the process, where it is known. Throws Error if the file cannot be written.
+    // the process, where it is known. A file that cannot be written is told. Throws Error if a
+    // profiler has closed files that are not its own.
     Outcome finish(const std::optional<Ending>& ending);
 
   private:
@@ -63,6 +65,7 @@ class Collection {
     // Says what is wrong with this image.
     void problem(const std::string& what) const;
     void finish_profilers();
+    void write();
     void estimate();
 
     // A parser's view of records, with the tables as they are now.

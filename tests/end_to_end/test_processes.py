@@ -4,6 +4,7 @@
 import os
 import re
 import resource
+import signal
 import struct
 import subprocess
 import time
@@ -233,6 +234,11 @@ class Processes(unittest.TestCase):
                 found.append((int(path.name), parent))
         return found
 
+    @staticmethod
+    def leaf(processes):
+        """Of collectors(), one that is nobody's parent: of a child's image."""
+        return next(pid for pid, _ in processes if pid not in [parent for _, parent in processes])
+
     def check_goes_on_without(self, choose):
         """A child goes on when `choose` has said which process to kill, of [(pid, parent)]."""
         loop = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; echo went on $i"
@@ -251,8 +257,7 @@ class Processes(unittest.TestCase):
         return words
 
     def test_killed_collector_does_not_stop_its_process(self):
-        words = self.check_goes_on_without(lambda processes: next(
-            pid for pid, _ in processes if pid not in [parent for _, parent in processes]))
+        words = self.check_goes_on_without(self.leaf)
         self.assertRegex(words, r"^assay: there is no profile of process \d+: its collector was "
                          r"ended by signal 9 \(Killed\)$")
 
@@ -261,6 +266,34 @@ class Processes(unittest.TestCase):
         self.check_goes_on_without(lambda processes: next(
             pid for pid, parent in processes if parent != os.getpid()
             and pid in [parent for _, parent in processes]))
+
+    def test_profile_that_cannot_be_written_does_not_cost_those_of_children(self):
+        """assay waits for them as it does otherwise, and ends with 125 then."""
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        with subprocess.Popen(
+                [ASSAY, f"--plugin={COUNTS}", "--quiet", f"--out={self.folder / 'out.%p'}", "--", "sh",
+                 "-c", "exec 3<&0; read word <&3 & echo $$ $!; wait; exit 3"],
+                env={**os.environ, "TMPDIR": str(elsewhere)}, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as assay:
+            first, child = assay.stdout.readline().split()
+            (self.folder / f"out.{first}").symlink_to("/dev/full")
+            # Of assay, the supervisor, and the child.
+            self.wait_until(lambda: len(self.collectors()) == 3)
+            collector = self.leaf(self.collectors())
+            os.kill(collector, signal.SIGSTOP)
+            try:
+                assay.stdin.close()
+                said = assay.stderr.readline()
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    assay.wait(0.3)
+                self.assertFalse((self.folder / f"out.{child}").exists())
+            finally:
+                os.kill(collector, signal.SIGCONT)
+            self.assertEqual((assay.wait(60), assay.stderr.read()), (125, ""))
+        self.assertRegex(said, r"^assay: cannot write '.*No space left on device")
+        read_events(self.folder / f"out.{child}")
+        self.assertEqual(len(list(elsewhere.iterdir())), 1)
 
     # --- What is not followed
 

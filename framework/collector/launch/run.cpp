@@ -74,6 +74,7 @@ std::vector<std::string> usual_objects(const Program& program) {
 
 // How assay shall end.
 Ending end_of_run(const Collection::Outcome& outcome, Ending ending) {
+    if (outcome.lost) return {kExitFailure, 0};
     if (outcome.refused) {
         // A program that cannot be started has the status that a shell would give it.
         if (ending.exit_status != kExitNotExecutable && ending.exit_status != kExitNotFound)
@@ -159,7 +160,7 @@ Ending Run::execute() {
     const Collection::Outcome outcome = collection.finish(ending);
     Ending end = end_of_run(outcome, child_.wait());
     if (supervisor_) supervisor_->leave();
-    if (!session_.end_by_deadline().empty()) end = {Deadline::kExitStatus, 0};
+    if (!outcome.lost && !session_.end_by_deadline().empty()) end = {Deadline::kExitStatus, 0};
     return end;
 }
 
