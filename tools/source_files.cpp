@@ -1,13 +1,16 @@
 #include "tools/source_files.h"
 
+#include "framework/support/descriptor.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
 namespace assay {
@@ -19,23 +22,31 @@ namespace fs = std::filesystem;
 // Generated sources reach some hundred megabytes.
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 30;
 
-bool is_readable_file(const fs::path& path) {
-    std::error_code error;
-    return fs::is_regular_file(path, error) && std::ifstream(path).good();
+[[noreturn]] void fail(const fs::path& path, const std::string& reason) {
+    throw Error(fmt::format("cannot read source file {}: {}", path.string(), reason));
 }
 
-// With each folder that fits, or as it is if none does.
-std::vector<std::string> moved_names(const std::string& name,
-                                     const std::vector<MovedFolder>& moved) {
-    std::vector<std::string> names;
-    for (const MovedFolder& folder : moved) {
-        if (!name.starts_with(folder.from)) continue;
-        const std::string rest = name.substr(folder.from.size());
-        if (folder.from.ends_with('/') || rest.empty() || rest.starts_with('/'))
-            names.push_back(folder.to + rest);
+// Of the file behind all links, where SourceFinder has looked, too: below /proc, links can lead
+// elsewhere than the paths that they show.
+std::string content_of(const fs::path& path) {
+    std::error_code error;
+    const fs::path real = fs::canonical(path, error);
+    if (error) fail(path, error.message());
+    // Some files of the kernel's are regular ones, and reading them waits for something to happen.
+    const Descriptor file(open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct stat status {};
+    if (file.number() < 0 || fstat(file.number(), &status) != 0) fail(path, system_reason(errno));
+    if (!S_ISREG(status.st_mode)) fail(path, "it is no regular file");
+    std::string text;
+    std::vector<char> buffer(256 * 1024);
+    for (auto size = static_cast<std::uintmax_t>(status.st_size); size <= kMostBytes;
+         size = text.size()) {
+        const ssize_t count = read(file.number(), buffer.data(), buffer.size());
+        if (count == 0) return text;
+        if (count > 0) text.append(buffer.data(), static_cast<std::size_t>(count));
+        if (count < 0 && errno != EINTR) fail(path, system_reason(errno));
     }
-    if (names.empty()) names.push_back(name);
-    return names;
+    fail(path, fmt::format("it has more than {} bytes, which no source has", kMostBytes));
 }
 
 bool is_newer(const fs::path& source, const std::string& file) {
@@ -87,32 +98,8 @@ std::string from_utf16(std::string_view text, bool big_endian) {
 
 }  // namespace
 
-std::optional<fs::path> find_source(const fs::path& name,
-                                    const std::vector<std::string>& include_dirs,
-                                    const std::vector<MovedFolder>& moved) {
-    for (const std::string& now : moved_names(name.string(), moved))
-        if (is_readable_file(now)) return now;
-    for (const std::string& folder : include_dirs) {
-        const fs::path relative = name.relative_path();
-        for (auto first = relative.begin(); first != relative.end(); ++first) {
-            fs::path candidate = folder;
-            for (auto part = first; part != relative.end(); ++part) candidate /= *part;
-            if (is_readable_file(candidate)) return candidate;
-        }
-    }
-    return std::nullopt;
-}
-
 std::string read_source(const fs::path& path) {
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(path, error);
-    if (!error && size > kMostBytes)
-        throw Error(
-            fmt::format("source file {} has {} bytes, more than any that is shown; leave "
-                        "sources out with --auto=no",
-                        path.string(), size));
-    std::ifstream file(path, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::string text = content_of(path);
     if (text.starts_with("\xFF\xFE")) return from_utf16(text, false);
     if (text.starts_with("\xFE\xFF")) return from_utf16(text, true);
     if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);

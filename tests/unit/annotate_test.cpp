@@ -3,6 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tests/unit/temporary_folder.h"
+#include "tools/source_files.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

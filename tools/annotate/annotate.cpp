@@ -74,7 +74,7 @@ void write_header(const Options& options, const Profile& profile,
     facts.add("Events shown", join(shown_names, ", "));
     facts.add("Sorted by", join(sort_names, " "));
     facts.add("Functions", thresholds(sort, header));
-    add_list(facts, "Include", options.include_dirs);
+    add_list(facts, "Include", options.where.include_dirs);
     add_list(facts, "Sources named", options.sources);
     facts.add("Sources", options.automatic ? "those of the functions shown" : "only those named");
     output.section("Profile");

@@ -114,10 +114,14 @@ class Document {
             json_.end_object();
         }
         json_.end_array();
-        std::vector<std::string> not_found;
-        for (const std::uint32_t file : content_.choice.not_found)
-            not_found.emplace_back(profile_.files()[file]);
-        json_.texts("sourcesNotFound", not_found);
+        write_names("sourcesNotFound", content_.choice.not_found);
+        write_names("sourcesLeftOut", content_.choice.left_out);
+    }
+
+    void write_names(std::string_view key, const std::vector<std::uint32_t>& files) {
+        std::vector<std::string> names;
+        for (const std::uint32_t file : files) names.emplace_back(profile_.files()[file]);
+        json_.texts(key, names);
     }
 
     // Only lines with counts: the text of the others is in the source.

@@ -21,7 +21,8 @@ constexpr double kLargestThreshold = 20;
 
 // What is written on the command line, before it is understood.
 struct Arguments {
-    std::vector<std::string> files, show, sort, include_dirs, moved, file_names, function_names;
+    std::vector<std::string> files, show, sort, include_dirs, moved, extensions, file_names,
+        function_names;
     std::string threshold, percentages = "yes", annotate = "yes", automatic = "yes", color = "auto",
                            pager = "auto";
     bool difference = false, instructions = false, json = false;
@@ -74,6 +75,8 @@ void add_source_options(CommandLine& line, Arguments& arguments) {
                   "look for sources in this folder, too, by the ends of their paths");
     line.add_list("--map", arguments.moved, "OLD=NEW",
                   "sources that were compiled in folder OLD are in NEW now");
+    line.add_list("--source-extensions", arguments.extensions, "EXT,...",
+                  "files of these extensions are sources, too, wherever they are");
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {
@@ -174,8 +177,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
                         parse_yes_no("--annotate", arguments.annotate);
     options.instructions = arguments.instructions;
     options.context = arguments.context;
-    options.include_dirs = arguments.include_dirs;
-    options.moved = parse_moved(arguments.moved);
+    options.where = {arguments.include_dirs, parse_moved(arguments.moved), arguments.extensions};
     options.json = arguments.json;
     options.pager = arguments.pager == "auto" && !options.json;
     options.color = wants_color(arguments.color);

@@ -3,7 +3,7 @@
 
 #include "tools/command.h"
 #include "tools/replacement.h"
-#include "tools/source_files.h"
+#include "tools/source_finder.h"
 
 #include <optional>
 #include <string>
@@ -29,11 +29,10 @@ struct Options {
     double threshold = 0.1;         // of the first sort event, if none has its own
     bool percentages = true;
 
-    bool automatic = true;                  // annotate the files of the functions shown
-    bool instructions = false;              // below their lines
-    unsigned context = 8;                   // lines around each line with counts
-    std::vector<std::string> include_dirs;  // where to look for sources, too
-    std::vector<MovedFolder> moved;
+    bool automatic = true;      // annotate the files of the functions shown
+    bool instructions = false;  // below their lines
+    unsigned context = 8;       // lines around each line with counts
+    SourceOptions where;        // to look for sources
 
     bool json = false;
     bool color = false;

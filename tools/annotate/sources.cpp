@@ -149,19 +149,23 @@ void SourceWriter::write_names(std::string_view title, const std::vector<std::ui
 
 void SourceWriter::write_coverage(const SourceChoice& choice) {
     const std::size_t columns = columns_.totals.size();
-    std::vector<std::uint64_t> not_found(columns), ambiguous(columns), nowhere(columns);
+    std::vector<std::uint64_t> not_found(columns), left_out(columns), ambiguous(columns),
+        nowhere(columns);
     for (const std::uint32_t file : choice.not_found) add_to(not_found, profile_.file_counts(file));
+    for (const std::uint32_t file : choice.left_out) add_to(left_out, profile_.file_counts(file));
     for (const std::uint32_t file : choice.ambiguous) add_to(ambiguous, profile_.file_counts(file));
     for (std::uint32_t file = 0; file < profile_.files().size(); ++file)
         if (profile_.files()[file] == kUnknownFile) add_to(nowhere, profile_.file_counts(file));
     std::vector<std::uint64_t> others(columns_.totals.begin(), columns_.totals.end());
     for (std::size_t i = 0; i < columns; ++i)
-        others[i] -= known_[i] + unknown_[i] + not_found[i] + ambiguous[i] + nowhere[i];
+        others[i] -=
+            known_[i] + unknown_[i] + not_found[i] + left_out[i] + ambiguous[i] + nowhere[i];
 
     const std::pair<const std::vector<std::uint64_t>&, std::string_view> rows[] = {
         {known_, "annotated: in the source lines above"},
         {unknown_, "annotated: in the files above, line unknown"},
         {not_found, "not annotated: source not found"},
+        {left_out, "not annotated: nothing says that the file is a source"},
         {ambiguous, "not annotated: sources of different contents have one name"},
         {others, "not annotated: files below the threshold"},
         {nowhere, "not annotated: file unknown"},
@@ -193,32 +197,48 @@ bool same_content(const fs::path& a, const fs::path& b) {
     return fs::equivalent(a, b, error) || read_source(a) == read_source(b);
 }
 
-// Sorts a file into the choice; whether its source was found.
-bool choose(std::uint32_t file, const Options& options, const Profile& profile,
-            SourceChoice& choice) {
-    std::vector<fs::path> paths;
-    for (const std::string& name : profile.original_names(file))
-        if (const auto path = find_source(name, options.include_dirs, options.moved))
-            paths.push_back(*path);
-    if (paths.empty()) {
-        choice.not_found.push_back(file);
-        return false;
+// Sorts files into the choice.
+class Chooser {
+  public:
+    Chooser(const Options& options, const Profile& profile)
+        : profile_(profile), finder_(options.where, profile.objects()) {}
+
+    // Whether the file's source was found.
+    bool choose(std::uint32_t file, SourceFinder::By by) {
+        std::vector<fs::path> paths;
+        bool is_left_out = false;
+        for (const std::string& name : profile_.original_names(file)) {
+            SourceFinder::Source source = finder_.find(name, by);
+            is_left_out |= source.status == SourceFinder::Status::kLeftOut;
+            if (source.status == SourceFinder::Status::kFound)
+                paths.push_back(std::move(source.path));
+        }
+        if (paths.empty()) {
+            (is_left_out ? choice.left_out : choice.not_found).push_back(file);
+            return false;
+        }
+        const bool same = std::all_of(paths.begin() + 1, paths.end(), [&](const fs::path& path) {
+            return same_content(paths.front(), path);
+        });
+        if (same)
+            choice.found.push_back({file, paths.front()});
+        else
+            choice.ambiguous.push_back(file);
+        return true;
     }
-    const bool same = std::all_of(paths.begin() + 1, paths.end(), [&](const fs::path& path) {
-        return same_content(paths.front(), path);
-    });
-    if (same)
-        choice.found.push_back({file, paths.front()});
-    else
-        choice.ambiguous.push_back(file);
-    return true;
-}
+
+    SourceChoice choice;
+
+  private:
+    const Profile& profile_;
+    SourceFinder finder_;
+};
 
 }  // namespace
 
 SourceChoice choose_sources(const Options& options, const Profile& profile,
                             const std::vector<std::uint32_t>& files_shown) {
-    SourceChoice choice;
+    Chooser chooser(options, profile);
     std::vector<bool> chosen(profile.files().size());
     const auto is_new = [&](std::uint32_t file) {
         if (chosen[file] || profile.files()[file] == kUnknownFile) return false;
@@ -227,15 +247,15 @@ SourceChoice choose_sources(const Options& options, const Profile& profile,
     };
     for (const std::string& name : options.sources)
         for (const std::uint32_t file : files_named(profile, name))
-            if (is_new(file) && !choose(file, options, profile, choice))
+            if (is_new(file) && !chooser.choose(file, SourceFinder::By::kUser))
                 throw Error(
                     fmt::format("cannot read source file {}; name its folder with "
                                 "--include",
                                 profile.files()[file]));
-    if (!options.automatic) return choice;
-    for (const std::uint32_t file : files_shown)
-        if (is_new(file)) choose(file, options, profile, choice);
-    return choice;
+    if (options.automatic)
+        for (const std::uint32_t file : files_shown)
+            if (is_new(file)) chooser.choose(file, SourceFinder::By::kProfile);
+    return std::move(chooser.choice);
 }
 
 void write_sources(const Options& options, const Profile& profile, const Columns& columns,
@@ -246,6 +266,9 @@ void write_sources(const Options& options, const Profile& profile, const Columns
         writer.write(source.file, source.path, lines[source.file]);
     writer.write_names("Sources not found (--include=DIR tries the ends of their names in DIR)",
                        choice.not_found);
+    writer.write_names(
+        fmt::format("Left out: nothing says that these are sources ({})", kHowToShow),
+        choice.left_out);
     writer.write_names("Not annotated: several sources of different contents have become one name",
                        choice.ambiguous);
     if (!choice.found.empty()) writer.write_coverage(choice);

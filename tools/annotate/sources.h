@@ -24,6 +24,8 @@ struct SourceChoice {
     };
     std::vector<Source> found;
     std::vector<std::uint32_t> not_found;
+    // Nothing says that they are sources: see SourceFinder.
+    std::vector<std::uint32_t> left_out;
     // Of several names that were made one, more than one is there, and they differ.
     std::vector<std::uint32_t> ambiguous;
 };

@@ -30,6 +30,14 @@ bool has_target(native::Flow flow) {
            flow == native::Flow::kCounted || flow == native::Flow::kCall;
 }
 
+// Where their code is now: the build ids have been compared.
+std::vector<events::Object> objects_with_code(const std::vector<std::unique_ptr<Code>>& code) {
+    std::vector<events::Object> objects;
+    for (const std::unique_ptr<Code>& each : code)
+        if (each->problem().empty()) objects.push_back({each->path(), ""});
+    return objects;
+}
+
 }  // namespace
 
 struct FunctionWriter::Decoders {
@@ -38,13 +46,14 @@ struct FunctionWriter::Decoders {
 
 FunctionWriter::FunctionWriter(const Options& options, const Profile& profile,
                                const annotate::Columns& columns, ValuePrinter& values,
-                               Output& output)
+                               const std::vector<std::unique_ptr<Code>>& code, Output& output)
     : options_(options),
       profile_(profile),
       columns_(columns),
       values_(values),
       output_(output),
       disassembler_(options.syntax),
+      finder_(options.where, objects_with_code(code)),
       decoders_(std::make_unique<Decoders>()) {}
 
 FunctionWriter::~FunctionWriter() = default;
@@ -176,11 +185,14 @@ std::string_view FunctionWriter::source_text(std::string_view file, std::uint32_
 
 std::vector<std::string> FunctionWriter::read_lines(const std::string& file) {
     std::vector<std::string> lines;
-    const auto path = find_source(file, options_.include_dirs);
-    if (!path) return lines;
-    const std::string text = read_source(*path);
+    const SourceFinder::Source source = finder_.find(file);
+    if (source.status == SourceFinder::Status::kLeftOut)
+        warnings_ += fmt::format("Warning: {} is left out: nothing says that it is a source; {}\n",
+                                 printable(file), kHowToShow);
+    if (source.status != SourceFinder::Status::kFound) return lines;
+    const std::string text = read_source(source.path);
     for (const std::string_view line : split_lines(text)) lines.emplace_back(line);
-    const std::string warning = warning_if_newer(file, *path, {&options_.profile, 1});
+    const std::string warning = warning_if_newer(file, source.path, {&options_.profile, 1});
     if (!warning.empty()) warnings_ += warning + "\n";
     return lines;
 }

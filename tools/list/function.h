@@ -28,7 +28,8 @@ struct Function {
 class FunctionWriter {
   public:
     FunctionWriter(const Options& options, const Profile& profile, const annotate::Columns& columns,
-                   ValuePrinter& values, Output& output);
+                   ValuePrinter& values, const std::vector<std::unique_ptr<Code>>& code,
+                   Output& output);
     ~FunctionWriter();
     FunctionWriter(const FunctionWriter&) = delete;
     FunctionWriter& operator=(const FunctionWriter&) = delete;
@@ -61,6 +62,7 @@ class FunctionWriter {
     ValuePrinter& values_;
     Output& output_;
     Disassembler disassembler_;
+    SourceFinder finder_;
     std::unique_ptr<Decoders> decoders_;
     symbols::Symbolizer symbolizer_;
     std::map<std::string, std::vector<std::string>, std::less<>> sources_;  // lines, by file

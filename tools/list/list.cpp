@@ -151,7 +151,7 @@ void list(const Options& options, Output& output) {
     ValuePrinter values(profile.lists(), options.plugins, options.values);
     write_head(options, profile, values, have_counts(functions), output);
     write_summary(functions, columns, output);
-    FunctionWriter writer(options, profile, columns, values, output);
+    FunctionWriter writer(options, profile, columns, values, code, output);
     std::vector<bool> said(code.size());
     for (const Function& function : functions) {
         Code& object = *code[function.object];

@@ -45,8 +45,10 @@ void add_options(CommandLine& line, Arguments& arguments) {
     add_what_to_list(line, arguments);
     line.add_choice("--source", arguments.source, "yes|no",
                     "put the source lines between the instructions [no]");
-    line.add_list("-I,--include", arguments.plain.include_dirs, "DIR",
+    line.add_list("-I,--include", arguments.plain.where.include_dirs, "DIR",
                   "look for sources in this folder, too, by the ends of their paths");
+    line.add_list("--source-extensions", arguments.plain.where.extensions, "EXT,...",
+                  "files of these extensions are sources, too, wherever they are");
     line.add_choice("--syntax", arguments.syntax, "att|intel", "of the instructions [att]");
     line.add_choice("--show-percs", arguments.percentages, "yes|no",
                     "show percentages of the totals [yes]");

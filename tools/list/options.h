@@ -4,6 +4,7 @@
 #include "tools/command.h"
 #include "tools/disassembler.h"
 #include "tools/list/pattern.h"
+#include "tools/source_finder.h"
 
 #include <optional>
 #include <string>
@@ -13,14 +14,14 @@ namespace assay::list {
 
 struct Options {
     std::string profile;
-    std::string program;              // stands in for one of the profile's objects; may be empty
-    std::optional<Pattern> function;  // lists the functions with such names, whatever they count
-    double threshold = 1;             // else those with so many per cent of the first sort event
-    std::vector<std::string> show;    // event names; empty: all
-    std::vector<std::string> sort;    // empty: all, in the order of the file
-    std::vector<std::string> include_dirs;  // where to look for sources, too
-    std::vector<std::string> plugins;       // that print values, by path or name
-    std::size_t values = 8;                 // of each list, at most
+    std::string program;               // stands in for one of the profile's objects; may be empty
+    std::optional<Pattern> function;   // lists the functions with such names, whatever they count
+    double threshold = 1;              // else those with so many per cent of the first sort event
+    std::vector<std::string> show;     // event names; empty: all
+    std::vector<std::string> sort;     // empty: all, in the order of the file
+    SourceOptions where;               // to look for sources
+    std::vector<std::string> plugins;  // that print values, by path or name
+    std::size_t values = 8;            // of each list, at most
     Syntax syntax = Syntax::kAtt;
     bool source = false;  // source lines between the instructions
     bool percentages = true;

@@ -2,10 +2,14 @@
 
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/support/text.h"
 #include "tools/output/json_writer.h"
 #include "tools/profile/stack_tree.h"
 #include "tools/source_files.h"
+#include "tools/source_finder.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -50,6 +54,7 @@ class Document {
           options_(options),
           columns_(profile_.events().size()),
           counts_(columns_),
+          finder_(options.where, profile_.objects()),
           json_(sink, JsonWriter::Texts::kPrintable) {}
 
     void write() {
@@ -73,6 +78,7 @@ class Document {
     void write_sources();
     void write_source(Strings::Id file, const std::vector<SourceRow>& rows);
     void write_text(const std::string& text, const std::vector<SourceRow>& rows);
+    void say_what_is_left_out() const;
     void write_flame_graph();
     void write_values();
     void write_phases();
@@ -84,6 +90,8 @@ class Document {
     const Options& options_;
     std::size_t columns_;
     std::vector<std::uint64_t> counts_;  // scratch
+    SourceFinder finder_;
+    std::vector<std::string> left_out_;  // files that may be no sources
     JsonWriter json_;
     std::vector<FunctionRow> functions_;      // the highest shares first
     std::vector<std::uint32_t> function_of_;  // by index in the profile
@@ -259,6 +267,17 @@ void Document::write_sources() {
         write_source(file, rows);
     }
     json_.end_array();
+    if (!left_out_.empty()) say_what_is_left_out();
+}
+
+void Document::say_what_is_left_out() const {
+    constexpr std::size_t kMostNamed = 8;
+    const std::size_t named = std::min(left_out_.size(), kMostNamed);
+    std::string names = join(std::span(left_out_).first(named), ", ");
+    if (named < left_out_.size()) names += fmt::format(" and {} more", left_out_.size() - named);
+    log::problem(
+        fmt::format("left out of the report, as nothing says that they are sources: {}; {}", names,
+                    kHowToShow));
 }
 
 // No value if there is no such file any more, or it is too large to be a source.
@@ -289,12 +308,17 @@ void Document::write_source(Strings::Id file, const std::vector<SourceRow>& rows
             columns[event].push_back(counts_[event]);
     }
     write_columns("counts", columns);
-    const auto path =
-        name == kUnknownFile ? std::nullopt : find_source(name, options_.include_dirs);
-    const auto text = path && source_bytes_ < kMostSourceBytes ? read_text(*path) : std::nullopt;
+    using Status = SourceFinder::Status;
+    const SourceFinder::Source source =
+        name == kUnknownFile ? SourceFinder::Source{Status::kNotFound, {}} : finder_.find(name);
+    json_.boolean("leftOut", source.status == Status::kLeftOut);
+    if (source.status == Status::kLeftOut) left_out_.push_back(name);
+    const auto text = source.status == Status::kFound && source_bytes_ < kMostSourceBytes
+                          ? read_text(source.path)
+                          : std::nullopt;
     if (text) {
-        json_.text("path", path->string());
-        json_.text("warning", warning_if_newer(name, *path, options_.profiles));
+        json_.text("path", source.path.string());
+        json_.text("warning", warning_if_newer(name, source.path, options_.profiles));
         write_text(*text, rows);
     }
     json_.end_object();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/command.h"
+#include "tools/source_finder.h"
 
 #include <string>
 #include <vector>
@@ -15,9 +16,9 @@ namespace report {
 
 struct Options {
     std::string output = "report.html";
-    std::vector<std::string> profiles;      // added up; for a difference, the new one
-    std::string old_profile;                // empty: no difference
-    std::vector<std::string> include_dirs;  // where to look for sources, too
+    std::vector<std::string> profiles;  // added up; for a difference, the new one
+    std::string old_profile;            // empty: no difference
+    SourceOptions where;                // to look for sources
     // What assay's or Valgrind's bbv profiler, and SimPoint, have written; may be empty.
     std::string block_vectors, simulation_points, weights, labels;
 };

@@ -1,0 +1,152 @@
+#include "tools/source_finder.h"
+
+#include "framework/symbols/source_names.h"
+#include "framework/symbols/symbolizer.h"
+
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace assay {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of languages that are compiled to machine code. Those of others, in which programs keep their
+// settings and passwords, too, are for the user to add.
+constexpr auto kExtensions = std::to_array<std::string_view>({
+    ".c",   ".h",    ".cc",  ".hh",  ".cpp", ".hpp",   ".cxx",   ".hxx",  ".c++",   ".h++",
+    ".cp",  ".inc",  ".inl", ".ipp", ".ixx", ".cppm",  ".tcc",   ".tpp",  ".txx",   ".def",
+    ".i",   ".ii",   ".m",   ".mm",  ".s",   ".sx",    ".asm",   ".nasm", ".y",     ".yy",
+    ".ypp", ".l",    ".ll",  ".lex", ".re",  ".rl",    ".gperf", ".td",   ".f",     ".for",
+    ".ftn", ".f77",  ".f90", ".f95", ".f03", ".f08",   ".f18",   ".fpp",  ".rs",    ".go",
+    ".d",   ".di",   ".zig", ".nim", ".cr",  ".swift", ".ada",   ".adb",  ".ads",   ".pas",
+    ".pp",  ".lpr",  ".ml",  ".mli", ".mll", ".mly",   ".hs",    ".lhs",  ".hsc",   ".cu",
+    ".cuh", ".cl",   ".hip", ".v",   ".sv",  ".vala",  ".java",  ".kt",   ".scala", ".cob",
+    ".cbl", ".ispc", ".pyx", ".pxd", ".pxi", ".odin",
+});
+
+constexpr std::array<std::string_view, 4> kHeaderFolders = {"/usr/include", "/usr/local/include",
+                                                            "/usr/lib", "/usr/src"};
+
+std::string lower_case(std::string text) {
+    for (char& c : text)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return text;
+}
+
+// Nothing is opened: that of a device or a FIFO can block, or do something.
+bool is_readable_file(const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error) && access(path.c_str(), R_OK) == 0;
+}
+
+// Behind links; empty if there is none.
+fs::path folder_behind_links(const fs::path& path) {
+    std::error_code error;
+    fs::path folder = fs::canonical(path, error);
+    return error ? fs::path() : folder;
+}
+
+// Both behind links. Nothing is below an empty path.
+bool is_below(const fs::path& path, const fs::path& folder) {
+    return !folder.empty() &&
+           std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+               folder.end();
+}
+
+bool is_hidden(const fs::path& path, const fs::path& folder) {
+    const fs::path relative = path.lexically_relative(folder);
+    return std::any_of(relative.begin(), relative.end(),
+                       [](const fs::path& part) { return part.native().starts_with('.'); });
+}
+
+bool anybody_may_read(const fs::path& path) {
+    std::error_code error;
+    const fs::perms permissions = fs::status(path, error).permissions();
+    return !error && (permissions & fs::perms::others_read) != fs::perms::none;
+}
+
+// With each folder that fits, or as it is if none does.
+std::vector<std::string> moved_names(const std::string& name,
+                                     const std::vector<MovedFolder>& moved) {
+    std::vector<std::string> names;
+    for (const MovedFolder& folder : moved) {
+        if (!name.starts_with(folder.from)) continue;
+        const std::string rest = name.substr(folder.from.size());
+        if (folder.from.ends_with('/') || rest.empty() || rest.starts_with('/'))
+            names.push_back(folder.to + rest);
+    }
+    if (names.empty()) names.push_back(name);
+    return names;
+}
+
+}  // namespace
+
+SourceFinder::SourceFinder(SourceOptions options, std::vector<events::Object> objects)
+    : options_(std::move(options)), objects_(std::move(objects)) {
+    for (const std::string_view extension : kExtensions) extensions_.emplace(extension);
+    for (const std::string& extension : options_.extensions)
+        extensions_.insert(lower_case(extension.starts_with('.') ? extension : "." + extension));
+    for (const std::string& folder : options_.include_dirs)
+        folders_.push_back(folder_behind_links(folder));
+    for (const MovedFolder& folder : options_.moved)
+        folders_.push_back(folder_behind_links(folder.to));
+    working_directory_ = folder_behind_links(".");
+    if (working_directory_ == "/") working_directory_.clear();
+}
+
+SourceFinder::Source SourceFinder::find(const std::string& name, By by) {
+    bool is_left_out = false;
+    for (fs::path& path : candidates(name)) {
+        if (!is_readable_file(path)) continue;
+        if (by == By::kUser || may_be_shown(path, name)) return {Status::kFound, std::move(path)};
+        is_left_out = true;
+    }
+    return {is_left_out ? Status::kLeftOut : Status::kNotFound, {}};
+}
+
+std::vector<fs::path> SourceFinder::candidates(const std::string& name) const {
+    std::vector<fs::path> paths;
+    for (std::string& now : moved_names(name, options_.moved)) paths.emplace_back(std::move(now));
+    const fs::path relative = fs::path(name).relative_path();
+    for (const std::string& folder : options_.include_dirs)
+        for (auto first = relative.begin(); first != relative.end(); ++first) {
+            fs::path path = folder;
+            for (auto part = first; part != relative.end(); ++part) path /= *part;
+            paths.push_back(std::move(path));
+        }
+    return paths;
+}
+
+bool SourceFinder::may_be_shown(const fs::path& path, const std::string& name) {
+    std::error_code error;
+    const fs::path real = fs::canonical(path, error);
+    if (error) return false;
+    const auto contains = [&](const fs::path& folder) { return is_below(real, folder); };
+    if (std::any_of(folders_.begin(), folders_.end(), contains)) return true;
+    if (is_below(real, "/proc") || is_below(real, "/sys")) return false;
+    if (has_source_extension(real)) return true;
+    if (contains(working_directory_) && !is_hidden(real, working_directory_)) return true;
+    if (std::any_of(kHeaderFolders.begin(), kHeaderFolders.end(), contains)) return true;
+    return path == name && anybody_may_read(real) && is_named_by_debug_information(name);
+}
+
+bool SourceFinder::has_source_extension(const fs::path& path) const {
+    return extensions_.contains(lower_case(path.extension()));
+}
+
+bool SourceFinder::is_named_by_debug_information(const std::string& name) {
+    while (!names_.contains(name) && !objects_.empty()) {
+        names_.merge(symbols::source_names(objects_.front().path, objects_.front().build_id,
+                                           symbols::kDebugRoot));
+        objects_.erase(objects_.begin());
+    }
+    return names_.contains(name);
+}
+
+}  // namespace assay
