@@ -2,6 +2,7 @@
 
 #include "framework/support/descriptor.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
 #include "framework/support/text.h"
 
 #include <fcntl.h>
@@ -104,6 +105,15 @@ std::string read_source(const fs::path& path) {
     if (text.starts_with("\xFE\xFF")) return from_utf16(text, true);
     if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
     return text;
+}
+
+std::optional<std::string> read_source_or_warn(const fs::path& path) {
+    try {
+        return read_source(path);
+    } catch (const Error& error) {
+        log::problem(error.what());
+        return std::nullopt;
+    }
 }
 
 std::vector<std::string_view> split_lines(std::string_view text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,9 @@ inline constexpr std::string_view kUnknownFile = "???";
 // A whole file; one in UTF-16 (Unicode, section 23.8: it begins with a byte order mark) as UTF-8.
 // Throws Error if it cannot be read, is larger than any source, or no regular file.
 std::string read_source(const std::filesystem::path& path);
+
+// The same; but of what cannot be read, a line on stderr says why.
+std::optional<std::string> read_source_or_warn(const std::filesystem::path& path);
 
 // Without what ends them: a newline, or a carriage return and a newline.
 std::vector<std::string_view> split_lines(std::string_view text);

@@ -84,6 +84,25 @@ class Sources(unittest.TestCase):
         self.assertIn(SECRET, self.shown("annotate", "--source-extensions=x1,x2", profile))
         self.assertIn(SECRET, str(self.report("--source-extensions=x2", profile)))
 
+    def test_a_source_that_cannot_be_read_ends_nothing(self):
+        memory, pair = "/proc/self/mem", self.profile("/proc/self/mem", self.folder / "a.c")
+        warning = r"\Aassay: cannot read source file /proc/self/mem: Input/output error\n\Z"
+        for words in (["--include=/proc", pair], [pair, memory]):
+            text = self.shown("annotate", *words, stderr=warning)
+            self.assertIn("Warning: the file cannot be read.", text)
+            self.assertIn("an ordinary source;", text)
+            self.assertIn("5 (50.0%)  not annotated: source cannot be read\n", text)
+        document = json.loads(self.shown("annotate", "--json", "--include=/proc", pair, stderr=warning))
+        self.assertEqual({source["file"]: source["lines"][0]["text"] for source in document["sources"]},
+                         {memory: None, str(self.folder / "a.c"): "an ordinary source;"})
+        sources = self.report("--include=/proc", pair, stderr=warning)
+        self.assertIn("an ordinary source;", str(sources[str(self.folder / "a.c")]))
+        self.assertNotIn("pieces", sources[memory])
+        huge = self.folder / "huge.c"
+        huge.touch()
+        os.truncate(huge, 2 ** 40)
+        self.report(self.profile(huge), stderr=rf"\Aassay: cannot read source file {huge}: it has more than")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -127,7 +127,7 @@ class Document {
     // Only lines with counts: the text of the others is in the source.
     void write_lines(const SourceChoice::Source& source, const std::vector<SourceLine>& lines,
                      const std::vector<SourceInstruction>& instructions) {
-        const std::string content = read_source(source.path);
+        const std::string content = read_source_or_warn(source.path).value_or("");
         const std::vector<std::string_view> text = split_lines(content);
         auto instruction = instructions.begin();
         json_.key("lines");

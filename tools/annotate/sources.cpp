@@ -28,7 +28,8 @@ class SourceWriter {
           output_(output),
           instructions_(profile.instructions()),
           known_(columns.totals.size()),
-          unknown_(columns.totals.size()) {}
+          unknown_(columns.totals.size()),
+          unreadable_(columns.totals.size()) {}
 
     void write(std::uint32_t file, const fs::path& path, const std::vector<SourceLine>& lines);
     void write_names(std::string_view title, const std::vector<std::uint32_t>& files);
@@ -48,8 +49,8 @@ class SourceWriter {
     Output& output_;
     std::vector<std::vector<SourceInstruction>> instructions_;
     std::uint32_t file_ = 0;
-    // What has been written of lines, and of files without a line.
-    std::vector<std::uint64_t> known_, unknown_;
+    // What has been written of lines, and of files without a line; what could not be.
+    std::vector<std::uint64_t> known_, unknown_, unreadable_;
 };
 
 void add_to(std::vector<std::uint64_t>& sum, Counts counts) {
@@ -65,8 +66,13 @@ void SourceWriter::write(std::uint32_t file, const fs::path& path,
                                                printable(path.string())));
     const std::string warning = warning_if_newer(name, path, options_.profiles);
     if (!warning.empty()) output_.write(warning + "\n\n");
-    const std::string content = read_source(path);
-    const std::vector<std::string_view> text = split_lines(content);
+    const std::optional<std::string> content = read_source_or_warn(path);
+    if (!content) {
+        output_.write("Warning: the file cannot be read.\n\n");
+        add_to(unreadable_, profile_.file_counts(file));
+        return;
+    }
+    const std::vector<std::string_view> text = split_lines(*content);
 
     Table table(columns_);
     for (const SourceLine& line : lines) table.fit(line.counts);
@@ -158,12 +164,13 @@ void SourceWriter::write_coverage(const SourceChoice& choice) {
         if (profile_.files()[file] == kUnknownFile) add_to(nowhere, profile_.file_counts(file));
     std::vector<std::uint64_t> others(columns_.totals.begin(), columns_.totals.end());
     for (std::size_t i = 0; i < columns; ++i)
-        others[i] -=
-            known_[i] + unknown_[i] + not_found[i] + left_out[i] + ambiguous[i] + nowhere[i];
+        others[i] -= known_[i] + unknown_[i] + unreadable_[i] + not_found[i] + left_out[i] +
+                     ambiguous[i] + nowhere[i];
 
     const std::pair<const std::vector<std::uint64_t>&, std::string_view> rows[] = {
         {known_, "annotated: in the source lines above"},
         {unknown_, "annotated: in the files above, line unknown"},
+        {unreadable_, "not annotated: source cannot be read"},
         {not_found, "not annotated: source not found"},
         {left_out, "not annotated: nothing says that the file is a source"},
         {ambiguous, "not annotated: sources of different contents have one name"},
@@ -194,7 +201,9 @@ std::vector<std::uint32_t> files_named(const Profile& profile, const std::string
 
 bool same_content(const fs::path& a, const fs::path& b) {
     std::error_code error;
-    return fs::equivalent(a, b, error) || read_source(a) == read_source(b);
+    if (fs::equivalent(a, b, error)) return true;
+    const std::optional<std::string> text = read_source_or_warn(a);
+    return text && text == read_source_or_warn(b);
 }
 
 // Sorts files into the choice.

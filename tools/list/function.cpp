@@ -190,7 +190,7 @@ std::vector<std::string> FunctionWriter::read_lines(const std::string& file) {
         warnings_ += fmt::format("Warning: {} is left out: nothing says that it is a source; {}\n",
                                  printable(file), kHowToShow);
     if (source.status != SourceFinder::Status::kFound) return lines;
-    const std::string text = read_source(source.path);
+    const std::string text = read_source_or_warn(source.path).value_or("");
     for (const std::string_view line : split_lines(text)) lines.emplace_back(line);
     const std::string warning = warning_if_newer(file, source.path, {&options_.profile, 1});
     if (!warning.empty()) warnings_ += warning + "\n";

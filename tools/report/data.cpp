@@ -1,7 +1,6 @@
 #include "tools/report/data.h"
 
 #include "framework/events/formula.h"
-#include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/output/json_writer.h"
@@ -280,15 +279,6 @@ void Document::say_what_is_left_out() const {
                     kHowToShow));
 }
 
-// No value if there is no such file any more, or it is too large to be a source.
-std::optional<std::string> read_text(const std::filesystem::path& path) {
-    try {
-        return read_source(path);
-    } catch (const Error&) {
-        return std::nullopt;
-    }
-}
-
 void Document::write_source(Strings::Id file, const std::vector<SourceRow>& rows) {
     const std::string& name = profile_.text(file);
     json_.begin_object();
@@ -312,9 +302,10 @@ void Document::write_source(Strings::Id file, const std::vector<SourceRow>& rows
     const SourceFinder::Source source =
         name == kUnknownFile ? SourceFinder::Source{Status::kNotFound, {}} : finder_.find(name);
     json_.boolean("leftOut", source.status == Status::kLeftOut);
+    json_.boolean("found", source.status == Status::kFound);
     if (source.status == Status::kLeftOut) left_out_.push_back(name);
     const auto text = source.status == Status::kFound && source_bytes_ < kMostSourceBytes
-                          ? read_text(source.path)
+                          ? read_source_or_warn(source.path)
                           : std::nullopt;
     if (text) {
         json_.text("path", source.path.string());

@@ -113,7 +113,7 @@ function Source({ data, event, place, go, searchRef }) {
     ${!source.pieces && html`<p class="soft">The source is not in this report: ${source.name === "???"
       ? "there is no debug information for this code." : source.leftOut
       ? "nothing says that it is a source. The maker of the report can include it by --include=DIR, where it is below DIR, or --source-extensions=EXT, where its name ends in .EXT."
-      : "it was not found when the report was made; --include=DIR tries the ends of its name in DIR."}</p>`}
+      : source.found ? "it could not be read, or there are too many." : "it was not found when the report was made; --include=DIR tries the ends of its name in DIR."}</p>`}
     <${VirtualList} count=${rows.length} height=${21} headHeight=${28} head=${head} row=${row}
       kind="source" label=${"Source of " + source.name} role="grid" cursor=${cursor}
       setCursor=${setCursor} width=${width} />`;
