@@ -38,15 +38,20 @@ enum class StackKind : std::uint8_t {
     kCall,
     kHandler,  // of a signal: no call, but what was interrupted
     kInlined,  // a call that the compiler has replaced by the function's code
+    kJumped,   // by a jump, as a tail call is
 };
+// Whether it is known which instruction has entered it.
+constexpr bool has_place(StackKind kind) {
+    return kind == StackKind::kCall || kind == StackKind::kHandler;
+}
 
 // A calling context: the stack down to one function. Its counts are its own, without those of the
 // contexts in it.
 struct Stack {
     std::uint32_t number, parent;  // from 1 upwards; the parent's is lower, 0: outside of all calls
     StackKind kind;
-    std::uint32_t object;   // where the call is, as an index in Header::objects; not if inlined
-    std::uint64_t address;  // relative to the object; not if inlined
+    std::uint32_t object;   // where the call is, as an index in Header::objects, with has_place()
+    std::uint64_t address;  // relative to the object, with has_place()
     std::uint32_t line;     // of the call, in the source of the parent's function; 0 if unknown
     std::string_view function;
 };

@@ -252,10 +252,15 @@ void Parser::parse_stack(std::string_view text) {
 }
 
 void Parser::take_entry(std::string_view& text, Stack& stack) {
-    if (const auto line = take_attribute(text, "inlined")) {
-        if (stack.parent == 0) fail("an inlined function outside of all calls", *line);
+    std::optional<std::string> at_line = take_attribute(text, "inlined");
+    if (at_line) {
+        if (stack.parent == 0) fail("an inlined function outside of all calls", *at_line);
         stack.kind = StackKind::kInlined;
-        stack.line = static_cast<std::uint32_t>(parse_number(*line, kMax32));
+    } else if ((at_line = take_attribute(text, "jumped"))) {
+        stack.kind = StackKind::kJumped;
+    }
+    if (at_line) {
+        stack.line = static_cast<std::uint32_t>(parse_number(*at_line, kMax32));
         return;
     }
     std::optional<std::string> place = take_attribute(text, "call");
@@ -263,7 +268,7 @@ void Parser::take_entry(std::string_view& text, Stack& stack) {
         stack.kind = StackKind::kHandler;
         place = take_attribute(text, "interrupted");
     }
-    if (!place) fail("expected call=, interrupted= or inlined=", skip_blanks(text));
+    if (!place) fail("expected call=, interrupted=, inlined= or jumped=", skip_blanks(text));
     const std::size_t line = place->find(':', place->find(':') + 1);
     std::tie(stack.object, stack.address) =
         parse_place_in_object(std::string_view(*place).substr(0, line));

@@ -338,19 +338,19 @@ void Writer::values(std::uint32_t object, std::uint64_t address, const Hotlist& 
 }
 
 void Writer::stack(const Stack& stack, std::span<const std::uint64_t> counts) {
-    const bool has_address = stack.kind != StackKind::kInlined;
-    if (has_address) impl_->check_object(stack.object);
+    if (has_place(stack.kind)) impl_->check_object(stack.object);
     impl_->end_location();
     std::string& out = impl_->text;
     append(out,
            {"fl=#! stack ", std::to_string(stack.number), " in=", std::to_string(stack.parent)});
-    if (has_address) {
+    if (has_place(stack.kind)) {
         append(out, {stack.kind == StackKind::kHandler ? " interrupted=" : " call=",
                      std::to_string(stack.object), ":0x"});
         append_number(out, stack.address, 16);
         if (stack.line != 0) append(out, {":", std::to_string(stack.line)});
     } else {
-        append(out, {" inlined=", std::to_string(stack.line)});
+        append(out, {stack.kind == StackKind::kInlined ? " inlined=" : " jumped=",
+                     std::to_string(stack.line)});
     }
     append(out, {" ", word(free_text(stack.function))});
     append_counts(out, without_last_zeros(counts), impl_->difference);

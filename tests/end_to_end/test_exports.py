@@ -275,13 +275,75 @@ class Inputs(unittest.TestCase):
         validate(contexts, ROOT / "docs" / "export-schema.json")
         self.assertEqual({context["inlinedAtLine"] for context in contexts["contexts"]
                           if context["function"] in ("sum_all", "sum_cells")}, {28, 33, 34})
-        if installed("go"):
-            out = folder / "inlining.pb.gz"
-            export("pprof", "-o", out, path)
-            shown = run(["go", "tool", "pprof", "-traces", out], env={**os.environ, "HOME": folder})
-            self.assertEqual(shown.returncode, 0, shown.stderr)
-            self.assertRegex(shown.stdout, r"leaf\n +sum_cells \(inline\)\n"
-                             r" +sum_all \(inline\)\n +work\n")
+        self.check_traces(path, r"leaf\n +sum_cells \(inline\)\n +sum_all \(inline\)\n +work\n")
+
+    # Lines that each reads, by path from main.
+    JUMPED_TO = {"to_tail": 1, "to_tail;tail": 100, "to_tail;tail;read_inlined": 40,
+                 "to_tail;tail;read_called": 10, "to_library": 1, "read_in_library": 50,
+                 "to_library;read_in_library": 20}
+
+    def test_functions_that_are_jumped_to_are_frames(self):
+        """tests/programs/hosted/jumped_to.c. The innermost function is that of the instruction."""
+        folder = support.temporary_folder(self)
+        path, merged = folder / "events", folder / "merged"
+        for options in (["--dump-instr=yes", "--cache=64,1,64"], []):
+            result = profile([PROGRAMS / "jumped_to"], *options, plugin="used_bytes", out=path)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(run([ASSAY, "merge", "-o", merged, path]).returncode, 0)
+            for file in (path, merged):
+                stacks = self.folded(file)
+                if not options:
+                    self.assertEqual({stack.partition(";main;")[2]: count // 64
+                                      for stack, count in stacks.items()
+                                      if ";main;" in stack and "@plt" not in stack
+                                      and "_dl" not in stack}, self.JUMPED_TO)
+                self.check_leaves(stacks, read_events(file))
+        contexts = json.loads(export("json", path).stdout)
+        validate(contexts, ROOT / "docs" / "export-schema.json")
+        self.assertEqual({context["function"] for context in contexts["contexts"]
+                          if context.get("jumpedAtLine") == 0} & {"tail", "to_tail", "main",
+                                                                  "read_in_library"},
+                         {"tail", "read_in_library"})
+        self.check_other_formats(path)
+
+    @staticmethod
+    def folded(path) -> dict:
+        return {stack: int(count) for stack, count in (
+            line.rsplit(" ", 1) for line in export("folded", "--event=ReadB",
+                                                   path).stdout.splitlines())}
+
+    def check_leaves(self, stacks, events):
+        """Each function counts no more as the innermost of stacks than it does by itself; and no
+        stub of the linkage table is above another function."""
+        leaves = Counter()
+        for stack, count in stacks.items():
+            leaves[stack.rpartition(";")[2]] += count
+            self.assertNotIn("@plt;", stack)
+        del leaves["[outside of known calls]"]
+        flat = {name.replace(" ", "_"): counts[0] for name, counts in events.functions.items()}
+        self.assertEqual({name: count for name, count in leaves.items()
+                          if count > flat.get(name, 0)}, {})
+
+    def check_other_formats(self, path):
+        names = [thread["stringArray"] for thread in
+                 json.loads(export("firefox", "--event=ReadB", path).stdout)["threads"]]
+        self.assertIn("tail", names[0])
+        calls = self.calls_within(export("callgrind", "--event=ReadB", path).stdout,
+                                  callees=("tail", "read_in_library"))
+        self.assertEqual(calls, {("to_tail", "tail", 0): 150, ("main", "read_in_library", 47): 50,
+                                 ("to_library", "read_in_library", 0): 20})
+        self.check_traces(path, r" read_inlined \(inline\)\n +tail\n +to_tail\n +main\n")
+
+    def check_traces(self, path, expected, *options):
+        """As pprof shows them."""
+        if not installed("go"):
+            return
+        out = path.parent / "exported.pb.gz"
+        export("pprof", *options, "-o", out, path)
+        shown = run(["go", "tool", "pprof", "-traces", out],
+                    env={**os.environ, "HOME": path.parent})
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertRegex(shown.stdout, expected)
 
     def test_inlined_functions_without_contexts(self):
         """Events that no profiler counts by context: each function with those inlined into it."""
@@ -305,14 +367,8 @@ class Inputs(unittest.TestCase):
             validate(document, ROOT / "docs" / "export-schema.json")
             self.check_sites(document, own)
             self.check_firefox(json.loads(export("firefox", "--event=Ir", path).stdout), own)
-            if installed("go"):
-                out = folder / "inlining.pb.gz"
-                export("pprof", "--event=Ir", "-o", out, path)
-                shown = run(["go", "tool", "pprof", "-traces", out],
-                            env={**os.environ, "HOME": folder})
-                self.assertEqual(shown.returncode, 0, shown.stderr)
-                self.assertRegex(shown.stdout, r" sum_cells \(inline\)\n"
-                                 r" +sum_all \(inline\)\n +work\n")
+            self.check_traces(path, r" sum_cells \(inline\)\n +sum_all \(inline\)\n +work\n",
+                              "--event=Ir")
         difference = Counter()
         for line in export("folded", "--diff", path, merged).stdout.splitlines():
             stack, old, new = line.rsplit(" ", 2)
@@ -369,9 +425,9 @@ class Inputs(unittest.TestCase):
                 "work;sum_all;sum_cells;leaf": 20, "work;sum_cells;leaf": 10}
 
     @staticmethod
-    def calls_within(text, unit=64) -> dict:
-        """(caller, callee, line) of the calls of sum_all, sum_cells and leaf: inclusive cost in
-        cache lines, or what `unit` is."""
+    def calls_within(text, unit=64, callees=("sum_all", "sum_cells", "leaf")) -> dict:
+        """(caller, callee, line) of the calls of `callees`: inclusive cost in cache lines, or what
+        `unit` is."""
         names, found = {}, Counter()
         function = callee = None
         lines = iter(text.splitlines())
@@ -382,7 +438,7 @@ class Inputs(unittest.TestCase):
                     function = names[name[2]]
                 else:
                     callee = names[name[2]]
-            elif line.startswith("calls=") and callee in ("sum_all", "sum_cells", "leaf"):
+            elif line.startswith("calls=") and callee in callees:
                 *_, at, cost = next(lines).split()
                 found[function, callee, int(at)] += int(cost) // unit
         return found

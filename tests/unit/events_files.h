@@ -69,6 +69,7 @@ class Recorder final : public Handler {
     }
     static std::string entry(const Stack& stack) {
         if (stack.kind == StackKind::kInlined) return " inlined at " + std::to_string(stack.line);
+        if (stack.kind == StackKind::kJumped) return " jumped to at " + std::to_string(stack.line);
         return (stack.kind == StackKind::kHandler ? " interrupting " : " from ") +
                std::to_string(stack.object) + " " + std::to_string(stack.address) +
                (stack.line != 0 ? " line " + std::to_string(stack.line) : "");

@@ -129,7 +129,7 @@ TEST_CASE("events: malformed extensions are refused") {
         {kContexts + "1 in=1 call=0:0x1 f\n",
          "FILE:9: a context within one that does not come before it (1)"},
         {kContexts + "1 in=0 0:0x1 f\n",
-         "FILE:9: expected call=, interrupted= or inlined= (0:0x1 f)"},
+         "FILE:9: expected call=, interrupted=, inlined= or jumped= (0:0x1 f)"},
         {kContexts + "1 in=0 inlined=3 f\n",
          "FILE:9: an inlined function outside of all calls (3)"},
         {kContexts + "1 in=0 call=0:0x1 f\nfl=#! stack 2 in=1 inlined=4294967296 g\n",

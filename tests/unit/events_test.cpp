@@ -97,7 +97,8 @@ TEST_CASE("events: contexts stand behind all counts") {
         writer.stack({2, 1, kCall, 1, 0x40, 7, "f(int, char)"}, rest);
         writer.stack({3, 1, StackKind::kInlined, 0, 0, 12, "g()"}, zero);
         writer.stack({4, 3, kHandler, 0, 0x1136, 0, "handler"}, two);
-        CHECK_THROWS(writer.stack({5, 1, kCall, 2, 0x40, 0, "of no object"}, zero));
+        writer.stack({5, 1, StackKind::kJumped, 0, 0, 0, "tail"}, zero);
+        CHECK_THROWS(writer.stack({6, 1, kCall, 2, 0x40, 0, "of no object"}, zero));
         writer.finish();
     }
     CHECK(
@@ -106,6 +107,7 @@ TEST_CASE("events: contexts stand behind all counts") {
                                         "fl=#! stack 2 in=1 call=1:0x40:7 \"f(int, char)\" 3 1\n"
                                         "fl=#! stack 3 in=1 inlined=12 g()\n"
                                         "fl=#! stack 4 in=3 interrupted=0:0x1136 handler 2\n"
+                                        "fl=#! stack 5 in=1 jumped=0 tail\n"
                                         "summary: 5 1\n"));
     Recorder recorder;
     CHECK(read_events(folder.file("events"), recorder).totals == std::vector<std::uint64_t>{5, 1});
@@ -113,7 +115,8 @@ TEST_CASE("events: contexts stand behind all counts") {
         recorder.text.ends_with("stack 1 in 0 from 0 4352 main: 0 0\n"
                                 "stack 2 in 1 from 1 64 line 7 f(int, char): 3 1\n"
                                 "stack 3 in 1 inlined at 12 g(): 0 0\n"
-                                "stack 4 in 3 interrupting 0 4406 handler: 2 0\n"));
+                                "stack 4 in 3 interrupting 0 4406 handler: 2 0\n"
+                                "stack 5 in 1 jumped to at 0 tail: 0 0\n"));
 }
 
 TEST_CASE("events: sites of inlined code stand behind the lines of their function") {

@@ -84,10 +84,9 @@ class Builder {
     void add_call(std::uint32_t number) {
         const WholeProfile::Context& context = profile_.contexts()[number];
         if (context.parent == 0) return;
-        Calls& calls =
-            graph_[{key(profile_.contexts()[context.parent].function),
-                    context.kind == events::StackKind::kInlined, context.object, context.address,
-                    profile_.call_line(context), key(context.function)}];
+        Calls& calls = graph_[{key(profile_.contexts()[context.parent].function),
+                               !events::has_place(context.kind), context.object, context.address,
+                               profile_.call_line(context), key(context.function)}];
         calls.inclusive.resize(columns_);
         calls.number += calls_of(context);
         if (active_[context.function] != 0) return;

@@ -23,7 +23,7 @@ struct FunctionKey {
 
 struct CallSite {
     FunctionKey caller;
-    bool inlined;  // then there is neither object nor address
+    bool inlined;  // or jumped to: then there is neither object nor address
     std::uint32_t object;
     std::uint64_t address;
     std::uint32_t line;  // 0 if unknown

@@ -176,6 +176,8 @@ void Document::write_contexts() {
         json_.boolean("signalHandler", context.kind == events::StackKind::kHandler);
         if (context.kind == events::StackKind::kInlined) {
             json_.number("inlinedAtLine", context.line);
+        } else if (context.kind == events::StackKind::kJumped) {
+            json_.number("jumpedAtLine", context.line);
         } else {
             json_.number("callObject", context.object);
             json_.address("callAddress", context.address);

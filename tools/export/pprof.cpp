@@ -260,7 +260,9 @@ class Document {
             const bool is_cut = i == 0 || path[i - 1] == 0;
             if (entered.kind == events::StackKind::kInlined && !is_cut) continue;
             locations.push_back(location(frame));
-            frame = {std::uint64_t{entered.object} + 1, entered.address, {}};
+            frame = {};
+            if (events::has_place(entered.kind))
+                frame = {std::uint64_t{entered.object} + 1, entered.address, {}};
         }
         write_sample(locations, counts_, true);
     }

@@ -199,10 +199,9 @@ void WholeProfile::instruction_sites(std::uint32_t site, std::uint64_t count) {
 void WholeProfile::stack(const events::Stack& stack, Counts counts) {
     ++rows_since_;
     for (std::size_t i = 0; i < counts.size(); ++i) context_totals_[i] += counts[i];
-    const bool has_address = stack.kind != events::StackKind::kInlined;
     const Context context = {context_map_[stack.parent],
                              stack.kind,
-                             has_address ? object_map_[stack.object] : 0,
+                             events::has_place(stack.kind) ? object_map_[stack.object] : 0,
                              stack.address,
                              stack.line,
                              strings_.id(stack.function),
@@ -389,7 +388,7 @@ std::optional<std::uint32_t> WholeProfile::function_named(Strings::Id name) cons
 }
 
 std::uint32_t WholeProfile::call_line(const Context& context) const {
-    if (context.line != 0 || context.kind == events::StackKind::kInlined) return context.line;
+    if (context.line != 0 || !events::has_place(context.kind)) return context.line;
     const Instruction* const at = instruction_at(context.object, context.address);
     return at ? at->line : 0;
 }

@@ -6,19 +6,14 @@ namespace assay::collector {
 
 namespace {
 
-// A call can go through a stub of the procedure linkage table, which gives the context its name.
-std::string_view without_stub(std::string_view name) {
-    constexpr std::string_view kStub = "@plt";
-    if (name.ends_with(kStub)) name.remove_suffix(kStub.size());
-    return name;
-}
+// Of an entry of the procedure linkage table (symbols/plt.h).
+constexpr std::string_view kStub = "@plt";
 
-// Whether code of `function` is of the function that a context is of, or of a part that the
-// compiler has split off it. Else it was jumped to, and what it inlines is not the context's.
-bool is_of(std::string_view function, std::string_view context) {
-    context = without_stub(context);
-    if (!function.starts_with(context)) return false;
-    const std::string_view rest = function.substr(context.size());
+// Whether code of `function` is of the function that was entered, or of a part that the compiler
+// has split off it. Else it was jumped to.
+bool is_of(std::string_view function, std::string_view entered) {
+    if (!function.starts_with(entered)) return false;
+    const std::string_view rest = function.substr(entered.size());
     return rest.empty() || rest.starts_with('.') || rest.starts_with(" [clone ");
 }
 
@@ -43,10 +38,9 @@ StackLines::StackLines(const Profile& profile,
         contexts_.push_back(context);
         for (; row != rows.end() && row->context <= i; ++row) {
             if (row->context != i || !has_counts(row->number)) continue;
-            counted_.push_back({row->instruction == ContextCounts::kAnyRow
-                                    ? context.function
-                                    : instructions[row->instruction],
-                                row->number});
+            const bool whole = row->instruction == ContextCounts::kAnyRow;
+            counted_.push_back(
+                {whole ? context.function : instructions[row->instruction], row->number, whole});
         }
         contexts_.back().end_counts = counted_.size();
         std::sort(counted_.begin() + static_cast<std::ptrdiff_t>(context.first_counts),
@@ -55,10 +49,11 @@ StackLines::StackLines(const Profile& profile,
     }
 }
 
-bool StackLines::has_counts(std::uint32_t row) const {
+bool StackLines::has_counts(std::uint32_t row, bool calls) const {
     const std::span<const std::uint64_t> counts = profile_.context_counts->counts(row);
-    return std::any_of(profile_.columns.begin(), profile_.columns.end(),
-                       [&](std::size_t column) { return counts[column] != 0; });
+    for (std::size_t i = 0; i < profile_.columns.size(); ++i)
+        if (counts_calls(i) == calls && counts[profile_.columns[i]] != 0) return true;
+    return false;
 }
 
 std::vector<ObjectPlace> StackLines::places() const {
@@ -74,23 +69,34 @@ std::vector<ObjectPlace> StackLines::places() const {
 }
 
 void StackLines::resolve(const FramesOf& frames_of) {
-    std::vector<std::uint32_t> numbers(profile_.contexts.size());
+    entries_.resize(profile_.contexts.size());
     for (const Context& context : contexts_) {
-        const trace_context_t& entered = profile_.contexts[context.number];
-        const std::span<const symbols::Frame> call = frames_of(context.call);
-        const std::uint32_t caller = numbers[entered.parent];
-        const std::uint32_t line =
-            add_line({innermost(caller, call),
-                      entered.flags & TRACE_CONTEXT_SIGNAL ? events::StackKind::kHandler
-                                                           : events::StackKind::kCall,
-                      context.call, is_in(call, caller) ? call.front().line : 0,
-                      frames_of(context.function).back().function});
-        numbers[context.number] = line;
+        enter(context, frames_of(context.call), frames_of(context.function));
         for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
-            add_counts(line, counted_[i].row, true);
-            add_counts(innermost(line, frames_of(counted_[i].place)), counted_[i].row, false);
+            const Counted& counted = counted_[i];
+            if (has_counts(counted.row, true))
+                add_counts(line_of(context.number), counted.row, true);
+            if (!has_counts(counted.row, false)) continue;
+            const std::uint32_t line = counted.whole
+                                           ? line_of(context.number)
+                                           : innermost(context.number, frames_of(counted.place));
+            add_counts(line, counted.row, false);
         }
     }
+}
+
+void StackLines::enter(const Context& context, std::span<const symbols::Frame> call,
+                       std::span<const symbols::Frame> function) {
+    const trace_context_t& entered = profile_.contexts[context.number];
+    Entry& entry = entries_[context.number];
+    entry.line = {.parent = innermost(entered.parent, call),
+                  .kind = entered.flags & TRACE_CONTEXT_SIGNAL ? events::StackKind::kHandler
+                                                               : events::StackKind::kCall,
+                  .call = context.call,
+                  .call_line = entered.parent != 0 ? call.front().line : 0,
+                  .function = function.back().function};
+    entry.through_stub = entry.line.function.ends_with(kStub);
+    if (entry.through_stub) entry.line.function.remove_suffix(kStub.size());
 }
 
 std::uint32_t StackLines::add_line(const Line& line) {
@@ -104,16 +110,35 @@ void StackLines::add_counts(std::uint32_t line, std::uint32_t row, bool calls) {
     const std::size_t columns = profile_.columns.size();
     const std::span<const std::uint64_t> from = profile_.context_counts->counts(row);
     for (std::size_t i = 0; i < columns; ++i)
-        if ((profile_.header.events[i].unit == "calls") == calls)
+        if (counts_calls(i) == calls)
             counts_[(line - 1) * columns + i] += from[profile_.columns[i]];
 }
 
-bool StackLines::is_in(std::span<const symbols::Frame> frames, std::uint32_t line) const {
-    return line != 0 && is_of(frames.back().function, lines_[line - 1].function);
+std::uint32_t StackLines::line_of(std::uint32_t context) {
+    Entry& entry = entries_[context];
+    if (entry.number == 0) entry.number = add_line(entry.line);
+    return entry.number;
 }
 
-std::uint32_t StackLines::innermost(std::uint32_t line, std::span<const symbols::Frame> frames) {
-    if (!is_in(frames, line)) return line;
+// A stub is not in the way of what it leads to, which it need not have the name of: that of memcpy
+// leads to one of several functions, and for the first time to the dynamic linker.
+std::uint32_t StackLines::line_of(std::uint32_t context, std::string_view function) {
+    const Entry& entry = entries_[context];
+    if (is_of(function, entry.line.function)) return line_of(context);
+    const auto [known, is_new] = others_.try_emplace({context, function}, 0);
+    if (!is_new) return known->second;
+    Line line{};
+    if (entry.through_stub)
+        line = entry.line;
+    else
+        line = {line_of(context), events::StackKind::kJumped, {}, 0, {}};
+    line.function = function;
+    return known->second = add_line(line);
+}
+
+std::uint32_t StackLines::innermost(std::uint32_t context, std::span<const symbols::Frame> frames) {
+    if (context == 0) return 0;
+    std::uint32_t line = line_of(context, frames.back().function);
     for (std::size_t i = frames.size() - 1; i-- > 0;)
         line = inlined(line, frames[i + 1].line, frames[i].function);
     return line;

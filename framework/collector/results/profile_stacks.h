@@ -1,7 +1,9 @@
 // The part of the events file that breaks its counts down by calling context.
 //
-// Functions that were inlined are contexts, too: of the instructions of one context, those of an
-// inlined call are in one of its own, and so are the calls from there.
+// The innermost function of a stack is always that of the instruction which counts. Functions that
+// were inlined are contexts, too: of the instructions of one context, those of an inlined call are
+// in one of its own, and so are the calls from there. The same holds for a function that was jumped
+// to, as by a tail call.
 #pragma once
 
 #include "framework/collector/results/profile.h"
@@ -11,6 +13,7 @@
 #include <span>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace assay::collector {
@@ -51,6 +54,7 @@ class StackLines {
     struct Counted {
         ObjectPlace place;
         std::uint32_t row;  // of the context counts
+        bool whole;
     };
     struct Line {
         std::uint32_t parent;  // number in the file
@@ -59,22 +63,39 @@ class StackLines {
         std::uint32_t call_line;
         std::string_view function;
     };
+    // A context's function, if it has been called directly or through a stub.
+    struct Entry {
+        Line line;
+        bool through_stub;
+        std::uint32_t number;  // of the line in the file; 0 as long as it has none
+    };
 
-    bool has_counts(std::uint32_t row) const;
+    bool counts_calls(std::size_t event) const {
+        return profile_.header.events[event].unit == "calls";
+    }
+    bool has_counts(std::uint32_t row, bool calls) const;
+    bool has_counts(std::uint32_t row) const {
+        return has_counts(row, false) || has_counts(row, true);
+    }
+    void enter(const Context& context, std::span<const symbols::Frame> call,
+               std::span<const symbols::Frame> function);
     std::uint32_t add_line(const Line& line);
     void add_counts(std::uint32_t line, std::uint32_t row, bool calls);
-    // Whether it is the function of a line that `frames` were inlined into.
-    bool is_in(std::span<const symbols::Frame> frames, std::uint32_t line) const;
-    // The number of the innermost function that is inlined at `frames` into the function of a line.
-    std::uint32_t innermost(std::uint32_t line, std::span<const symbols::Frame> frames);
+    // The number of the line of a context's function; of another function whose code was executed
+    // in that context; of the innermost one that was inlined there. 0 outside of all calls.
+    std::uint32_t line_of(std::uint32_t context);
+    std::uint32_t line_of(std::uint32_t context, std::string_view function);
+    std::uint32_t innermost(std::uint32_t context, std::span<const symbols::Frame> frames);
     std::uint32_t inlined(std::uint32_t parent, std::uint32_t call_line, std::string_view function);
 
     const Profile& profile_;
     std::vector<Counted> counted_;   // by context and place
     std::vector<Context> contexts_;  // by number
+    std::vector<Entry> entries_;     // by context
     std::vector<Line> lines_;        // by their number in the file, from 1
     std::vector<std::uint64_t> counts_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string_view>, std::uint32_t> inlined_;
+    std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> others_;  // line_of()
 };
 
 }  // namespace assay::collector
