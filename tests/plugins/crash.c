@@ -70,7 +70,7 @@ static int perhaps_crash(const char* function) {
     } else if (strcmp(how, "quick_exit") == 0) {
         quick_exit(0);
     } else if (strcmp(how, "close") == 0) { /* as a daemon does */
-        close_range(3, ~0U, 0);
+        closefrom(3);
         return 0;
     }
     if (host) host->error(host, "told to fail");

@@ -25,9 +25,11 @@ namespace {
 bool may_execute(int descriptor) {
     struct stat status {};
     struct statvfs system {};
+    // With AT_EMPTY_PATH it is a call of Linux 5.8.
+    const std::string name = "/proc/self/fd/" + std::to_string(descriptor);
     return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
            fstatvfs(descriptor, &system) == 0 && !(system.f_flag & ST_NOEXEC) &&
-           faccessat(descriptor, "", X_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
+           faccessat(AT_FDCWD, name.c_str(), X_OK, AT_EACCESS) == 0;
 }
 
 // Whether the kernel would change the process's identity or capabilities, which the driver that is
