@@ -4,6 +4,7 @@
 import os
 import re
 import resource
+import select
 import signal
 import struct
 import subprocess
@@ -176,7 +177,7 @@ class Processes(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
         result = self.profile(["sh", "-c", "for i in $(seq 20); do sleep 3 & echo $!; done; wait"],
                               "--quiet", preexec_fn=set_limit)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.returncode, 125, result.stderr)
         lost = re.findall(r"no collector can be started for process (\d+): too many open files; "
                           "raise the limit", result.stderr)
         self.assertGreater(len(lost), 0, result.stderr)
@@ -239,7 +240,12 @@ class Processes(unittest.TestCase):
         """Of collectors(), one that is nobody's parent: of a child's image."""
         return next(pid for pid, _ in processes if pid not in [parent for _, parent in processes])
 
-    def check_goes_on_without(self, choose):
+    @staticmethod
+    def supervisor(processes):
+        """Of collectors(), the one below assay."""
+        return next(pid for pid, parent in processes if parent != os.getpid())
+
+    def check_goes_on_without(self, choose, status):
         """A child goes on when `choose` has said which process to kill, of [(pid, parent)]."""
         loop = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; echo went on $i"
         self.script("child", f"#!/bin/sh\necho ready; read word; {loop}\n")
@@ -253,19 +259,60 @@ class Processes(unittest.TestCase):
             self.wait_until(lambda: len(self.collectors()) == 3)
             os.kill(choose(self.collectors()), 9)
             output, words = assay.communicate("word\n", timeout=60)
-        self.assertEqual((assay.returncode, output), (0, "went on 20000\n"), words)
+        self.assertEqual((assay.returncode, output), (status, "went on 20000\n"), words)
         return words
 
     def test_killed_collector_does_not_stop_its_process(self):
-        words = self.check_goes_on_without(self.leaf)
+        words = self.check_goes_on_without(self.leaf, 125)
         self.assertRegex(words, r"^assay: there is no profile of process \d+: its collector was "
                          r"ended by signal 9 \(Killed\)$")
 
     def test_killed_supervisor_does_not_stop_the_program(self):
-        """Collectors that are there go on; later images run without one."""
-        self.check_goes_on_without(lambda processes: next(
+        """Collectors that are there go on; assay waits for them, and nothing is missing then."""
+        words = self.check_goes_on_without(lambda processes: next(
             pid for pid, parent in processes if parent != os.getpid()
-            and pid in [parent for _, parent in processes]))
+            and pid in [parent for _, parent in processes]), 0)
+        self.assertEqual(words, "")
+        self.assertIn(f"{self.folder}/child", " ".join(self.commands()))
+
+    def run_without_supervisor(self, script, number):
+        """A shell that goes on once its supervisor has got the signal. Returns status and words."""
+        with subprocess.Popen(
+                [ASSAY, "--plugin=cache", "--I1=64,1,64", "--D1=64,1,64", "--quiet",
+                 f"--out={self.folder / 'out.%p'}", "--", "sh", "-c", f"echo $$; read word; {script}"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True) as assay:
+            first = assay.stdout.readline().strip()
+            self.wait_until(lambda: len(self.collectors()) == 2)
+            supervisor = self.supervisor(self.collectors())
+            os.kill(supervisor, number)
+            assay.stdin.write("word\n")
+            assay.stdin.close()
+            if number == signal.SIGSTOP:
+                heard = select.select([assay.stderr], [], [], 60)[0]
+                os.kill(supervisor, signal.SIGCONT)
+                said = assay.stderr.readline() if heard else ""
+                self.assertIn(f"is stopped: kill -CONT {supervisor} ", said)
+            status, words = assay.wait(60), assay.stderr.read()
+        events = read_events(self.folder / f"out.{first}")
+        self.assertEqual(events.totals(), events.summary)
+        return status, words
+
+    def test_killed_supervisor_is_told_where_profiles_are_missing(self):
+        """Images that begin without it run to their end, even if they fill their buffers."""
+        loop = "i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done"
+        status, words = self.run_without_supervisor(f"({loop}); (:); exit 3", signal.SIGKILL)
+        self.assertEqual(status, 125)
+        self.assertEqual(words, "assay: the process that starts the collectors of children was ended "
+                         "by signal 9 (Killed): the profiles of up to 2 images of the program are "
+                         "missing\n")
+
+    def test_killed_supervisor_without_children(self):
+        self.assertEqual(self.run_without_supervisor("exit 3", signal.SIGKILL), (3, ""))
+
+    def test_stopped_supervisor(self):
+        self.assertEqual(self.run_without_supervisor("(:); exit 3", signal.SIGSTOP), (3, ""))
+        self.assertEqual(len(self.files()), 2)
 
     def test_profile_that_cannot_be_written_does_not_cost_those_of_children(self):
         """assay waits for them as it does otherwise, and ends with 125 then."""

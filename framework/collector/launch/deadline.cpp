@@ -1,5 +1,6 @@
 #include "framework/collector/launch/deadline.h"
 
+#include "framework/collector/launch/signals_blocked.h"
 #include "framework/support/log.h"
 
 #include <fmt/core.h>
@@ -8,26 +9,6 @@
 #include <utility>
 
 namespace assay::collector {
-namespace {
-
-// The signals of a run are for the thread that collects.
-class SignalsBlocked {
-  public:
-    SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-  private:
-    sigset_t before_{};
-};
-
-}  // namespace
-
 Deadline::Deadline(Clock::time_point end, const std::string& name, CrashGuard& guard,
                    std::function<void(int signal)> send)
     : end_(end), name_(name), guard_(guard), send_(std::move(send)) {

@@ -74,7 +74,6 @@ std::vector<std::string> usual_objects(const Program& program) {
 
 // How assay shall end.
 Ending end_of_run(const Collection::Outcome& outcome, Ending ending) {
-    if (outcome.lost) return {kExitFailure, 0};
     if (outcome.refused) {
         // A program that cannot be started has the status that a shell would give it.
         if (ending.exit_status != kExitNotExecutable && ending.exit_status != kExitNotFound)
@@ -110,7 +109,7 @@ class Run {
   private:
     Child::Settings child_settings();
     void follow_children();
-    void collect_from_child(const Supervisor::Arrival& arrival, int first_process);
+    bool collect_from_child(const Supervisor::Arrival& arrival, int first_process);
 
     const CoreSettings& settings_;
     const std::vector<std::string>& words_;
@@ -159,8 +158,9 @@ Ending Run::execute() {
     if (!collection.replaced()) ending = child_.wait();
     const Collection::Outcome outcome = collection.finish(ending);
     Ending end = end_of_run(outcome, child_.wait());
-    if (supervisor_) supervisor_->leave();
-    if (!outcome.lost && !session_.end_by_deadline().empty()) end = {Deadline::kExitStatus, 0};
+    const bool all_there = !supervisor_ || supervisor_->leave();
+    if (outcome.lost || !all_there) return {kExitFailure, 0};
+    if (!session_.end_by_deadline().empty()) end = {Deadline::kExitStatus, 0};
     return end;
 }
 
@@ -187,9 +187,10 @@ void Run::follow_children() {
     };
     work.collect = [this, first = child_.pid()](const Supervisor::Arrival& arrival,
                                                 const Supervisor::Tell& tell) {
-        collect_from_child(arrival, first);
+        const bool done = collect_from_child(arrival, first);
         for (const symbols::Request& asked : session_.symbolizer.not_learned())
             for_each_message(asked, Supervisor::kMostToTell, tell);
+        return done;
     };
     // What a single process runs is not worth the time.
     work.learn = [this](std::string_view told) {
@@ -199,7 +200,7 @@ void Run::follow_children() {
     supervisor_->start(work);
 }
 
-void Run::collect_from_child(const Supervisor::Arrival& arrival, int first_process) {
+bool Run::collect_from_child(const Supervisor::Arrival& arrival, int first_process) {
     session_.symbolizer.forget_replaced();
     Segment segment(arrival.segment_fd);
     const Lifeline lifeline(arrival.lifeline_fd);
@@ -213,9 +214,10 @@ void Run::collect_from_child(const Supervisor::Arrival& arrival, int first_proce
     });
     Collection collection(session_, image, segment, lifeline);
     collection.collect();
-    collection.finish({});
+    const Collection::Outcome outcome = collection.finish({});
     session_.profilers.clear();
     session_.stop_watching();
+    return !outcome.failed && !outcome.lost;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "framework/collector/launch/supervisor.h"
 
+#include "framework/collector/launch/signals_blocked.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -16,11 +18,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <new>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -71,11 +76,58 @@ sigset_t child_signal() {
     return set;
 }
 
+// As recv(2). Descriptors stay -1 if the message is not a driver's of this version, or if this
+// process cannot have them, of which `truncated` tells.
+ssize_t receive_announcement(int channel, Supervisor::Arrival& arrival, bool& truncated) {
+    trace::Announcement announcement;
+    std::array<int, trace::kAnnouncedDescriptors> descriptors{-1, -1};
+    iovec content{&announcement, sizeof announcement};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors) + CMSG_SPACE(sizeof(ucred))>
+        control{};
+    msghdr message{};
+    message.msg_iov = &content;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = recvmsg(channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got <= 0) return got;
+    ucred sender{};
+    for (cmsghdr* part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part)) {
+        // Fewer of them where the limit is reached.
+        if (part->cmsg_type == SCM_RIGHTS)
+            std::memcpy(descriptors.data(), CMSG_DATA(part),
+                        std::min(sizeof descriptors, part->cmsg_len - CMSG_LEN(0)));
+        if (part->cmsg_type == SCM_CREDENTIALS)
+            std::memcpy(&sender, CMSG_DATA(part), sizeof sender);
+    }
+    truncated = message.msg_flags & MSG_CTRUNC;
+    const bool complete = descriptors.back() >= 0;
+    if (complete && announcement.version == trace::Announcement::kVersion) {
+        arrival = {sender.pid, descriptors[trace::kAnnouncedSegment],
+                   descriptors[trace::kAnnouncedLifeline]};
+        return got;
+    }
+    // By the lifeline the driver knows, and goes on without.
+    for (const int descriptor : descriptors)
+        if (descriptor >= 0) close(descriptor);
+    arrival = {sender.pid, -1, -1};
+    return got;
+}
+
+}  // namespace
+
+// Of collectors; in memory that assay, the supervisor and they share.
+struct Supervisor::Tally {
+    std::atomic<std::uint32_t> announced;  // images that the supervisor has heard of
+    std::atomic<std::uint32_t> done;       // whose profile is what was asked for
+    std::atomic<std::uint32_t> failed;     // whose is not, as the supervisor has learnt
+};
+
 // The supervisor's process.
-class Loop {
+class Supervisor::Loop {
   public:
-    Loop(int channel, int link, const Supervisor::Work& work)
-        : channel_(channel), link_(link), work_(work) {
+    Loop(int channel, int link, Tally& tally, const Work& work)
+        : channel_(channel), link_(link), tally_(tally), work_(work) {
         const sigset_t set = child_signal();
         sigprocmask(SIG_BLOCK, &set, nullptr);
         ended_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -130,6 +182,7 @@ class Loop {
                     fmt::format("there is no profile of process {}: its collector was ended by "
                                 "signal {} ({})",
                                 it->process, WTERMSIG(status), strsignal(WTERMSIG(status))));
+            if (status != 0) ++tally_.failed;
             close(it->lifeline);
             collectors_.erase(it);
         }
@@ -138,69 +191,34 @@ class Loop {
     // All announcements that are there.
     void receive() {
         while (channel_ >= 0) {
-            Supervisor::Arrival arrival{};
-            const ssize_t got = receive_one(arrival);
+            Arrival arrival{};
+            bool truncated = false;
+            const ssize_t got = receive_announcement(channel_, arrival, truncated);
             if (got < 0) return;
             if (got == 0) {
                 close(std::exchange(channel_, -1));  // no driver is left
             } else if (arrival.segment_fd >= 0) {
+                ++tally_.announced;
                 if (!std::exchange(prepared_, true)) work_.prepare();
                 start_collector(arrival);
+            } else if (truncated) {
+                no_collector(arrival.pid, "too many open files; raise the limit (ulimit -n)");
             }
         }
     }
 
     void learn() const {
-        std::array<char, Supervisor::kMostToTell> message;
+        std::array<char, kMostToTell> message;
         const ssize_t got = recv(heard_, message.data(), message.size(), 0);
         if (got > 0 && !leaving_) work_.learn({message.data(), static_cast<std::size_t>(got)});
     }
 
-    // As recv(2). Descriptors stay -1 if the message is not a driver's of this version, or if this
-    // process cannot have them.
-    ssize_t receive_one(Supervisor::Arrival& arrival) {
-        trace::Announcement announcement;
-        std::array<int, trace::kAnnouncedDescriptors> descriptors{-1, -1};
-        iovec content{&announcement, sizeof announcement};
-        alignas(cmsghdr)
-            std::array<char, CMSG_SPACE(sizeof descriptors) + CMSG_SPACE(sizeof(ucred))>
-                control{};
-        msghdr message{};
-        message.msg_iov = &content;
-        message.msg_iovlen = 1;
-        message.msg_control = control.data();
-        message.msg_controllen = control.size();
-        const ssize_t got = recvmsg(channel_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        if (got <= 0) return got;
-        ucred sender{};
-        for (cmsghdr* part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part)) {
-            // Fewer of them where the limit is reached.
-            if (part->cmsg_type == SCM_RIGHTS)
-                std::memcpy(descriptors.data(), CMSG_DATA(part),
-                            std::min(sizeof descriptors, part->cmsg_len - CMSG_LEN(0)));
-            if (part->cmsg_type == SCM_CREDENTIALS)
-                std::memcpy(&sender, CMSG_DATA(part), sizeof sender);
-        }
-        const bool complete = descriptors.back() >= 0;
-        if (complete && announcement.version == trace::Announcement::kVersion) {
-            arrival = {sender.pid, descriptors[trace::kAnnouncedSegment],
-                       descriptors[trace::kAnnouncedLifeline]};
-            return got;
-        }
-        // By the lifeline the driver knows, and goes on without.
-        for (const int descriptor : descriptors)
-            if (descriptor >= 0) close(descriptor);
-        arrival = {sender.pid, -1, -1};
-        if (message.msg_flags & MSG_CTRUNC)
-            no_collector(sender.pid, "too many open files; raise the limit (ulimit -n)");
-        return got;
-    }
-
-    static void no_collector(int pid, std::string_view why) {
+    void no_collector(int pid, std::string_view why) {
+        ++tally_.failed;
         log::problem(fmt::format("no collector can be started for process {}: {}", pid, why));
     }
 
-    void start_collector(const Supervisor::Arrival& arrival) {
+    void start_collector(const Arrival& arrival) {
         const pid_t pid = fork();
         if (pid == 0) become_collector(arrival);
         close(arrival.segment_fd);
@@ -209,21 +227,23 @@ class Loop {
         close(arrival.lifeline_fd);  // by which the driver knows, and goes on without
     }
 
-    [[noreturn]] void become_collector(const Supervisor::Arrival& arrival) {
+    [[noreturn]] void become_collector(const Arrival& arrival) {
         for (const int descriptor : {channel_, link_, ended_, heard_})
             if (descriptor >= 0) close(descriptor);
         for (const Collector& other : collectors_) close(other.lifeline);
         const sigset_t set = child_signal();
         sigprocmask(SIG_UNBLOCK, &set, nullptr);
+        bool done = false;
         try {
-            work_.collect(arrival, [this](std::string_view told) {
+            done = work_.collect(arrival, [this](std::string_view told) {
                 send(told_, told.data(), told.size(), MSG_NOSIGNAL);
             });
         } catch (const std::exception& e) {
             log::problem(e.what());
         }
+        if (done) ++tally_.done;
         std::fflush(nullptr);
-        std::_Exit(0);
+        std::_Exit(done ? 0 : kExitFailure);
     }
 
     // The first process has ended: from now on only collectors whose processes have, too, keep
@@ -248,18 +268,18 @@ class Loop {
     void let_go() {
         for (const Collector& collector : collectors_) kill(collector.pid, kBeSilent);
         discard_stream(STDERR_FILENO);
+        send(link_, "", 1, MSG_NOSIGNAL);  // unlike the end of a process that is killed
         close(std::exchange(link_, -1));
     }
 
     int channel_, link_, ended_ = -1;
     int told_ = -1, heard_ = -1;  // ends of a socket from the collectors
-    const Supervisor::Work& work_;
+    Tally& tally_;
+    const Work& work_;
     std::vector<Collector> collectors_;
     bool prepared_ = false;
     bool leaving_ = false;
 };
-
-}  // namespace
 
 Supervisor::Supervisor() {
     int ends[2];
@@ -273,9 +293,11 @@ Supervisor::Supervisor() {
 }
 
 Supervisor::~Supervisor() {
+    end_stand_in();
     close_driver_end();
-    for (const int descriptor : {receiving_end_, link_})
+    for (const int descriptor : {receiving_end_, link_, collectors_})
         if (descriptor >= 0) close(descriptor);
+    if (tally_) munmap(tally_, sizeof *tally_);
 }
 
 void Supervisor::close_driver_end() {
@@ -283,33 +305,123 @@ void Supervisor::close_driver_end() {
 }
 
 void Supervisor::start(const Work& work) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    int link[2], collectors[2];
+    void* const shared =
+        mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) fail("map memory for the program's children");
+    tally_ = new (shared) Tally{};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) != 0 ||
+        pipe2(collectors, O_CLOEXEC) != 0)
         fail("create a socket for the program's children");
     std::fflush(nullptr);  // what waits there is this process's to write
-    const pid_t pid = fork();
-    if (pid < 0) fail("start a process for the program's children");
-    if (pid == 0) {
-        close(ends[0]);
+    pid_ = fork();
+    if (pid_ < 0) fail("start a process for the program's children");
+    if (pid_ == 0) {
+        for (const int descriptor : {link[0], collectors[0]}) close(descriptor);
         close_driver_end();
         work.begin();
         ignore_signals();
         discard_stream(STDIN_FILENO);
         discard_stream(STDOUT_FILENO);
-        Loop(receiving_end_, ends[1], work).run();
+        Loop(receiving_end_, link[1], *tally_, work).run();
         std::_Exit(0);
     }
-    close(ends[1]);
-    link_ = ends[0];
-    close(std::exchange(receiving_end_, -1));
+    close(link[1]);
+    close(collectors[1]);
+    link_ = link[0];
+    collectors_ = collectors[0];
+    const SignalsBlocked blocked;
+    stand_in_ = std::thread([this] { stand_in(); });
 }
 
-void Supervisor::leave() {
-    if (link_ < 0) return;
+bool Supervisor::leave() {
+    if (link_ < 0) return true;
+    end_stand_in();
     shutdown(link_, SHUT_WR);
-    char nothing = 0;
-    while (read(link_, &nothing, 1) < 0 && errno == EINTR) {
+    const Answer answer = hear();
+    if (answer == Answer::kKilled) return leave_without();
+    return answer == Answer::kNone || tally_->failed == 0;
+}
+
+// None if a profiler has closed what is heard of it by.
+Supervisor::Answer Supervisor::hear() {
+    constexpr int kPatience = 1000;  // milliseconds
+    for (;;) {
+        pollfd link{link_, POLLIN, 0};
+        const int ready = poll(&link, 1, kPatience);
+        if (ready == 0) say_if_stopped();
+        if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+        char byte = 0;
+        const ssize_t got = ready > 0 ? read(link_, &byte, 1) : -1;
+        return got > 0 ? Answer::kDone : got == 0 ? Answer::kKilled : Answer::kNone;
     }
+}
+
+void Supervisor::say_if_stopped() {
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid != pid_ || std::exchange(told_stopped_, true))
+        return;
+    log::problem(
+        fmt::format("the process that starts the collectors of children is stopped: kill -CONT {} "
+                    "lets it go on",
+                    pid_));
+}
+
+// A thread: acts once the supervisor is dead before assay leaves. It looks now and then instead of
+// waiting for that, which a profiler that closes descriptors would let it do forever.
+void Supervisor::stand_in() {
+    constexpr std::chrono::milliseconds kPause{100};
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, kPause, [this] { return leaving_; }))
+        if (hung_up(link_) && !turn_away()) return;
+}
+
+void Supervisor::end_stand_in() {
+    if (!stand_in_.joinable()) return;
+    {
+        const std::lock_guard lock(mutex_);
+        leaving_ = true;
+    }
+    changed_.notify_all();
+    stand_in_.join();
+}
+
+// All announcements that are there: by their lifelines the drivers know, and go on without. False
+// if no driver is left.
+bool Supervisor::turn_away() {
+    for (;;) {
+        Arrival arrival{};
+        bool truncated = false;
+        const ssize_t got = receive_announcement(receiving_end_, arrival, truncated);
+        if (got < 0) return errno == EAGAIN;
+        if (got == 0) return false;
+        ++turned_away_;
+        for (const int descriptor : {arrival.segment_fd, arrival.lifeline_fd})
+            if (descriptor >= 0) close(descriptor);
+    }
+}
+
+// Collectors are about to end unless processes go on behind the program.
+bool Supervisor::leave_without() {
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    char nothing = 0;
+    if (!turn_away())
+        while (read(collectors_, &nothing, 1) < 0 && errno == EINTR) {
+        }
+    const std::uint32_t missing = tally_->announced - tally_->done + turned_away_;
+    if (missing == 0) return true;
+    const std::string how = WIFSIGNALED(status)
+                                ? fmt::format("was ended by signal {} ({})", WTERMSIG(status),
+                                              strsignal(WTERMSIG(status)))
+                                : "has ended too early";
+    log::problem(
+        fmt::format("the process that starts the collectors of children {}: the profiles "
+                    "of up to {} images of the program are missing",
+                    how, missing));
+    return false;
 }
 
 }  // namespace assay::collector
