@@ -58,6 +58,15 @@ class Processors(unittest.TestCase):
         self.check(PROGRAMS / "signal_frames", "alternate_stack")
         self.check(PROGRAMS / "signal_frames", "vector_state")
 
+    def test_handlers_begin_with_initial_registers(self):
+        """As the kernel starts them; QEMU leaves what was interrupted."""
+        program = [PROGRAMS / "signal_frames", "state_in_handlers"]
+        for processor in PROCESSORS:
+            under = run([self.assay_on(processor), "--quiet", "--plugin=cache", "--out=/dev/null",
+                         "--", *program])
+            self.assertEqual((under.returncode, under.stdout), (0, run(program).stdout),
+                             under.stderr)
+
 
 if __name__ == "__main__":
     if not installed("qemu-x86_64"):

@@ -65,7 +65,9 @@ struct Context {
     Thread* thread;
     alignas(64) std::uint32_t fetch_filter[1024];
     alignas(64) unsigned char vector_state[8192];  // XSAVE area, standard format; or FXSAVE's
-    std::uint64_t frame_components, frame_bytes;   // of the state, in frames of signals
+    // Of the state, in frames of signals; kLegacyBytes without XSAVE.
+    std::uint64_t frame_components, frame_bytes;
+    std::uint32_t initial_pkru;  // what handlers of signals begin with
     std::uint64_t target_gs;
     // See Regions. Compared with the stack pointer: where a function is entered that switches
     // collecting on, and at returns and indirect jumps.
@@ -82,7 +84,7 @@ struct Context {
     // in use, or not be there. While one runs, `target_sp` is the target's.
     std::uint64_t target_sp, stub_sp;
     std::uint64_t stub_stack[14];
-    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 21) * 8];
+    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 22) * 8];
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;

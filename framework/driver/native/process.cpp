@@ -59,6 +59,7 @@ bool never_began(const Thread& thread) {
 bool Process::initialise(const trace::Launch& launch) {
     saving_ = best_saving();
     vector_components_ = enabled_vector_components();
+    if (usable_pkru() != 0) initial_pkru_ = read_pkru();
     if (!trace.attach(launch)) return false;
     begin_arena();
     if (!cache.reserve()) {
@@ -110,15 +111,7 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
     context.gpr[RSP] = stack;
     context.rflags = 0x202;
     context.pc = program.start;
-    // MXCSR and the x87 control word as a new program finds them (psABI 3.4.1).
-    constexpr std::uint32_t kInitialMxcsr = 0x1f80;
-    std::memcpy(context.vector_state + 24, &kInitialMxcsr, sizeof kInitialMxcsr);
-    if (saving_ == kSavedByFxsave) {
-        constexpr std::uint16_t kInitialControl = 0x37f;
-        constexpr std::uint64_t kX87AndSse = 3;  // XSTATE_BV, which fxsave leaves alone
-        std::memcpy(context.vector_state, &kInitialControl, sizeof kInitialControl);
-        std::memcpy(context.vector_state + kLegacyBytes, &kX87AndSse, sizeof kX87AndSse);
-    }
+    reset_state(context);
     trace.set_state(trace::DriverState::kRunning);
 }
 

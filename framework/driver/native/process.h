@@ -50,6 +50,8 @@ class Process {
     // State components that are saved when translated code is left, XCR0 bits.
     std::uint64_t vector_components() const { return vector_components_; }
     Saving saving() const { return saving_; }
+    // What the kernel gives new programs and handlers of signals; see kPkruComponent.
+    std::uint32_t initial_pkru() const { return initial_pkru_; }
 
     // --- Threads; see clone.cpp.
 
@@ -99,6 +101,7 @@ class Process {
   private:
     std::uint64_t vector_components_ = 0;
     Saving saving_ = kSavedIfChanged;
+    std::uint32_t initial_pkru_ = 0;
     std::vector<std::unique_ptr<Thread>> threads_;
     std::vector<Thread*> running_, ended_;
     std::uint32_t last_thread_number_ = 0;

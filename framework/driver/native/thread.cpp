@@ -5,6 +5,7 @@
 #include "framework/driver/native/process.h"
 #include "framework/driver/native/processor/cpu_levels.h"
 #include "framework/driver/native/processor/interrupt_return.h"
+#include "framework/driver/native/processor/saved_state.h"
 #include "framework/driver/native/syscalls/vsyscall.h"
 
 #include <asm/prctl.h>
@@ -60,8 +61,12 @@ bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
     context->saving = process.saving();
     context->vector_mask = process.vector_components();
     const trace::CpuLevel level = process.trace.spec().cpu_level;
-    context->frame_components = context->vector_mask & level_xcr0(level);
-    context->frame_bytes = state_area_bytes(level, context->frame_components);
+    context->frame_components = (context->vector_mask | usable_pkru()) & level_xcr0(level);
+    const bool has_xsave = level == trace::CpuLevel::kHost ? process.saving() != kSavedByFxsave
+                                                           : level >= trace::CpuLevel::kV3;
+    context->frame_bytes =
+        has_xsave ? state_area_bytes(level, context->frame_components) : kLegacyBytes;
+    context->initial_pkru = process.initial_pkru();
     context->thread = this;
     return true;
 }

@@ -158,6 +158,67 @@ static int signal_frame(void) {
     return 0;
 }
 
+// What tells a handler how much there is: uc_flags, and struct _fpx_sw_bytes.
+static void show_words(int number, siginfo_t* info, void* context) {
+    (void)number;
+    (void)info;
+    const ucontext_t* interrupted = context;
+    const unsigned char* state = (const unsigned char*)interrupted->uc_mcontext.fpregs;
+    uint32_t words[5], end = 0;
+    memcpy(words, state + 464, sizeof words);
+    if (interrupted->uc_flags & 1) memcpy(&end, state + words[4], sizeof end);
+    printf("%lx %x %u %x %x %u, %x\n", (unsigned long)interrupted->uc_flags, words[0], words[1],
+           words[2], words[3], words[4], end);
+}
+
+static int frame_words(void) {
+    struct sigaction action = {.sa_sigaction = show_words, .sa_flags = SA_SIGINFO};
+    sigaction(SIGUSR1, &action, NULL);
+    return raise(SIGUSR1);
+}
+
+static uint32_t rights(void) {
+    uint32_t read;
+    __asm__ volatile("rdpkru" : "=a"(read) : "c"(0) : "rdx");
+    return read;
+}
+static void set_rights(uint32_t wanted) {
+    __asm__ volatile("wrpkru" : : "a"(wanted), "c"(0), "d"(0) : "memory");
+}
+
+// A handler has the rights of a new program, finds those that it has interrupted, and leaves them
+// or puts others there: pkeys(7).
+static void change_rights(int number, siginfo_t* info, void* context) {
+    (void)info;
+    unsigned char* state = (unsigned char*)((ucontext_t*)context)->uc_mcontext.fpregs;
+    unsigned a, at, c, d;
+    __cpuid_count(0xd, 9, a, at, c, d);
+    uint32_t interrupted;
+    memcpy(&interrupted, state + at, sizeof interrupted);
+    printf("%x %x\n", rights(), interrupted);
+    const uint32_t other = 0x55555550;
+    set_rights(other);
+    if (number == SIGUSR2) memcpy(state + at, &other, sizeof other);
+}
+
+static int protection_keys(void) {
+    if (pkey_alloc(0, 0) < 0) {
+        puts("no keys");
+        return 0;
+    }
+    struct sigaction action = {.sa_sigaction = change_rights, .sa_flags = SA_SIGINFO};
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGUSR2, &action, NULL);
+    for (uint32_t wanted = 0; wanted < 9; wanted += 4) {
+        set_rights(wanted);
+        raise(SIGUSR1);
+        printf("%x\n", rights());
+        raise(SIGUSR2);
+        printf("%x\n", rights());
+    }
+    return 0;
+}
+
 // Goes on with other flags and on another stack; returns the flags there.
 static uint64_t return_with(uint64_t flags, uint64_t* stack) {
     uint64_t found, there;
@@ -202,6 +263,8 @@ int main(int argc, char** argv) {
         {"vector", vector},
         {"saved_state", saved_state},
         {"signal_frame", signal_frame},
+        {"frame_words", frame_words},
+        {"protection_keys", protection_keys},
         {"state_fault", state_fault},
         {"state_at_rax", state_at_rax},
         {"interrupt_return", interrupt_return},

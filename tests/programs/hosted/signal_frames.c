@@ -81,6 +81,38 @@ static int unused_state(void) {
     return 0;
 }
 
+// A handler begins with the registers of a new program, and what it puts there is in the frame of
+// one that interrupts it.
+static void show_state(const char* name, const ucontext_t* interrupted) {
+    unsigned mxcsr = 0;
+    unsigned short control = 0;
+    __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr), "=m"(control));
+    const struct _libc_fpstate* state = interrupted->uc_mcontext.fpregs;
+    printf("%s: %x %x, of %x %x %x\n", name, control, mxcsr, state->cwd, state->mxcsr,
+           state->_xmm[6].element[0]);
+}
+static void show_inner(int number, siginfo_t* info, void* user) {
+    (void)number, (void)info;
+    show_state("inner", user);
+}
+static void interrupt_itself(int number, siginfo_t* info, void* user) {
+    (void)number, (void)info;
+    show_state("outer", user);
+    const unsigned short rounds_up = 0xb7f;
+    __asm__ volatile(
+        "mov $0x1234, %%eax\n\tmovd %%eax, %%xmm6\n\tfldcw %0\n\t"
+        "mov $39, %%eax\n\tsyscall\n\tmov %%eax, %%edi\n\tmov $12, %%esi\n\tmov $62, %%eax\n\t"
+        "syscall"
+        :
+        : "m"(rounds_up)
+        : "rax", "rcx", "r11", "rdi", "rsi", "xmm6", "memory");
+}
+static int state_in_handlers(void) {
+    handle(SIGUSR1, interrupt_itself, 0);
+    handle(SIGUSR2, show_inner, 0);
+    return raise(SIGUSR1);
+}
+
 static char other_stack[65536];
 static void where(int number, siginfo_t* info, void* user) {
     (void)info, (void)user;
@@ -251,6 +283,7 @@ int main(int argc, char** argv) {
         {"alternate_stack", alternate_stack},
         {"vector_state", vector_state},
         {"unused_state", unused_state},
+        {"state_in_handlers", state_in_handlers},
         {"nested_on_alternate_stack", nested_on_alternate_stack},
         {"disarmed_stack", disarmed_stack},
         {"stack_errors", stack_errors},

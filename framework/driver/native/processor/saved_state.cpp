@@ -10,17 +10,27 @@ namespace assay::native {
 namespace {
 
 // State components by their numbers (SDM volume 1, 13.1).
-enum Component : std::uint8_t { kX87, kSse, kAvx, kOpmask = 5, kUpperHalves, kUpperRegisters };
+enum Component : std::uint8_t {
+    kX87,
+    kSse,
+    kAvx,
+    kOpmask = 5,
+    kUpperHalves,
+    kUpperRegisters,
+    kPkru = 9
+};
 
-constexpr std::size_t kXmm0 = 160;
+constexpr std::size_t kMxcsr = 24, kXmm0 = 160;
+constexpr std::uint16_t kInitialControl = 0x37f;  // of x87
+constexpr std::uint32_t kInitialMxcsr = 0x1f80;
 
 // Where it begins in the standard format. Those of AVX-512 are where the processor says: Intel's
 // leave room before them for MPX, AMD's do not.
 std::size_t offset_of(Component component) {
     if (component == kX87) return 0;
     if (component == kSse) return kXmm0;
-    static const std::array<std::uint32_t, kUpperRegisters + 1> offsets = [] {
-        std::array<std::uint32_t, kUpperRegisters + 1> found{};
+    static const std::array<std::uint32_t, kPkru + 1> offsets = [] {
+        std::array<std::uint32_t, kPkru + 1> found{};
         for (std::uint32_t i = kAvx; i < found.size(); ++i) found[i] = processor_cpuid(0xd, i).ebx;
         return found;
     }();
@@ -70,9 +80,42 @@ constexpr std::uint64_t kDefaultNan = 0xfff8000000000000;
 
 }  // namespace
 
+void reset_state(Context& context) {
+    constexpr std::size_t kHeaderBytes = 64;
+    std::memset(context.vector_state, 0,
+                std::max(context.frame_bytes, kLegacyBytes + kHeaderBytes));
+    std::memcpy(context.vector_state, &kInitialControl, sizeof kInitialControl);
+    std::memcpy(context.vector_state + kMxcsr, &kInitialMxcsr, sizeof kInitialMxcsr);
+    if (context.saving != kSavedByFxsave) return;
+    constexpr std::uint64_t kX87AndSse = 3;  // XSTATE_BV, which fxsave leaves alone
+    std::memcpy(context.vector_state + kLegacyBytes, &kX87AndSse, sizeof kX87AndSse);
+}
+
+// SDM volume 3, 4.6.2: without OSPKE, as where Linux was started with nopku, the instructions are
+// undefined whatever XCR0 says.
+std::uint64_t usable_pkru() {
+    constexpr std::uint32_t kFeatures = 7, kOsPke = 1U << 4;
+    static const bool usable =
+        processor_cpuid(0, 0).eax >= kFeatures && (processor_cpuid(kFeatures, 0).ecx & kOsPke) != 0;
+    return usable ? processor_xcr0() & kPkruComponent : 0;
+}
+
+std::uint32_t read_pkru() {
+    std::uint32_t rights = 0;
+    asm volatile("rdpkru" : "=a"(rights) : "c"(0) : "edx");
+    return rights;
+}
+
+void write_pkru(std::uint32_t rights) {
+    asm volatile("wrpkru" : : "a"(rights), "c"(0), "d"(0) : "memory");
+}
+
+std::size_t pkru_offset() {
+    return offset_of(kPkru);
+}
+
 void write_out_legacy(unsigned char* area) {
-    constexpr std::size_t kMxcsr = 24, kXmmEnd = kXmm0 + 16 * 16;
-    constexpr std::uint16_t kInitialControl = 0x37f;
+    constexpr std::size_t kXmmEnd = kXmm0 + 16 * 16;
     const std::uint64_t present = components_in(area);
     if (!(present >> kX87 & 1)) {
         std::memset(area, 0, kMxcsr);

@@ -11,6 +11,19 @@ namespace assay::native {
 // An area of XSAVE without its header is what FXSAVE writes.
 inline constexpr std::size_t kLegacyBytes = 512;
 
+// State component 9, the rights to memory by its protection key (pkeys(7)), which no driver code
+// touches: so it stays in the register while the driver runs, and is not in the area.
+inline constexpr std::uint64_t kPkruComponent = std::uint64_t{1} << 9;
+// The component, or 0 where the system allows no access to the register.
+std::uint64_t usable_pkru();
+// Of the register, where it is usable.
+std::uint32_t read_pkru();
+void write_pkru(std::uint32_t rights);
+// Where frames of signals have it.
+std::size_t pkru_offset();
+
+// The registers as a new program finds them (psABI 3.4.1), and a handler of signals.
+void reset_state(Context& context);
 // XSAVEOPT leaves in the area what was there before where registers are in their initial
 // configuration, as XSTATE_BV says. Puts the initial values there, of x87 and SSE registers, for
 // those who look without looking at XSTATE_BV, as handlers of signals do.

@@ -37,11 +37,20 @@ std::uint64_t SigContext::*const kFields[16] = {
 constexpr std::uint32_t kMagic1 = 0x46505853, kMagic2 = 0x46505845;  // FP_XSTATE_MAGIC1, 2
 constexpr std::size_t kSoftwareBytes = 464;  // where struct _fpx_sw_bytes stands in FXSAVE
 constexpr std::size_t kMxcsr = 24;
-constexpr std::uint32_t kInitialMxcsr = 0x1f80;
 constexpr std::uint64_t kX87 = 1, kSse = 2;  // state components, as XSTATE_BV has them
 
+// Whether frames have more than FXSAVE writes.
+bool is_extended(const Context& context) {
+    return context.frame_bytes > kLegacyBytes;
+}
+
+bool has_pkru(const Context& context) {
+    return (context.frame_components & kPkruComponent) != 0;
+}
+
 void fill(Frame& frame, const Context& context, const PendingSignal& signal, std::uint64_t mask) {
-    frame.uc_flags = 7;  // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
+    frame.uc_flags = 6;                             // UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
+    if (is_extended(context)) frame.uc_flags |= 1;  // UC_FP_XSTATE
     for (unsigned reg = 0; reg < 16; ++reg) frame.registers.*kFields[reg] = context.gpr[reg];
     frame.registers.rip = context.pc;
     frame.registers.eflags = context.rflags;
@@ -56,34 +65,48 @@ void fill(Frame& frame, const Context& context, const PendingSignal& signal, std
     frame.info = signal.info;
 }
 
-// The vector registers, as XSAVE with the words that tell programs how large it is.
-bool write_vectors(Context& context, std::uint64_t to) {
+// The vector registers, as XSAVE with the words that tell programs how large it is; these are there
+// without XSAVE, too (arch/x86/kernel/fpu/signal.c, save_sw_bytes(), since Linux 5.16).
+bool write_vectors(Context& context, std::uint64_t to, std::uint32_t pkru) {
     write_out_legacy(context.vector_state);
-    // Handlers change that part without looking at XSTATE_BV: arch/x86/kernel/fpu/signal.c,
-    // save_xstate_epilog().
+    // Handlers change that part without looking at XSTATE_BV: save_xstate_epilog().
     std::uint64_t present = 0;
     std::memcpy(&present, context.vector_state + kLegacyBytes, sizeof present);
     present |= kX87 | kSse;
+    if (has_pkru(context)) {
+        present |= kPkruComponent;
+        std::memcpy(context.vector_state + pkru_offset(), &pkru, sizeof pkru);
+    }
     std::memcpy(context.vector_state + kLegacyBytes, &present, sizeof present);
     const auto bytes = static_cast<std::uint32_t>(context.frame_bytes);
     const std::uint32_t software[12] = {
         kMagic1, bytes + 4, static_cast<std::uint32_t>(context.frame_components), 0, bytes};
     return write_target(to, context.vector_state, bytes) &&
            write_target(to + kSoftwareBytes, software, sizeof software) &&
-           write_target(to + bytes, &kMagic2, sizeof kMagic2);
+           (!is_extended(context) || write_target(to + bytes, &kMagic2, sizeof kMagic2));
+}
+
+// 0 of a frame that has none, as of every component.
+std::uint32_t pkru_in(const Context& context, std::uint64_t present) {
+    std::uint32_t pkru = 0;
+    if (present & kPkruComponent)
+        std::memcpy(&pkru, context.vector_state + pkru_offset(), sizeof pkru);
+    return pkru;
 }
 
 // A handler may have put a smaller frame there: one without the words has only the legacy part.
 bool read_vectors(Context& context, std::uint64_t from) {
     std::uint32_t magic = 0;
     if (!read_target(from + kSoftwareBytes, &magic, sizeof magic)) return false;
-    const bool extended = magic == kMagic1;
+    const bool extended = magic == kMagic1 && is_extended(context);
     if (!read_target(from, context.vector_state, extended ? context.frame_bytes : kLegacyBytes))
         return false;
     std::memset(context.vector_state + kSoftwareBytes, 0, 48);
     std::uint64_t header[8] = {kX87 | kSse};
     if (extended) std::memcpy(header, context.vector_state + kLegacyBytes, sizeof *header);
     header[0] &= context.frame_components;
+    if (has_pkru(context)) write_pkru(pkru_in(context, header[0]));
+    header[0] &= ~kPkruComponent;
     std::memcpy(context.vector_state + kLegacyBytes, header, sizeof header);
     // Reserved bits of MXCSR would fault in xrstor (SDM volume 1, 10.2.3).
     std::uint32_t mxcsr = 0;
@@ -94,8 +117,8 @@ bool read_vectors(Context& context, std::uint64_t from) {
 }
 
 void reset_vectors(Context& context) {
-    std::memset(context.vector_state, 0, context.frame_bytes);
-    std::memcpy(context.vector_state + kMxcsr, &kInitialMxcsr, sizeof kInitialMxcsr);
+    reset_state(context);
+    if (has_pkru(context)) write_pkru(context.initial_pkru);
 }
 
 }  // namespace
@@ -142,7 +165,8 @@ bool push_signal_frame(Context& context, const KernelAction& action, const Pendi
     const bool enters = action.flags & SA_ONSTACK && !stack.is_disabled() && !stack.is_on(sp);
     const bool needs_room = enters || stack.is_on(context.gpr[RSP]);
     if (enters) sp = stack.end();
-    const std::uint64_t vectors = (sp - context.frame_bytes - 4) & ~63ULL;
+    const std::uint64_t words = is_extended(context) ? sizeof kMagic2 : 0;
+    const std::uint64_t vectors = (sp - context.frame_bytes - words) & ~63ULL;
     sp = ((vectors - sizeof(Frame)) & ~15ULL) - 8;
     if (needs_room && !stack.contains(sp)) return false;
 
@@ -151,7 +175,13 @@ bool push_signal_frame(Context& context, const KernelAction& action, const Pendi
     frame.return_address = action.restorer;
     frame.uc_stack = stack.as_set();
     frame.registers.fpstate = vectors;
-    if (!write_vectors(context, vectors) || !write_target(sp, &frame, sizeof frame)) return false;
+    // The stack may have a key that the program denies itself (sig_prepare_pkru(), Linux 6.12).
+    const std::uint32_t pkru = has_pkru(context) ? read_pkru() : 0;
+    if (has_pkru(context)) write_pkru(0);
+    if (!write_vectors(context, vectors, pkru) || !write_target(sp, &frame, sizeof frame)) {
+        if (has_pkru(context)) write_pkru(pkru);
+        return false;
+    }
 
     context.gpr[RSP] = sp;
     context.gpr[RDI] = static_cast<std::uint64_t>(signal.number);
