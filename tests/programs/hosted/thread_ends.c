@@ -312,20 +312,37 @@ static int join_times_out(void) {
 }
 
 // exit(2) ends the thread that calls it and nothing else, also in the first thread.
-static void* wait_and_exit(void* ignored) {
-    (void)ignored;
+static void wait_for_first(void) {
     char path[64], state[256] = "";
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", getpid());
     do {  // until it is a zombie: proc(5), field 3
         FILE* file = fopen(path, "r");
-        if (file == NULL || fgets(state, sizeof state, file) == NULL) return NULL;
+        if (file == NULL || fgets(state, sizeof state, file) == NULL) return;
         fclose(file);
     } while (strstr(state, ") Z ") == NULL);
     puts("first thread has left");
+}
+static void* wait_and_exit(void* ignored) {
+    (void)ignored;
+    wait_for_first();
     exit(9);
 }
 static int raw_exit(void) {
     start(wait_and_exit, NULL);
+    syscall(SYS_exit, 3);
+    return 1;
+}
+
+// The process has the status of the thread that ends last, or the first one's, as the kernel wants.
+static void* wait_and_leave(void* ignored) {
+    (void)ignored;
+    wait_for_first();
+    fflush(stdout);
+    syscall(SYS_exit, 5);
+    return NULL;
+}
+static int last_status(void) {
+    start(wait_and_leave, NULL);
     syscall(SYS_exit, 3);
     return 1;
 }
@@ -354,6 +371,7 @@ int main(int argc, char** argv) {
         {"filtered", filtered},
         {"join_times_out", join_times_out},
         {"raw_exit", raw_exit},
+        {"last_status", last_status},
     };
     sem_init(&ready, 0, 0);
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);

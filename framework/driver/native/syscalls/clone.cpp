@@ -433,12 +433,14 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
 void do_exit(Thread& thread, int status) {
     Process& process = thread.process;
     if (thread.shares_trace) thread.finish(status);
-    if (process.leave(thread)) process.ends();
+    const bool last = process.leave(thread);
+    if (last) process.ends();
     if (thread.tid() != getpid()) {
         notify_of_end(thread.end_notice);
-        return thread.end();
+        if (!last) return thread.end();
     }
-    // The first thread's stack is not libc's to free.
+    // The first thread's stack is not libc's to free, and the last one's status is the process's
+    // (since Linux 6.0, kernel/exit.c, synchronize_group_exit), which libc would end with 0.
     Signals::block_all();
     process.lock.unlock();
     for (;;) syscall(SYS_exit, status);
