@@ -179,7 +179,7 @@ typedef struct trace_marker {
     uint64_t record;    /* the record of the buffer before which it was said: an index, or their
                            number behind the last */
     uint64_t operation; /* ASSAY_BEGIN_PHASE and those behind it, of client.h; TRACE_MARKER_* */
-    uint64_t address;   /* of a region; the number of a thread; else 0 */
+    uint64_t address;   /* of a region; the number of a thread, or of sites; else 0 */
     uint64_t bytes;     /* of a region that is registered, else 0 */
     const char* name;  /* of a phase; the label of a region that is registered; else "". In texts of
                           the program, control characters but tabs, and what is not UTF-8, have
@@ -190,7 +190,9 @@ typedef struct trace_marker {
 enum {
     TRACE_MARKER_THREAD = 256,     /* the thread creates another one, whose number is `address` */
     TRACE_MARKER_THREAD_END = 257, /* the thread ends: nothing of it follows. Of those that are
-                                      there when the program ends, it is not said */
+                                      there when the program ends, it is not said. `address` is how
+                                      many sites there are: what another thread does once it has
+                                      come to a later one, it does behind that end */
 };
 
 /* What a thread executed of a block in an interval. 16 bytes. */

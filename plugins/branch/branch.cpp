@@ -135,7 +135,7 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
         return fail("no memory for the predictors of thread " + std::to_string(thread) +
                     "; make them smaller with --predictor-bits or --indirect-bits");
     }
-    if (plugins::ends_thread(parser)) profiler.simulator->end(thread);
+    if (plugins::thread_end(parser)) profiler.simulator->end(thread);
     return 0;
 }
 

@@ -156,7 +156,7 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
         return fail("no memory for the simulated caches of thread " + std::to_string(thread) +
                     "; make them smaller with --I1 or --D1");
     }
-    if (plugins::ends_thread(parser)) profiler.simulator->end(thread);
+    if (plugins::thread_end(parser)) profiler.simulator->end(thread);
     return 0;
 }
 

@@ -37,10 +37,11 @@ std::span<const Row> rows(const Row* (*get)(const trace_parser_t*, std::size_t*)
     return {first, count};
 }
 
-// Whether nothing follows of the thread of this buffer.
-inline bool ends_thread(const trace_parser_t* parser) {
+// The end of the thread of this buffer; nullptr if more follows of it.
+inline const trace_marker_t* thread_end(const trace_parser_t* parser) {
     const auto markers = rows(trace_parser_markers, parser);
-    return !markers.empty() && markers.back().operation == TRACE_MARKER_THREAD_END;
+    const bool ends = !markers.empty() && markers.back().operation == TRACE_MARKER_THREAD_END;
+    return ends ? &markers.back() : nullptr;
 }
 
 // Whether bursts are profiled, as an estimate of the whole run: --sample.

@@ -163,7 +163,8 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
             profiler->alone = false;
         }
         profiler->tracker.process(thread, thread == 0 && profiler->alone, records);
-        if (plugins::ends_thread(parser)) profiler->tracker.end(thread);
+        if (const trace_marker_t* const ending = plugins::thread_end(parser))
+            profiler->tracker.end(thread, ending->address);
     } catch (const std::bad_alloc&) {
         return fail("no memory for the addresses of thread " + std::to_string(thread));
     }
@@ -187,8 +188,9 @@ void evaluate_all(trace_parser_t* parser) {
     Tracker& tracker = profiler->tracker;
     tracker.finish();
     const std::vector<Touch> touches = tracker.sharing().touches();
-    profiler->sharing = evaluate(touches, tracker.sharing().scale(), tracker.operands().size() + 1,
-                                 [&](uint32_t number) { return tracker.operand(number).writes(); });
+    profiler->sharing = evaluate(
+        touches, tracker.sharing().scale(), tracker.operands().size() + 1,
+        [&](uint32_t number) { return tracker.operand(number).writes(); }, tracker.ends());
     const Results results{tracker, profiler->sharing,
                           [&](uint64_t pc) { return place_of(parser, pc); },
                           trace_parser_scale(parser)};

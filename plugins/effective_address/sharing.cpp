@@ -26,36 +26,26 @@ void for_each_group(std::span<const Touch> touches, const Key& key, const Use& u
     }
 }
 
-template <typename Writes>
-std::vector<ThreadBytes> bytes_by_thread(std::span<const Touch> line, const Writes& writes) {
-    std::vector<ThreadBytes> threads;
-    for (const Touch& touch : line) {
-        if (threads.empty() || threads.back().thread != touch.thread)
-            threads.push_back({touch.thread});
-        threads.back().touched |= touch.bytes;
-        if (writes(touch.operand)) threads.back().written |= touch.bytes;
-    }
-    if (threads.size() > kMostThreadsOfLine) threads.resize(kMostThreadsOfLine);
-    return threads;
-}
-
 }  // namespace
 
-void Sharing::add(const Run& run, std::uint32_t operand, std::uint16_t bytes,
-                  std::uint32_t thread) {
-    if (run.stride == 0) return add_reference(run.end, bytes, run.count, operand, thread);
-    for (std::uint64_t i = run.count; i-- > 0;)
-        add_reference(run.address(i), bytes, 1, operand, thread);
+void Sharing::add(const Run& run, std::uint32_t operand, std::uint16_t bytes, std::uint32_t thread,
+                  std::uint32_t since) {
+    Touch use{0, 0, 1, operand, thread, since};
+    if (run.stride == 0) {
+        use.count = run.count;
+        return add_reference(run.end, bytes, use);
+    }
+    for (std::uint64_t i = run.count; i-- > 0;) add_reference(run.address(i), bytes, use);
 }
 
-void Sharing::add_reference(std::uint64_t address, std::uint16_t bytes, std::uint64_t count,
-                            std::uint32_t operand, std::uint32_t thread) {
+void Sharing::add_reference(std::uint64_t address, std::uint16_t bytes, const Touch& use) {
     const std::uint64_t last = address + bytes - 1;
     for (std::uint64_t line = address >> kLineShift; line <= last >> kLineShift; ++line) {
         const std::uint64_t start = line << kLineShift;
         const std::uint64_t from = std::max(address, start) - start;
         const std::uint64_t to = std::min(last, start + kLineBytes - 1) - start;
-        if (looked_at(line)) add_line({line, mask_of(from, to), count, operand, thread});
+        if (looked_at(line))
+            add_line({line, mask_of(from, to), use.count, use.operand, use.thread, use.since});
     }
 }
 
@@ -78,6 +68,7 @@ void Sharing::add_line(const Touch& touch) {
     }
     found->bytes |= touch.bytes;
     found->count += touch.count;
+    found->since = std::min(found->since, touch.since);
 }
 
 Touch& Sharing::slot_of(const Touch& touch) {
@@ -115,7 +106,7 @@ std::vector<Touch> Sharing::touches() const {
 }
 
 Relation relation(const ThreadBytes& a, const ThreadBytes& b) {
-    if (a.written == 0 && b.written == 0) return Relation::kNone;
+    if ((a.written | b.written) == 0 || a.touched == 0 || b.touched == 0) return Relation::kNone;
     const bool same = (a.written & b.touched) != 0 || (b.written & a.touched) != 0;
     return same ? Relation::kTrue : Relation::kFalse;
 }
@@ -125,29 +116,36 @@ namespace {
 class Evaluation {
   public:
     Evaluation(std::uint64_t scale, std::size_t operands,
-               const std::function<bool(std::uint32_t)>& writes)
-        : scale_(scale), writes_(writes) {
+               const std::function<bool(std::uint32_t)>& writes, const ThreadEnds& ends)
+        : scale_(scale), writes_(writes), ends_(ends) {
         result_.by_operand.resize(operands);
     }
 
     void add_line(std::span<const Touch> line) {
-        const std::vector<ThreadBytes> threads = bytes_by_thread(line, writes_);
-        std::uint64_t false_references = 0;
+        const std::vector<User> users = users_of(line);
+        std::uint64_t references = 0, most = 0, writes = 0;  // of those that share it falsely
         bool truly = false;
-        for (const ThreadBytes& thread : threads) {
-            const Relation found = strongest(thread, threads);
+        for (const User& user : users) {
+            const auto [found, until] = strongest(user, users);
             if (found == Relation::kNone) continue;
-            for (const Touch& touch : line) {
-                if (touch.thread != thread.thread) continue;
-                Shared& shared = result_.by_operand[touch.operand];
-                (found == Relation::kFalse ? shared.falsely : shared.truly) += touch.count * scale_;
-                if (found == Relation::kFalse) false_references += touch.count * scale_;
-            }
             truly |= found == Relation::kTrue;
+            std::uint64_t of_user = 0;
+            for (const Touch& touch : user.touches) {
+                if (!is_shared(touch, until, user)) continue;
+                const std::uint64_t count = touch.count * scale_;
+                Shared& shared = result_.by_operand[touch.operand];
+                (found == Relation::kFalse ? shared.falsely : shared.truly) += count;
+                if (found != Relation::kFalse) continue;
+                of_user += count;
+                if (writes_(touch.operand)) writes += count;
+            }
+            references += of_user;
+            most = std::max(most, of_user);
         }
-        if (false_references != 0) result_.lines.push_back({line, false_references});
-        if (false_references != 0) result_.lines_shared_falsely += scale_;
         if (truly) result_.lines_shared_truly += scale_;
+        if (references == 0) return;
+        result_.lines_shared_falsely += scale_;
+        result_.lines.push_back({line, references, most_transfers(references, most, writes)});
     }
 
     void add_page(std::span<const Touch> page) {
@@ -165,34 +163,95 @@ class Evaluation {
     SharingResult finish() {
         std::stable_sort(result_.lines.begin(), result_.lines.end(),
                          [](const FalselyShared& a, const FalselyShared& b) {
-                             return a.references > b.references;
+                             return std::tie(a.transfers, a.references) >
+                                    std::tie(b.transfers, b.references);
                          });
         return std::move(result_);
     }
 
   private:
+    static constexpr std::uint64_t kNoEnd = UINT64_MAX;
+
+    // A thread at one line.
+    struct User {
+        std::span<const Touch> touches;
+        std::uint64_t end;  // of the thread, as ThreadEnds has it
+        ThreadBytes bytes;  // of all touches
+    };
+    struct Strongest {
+        Relation relation;
+        std::uint64_t until;  // of the others that it has this relation to, the last end
+    };
+
+    std::vector<User> users_of(std::span<const Touch> line) const {
+        std::vector<User> users;
+        for_each_group(
+            line, [](const Touch& t) { return t.thread; },
+            [&](std::span<const Touch> touches) {
+                if (users.size() == kMostThreadsOfLine) return;
+                const auto end = ends_.find(touches.front().thread);
+                users.push_back({touches, end == ends_.end() ? kNoEnd : end->second, {}});
+                ThreadBytes& bytes = users.back().bytes;
+                bytes.thread = touches.front().thread;
+                for (const Touch& touch : touches) {
+                    bytes.touched |= touch.bytes;
+                    if (writes_(touch.operand)) bytes.written |= touch.bytes;
+                }
+            });
+        return users;
+    }
+
+    // Whether the thread shares it with one that has that end.
+    static bool is_shared(const Touch& touch, std::uint64_t end, const User& user) {
+        return touch.since < end || user.bytes.written != 0;
+    }
+
+    static ThreadBytes shared_bytes(const User& user, std::uint64_t end) {
+        ThreadBytes bytes = user.bytes;
+        if (bytes.written != 0 || end == kNoEnd) return bytes;
+        bytes.touched = 0;
+        for (const Touch& touch : user.touches)
+            if (touch.since < end) bytes.touched |= touch.bytes;
+        return bytes;
+    }
+
+    static Relation relation_of(const User& a, const User& b) {
+        return relation(shared_bytes(a, b.end), shared_bytes(b, a.end));
+    }
+
     // False sharing with any other thread is what can be repaired, so that it counts first.
-    static Relation strongest(const ThreadBytes& thread, const std::vector<ThreadBytes>& all) {
-        Relation found = Relation::kNone;
-        for (const ThreadBytes& other : all) {
-            if (other.thread == thread.thread) continue;
-            const Relation with = relation(thread, other);
-            if (with == Relation::kFalse) return with;
-            if (with == Relation::kTrue) found = with;
+    static Strongest strongest(const User& user, const std::vector<User>& all) {
+        Strongest found{Relation::kNone, 0};
+        for (const User& other : all) {
+            if (&other == &user) continue;
+            const Relation with = relation_of(user, other);
+            if (with == Relation::kNone) continue;
+            if (with == Relation::kFalse && found.relation != Relation::kFalse)
+                found = {with, other.end};
+            else if (found.relation == Relation::kNone || found.relation == with)
+                found = {with, std::max(found.until, other.end)};
         }
         return found;
     }
 
+    // The references of the thread with the most of them can be next to each of the others twice,
+    // and so can any reference to a write.
+    static std::uint64_t most_transfers(std::uint64_t references, std::uint64_t most,
+                                        std::uint64_t writes) {
+        return std::min({references - 1, 2 * (references - most), 2 * writes});
+    }
+
     const std::uint64_t scale_;
     const std::function<bool(std::uint32_t)>& writes_;
+    const ThreadEnds& ends_;
     SharingResult result_;
 };
 
 }  // namespace
 
 SharingResult evaluate(std::span<const Touch> touches, std::uint64_t scale, std::size_t operands,
-                       const std::function<bool(std::uint32_t)>& writes) {
-    Evaluation evaluation(scale, operands, writes);
+                       const std::function<bool(std::uint32_t)>& writes, const ThreadEnds& ends) {
+    Evaluation evaluation(scale, operands, writes, ends);
     for_each_group(
         touches, [](const Touch& t) { return t.line; },
         [&](std::span<const Touch> line) { evaluation.add_line(line); });

@@ -1,8 +1,8 @@
 // Which lines and pages several threads use, and at which bytes.
 //
 // One entry for each thread, operand and line, with the bytes touched and how often. Which thread
-// came when is not known, so nothing is said of how often a line moved between processors; only
-// that it may.
+// came when is not known but for its end: what another thread reads behind that, it does not share.
+// Nor is it known how often a line moved between processors; only how often it may have.
 //
 // Memory is bounded by looking at part of the pages: when the table is full, those stay whose hash
 // ends in one more bit of 0 (Wegman's adaptive sampling; Flajolet, "On adaptive sampling",
@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace effective_address {
@@ -24,7 +25,12 @@ struct Touch {
     std::uint64_t bytes;  // a bit for each byte of the line
     std::uint64_t count;  // 0: a free slot of the table
     std::uint32_t operand, thread;
+    std::uint32_t since;  // the thread's latest site at the first of them
 };
+
+// Of threads that have ended, how many sites there were then. A thread that has come to a later one
+// has outlived them.
+using ThreadEnds = std::unordered_map<std::uint32_t, std::uint64_t>;
 
 // What a thread shares with others, of which one writes.
 struct Shared {
@@ -35,10 +41,11 @@ struct Shared {
 
 class Sharing {
   public:
-    // `most`: entries of the table, a power of two. 4 Mi are 128 MB.
+    // `most`: entries of the table, a power of two. 4 Mi are 160 MB.
     explicit Sharing(std::size_t most = std::size_t{4} << 20) : most_(most) {}
 
-    void add(const Run& run, std::uint32_t operand, std::uint16_t bytes, std::uint32_t thread);
+    void add(const Run& run, std::uint32_t operand, std::uint16_t bytes, std::uint32_t thread,
+             std::uint32_t since = 0);
 
     // One of how many pages is looked at.
     std::uint64_t scale() const { return std::uint64_t{1} << dropped_bits_; }
@@ -46,8 +53,8 @@ class Sharing {
     std::vector<Touch> touches() const;
 
   private:
-    void add_reference(std::uint64_t address, std::uint16_t bytes, std::uint64_t count,
-                       std::uint32_t operand, std::uint32_t thread);
+    // `use`: without the line and the bytes.
+    void add_reference(std::uint64_t address, std::uint16_t bytes, const Touch& use);
     void add_line(const Touch& touch);
     bool looked_at(std::uint64_t line) const;
     Touch& slot_of(const Touch& touch);
@@ -66,23 +73,26 @@ struct ThreadBytes {
 };
 
 enum class Relation { kNone, kFalse, kTrue };
-// Of two threads that use one line: none if none of them writes.
+// Of two threads at one line: none if one does not touch it, or none of them writes.
 Relation relation(const ThreadBytes& a, const ThreadBytes& b);
 
 // A line that is falsely shared.
 struct FalselyShared {
     std::span<const Touch> touches;  // all of the line
     std::uint64_t references;        // of the threads that share it falsely
+    // From one of these threads to another, the one before or the one behind it writing: as many as
+    // there are at most, whatever the order of the references.
+    std::uint64_t transfers;
 };
 
 struct SharingResult {
     std::vector<Shared> by_operand;
-    std::vector<FalselyShared> lines;  // the most referenced first
+    std::vector<FalselyShared> lines;  // those with the most transfers first
     std::uint64_t lines_shared_falsely = 0, lines_shared_truly = 0, pages_shared = 0;
 };
 
 // `touches` as Sharing::touches() returns them; `writes` says which operands do.
 SharingResult evaluate(std::span<const Touch> touches, std::uint64_t scale, std::size_t operands,
-                       const std::function<bool(std::uint32_t)>& writes);
+                       const std::function<bool(std::uint32_t)>& writes, const ThreadEnds& ends);
 
 }  // namespace effective_address

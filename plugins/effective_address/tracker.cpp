@@ -78,7 +78,8 @@ void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
             if (stride == stream.stride)
                 ++stream.count;
             else
-                begin_run(thread, operand, {last, stream.stride, stream.count}, stride);
+                begin_run(thread, operand, {last, stream.stride, stream.count}, stride,
+                          record.site);
             continue;
         }
         if ((stream.count | record.aux) != 0) [[unlikely]] {
@@ -97,7 +98,10 @@ void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
             taken = take_with_stride(stream, operand);
         if (!taken) [[unlikely]]
             add_other(operand, address);
-        if constexpr (!kAlone) share(thread, operand, {address, 0, 1});
+        if constexpr (!kAlone) {
+            thread.latest_site = std::max(thread.latest_site, record.site);
+            share(thread, operand, {address, 0, 1}, thread.latest_site);
+        }
     }
 }
 
@@ -109,21 +113,23 @@ void Tracker::pass_left_out(Stream& stream, std::uint32_t references) {
 // `ended` has come to its end, since the next reference is `stride` away. What is no reference has
 // operand 0.
 void Tracker::begin_run(Thread& thread, std::uint32_t operand, const Run& ended,
-                        std::int64_t stride) {
+                        std::int64_t stride, std::uint32_t site) {
     Stream& stream = thread.streams.data()[operand];
     const bool had_first = stream.first;
+    if (!thread.alone) thread.latest_site = std::max(thread.latest_site, site);
+    const std::uint32_t since = std::exchange(stream.since, thread.latest_site);
     stream.first = !stream.known && ended.count == 0;
     stream.known = true;
     stream.stride = stride;
     stream.count = 1;
     if (operand == 0 || ended.count == 0) return;
-    add_run(thread, operand, ended, had_first);
+    add_run(thread, operand, ended, had_first, since);
     if (kinds_[operand] == Operand::kRuns) return;
     // The reference that began the new run is the first that is taken alone.
     stream.count = 0;
     add_stride(stream, operand);
     add_other(operand, stream.last);
-    share(thread, operand, {stream.last, 0, 1});
+    share(thread, operand, {stream.last, 0, 1}, stream.since);
 }
 
 // What follows may go on with the same stride.
@@ -132,18 +138,20 @@ void Tracker::end_run(Thread& thread, std::uint32_t operand) {
     const Run run = stream.run();
     stream.count = 0;
     if (operand != 0 && run.count != 0)
-        add_run(thread, operand, run, std::exchange(stream.first, false));
+        add_run(thread, operand, run, std::exchange(stream.first, false), stream.since);
 }
 
-void Tracker::add_run(const Thread& thread, std::uint32_t operand, const Run& run, bool first) {
+void Tracker::add_run(const Thread& thread, std::uint32_t operand, const Run& run, bool first,
+                      std::uint32_t since) {
     if (first) {
-        add_run(thread, operand, {run.address(run.count - 1), kNoStride, 1}, false);
-        if (run.count > 1) add_run(thread, operand, {run.end, run.stride, run.count - 1}, false);
+        add_run(thread, operand, {run.address(run.count - 1), kNoStride, 1}, false, since);
+        if (run.count > 1)
+            add_run(thread, operand, {run.end, run.stride, run.count - 1}, false, since);
         return;
     }
     operands_[operand].add(run, budget_);
     kinds_[operand] = operands_[operand].kind();
-    share(thread, operand, run);
+    share(thread, operand, run, since);
 }
 
 void Tracker::add_other(std::uint32_t operand, std::uint64_t address) {
@@ -178,8 +186,9 @@ void Tracker::sample(const Thread& thread, const trace_record_t& record) {
     operands_[operand].sample(record.value, static_cast<std::int64_t>(record.value - stream.last));
 }
 
-void Tracker::share(const Thread& thread, std::uint32_t operand, const Run& run) {
-    if (!thread.alone) sharing_.add(run, operand, operands_[operand].bytes(), thread.number);
+void Tracker::share(const Thread& thread, std::uint32_t operand, const Run& run,
+                    std::uint32_t since) {
+    if (!thread.alone) sharing_.add(run, operand, operands_[operand].bytes(), thread.number, since);
 }
 
 Tracker::Thread& Tracker::thread_of(std::uint32_t number) {
@@ -187,7 +196,7 @@ Tracker::Thread& Tracker::thread_of(std::uint32_t number) {
         const auto idle = std::min_element(
             threads_.begin(), threads_.end(),
             [](const auto& a, const auto& b) { return a.second.last_used < b.second.last_used; });
-        end(idle->first);
+        end(idle);
     }
     Thread& thread = threads_[number];
     thread.number = number;
@@ -199,9 +208,13 @@ void Tracker::end_runs(Thread& thread) {
     for (std::uint32_t operand = 1; operand < operands_.size(); ++operand) end_run(thread, operand);
 }
 
-void Tracker::end(std::uint32_t number) {
+void Tracker::end(std::uint32_t number, std::uint64_t sites) {
+    ends_[number] = sites;
     const auto thread = threads_.find(number);
-    if (thread == threads_.end()) return;
+    if (thread != threads_.end()) end(thread);
+}
+
+void Tracker::end(std::map<std::uint32_t, Thread>::iterator thread) {
     end_runs(thread->second);
     threads_.erase(thread);
 }

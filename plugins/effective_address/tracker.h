@@ -23,8 +23,8 @@ class Tracker {
     void learn(std::span<const trace_site_t> sites, const trace_instr_t* instrs);
     // Records of one thread, of sites that were learnt. `alone`: there was no other thread yet.
     void process(std::uint32_t thread, bool alone, std::span<const trace_record_t> records);
-    // No records of the thread follow.
-    void end(std::uint32_t thread);
+    // No records of the thread follow. `sites`: of TRACE_MARKER_THREAD_END.
+    void end(std::uint32_t thread, std::uint64_t sites);
     // Before the first record: take_changed() will be called.
     void note_changes() { notes_changes_ = true; }
     // The operands that had references since the last call, by number. Their runs are added to
@@ -40,6 +40,7 @@ class Tracker {
     // By operand, as Touch::operand numbers them, which begin with 1.
     const Operand& operand(std::uint32_t number) const { return operands_[number]; }
     const Sharing& sharing() const { return sharing_; }
+    const ThreadEnds& ends() const { return ends_; }
 
   private:
     // As many as a driver runs at the same time. Of more, which only a damaged trace has, those
@@ -57,7 +58,8 @@ class Tracker {
     struct Thread {
         Streams streams;
         std::uint32_t number = 0;
-        bool alone = true;  // there was no other thread yet
+        bool alone = true;              // there was no other thread yet
+        std::uint32_t latest_site = 0;  // the highest, as far as it is not alone
         std::uint64_t last_used = 0;
     };
 
@@ -68,15 +70,18 @@ class Tracker {
     void add_operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);
     template <bool kAlone>
     void follow(Thread& thread, std::span<const trace_record_t> records);
-    void begin_run(Thread& thread, std::uint32_t operand, const Run& ended, std::int64_t stride);
+    void begin_run(Thread& thread, std::uint32_t operand, const Run& ended, std::int64_t stride,
+                   std::uint32_t site);
+    void end(std::map<std::uint32_t, Thread>::iterator thread);
     static void pass_left_out(Stream& stream, std::uint32_t references);
     void end_run(Thread& thread, std::uint32_t operand);
-    // `first`: it begins with the thread's first reference of the operand.
-    void add_run(const Thread& thread, std::uint32_t operand, const Run& run, bool first);
+    // `first`: it begins with the thread's first reference of the operand. `since`: Stream::since.
+    void add_run(const Thread& thread, std::uint32_t operand, const Run& run, bool first,
+                 std::uint32_t since);
     void add_other(std::uint32_t operand, std::uint64_t address);
     bool take_with_stride(Stream& stream, std::uint32_t operand);
     void add_stride(Stream& stream, std::uint32_t operand);
-    void share(const Thread& thread, std::uint32_t operand, const Run& run);
+    void share(const Thread& thread, std::uint32_t operand, const Run& run, std::uint32_t since);
     void sample(const Thread& thread, const trace_record_t& record);
 
     std::vector<std::uint32_t> operand_of_site_;
@@ -93,6 +98,7 @@ class Tracker {
     std::uint64_t buffers_ = 0;
     Footprint::Budget budget_;
     Sharing sharing_;
+    ThreadEnds ends_;
 };
 
 }  // namespace effective_address

@@ -114,7 +114,8 @@ class EffectiveAddress(unittest.TestCase):
         each = 2 * 100_000  # a read and a write
         for function, falsely, truly in (("first_together", each, 0), ("second_together", each, 0),
                                          ("both_common", 0, 2 * each), ("first_apart", 0, 0),
-                                         ("second_apart", 0, 0)):
+                                         ("second_apart", 0, 0), ("write_once", 0, 0),
+                                         ("read_later", 0, 0)):
             with self.subTest(function):
                 self.assertEqual((found[function]["FShr"], found[function]["TShr"]),
                                  (falsely, truly))
@@ -123,7 +124,8 @@ class EffectiveAddress(unittest.TestCase):
     def test_both_sides_of_false_sharing(self):
         self.run_under("sharing")
         for text in (self.stderr, self.report.read_text()):
-            line = text[text.index("400,000 references"):]
+            self.assertNotIn("read_later", text[:text.find("Instructions")])
+            line = text[text.index("at most 399,999 transfers, 400,000 references"):]
             for number, thread in ((0, 1), (8, 2)):
                 self.assertRegex(line, rf"bytes {number}-{number + 7} written 100,000 times by "
                                        rf"thread {thread} at \S*sharing.c:\d+ "

@@ -340,7 +340,7 @@ TEST_CASE("tracker: what is left out of runs is as if it had been recorded") {
         for (const std::uint32_t thread : {0U, 1U}) {
             drivers[thread].end();
             part.process(thread, alone, drivers[thread].records);
-            if (thread == 1) part.end(thread);
+            if (thread == 1) part.end(thread, 100);
         }
         whole.finish();
         part.finish();
@@ -402,10 +402,11 @@ TEST_CASE(
     CHECK(tracker.operand(1).footprint().lines() == 4);
 }
 
-SharingResult evaluated(const Sharing& sharing, std::vector<Touch>& touches) {
+SharingResult evaluated(const Sharing& sharing, std::vector<Touch>& touches,
+                        const ThreadEnds& ends = {}) {
     touches = sharing.touches();
-    return evaluate(touches, sharing.scale(), 4,
-                    [](std::uint32_t operand) { return operand != 3; });
+    return evaluate(
+        touches, sharing.scale(), 4, [](std::uint32_t operand) { return operand != 3; }, ends);
 }
 
 TEST_CASE("sharing: falsely, truly, of pages, and not at all") {
@@ -432,6 +433,67 @@ TEST_CASE("sharing: falsely, truly, of pages, and not at all") {
     REQUIRE(found.lines.size() == 1);
     CHECK(found.lines[0].references == 12);
     CHECK(found.lines[0].touches.size() == 2);
+}
+
+TEST_CASE("sharing: the lines that can move most often come first") {
+    Sharing sharing;
+    sharing.add({0x1000, 0, 1}, 1, 8, kThreadA);
+    sharing.add({0x1008, 0, 1'000'000}, 3, 8, kThreadB);  // read while A is there
+    sharing.add({0x2000, 0, 300}, 1, 8, kThreadA);
+    sharing.add({0x2008, 0, 200}, 2, 8, kThreadB);
+    sharing.add({0x3000, 0, 5}, 1, 8, kThreadA);
+    sharing.add({0x3008, 0, 5}, 2, 8, kThreadB);
+    std::vector<Touch> touches;
+    const SharingResult found = evaluated(sharing, touches);
+    REQUIRE(found.lines.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(found.lines[i].touches.front().line == std::array{0x2000, 0x3000, 0x1000}[i] / 64);
+        CHECK(found.lines[i].transfers == std::array{400, 9, 2}[i]);
+    }
+    CHECK(found.lines[2].references == 1'000'001);
+}
+
+TEST_CASE("sharing: what is only read behind the end of the thread that wrote it is not shared") {
+    const ThreadEnds ends{{kThreadA, 50}};  // by then there are the sites 0 to 49
+    for (const std::uint32_t reads_since : {49U, 50U}) {
+        for (const std::uint64_t place : {0x1000U, 0x1008U}) {
+            Sharing sharing;
+            sharing.add({0x1000, 0, 10}, 1, 8, kThreadA, 3);
+            sharing.add({place, 0, 20}, 3, 8, kThreadB, 60);
+            sharing.add({place, 0, 30}, 3, 8, kThreadB, reads_since);
+            std::vector<Touch> touches;
+            const SharingResult found = evaluated(sharing, touches, ends);
+            const Shared expected = reads_since == 50 ? Shared{}
+                                    : place == 0x1000 ? Shared{0, 50, 50}
+                                                      : Shared{50, 0, 50};
+            CHECK(found.by_operand[3].falsely == expected.falsely);
+            CHECK(found.by_operand[3].truly == expected.truly);
+            CHECK(found.lines.size() == (expected.falsely != 0 ? 1 : 0));
+        }
+    }
+    // It is written, too, or read by one that has ended itself.
+    Sharing sharing;
+    sharing.add({0x1000, 0, 10}, 1, 8, kThreadA, 3);
+    sharing.add({0x1008, 0, 20}, 2, 8, kThreadB, 60);
+    sharing.add({0x2000, 0, 7}, 3, 8, kThreadA, 3);
+    sharing.add({0x2008, 0, 8}, 2, 8, kThreadB, 60);
+    std::vector<Touch> touches;
+    CHECK(evaluated(sharing, touches, ends).lines.size() == 2);
+}
+
+TEST_CASE("tracker: when a reference was made is known from the code that has been executed") {
+    const trace_site_t sites[] = {kSite, {0, 8, TRACE_SITE_READ, 1}};
+    Tracker tracker;
+    tracker.learn(sites, &kInstr);
+    tracker.process(1, false, records_of(walk(0x5000, 0, 10)));
+    tracker.process(0, false, records_of(walk(0x6000, 0, 5)));  // goes on behind what follows
+    const trace_record_t later[] = {{0x7000, 1, 0}, {0x6000, 0, 0}, {0x8000, 0, 0}};
+    tracker.process(0, false, later);
+    tracker.end(1, 1);
+    tracker.finish();
+    CHECK(tracker.ends().at(1) == 1);
+    for (const Touch& touch : tracker.sharing().touches())
+        CHECK(touch.since == (touch.line >= 0x7000 / 64 ? 1 : 0));
 }
 
 TEST_CASE("sharing: a reference across two lines touches both, a run each of its lines") {

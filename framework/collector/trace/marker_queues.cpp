@@ -44,7 +44,8 @@ std::span<const trace_marker_t> MarkerQueues::take(std::uint32_t slot, std::uint
         const Marker& taken = taken_.back();
         const bool address = taken.event.operation == ASSAY_REGISTER_REGION ||
                              taken.event.operation == ASSAY_UNREGISTER_REGION ||
-                             taken.event.operation == TRACE_MARKER_THREAD;
+                             taken.event.operation == TRACE_MARKER_THREAD ||
+                             taken.event.operation == TRACE_MARKER_THREAD_END;
         // In a trace that the program has damaged, any number.
         if (taken.event.buffer == buffer)
             record = std::max(record, std::min<std::uint64_t>(taken.event.record, count));

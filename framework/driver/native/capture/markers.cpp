@@ -71,7 +71,7 @@ void note_new_thread(Thread& parent, std::uint32_t number) {
 
 void note_thread_end(Thread& thread) {
     thread.trace.tell_runs();
-    note(thread, {TRACE_MARKER_THREAD_END, {}}, "");
+    note(thread, {TRACE_MARKER_THREAD_END, {thread.process.trace.next_site()}}, "");
 }
 
 void do_marker(Thread& thread) {
