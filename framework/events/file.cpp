@@ -23,12 +23,18 @@ std::string reason(int error) {
     return std::system_category().message(error);
 }
 
+// Of a file that is open, and not only there.
+bool is_name_of_open_file(const std::string& path) {
+    for (const std::string_view open_files : {"/dev/fd/", "/dev/std", "/proc/"})
+        if (path.starts_with(open_files)) return true;
+    return false;
+}
+
 // Devices and pipes are written in place. So is whatever /dev/stdout or /proc/self/fd/1 leads to,
 // even a regular file: somebody else has it open and would not see its replacement. Files in
 // /dev/shm are files like others.
 bool is_written_in_place(const std::string& path) {
-    for (const std::string_view open_files : {"/dev/fd/", "/dev/std", "/proc/"})
-        if (path.starts_with(open_files)) return true;
+    if (is_name_of_open_file(path)) return true;
     struct stat status;
     return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }
@@ -105,33 +111,80 @@ void check_no_obstacle(int error, const std::string& path) {
     if (error != 0) throw Error("cannot write " + path + ": " + reason(error));
 }
 
+// The path, and what the links lead to that it names, one after the other.
+std::vector<std::filesystem::path> way_behind_links(const std::string& link) {
+    constexpr std::size_t kMostLinks = 40;  // as open(2) follows
+    std::vector<std::filesystem::path> way{link};
+    std::error_code error;
+    while (way.size() <= kMostLinks && std::filesystem::is_symlink(way.back(), error)) {
+        const std::filesystem::path target = std::filesystem::read_symlink(way.back(), error);
+        if (error) break;
+        // Which replaces the folder if it is absolute.
+        way.push_back(way.back().parent_path() / target);
+    }
+    return way;
+}
+
+// In a folder that everybody may write to, as /tmp is, another user may have put a link there, or a
+// pipe, for somebody else to write to. The kernel has this rule, too (may_follow_link() and
+// may_create_in_sticky() in fs/namei.c), for links that it follows itself, and if sysctl
+// fs.protected_symlinks says so.
+bool may_be_a_trap(const std::filesystem::path& path) {
+    struct stat status, folder;
+    const std::filesystem::path parent = path.parent_path();
+    constexpr mode_t kForEverybody = S_ISVTX | S_IWOTH;
+    return lstat(path.c_str(), &status) == 0 && status.st_uid != geteuid() &&
+           stat(parent.empty() ? "." : parent.c_str(), &folder) == 0 &&
+           (folder.st_mode & kForEverybody) == kForEverybody && status.st_uid != folder.st_uid;
+}
+
+void check_no_trap(const std::string& path) {
+    if (is_standard_output(path) || is_name_of_open_file(path)) return;
+    for (const std::filesystem::path& each : way_behind_links(path))
+        if (may_be_a_trap(each))
+            throw Error("cannot write '" + path +
+                        "': " + (each == path ? "it" : "'" + each.string() + "'") +
+                        " belongs to another user, in a folder that everybody may write to; name "
+                        "another output file");
+}
+
+// What replaces a file has its permissions, and is its owner's and its group's where the system
+// allows that.
+void keep_permissions(int descriptor, const struct stat& replaced) {
+    constexpr mode_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
+    constexpr unsigned kBitsOfAGroup = 3;
+    mode_t mode = replaced.st_mode & kPermissions;
+    if (fchown(descriptor, replaced.st_uid, replaced.st_gid) != 0 &&
+        fchown(descriptor, static_cast<uid_t>(-1), replaced.st_gid) != 0) {
+        // They would be another group's.
+        const mode_t others = mode & S_IRWXO;
+        mode = (mode & ~static_cast<mode_t>(S_IRWXG)) | others << kBitsOfAGroup;
+    }
+    fchmod(descriptor, mode);
+}
+
 // What a consumer throws to end reading; never leaves this file.
 struct Enough {};
 
 }  // namespace
 
 std::string behind_links(const std::string& link) {
-    constexpr int kMostLinks = 40;
-    std::filesystem::path path = link;
-    std::error_code error;
-    for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i) {
-        const std::filesystem::path target = std::filesystem::read_symlink(path, error);
-        if (error) break;
-        path = path.parent_path() / target;  // which replaces it if it is absolute
-    }
-    return path.string();
+    return way_behind_links(link).back().string();
 }
 
 void check_writable(const std::string& path) {
+    check_no_trap(path);
     check_no_obstacle(obstacle(path), path);
 }
 
 void check_writable_in_place(const std::string& path) {
+    check_no_trap(path);
     check_no_obstacle(obstacle_in_place(path), path);
 }
 
 OutputFile::OutputFile(const std::string& path)
     : path_(path), target_(path), compressor_(make_compressor(path)) {
+    check_no_trap(path_);
     if (is_standard_output(path_)) {
         descriptor_ = duplicate(STDOUT_FILENO);
     } else if (is_written_in_place(path_)) {
@@ -156,13 +209,18 @@ OutputFile::~OutputFile() {
 
 void OutputFile::open_temporary() {
     const SignalsHeld held;
+    struct stat replaced;
+    const bool replaces = stat(target_.c_str(), &replaced) == 0;
+    // Others shall not have it open before its permissions are right.
+    const mode_t mode = replaces ? S_IRUSR | S_IWUSR : 0666;
     const std::string stem = target_ + "." + std::to_string(getpid()) + ".";
     for (int attempt = 0; descriptor_ < 0; ++attempt) {
         const std::string name = stem + std::to_string(attempt) + ".tmp";
-        descriptor_ = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        descriptor_ = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (descriptor_ < 0 && errno != EEXIST) return;
         if (descriptor_ >= 0) temporary_ = name;
     }
+    if (replaces) keep_permissions(descriptor_, replaced);
     exchange_incomplete_file(nullptr, temporary_.c_str());
 }
 

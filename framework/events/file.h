@@ -10,8 +10,10 @@
 
 namespace assay::events {
 
-// A file that appears under its name only once it is complete: see writer.h. The name - is standard
-// output.
+// A file that appears under its name only once it is complete: see writer.h. It has the
+// permissions, and as far as possible the owner and group, of the one that it replaces. The name -
+// is standard output. What another user has put into a folder that is everybody's, such as a link
+// in /tmp, is neither followed nor replaced: Error.
 class OutputFile {
   public:
     explicit OutputFile(const std::string& path);

@@ -344,6 +344,35 @@ class Failures(unittest.TestCase):
         self.check_full(disk / "events")
         self.assertEqual(list(disk.iterdir()), [])
 
+    @unittest.skipUnless(os.geteuid() == 0, "giving files away needs root")
+    def test_links_of_others(self):
+        """In a folder like /tmp: neither as --out, nor where a full disk's profile is saved."""
+        shared, victim = self.folder / "shared", self.folder / "victim"
+        shared.mkdir()
+        shared.chmod(0o1777)
+        victim.write_text("untouched")
+        link = shared / "link"
+        link.symlink_to(victim)
+        os.chown(link, 1234, 1234, follow_symlinks=False)
+        for option, plugin in ("out", "cache"), ("bb-out-file", "bbv"):
+            with self.subTest(option):
+                self.refused(profile(["touch", self.folder / "events"], f"--{option}={link}",
+                                     plugin=plugin), FAILURE, link, "belongs to another user")
+        profile(WORK, "-q", *GEOMETRY, out=self.out)
+        for command in (["merge", "-o", link], ["export", "--format=json", "-o", link],
+                        ["report", "-o", link], ["diff", "-o", link, self.out]):
+            with self.subTest(command[0]):
+                result = run([ASSAY, *command, self.out])
+                self.assertEqual(result.returncode, FAILURE)
+                self.assertIn("belongs to another user", result.stderr)
+        traps = f"ln -s {victim} {shared}/assay.out.$$; chown -h 1234 {shared}/assay.out.$$"
+        result = profile(["sh", "-c", traps], "-q", "--trace-children=no", out="/dev/full",
+                         env={**os.environ, "TMPDIR": str(shared)})
+        self.assertEqual(result.returncode, FAILURE)
+        self.assertIn("the profile is lost: ", result.stderr)
+        self.assertIn("belongs to another user", result.stderr)
+        self.assertEqual(victim.read_text(), "untouched")
+
     # --- Profilers that fail
 
     def test_crashing_profiler_does_not_take_the_program_down(self):

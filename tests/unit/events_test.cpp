@@ -1,9 +1,11 @@
 // The events file: what the writer writes, the reader reads.
+#include "framework/events/file.h"
 #include "framework/events/lexical.h"
 #include "tests/unit/events_files.h"
 #include "tests/unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <filesystem>
 #include <fstream>
@@ -346,6 +348,88 @@ TEST_CASE("events: a symbolic link stays one") {
     std::filesystem::create_symlink("circle", folder.file("circle"));
     CHECK_THROWS_AS(write_example(folder.file("circle")), Error);
     CHECK(folder.read("real").starts_with("desc: I1 cache"));
+}
+
+TEST_CASE("events: a file that is replaced keeps its permissions") {
+    const TemporaryFolder folder;
+    const auto status = [&](const std::string& name) {
+        struct stat found {};
+        REQUIRE(stat(folder.file(name).c_str(), &found) == 0);
+        return found;
+    };
+    const mode_t mask = umask(022);
+    for (const mode_t mode : {0600, 0640, 0604, 0666, 0755}) {
+        folder.write("out", "before");
+        REQUIRE(chmod(folder.file("out").c_str(), mode) == 0);
+        write_example(folder.file("out"));
+        CHECK((status("out").st_mode & 07777) == mode);
+    }
+    write_example(folder.file("new"));
+    CHECK((status("new").st_mode & 07777) == 0644);
+    umask(mask);
+    if (geteuid() != 0) return;
+    REQUIRE(chown(folder.file("new").c_str(), 1234, 4321) == 0);
+    write_example(folder.file("new"));
+    CHECK(status("new").st_uid == 1234);
+    CHECK(status("new").st_gid == 4321);
+    CHECK((status("new").st_mode & 07777) == 0644);
+
+    // Where the group cannot be kept, nobody gets more than before.
+    REQUIRE(chmod(folder.file("new").c_str(), 0664) == 0);
+    REQUIRE(chmod(folder.file("").c_str(), 0777) == 0);
+    REQUIRE(chown(folder.file("new").c_str(), 1234, 4321) == 0);
+    REQUIRE(seteuid(1234) == 0);
+    write_example(folder.file("new"));
+    REQUIRE(seteuid(0) == 0);
+    CHECK(status("new").st_uid == 1234);
+    CHECK(status("new").st_gid == getegid());
+    CHECK((status("new").st_mode & 07777) == 0644);
+}
+
+TEST_CASE("events: what others have put into everybody's folder is not written to") {
+    if (geteuid() != 0) return;
+    const TemporaryFolder folder;
+    REQUIRE(chmod(folder.file("").c_str(), 01777) == 0);
+    const auto made = [&](const std::string& name, uid_t owner) {
+        REQUIRE(lchown(folder.file(name).c_str(), owner, owner) == 0);
+        return folder.file(name);
+    };
+    folder.write("victim", "untouched");
+    std::filesystem::create_symlink("victim", folder.file("link"));
+    std::filesystem::create_symlink(folder.file("link"), folder.file("own"));
+    std::filesystem::create_symlink("/dev/null", folder.file("device"));
+    std::filesystem::create_symlink("nothing", folder.file("dangling"));
+    REQUIRE(mkfifo(folder.file("pipe").c_str(), 0666) == 0);
+    folder.write("file", "another's");
+    constexpr uid_t kOther = 4321;
+    for (const char* name : {"link", "device", "dangling", "pipe", "file"}) {
+        CAPTURE(name);
+        const std::string path = made(name, kOther);
+        CHECK_THROWS_WITH_AS(write_example(path),
+                             doctest::Contains("': it belongs to another user"), Error);
+        CHECK_THROWS_AS(check_writable(path), Error);
+        CHECK_THROWS_AS(check_writable_in_place(path), Error);
+    }
+    // Also if one's own leads there.
+    CHECK_THROWS_WITH_AS(write_example(folder.file("own")),
+                         doctest::Contains("/link' belongs to another user"), Error);
+    CHECK(folder.read("victim") == "untouched");
+    CHECK(folder.read("file") == "another's");
+
+    // The owner's own, those of the folder's owner, and those in a folder that only some may write
+    // to.
+    REQUIRE(chown(folder.file("victim").c_str(), kOther, kOther) == 0);
+    REQUIRE(seteuid(kOther) == 0);
+    CHECK_NOTHROW(write_example(folder.file("link")));
+    REQUIRE(seteuid(0) == 0);
+    made("link", 0);
+    REQUIRE(seteuid(kOther) == 0);
+    CHECK_NOTHROW(check_writable(folder.file("link")));
+    REQUIRE(seteuid(0) == 0);
+    for (const mode_t mode : {0777, 01775}) {
+        REQUIRE(chmod(folder.file("").c_str(), mode) == 0);
+        CHECK_NOTHROW(write_example(made("link", kOther)));
+    }
 }
 
 TEST_CASE("events: quoted words come back as they were") {
