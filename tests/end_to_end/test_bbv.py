@@ -291,6 +291,24 @@ class SimPoint(Files):
         self.assertEqual(self.text("labels"), "0\n1\n0\n1\n1\n")
         self.assertIn(self.text("points"), ("0 0\n1 1\n", "2 0\n1 1\n"))
         self.assertEqual(self.text("weights"), "0.4 0\n0.6 1\n")
+    def test_phases_known_on_paper(self):
+        """tests/programs/freestanding/phased.S, whatever the random numbers."""
+        for arguments, strip, weights in (
+                ([], "A" * 20, "1 0\n"),
+                (["1"], "AAAAABBBBB" * 2, "0.5 0\n0.5 1\n"),
+                (["1", "2"], "AAA" + "B" * 10 + "C" * 7, "0.15 0\n0.5 1\n0.35 2\n")):
+            self.bbv([PROGRAMS / "phased", *arguments], "--interval-size=10000")
+            for seed in range(5):
+                with self.subTest(strip, seed=seed):
+                    told = self.simpoint(f"--seed={seed}", self.folder / "bb")
+                    self.assertEqual(told.stdout.splitlines()[0], strip)
+                    found = [line.split() for line in self.text("bb.weights").splitlines()]
+                    self.assertEqual("".join(f"{float(weight):.3g} {phase}\n"
+                                             for weight, phase in found), weights)
+                    for line in self.text("bb.simpts").splitlines():
+                        interval, phase = map(int, line.split())
+                        self.assertEqual(strip[interval], "ABC"[phase])
+
         self.assertFalse((self.folder / "bb.simpts").exists())
         self.assertFalse((self.folder / "bb.labels").exists())
         self.assertEqual(self.simpoint("--k=2", file).returncode, 0)

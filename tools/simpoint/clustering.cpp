@@ -184,9 +184,13 @@ double bic(const Clustering& clustering, const Points& points) {
     const auto count = static_cast<double>(points.count());
     const auto dimensions = static_cast<double>(points.dimensions);
     const auto k = static_cast<double>(clustering.centers.count());
-    // Points that are their centers would have an infinite likelihood: the projection of vectors
-    // with 15 digits tells nothing about smaller differences.
-    constexpr double kLeastVariance = 1e-12;
+    // Intervals that differ in so little of their instructions are of one phase: they end wherever
+    // their number says, so that some have a few instructions of the next phase, or of what lies
+    // between two. Without such a bound, each of them would be a phase of its own, and points that
+    // are their centers would have an infinite likelihood. In a dimension of the projection, the
+    // difference has that part of the variance between two elements of the matrix: 2 / 3.
+    constexpr double kOnePhase = 0.01;
+    constexpr double kLeastVariance = kOnePhase * kOnePhase * 2 / 3;
     const double freedom = std::max(1.0, count - k) * dimensions;
     const double variance = std::max(kLeastVariance, clustering.distortion / freedom);
     double likelihood = -count * dimensions / 2 * std::log(2 * std::numbers::pi * variance) -
