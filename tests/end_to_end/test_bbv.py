@@ -54,6 +54,17 @@ class Files(unittest.TestCase):
 
 @unittest.skipUnless(installed("valgrind"), "needs valgrind")
 class LikeExpBbv(Files):
+    def test_totals_that_exp_bbv_lacks(self):
+        """tests/programs/freestanding/prefixed.S"""
+        program = PROGRAMS / "prefixed"
+        theirs = run(["valgrind", "--tool=exp-bbv", "--instr-count-only=yes", program]).stderr
+        ours = profile([program], "--instr-count-only=yes", plugin="bbv", out="/dev/null").stderr
+        for text, reps, fldcw in ((theirs, 1, 1), (ours, 11, 4)):
+            found = dict(re.findall(r"(Total instructions|Total reps|Unique reps|Total fldcw).*: (\d+)",
+                                    text))
+            self.assertEqual(found, {"Total instructions": "11", "Total reps": str(reps),
+                                     "Unique reps": "1", "Total fldcw": str(fldcw)})
+
     def test_freestanding_programs(self):
         for name, lengths in FREESTANDING.items():
             program = PROGRAMS / name
@@ -280,17 +291,6 @@ class SimPoint(Files):
             self.assertLess(interval, 244)
         self.assertEqual(self.simpoint(self.folder / "bb.gz").stdout, told.stdout)
 
-    def test_labels_and_names_of_files(self):
-        file = self.folder / "bb"
-        file.write_text("T:1:10   \nT:2:10   \nT:1:9   :3:1   \nT:2:10   \nT:2:10   \n")
-        told = self.simpoint("--k=2", f"--save-labels={self.folder}/labels",
-                             f"--save-simpoints={self.folder}/points",
-                             f"--save-weights={self.folder}/weights", file)
-        self.assertEqual(told.stderr, "")
-        self.assertEqual(told.stdout.splitlines()[0], "ABABB")
-        self.assertEqual(self.text("labels"), "0\n1\n0\n1\n1\n")
-        self.assertIn(self.text("points"), ("0 0\n1 1\n", "2 0\n1 1\n"))
-        self.assertEqual(self.text("weights"), "0.4 0\n0.6 1\n")
     def test_phases_known_on_paper(self):
         """tests/programs/freestanding/phased.S, whatever the random numbers."""
         for arguments, strip, weights in (
@@ -309,6 +309,17 @@ class SimPoint(Files):
                         interval, phase = map(int, line.split())
                         self.assertEqual(strip[interval], "ABC"[phase])
 
+    def test_labels_and_names_of_files(self):
+        file = self.folder / "bb"
+        file.write_text("T:1:10   \nT:2:10   \nT:1:9   :3:1   \nT:2:10   \nT:2:10   \n")
+        told = self.simpoint("--k=2", f"--save-labels={self.folder}/labels",
+                             f"--save-simpoints={self.folder}/points",
+                             f"--save-weights={self.folder}/weights", file)
+        self.assertEqual(told.stderr, "")
+        self.assertEqual(told.stdout.splitlines()[0], "ABABB")
+        self.assertEqual(self.text("labels"), "0\n1\n0\n1\n1\n")
+        self.assertIn(self.text("points"), ("0 0\n1 1\n", "2 0\n1 1\n"))
+        self.assertEqual(self.text("weights"), "0.4 0\n0.6 1\n")
         self.assertFalse((self.folder / "bb.simpts").exists())
         self.assertFalse((self.folder / "bb.labels").exists())
         self.assertEqual(self.simpoint("--k=2", file).returncode, 0)
