@@ -361,6 +361,31 @@ class Shown(unittest.TestCase):
         self.assertIn(rows[3], [line.split() for line in
                                 run([ASSAY, "diff", *pair]).stdout.splitlines()])
 
+    def test_clones_are_compared_as_their_function(self):
+        pair = []
+        for names in (["f(int) [clone .constprop.0]", "g.isra.0", "g.part.0.cold", "h", "h.part.0",
+                       "(anonymous namespace)::hot(int) [clone .constprop.0]", "left.cold"],
+                      ["f(int)", "g", "g.constprop.1", "h", "h.part.0",
+                       "(anonymous namespace)::hot", "made.llvm.123"]):
+            pair.append(self.folder / f"{len(pair)}.events")
+            pair[-1].write_text(
+                "desc: a\ncmd: ./a\nevents: Ir\n#! version 1\n".replace("#!", "fl=#!")
+                + "fl=#! object 0 /a\nfl=a.c\n"
+                + "".join(f"fn={name}\n1 {10 ** i * (len(pair) + 1)}\n"
+                          for i, name in enumerate(names))
+                + "".join(f'fl=#! stack {i} in={i - 1} call=0:0x{i} "{name}" {i}\n'
+                          for i, name in enumerate(names, 1))
+                + f"summary: {sum(10 ** i for i in range(len(names))) * (len(pair) + 1)}\n")
+        found = json.loads(run([ASSAY, "diff", "--threshold=0", "--json", *pair]).stdout)
+        self.assertEqual({row["function"]: (row["old"][0], row["new"][0])
+                          for row in found["functions"]},
+                         {"f(int)": (2, 3), "g": (220, 330), "h": (2000, 3000),
+                          "h.part.0": (20000, 30000),
+                          "(anonymous namespace)::hot": (200000, 300000),
+                          "left.cold": (2000000, 0), "made.llvm.123": (0, 3000000)})
+        self.assertEqual([row["functions"][-1] for row in found["stacks"]],
+                         ["left.cold", "made.llvm.123"])
+
     def test_difference_of_values_that_may_be_an_error(self):
         """Both lists can be wrong, each by as much as it says."""
         for error, shown in ((0, 2), (4, 2), (5, 1), (10, 0)):

@@ -18,13 +18,17 @@ std::uint64_t count_of(std::uint64_t value, const events::Hotlist& list) {
     return found == list.values.end() ? 0 : found->count;
 }
 
+constexpr std::size_t index(Side side) {
+    return static_cast<std::size_t>(side);
+}
+
 }  // namespace
 
 Breakdown::Breakdown(std::vector<Replacement> file_names, std::vector<Replacement> function_names)
     : file_names_(std::move(file_names)), function_names_(std::move(function_names)) {}
 
 void Breakdown::start(const events::Header& header) {
-    side_ = stacks_ ? kNew : kOld;
+    side_ = stacks_ ? Side::kNew : Side::kOld;
     frames_ = {0};
     if (stacks_) return;
     columns_ = header.events.size();
@@ -37,17 +41,46 @@ void Breakdown::location(const events::Location& location) {
 }
 
 void Breakdown::values(const Instruction&, const events::Hotlist& list) {
-    if (side_ == kOld) old_totals_[list.name] += list.total;
+    if (side_ == Side::kOld) old_totals_[list.name] += list.total;
     const auto [entry, is_new] = lists_.try_emplace(
         {replaced(file_, file_names_), replaced(function_, function_names_), list.name});
-    events::merge(entry->second[side_], list, kMostValues);
+    events::merge(entry->second[index(side_)], list, kMostValues);
 }
 
 void Breakdown::stack(const events::Stack& stack, Counts counts) {
     // A reader has checked that contexts are numbered in turn, and each parent before its contexts.
     frames_.push_back(stacks_->enter(frames_[stack.parent],
                                      replaced(stack.function, function_names_), stack.kind));
-    stacks_->add(frames_.back(), side_ * columns_, counts);
+    stacks_->add(frames_.back(), index(side_) * columns_, counts);
+    std::vector<bool>& has_frame = has_frame_[index(side_)];
+    has_frame.resize(stacks_->frames().size());
+    has_frame[frames_.back()] = true;
+}
+
+void Breakdown::add_names(CloneNames& clones) const {
+    for (const Side side : {Side::kOld, Side::kNew})
+        for (std::size_t i = 1; i < has_frame_[index(side)].size(); ++i)
+            if (has_frame_[index(side)][i]) clones.add(side, stacks_->name(stacks_->frames()[i]));
+}
+
+void Breakdown::rename(const CloneNames& clones) {
+    if (stacks_) {
+        auto renamed = std::make_unique<StackTree>(2 * columns_, kMostDepth);
+        std::vector<std::uint32_t> frame_of(1);
+        for (const StackTree::Frame& frame : stacks_->frames().subspan(1)) {
+            frame_of.push_back(renamed->enter(frame_of[frame.parent],
+                                              clones.compared(stacks_->name(frame)),
+                                              StackTree::kind(frame)));
+            renamed->add(frame_of.back(), 0, frame.counts);
+        }
+        stacks_ = std::move(renamed);
+    }
+    for (auto& [key, lists] : std::exchange(lists_, {})) {
+        const auto& [file, function, name] = key;
+        auto& both = lists_[{file, std::string(clones.compared(function)), name}];
+        for (std::size_t side = 0; side < both.size(); ++side)
+            events::merge(both[side], lists[side], kMostValues);
+    }
 }
 
 std::vector<Change> Breakdown::stack_changes() const {
@@ -68,20 +101,20 @@ std::vector<ValueChange> Breakdown::value_changes(double percent) const {
         const auto total = old_totals_.find(name);
         const double least =
             total == old_totals_.end() ? 0 : percent / 100 * static_cast<double>(total->second);
-        const std::uint64_t error = lists[kOld].error + lists[kNew].error;
+        const std::uint64_t error = lists[index(Side::kOld)].error + lists[index(Side::kNew)].error;
         const auto add = [&](std::uint64_t value) {
             const ValueChange change = {file,
                                         function,
                                         name,
                                         value,
-                                        count_of(value, lists[kOld]),
-                                        count_of(value, lists[kNew])};
+                                        count_of(value, lists[index(Side::kOld)]),
+                                        count_of(value, lists[index(Side::kNew)])};
             if (change.size() > error && static_cast<double>(change.size()) >= least)
                 changes.push_back(change);
         };
-        for (const events::HotValue& each : lists[kOld].values) add(each.value);
-        for (const events::HotValue& each : lists[kNew].values)
-            if (count_of(each.value, lists[kOld]) == 0) add(each.value);
+        for (const events::HotValue& each : lists[index(Side::kOld)].values) add(each.value);
+        for (const events::HotValue& each : lists[index(Side::kNew)].values)
+            if (count_of(each.value, lists[index(Side::kOld)]) == 0) add(each.value);
     }
     std::stable_sort(
         changes.begin(), changes.end(),

@@ -31,6 +31,11 @@ class Breakdown final : public events::Handler {
   public:
     Breakdown(std::vector<Replacement> file_names, std::vector<Replacement> function_names);
 
+    // Adds the names on the ways to contexts to those of all functions.
+    void add_names(CloneNames& clones) const;
+    // When both files are read: names by which functions are compared.
+    void rename(const CloneNames& clones);
+
     bool has_stacks() const { return stacks_ && stacks_->frames().size() > 1; }
     // What each context itself counts. A change has no names: it is at the place that its frame has
     // in stacks().
@@ -42,7 +47,6 @@ class Breakdown final : public events::Handler {
     std::vector<ValueChange> value_changes(double percent) const;
 
   private:
-    enum Side : std::uint8_t { kOld, kNew };
     // File, function, name of the list.
     using ListKey = std::tuple<std::string, std::string, std::string>;
 
@@ -52,10 +56,11 @@ class Breakdown final : public events::Handler {
     void stack(const events::Stack& stack, Counts counts) override;
 
     std::vector<Replacement> file_names_, function_names_;
-    Side side_ = kNew;  // before the first file is one
+    Side side_ = Side::kNew;  // before the first file is one
     std::size_t columns_ = 0;
     std::string file_, function_;  // of the values that follow
     std::unique_ptr<StackTree> stacks_;
+    std::array<std::vector<bool>, 2> has_frame_;  // by side: which frames its contexts have
     std::vector<std::uint32_t> frames_;  // by the number of a context in the file being read
     std::map<ListKey, std::array<events::Hotlist, 2>> lists_;
     std::map<std::string, std::uint64_t, std::less<>> old_totals_;  // by name of the list

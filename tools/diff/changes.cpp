@@ -1,6 +1,7 @@
 #include "tools/diff/changes.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -9,17 +10,20 @@ namespace assay::diff {
 using annotate::Profile;
 using annotate::SortColumn;
 
-std::vector<Change> changes_of(const Profile& before, const Profile& after) {
+std::vector<Change> changes_of(const Profile& before, const Profile& after,
+                               const CloneNames& clones) {
     std::map<std::pair<std::string_view, std::string_view>, Change> changes;
     const auto add = [&](const Profile& profile, std::vector<std::uint64_t> Change::*counts) {
         for (std::size_t i = 0; i < profile.function_count(); ++i) {
             const std::string_view file = profile.files()[profile.function_file(i)];
-            const std::string_view function = profile.names()[profile.function_name(i)];
+            const std::string_view function =
+                clones.compared(profile.names()[profile.function_name(i)]);
             const std::vector<std::uint64_t> zeros(profile.totals().size());
             const auto [entry, is_new] =
                 changes.try_emplace({file, function}, Change{file, function, zeros, zeros});
             const Counts row = profile.function_counts(i);
-            (entry->second.*counts).assign(row.begin(), row.end());
+            std::vector<std::uint64_t>& sum = entry->second.*counts;
+            std::transform(row.begin(), row.end(), sum.begin(), sum.begin(), std::plus<>());
         }
     };
     add(before, &Change::before);

@@ -3,6 +3,7 @@
 
 #include "tools/annotate/functions.h"
 #include "tools/annotate/profile.h"
+#include "tools/diff/clones.h"
 
 #include <cstdint>
 #include <string_view>
@@ -24,7 +25,8 @@ struct Change {
 
 // Of every function that one of the profiles has, which must outlive it. Sorted by file and
 // function, so that what is written does not depend on the order of the input.
-std::vector<Change> changes_of(const annotate::Profile& before, const annotate::Profile& after);
+std::vector<Change> changes_of(const annotate::Profile& before, const annotate::Profile& after,
+                               const CloneNames& clones);
 
 // Without its sign.
 std::uint64_t size_of(std::int64_t difference);

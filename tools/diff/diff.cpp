@@ -177,11 +177,9 @@ void write_stacks_to_file(const Breakdown& breakdown, events::Writer& writer) {
         if (!shown[i]) continue;
         numbers[i] = ++number;
         const StackTree::Frame& frame = stacks.frames()[i];
-        const events::StackKind kind = frame.inlined   ? events::StackKind::kInlined
-                                       : frame.handler ? events::StackKind::kHandler
-                                                       : events::StackKind::kCall;
-        writer.stack({number, numbers[frame.parent], kind, 0, 0, 0, stacks.name(frame)},
-                     differences(changes[i]));
+        writer.stack(
+            {number, numbers[frame.parent], StackTree::kind(frame), 0, 0, 0, stacks.name(frame)},
+            differences(changes[i]));
     }
 }
 
@@ -274,6 +272,16 @@ void write_json(const Options& options, const Profile& before, const Profile& af
     sink.finish();
 }
 
+CloneNames clone_names(const Profile& before, const Profile& after, const Breakdown& breakdown) {
+    CloneNames clones;
+    for (std::size_t i = 0; i < before.function_count(); ++i)
+        clones.add(Side::kOld, before.names()[before.function_name(i)]);
+    for (std::size_t i = 0; i < after.function_count(); ++i)
+        clones.add(Side::kNew, after.names()[after.function_name(i)]);
+    breakdown.add_names(clones);
+    return clones;
+}
+
 }  // namespace
 
 void diff(const Options& options, Output& output) {
@@ -287,7 +295,9 @@ void diff(const Options& options, Output& output) {
     check(before, options.old_path);
     check(after, options.new_path);
     events::check_same_events(after.header(), options.new_path, before.header(), options.old_path);
-    const std::vector<Change> changes = changes_of(before, after);
+    const CloneNames clones = clone_names(before, after, breakdown);
+    breakdown.rename(clones);
+    const std::vector<Change> changes = changes_of(before, after, clones);
     if (!options.out.empty()) return write_file(options, before, after, changes, breakdown);
     if (options.json) return write_json(options, before, after, changes, breakdown);
     write_header(options, before, after, output);

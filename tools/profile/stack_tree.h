@@ -51,6 +51,11 @@ class StackTree {
     // Each behind its parent. The first is what is outside, its own parent, and has no name.
     std::span<const Frame> frames() const { return frames_; }
     const std::string& name(const Frame& frame) const { return names_.text(frame.name); }
+    static events::StackKind kind(const Frame& frame) {
+        return frame.inlined   ? events::StackKind::kInlined
+               : frame.handler ? events::StackKind::kHandler
+                               : events::StackKind::kCall;
+    }
     // The names on the way to a frame, outermost first.
     std::vector<std::string_view> path(std::uint32_t frame) const;
 
