@@ -84,6 +84,11 @@ const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser);
  * of repeated string instructions arrive as records instead. */
 uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t instr);
 
+/* How many bytes each access of the instruction stores, of which TRACE_STORED has the low 8 at
+ * most: those of the first memory operand that it writes. 0 if it writes none; 255 for 255 or
+ * more. */
+uint32_t trace_parser_stored_bytes(const trace_parser_t* parser, uint32_t instr);
+
 /* Non-zero if this buffer is only to bring caches and the like into the state that they would be
  * in: see trace_capture_warm_up. */
 int trace_parser_is_warm_up(const trace_parser_t* parser);

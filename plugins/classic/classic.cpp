@@ -31,7 +31,7 @@ constexpr std::array<vp_event_t, kEvents> kEventTable{{
     {"Zeros", "values that were zero", "values"},
     {"Same", "values equal to the one before of the same instruction in its basic block", "values"},
     {"Top", "values equal to the most frequent one of the same instruction", "values"},
-    {"Stores", "stored values compared with what they overwrote", "stores"},
+    {"Stores", "stores of up to 8 bytes, compared with what they overwrote", "stores"},
     {"Silent", "stores that changed nothing", "stores"},
 }};
 constexpr std::array<vp_derived_t, 4> kDerivedTable{{
@@ -147,8 +147,16 @@ void end() {
     profiler.tables.reset();
 }
 
+// Whether a value has all that the instruction stores: not of wide vectors, scatters and repeated
+// strings.
+bool is_whole_store(const trace_parser_t* parser, const trace_instr_t& instr, std::uint32_t index) {
+    constexpr std::uint32_t kValueBytes = 8;
+    return trace_parser_stored_bytes(parser, index) <= kValueBytes &&
+           (instr.flags & TRACE_INSTR_VARIABLE) == 0;
+}
+
 // What a site's values are for. Other profilers may ask for other values.
-ValueTable table_for(const trace_site_t& site) {
+ValueTable table_for(const trace_site_t& site, bool whole_store) {
     ValueTable table;
     table.instr = site.instr;
     const auto use = [&](bool wanted, Operand operand, Role role = Role::kCounted) {
@@ -163,10 +171,10 @@ ValueTable table_for(const trace_site_t& site) {
             use(kinds.loads, Operand::kLoaded);
             break;
         case TRACE_STORED:
-            use(kinds.stores, Operand::kStored, Role::kStored);
+            use(kinds.stores, Operand::kStored, whole_store ? Role::kStored : Role::kCounted);
             break;
         case TRACE_STORED | kBefore:
-            use(kinds.stores, Operand::kStored, Role::kOverwritten);
+            use(kinds.stores && whole_store, Operand::kStored, Role::kOverwritten);
             break;
         case TRACE_DESTINATION:
             use(kinds.results, Operand::kResult);
@@ -190,8 +198,10 @@ int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples)
     const trace_record_t* records = trace_parser_records(parser, &count);
     const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
     ValueTables& tables = *profiler.tables;
-    for (std::size_t i = tables.by_site.size(); i < site_count; ++i)
-        tables.add(table_for(sites[i]), instrs[sites[i].instr].pc);
+    for (std::size_t i = tables.by_site.size(); i < site_count; ++i) {
+        const trace_instr_t& instr = instrs[sites[i].instr];
+        tables.add(table_for(sites[i], is_whole_store(parser, instr, sites[i].instr)), instr.pc);
+    }
     if (tables.by_instr.size() < instr_count) tables.by_instr.resize(instr_count);
     tables.half = {};
     tables.count(records, count);

@@ -225,6 +225,7 @@ static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** out) {
         if (instr->block >= block_count || blocks[instr->block].first_instr > next_instr) return -1;
         (void)trace_parser_object(parser, instr->pc);
         if (trace_parser_mispredictions(parser, next_instr) > executed) return -1;
+        if (trace_parser_stored_bytes(parser, next_instr) > 255) return -1;
         if (executed == 0) continue;
         --most;
         samples[n++] = (vsample_t){.pc = instr->pc, .event = INSTRUCTIONS, .weight = executed};

@@ -150,6 +150,11 @@ uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t inst
     return instr == last.first_instr + last.instr_count - 1 ? parser->mispredictions[block] : 0;
 }
 
+// Profilers know the row's last byte as reserved; the driver has it there.
+uint32_t trace_parser_stored_bytes(const trace_parser_t* parser, uint32_t instr) {
+    return instr < parser->code.instrs.size() ? parser->code.instrs[instr].reserved : 0;
+}
+
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc) {
     return parser->addresses->object(pc);
 }

@@ -186,6 +186,10 @@ class Trace {
     std::uint64_t mispredictions(std::uint32_t instr) const {
         return trace_parser_mispredictions(parser_, instr);
     }
+    // What a store writes in each access, of which a value has the low 8 bytes at most.
+    std::uint32_t stored_bytes(std::uint32_t instr) const {
+        return trace_parser_stored_bytes(parser_, instr);
+    }
     // With --sample: whether nothing in this buffer is to be counted; and, in finish(), what counts
     // are multiplied by.
     bool is_warm_up() const { return trace_parser_is_warm_up(parser_) != 0; }

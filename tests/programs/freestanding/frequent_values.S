@@ -36,6 +36,18 @@ parity:
     lea (%rax), %rdx
 add_number:
     addl $0, counter(%rip)
+    // 16 bytes, of which only the high 8 change; as many, in a string; and 8 of the same register.
+    movd %ebx, %xmm1
+    pslldq $8, %xmm1
+store_wide:
+    movups %xmm1, wide(%rip)
+    lea wide(%rip), %rdi
+    mov $8, %ecx
+    mov $0, %eax
+store_string:
+    rep stosb
+store_low:
+    movlps %xmm1, low(%rip)
     inc %ebx
     cmp $1000, %ebx
     jne round
@@ -51,4 +63,6 @@ number: .double 3.25
 mostly_7: .long 0
 constant: .long 0
 counter: .long 0
+low:    .quad 0
+wide:   .quad 0, 0
     .section .note.GNU-stack, "", @progbits

@@ -91,6 +91,15 @@ void TraceTables::add(Row* rows, std::uint32_t& next, const Row& row) {
     ++next;
 }
 
+// Of trace_parser_stored_bytes.
+std::uint8_t stored_bytes(const Form& form) {
+    constexpr unsigned kMost = 255;
+    for (unsigned i = 0; i < form.reference_count; ++i)
+        if (form.references[i].kind != TRACE_SITE_READ)
+            return static_cast<std::uint8_t>(std::min<unsigned>(form.references[i].bytes, kMost));
+    return 0;
+}
+
 void TraceTables::add_instr(const Instruction& instruction) {
     trace_instr_t row{};
     row.pc = instruction.pc;
@@ -99,6 +108,7 @@ void TraceTables::add_instr(const Instruction& instruction) {
     row.flags = instruction.form->trace_flags;
     row.opcode = instruction.form->opcode;
     std::memcpy(row.bytes, instruction.bytes, sizeof row.bytes);
+    row.reserved = stored_bytes(*instruction.form);
     add(instrs_, next_.instr, row);
 }
 
