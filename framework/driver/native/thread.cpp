@@ -348,7 +348,7 @@ void Thread::handle_exit() {
             return do_interrupt_return(exit.target);
         case ExitKind::kUnsupported:
             context->pc = exit.target;
-            refuse_instruction();
+            return do_unsupported();
         case ExitKind::kDirect:
             return follow(exit, id);
         case ExitKind::kEnters:
@@ -385,6 +385,16 @@ void Thread::follow(const Exit& exit, std::uint32_t id) {
 void Thread::refuse_instruction() const {
     refuse("unsupported instruction at " + hexadecimal(context->pc) + ": " +
            process.translator.describe(context->pc));
+}
+
+// Those of transactional memory exist on some processors only.
+void Thread::do_unsupported() {
+    const std::uint64_t pc = context->pc;
+    Instruction instruction;
+    if (!process.translator.decoder().decode(process.memory.code_at(pc), pc, instruction) ||
+        !instruction.form->transactional || has_transactions(process.trace.spec().cpu_level))
+        refuse_instruction();
+    signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
 }
 
 void Thread::do_interrupt_return(std::uint64_t pc) {

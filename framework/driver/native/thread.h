@@ -114,6 +114,7 @@ class Thread {
     bool is_unchanged(const Block& block) const;
     void handle_exit();
     [[noreturn]] void refuse_instruction() const;  // at Context::pc
+    void do_unsupported();                         // at Context::pc
     void do_interrupt_return(std::uint64_t pc);
     void follow(const Exit& exit, std::uint32_t id);
     void count_exit();

@@ -256,6 +256,67 @@ static int interrupt_return(void) {
     return 0;
 }
 
+// Flags that the manual calls undefined, and processors leave as they were. What is read from
+// memory is recorded between the flags' being set and used.
+#define PRINT_FLAGS(name, instruction)                                                    \
+    do {                                                                                  \
+        for (uint64_t before = 2; before <= 0x8d7; before += 0x8d5) {                     \
+            uint64_t flags, value = 0x55;                                                 \
+            __asm__ volatile(                                                             \
+                "pushq %[before]\n popfq\n jmp 1f\n1: movq %%rax, %[room]\n " instruction \
+                "\n pushfq\n popq %[flags]"                                               \
+                : [flags] "=&r"(flags), [room] "=m"(room), "+a"(value)                    \
+                : [before] "r"(before), [other] "m"(other)                                \
+                : "rdx", "cc");                                                           \
+            printf("%s %03llx\n", name, (unsigned long long)flags & 0x8d5);               \
+        }                                                                                 \
+    } while (0)
+
+static int undefined_flags(void) {
+    static uint64_t room, other = 0x8efcf23ad7e922f3;
+    PRINT_FLAGS("bsf", "bsfq %[other], %%rax");
+    PRINT_FLAGS("bsr", "bsrq %[other], %%rax");
+    PRINT_FLAGS("lzcnt", "lzcntq %[other], %%rax");
+    PRINT_FLAGS("tzcnt", "tzcntq %[other], %%rax");
+    PRINT_FLAGS("bt", "btq $3, %[other]");
+    PRINT_FLAGS("btc", "btcq $3, %[other]");
+    PRINT_FLAGS("btr", "btrq $3, %[other]");
+    PRINT_FLAGS("bts", "btsq $3, %[other]");
+    PRINT_FLAGS("mul", "mulq %[other]");
+    PRINT_FLAGS("imul", "imulq %[other], %%rax");
+    PRINT_FLAGS("div", "movl $0, %%edx\n divq %[other]");
+    PRINT_FLAGS("idiv", "movl $0, %%edx\n idivq %[other]");
+    PRINT_FLAGS("shl", "shlq $5, %[other]");
+    PRINT_FLAGS("and", "andq $5, %[other]");
+    return 0;
+}
+
+static sigjmp_buf after_illegal;
+extern char xbegin_here[], xend_here[];
+static void on_illegal(int number, siginfo_t* info, void* context) {
+    const uintptr_t pc = (uintptr_t)((const ucontext_t*)context)->uc_mcontext.gregs[REG_RIP];
+    printf("%d %d %d %d\n", number, info->si_code, (uintptr_t)info->si_addr == pc,
+           pc == (uintptr_t)xbegin_here || pc == (uintptr_t)xend_here);
+    siglongjmp(after_illegal, 1);
+}
+
+/* Not on a processor that has it. */
+static int transaction(void) {
+    unsigned a, b = 0, c, d;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_RTM) return 0;
+    struct sigaction action = {.sa_sigaction = on_illegal, .sa_flags = SA_SIGINFO};
+    sigaction(SIGILL, &action, NULL);
+    if (sigsetjmp(after_illegal, 1) == 0) {
+        __asm__ volatile("xbegin_here: xbegin 1f\n1:" : : : "eax", "memory");
+        return 1;
+    }
+    if (sigsetjmp(after_illegal, 1) == 0) {
+        __asm__ volatile("xend_here: xend" : : : "memory");
+        return 1;
+    }
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"leaves", leaves},
@@ -268,6 +329,8 @@ int main(int argc, char** argv) {
         {"state_fault", state_fault},
         {"state_at_rax", state_at_rax},
         {"interrupt_return", interrupt_return},
+        {"undefined_flags", undefined_flags},
+        {"transaction", transaction},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

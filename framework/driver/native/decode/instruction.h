@@ -138,6 +138,7 @@ struct Form {
     bool shift_by_immediate : 1 = false;   // leaves the flags alone if the count is 0
     bool reads_base : 1 = false;           // rdfsbase, rdgsbase: the base of `segment`
     bool sets_base : 1 = false;            // wrfsbase, wrgsbase
+    bool transactional : 1 = false;        // xbegin, xend
     bool retried : 1 = false;              // locked, and for Valgrind a loop: see is_predicted()
     Segment segment : 2 = Segment::kFlat;  // of an operand in fs or gs, or the one of the base
     bool may_fault : 1 = true;             // false for what surely does not

@@ -171,6 +171,28 @@ std::uint16_t opcode_of(const ZydisDecodedInstruction& zydis) {
     return TRACE_OPCODE(map_of(zydis) | (vector ? TRACE_MAP_VECTOR : 0), zydis.opcode);
 }
 
+// Flags that the manual calls undefined are overwritten by most instructions that have some; AMD's
+// processors leave those of these as they were, and a program can save them.
+bool keeps_undefined_flags(const ZydisDecodedInstruction& zydis) {
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_BSF:
+        case ZYDIS_MNEMONIC_BSR:
+        case ZYDIS_MNEMONIC_LZCNT:
+        case ZYDIS_MNEMONIC_TZCNT:
+        case ZYDIS_MNEMONIC_BT:
+        case ZYDIS_MNEMONIC_BTC:
+        case ZYDIS_MNEMONIC_BTR:
+        case ZYDIS_MNEMONIC_BTS:
+        case ZYDIS_MNEMONIC_MUL:
+        case ZYDIS_MNEMONIC_IMUL:
+        case ZYDIS_MNEMONIC_DIV:
+        case ZYDIS_MNEMONIC_IDIV:
+            return true;
+        default:
+            return false;
+    }
+}
+
 void note_flags(Form& form, const ZydisDecodedInstruction& zydis,
                 const ZydisDecodedOperand* operands) {
     if (!zydis.cpu_flags) return;
@@ -178,11 +200,10 @@ void note_flags(Form& form, const ZydisDecodedInstruction& zydis,
     if (writes_flags_conditionally(zydis, operands)) return;
     // The kernel returns with the flags that the program had (arch/x86/entry/entry_64.S).
     if (form.flow == Flow::kSyscall) return;
-    // Flags that the manual calls undefined are as good as overwritten: no program can rely on
-    // them.
-    form.flags_killed = (zydis.cpu_flags->modified | zydis.cpu_flags->set_0 |
-                         zydis.cpu_flags->set_1 | zydis.cpu_flags->undefined) &
-                        kArithmeticFlags;
+    form.flags_killed =
+        (zydis.cpu_flags->modified | zydis.cpu_flags->set_0 | zydis.cpu_flags->set_1 |
+         (keeps_undefined_flags(zydis) ? 0 : zydis.cpu_flags->undefined)) &
+        kArithmeticFlags;
     form.shift_by_immediate = shifts_by_immediate(zydis);
 }
 
@@ -295,6 +316,8 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     Form form;
     note_encoding(form, zydis);
     form.flow = flow_of(zydis, operands);
+    form.transactional =
+        zydis.mnemonic == ZYDIS_MNEMONIC_XBEGIN || zydis.mnemonic == ZYDIS_MNEMONIC_XEND;
     form.special = special_of(zydis, operands);
     form.processor_use = processor_use_of(zydis);
     note_base(form, zydis);
