@@ -63,6 +63,7 @@ void Collection::start_profilers() {
     spec_.cpu_level = session_.settings.cpu_level;
     spec_.regions = session_.settings.regions;
     spec_.stress = session_.settings.stress ? 1 : 0;
+    spec_.random_addresses = session_.settings.randomize_addresses ? 1 : 0;
     interval_ = spec_.interval;
     if (sampling_.wanted()) sample();
 }

@@ -23,7 +23,8 @@ struct Launch {
     std::uint64_t signal_mask = 0;  // of the program's first thread
     // The program shall see that addresses are not randomised: not only assay has asked for that.
     bool fixed_addresses = false;
-    std::string name;  // of the executed file, as execve(2) was given it
+    unsigned restarts = 0;  // how often the driver has executed itself to be mapped elsewhere
+    std::string name;       // of the executed file, as execve(2) was given it
 };
 
 // The variable, name and value.
@@ -31,7 +32,8 @@ inline std::string to_variable(const Launch& launch) {
     return std::string(kLaunchVariable) + std::to_string(launch.segment_fd) + "," +
            std::to_string(launch.program_fd) + "," + std::to_string(launch.lifeline_fd) + "," +
            std::to_string(launch.channel_fd) + "," + std::to_string(launch.signal_mask) + "," +
-           (launch.fixed_addresses ? "1," : "0,") + launch.name;
+           (launch.fixed_addresses ? "1," : "0,") + std::to_string(launch.restarts) + "," +
+           launch.name;
 }
 
 inline std::optional<Launch> launch_from(const char* variable) {
@@ -41,8 +43,9 @@ inline std::optional<Launch> launch_from(const char* variable) {
     variable += kLaunchVariable.size();
     unsigned long long mask = 0;
     int fixed = 0;
-    if (std::sscanf(variable, "%d,%d,%d,%d,%llu,%d,%n", &launch.segment_fd, &launch.program_fd,
-                    &launch.lifeline_fd, &launch.channel_fd, &mask, &fixed, &length) != 6 ||
+    if (std::sscanf(variable, "%d,%d,%d,%d,%llu,%d,%u,%n", &launch.segment_fd, &launch.program_fd,
+                    &launch.lifeline_fd, &launch.channel_fd, &mask, &fixed, &launch.restarts,
+                    &length) != 7 ||
         length == 0)
         return {};
     launch.signal_mask = mask;

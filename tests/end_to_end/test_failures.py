@@ -214,7 +214,7 @@ class Failures(unittest.TestCase):
 
     def test_program_at_the_address_of_the_driver(self):
         code = b"\xb8\x3c\0\0\0\x31\xff\x0f\x05"  # exit(0)
-        base, headers = 0x7fe000000000, 64 + P_SIZE
+        base, headers = 0x7ebff0000000, 64 + P_SIZE
         header = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9) + struct.pack(
             "<HHIQQQIHHHHHH", 2, 62, 1, base + headers, 64, 0, 0, 64, P_SIZE, 1, 0, 0, 0)
         size = headers + len(code)

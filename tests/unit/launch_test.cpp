@@ -32,6 +32,7 @@ TEST_CASE("a driver is told what was meant for it, and the program sees nothing 
                                .channel_fd = -1,
                                .signal_mask = ~std::uint64_t{0},
                                .fixed_addresses = true,
+                               .restarts = 7,
                                .name = "./a,b=c d"};
     std::vector<std::string> own{"A=1",
                                  "LD_PRELOAD=x.so",
@@ -43,7 +44,7 @@ TEST_CASE("a driver is told what was meant for it, and the program sees nothing 
                                  "ASSAY_PLUGIN_PATH=/p",
                                  "ASSAY_DRIVER=x",
                                  "ASSAY_HIDDEN_LD_A=1",
-                                 "ASSAY_DRIVER=1,2,3,4,5,0,x"};
+                                 "ASSAY_DRIVER=1,2,3,4,5,0,6,x"};
     trace::DriverEnvironment driver = trace::driver_environment(pointers(own), launch);
     const std::vector<std::string> passed = texts(driver.pointers);
     CHECK(passed.size() == own.size() + 1);
@@ -58,12 +59,13 @@ TEST_CASE("a driver is told what was meant for it, and the program sees nothing 
     CHECK(program.launch->channel_fd == -1);
     CHECK(program.launch->signal_mask == ~std::uint64_t{0});
     CHECK(program.launch->fixed_addresses);
+    CHECK(program.launch->restarts == 7);
     CHECK(program.launch->name == "./a,b=c d");
 }
 
 TEST_CASE("a driver that was started by hand is told nothing") {
     for (const char* variable : {"ASSAY_DRIVER=", "ASSAY_DRIVER=1,2,3",
-                                 "ASSAY_DRIVER=a,b,c,d,e,f,g", "ASSAY_DRIVE=1,2,3,4,5,0,x"}) {
+                                 "ASSAY_DRIVER=a,b,c,d,e,f,g", "ASSAY_DRIVE=1,2,3,4,5,0,6,x"}) {
         CAPTURE(variable);
         CHECK_FALSE(trace::launch_from(variable));
     }

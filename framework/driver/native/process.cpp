@@ -1,5 +1,6 @@
 #include "framework/driver/native/process.h"
 
+#include "framework/driver/native/load/vdso.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
 #include "framework/driver/native/processor/cpu_levels.h"
@@ -8,7 +9,6 @@
 
 #include <cpuid.h>
 #include <elf.h>
-#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
@@ -36,8 +36,7 @@ Saving best_saving() {
     return a & 1 ? kSavedIfChanged : kSavedPlainly;
 }
 
-void note_vdso(MemoryMap& memory, TraceTables& trace) {
-    const std::uint64_t base = getauxval(AT_SYSINFO_EHDR);
+void note_vdso(std::uint64_t base, MemoryMap& memory, TraceTables& trace) {
     if (base == 0) return;
     const auto& header = *reinterpret_cast<const Elf64_Ehdr*>(base);
     const auto* segments = reinterpret_cast<const Elf64_Phdr*>(base + header.e_phoff);
@@ -61,7 +60,11 @@ bool Process::initialise(const trace::Launch& launch) {
     vector_components_ = enabled_vector_components();
     if (usable_pkru() != 0) initial_pkru_ = read_pkru();
     if (!trace.attach(launch)) return false;
-    begin_arena();
+    grow_own_stack();
+    const std::vector<Mapping> mappings = own_mappings();
+    begin_own_memory(mappings);
+    begin_arena(trace.spec().random_addresses != 0);
+    program.vdso = move_vdso(mappings);
     if (!cache.reserve()) {
         trace.refuse(std::string("no address space for translated code: ") + std::strerror(errno) +
                      "; is it limited (RLIMIT_AS)?");
@@ -92,12 +95,11 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
         thread.refuse("--cpu=" + std::string(name_of(level)) + ": this processor lacks " + missing +
                       "; use a lower level");
     const std::uint64_t base = cache.open_window();
-    begin_own_memory();
     const LoadError error = load_program(launch.program_fd, launch.name, base, memory, program);
     if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
     for (const LoadedCode& code : program.code)
         mapped(code.start, code.end, code.offset, code.path);
-    if (has_vdso(level)) note_vdso(memory, trace);
+    if (has_vdso(level)) note_vdso(program.vdso, memory, trace);
     break_end = program.break_start;
     personality = personality_of_program(launch.fixed_addresses);
     const std::uint64_t stack = build_stack(program, level, argv, environment);

@@ -14,6 +14,7 @@
 #include "framework/trace/launch.h"
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -90,10 +91,11 @@ class Process {
     ShownFiles shown_files;
     LoadedProgram program;
     MemoryLimits memory_limits;
-    std::uint64_t break_end = 0;              // current program break
-    std::uint64_t personality = 0;            // as the program knows it
-    bool sets_death_signal = false;           // PR_SET_PDEATHSIG
-    std::atomic<bool> filters_calls = false;  // has installed a filter of seccomp(2)
+    std::map<std::uint64_t, std::uint64_t> attached;  // by shmat(2): ends by starts
+    std::uint64_t break_end = 0;                      // current program break
+    std::uint64_t personality = 0;                    // as the program knows it
+    bool sets_death_signal = false;                   // PR_SET_PDEATHSIG
+    std::atomic<bool> filters_calls = false;          // has installed a filter of seccomp(2)
 
     // Of kSynchronousSignals, what any thread has ever waited for.
     std::atomic<std::uint64_t> waited_signals = 0;

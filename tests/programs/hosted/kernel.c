@@ -444,9 +444,9 @@ static int filter_of_returns(void) {
 
 // --- What test_kernel.py runs: it differs from what happens natively.
 
-// Addresses where the driver has its memory.
+// Addresses where the driver has its memory: the code cache.
 static int in_the_way(void) {
-    unsigned char* place = (unsigned char*)0x7fd000000000;
+    unsigned char* place = (unsigned char*)0x7ebff0000000;
     size_t size = 64 * PAGE;
     printf("%d\n", munmap(place, size));
     show_error(mprotect(place, size, PROT_READ | PROT_WRITE), ENOMEM);
@@ -459,7 +459,7 @@ static int in_the_way(void) {
     wanted = mmap(place, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     show_error((long)wanted, EEXIST);
     // All of it at once, with what lies above.
-    printf("%d\n", munmap((void*)0x7fc000000000, 0x3000000000));
+    printf("%d\n", munmap(place, 0x7fff00000000 - (uintptr_t)place));
     return 0;
 }
 
@@ -479,13 +479,13 @@ static int below_stack(void) {
 }
 
 static int mapped_over_driver(void) {
-    mmap((void*)0x7fd000000000, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    mmap((void*)0x7ebff0000000, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     return 0;
 }
 
 static int moved_over_driver(void) {
     mremap(map_memory(PAGE, PROT_READ), PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
-           (void*)0x7fd000000000);
+           (void*)0x7ebff0000000);
     return 0;
 }
 

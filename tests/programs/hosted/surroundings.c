@@ -1,6 +1,7 @@
 // What a program can see of its surroundings must be what it sees natively.
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -81,6 +82,22 @@ static int addresses(void) {
     return 0;
 }
 
+static void* where_a_thread_is(void* result) {
+    char on_stack;
+    printf("%p %p\n", (void*)&on_stack, malloc(100));
+    return result;
+}
+
+// In threads, one after another.
+static int addresses_of_threads(void) {
+    for (int i = 0; i < 3; ++i) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, where_a_thread_is, NULL) != 0) return 1;
+        pthread_join(thread, NULL);
+    }
+    return 0;
+}
+
 // Code that the program writes, runs, changes, and runs again.
 static int generated_code(void) {
     unsigned char* code =
@@ -107,6 +124,7 @@ int main(int argc, char** argv) {
         {"clocks", clocks},
         {"mappings", mappings},
         {"addresses", addresses},
+        {"addresses_of_threads", addresses_of_threads},
         {"generated_code", generated_code},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);

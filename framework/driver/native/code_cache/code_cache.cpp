@@ -1,5 +1,6 @@
 #include "framework/driver/native/code_cache/code_cache.h"
 
+#include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/translate/assembler.h"
 #include "framework/driver/native/translate/countdown.h"
 #include "framework/driver/native/translate/record_stubs.h"
@@ -21,14 +22,14 @@ constexpr std::uint64_t kLinkMargin = 4096;             // nor any landing or li
 }  // namespace
 
 bool CodeCache::reserve() {
-    void* window = mmap(nullptr, kWindowBytes + kCacheBytes, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (window == MAP_FAILED) return false;
+    unsigned char* window = reserve_in_arena(kWindowBytes + kCacheBytes);
+    if (window == nullptr) return false;
     window_ = reinterpret_cast<std::uint64_t>(window);
-    void* memory = static_cast<char*>(window) + kWindowBytes;
+    void* memory = window + kWindowBytes;
     if (mprotect(memory, kCacheBytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return false;
     madvise(memory, kCacheBytes, MADV_HUGEPAGE);
     base_ = reinterpret_cast<std::uint64_t>(memory);
+    add_own_memory({base_, base_ + kCacheBytes});
     static_assert(kCacheBytes <= UINT32_MAX);
     CodeAddress::set_base(base_);
     size_ = kCacheBytes;
@@ -37,6 +38,7 @@ bool CodeCache::reserve() {
 
 std::uint64_t CodeCache::open_window() {
     munmap(reinterpret_cast<void*>(window_), kWindowBytes);
+    note_unmapped({window_, window_ + kWindowBytes});
     return (window_ + kLargePage - 1) & ~(kLargePage - 1);
 }
 

@@ -1,5 +1,6 @@
 #include "framework/driver/native/load/elf_loader.h"
 
+#include "framework/driver/native/memory/address_space.h"
 #include "framework/support/dynamic_linker.h"
 
 #include <elf.h>
@@ -139,12 +140,15 @@ bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias
 
 // MAP_FAILED, and errno, if something is there.
 void* reserve_at(std::uint64_t address, std::uint64_t bytes) {
-    return mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void* memory = mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (memory != MAP_FAILED) note_mapped({address, address + bytes});
+    return memory;
 }
 
 void* reserve_anywhere(std::uint64_t bytes) {
-    return mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char* memory = reserve_in_arena(bytes);
+    return memory != nullptr ? memory : MAP_FAILED;
 }
 
 // Of the addresses at which a position-independent program lies, which its data may need.

@@ -22,6 +22,7 @@ struct LoadedProgram {
     std::uint64_t program_headers = 0;  // address of the program's headers
     std::uint64_t header_count = 0;
     std::uint64_t interpreter_base = 0;
+    std::uint64_t vdso = 0;         // where it is; 0: there is none
     std::uint64_t break_start = 0;  // end of the program's data
     std::uint64_t stack_start = 0, stack_end = 0;
     // From here to stack_start there would be nothing if the kernel had made the stack.

@@ -42,10 +42,9 @@ constexpr std::uint64_t kReserved = kMostStackBytes + kGuardBytes;
 // same place whatever the limit is. What is below the stack cannot be accessed: running out of it
 // is a fault, not a write elsewhere.
 std::uint64_t map_stack(std::uint64_t size) {
-    void* memory = mmap(nullptr, kReserved, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (memory == MAP_FAILED) return 0;
-    char* top = static_cast<char*>(memory) + kReserved;
+    unsigned char* memory = reserve_in_arena(kReserved);
+    if (memory == nullptr) return 0;
+    unsigned char* top = memory + kReserved;
     if (mprotect(top - size, size, PROT_READ | PROT_WRITE) != 0) return 0;
     return reinterpret_cast<std::uint64_t>(top);
 }
@@ -94,7 +93,7 @@ std::vector<std::uint64_t> place_strings(StackBuilder& stack,
 // fixed too, so that runs are identical.
 void random_bytes(unsigned char* out) {
     const auto* ours = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
-    if (addresses_are_fixed())
+    if (chooses_addresses())
         std::memset(out, 0x5a, 16);
     else if (ours)
         std::memcpy(out, ours, 16);
@@ -110,7 +109,7 @@ std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, trace:
                                             const Placed& placed) {
     const HardwareCapabilities processor = capabilities(level);
     const std::uint64_t vdso_type = has_vdso(level) ? AT_SYSINFO_EHDR : AT_IGNORE;
-    return {vdso_type,      getauxval(AT_SYSINFO_EHDR),
+    return {vdso_type,      program.vdso,
             AT_MINSIGSTKSZ, processor.signal_stack,
             AT_HWCAP,       processor.hwcap,
             AT_PAGESZ,      getauxval(AT_PAGESZ),

@@ -1,43 +1,40 @@
 #include "framework/driver/native/memory/address_space.h"
 
-#include "framework/driver/native/memory/own_memory.h"
+#include "framework/driver/native/memory/free_addresses.h"
 
+#include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
-#include <sys/resource.h>
 #include <algorithm>
 
 namespace assay::native {
 namespace {
 
-constexpr std::uint64_t kPage = 4096, kLargest = std::uint64_t{16} << 30;
+constexpr std::uint64_t kPage = 4096, kGiB = std::uint64_t{1} << 30;
 
-// Addresses from `begin` on are taken and not used yet.
-struct Taken {
-    std::uint64_t begin = 0, end = 0;
-};
-Taken taken;
+// Where the kernel may load the driver, and where the driver's heap is: with 32 random bits, the
+// most that there are, below 0x6600'0000'0000 (ELF_ET_DYN_BASE, arch_randomize_brk()).
+constexpr Range kPlacesOfDriver{0x5500'0000'0000, 0x6600'0000'0000};
+// vm.mmap_min_addr is 64 KiB; and programs without PIE begin at 4 MiB.
+constexpr std::uint64_t kLowest = 0x1'0000;
+// Where the kernel looks for MAP_32BIT (arch/x86/kernel/sys_x86_64.c, find_start_end()).
+constexpr Range kPlacesOf32Bits{1 * kGiB, 2 * kGiB};
+// Where programs have most of their mappings. Above, right below its libraries, the driver has
+// what it maps later.
+constexpr Range kKeptFree{0x7e80'0000'0000, kArenaTop + 64 * kGiB};
 
-unsigned char* map_without_access(std::uint64_t bytes) {
-    void* memory =
-        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? nullptr : static_cast<unsigned char*>(memory);
+FreeAddresses& free_addresses() {
+    static FreeAddresses addresses;
+    return addresses;
 }
 
-// Takes `bytes` where the kernel likes, if that is above the arena.
-bool take_above(std::uint64_t bytes) {
-    unsigned char* memory = map_without_access(bytes);
-    if (memory == nullptr) return false;
-    const auto begin = reinterpret_cast<std::uint64_t>(memory);
-    if (begin < kArenaTop) {
-        munmap(memory, bytes);
-        return false;
-    }
-    // The first piece, and those right below; others fill gaps between the driver's mappings.
-    if (taken.end == 0) taken = {begin, begin + bytes};
-    if (begin + bytes == taken.begin) taken.begin = begin;
-    return true;
+bool chooses = false;
+
+void* map_without_access(std::uint64_t address, std::uint64_t bytes) {
+    const int fixed = address != 0 ? MAP_FIXED_NOREPLACE : 0;
+    return mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
 }
 
 // 0 if the kernel does not tell.
@@ -46,10 +43,15 @@ unsigned long kernel_personality() {
     return static_cast<unsigned long>(std::max(personality(kQuery), 0));
 }
 
-// RLIMIT_AS counts what is taken, too: the program needs it more.
-bool address_space_is_limited() {
-    rlimit limit{};
-    return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+int overlaps_arena(dl_phdr_info* object, std::size_t, void*) {
+    for (unsigned i = 0; i < object->dlpi_phnum; ++i) {
+        const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+        const std::uint64_t start = object->dlpi_addr + segment.p_vaddr;
+        if (segment.p_type == PT_LOAD && start < kKeptFree.end &&
+            start + segment.p_memsz > kKeptFree.start)
+            return 1;
+    }
+    return 0;
 }
 
 }  // namespace
@@ -63,27 +65,70 @@ unsigned long personality_of_program(bool asks_for_fixed_addresses) {
     return asks_for_fixed_addresses ? others | ADDR_NO_RANDOMIZE : others;
 }
 
-void begin_arena() {
+bool driver_is_in_the_way() {
+    return !addresses_are_fixed() && dl_iterate_phdr(overlaps_arena, nullptr) != 0;
+}
+
+void begin_arena(bool random_addresses) {
     // The driver's heap stays in its program break, out of the program's way.
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_ARENA_MAX, 1);
-    if (!addresses_are_fixed() || address_space_is_limited()) return;
-    for (std::uint64_t bytes = kLargest; bytes >= kPage; bytes /= 2)
-        while (take_above(bytes)) {
-        }
+    chooses = !random_addresses;
+    if (!chooses) return;
+    for (const Range& range : without_own_memory({kLowest, kPlacesOfDriver.start}))
+        free_addresses().add(range);
+    for (const Range& range : without_own_memory({kPlacesOfDriver.end, kArenaTop}))
+        free_addresses().add(range);
+}
+
+bool chooses_addresses() {
+    return chooses;
+}
+
+std::optional<std::uint64_t> free_place(std::uint64_t bytes, std::uint64_t alignment) {
+    return free_addresses().highest(bytes, alignment);
+}
+
+std::optional<std::uint64_t> free_place_of_32_bits(std::uint64_t bytes) {
+    return free_addresses().lowest(bytes, kPlacesOf32Bits);
+}
+
+void note_mapped(const Range& range) {
+    free_addresses().remove(range);
+}
+
+void note_unmapped(const Range& range) {
+    if (!chooses) return;
+    const auto add_within = [&](std::uint64_t from, std::uint64_t to) {
+        free_addresses().add({std::max(range.start, from), std::min(range.end, to)});
+    };
+    add_within(kLowest, kPlacesOfDriver.start);
+    add_within(kPlacesOfDriver.end, kArenaTop);
+}
+
+unsigned char* reserve_in_arena(std::uint64_t bytes) {
+    bytes = (bytes + kPage - 1) & ~(kPage - 1);
+    void* memory = MAP_FAILED;
+    const auto map = [&](std::uint64_t address) -> long {
+        memory = map_without_access(address, bytes);
+        return memory == MAP_FAILED ? -errno : 0;
+    };
+    const auto find = [](std::uint64_t size) { return free_place(size, kPage); };
+    if (map_in_place(bytes, find, map) == -EEXIST) map(0);
+    if (memory == MAP_FAILED) return nullptr;
+    const auto start = reinterpret_cast<std::uint64_t>(memory);
+    note_mapped({start, start + bytes});
+    return static_cast<unsigned char*>(memory);
 }
 
 unsigned char* reserve_outside_arena(std::uint64_t bytes) {
     bytes = (bytes + kPage - 1) & ~(kPage - 1);
-    if (taken.end - taken.begin < bytes) {
-        unsigned char* memory = map_without_access(bytes);
-        const auto start = reinterpret_cast<std::uint64_t>(memory);
-        if (memory != nullptr) add_own_memory({start, start + bytes});
-        return memory;
-    }
-    const std::uint64_t begin = taken.begin;
-    taken.begin += bytes;
-    return reinterpret_cast<unsigned char*>(begin);
+    void* memory = map_without_access(0, bytes);
+    if (memory == MAP_FAILED) return nullptr;
+    const auto start = reinterpret_cast<std::uint64_t>(memory);
+    add_own_memory({start, start + bytes});
+    note_mapped({start, start + bytes});
+    return static_cast<unsigned char*>(memory);
 }
 
 }  // namespace assay::native

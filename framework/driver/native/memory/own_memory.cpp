@@ -1,7 +1,6 @@
 #include "framework/driver/native/memory/own_memory.h"
 
 #include "framework/driver/native/syscalls/proc_maps.h"
-#include "framework/driver/native/syscalls/read_file.h"
 
 #include <alloca.h>
 #include <malloc.h>
@@ -49,9 +48,14 @@ bool overlap(const Range& a, const Range& b) {
     return a.start < b.end && b.start < a.end;
 }
 
-// Of the driver's first thread. It would grow by itself as long as nothing is mapped below, but
-// the program may map there whatever it likes, as Wine does.
-void grow_stack() {
+// [vdso], [vvar], [vvar_vclock], [vsyscall]: as a program would find them without the driver.
+bool belongs_to_all(const Mapping& mapping) {
+    return mapping.name.starts_with("[v");
+}
+
+}  // namespace
+
+void grow_own_stack() {
     constexpr std::size_t kEnough = 512 << 10;  // twice what the other threads have
     rlimit limit{};
     getrlimit(RLIMIT_STACK, &limit);
@@ -60,25 +64,13 @@ void grow_stack() {
     *lowest = 0;
 }
 
-// [vdso], [vvar], [vvar_vclock], [vsyscall]: as a program would find them without the driver.
-bool belongs_to_all(const Mapping& mapping) {
-    return mapping.name.starts_with("[v");
-}
-
-}  // namespace
-
-void begin_own_memory() {
-    grow_stack();
-    const std::string maps = read_file("/proc/self/maps");
-    for (std::string_view text = maps; !text.empty();) {
-        const std::string_view line = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(line.size() + 1, text.size()));
-        const std::optional<Mapping> mapping = parse_mapping(line);
-        if (!mapping || belongs_to_all(*mapping)) continue;
-        if (mapping->name == "[heap]")
-            heap_start() = mapping->start;
+void begin_own_memory(const std::vector<Mapping>& mappings) {
+    for (const Mapping& mapping : mappings) {
+        if (belongs_to_all(mapping)) continue;
+        if (mapping.name == "[heap]")
+            heap_start() = mapping.start;
         else
-            add_own_memory({mapping->start, mapping->end});
+            add_own_memory({mapping.start, mapping.end});
     }
 }
 

@@ -7,13 +7,19 @@
 
 namespace assay::native {
 
+struct Mapping;  // proc_maps.h
+
 struct Range {
     std::uint64_t start = 0, end = 0;
 };
 
-// All that is mapped now is the driver's, but for the vDSO. To be called before the program is
-// loaded.
-void begin_own_memory();
+// Makes the stack of the driver's first thread as large as it will ever be. It would grow by itself
+// as long as nothing is mapped below, but the program may map there whatever it likes, as Wine
+// does.
+void grow_own_stack();
+// All that is mapped now is the driver's, but for the vDSO. To be called before anything of the
+// program's is mapped.
+void begin_own_memory(const std::vector<Mapping>& mappings);
 // brk(2) will not be permitted any more: the driver's heap gets what it may need while it can. It
 // would take an error number that a filter of seccomp(2) answers for a new program break.
 void stop_moving_break();

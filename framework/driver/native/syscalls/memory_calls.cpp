@@ -1,4 +1,5 @@
 // The target's calls that change its memory: mmap(2) and its relatives, and brk(2).
+#include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
@@ -87,10 +88,61 @@ bool may_become_code(const Call& call) {
     return call.arguments[2] & PROT_EXEC || (of_file && private_copy);
 }
 
+// MAP_HUGETLB: a multiple of the size of its pages, whose logarithm the flags can have (mmap(2)).
+std::uint64_t alignment_of(long flags) {
+    constexpr int kShift = 26, kMask = 0x3f, kDefault = 21;
+    if (!(flags & MAP_HUGETLB)) return kPage;
+    const long logarithm = flags >> kShift & kMask;
+    return std::uint64_t{1} << (logarithm != 0 ? logarithm : kDefault);
+}
+
+// mmap(2) of a mapping that may be anywhere: where the program would like to have it, else where
+// the driver chooses. -EEXIST: nowhere.
+long map_in_arena(const Call& call) {
+    const long flags = call.arguments[3];
+    const std::uint64_t bytes = page_up(call.unsigned_argument(1));
+    if (bytes == 0 || !chooses_addresses()) return -EEXIST;
+    Call placed = call;
+    // A filter of the program's need not know this flag: without it, the kernel may choose.
+    if (!call.process().filters_calls) placed.arguments[3] |= MAP_FIXED_NOREPLACE;
+    const auto map = [&](std::uint64_t address) {
+        placed.arguments[0] = static_cast<long>(address);
+        return pass_on_locked(placed);
+    };
+    // As the kernel takes what is below vm.mmap_min_addr (mm/mmap.c, round_hint_to_min()).
+    constexpr std::uint64_t kLowest = 16 * kPage;
+    if (const std::uint64_t wanted = call.unsigned_argument(0) & ~(kPage - 1); wanted != 0)
+        if (const long result = map(std::max(wanted, kLowest)); !is_error(result)) return result;
+    const std::uint64_t alignment = alignment_of(flags);
+    const auto find = [&](std::uint64_t size) {
+        return flags & MAP_32BIT ? free_place_of_32_bits(size) : free_place(size, alignment);
+    };
+    return map_in_place((bytes + alignment - 1) & ~(alignment - 1), find, map);
+}
+
+// mmap(2). Where the driver's choice will not do, as for mappings of some devices, or the call is
+// wrong, the kernel has its way.
+long map_somewhere(const Call& call) {
+    const long flags = call.arguments[3];
+    long result = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ? -EEXIST : map_in_arena(call);
+    if (is_error(result)) result = pass_on_locked(call);
+    if (is_error(result)) return result;
+    // It grows down to no nearer than that to another mapping (mm/mmap.c, stack_guard_gap).
+    const std::uint64_t gap = flags & MAP_GROWSDOWN ? 256 * kPage : 0;
+    const auto start = static_cast<std::uint64_t>(result);
+    note_mapped({start - gap, start + page_up(call.unsigned_argument(1))});
+    return result;
+}
+
+void unmap(const Range& range) {
+    munmap(reinterpret_cast<void*>(range.start), range.end - range.start);
+    note_unmapped(range);
+}
+
 // mmap(2). What may become code is not placed where other code was, unless the program itself says
 // where.
 long map_apart(const Call& call) {
-    long result = pass_on_locked(call);
+    long result = map_somewhere(call);
     if (!may_become_code(call)) return result;
     const CodePlaces& places = call.process().code_places;
     const int fd = call.arguments[3] & MAP_ANONYMOUS ? -1 : static_cast<int>(call.arguments[4]);
@@ -110,11 +162,10 @@ long map_apart(const Call& call) {
         const std::optional<Range> place = places.below(range());
         Call again = call;
         again.arguments[0] = place ? static_cast<long>(place->start) : 0;
-        result = pass_on_locked(again);
+        result = map_somewhere(again);
     }
-    for (const Range& place : refused)
-        munmap(reinterpret_cast<void*>(place.start), place.end - place.start);
-    return is_error(result) && !refused.empty() ? pass_on_locked(call) : result;
+    for (const Range& place : refused) unmap(place);
+    return is_error(result) && !refused.empty() ? map_somewhere(call) : result;
 }
 
 // The kernel moves what has the same permissions throughout: the program's, not those that the
@@ -154,8 +205,9 @@ long do_break(const Call& call) {
             if (got != MAP_FAILED) munmap(got, page_up(wanted) - mapped);
             return static_cast<long>(process.break_end);
         }
+        note_mapped({mapped, page_up(wanted)});
     } else if (page_up(wanted) < mapped) {
-        munmap(reinterpret_cast<void*>(page_up(wanted)), mapped - page_up(wanted));
+        unmap({page_up(wanted), mapped});
         forget_executable(process, page_up(wanted), mapped);
     }
     process.break_end = wanted;
@@ -201,6 +253,7 @@ long do_unmap(const Call& call) {
         passed.arguments[1] = static_cast<long>(part.end - part.start);
         result = pass_on_locked(passed);
         if (is_error(result)) break;
+        note_unmapped(part);
         forget_executable(call.process(), part.start, part.end);
     }
     return result;
@@ -262,6 +315,24 @@ long do_advise(const Call& call) {
     return result;
 }
 
+namespace {
+
+// shmat(2). The kernel says EINVAL where something is mapped.
+long attach_somewhere(const Call& call, std::uint64_t bytes) {
+    if (call.arguments[1] != 0 || !chooses_addresses()) return pass_on_locked(call);
+    Call placed = call;
+    const auto attach = [&](std::uint64_t address) {
+        placed.arguments[1] = static_cast<long>(address);
+        const long result = pass_on_locked(placed);
+        return result == -EINVAL ? -EEXIST : result;
+    };
+    const auto find = [](std::uint64_t size) { return free_place(size, kPage); };
+    const long result = map_in_place(bytes, find, attach);
+    return is_error(result) ? pass_on_locked(call) : result;
+}
+
+}  // namespace
+
 long do_attach(const Call& call) {
     shmid_ds state{};
     const std::uint64_t wanted = call.unsigned_argument(1);
@@ -269,12 +340,18 @@ long do_attach(const Call& call) {
         shmctl(static_cast<int>(call.arguments[0]), IPC_STAT, &state) == 0 &&
         is_own_memory({wanted, wanted + page_up(state.shm_segsz)}))
         refuse_to_replace(call, "shmat(SHM_REMAP)", wanted);
-    const long result = pass_on_locked(call);
-    if (is_error(result) || !(call.arguments[2] & (SHM_EXEC | SHM_REMAP)) ||
+    const bool of_interest = call.arguments[2] & (SHM_EXEC | SHM_REMAP);
+    // A filter of the program's need not permit shmctl(2).
+    if ((call.process().filters_calls && !of_interest) ||
         shmctl(static_cast<int>(call.arguments[0]), IPC_STAT, &state) != 0)
-        return result;
+        return pass_on_locked(call);
+    const std::uint64_t bytes = page_up(state.shm_segsz);
+    const long result = attach_somewhere(call, bytes);
+    if (is_error(result)) return result;
     const auto start = static_cast<std::uint64_t>(result);
-    const std::uint64_t end = start + page_up(state.shm_segsz);
+    const std::uint64_t end = start + bytes;
+    note_mapped({start, end});
+    call.process().attached[start] = end;
     forget_executable(call.process(), start, end);
     if (!(call.arguments[2] & SHM_EXEC)) return result;
     call.process().memory.add({.start = start,
@@ -287,11 +364,53 @@ long do_attach(const Call& call) {
 
 long do_detach(const Call& call) {
     const long result = pass_on_locked(call);
-    const Region* known = call.process().memory.find(call.unsigned_argument(0));
-    if (!is_error(result) && known != nullptr)
-        forget_executable(call.process(), known->start, known->end);
+    if (is_error(result)) return result;
+    std::map<std::uint64_t, std::uint64_t>& attached = call.process().attached;
+    const auto found = attached.find(call.unsigned_argument(0));
+    if (found == attached.end()) return result;
+    const Range range{found->first, found->second};
+    attached.erase(found);
+    note_unmapped(range);
+    forget_executable(call.process(), range.start, range.end);
     return result;
 }
+
+namespace {
+
+// Whether mremap(2) moves something to a place that the kernel chooses.
+bool is_moved_anywhere(const Call& call) {
+    const Range before = range_of(call, 0, 1);
+    const std::uint64_t more = page_up(call.unsigned_argument(2));
+    const long flags = call.arguments[3];
+    if (!chooses_addresses() || !(flags & MREMAP_MAYMOVE) || flags & MREMAP_FIXED) return false;
+    // A filter of the program's need not know what a place is reserved by.
+    if (call.process().filters_calls) return false;
+    // Here the kernel takes the last argument as a wish (mm/mremap.c).
+    if (flags & MREMAP_DONTUNMAP) return call.arguments[4] == 0;
+    return more > before.end - before.start;
+}
+
+// mremap(2): it grows where it is if there is room, else it moves to where the driver chooses.
+long move_somewhere(const Call& call) {
+    if (!is_moved_anywhere(call)) return pass_on_locked(call);
+    Call placed = call;
+    placed.arguments[3] &= ~MREMAP_MAYMOVE;
+    if (!(call.arguments[3] & MREMAP_DONTUNMAP) && call.arguments[1] != 0)
+        if (const long result = pass_on_locked(placed); !is_error(result)) return result;
+    // MREMAP_FIXED replaces what is there, so that nothing of others may be.
+    const std::uint64_t bytes = page_up(call.unsigned_argument(2));
+    unsigned char* const place = reserve_in_arena(bytes);
+    if (place == nullptr) return pass_on_locked(call);
+    placed.arguments[3] = call.arguments[3] | MREMAP_FIXED;
+    placed.arguments[4] = reinterpret_cast<long>(place);
+    const long result = pass_on_locked(placed);
+    if (!is_error(result)) return result;
+    const auto start = reinterpret_cast<std::uint64_t>(place);
+    unmap({start, start + bytes});
+    return pass_on_locked(call);
+}
+
+}  // namespace
 
 long do_remap(const Call& call) {
     const std::uint64_t from = call.unsigned_argument(0);
@@ -305,10 +424,12 @@ long do_remap(const Call& call) {
     if (known != nullptr)
         end_protection(call.process(), before, from,
                        std::min(range_of(call, 0, 1).end, before.end));
-    const long result = pass_on_locked(call);
+    const long result = move_somewhere(call);
     if (is_error(result)) return result;
     const auto to = static_cast<std::uint64_t>(result);
     const std::uint64_t end = to + page_up(call.unsigned_argument(2));
+    if (!(call.arguments[3] & MREMAP_DONTUNMAP)) note_unmapped(range_of(call, 0, 1));
+    note_mapped({to, end});
     forget_executable(call.process(), from, from + page_up(call.unsigned_argument(1)));
     forget_executable(call.process(), to, end);
     if (!before.executable) return result;

@@ -1,10 +1,13 @@
 #include "framework/driver/native/syscalls/proc_maps.h"
 
 #include "framework/driver/native/memory/own_memory.h"
+#include "framework/driver/native/syscalls/read_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cstdio>
+#include <utility>
 
 namespace assay::native {
 namespace {
@@ -36,6 +39,18 @@ void append_parts(const Mapping& mapping, std::string_view lines, const MemoryMa
 }
 
 }  // namespace
+
+std::vector<Mapping> own_mappings() {
+    std::vector<Mapping> mappings;
+    const std::string maps = read_file("/proc/self/maps");
+    for (std::string_view text = maps; !text.empty();) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        if (std::optional<Mapping> mapping = parse_mapping(line))
+            mappings.push_back(std::move(*mapping));
+    }
+    return mappings;
+}
 
 void show_as_program(Mapping& mapping, const MemoryMap& memory, const ProgramRanges& ranges) {
     mapping.name = name_of(mapping, ranges);

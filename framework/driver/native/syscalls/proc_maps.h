@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::native {
 
@@ -19,6 +20,9 @@ struct Mapping {
     std::uint64_t inode = 0;
     std::string name;
 };
+
+// Of this process. None if the kernel does not tell: without /proc.
+std::vector<Mapping> own_mappings();
 
 // Nothing for lines of another kind.
 std::optional<Mapping> parse_mapping(std::string_view line);
