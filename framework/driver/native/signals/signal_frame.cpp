@@ -79,8 +79,9 @@ bool write_vectors(Context& context, std::uint64_t to, std::uint32_t pkru) {
     }
     std::memcpy(context.vector_state + kLegacyBytes, &present, sizeof present);
     const auto bytes = static_cast<std::uint32_t>(context.frame_bytes);
-    const std::uint32_t software[12] = {
-        kMagic1, bytes + 4, static_cast<std::uint32_t>(context.frame_components), 0, bytes};
+    const auto components =
+        static_cast<std::uint32_t>(is_extended(context) ? context.frame_components : 0);
+    const std::uint32_t software[12] = {kMagic1, bytes + 4, components, 0, bytes};
     return write_target(to, context.vector_state, bytes) &&
            write_target(to + kSoftwareBytes, software, sizeof software) &&
            (!is_extended(context) || write_target(to + bytes, &kMagic2, sizeof kMagic2));
