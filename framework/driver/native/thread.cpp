@@ -3,7 +3,7 @@
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/target_memory.h"
 #include "framework/driver/native/process.h"
-#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/hidden_features.h"
 #include "framework/driver/native/processor/interrupt_return.h"
 #include "framework/driver/native/processor/saved_state.h"
 #include "framework/driver/native/syscalls/vsyscall.h"
@@ -108,8 +108,7 @@ void Thread::set_gs() const {
     if (syscall(SYS_arch_prctl, ARCH_SET_GS, base) != 0)
         refuse(
             "a thread cannot begin: a seccomp filter of the program refuses arch_prctl(2), which "
-            "the "
-            "driver needs where the kernel does not allow FSGSBASE");
+            "the driver needs where the kernel does not allow FSGSBASE");
 }
 
 // The caches and predictors of a new thread or process are empty.
@@ -466,8 +465,13 @@ void Thread::raise_fetch_fault(std::uint64_t pc) {
         return signals.raise_fault(SIGBUS, BUS_ADRERR, pc);
     Instruction instruction;
     const std::uint64_t end = pc + code.size();
-    if (code.size() == bytes.size() || !process.translator.decoder().decode(bytes, pc, instruction))
-        return signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
+    if (code.size() == bytes.size() ||
+        !process.translator.decoder().decode(bytes, pc, instruction)) {
+        if (hidden_features() != Hidden::kInstructions)
+            return signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
+        context->pc = pc;
+        refuse_instruction();
+    }
     signals.raise_fault(SIGSEGV, is_mapped(end) ? SEGV_ACCERR : SEGV_MAPERR, end);
 }
 

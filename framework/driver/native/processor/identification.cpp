@@ -1,6 +1,6 @@
-// cpuid and xgetbv as the program sees them (--cpu=).
+// cpuid and xgetbv as the program sees them.
 #include "framework/driver/native/process.h"
-#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/hidden_features.h"
 
 #include <Zydis/Zydis.h>
 
@@ -11,7 +11,10 @@ void identify(Thread& thread, const Instruction& instruction) {
     const trace::CpuLevel level = thread.process.trace.spec().cpu_level;
     const auto index = static_cast<std::uint32_t>(gpr[RCX]);
     if (instruction.form->mnemonic == ZYDIS_MNEMONIC_CPUID) {
-        const CpuidAnswer answer = level_cpuid(level, static_cast<std::uint32_t>(gpr[RAX]), index);
+        const auto leaf = static_cast<std::uint32_t>(gpr[RAX]);
+        const CpuidAnswer answer = level == trace::CpuLevel::kHost
+                                       ? shown_cpuid(leaf, index, processor_cpuid)
+                                       : level_cpuid(level, leaf, index);
         gpr[RAX] = answer.eax;
         gpr[RBX] = answer.ebx;
         gpr[RCX] = answer.ecx;
@@ -21,7 +24,7 @@ void identify(Thread& thread, const Instruction& instruction) {
     // XCR0, and with an ecx of 1 those of its components that are in use: it may always say all
     // (SDM volume 1, 13.6).
     if (index > 1) thread.refuse("xgetbv with ecx " + std::to_string(index) + ": no such register");
-    gpr[RAX] = level_xcr0(level);
+    gpr[RAX] = shown_xcr0(level_xcr0(level));
     gpr[RDX] = 0;
 }
 

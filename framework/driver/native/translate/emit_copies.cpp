@@ -1,5 +1,6 @@
 // The target's own instructions: copied as they are, or rewritten where a copy would mean something
 // else at its new place.
+#include "framework/driver/native/processor/hidden_features.h"
 #include "framework/driver/native/translate/emitter.h"
 #include "framework/driver/native/translate/operand_encoding.h"
 #include "framework/driver/native/translate/values.h"
@@ -15,12 +16,11 @@ void Emitter::emit_instruction(const Instruction& instruction, unsigned position
 }
 
 void Emitter::emit_translated(const Instruction& instruction, unsigned position) {
-    if (spec_.cpu_level != trace::CpuLevel::kHost) {
-        if (instruction.form->processor_use == ProcessorUse::kIdentify)
-            return emit_driver_part(instruction, next_site_);
-        if (instruction.form->processor_use == ProcessorUse::kSaveState)
-            return emit_state_copy(instruction, position);
-    }
+    const bool is_host = spec_.cpu_level == trace::CpuLevel::kHost;
+    const ProcessorUse use = instruction.form->processor_use;
+    if (use == ProcessorUse::kIdentify && (!is_host || hidden_features() != Hidden::kNothing))
+        return emit_driver_part(instruction, next_site_);
+    if (use == ProcessorUse::kSaveState && !is_host) return emit_state_copy(instruction, position);
     emit_copy(instruction, position);
 }
 

@@ -1,5 +1,7 @@
 #include "framework/driver/native/translate/translator.h"
 
+#include "framework/driver/native/processor/hidden_features.h"
+
 #include <Zydis/Zydis.h>
 
 #include <algorithm>
@@ -157,7 +159,8 @@ void Translator::translate_again(std::uint32_t unit_index) {
 
 std::string Translator::describe(std::uint64_t pc) {
     Instruction instruction;
-    if (!decoder_.decode(memory_.code_at(pc), pc, instruction)) return "invalid";
+    const auto code = memory_.code_at(pc);
+    if (!decoder_.decode(code, pc, instruction)) return unknown_instruction(code);
     const char* name =
         ZydisMnemonicGetString(static_cast<ZydisMnemonic>(instruction.form->mnemonic));
     return name ? name : "unknown";
