@@ -1,8 +1,8 @@
 #include "tools/plugins.h"
 
+#include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/output_files.h"
 #include "framework/collector/launch/plugin_search.h"
-#include "framework/collector/profilers/profiler.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/command.h"
@@ -38,7 +38,7 @@ void list_all() {
     for (const auto& plugin : found) {
         std::string text;
         try {
-            text = Profiler(plugin.path, "", guard).description();
+            text = collector::load_profiler(plugin.path, "", guard)->description();
         } catch (const Error& e) {
             text = fmt::format("unusable: {}", e.what());
         }
@@ -163,7 +163,8 @@ void print_captures(Profiler& profiler) {
 
 void describe_one(const std::string& name) {
     CrashGuard guard;
-    Profiler profiler(collector::find_plugin(name), "", guard);
+    const auto loaded = collector::load_profiler(collector::find_plugin(name), "", guard);
+    Profiler& profiler = *loaded;
     say("{}{}{}\n{}\n", profiler.name(), profiler.description().empty() ? "" : ": ",
         profiler.description(), profiler.path());
     print_options(profiler);

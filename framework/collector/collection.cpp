@@ -11,17 +11,6 @@
 #include <algorithm>
 
 namespace assay::collector {
-namespace {
-
-// For who is not given the records.
-std::vector<trace_marker_t> before_any_record(std::span<const trace_marker_t> markers) {
-    std::vector<trace_marker_t> moved(markers.begin(), markers.end());
-    for (trace_marker_t& marker : moved) marker.record = 0;
-    return moved;
-}
-
-}  // namespace
-
 Collection::Collection(Session& session, const Image& image, Segment& segment,
                        const Lifeline& lifeline)
     : session_(session),
@@ -29,14 +18,9 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       segment_(segment),
       lifeline_(lifeline),
       results_(session, image_),
-      sampling_(session.settings.regions),
-      reader_(segment_, [this](TraceReader::Source source, std::span<const trace_record_t> records,
-                               std::span<const trace_marker_t> markers) {
-          process(source, records, markers);
-      }) {
+      feed_(segment_, TraceReader::Role::kFirst, image.pid, session.settings.regions,
+            session.symbolizer) {
     check_files();
-    own_files_.add(segment.fd());
-    own_files_.add(lifeline.reading_end());
     start_profilers();
 }
 
@@ -49,23 +33,60 @@ void Collection::check_files() const {
 }
 
 void Collection::start_profilers() {
-    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
-        Profiler& profiler = *session_.profilers[i];
-        profiler.respect(own_files_);
-        profiler.set_command(image_.command);
-        profiler.set_sampling(sampling_.wanted());
-        profiler.set_options(given_to(profiler, session_.given[i], image_));
-        const trace::Spec wanted = profiler.start();
-        results_.add_profiler(profiler, wanted.captures & trace::kCaptureCalls);
-        spec_ = combine(spec_, wanted);
-        if (profiler.wanted_values()) add(*value_lists_, *profiler.wanted_values());
-    }
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) start_profiler(i);
     spec_.cpu_level = session_.settings.cpu_level;
     spec_.regions = session_.settings.regions;
     spec_.stress = session_.settings.stress ? 1 : 0;
     spec_.random_addresses = session_.settings.randomize_addresses ? 1 : 0;
     interval_ = spec_.interval;
-    if (sampling_.wanted()) sample();
+    if (feed_.sampling().wanted()) sample();
+    feed_.begin(spec_, interval_);
+}
+
+void Collection::start_profiler(std::size_t index) {
+    Profiler& profiler = *session_.profilers[index];
+    profiler.set_command(image_.command);
+    profiler.set_sampling(feed_.sampling().wanted());
+    profiler.set_options(given_to(profiler, session_.given[index], image_));
+    const trace::Spec wanted = profiler.start();
+    results_.add_profiler(profiler, wanted.captures & trace::kCaptureCalls);
+    spec_ = combine(spec_, wanted);
+    if (profiler.wanted_values()) add(*value_lists_, *profiler.wanted_values());
+    hosted_.push_back(dynamic_cast<HostedProfiler*>(&profiler));
+    if (hosted_.back()) return;
+    fed_.push_back(index);
+    feed_.add(static_cast<LoadedProfiler&>(profiler), sink(index));
+}
+
+Feed::Sink Collection::sink(std::size_t index) {
+    return [this, index](const vsample_t& sample, std::uint32_t mapping) {
+        results_.take(index, sample, mapping, feed_.contexts().table());
+    };
+}
+
+// Another process can know of mappings that this one has not read of yet.
+HostedProfiler::Sink Collection::sink_of_other(std::size_t index) {
+    return [this, take = sink(index)](const vsample_t& sample, std::uint32_t mapping) {
+        const std::vector<Mapping>& known = feed_.reader().addresses().mappings();
+        if (mapping >= known.size() && mapping != kNoMapping && !damaged_) feed_.reader().refresh();
+        take(sample, mapping < known.size() ? mapping : kNoMapping);
+    };
+}
+
+// Those of other processes, and what goes on here for them.
+void Collection::begin() {
+    feed_.at_totals = [this] { look_at_totals(); };
+    bool any = false;
+    for (std::size_t i = 0; i < hosted_.size(); ++i) {
+        if (!hosted_[i]) continue;
+        any = true;
+        hosted_[i]->collect({image_.pid, segment_.fd(), spec_, interval_}, sink_of_other(i));
+    }
+    if (any)
+        feed_.reader().keep_buffers([this](std::uint32_t slot) {
+            for (HostedProfiler* profiler : hosted_)
+                if (profiler) profiler->take(slot);
+        });
 }
 
 // In the driver, intervals are the bursts' business then.
@@ -81,52 +102,20 @@ void Collection::sample() {
     spec_.runs = 0;  // a run could go on behind a burst
     regions.sample_interval = std::exchange(spec_.interval, 0);
     regions.sample_warm_up = std::min(spec_.warm_up, regions.sample_period - regions.sample_burst);
-    sampling_.warm_up(regions.sample_warm_up);
-    intervals_.estimate();
-}
-
-void Collection::process(TraceReader::Source source, std::span<const trace_record_t> records,
-                         std::span<const trace_marker_t> markers) {
-    trace_parser view = parser(source.thread, records);
-    view.footprints = reader_.footprints();
-    std::span<const std::uint32_t> contexts;
-    if (spec_.captures & trace::kCaptureCalls) {
-        contexts = stacks_.follow(source.thread, records, reader_.code());
-        view.context_table = stacks_.contexts().table();
-    }
-    if (interval_ != 0)
-        view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code(),
-                                         sampling_.is_warm_up(source.slot));
-    view.warm_up = sampling_.is_warm_up(source.slot);
-    std::vector<trace_marker_t> without_records;
-    if (view.warm_up) without_records = before_any_record(markers);
-    for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
-        view.next_interval = 0;
-        view.wanted = profiler.wanted_values();
-        view.next = 0;
-        const bool given = !view.warm_up || profiler.warms_up();
-        view.records = given ? records : records.first(0);
-        view.markers = given ? markers : without_records;
-        view.contexts = given ? contexts : contexts.first(0);
-        profiler.process(view.pid, view, sink);
-    });
-    if (sampling_.wanted() && sampling_.take(source.thread, source.slot, records, reader_.code()))
-        look_at_totals();
 }
 
 // What profilers have counted up to the end of a burst.
 void Collection::look_at_totals() {
     std::vector<std::uint64_t> totals(session_.columns.size());
-    trace_parser view = parser(0, {});
-    view.counts = sampling_.executions();
-    view.mispredictions = sampling_.mispredictions();
-    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
-        if (session_.profilers[i]->lost()) continue;
-        const auto own = session_.profilers[i]->totals_so_far(view.pid, view);
+    const auto put = [&](std::size_t profiler, const std::vector<std::uint64_t>& own) {
+        if (session_.profilers[profiler]->lost()) return;
         std::copy(own.begin(), own.end(),
-                  totals.begin() + static_cast<std::ptrdiff_t>(session_.columns.first(i)));
-    }
-    sampling_.totals(std::move(totals));
+                  totals.begin() + static_cast<std::ptrdiff_t>(session_.columns.first(profiler)));
+    };
+    for (std::size_t i = 0; i < fed_.size(); ++i) put(fed_[i], feed_.totals_so_far(i));
+    for (std::size_t i = 0; i < hosted_.size(); ++i)
+        if (hosted_[i]) put(i, hosted_[i]->next_totals());
+    feed_.sampling().totals(std::move(totals));
 }
 
 trace::DriverState Collection::state() const {
@@ -146,11 +135,13 @@ void Collection::collect() {
     std::chrono::milliseconds sleep = kFirstSleep;
     std::uint32_t last_bell = 0;
     lifeline_.ring_at_end(segment_.control().doorbell);
+    begin();
     Progress progress(!session_.settings.quiet && image_.of_first_process,
-                      [this] { return reader_.instructions(); });
+                      [this] { return feed_.reader().instructions(); });
     for (;;) {
         const std::uint32_t bell = segment_.control().doorbell.load(std::memory_order_seq_cst);
         const bool ended = lifeline_.ended();
+        look_at_others();
         const bool busy = take_buffers();
         prepare_positions();
         progress.update();
@@ -160,29 +151,64 @@ void Collection::collect() {
         last_bell = bell;
         wait(bell, sleep);
     }
-    // Not by a function, but by a thread of it.
-    if (!own_files_.are_open())
-        throw Error("a profiler has closed files that are not its own: the run cannot go on");
 }
 
 bool Collection::take_buffers() {
     if (!damaged_) {
         try {
-            const bool any = reader_.consume();
-            if (!any) reader_.refresh();
+            const bool any = feed_.reader().consume();
+            if (!any) feed_.reader().refresh();
             return any;
         } catch (const Error& damage) {
-            if (!own_files_.are_open()) throw;  // the trace is not to blame
             damaged(damage.what());
         }
     }
-    return reader_.discard();
+    return feed_.reader().discard();
 }
 
+void Collection::look_at_others() {
+    for (HostedProfiler* profiler : hosted_)
+        if (profiler) profiler->look();
+    release_taken();
+    for (const HostedProfiler* profiler : hosted_)
+        if (profiler && !profiler->damage().empty() && !damaged_) damaged(profiler->damage());
+}
+
+// Buffers are given back when all have read them.
+void Collection::release_taken() {
+    std::uint64_t taken = UINT64_MAX;
+    for (const HostedProfiler* profiler : hosted_)
+        if (profiler) taken = std::min(taken, profiler->taken());
+    feed_.reader().release(taken);
+}
+
+// Until something has been done by the one that has done least.
+void Collection::wait_for_others() {
+    HostedProfiler* last = nullptr;
+    for (HostedProfiler* profiler : hosted_)
+        if (profiler && (!last || profiler->taken() < last->taken())) last = profiler;
+    if (last && !last->lost()) last->wait();
+    release_taken();
+}
+
+void Collection::take_rest() {
+    TraceReader& reader = feed_.reader();
+    while (reader.consume() || reader.keeps_any()) {
+        wait_for_others();
+        look_at_others();
+        if (damaged_) return;
+    }
+    for (HostedProfiler* profiler : hosted_)
+        if (profiler) profiler->take_rest();
+    reader.consume_rest();
+}
+
+// The driver writes over what is given back from now on: nobody may be reading it.
 void Collection::damaged(const std::string& how) {
     damaged_ = true;
     incomplete(how);
     problem(how);
+    while (feed_.reader().keeps_any()) wait_for_others();
 }
 
 void Collection::problem(const std::string& what) const {
@@ -194,11 +220,11 @@ void Collection::problem(const std::string& what) const {
 // have executed, which is less than they have translated.
 void Collection::prepare_positions() {
     if (session_.columns.size() == 0) return;
-    const std::vector<Mapping>& mappings = reader_.addresses().mappings();
+    const std::vector<Mapping>& mappings = feed_.reader().addresses().mappings();
     for (; opened_ < mappings.size(); ++opened_)
         session_.symbolizer.prepare(*mappings[opened_].path);
     if (image_.of_first_process && image_.number == 1)
-        early_positions_.prepare(reader_.code(), reader_.addresses());
+        early_positions_.prepare(feed_.reader().code(), feed_.reader().addresses());
 }
 
 void Collection::wait(std::uint32_t bell, std::chrono::milliseconds at_most) {
@@ -213,9 +239,8 @@ void Collection::wait(std::uint32_t bell, std::chrono::milliseconds at_most) {
 Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
     if (!damaged_) {
         try {
-            reader_.consume_rest();
+            take_rest();
         } catch (const Error& damage) {
-            if (!own_files_.are_open()) throw;
             damaged(damage.what());
         }
     }
@@ -224,9 +249,10 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
     find_outcome(ending);
     finish_profilers();
     // A driver that refused the program at once has measured nothing.
-    if (!reader_.code().blocks.empty()) {
+    if (!feed_.reader().code().blocks.empty()) {
         if (session_.any_profiler_left()) write();
-        if (!session_.settings.quiet) results_.print_summaries(sampling_);
+        for (const auto& profiler : session_.profilers) profiler->has_no_columns_to_lose();
+        if (!session_.settings.quiet) results_.print_summaries(feed_.sampling());
     }
     if (!session_.any_profiler_left()) outcome_.failed = true;
     for (const auto& profiler : session_.profilers) profiler->stop();
@@ -236,8 +262,8 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
 // The summaries, and what other processes leave, are none the worse for a full disk.
 void Collection::write() {
     try {
-        results_.write(
-            {reader_.addresses(), stacks_.contexts().table(), sampling_, incomplete_, replaced()});
+        results_.write({feed_.reader().addresses(), feed_.contexts().table(), feed_.sampling(),
+                        incomplete_, replaced()});
     } catch (const Error& e) {
         log::problem(e.what());
         outcome_.lost = true;
@@ -246,14 +272,14 @@ void Collection::write() {
 
 void Collection::find_outcome(const std::optional<Ending>& ending) {
     const trace::DriverState end = state();
-    if (!reader_.refusal().empty() || end == trace::DriverState::kRefused) {
-        const std::string why =
-            reader_.refusal().empty() ? "the driver refused to go on" : reader_.refusal();
+    if (!feed_.reader().refusal().empty() || end == trace::DriverState::kRefused) {
+        const std::string why = feed_.reader().refusal().empty() ? "the driver refused to go on"
+                                                                 : feed_.reader().refusal();
         incomplete(why);
         problem(why);
         outcome_.refused = true;
     } else if (end == trace::DriverState::kFinished || end == trace::DriverState::kReplaced) {
-        if (!reader_.leaves_for().empty()) log::remark(reader_.leaves_for());
+        if (!feed_.reader().leaves_for().empty()) log::remark(feed_.reader().leaves_for());
     } else if (!ending) {
         incomplete("the program was killed");
     } else if (ending->signal != 0) {
@@ -268,74 +294,38 @@ void Collection::find_outcome(const std::optional<Ending>& ending) {
 }
 
 void Collection::finish_profilers() {
-    if (stacks_.contexts().overflowed())
+    if (feed_.contexts().overflowed())
         log::remark(fmt::format(
             "the program has more than {} calling contexts: later ones count as their callers",
             ContextTree::kMostContexts));
-    if (spec_.captures & trace::kCaptureBlockCounts) executions_ = reader_.instruction_counts();
+    for (HostedProfiler* profiler : hosted_)
+        if (profiler) profiler->begin_finish();
+    feed_.end();
     if (session_.columns.size() > 0 && image_.of_first_process && image_.number == 1)
-        early_positions_.prepare_rest(reader_.code(), reader_.addresses(), executions_);
-    mispredictions_ = reader_.mispredictions();
-    if (sampling_.wanted()) estimate();
-    if (interval_ != 0)
-        for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
-            if (!sampling_.is_warm_up(slot))
-                intervals_.take_rest(reader_.thread_of(slot), slot, reader_.block_counts(slot),
-                                     reader_.code());
-    const std::span<const Interval> rests =
-        intervals_.rests([this](std::uint32_t thread) { return sampling_.executed_by(thread); });
-    for_each_profiler([&](Profiler& profiler, const Profiler::SampleSink& sink) {
-        trace_parser view = parser(0, {});
-        if (spec_.captures & trace::kCaptureCalls) view.context_table = stacks_.contexts().table();
-        view.intervals = rests;
-        view.scale = sampling_.factor();
-        profiler.finish(view.pid, view, sink);
-    });
-    if (sampling_.wanted()) results_.scale(sampling_);
+        early_positions_.prepare_rest(feed_.reader().code(), feed_.reader().addresses(),
+                                      feed_.executions());
+    if (feed_.sampling().wanted()) check_bursts();
+    feed_.finish();
+    for (HostedProfiler* profiler : hosted_) {
+        if (!profiler) continue;
+        profiler->finish();
+        if (!profiler->damage().empty() && !damaged_) {
+            damaged(profiler->damage());
+            outcome_.failed = true;
+        }
+    }
+    if (feed_.sampling().wanted()) results_.scale(feed_.sampling());
 }
 
 // How much of the program has been captured.
-void Collection::estimate() {
-    for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
-        sampling_.executed(reader_.thread_of(slot), reader_.executed(slot));
-    for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
-        sampling_.take_rest(slot, reader_.block_counts(slot), reader_.mispredictions(slot),
-                            reader_.code());
-    sampling_.take_off_warm_up(executions_, mispredictions_);
-    if (executions_.empty() || sampling_.factor() != 1 || sampling_.executed() == 0) return;
+void Collection::check_bursts() {
+    const Sampling& sampling = feed_.sampling();
+    if (feed_.executions().empty() || sampling.factor() != 1 || sampling.executed() == 0) return;
     const std::string why = fmt::format(
         "no burst of --sample was reached in {} instructions: make its second number smaller",
-        sampling_.executed());
+        sampling.executed());
     incomplete(why);
     if (image_.of_first_process) problem(why);  // of hundreds of short ones, their files say it
-}
-
-trace_parser Collection::parser(std::uint32_t thread, std::span<const trace_record_t> records) {
-    return {.pid = static_cast<std::uint32_t>(image_.pid),
-            .thread = thread,
-            .records = records,
-            .code = reader_.code(),
-            .counts = executions_,
-            .mispredictions = mispredictions_,
-            .addresses = &reader_.addresses(),
-            .places = &places_,
-            .contexts = {},
-            .context_table = {},
-            .wanted = nullptr,
-            .next = 0,
-            .present = 0};
-}
-
-template <typename Call>
-void Collection::for_each_profiler(const Call& call) {
-    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
-        if (session_.profilers[i]->lost()) continue;
-        // Profilers emit the samples of one instruction one after the other.
-        AddressMap::Finder mappings(reader_.addresses());
-        call(*session_.profilers[i], [&, i](const vsample_t& sample) {
-            results_.take(i, sample, mappings.find(sample.pc), stacks_.contexts().table());
-        });
-    }
 }
 
 void Collection::incomplete(const std::string& why) {

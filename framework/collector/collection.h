@@ -1,19 +1,15 @@
 // One process image, from its trace segment to its events file.
 #pragma once
 
+#include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/child.h"
 #include "framework/collector/launch/file_names.h"
 #include "framework/collector/launch/lifeline.h"
 #include "framework/collector/launch/session.h"
-#include "framework/collector/profilers/source_places.h"
+#include "framework/collector/profilers/feed.h"
 #include "framework/collector/results/early_positions.h"
 #include "framework/collector/results/results.h"
-#include "framework/collector/results/sampling.h"
-#include "framework/collector/trace/interval_reader.h"
-#include "framework/collector/trace/parser.h"
 #include "framework/collector/trace/segment.h"
-#include "framework/collector/trace/shadow_stack.h"
-#include "framework/collector/trace/trace_reader.h"
 
 #include <chrono>
 #include <cstdint>
@@ -46,16 +42,22 @@ class Collection {
     // Whether another image of the process follows.
     bool replaced() const;
     // Takes the last records, lets the profilers finish, and writes the events file. `ending`: of
-    // the process, where it is known. A file that cannot be written is told. Throws Error if a
-    // profiler has closed files that are not its own.
+    // the process, where it is known. A file that cannot be written is told.
     Outcome finish(const std::optional<Ending>& ending);
 
   private:
     void check_files() const;
     void start_profilers();
-    void process(TraceReader::Source source, std::span<const trace_record_t> records,
-                 std::span<const trace_marker_t> markers);
+    void start_profiler(std::size_t index);
+    Feed::Sink sink(std::size_t profiler);
+    HostedProfiler::Sink sink_of_other(std::size_t profiler);
+    void begin();
     bool take_buffers();
+    void take_rest();
+    // Of profilers in other processes.
+    void look_at_others();
+    void wait_for_others();
+    void release_taken();
     void sample();
     void look_at_totals();
     void prepare_positions();
@@ -66,13 +68,8 @@ class Collection {
     void problem(const std::string& what) const;
     void finish_profilers();
     void write();
-    void estimate();
+    void check_bursts();
 
-    // A parser's view of records, with the tables as they are now.
-    trace_parser parser(std::uint32_t thread, std::span<const trace_record_t> records);
-    // Calls `call(profiler, sink)` for each, with a sink for its samples.
-    template <typename Call>
-    void for_each_profiler(const Call& call);
     // Only the first reason is kept.
     void incomplete(const std::string& why);
     trace::DriverState state() const;
@@ -81,23 +78,18 @@ class Collection {
     const Image image_;
     Segment& segment_;
     const Lifeline& lifeline_;
-    OwnFiles own_files_;
     trace::Spec spec_{};
+    std::uint64_t interval_ = 0;  // of trace_capture_intervals, in instructions; 0: none
     Results results_;
     // What all profilers ask for.
     const std::unique_ptr<trace::ValueLists> value_lists_ = std::make_unique<trace::ValueLists>();
-    ShadowStacks stacks_;
-    IntervalReader intervals_;
-    std::uint64_t interval_ = 0;  // instructions; 0: none
-    Sampling sampling_;
-    TraceReader reader_;
-    SourcePlaces places_{reader_.addresses(), session_.symbolizer};
+    std::vector<std::size_t> fed_;         // profilers of this process, by their numbers
+    std::vector<HostedProfiler*> hosted_;  // by all numbers; null for those of this process
+    Feed feed_;
     std::size_t opened_ = 0;  // mappings
     EarlyPositions early_positions_{session_.symbolizer};
-    std::vector<std::uint64_t> executions_;      // by instruction, at the end
-    std::vector<std::uint64_t> mispredictions_;  // by block, at the end
-    bool damaged_ = false;                       // the trace cannot be read any further
-    std::string incomplete_;                     // why the profile is
+    bool damaged_ = false;    // the trace cannot be read any further
+    std::string incomplete_;  // why the profile is
     Outcome outcome_;
 };
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <new>
 
@@ -14,6 +15,7 @@ namespace assay::log {
 namespace {
 
 bool is_quiet = false;
+std::function<void(bool problem, std::string_view text)> receiver;
 
 // Hashes of the lines that have been said, in memory that processes share; 0 is a free place.
 using Said = std::array<std::atomic<std::size_t>, 4096>;
@@ -59,11 +61,17 @@ void say_once_among_processes() {
     if (memory != MAP_FAILED) said = new (memory) Said{};
 }
 
+void send_to(std::function<void(bool problem, std::string_view text)> wanted) {
+    receiver = std::move(wanted);
+}
+
 void remark(std::string_view text) {
+    if (receiver) return receiver(false, text);
     if (!is_quiet && !said_before(text)) logger().info("{}", printable(text));
 }
 
 void problem(std::string_view text) {
+    if (receiver) return receiver(true, text);
     if (!said_before(text)) logger().error("{}", printable(text));
 }
 

@@ -2,6 +2,7 @@
 // files and command lines is made printable.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 namespace assay::log {
@@ -13,6 +14,9 @@ bool quiet();
 // The processes that fork(2) makes of this one from now on, and this one, say the same line only
 // once, whoever is first: hundreds of them may have the same to say.
 void say_once_among_processes();
+
+// From now on this process says nothing: `receiver` is told what it would say.
+void send_to(std::function<void(bool problem, std::string_view text)> receiver);
 
 // Something that the user may want to know.
 void remark(std::string_view text);

@@ -1,6 +1,6 @@
 #include "framework/collector/launch/settings.h"
 #include "framework/collector/profilers/columns.h"
-#include "framework/collector/profilers/profiler.h"
+#include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/support/error.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -148,8 +148,8 @@ TEST_CASE("what is wrong in a configuration file is named with its line") {
 
 TEST_CASE("options find their profiler") {
     CrashGuard guard;
-    Profiler counts(test_plugin("counts"), "", guard);
-    Profiler crash(test_plugin("crash"), "", guard);
+    LoadedProfiler counts(test_plugin("counts"), "", guard);
+    LoadedProfiler crash(test_plugin("crash"), "", guard);
     Profiler* const both[] = {&crash, &counts};
     const auto assign = [&](const std::string& name, const std::string& value,
                             const std::string& origin = "") {
@@ -180,7 +180,7 @@ TEST_CASE("events of the same name get their profiler's in front") {
     CrashGuard guard;
     std::vector<std::unique_ptr<Profiler>> profilers;
     for (const char* plugin : {"counts", "crash", "counts"})
-        profilers.push_back(std::make_unique<Profiler>(test_plugin(plugin), "", guard));
+        profilers.push_back(std::make_unique<LoadedProfiler>(test_plugin(plugin), "", guard));
     const Columns columns(profilers);
     REQUIRE(columns.size() == 7);
     CHECK(columns.first(1) == 3);

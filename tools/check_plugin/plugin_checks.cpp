@@ -1,6 +1,6 @@
 #include "tools/check_plugin/plugin_checks.h"
 
-#include "framework/collector/profilers/profiler.h"
+#include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/support/error.h"
 #include "tools/check_plugin/guarded_memory.h"
 #include "tools/check_plugin/run.h"
@@ -28,7 +28,7 @@ void check_loading(const std::string& path, Report& report) {
     collector::CrashGuard guard;
     try {
         report.calling("(loading, vp_init or a table)");
-        collector::Profiler profiler(path, "", guard);
+        collector::LoadedProfiler profiler(path, "", guard);
     } catch (const Error& error) {
         std::string_view text = error.what();
         const std::string known = fmt::format("cannot use the profiler {}: ", path);

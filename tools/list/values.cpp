@@ -1,5 +1,6 @@
 #include "tools/list/values.h"
 
+#include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
@@ -42,19 +43,18 @@ ValuePrinter::ValuePrinter(const std::vector<std::string_view>& lists,
     : most_(most) {
     guard_.set_limit(kLimit);
     for (const std::string& plugin : plugins)
-        profilers_.push_back(
-            std::make_unique<collector::Profiler>(collector::find_plugin(plugin), "", guard_));
+        profilers_.push_back(collector::load_profiler(collector::find_plugin(plugin), "", guard_));
     std::set<std::string_view> missing;
     for (const std::string_view list : lists)
         if (!profiler_of(list)) missing.insert(profiler_name(list));
     for (const std::string_view name : missing) {
         try {
-            profilers_.push_back(
-                std::make_unique<collector::Profiler>(find_by_name(name), "", guard_));
+            profilers_.push_back(collector::load_profiler(find_by_name(name), "", guard_));
         } catch (const Error& error) {
             notes_.push_back(fmt::format("values are shown as they are: {}", error.what()));
         }
     }
+    for (const auto& profiler : profilers_) profiler->has_no_columns_to_lose();
 }
 
 collector::Profiler* ValuePrinter::profiler_of(std::string_view list) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "assay/trace_types.h"
+#include "framework/collector/profilers/crash_guard.h"
 #include "framework/collector/profilers/profiler.h"
 #include "framework/events/hotlist.h"
 

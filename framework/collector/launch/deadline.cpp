@@ -45,11 +45,11 @@ void Deadline::watch() {
     send_(SIGTERM);
     if (!sleep_until(end_ + kGrace)) return;
     send_(SIGKILL);
-    std::uint64_t call = CrashGuard::kNoCall;
+    std::uint64_t call = CallState::kNoCall;
     bool given_up = false;
     for (int times = 2; sleep_until(end_ + times * kGrace); ++times) {
         const std::uint64_t before = std::exchange(call, guard_.current_call());
-        if (call == CrashGuard::kNoCall || call != before) continue;
+        if (call == CallState::kNoCall || call != before) continue;
         if (given_up) {
             log::problem(
                 fmt::format("a profiler does not end after {}: the profile is lost", name_));

@@ -52,6 +52,7 @@ void Lifeline::ring_at_end(std::atomic<std::uint32_t>& doorbell) const {
     rung = &doorbell;
     struct sigaction action {};
     action.sa_handler = on_end;
+    action.sa_flags = SA_RESTART;
     sigaction(SIGIO, &action, nullptr);
     fcntl(reading_end_, F_SETOWN, getpid());
     fcntl(reading_end_, F_SETFL, O_ASYNC);

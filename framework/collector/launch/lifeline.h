@@ -22,7 +22,7 @@ class Lifeline {
     void close_writing_end();
     // From now on the end increments `doorbell` and wakes who waits for it, by SIGIO: it interrupts
     // no sleep that begins after the last look at ended(), since the doorbell has changed by then.
-    // One lifeline at a time.
+    // What else sends SIGIO does the same. One lifeline at a time.
     void ring_at_end(std::atomic<std::uint32_t>& doorbell) const;
     // Also if a profiler has closed it: nothing more is heard from it.
     bool ended() const;

@@ -33,14 +33,18 @@ struct Folder {
     }
 };
 
+// Where those that come with assay are: in the build tree, and installed.
+std::vector<Folder> own_folders() {
+    const fs::path here = executable_folder();
+    return {{here / "plugins", true}, {(here / kPluginsFromExecutable).lexically_normal(), false}};
+}
+
 std::vector<Folder> plugin_folders() {
     std::vector<Folder> folders;
     if (const char* given = std::getenv("ASSAY_PLUGIN_PATH"))
         for (const std::string& folder : split(given, ':'))
             if (!folder.empty()) folders.push_back({folder, false});
-    const fs::path here = executable_folder();
-    folders.push_back({here / "plugins", true});
-    folders.push_back({(here / kPluginsFromExecutable).lexically_normal(), false});
+    for (const Folder& folder : own_folders()) folders.push_back(folder);
     return folders;
 }
 
@@ -68,6 +72,17 @@ std::string find_plugin(const std::string& name) {
     throw Error(fmt::format(
         "no profiler named {} in {}{}", name, join(places, ", "),
         meant.empty() ? " (see: assay plugins)" : fmt::format("; did you mean {}?", meant)));
+}
+
+bool is_own_plugin(const std::string& path) {
+    const std::string name = fs::path(path).stem();
+    const std::vector<std::string> own = split(kOwnPlugins, ' ');
+    const std::vector<Folder> folders = own_folders();
+    return std::find(own.begin(), own.end(), name) != own.end() &&
+           std::any_of(folders.begin(), folders.end(), [&](const Folder& folder) {
+               std::error_code missing;
+               return fs::equivalent(folder.library(name), path, missing);
+           });
 }
 
 std::vector<FoundPlugin> find_all_plugins() {

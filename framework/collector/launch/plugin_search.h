@@ -13,6 +13,9 @@ std::string executable_folder();
 // says where it was looked for.
 std::string find_plugin(const std::string& name);
 
+// Whether the profiler at this path is one of those that come with assay.
+bool is_own_plugin(const std::string& path);
+
 // All profilers that find_plugin would find by name: name and path, sorted by name.
 struct FoundPlugin {
     std::string name, path;

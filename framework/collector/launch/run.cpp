@@ -174,6 +174,7 @@ void Run::follow_children() {
     log::say_once_among_processes();
     Supervisor::Work work;
     work.begin = [this] {
+        session_.abandon_processes();
         child_.abandon();
         segment_.reset();
         lifeline_.reset();

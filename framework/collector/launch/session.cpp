@@ -1,5 +1,6 @@
 #include "framework/collector/launch/session.h"
 
+#include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/symbols/image_cache.h"
@@ -36,11 +37,18 @@ bool is_loaded(const Profilers& loaded, const std::string& name) {
                        [&](const auto& profiler) { return profiler->name() == name; });
 }
 
+std::string debug_cache(const CoreSettings& settings) {
+    return settings.debug_cache ? symbols::ImageCache::folder_of_user() : std::string();
+}
+
 Profilers load(const CoreSettings& settings, const std::string& command, CrashGuard& guard) {
     guard.set_limit(settings.profiler_timeout);
     Profilers loaded;
+    const auto load_one = [&](const std::string& name) {
+        loaded.push_back(load_profiler(find_plugin(name), command, guard, debug_cache(settings)));
+    };
     for (const std::string& name : settings.plugins) {
-        loaded.push_back(std::make_unique<Profiler>(find_plugin(name), command, guard));
+        load_one(name);
         for (std::size_t i = 0; i + 1 < loaded.size(); ++i)
             if (loaded[i]->name() == loaded.back()->name())
                 throw Error(fmt::format("the profiler {} is named twice ({}, {})",
@@ -49,8 +57,7 @@ Profilers load(const CoreSettings& settings, const std::string& command, CrashGu
     }
     for (std::size_t i = 0; i < loaded.size(); ++i)
         for (const std::string& name : companions(*loaded[i], settings))
-            if (!is_loaded(loaded, name))
-                loaded.push_back(std::make_unique<Profiler>(find_plugin(name), command, guard));
+            if (!is_loaded(loaded, name)) load_one(name);
     return loaded;
 }
 
@@ -68,18 +75,39 @@ Session::Session(const CoreSettings& core_settings, const std::string& command)
       profilers(load(settings, command, guard)),
       given(assign(settings, profilers)),
       columns(profilers),
-      symbolizer(symbols::kDebugRoot,
-                 settings.debug_cache ? symbols::ImageCache::folder_of_user() : std::string()) {}
+      symbolizer(symbols::kDebugRoot, debug_cache(settings)) {}
+
+// In the end, what Deadline gives a call.
+std::chrono::milliseconds Session::limit_of_call() const {
+    const std::chrono::milliseconds last = 2 * Deadline::kGrace;
+    const std::chrono::milliseconds usual = settings.profiler_timeout;
+    if (end_by_deadline().empty()) return usual;
+    return usual.count() == 0 ? last : std::min(usual, last);
+}
 
 bool Session::any_profiler_left() const {
     return std::any_of(profilers.begin(), profilers.end(),
                        [](const auto& profiler) { return !profiler->lost(); });
 }
 
+void Session::abandon_processes() {
+    for (HostedProfiler* profiler : hosted()) profiler->abandon();
+}
+
+std::vector<HostedProfiler*> Session::hosted() const {
+    std::vector<HostedProfiler*> found;
+    for (const auto& profiler : profilers)
+        if (auto* const hosted = dynamic_cast<HostedProfiler*>(profiler.get()))
+            found.push_back(hosted);
+    return found;
+}
+
 void Session::watch(std::function<void(int signal)> send) {
-    if (settings.timeout.count() != 0)
-        deadline_ = std::make_unique<Deadline>(start_ + settings.timeout, settings.timeout_option,
-                                               guard, std::move(send));
+    if (settings.timeout.count() == 0) return;
+    deadline_ = std::make_unique<Deadline>(start_ + settings.timeout, settings.timeout_option,
+                                           guard, std::move(send));
+    for (HostedProfiler* profiler : hosted())
+        profiler->set_limit([this] { return limit_of_call(); });
 }
 
 }  // namespace assay::collector

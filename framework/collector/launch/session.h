@@ -2,6 +2,7 @@
 // the profilers, loaded but not started, and their options.
 #pragma once
 
+#include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/deadline.h"
 #include "framework/collector/launch/settings.h"
 #include "framework/collector/profilers/columns.h"
@@ -9,6 +10,7 @@
 #include "framework/collector/profilers/profiler.h"
 #include "framework/symbols/symbolizer.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +24,12 @@ class Session {
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
+    // Ends the profilers, which the deadline is for, too.
+    ~Session() { profilers.clear(); }
+
     bool any_profiler_left() const;
+    // In another process that fork(2) has made of this one: the profilers' processes are not its.
+    void abandon_processes();
     // Watches the calling process's part of the run, if there is a time limit. `send`: see
     // Deadline.
     void watch(std::function<void(int signal)> send);
@@ -38,6 +45,9 @@ class Session {
     symbols::Symbolizer symbolizer;
 
   private:
+    std::chrono::milliseconds limit_of_call() const;
+    std::vector<HostedProfiler*> hosted() const;
+
     const Deadline::Clock::time_point start_ = Deadline::Clock::now();
     std::unique_ptr<Deadline> deadline_;  // last, because it uses the guard
 };

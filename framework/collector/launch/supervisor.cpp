@@ -1,5 +1,6 @@
 #include "framework/collector/launch/supervisor.h"
 
+#include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/signals_blocked.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
@@ -48,15 +49,17 @@ void discard_stream(int stream) {
     close(null);
 }
 
+constexpr int kBeSilent = SIGUSR1;
+
 // A collector goes on behind a run that has ended: whoever reads assay's stderr waits for its end.
 // The supervisor says when; what is sent to all of the process group is for the program.
 void be_silent(int, siginfo_t* info, void*) {
     if (info->si_pid != getppid()) return;
     const int error = errno;
     discard_stream(STDERR_FILENO);
+    HostedProfiler::signal_all(kBeSilent);  // whose handler this is, too
     errno = error;
 }
-constexpr int kBeSilent = SIGUSR1;
 
 // Signals that a terminal or a user sends to the run are for the program: the collectors end when
 // it does.

@@ -2,7 +2,6 @@
 
 #include "framework/collector/profilers/spare_heap.h"
 #include "framework/support/error.h"
-#include "framework/support/log.h"
 
 #include <cxxabi.h>
 #include <fmt/core.h>
@@ -24,6 +23,7 @@ constexpr std::array kFatalSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 constexpr std::size_t kStackBytes = 65'536;
 
 thread_local sigjmp_buf* jump_target = nullptr;
+CallState* calling = nullptr;       // of the guard whose call was made last
 std::atomic<bool> given_up{false};  // the call, and the signal is on its way
 
 // The limit of a call is divided into that many ticks. Those that are due while assay is stopped
@@ -81,11 +81,11 @@ void end_without_destructors(int status, void*) {
     _exit(status);
 }
 
-// exit(3) on a thread of a profiler's own would end assay as if all were well. `guarded` is the
-// thread on which assay ends.
+// exit(3) on a thread of a profiler's own would end the process as if all were well. `guarded` is
+// the thread on which it ends.
 void refuse_end_by_other_thread(int, void* guarded) {
     if (pthread_equal(pthread_self(), reinterpret_cast<pthread_t>(guarded))) return;
-    log::problem("a profiler has called exit on a thread of its own, which ends assay");
+    if (calling) calling->give_reason("it has called exit on a thread of its own");
     _exit(kExitFailure);
 }
 
@@ -119,6 +119,19 @@ std::string seconds(std::chrono::milliseconds time) {
     return fmt::format("{} s", std::chrono::duration<double>(time).count());
 }
 
+std::string CallState::function_name() const {
+    return {function.data(), strnlen(function.data(), function.size())};
+}
+
+std::string CallState::reason_text() const {
+    return {reason.data(), strnlen(reason.data(), reason.size())};
+}
+
+void CallState::give_reason(const std::string& why) {
+    const std::size_t length = why.copy(reason.data(), reason.size() - 1);
+    reason.at(length) = 0;
+}
+
 struct CrashGuard::Saved {
     std::array<struct sigaction, kFatalSignals.size()> actions;
     struct sigaction tick_action;
@@ -126,7 +139,10 @@ struct CrashGuard::Saved {
     std::vector<char> stack_memory = std::vector<char>(kStackBytes);
 };
 
-CrashGuard::CrashGuard() : saved_(std::make_unique<Saved>()), thread_(pthread_self()) {
+CrashGuard::CrashGuard(CallState* state)
+    : saved_(std::make_unique<Saved>()),
+      state_(state ? *state : own_state_),
+      thread_(pthread_self()) {
     stack_t stack{};
     stack.ss_sp = saved_->stack_memory.data();
     stack.ss_size = saved_->stack_memory.size();
@@ -144,6 +160,7 @@ CrashGuard::CrashGuard() : saved_(std::make_unique<Saved>()), thread_(pthread_se
 }
 
 CrashGuard::~CrashGuard() {
+    if (calling == &own_state_) calling = nullptr;
     if (timer_owner_ == getpid()) timer_delete(timer_);
     sigaction(kTickSignal, &saved_->tick_action, nullptr);
     for (std::size_t i = 0; i < kFatalSignals.size(); ++i)
@@ -151,11 +168,18 @@ CrashGuard::~CrashGuard() {
     sigaltstack(&saved_->stack, nullptr);
 }
 
+void CrashGuard::set_name(std::string_view name) {
+    const std::size_t length = name.copy(state_.function.data(), state_.function.size() - 1);
+    state_.function.at(length) = '\0';
+}
+
 std::string CrashGuard::call(void (*function)(void*), void* argument) {
     // Nothing with a destructor may live in the frames that the jump leaves.
     sigjmp_buf here;
+    const pid_t caller = getpid();
     if (const int how = sigsetjmp(here, 1)) {
-        in_call_ = false;
+        if (getpid() != caller) _exit(0);
+        state_.in_call = false;
         stop_timer();
         use_spare_heap();
         stop_catching_exit();
@@ -163,13 +187,15 @@ std::string CrashGuard::call(void (*function)(void*), void* argument) {
         ::on_exit(end_without_destructors, nullptr);
         return reason(how);
     }
+    calling = &state_;
     catch_exit();
     jump_target = &here;
-    ++calls_;
-    in_call_ = true;
+    ++state_.calls;
+    state_.in_call = true;
     start_timer();
     std::string how = call_and_catch(function, argument);
-    in_call_ = false;
+    if (getpid() != caller) _exit(0);
+    state_.in_call = false;
     stop_timer();
     stop_catching_exit();
     stop_ignoring_children();
@@ -216,11 +242,13 @@ void CrashGuard::give_up_call() {
     pthread_kill(thread_, SIGABRT);
 }
 
-CallSuspended::CallSuspended() : target_(jump_target), ticks_(ticks) {
+CallSuspended::CallSuspended() : target_(jump_target), ticks_(ticks), state_(calling) {
     jump_target = nullptr;
+    if (state_) state_->suspended = true;
 }
 
 CallSuspended::~CallSuspended() {
+    if (state_) state_->suspended = false;
     ticks = ticks_;
     jump_target = static_cast<sigjmp_buf*>(target_);
 }

@@ -19,12 +19,14 @@
 
 #include <pthread.h>
 #include <sys/types.h>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace assay::collector {
@@ -32,13 +34,31 @@ namespace assay::collector {
 // For messages: "60 s".
 std::string seconds(std::chrono::milliseconds time);
 
-class CrashGuard {
-  public:
+// What a guard is doing; other threads look at it, and other processes if it lies in memory that
+// they share.
+struct CallState {
     static constexpr std::uint64_t kNoCall = 0;
 
+    // The number of the call that is being made, or kNoCall: also while assay does something in it
+    // that must come to its end.
+    std::uint64_t current_call() const { return in_call && !suspended ? calls.load() : kNoCall; }
+    // The name of the function that is called, or was last.
+    std::string function_name() const;
+    // Why the process is about to end; "" if it has not said so.
+    std::string reason_text() const;
+    void give_reason(const std::string& why);
+
+    std::atomic<std::uint64_t> calls{0};
+    std::atomic<bool> in_call{false}, suspended{false};
+    std::array<char, 32> function{};
+    std::array<char, 1024> reason{};
+};
+
+class CrashGuard {
+  public:
     // Installs the signal handlers, and an alternate stack for the calling thread: the only one
-    // that may call run().
-    CrashGuard();
+    // that may call run(). `state`, which must live longer: of a process that another one watches.
+    explicit CrashGuard(CallState* state = nullptr);
     ~CrashGuard();
     CrashGuard(const CrashGuard&) = delete;
     CrashGuard& operator=(const CrashGuard&) = delete;
@@ -48,20 +68,22 @@ class CrashGuard {
     void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }
     std::chrono::milliseconds limit() const { return limit_; }
 
-    // Calls `function()`. Returns "", or how it crashed.
+    // Calls `function()`. Returns "", or how it crashed. `name`: for those who look.
     template <typename Function>
-    std::string run(Function&& function) {
+    std::string run(Function&& function, std::string_view name = {}) {
         using Callable = std::remove_reference_t<Function>;
+        set_name(name);
         return call([](void* callable) { (*static_cast<Callable*>(callable))(); },
                     const_cast<void*>(static_cast<const void*>(std::addressof(function))));
     }
 
-    // From other threads: the number of the call that is being made, or kNoCall.
-    std::uint64_t current_call() const { return in_call_ ? calls_.load() : kNoCall; }
+    // From other threads.
+    std::uint64_t current_call() const { return state_.current_call(); }
     // Jumps out of the call that is being made, as if it had crashed.
     void give_up_call();
 
   private:
+    void set_name(std::string_view name);
     std::string call(void (*function)(void*), void* argument);
     std::string reason(int how) const;
     void start_timer();
@@ -69,12 +91,12 @@ class CrashGuard {
 
     struct Saved;
     std::unique_ptr<Saved> saved_;
+    CallState own_state_;
+    CallState& state_;
     const pthread_t thread_;  // the one that may call run()
     std::chrono::milliseconds limit_{0};
     timer_t timer_{};
     pid_t timer_owner_ = 0;  // the process that has made it: a child does not inherit it
-    std::atomic<std::uint64_t> calls_{0};
-    std::atomic<bool> in_call_{false};
 };
 
 // While it lives, a profiler has called back, and assay does something that must come to its end:
@@ -89,6 +111,7 @@ class CallSuspended {
   private:
     void* target_;
     int ticks_;
+    CallState* state_;
 };
 
 }  // namespace assay::collector

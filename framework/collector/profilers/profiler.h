@@ -1,14 +1,14 @@
-// A value profiler: a shared library behind assay/vprofiler.h.
+// A value profiler, as those see it who run it and write down what it has counted.
 //
-// Loading throws Error if the library is unusable. Afterwards every call is guarded: a profiler
-// that fails or crashes is lost, which is said in one line, and never called again.
+// Loading throws Error if the library is unusable. Afterwards a profiler that fails or crashes is
+// lost, which is said in one line, and never called again. Where its code runs is the subclasses'
+// business: in this process (LoadedProfiler) or in one of its own (HostedProfiler).
 #pragma once
 
 #include "assay/vprofiler.h"
-#include "framework/collector/profilers/crash_guard.h"
-#include "framework/collector/profilers/own_files.h"
 #include "framework/trace/segment_layout.h"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,155 +36,112 @@ struct ProfilerOption {
     vp_option_type type;
 };
 
+// What a profiler has said of itself so far.
+struct ProfilerFacts {
+    std::string name, description;
+    std::vector<ProfilerEvent> events;
+    std::vector<ProfilerDerived> derived;
+    std::vector<ProfilerOption> options;
+    std::vector<std::string> value_lists;  // that it keeps for an instruction: "" if it keeps one
+    bool has_preface = false;
+
+    // From start() on.
+    bool warms_up = false;
+    std::set<std::uint32_t> left_out, unscaled;
+    std::map<std::uint32_t, std::string> no_error;  // why
+
+    std::vector<std::pair<std::string, std::string>> descriptions;  // desc: lines, name and text
+    std::vector<std::string> parts;  // of its profile; context1 of samples is the index + 1
+    // From finish() on, by event: whether totals_so_far() has told all of it.
+    std::vector<bool> told_totals;
+};
+
 class Profiler {
   public:
-    using SampleSink = std::function<void(const vsample_t&)>;
-
     // Of a sample that has passed the checks: a value (or the rest of them) and not a count.
     static bool is_value(const vsample_t& sample) { return sample.event >= kFirstValueEvent; }
     static bool is_rest(const vsample_t& sample) { return (VP_VALUE - sample.event) % 2 == 1; }
     static std::uint32_t list_of(const vsample_t& sample) { return (VP_VALUE - sample.event) / 2; }
 
-    // Loads, checks, and calls vp_init. `command` is what vp_host_t.command says.
-    Profiler(const std::string& path, std::string command, CrashGuard& guard);
-    ~Profiler();
+    virtual ~Profiler() = default;
     Profiler(const Profiler&) = delete;
     Profiler& operator=(const Profiler&) = delete;
 
-    const std::string& name() const { return name_; }
     const std::string& path() const { return path_; }
-    const std::string& description() const { return description_; }
-    const std::vector<ProfilerEvent>& events() const { return events_; }
-    const std::vector<ProfilerDerived>& derived() const { return derived_; }
-    const std::vector<ProfilerOption>& options() const { return options_; }
+    const std::string& name() const { return facts_.name; }
+    const std::string& description() const { return facts_.description; }
+    const std::vector<ProfilerEvent>& events() const { return facts_.events; }
+    const std::vector<ProfilerDerived>& derived() const { return facts_.derived; }
+    const std::vector<ProfilerOption>& options() const { return facts_.options; }
     const ProfilerOption* option(std::string_view name) const;
-    // desc: lines, name and text.
     const std::vector<std::pair<std::string, std::string>>& descriptions() const {
-        return descriptions_;
+        return facts_.descriptions;
     }
-
-    // Names of the parts that it has given its profile; context1 of samples is the index + 1.
-    const std::vector<std::string>& parts() const { return parts_; }
-    // Of the lists that it keeps for an instruction: "" if it keeps but one.
-    const std::vector<std::string>& value_lists() const { return value_lists_; }
+    const std::vector<std::string>& parts() const { return facts_.parts; }
+    const std::vector<std::string>& value_lists() const { return facts_.value_lists; }
     // What it asks for; nullptr if it asks for no values. Valid from start() on.
     const trace::ValueLists* wanted_values() const { return wanted_values_.get(); }
     // Whether it takes the records of warm-ups. From start() on.
-    bool warms_up() const { return warms_up_; }
+    bool warms_up() const { return facts_.warms_up; }
     // True for events whose columns shall not be written.
     bool leaves_out(std::size_t event) const {
-        return left_out_.contains(static_cast<std::uint32_t>(event));
+        return facts_.left_out.contains(static_cast<std::uint32_t>(event));
     }
-
     // True for events whose counts are not multiplied when only a part of the run is captured.
     bool is_unscaled(std::size_t event) const {
-        return unscaled_.contains(static_cast<std::uint32_t>(event));
+        return facts_.unscaled.contains(static_cast<std::uint32_t>(event));
     }
-
     // Why the error of its estimate is not known; "" if it is.
     std::string why_no_error(std::size_t event) const {
-        const auto found = no_error_.find(static_cast<std::uint32_t>(event));
-        return found == no_error_.end() ? "" : found->second;
+        const auto found = facts_.no_error.find(static_cast<std::uint32_t>(event));
+        return found == facts_.no_error.end() ? "" : found->second;
     }
+    bool told_total(std::size_t event) const {
+        return event < facts_.told_totals.size() && facts_.told_totals[event];
+    }
+    const ProfilerFacts& facts() const { return facts_; }
 
     bool lost() const { return lost_; }
-    // Says that this profiler is lost, and why.
-    void lose(const std::string& why);
+    // What is lost from now on is not its columns: they are in the file, or it is there for a tool.
+    void has_no_columns_to_lose() { written_ = true; }
 
-    // What vp_host_t.command says from now on.
-    void set_command(std::string command);
-    // What vp_host_t.samples says.
-    void set_sampling(bool samples) { host_.samples = samples ? 1 : 0; }
+    // What vp_host_t.command and .samples say from now on.
+    virtual void set_command(std::string command) = 0;
+    virtual void set_sampling(bool samples) = 0;
 
-    // The run cannot go on without these: the steps of it throw Error if the profiler has closed
-    // one. They must live until the last step.
-    void respect(const OwnFiles& files) { own_files_ = &files; }
-
-    // The steps of a run, in the order of vprofiler.h. Each does nothing once the profiler is lost.
-    // Throws Error if the profiler rejects a value.
-    void set_options(std::span<const std::pair<std::string, std::string>> settings);
+    // The steps of a run before and behind the collecting, in the order of vprofiler.h. Each does
+    // nothing once the profiler is lost. Throws Error if the profiler rejects a value.
+    virtual void set_options(std::span<const std::pair<std::string, std::string>> settings) = 0;
     // What to capture; throws Error if that is impossible. Captures nothing if lost.
-    trace::Spec start();
-    void process(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
-    void finish(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
-    // What has been counted so far, by event: as vp_totals says, or as samples have arrived.
-    std::vector<std::uint64_t> totals_so_far(std::uint32_t pid, trace_parser_t& parser);
-    // After finish(): whether totals_so_far() has told all of an event.
-    bool told_total(std::size_t event) const {
-        return table_.vp_totals || totals_before_finish_[event] == totals_[event];
-    }
+    virtual trace::Spec start() = 0;
     // After its columns have been written.
-    std::string summary(std::span<const std::uint64_t> totals);
-    void stop();
+    virtual std::string summary(std::span<const std::uint64_t> totals) = 0;
+    virtual void stop() = 0;
 
     // For tools. What stands before the values of an instruction; none if the profiler leaves them
     // out. To be called before format(), which has nothing to say if the profiler does not.
-    bool has_preface() const { return table_.vp_preface || table_.vp_list_preface; }
+    bool has_preface() const { return facts_.has_preface; }
     // `list`: the name of one of value_lists().
-    std::optional<std::string> preface(const trace_instr_t& instr, std::string_view list);
-    std::optional<std::string> format(const trace_instr_t& instr, std::uint64_t value);
+    virtual std::optional<std::string> preface(const trace_instr_t& instr,
+                                               std::string_view list) = 0;
+    virtual std::optional<std::string> format(const trace_instr_t& instr, std::uint64_t value) = 0;
 
-  private:
-    struct Library;
-
+  protected:
     static constexpr std::uint32_t kFirstValueEvent = VP_VALUE - 2 * VP_VALUE_LISTS_MAX + 1;
 
-    void* open_library() const;
-    void check_table(const void* table);
-    bool read_tables();  // false if that crashed
-    void forget_tables();
-    void read_events();
-    void read_derived();
-    void read_options();
-    void read_value_lists();
-    void check_lengths() const;
-    void check_names() const;
-    // Calls `function` under the guard, with the name of the interface function for messages.
-    // False if the profiler is lost now or was before.
-    template <typename Function>
-    bool call(const char* name, Function&& function);
-    // The same of a step of the run. Throws Error.
-    template <typename Function>
-    bool call_in_run(const char* name, Function&& function);
-    // A step that returned a negative number.
-    void failed(const char* function);
-    // Passes on samples that `function` has returned, if they can be read.
-    void take(const char* function, const vsample_t* samples, std::size_t count,
-              const SampleSink& sink);
-    void pass_on(std::span<const vsample_t> samples, const SampleSink& sink);
-    void pass_on_value(const vsample_t& sample, const SampleSink& sink);
-    bool add_to_total(const vsample_t& sample);
-    [[noreturn]] void unusable(const std::string& why) const;
+    explicit Profiler(const std::string& path);
 
-    std::uint32_t part(const std::string& name);
-    static Profiler& self(const vp_host_t* host);
-
-    std::string path_;
-    std::string command_;
-    CrashGuard& guard_;
-    const OwnFiles* own_files_ = nullptr;
-    std::unique_ptr<Library> library_;
-    vp_dispatch_t table_{};
-    vp_host_t host_{};
-    std::string name_, description_, last_error_;
-    std::vector<ProfilerEvent> events_;
-    std::vector<ProfilerDerived> derived_;
-    std::vector<ProfilerOption> options_;
-    std::vector<std::pair<std::string, std::string>> descriptions_;
-    std::vector<std::string> parts_;
-    std::vector<vsample_t> batch_;       // in take()
-    std::vector<std::uint64_t> totals_;  // by event, to see that they fit 64 bits
-    std::vector<std::uint64_t> totals_before_finish_;
-    std::set<std::uint32_t> left_out_, unscaled_;
-    std::map<std::uint32_t, std::string> no_error_;  // why
-    bool lost_ = false;
-    bool started_ = false;
-    bool warms_up_ = false;
-    bool written_ = false;  // its columns are
-    std::vector<std::string> value_lists_;
-    std::vector<std::uint64_t> value_totals_;  // by list
-    bool counts_values_ = false;               // its one event is how many values there are
+    // Says that this profiler is lost, and why.
+    void lose(const std::string& why);
+    ProfilerFacts facts_;
     std::unique_ptr<trace::ValueLists> wanted_values_;
+    // In place of the line that says that it is lost.
+    std::function<void(const std::string& why)> tell_loss_;
+
+  private:
+    std::string path_;
+    bool lost_ = false;
+    bool written_ = false;
 };
 
 }  // namespace assay::collector

@@ -38,9 +38,11 @@ int make_file_large(int fd, std::uint64_t bytes) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(int fd, std::uint64_t offset, std::uint64_t bytes) : bytes_(bytes) {
-    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                              fd, static_cast<off_t>(offset));
+SharedMemory::SharedMemory(int fd, std::uint64_t offset, std::uint64_t bytes, Access access)
+    : bytes_(bytes) {
+    const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+    void* const memory = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd,
+                              static_cast<off_t>(offset));
     if (memory == MAP_FAILED) fail("map", bytes);
     base_ = static_cast<std::byte*>(memory);
 }
@@ -65,7 +67,8 @@ Segment::MemoryFile::~MemoryFile() {
     close(fd);
 }
 
-Segment::Segment(const trace::Command& command) : tables_(file_.fd, 0, trace::kThreadsOffset) {
+Segment::Segment(const trace::Command& command)
+    : tables_(file_.fd, 0, trace::kThreadsOffset, access_) {
     control().magic = trace::kMagic;
     control().layout_version = trace::kLayoutVersion;
     control().image = 1;
@@ -88,8 +91,9 @@ trace::Command Segment::command() const {
 void Segment::map_slots(std::uint32_t count) {
     for (std::uint32_t index = mapped_slots(); index < count; ++index) {
         const std::uint64_t offset = trace::thread_offset(index);
-        slots_.push_back({SharedMemory(fd(), offset, trace::kCountersOffset),
-                          SharedMemory(fd(), offset + trace::kRingOffset, trace::kRingBytes)});
+        slots_.push_back(
+            {SharedMemory(fd(), offset, trace::kCountersOffset, access_),
+             SharedMemory(fd(), offset + trace::kRingOffset, trace::kRingBytes, access_)});
     }
 }
 

@@ -13,8 +13,9 @@ namespace assay::collector {
 // A shared mapping of a part of a file.
 class SharedMemory {
   public:
+    enum class Access { kReadAndWrite, kRead };
     // Throws Error.
-    SharedMemory(int fd, std::uint64_t offset, std::uint64_t bytes);
+    SharedMemory(int fd, std::uint64_t offset, std::uint64_t bytes, Access access);
     ~SharedMemory();
     SharedMemory(SharedMemory&& other) noexcept;
     SharedMemory& operator=(SharedMemory&&) = delete;
@@ -34,8 +35,11 @@ class Segment {
     // A new segment for the first image of a process, zeroed but for what its driver has to know.
     // Throws Error.
     explicit Segment(const trace::Command& command = {});
-    // One that a driver has made. Takes the descriptor. Throws Error.
-    explicit Segment(int fd) : file_(fd), tables_(fd, 0, trace::kThreadsOffset) {}
+    // One that a driver has made. Takes the descriptor. With kRead, nothing in it can be changed.
+    // Throws Error.
+    using Access = SharedMemory::Access;
+    explicit Segment(int fd, Access access = Access::kReadAndWrite)
+        : access_(access), file_(fd), tables_(fd, 0, trace::kThreadsOffset, access) {}
 
     // Closed on exec.
     int fd() const { return file_.fd; }
@@ -89,6 +93,7 @@ class Segment {
         SharedMemory header, ring;
     };
 
+    const Access access_ = Access::kReadAndWrite;
     MemoryFile file_;
     SharedMemory tables_;
     std::vector<Slot> slots_;

@@ -30,7 +30,7 @@ void check_length(const char* what, std::uint64_t length, std::uint64_t before,
 // The driver announces that it waits before it looks at `consumed` again: one of both sees the
 // other. To wake it up costs both as much as part of a buffer does: it sleeps until half of its
 // ring is free. The collector goes on to that without it.
-void give_back(trace::ThreadSlot& slot, std::uint32_t consumed, std::uint32_t buffer_count) {
+void set_consumed(trace::ThreadSlot& slot, std::uint32_t consumed, std::uint32_t buffer_count) {
     slot.consumed.store(consumed, std::memory_order_seq_cst);
     if (slot.producer_waits.load(std::memory_order_seq_cst) &&
         slot.produced.load(std::memory_order_relaxed) - consumed <= buffer_count / 2)
@@ -39,7 +39,8 @@ void give_back(trace::ThreadSlot& slot, std::uint32_t consumed, std::uint32_t bu
 
 }  // namespace
 
-TraceReader::TraceReader(Segment& segment, Sink sink) : segment_(segment), sink_(std::move(sink)) {}
+TraceReader::TraceReader(Segment& segment, Sink sink, Role role)
+    : segment_(segment), sink_(std::move(sink)), role_(role) {}
 
 bool TraceReader::consume() {
     open_rings();
@@ -52,8 +53,9 @@ bool TraceReader::consume() {
 }
 
 void TraceReader::consume_rest() {
-    while (consume()) {
+    while (role_ == Role::kFirst && consume()) {
     }
+    open_rings();
     refresh();
     for (const Ring& ring : rings_) consume_last(ring);
     if (segment_.control().spec.runs)
@@ -67,8 +69,9 @@ void TraceReader::end_runs(const Ring& ring) {
     std::vector<trace_record_t> records;
     for (const trace::Run& run : segment_.runs(ring.number, count))
         if (run.left_out != 0) records.push_back(trace::last_of(run));
-    check_sites(records);
     records_ += records.size();
+    if (passes_over_) return;
+    check_sites(records);
     for (std::span<const trace_record_t> rest(records); !rest.empty();) {
         const std::size_t some = std::min<std::size_t>(rest.size(), trace::kRecordsPerBuffer);
         sink_({ring.slot->thread.load(), ring.number}, rest.first(some), {});
@@ -84,9 +87,10 @@ bool TraceReader::discard() {
         trace::ThreadSlot& slot = segment_.slot(index);
         const std::uint32_t produced = slot.produced.load();
         if (slot.consumed.load() == produced) continue;
-        give_back(slot, produced, trace::kBufferCount);
+        set_consumed(slot, produced, trace::kBufferCount);
         any = true;
     }
+    kept_.clear();
     return any;
 }
 
@@ -110,16 +114,44 @@ void TraceReader::open_rings() {
 }
 
 bool TraceReader::consume_one(Ring& ring) {
+    if (kept_.size() >= kMostKept || !has_next(ring)) return false;
+    kept_.push_back({ring.number, ring.consumed});
+    if (announce_) announce_(ring.number);
+    pass_on_next(ring);
+    if (!announce_) release(released_ + 1);
+    return true;
+}
+
+bool TraceReader::has_next(const Ring& ring) const {
     const std::uint32_t ready = ring.slot->produced.load() - ring.consumed;
     check_length("complete buffers", ready, 0, ring.buffer_count);
-    if (ready == 0) return false;
+    return ready != 0;
+}
+
+void TraceReader::pass_on_next(Ring& ring) {
     refresh();
-    std::atomic<std::uint32_t>& filled = ring.slot->filled[ring.index()];
-    pass_on(ring, ring.slot->owner[ring.index()].load(), filled.load(),
+    pass_on(ring, ring.slot->owner[ring.index()].load(), ring.slot->filled[ring.index()].load(),
             ring.slot->touched_at_end[ring.index()]);
-    filled.store(0, std::memory_order_relaxed);
-    give_back(*ring.slot, ++ring.consumed, ring.buffer_count);
-    return true;
+    ++ring.consumed;
+}
+
+void TraceReader::follow(std::uint32_t slot) {
+    open_rings();
+    if (slot >= rings_.size() || !has_next(rings_[slot])) corrupt("a buffer is not there");
+    pass_on_next(rings_[slot]);
+}
+
+void TraceReader::release(std::uint64_t buffers) {
+    for (; released_ < buffers && !kept_.empty(); ++released_) {
+        give_back(kept_.front());
+        kept_.pop_front();
+    }
+}
+
+void TraceReader::give_back(const Kept& kept) {
+    const Ring& ring = rings_[kept.slot];
+    ring.slot->filled[kept.number & (ring.buffer_count - 1)].store(0, std::memory_order_relaxed);
+    set_consumed(*ring.slot, kept.number + 1, ring.buffer_count);
 }
 
 // A driver that was killed while it completed a buffer has said whose it is and how full, and may
@@ -143,6 +175,7 @@ void TraceReader::pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t 
     const std::span<const trace_record_t> buffer = ring.buffer();
     check_length("records in a buffer", count, 0, buffer.size());
     records_ += count;
+    if (passes_over_) return;
     // Threads that used the slot before and made no record.
     while (const auto earlier = markers_.earlier_thread(ring.number, thread, ring.consumed))
         sink_({*earlier, ring.number}, {}, markers_.take(ring.number, *earlier, ring.consumed, 0));
@@ -297,10 +330,10 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
             return;
         }
         case trace::EventType::kProblem:
-            log::problem(text(0));
+            if (role_ == Role::kFirst) log::problem(text(0));
             return;
         case trace::EventType::kMessage:
-            log::remark(text(0));
+            if (role_ == Role::kFirst) log::remark(text(0));
             return;
         case trace::EventType::kRefused:
             refusal_ = text(0);

@@ -10,6 +10,7 @@
 #include "framework/collector/trace/parser.h"
 #include "framework/collector/trace/segment.h"
 
+#include <deque>
 #include <functional>
 #include <span>
 #include <string>
@@ -29,15 +30,32 @@ class TraceReader {
     using Sink = std::function<void(Source source, std::span<const trace_record_t> records,
                                     std::span<const trace_marker_t> markers)>;
 
-    TraceReader(Segment& segment, Sink sink);
+    // Of several readers of a segment one gives buffers back; the others follow it, and say nothing
+    // to the user.
+    enum class Role { kFirst, kFollower };
+    TraceReader(Segment& segment, Sink sink, Role role = Role::kFirst);
 
     // Passes completed buffers on and gives them back, in turn one of each thread, so that none
     // waits for another's whole ring. Stops after about as many as a ring has, to leave time for
     // other things. Returns whether there were any.
     bool consume();
-    // After the driver's end: passes on what consume() left, and each thread's last, partial
-    // buffer.
+    // After the driver's end, when consume() finds nothing any more and none is kept: passes on
+    // each thread's last, partial buffer.
     void consume_rest();
+
+    // In the first reader, if others follow it. `announce` is told the slot of each buffer before
+    // it is passed on. Buffers are given back once release() has been told how many of them, in
+    // that order, the others have done with; consume() finds none while too many are kept.
+    void keep_buffers(std::function<void(std::uint32_t slot)> announce) {
+        announce_ = std::move(announce);
+    }
+    void release(std::uint64_t buffers);
+    bool keeps_any() const { return !kept_.empty(); }
+    // In the others: passes on the next buffer of the slot.
+    void follow(std::uint32_t slot);
+    // Buffers are not passed on, nor looked at, since nobody here needs them.
+    void pass_over_records() { passes_over_ = true; }
+
     // Looks at what has been added to the tables and to the event log. consume() does so itself if
     // there are buffers.
     void refresh();
@@ -88,8 +106,17 @@ class TraceReader {
         }
     };
 
+    // That a driver still waits for.
+    struct Kept {
+        std::uint32_t slot, number;
+    };
+    static constexpr std::size_t kMostKept = 64;
+
     void open_rings();
     bool consume_one(Ring& ring);
+    bool has_next(const Ring& ring) const;
+    void pass_on_next(Ring& ring);
+    void give_back(const Kept& kept);
     void consume_last(const Ring& ring);
     void end_runs(const Ring& ring);
     void pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count,
@@ -111,6 +138,7 @@ class TraceReader {
 
     Segment& segment_;
     Sink sink_;
+    const Role role_;
     CodeTables code_;
     AddressMap addresses_;
     std::uint64_t event_bytes_ = 0;           // of the event log, taken
@@ -120,6 +148,10 @@ class TraceReader {
     std::uint64_t records_ = 0;
     std::span<const std::uint64_t> footprints_;
     std::vector<Ring> rings_;  // by slot
+    std::function<void(std::uint32_t slot)> announce_;
+    std::deque<Kept> kept_;
+    std::uint64_t released_ = 0;
+    bool passes_over_ = false;
 };
 
 }  // namespace assay::collector

@@ -1,0 +1,130 @@
+#include "framework/collector/profilers/feed.h"
+
+namespace assay::collector {
+namespace {
+
+// For who is not given the records.
+std::vector<trace_marker_t> before_any_record(std::span<const trace_marker_t> markers) {
+    std::vector<trace_marker_t> moved(markers.begin(), markers.end());
+    for (trace_marker_t& marker : moved) marker.record = 0;
+    return moved;
+}
+
+}  // namespace
+
+Feed::Feed(Segment& segment, TraceReader::Role role, int pid, const trace::Regions& regions,
+           symbols::Symbolizer& symbolizer)
+    : pid_(pid),
+      sampling_(regions),
+      reader_(
+          segment,
+          [this](TraceReader::Source source, std::span<const trace_record_t> records,
+                 std::span<const trace_marker_t> markers) { process(source, records, markers); },
+          role),
+      places_(reader_.addresses(), symbolizer) {}
+
+void Feed::begin(const trace::Spec& spec, std::uint64_t interval) {
+    spec_ = spec;
+    interval_ = interval;
+    if (sampling_.wanted()) {
+        sampling_.warm_up(spec.regions.sample_warm_up);
+        intervals_.estimate();
+    }
+    if (fed_.empty() && !(spec.captures & trace::kCaptureCalls) && !sampling_.wanted())
+        reader_.pass_over_records();
+}
+
+void Feed::process(TraceReader::Source source, std::span<const trace_record_t> records,
+                   std::span<const trace_marker_t> markers) {
+    trace_parser view = parser(source.thread, records);
+    view.footprints = reader_.footprints();
+    std::span<const std::uint32_t> contexts;
+    if (spec_.captures & trace::kCaptureCalls) {
+        contexts = stacks_.follow(source.thread, records, reader_.code());
+        view.context_table = stacks_.contexts().table();
+    }
+    if (interval_ != 0 && !fed_.empty())
+        view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code(),
+                                         sampling_.is_warm_up(source.slot));
+    view.warm_up = sampling_.is_warm_up(source.slot);
+    std::vector<trace_marker_t> without_records;
+    if (view.warm_up) without_records = before_any_record(markers);
+    for_each([&](LoadedProfiler& profiler, const LoadedProfiler::SampleSink& sink) {
+        view.next_interval = 0;
+        view.wanted = profiler.wanted_values();
+        view.next = 0;
+        const bool given = !view.warm_up || profiler.warms_up();
+        view.records = given ? records : records.first(0);
+        view.markers = given ? markers : without_records;
+        view.contexts = given ? contexts : contexts.first(0);
+        profiler.process(view.pid, view, sink);
+    });
+    if (sampling_.wanted() && sampling_.take(source.thread, source.slot, records, reader_.code()))
+        at_totals();
+}
+
+std::vector<std::uint64_t> Feed::totals_so_far(std::size_t profiler) {
+    trace_parser view = parser(0, {});
+    view.counts = sampling_.executions();
+    view.mispredictions = sampling_.mispredictions();
+    return fed_[profiler].profiler->totals_so_far(view.pid, view);
+}
+
+void Feed::end() {
+    if (spec_.captures & trace::kCaptureBlockCounts) executions_ = reader_.instruction_counts();
+    mispredictions_ = reader_.mispredictions();
+    if (sampling_.wanted()) {
+        for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
+            sampling_.executed(reader_.thread_of(slot), reader_.executed(slot));
+        for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
+            sampling_.take_rest(slot, reader_.block_counts(slot), reader_.mispredictions(slot),
+                                reader_.code());
+        sampling_.take_off_warm_up(executions_, mispredictions_);
+    }
+    if (interval_ == 0) return;
+    for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
+        if (!sampling_.is_warm_up(slot))
+            intervals_.take_rest(reader_.thread_of(slot), slot, reader_.block_counts(slot),
+                                 reader_.code());
+}
+
+void Feed::finish() {
+    const std::span<const Interval> rests =
+        intervals_.rests([this](std::uint32_t thread) { return sampling_.executed_by(thread); });
+    for_each([&](LoadedProfiler& profiler, const LoadedProfiler::SampleSink& sink) {
+        trace_parser view = parser(0, {});
+        if (spec_.captures & trace::kCaptureCalls) view.context_table = stacks_.contexts().table();
+        view.intervals = rests;
+        view.scale = sampling_.factor();
+        profiler.finish(view.pid, view, sink);
+    });
+}
+
+trace_parser Feed::parser(std::uint32_t thread, std::span<const trace_record_t> records) {
+    return {.pid = static_cast<std::uint32_t>(pid_),
+            .thread = thread,
+            .records = records,
+            .code = reader_.code(),
+            .counts = executions_,
+            .mispredictions = mispredictions_,
+            .addresses = &reader_.addresses(),
+            .places = &places_,
+            .contexts = {},
+            .context_table = {},
+            .wanted = nullptr,
+            .next = 0,
+            .present = 0};
+}
+
+template <typename Call>
+void Feed::for_each(const Call& call) {
+    for (Fed& fed : fed_) {
+        if (fed.profiler->lost()) continue;
+        // Profilers emit the samples of one instruction one after the other.
+        AddressMap::Finder mappings(reader_.addresses());
+        call(*fed.profiler,
+             [&](const vsample_t& sample) { fed.sink(sample, mappings.find(sample.pc)); });
+    }
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,78 @@
+// What the profilers of this process are given of one process image: its trace, read in order, with
+// what they have asked for made of it.
+#pragma once
+
+#include "framework/collector/profilers/loaded_profiler.h"
+#include "framework/collector/profilers/source_places.h"
+#include "framework/collector/results/sampling.h"
+#include "framework/collector/trace/interval_reader.h"
+#include "framework/collector/trace/parser.h"
+#include "framework/collector/trace/shadow_stack.h"
+#include "framework/collector/trace/trace_reader.h"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace assay::collector {
+
+class Feed {
+  public:
+    // Of a profiler: its samples, each with the mapping that its pc is in now.
+    using Sink = std::function<void(const vsample_t& sample, std::uint32_t mapping)>;
+
+    // All must live longer.
+    Feed(Segment& segment, TraceReader::Role role, int pid, const trace::Regions& regions,
+         symbols::Symbolizer& symbolizer);
+    Feed(const Feed&) = delete;
+    Feed& operator=(const Feed&) = delete;
+
+    void add(LoadedProfiler& profiler, Sink sink) { fed_.push_back({&profiler, std::move(sink)}); }
+    // What is captured: after all have been added, before anything is read. `interval`: of
+    // trace_capture_intervals, in instructions; 0 if nobody has asked for them.
+    void begin(const trace::Spec& spec, std::uint64_t interval);
+    // Called with --sample, where totals_so_far() shall be told to sampling().
+    std::function<void()> at_totals;
+
+    TraceReader& reader() { return reader_; }
+    Sampling& sampling() { return sampling_; }
+    const ContextTree& contexts() const { return stacks_.contexts(); }
+    // Of one of those that were added, by number, at the end of a burst.
+    std::vector<std::uint64_t> totals_so_far(std::size_t profiler);
+
+    // When all has been read: what was executed, and how much of it was captured.
+    void end();
+    // By instruction, from end() on; empty if block counts are not captured.
+    std::span<const std::uint64_t> executions() const { return executions_; }
+    // Lets the profilers finish.
+    void finish();
+
+  private:
+    struct Fed {
+        LoadedProfiler* profiler;
+        Sink sink;
+    };
+
+    void process(TraceReader::Source source, std::span<const trace_record_t> records,
+                 std::span<const trace_marker_t> markers);
+    // A parser's view of records, with the tables as they are now.
+    trace_parser parser(std::uint32_t thread, std::span<const trace_record_t> records);
+    // Calls `call(profiler, sink)` for each, with a sink for its samples.
+    template <typename Call>
+    void for_each(const Call& call);
+
+    const int pid_;
+    std::vector<Fed> fed_;
+    trace::Spec spec_{};
+    std::uint64_t interval_ = 0;
+    ShadowStacks stacks_;
+    IntervalReader intervals_;
+    Sampling sampling_;
+    TraceReader reader_;
+    SourcePlaces places_;
+    std::vector<std::uint64_t> executions_;      // by instruction, at the end
+    std::vector<std::uint64_t> mispredictions_;  // by block, at the end
+};
+
+}  // namespace assay::collector

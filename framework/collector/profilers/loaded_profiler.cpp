@@ -1,0 +1,540 @@
+#include "framework/collector/profilers/loaded_profiler.h"
+
+#include "framework/collector/profilers/trace_spec.h"
+#include "framework/events/formula.h"
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/version.h"
+
+#include <dlfcn.h>
+#include <fmt/core.h>
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+namespace assay::collector {
+namespace {
+
+// Up to and including the last required function of version 1.
+constexpr std::size_t kSmallestTable = offsetof(vp_dispatch_t, vp_prof_init) + sizeof(void*);
+constexpr std::size_t kLargestTable = 65'536;  // anything above is no size
+
+// They become lines of the events file, and readers of that refuse lines above 1 MB.
+constexpr std::size_t kLongestName = 256;
+constexpr std::size_t kLongestText = 4096;
+
+bool is_name(std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+        return std::isalnum(c) || c == '_' || c == '-';
+    });
+}
+
+// Names that stand in the events file begin with a letter there.
+bool is_column_name(std::string_view text) {
+    return is_name(text) && std::isalpha(static_cast<unsigned char>(text[0]));
+}
+
+std::string text_or_empty(const char* text) {
+    return text ? text : "";
+}
+
+// The first kLongestText bytes, without half a character.
+std::string cut(std::string_view text) {
+    if (text.size() <= kLongestText) return std::string(text);
+    std::size_t end = kLongestText;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    return std::string(text.substr(0, end));
+}
+
+std::string first_line(std::string_view text) {
+    return std::string(text.substr(0, text.find('\n')));
+}
+
+std::string one_line(std::string_view text) {
+    std::string line = first_line(text);
+    return line.empty() ? "it does not say why" : line;
+}
+
+// Of this thread.
+std::chrono::nanoseconds processor_time() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// Reads a table of the profiler: a function that stores a length and returns an array.
+template <typename Row, typename Get, typename Take>
+void read_table(Get get, const Take& take) {
+    if (!get) return;
+    std::uint32_t count = 0;
+    const Row* rows = get(&count);
+    for (std::uint32_t i = 0; rows && i < count; ++i) take(rows[i]);
+}
+
+}  // namespace
+
+struct LoadedProfiler::Library {
+    const LoadedProfiler& profiler;
+    void* handle;
+    Library(const LoadedProfiler& of, void* opened) : profiler(of), handle(opened) {}
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+    ~Library() {
+        if (profiler.lost()) return;  // its threads or its half-done work may still need the code
+        const std::string crash = profiler.guard_.run([this] { dlclose(handle); }, "destructors");
+        if (!crash.empty())
+            log::problem(
+                fmt::format("the profiler {}: its destructors {}", profiler.path(), crash));
+    }
+};
+
+LoadedProfiler::LoadedProfiler(const std::string& path, std::string command, CrashGuard& guard,
+                               Surroundings surroundings)
+    : Profiler(path),
+      command_(std::move(command)),
+      guard_(guard),
+      own_files_(std::move(surroundings.own_files)) {
+    tell_loss_ = std::move(surroundings.tell_loss);
+    void* const handle = open_library();
+    library_ = std::make_unique<Library>(*this, handle);
+    check_table(dlsym(handle, VP_DISPATCH_SYMBOL));
+    facts_.has_preface = table_.vp_preface || table_.vp_list_preface;
+    offer_host();
+    int status = 0;
+    if (!call("vp_init", [&] { status = table_.vp_init ? table_.vp_init(&host_) : 0; })) return;
+    if (status < 0) failed("vp_init");
+    if (!read_tables()) {
+        forget_tables();
+        return;
+    }
+    check_lengths();
+    check_names();
+}
+
+void LoadedProfiler::offer_host() {
+    host_.size = sizeof host_;
+    host_.abi_version = VP_ABI_VERSION;
+    host_.version = kVersion;
+    host_.command = command_.c_str();
+    host_.error = [](const vp_host_t* host, const char* message) {
+        self(host).last_error_ = text_or_empty(message);
+    };
+    host_.warning = [](const vp_host_t* host, const char* message) {
+        log::remark(fmt::format("{}: {}", self(host).name(), one_line(text_or_empty(message))));
+    };
+    host_.describe = [](const vp_host_t* host, const char* name, const char* text) {
+        self(host).facts_.descriptions.emplace_back(cut(text_or_empty(name)),
+                                                    cut(text_or_empty(text)));
+    };
+    host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
+        self(host).facts_.left_out.insert(event);
+    };
+    host_.unscaled = [](const vp_host_t* host, std::uint32_t event) {
+        self(host).facts_.unscaled.insert(event);
+    };
+    host_.no_error = [](const vp_host_t* host, std::uint32_t event, const char* why) {
+        self(host).facts_.no_error[event] = cut(one_line(text_or_empty(why)));
+    };
+    host_.reserved = this;
+    host_.part = [](const vp_host_t* host, const char* name) {
+        return self(host).part(text_or_empty(name));
+    };
+}
+
+// Constructors of static objects run in it.
+void* LoadedProfiler::open_library() const {
+    // The declaration of dlopen promises that nothing is thrown: a call by a pointer does not.
+    void* (*const volatile open)(const char*, int) = dlopen;
+    void* handle = nullptr;
+    const std::string crash =
+        guard_.run([&] { handle = open(path().c_str(), RTLD_NOW | RTLD_LOCAL); }, "constructors");
+    if (!crash.empty()) unusable("its constructors " + crash);
+    if (handle) return handle;
+    std::string_view reason = dlerror();
+    if (reason.starts_with(path() + ": ")) reason.remove_prefix(path().size() + 2);
+    unusable(std::string(reason));
+}
+
+LoadedProfiler::~LoadedProfiler() {
+    stop();  // where an error has ended the run early
+    if (library_ && table_.vp_release) call("vp_release", [this] { table_.vp_release(); });
+}
+
+void LoadedProfiler::check_table(const void* table) {
+    if (!table) unusable("it does not export " VP_DISPATCH_SYMBOL ": not a profiler of assay");
+    std::uint32_t size = 0;
+    std::memcpy(&size, table, sizeof size);
+    if (size < kSmallestTable || size > kLargestTable)
+        unusable(fmt::format("its " VP_DISPATCH_SYMBOL
+                             ".size is {}, but a table of version {} has {} bytes: set it "
+                             "to sizeof(vp_dispatch_t)",
+                             size, VP_ABI_VERSION, sizeof(vp_dispatch_t)));
+    // What an older profiler does not have stays NULL.
+    std::memcpy(&table_, table, std::min<std::size_t>(size, sizeof table_));
+    if (table_.abi_version == 0 || table_.abi_version > VP_ABI_VERSION)
+        unusable(fmt::format(
+            "it was built for version {} of the profiler interface, and assay {} knows version {}: "
+            "rebuild it with the headers of this assay, or install a newer assay",
+            table_.abi_version, kVersion, VP_ABI_VERSION));
+    for (const auto& [given, name] : {std::pair{table_.vp_name != nullptr, "vp_name"},
+                                      std::pair{table_.vp_prof_init != nullptr, "vp_prof_init"}})
+        if (!given)
+            unusable(fmt::format("its " VP_DISPATCH_SYMBOL " has no {}, which is required", name));
+}
+
+bool LoadedProfiler::read_tables() {
+    return call("vp_name", [this] { facts_.name = text_or_empty(table_.vp_name()); }) &&
+           call("vp_description",
+                [this] {
+                    if (table_.vp_description)
+                        facts_.description = text_or_empty(table_.vp_description());
+                }) &&
+           call("vp_events", [this] { read_events(); }) &&
+           call("vp_derived", [this] { read_derived(); }) &&
+           call("vp_value_lists", [this] { read_value_lists(); }) &&
+           call("vp_option_table", [this] { read_options(); });
+}
+
+// What a profiler has declared until it crashed there would count as columns and options.
+void LoadedProfiler::forget_tables() {
+    facts_.events.clear();
+    facts_.derived.clear();
+    facts_.options.clear();
+    facts_.value_lists.clear();
+    totals_.clear();
+    value_totals_.clear();
+}
+
+void LoadedProfiler::read_events() {
+    read_table<vp_event_t>(table_.vp_events, [this](const vp_event_t& row) {
+        facts_.events.push_back(
+            {text_or_empty(row.name), text_or_empty(row.description), text_or_empty(row.unit)});
+    });
+    totals_.resize(facts_.events.size());
+}
+
+// A profiler that only returns values, as DCPI's do, has a column all the same: how many.
+void LoadedProfiler::read_value_lists() {
+    std::uint32_t count = 0;
+    const char* const* names = table_.vp_value_lists ? table_.vp_value_lists(&count) : nullptr;
+    for (std::uint32_t i = 0; names && i < count; ++i)
+        facts_.value_lists.push_back(text_or_empty(names[i]));
+    if (facts_.value_lists.empty()) facts_.value_lists.emplace_back();
+    counts_values_ = facts_.events.empty() && (has_preface() || table_.vp_format);
+    if (counts_values_) facts_.events.push_back({"Values", "values returned", "values"});
+    totals_.resize(facts_.events.size());
+    value_totals_.resize(facts_.value_lists.size());
+}
+
+void LoadedProfiler::read_derived() {
+    read_table<vp_derived_t>(table_.vp_derived, [this](const vp_derived_t& row) {
+        facts_.derived.push_back(
+            {text_or_empty(row.name), text_or_empty(row.formula), text_or_empty(row.unit)});
+    });
+}
+
+void LoadedProfiler::read_options() {
+    read_table<vp_option_t>(table_.vp_option_table, [this](const vp_option_t& row) {
+        std::optional<std::string> default_value;
+        if (row.default_value) default_value = row.default_value;
+        facts_.options.push_back({text_or_empty(row.name), text_or_empty(row.argument),
+                                  text_or_empty(row.help), std::move(default_value),
+                                  static_cast<vp_option_type>(row.type)});
+    });
+}
+
+void LoadedProfiler::check_lengths() const {
+    const auto check = [this](const std::string& text, std::size_t most, const std::string& what) {
+        if (text.size() > most)
+            unusable(fmt::format("{} has {} bytes, more than {}", what, text.size(), most));
+    };
+    const auto name = [&](const std::string& text, const std::string& of) {
+        check(text, kLongestName, fmt::format("the name of {}", of));
+    };
+    const auto say = [&](const std::string& text, const char* what, const std::string& of) {
+        check(text, kLongestText, fmt::format("the {} of {}", what, of));
+    };
+    check(facts_.name, kLongestName, "its name");
+    check(facts_.description, kLongestText, "its description");
+    for (std::size_t i = 0; i < facts_.events.size(); ++i) {
+        name(facts_.events[i].name, fmt::format("its event {}", i));
+        say(facts_.events[i].description, "description", "its event " + facts_.events[i].name);
+        say(facts_.events[i].unit, "unit", "its event " + facts_.events[i].name);
+    }
+    for (std::size_t i = 0; i < facts_.derived.size(); ++i) {
+        name(facts_.derived[i].name, fmt::format("its figure {}", i));
+        say(facts_.derived[i].formula, "formula", "its figure " + facts_.derived[i].name);
+        say(facts_.derived[i].unit, "unit", "its figure " + facts_.derived[i].name);
+    }
+    for (std::size_t i = 0; i < facts_.value_lists.size(); ++i)
+        name(facts_.value_lists[i], fmt::format("its list of values {}", i));
+    for (std::size_t i = 0; i < facts_.options.size(); ++i) {
+        name(facts_.options[i].name, fmt::format("its option {}", i));
+        say(facts_.options[i].argument, "argument", "its option " + facts_.options[i].name);
+        say(facts_.options[i].help, "help", "its option " + facts_.options[i].name);
+        say(facts_.options[i].default_value.value_or(""), "default",
+            "its option " + facts_.options[i].name);
+    }
+}
+
+void LoadedProfiler::check_names() const {
+    constexpr const char* kRule = "use letters, digits, _ and -, a letter first";
+    if (!is_column_name(facts_.name))
+        unusable(fmt::format("its name is \"{}\": {}", facts_.name, kRule));
+    std::vector<events::Event> columns;
+    for (const ProfilerEvent& event : facts_.events) {
+        if (!is_column_name(event.name))
+            unusable(fmt::format("it declares an event named \"{}\": {}", event.name, kRule));
+        for (const events::Event& before : columns)
+            if (before.name == event.name)
+                unusable(fmt::format("it declares the event {} twice", event.name));
+        columns.push_back({event.name, {}, {}, {}});
+    }
+    for (const ProfilerDerived& figure : facts_.derived) {
+        try {
+            events::Formula(figure.formula, columns);
+        } catch (const Error& e) {
+            unusable(fmt::format("its figure \"{}\": {}", figure.name, e.what()));
+        }
+    }
+    if (facts_.value_lists.size() > VP_VALUE_LISTS_MAX)
+        unusable(fmt::format("it declares {} lists of values, more than {}",
+                             facts_.value_lists.size(), unsigned{VP_VALUE_LISTS_MAX}));
+    for (const std::string& list : facts_.value_lists)
+        if (facts_.value_lists.size() > 1 || !list.empty())
+            if (!is_name(list))
+                unusable(
+                    fmt::format("its list of values \"{}\": use letters, digits, _ and -", list));
+    for (const ProfilerOption& option : facts_.options)
+        if (!is_name(option.name) || option.type > VP_OPTION_PROFILER)
+            unusable(
+                fmt::format("its option \"{}\" has no legal name, or a type ({}) that this assay "
+                            "does not know",
+                            option.name, static_cast<unsigned>(option.type)));
+}
+
+void LoadedProfiler::set_command(std::string command) {
+    command_ = std::move(command);
+    host_.command = command_.c_str();
+}
+
+template <typename Function>
+bool LoadedProfiler::call(const char* name, Function&& function) {
+    if (lost()) return false;
+    last_error_.clear();
+    const std::string crash = guard_.run(function, name);
+    if (!crash.empty()) lose(fmt::format("its {} {}", name, crash));
+    if (!own_files_.are_open())
+        lose(fmt::format("it has closed files that are not its own, in its {}", name));
+    return !lost();
+}
+
+void LoadedProfiler::failed(const char* function) {
+    lose(fmt::format("its {} failed: {}", function, one_line(last_error_)));
+}
+
+void LoadedProfiler::set_options(std::span<const std::pair<std::string, std::string>> settings) {
+    if (!table_.vp_options) return;
+    std::vector<vp_setting_t> given;
+    for (const auto& [name, value] : settings) given.push_back({name.c_str(), value.c_str()});
+    int status = 0;
+    const auto count = static_cast<std::uint32_t>(given.size());
+    if (call("vp_options", [&] { status = table_.vp_options(given.data(), count); }) && status < 0)
+        throw Error(fmt::format("{}: {}", facts_.name, one_line(last_error_)));
+}
+
+trace::Spec LoadedProfiler::start() {
+    const trace_vlist_table_t* wanted = nullptr;
+    trace::Spec spec{};
+    started_ = true;
+    const bool called = call("vp_prof_init", [&] {
+        wanted = table_.vp_prof_init();
+        if (!wanted) return;
+        spec = wanted->spec;
+        facts_.warms_up = spec.warm_up != 0;
+        if (spec.captures & trace::kCaptureValues) wanted_values_ = collector::value_lists(*wanted);
+    });
+    if (!called) return {};
+    if (!wanted) {
+        failed("vp_prof_init");
+        return {};
+    }
+    try {
+        check(spec);
+    } catch (const Error& e) {
+        throw Error(fmt::format("the profiler {} cannot run: {}", facts_.name, e.what()));
+    }
+    return spec;
+}
+
+void LoadedProfiler::process(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink) {
+    if (!table_.vp_prof_process) return;
+    const vsample_t* samples = nullptr;
+    int count = 0;
+    if (!call("vp_prof_process", [&] { count = table_.vp_prof_process(pid, &parser, &samples); }))
+        return;
+    if (count < 0) return failed("vp_prof_process");
+    take("vp_prof_process", samples, static_cast<std::size_t>(count), sink);
+}
+
+void LoadedProfiler::finish(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink) {
+    const std::vector<std::uint64_t> before = totals_;
+    finish_all(pid, parser, sink);
+    for (std::size_t event = 0; event < totals_.size(); ++event)
+        facts_.told_totals.push_back(table_.vp_totals || before[event] == totals_[event]);
+}
+
+void LoadedProfiler::finish_all(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink) {
+    if (!table_.vp_finish) return;
+    for (const auto begin = processor_time(); !lost();) {
+        const vsample_t* samples = nullptr;
+        int count = 0;
+        if (!call("vp_finish", [&] { count = table_.vp_finish(pid, &parser, &samples); })) return;
+        if (count < 0) return failed("vp_finish");
+        if (count == 0) return;
+        take("vp_finish", samples, static_cast<std::size_t>(count), sink);
+        if (guard_.limit().count() != 0 && processor_time() - begin > guard_.limit())
+            lose("its vp_finish still returns samples after " + seconds(guard_.limit()));
+    }
+}
+
+std::vector<std::uint64_t> LoadedProfiler::totals_so_far(std::uint32_t pid,
+                                                         trace_parser_t& parser) {
+    if (!table_.vp_totals) return totals_;
+    std::vector<std::uint64_t> totals(facts_.events.size());
+    int status = 0;
+    const auto count = static_cast<std::uint32_t>(totals.size());
+    if (call("vp_totals", [&] { status = table_.vp_totals(pid, &parser, totals.data(), count); }) &&
+        status < 0)
+        failed("vp_totals");
+    return totals;
+}
+
+// They are copied under the guard, since nobody knows what the address is that a profiler returns.
+void LoadedProfiler::take(const char* function, const vsample_t* samples, std::size_t count,
+                          const SampleSink& sink) {
+    constexpr std::size_t kBatch = 1024;
+    if (count != 0 && !samples)
+        return lose(
+            fmt::format("its {} returned no samples, but says that there are {}", function, count));
+    for (std::size_t begin = 0; begin < count && !lost(); begin += kBatch) {
+        batch_.resize(std::min(kBatch, count - begin));
+        const std::string crash = guard_.run(
+            [&] { std::memcpy(batch_.data(), samples + begin, batch_.size() * sizeof batch_[0]); });
+        if (!crash.empty())
+            return lose(fmt::format("its {} returned {} samples at an address where there are none",
+                                    function, count));
+        pass_on(batch_, sink);
+    }
+}
+
+void LoadedProfiler::pass_on(std::span<const vsample_t> samples, const SampleSink& sink) {
+    for (const vsample_t& sample : samples) {
+        if (sample.context1 > facts_.parts.size())
+            return lose(fmt::format("it returned a sample of part {}, but has named {}",
+                                    sample.context1, facts_.parts.size()));
+        if (sample.event < facts_.events.size()) {
+            if (add_to_total(sample)) sink(sample);
+        } else if (is_value(sample)) {
+            pass_on_value(sample, sink);
+        } else {
+            return lose(fmt::format("it returned a sample of event {}, but declares {}",
+                                    sample.event, facts_.events.size()));
+        }
+        if (lost()) return;
+    }
+}
+
+void LoadedProfiler::pass_on_value(const vsample_t& sample, const SampleSink& sink) {
+    const std::uint32_t list = list_of(sample);
+    if (list >= facts_.value_lists.size())
+        return lose(fmt::format("it returned a value of list {}, but declares {}", list,
+                                facts_.value_lists.size()));
+    if (facts_.events.empty())
+        return lose("it returned a value, but declares neither an event nor vp_format");
+    if (__builtin_add_overflow(value_totals_[list], sample.weight, &value_totals_[list]))
+        return lose("it returned more values than 64 bits count");
+    sink(sample);
+    if (!counts_values_) return;
+    vsample_t counted = sample;
+    counted.event = 0;
+    if (add_to_total(counted)) sink(counted);
+}
+
+bool LoadedProfiler::add_to_total(const vsample_t& sample) {
+    std::uint64_t& total = totals_[sample.event];
+    if (!__builtin_add_overflow(total, sample.weight, &total)) return true;
+    lose(fmt::format("its counts of {} exceed 64 bits", facts_.events[sample.event].name));
+    return false;
+}
+
+std::string LoadedProfiler::summary(std::span<const std::uint64_t> totals) {
+    if (!table_.vp_summary) return {};
+    std::string text;
+    call("vp_summary", [&] {
+        text = text_or_empty(
+            table_.vp_summary(totals.data(), static_cast<std::uint32_t>(totals.size())));
+    });
+    return lost() ? std::string() : text;
+}
+
+void LoadedProfiler::stop() {
+    if (std::exchange(started_, false) && table_.vp_prof_release)
+        call("vp_prof_release", [this] { table_.vp_prof_release(); });
+}
+
+std::optional<std::string> LoadedProfiler::preface(const trace_instr_t& instr,
+                                                   std::string_view list) {
+    std::optional<std::string> text;
+    const auto take = [&](const char* preface) {
+        if (preface) text = first_line(preface);
+    };
+    const auto known = std::find(facts_.value_lists.begin(), facts_.value_lists.end(), list);
+    if (table_.vp_list_preface && known != facts_.value_lists.end()) {
+        const auto number = static_cast<std::uint32_t>(known - facts_.value_lists.begin());
+        call("vp_list_preface", [&] { take(table_.vp_list_preface(&instr, number)); });
+    } else if (table_.vp_preface) {
+        call("vp_preface", [&] { take(table_.vp_preface(&instr)); });
+        if (text && !list.empty()) text = fmt::format("{} {}", list, *text);
+    }
+    return text;
+}
+
+std::optional<std::string> LoadedProfiler::format(const trace_instr_t& instr, std::uint64_t value) {
+    std::optional<std::string> text;
+    if (table_.vp_format)
+        call("vp_format", [&] {
+            if (const char* formatted = table_.vp_format(&instr, value))
+                text = first_line(formatted);
+        });
+    return text;
+}
+
+std::uint32_t LoadedProfiler::part(const std::string& name) {
+    constexpr std::size_t kMost = 1000;
+    if (name.size() > kLongestName) {
+        lose(fmt::format("it has named a part with {} bytes, more than {}", name.size(),
+                         kLongestName));
+        return 0;
+    }
+    const auto known = std::find(facts_.parts.begin(), facts_.parts.end(), name);
+    if (known == facts_.parts.end()) {
+        if (facts_.parts.size() == kMost) return 0;
+        facts_.parts.push_back(name);
+        return static_cast<std::uint32_t>(facts_.parts.size());
+    }
+    return static_cast<std::uint32_t>(known - facts_.parts.begin()) + 1;
+}
+
+void LoadedProfiler::unusable(const std::string& why) const {
+    throw Error(fmt::format("cannot use the profiler {}: {}", path(), why));
+}
+
+LoadedProfiler& LoadedProfiler::self(const vp_host_t* host) {
+    return *static_cast<LoadedProfiler*>(host->reserved);
+}
+
+}  // namespace assay::collector

@@ -1,0 +1,100 @@
+// A profiler whose code runs in this process: a shared library behind assay/vprofiler.h.
+//
+// Every call is guarded (crash_guard.h), which does not help against one that ends the process,
+// say: only assay's own profilers are loaded into the collector.
+#pragma once
+
+#include "framework/collector/profilers/crash_guard.h"
+#include "framework/collector/profilers/own_files.h"
+#include "framework/collector/profilers/profiler.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace assay::collector {
+
+// Of the process that a profiler is loaded into.
+struct Surroundings {
+    // Of which the process can do without none: a profiler that closes one is lost.
+    OwnFiles own_files = {};
+    // Is told why the profiler is lost, in place of the user.
+    std::function<void(const std::string& why)> tell_loss = {};
+};
+
+class LoadedProfiler final : public Profiler {
+  public:
+    using SampleSink = std::function<void(const vsample_t&)>;
+
+    // Loads, checks, and calls vp_init. `command` is what vp_host_t.command says.
+    LoadedProfiler(const std::string& path, std::string command, CrashGuard& guard,
+                   Surroundings surroundings = {});
+    ~LoadedProfiler() override;
+
+    void set_command(std::string command) override;
+    void set_sampling(bool samples) override { host_.samples = samples ? 1 : 0; }
+    void set_options(std::span<const std::pair<std::string, std::string>> settings) override;
+    trace::Spec start() override;
+    std::string summary(std::span<const std::uint64_t> totals) override;
+    void stop() override;
+    std::optional<std::string> preface(const trace_instr_t& instr, std::string_view list) override;
+    std::optional<std::string> format(const trace_instr_t& instr, std::uint64_t value) override;
+
+    // The steps between start() and summary(), likewise.
+    void process(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
+    void finish(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
+    // What has been counted so far, by event: as vp_totals says, or as samples have arrived.
+    std::vector<std::uint64_t> totals_so_far(std::uint32_t pid, trace_parser_t& parser);
+
+  private:
+    struct Library;
+
+    void* open_library() const;
+    void check_table(const void* table);
+    void offer_host();
+    bool read_tables();  // false if that crashed
+    void forget_tables();
+    void read_events();
+    void read_derived();
+    void read_options();
+    void read_value_lists();
+    void check_lengths() const;
+    void check_names() const;
+    // Calls `function` under the guard, with the name of the interface function for messages.
+    // False if the profiler is lost now or was before.
+    template <typename Function>
+    bool call(const char* name, Function&& function);
+    // A step that returned a negative number.
+    void failed(const char* function);
+    // Passes on samples that `function` has returned, if they can be read.
+    void take(const char* function, const vsample_t* samples, std::size_t count,
+              const SampleSink& sink);
+    void pass_on(std::span<const vsample_t> samples, const SampleSink& sink);
+    void pass_on_value(const vsample_t& sample, const SampleSink& sink);
+    bool add_to_total(const vsample_t& sample);
+    void finish_all(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
+    [[noreturn]] void unusable(const std::string& why) const;
+
+    std::uint32_t part(const std::string& name);
+    static LoadedProfiler& self(const vp_host_t* host);
+
+    std::string command_;
+    CrashGuard& guard_;
+    const OwnFiles own_files_;
+    std::unique_ptr<Library> library_;
+    vp_dispatch_t table_{};
+    vp_host_t host_{};
+    std::string last_error_;
+    std::vector<vsample_t> batch_;             // in take()
+    std::vector<std::uint64_t> totals_;        // by event, to see that they fit 64 bits
+    std::vector<std::uint64_t> value_totals_;  // by list
+    bool started_ = false;
+    bool counts_values_ = false;  // its one event is how many values there are
+};
+
+}  // namespace assay::collector
