@@ -6,7 +6,7 @@
  *     const vp_dispatch_t assay_vp_dispatch = { .size = sizeof(vp_dispatch_t),
  *         .abi_version = VP_ABI_VERSION, .vp_name = name, .vp_prof_init = ..., ... };
  *
- * It runs in the collector, a process of its own beside the profiled program, so it may use any
+ * It runs in a process of its own beside the profiled program, so it may use any
  * library and any amount of time; the program waits only when its trace buffers are full.
  *
  * Order of calls, all on one thread, for one run of one program:
@@ -20,16 +20,15 @@
  * vp_prof_release; to print values vp_preface and vp_format. Hence create no files before
  * vp_prof_process or vp_finish.
  *
- * Where children of the program are followed, each is a run of one program, in a process forked
- * after vp_init: from vp_options on, everything happens in the process that collects for one child,
- * and threads that vp_init has started are not there.
+ * Where children of the program are followed, each is a run of one program, and has a process in
+ * which the profiler is loaded anew. (assay's own profilers run in the process that collects for the
+ * child, which is forked after vp_init.)
  *
  * A pointer may be NULL unless its comment says "required". Strings are UTF-8, owned by the
  * profiler, and must stay valid until vp_release. Names have at most 256 bytes, other strings of
  * the tables 4096, or the profiler is refused. A function that fails returns a negative
  * number; what it wrote with vp_host_t.error is the reason shown to the user. A profiler that
- * fails or crashes in one of its functions loses its own columns; the run goes on. So it does when
- * a profiler calls exit; _exit cannot be caught: it ends assay, and the whole profile is lost.
+ * fails or crashes, or ends its process in another way, loses its own columns; the run goes on.
  */
 #ifndef ASSAY_VPROFILER_H
 #define ASSAY_VPROFILER_H

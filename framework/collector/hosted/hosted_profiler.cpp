@@ -220,7 +220,7 @@ void HostedProfiler::look() {
 
 void HostedProfiler::wait() {
     if (channel_.ended())
-        std::this_thread::sleep_for(kLook / 10);
+        std::this_thread::sleep_for(kLook / 100);  // it is about to end
     else
         channel_.wait(kLook);
     look();
