@@ -21,8 +21,8 @@
  * vp_prof_process or vp_finish.
  *
  * Where children of the program are followed, each is a run of one program, and has a process in
- * which the profiler is loaded anew. (assay's own profilers run in the process that collects for the
- * child, which is forked after vp_init.)
+ * which the profiler is loaded anew. (assay's own profilers run in the process that collects for
+ * the child, which is forked after vp_init.)
  *
  * A pointer may be NULL unless its comment says "required". Strings are UTF-8, owned by the
  * profiler, and must stay valid until vp_release. Names have at most 256 bytes, other strings of
