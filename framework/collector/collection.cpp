@@ -244,6 +244,7 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
             damaged(damage.what());
         }
     }
+    check_counts();
     outcome_.failed = damaged_;
     incomplete(session_.end_by_deadline());
     find_outcome(ending);
@@ -257,6 +258,12 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
     if (!session_.any_profiler_left()) outcome_.failed = true;
     for (const auto& profiler : session_.profilers) profiler->stop();
     return outcome_;
+}
+
+void Collection::check_counts() {
+    if (!(spec_.captures & trace::kCaptureBlockCounts)) return;
+    const std::string impossible = feed_.reader().impossible_counts(session_.time());
+    if (!impossible.empty() && !damaged_) damaged(impossible);
 }
 
 // The summaries, and what other processes leave, are none the worse for a full disk.

@@ -63,6 +63,7 @@ class Collection {
     void prepare_positions();
     void wait(std::uint32_t bell, std::chrono::milliseconds at_most);
     void damaged(const std::string& how);
+    void check_counts();
     void find_outcome(const std::optional<Ending>& ending);
     // Says what is wrong with this image.
     void problem(const std::string& what) const;
@@ -88,7 +89,7 @@ class Collection {
     Feed feed_;
     std::size_t opened_ = 0;  // mappings
     EarlyPositions early_positions_{session_.symbolizer};
-    bool damaged_ = false;    // the trace cannot be read any further
+    bool damaged_ = false;    // the trace, or its counts
     std::string incomplete_;  // why the profile is
     Outcome outcome_;
 };

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Wrong input, full disks, crashing profilers: one line that says it, and the right status."""
 
+import base64
+import gzip
 import os
 import re
 import resource
 import struct
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -565,6 +568,50 @@ class Failures(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         events = read_events(self.out)
         self.assertEqual(events.functions, {"???": events.summary})
+
+    # --- Programs with wild pointers
+
+    def scribble(self, count, value, *options):
+        """Has a program store a number into so many counters of blocks of its first thread."""
+        def trace_maps(pid):
+            lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+            spans = [(line.split()[2], line.split("-")) for line in lines if "assay-trace" in line]
+            return [(int(offset, 16), int(first, 16), int(rest.split()[0], 16))
+                    for offset, (first, rest, *_) in spans]
+        with subprocess.Popen([ASSAY, "-q", f"--out={self.out}", *options, "--",
+                               PROGRAMS / "stray_stores"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as assay:
+            pid = int(assay.stdout.readline())
+            # The slot's mapping is the only large one behind the tables, which begin the file. Of
+            # its counters assay has no mapping, but of the header before them.
+            offset, slot, _ = next(span for span in trace_maps(pid)
+                                   if span[0] != 0 and span[2] - span[1] > 1 << 26)
+            header = next(end - first for at, first, end in trace_maps(assay.pid) if at == offset)
+            output, words = assay.communicate(f"{slot + header:x} {count} {value}\n", timeout=60)
+        self.assertEqual(output, "stored\n")
+        return assay.returncode, words
+
+    def test_stray_stores_into_counters(self):
+        """The run, the file and all who read it say so, and no count is impossible."""
+        status, words = self.scribble(4000, 4330040640251999351, "--plugin=cache", "--dump-instr=yes",
+                                      *GEOMETRY)
+        self.assertEqual(status, FAILURE, words)
+        self.assertRegex(words, r"\Aassay: the counts are damaged \(the block at 0x[0-9a-f]+ executed "
+                         r"433004064025199935\d times within [0-9.]+ s\): the program has probably "
+                         r"written over the driver's memory\n\Z")
+        events = read_events(self.out)
+        self.assertEqual(events.totals(), events.summary)
+        self.assertLess(events.summary[0], 10_000_000)
+        self.assertIn("#! incomplete the counts are damaged", "\n".join(events.remarks))
+        for command in (["annotate"], ["list"], ["diff", self.out], ["merge"],
+                        ["export", "--format=callgrind"], ["export", "--format=json"],
+                        ["report", "-o", "-"]):
+            with self.subTest(command[0]):
+                shown = run([ASSAY, *command, self.out])
+                self.assertEqual(shown.returncode, 0, shown.stderr)
+                if packed := re.search('id="data">([^<]+)<', shown.stdout):
+                    shown.stdout = gzip.decompress(base64.b64decode(packed[1])).decode()
+                self.assertIn("the counts are damaged", shown.stdout + shown.stderr)
 
     # --- Damaged events files
 

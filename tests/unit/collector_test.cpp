@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -181,6 +182,24 @@ TEST_CASE("a damaged segment ends the profile, not the program") {
         // Where the damage was seen before anything else, there is nothing to keep.
         CHECK((result.file.empty() || contains(result.file, "incomplete")));
     }
+}
+
+TEST_CASE("counts that are impossible are left out, and the profile says so") {
+    const auto check = [](const char* scenario, const std::string& how, const char* summary) {
+        const Result result = profile(scenario, {"counts"}, kReferences);
+        CHECK(result.error == "");
+        CHECK(result.ending.exit_status == kExitFailure);
+        CHECK(std::count(result.words.begin(), result.words.end(), '\n') == 1);
+        CHECK_MESSAGE(contains(result.words, "assay: the counts are damaged (" + how),
+                      result.words);
+        CHECK_MESSAGE(contains(result.file, "fl=#! incomplete the counts are damaged (" + how),
+                      result.file);
+        CHECK_MESSAGE(contains(result.file, summary), result.file);
+    };
+    check("bad-counter", "the block at 0x401000 executed 4330040640251999356 times within ",
+          "\nsummary: 14 80000 0");
+    check("bad-partial", "the block at 0x401000 left early 1099511627776 times within ",
+          "\nsummary: 29 80000 0");
 }
 
 TEST_CASE("a profiler that crashes loses its own columns only") {

@@ -53,6 +53,11 @@ void damage(FakeTrace& driver, std::string_view scenario) {
     if (scenario == "bad-producer") driver.slot(0).produced = 4'000'000;
     if (scenario == "bad-slots") driver.control().thread_count = 0xFFFF'FFFF;
     if (scenario == "bad-ring") driver.open_slot(3, 1);
+    if (scenario == "bad-counter") driver.executed(0, 0, 4330040640251999351);
+    if (scenario == "bad-partial") {
+        const trace::PartialEvent left_early{0, 1, 1, 0, 1ULL << 40};
+        driver.log(trace::EventType::kPartial, &left_early, sizeof left_early, "");
+    }
 }
 
 int play(FakeTrace& driver, std::string_view scenario) {

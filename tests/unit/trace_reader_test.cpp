@@ -237,6 +237,83 @@ TEST_CASE("counts are sums over the threads") {
     CHECK(setup.reader.instructions() == 3 * 7 + 11);
 }
 
+TEST_CASE("counts are impossible where no processor is as fast") {
+    using std::chrono::hours;
+    using std::chrono::milliseconds;
+    constexpr std::uint64_t kSecond = 1'000'000'000;  // of one instruction each nanosecond
+    // Of a block of three instructions in each of as many threads; what is said of a time.
+    const auto said = [](std::uint64_t times, std::uint32_t threads, auto time) {
+        Setup setup;
+        for (std::uint32_t slot = 0; slot < threads; ++slot) {
+            setup.driver.open_slot(1, slot);
+            setup.driver.executed(slot, 0, times);
+        }
+        setup.reader.refresh();
+        const std::string what = setup.reader.impossible_counts(time);
+        // What is impossible by itself is left out.
+        const std::uint64_t left = what.find("block at") == std::string::npos ? times : 0;
+        CHECK(setup.reader.instruction_counts()[0] == threads * left);
+        return what;
+    };
+    CHECK(said(0, 1, milliseconds(0)) == "");
+    CHECK(said(kSecond / 100, 1, milliseconds(10)) == "");
+    CHECK(said(15 * kSecond, 1, milliseconds(1000)) == "");  // 45 instructions each nanosecond
+    CHECK(said(15 * kSecond, 7, milliseconds(1000)) == "");  // of a thread
+    CHECK(said(15 * 3600 * kSecond, 1, hours(1)) == "");
+    CHECK(said(21 * kSecond, 1, milliseconds(1000)) ==
+          "the counts are damaged (the block at 0x401000 executed 21000000000 times within 1 s): "
+          "the program has probably written over the driver's memory");
+    CHECK(said(kSecond, 2, milliseconds(10)) != "");
+    CHECK(said(UINT64_MAX, 2, hours(24 * 365 * 20)) != "");
+}
+
+TEST_CASE("counts can be impossible together") {
+    using std::chrono::seconds;
+    Setup setup;
+    setup.driver.open_slot(1, 0);
+    setup.driver.block(0x402000, 64);
+    setup.driver.executed(0, 0, 15'000'000'000);
+    setup.driver.executed(0, 1, 4'000'000'000);
+    setup.reader.refresh();
+    CHECK(setup.reader.impossible_counts(seconds(1))
+              .find("(301000000000 instructions of a thread "
+                    "within 1 s)") != std::string::npos);
+    setup.driver.executed(0, 1, 2'000'000'000);
+    CHECK(setup.reader.impossible_counts(seconds(1))
+              .find("(21000000000 basic blocks of a thread "
+                    "within 1 s)") != std::string::npos);
+    CHECK(setup.reader.impossible_counts(seconds(2)) == "");
+}
+
+TEST_CASE("blocks are left early no more often than they are entered") {
+    Setup setup;
+    setup.driver.open_slot(1, 0);
+    setup.driver.executed(0, 0, 5);
+    const auto leave = [&](std::uint32_t counted, std::uint64_t times) {
+        const trace::PartialEvent event{0, 1, counted, 0, times};
+        setup.driver.log(trace::EventType::kPartial, &event, sizeof event, "");
+        setup.reader.refresh();
+        return setup.reader.impossible_counts(std::chrono::seconds(1));
+    };
+    CHECK(leave(0, 1000) == "");
+    CHECK(leave(1, 3) == "");
+    CHECK(leave(1, 2) == "");
+    CHECK(leave(1, 1) != "");
+    CHECK(setup.reader.instruction_counts() == std::vector<std::uint64_t>{1005, 0, 0});
+    CHECK(leave(0, 1ULL << 40) != "");
+    CHECK(setup.reader.instruction_counts()[0] == 1005);
+}
+
+TEST_CASE("runs that leave out more references than there can be are damage") {
+    Setup setup;
+    setup.driver.control().spec.runs = 1;
+    setup.driver.control().run_count = 1;
+    setup.driver.open_slot(1, 0);
+    setup.driver.run(0, 0) = {0x2000, 1U << 31, kRead, 8, 0};
+    CHECK_THROWS_WITH_AS(setup.reader.consume_rest(),
+                         doctest::Contains("2147483648 references of a run"), Error);
+}
+
 TEST_CASE("buffers arrive in parts, but for what belongs together") {
     constexpr std::size_t kWhole = trace::kRecordsPerBuffer;
     const std::vector<std::size_t> whole{kWhole, 5};

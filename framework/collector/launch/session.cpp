@@ -6,7 +6,10 @@
 #include "framework/symbols/image_cache.h"
 
 #include <fmt/core.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <string_view>
 
@@ -68,6 +71,13 @@ std::vector<Given> assign(const CoreSettings& settings, const Profilers& profile
     return assign_to_profilers(settings.others, pointers);
 }
 
+// By the kernel: libc's functions may have been replaced by some that tell another time (faketime).
+std::chrono::nanoseconds kernels_time() {
+    timespec now{};
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
 }  // namespace
 
 Session::Session(const CoreSettings& core_settings, const std::string& command)
@@ -75,7 +85,12 @@ Session::Session(const CoreSettings& core_settings, const std::string& command)
       profilers(load(settings, command, guard)),
       given(assign(settings, profilers)),
       columns(profilers),
-      symbolizer(symbols::kDebugRoot, debug_cache(settings)) {}
+      symbolizer(symbols::kDebugRoot, debug_cache(settings)),
+      begin_(kernels_time()) {}
+
+std::chrono::duration<double> Session::time() const {
+    return kernels_time() - begin_;
+}
 
 // In the end, what Deadline gives a call.
 std::chrono::milliseconds Session::limit_of_call() const {

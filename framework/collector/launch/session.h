@@ -34,6 +34,8 @@ class Session {
     // Deadline.
     void watch(std::function<void(int signal)> send);
     void stop_watching() { deadline_.reset(); }
+    // Since the run's begin, of all processes. It stands still while the machine is suspended.
+    std::chrono::duration<double> time() const;
     // Why the program was ended; "" if it was not.
     std::string end_by_deadline() const { return deadline_ ? deadline_->reason() : ""; }
 
@@ -49,6 +51,7 @@ class Session {
     std::vector<HostedProfiler*> hosted() const;
 
     const Deadline::Clock::time_point start_ = Deadline::Clock::now();
+    const std::chrono::nanoseconds begin_;
     std::unique_ptr<Deadline> deadline_;  // last, because it uses the guard
 };
 

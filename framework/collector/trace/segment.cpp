@@ -97,14 +97,15 @@ void Segment::map_slots(std::uint32_t count) {
     }
 }
 
-void Segment::add_counters(std::uint32_t index, std::span<std::uint64_t> sums) const {
+void Segment::add_counters(std::uint32_t index, std::span<std::uint64_t> sums,
+                           std::uint64_t most) const {
     std::array<std::uint64_t, 8192> part;
     std::uint64_t offset = trace::thread_offset(index) + trace::kCountersOffset;
     while (!sums.empty()) {
         const std::size_t count = std::min(sums.size(), part.size());
         const std::size_t bytes = count * sizeof part[0];
         read(part.data(), bytes, offset);
-        for (std::size_t i = 0; i < count; ++i) sums[i] += part[i];
+        for (std::size_t i = 0; i < count; ++i) sums[i] += part[i] > most ? 0 : part[i];
         sums = sums.subspan(count);
         offset += bytes;
     }

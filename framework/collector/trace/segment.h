@@ -70,10 +70,12 @@ class Segment {
         return &slots_[index].ring.at<trace_record_t>(0);
     }
 
-    // Adds a slot's counters of the first blocks to `sums`; the slot need not be mapped. They are
-    // read and not mapped: a read fault would allocate memory for counters that the thread has
-    // never touched (mm/shmem.c: shmem_fault does, shmem_file_read_iter does not).
-    void add_counters(std::uint32_t index, std::span<std::uint64_t> sums) const;
+    // Adds a slot's counters of the first blocks to `sums`, without those above `most`; the slot
+    // need not be mapped. They are read and not mapped: a read fault would allocate memory for
+    // counters that the thread has never touched (mm/shmem.c: shmem_fault does,
+    // shmem_file_read_iter does not).
+    void add_counters(std::uint32_t index, std::span<std::uint64_t> sums,
+                      std::uint64_t most = UINT64_MAX) const;
     // The first `count` runs of a slot, likewise.
     std::vector<trace::Run> runs(std::uint32_t index, std::uint32_t count) const;
 

@@ -14,6 +14,12 @@ namespace {
 
 constexpr std::uint32_t kMaxInstrBytes = 15;  // Intel SDM volume 2, section 2.3.11
 
+// No thread does as much: as if each cycle of 10 GHz had two stores, of which a block has one for
+// its counter, and thirty instructions.
+constexpr double kMostBlocksPerSecond = 2e10;
+constexpr double kMostInstrsPerSecond = 3e11;
+constexpr std::uint32_t kMostLeftOut = 1U << 31;  // Run::left_out
+
 [[noreturn]] void corrupt(const std::string& what) {
     throw Error(fmt::format(
         "the trace is damaged ({}): the program has probably written over the driver's memory; "
@@ -67,8 +73,11 @@ void TraceReader::end_runs(const Ring& ring) {
     const std::uint32_t count = segment_.control().run_count.load();
     check_length("runs", count, 0, trace::kMaxRuns);
     std::vector<trace_record_t> records;
-    for (const trace::Run& run : segment_.runs(ring.number, count))
+    for (const trace::Run& run : segment_.runs(ring.number, count)) {
+        if (run.left_out >= kMostLeftOut)
+            corrupt(fmt::format("{} references of a run", run.left_out));
         if (run.left_out != 0) records.push_back(trace::last_of(run));
+    }
     records_ += records.size();
     if (passes_over_) return;
     check_sites(records);
@@ -347,10 +356,64 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
     corrupt(fmt::format("an event of kind {}", static_cast<std::uint32_t>(header.type)));
 }
 
+std::string TraceReader::impossible_counts(std::chrono::duration<double> time) {
+    constexpr double kLargest = 9e18;
+    std::string why;
+    // Not before all have been looked at.
+    for (std::uint32_t slot = 0; slot < slots() && why.empty(); ++slot)
+        why = impossible_counters(slot, time.count());
+    most_executions_ =
+        static_cast<std::uint64_t>(std::min(kMostBlocksPerSecond * time.count(), kLargest));
+    most_instrs_ =
+        static_cast<std::uint64_t>(std::min(kMostInstrsPerSecond * time.count(), kLargest));
+    if (why.empty()) why = impossible_partials();
+    if (why.empty()) return "";
+    return fmt::format(
+        "the counts are damaged ({} within {:.3g} s): the program has probably "
+        "written over the driver's memory",
+        why, time.count());
+}
+
+// Threads that use a slot do so one after the other.
+std::string TraceReader::impossible_counters(std::uint32_t slot, double seconds) const {
+    const double most_blocks = kMostBlocksPerSecond * seconds;
+    const double most_instrs = kMostInstrsPerSecond * seconds;
+    const std::vector<std::uint64_t> all = counters(slot);
+    double blocks = 0, instrs = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const trace_block_t& block = code_.blocks[i / counters_per_block()];
+        if (static_cast<double>(all[i]) > most_blocks)
+            return fmt::format("the block at {:#x} executed {} times", block.pc, all[i]);
+        blocks += static_cast<double>(all[i]);
+        instrs += static_cast<double>(all[i]) * block.instr_count;
+    }
+    if (blocks > most_blocks) return fmt::format("{:.0f} basic blocks of a thread", blocks);
+    instrs = std::max(instrs, static_cast<double>(executed(slot)));
+    if (instrs > most_instrs) return fmt::format("{:.0f} instructions of a thread", instrs);
+    return "";
+}
+
+std::string TraceReader::impossible_partials() const {
+    if (partials_.empty()) return "";
+    std::vector<std::uint64_t> left = block_counts();
+    for (const std::byte* event : partials_) {
+        trace::PartialEvent partial;
+        std::memcpy(&partial, event, sizeof partial);
+        if (partial.block >= left.size()) continue;
+        std::uint64_t& count = left[partial.block];
+        if (partial.times > (partial.counted ? count : most_executions_))
+            return fmt::format("the block at {:#x} left early {} times",
+                               code_.blocks[partial.block].pc, partial.times);
+        if (partial.counted) count -= partial.times;
+    }
+    return "";
+}
+
 // Those of one block stand together: trace::counters().
 std::vector<std::uint64_t> TraceReader::counters() const {
     std::vector<std::uint64_t> sums(code_.blocks.size() * counters_per_block());
-    for (std::uint32_t slot = 0; slot < slots(); ++slot) segment_.add_counters(slot, sums);
+    for (std::uint32_t slot = 0; slot < slots(); ++slot)
+        segment_.add_counters(slot, sums, most_executions_);
     return sums;
 }
 
@@ -364,7 +427,7 @@ std::vector<std::uint64_t> TraceReader::block_counts() const {
 
 std::vector<std::uint64_t> TraceReader::counters(std::uint32_t slot) const {
     std::vector<std::uint64_t> counts(code_.blocks.size() * counters_per_block());
-    segment_.add_counters(slot, counts);
+    segment_.add_counters(slot, counts, most_executions_);
     return counts;
 }
 
@@ -385,7 +448,8 @@ std::uint32_t TraceReader::thread_of(std::uint32_t slot) const {
 }
 
 std::uint64_t TraceReader::executed(std::uint32_t slot) const {
-    return slot < rings_.size() ? rings_[slot].slot->executed.load() : 0;
+    const std::uint64_t count = slot < rings_.size() ? rings_[slot].slot->executed.load() : 0;
+    return count > most_instrs_ ? 0 : count;
 }
 
 std::vector<std::uint64_t> TraceReader::mispredictions() const {
@@ -416,12 +480,13 @@ std::vector<std::uint64_t> TraceReader::instruction_counts() const {
     for (const std::byte* event : partials_) {
         trace::PartialEvent partial;
         std::memcpy(&partial, event, sizeof partial);
-        if (partial.block >= code_.blocks.size()) continue;
+        if (partial.block >= code_.blocks.size() || partial.times > most_executions_) continue;
         const trace_block_t& block = code_.blocks[partial.block];
         const std::uint32_t executed = std::min(partial.executed, block.instr_count);
         for (std::uint32_t i = 0; i < block.instr_count; ++i) {
             if (i < executed && !partial.counted) counts[block.first_instr + i] += partial.times;
-            if (i >= executed && partial.counted) counts[block.first_instr + i] -= partial.times;
+            std::uint64_t& count = counts[block.first_instr + i];
+            if (i >= executed && partial.counted) count -= std::min(count, partial.times);
         }
     }
     return counts;

@@ -10,6 +10,7 @@
 #include "framework/collector/trace/parser.h"
 #include "framework/collector/trace/segment.h"
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <span>
@@ -73,6 +74,10 @@ class TraceReader {
     // What the process is about to run without its driver; "" if nothing.
     const std::string& leaves_for() const { return leaves_for_; }
 
+    // After the driver's end, if block counts were captured: what threads cannot have executed in
+    // that time, for people; "" if all is possible. What is impossible counts as 0 from then on.
+    std::string impossible_counts(std::chrono::duration<double> time);
+
     // Executions by instruction, from the block counters and the blocks left early. Exact once the
     // driver has ended; block counts must have been captured.
     std::vector<std::uint64_t> instruction_counts() const;
@@ -135,6 +140,8 @@ class TraceReader {
     std::size_t counters_per_block() const;
     std::vector<std::uint64_t> sums_by_block(std::vector<std::uint64_t> all) const;
     std::vector<std::uint64_t> block_counts() const;
+    std::string impossible_counters(std::uint32_t slot, double seconds) const;
+    std::string impossible_partials() const;
 
     Segment& segment_;
     Sink sink_;
@@ -146,6 +153,8 @@ class TraceReader {
     MarkerQueues markers_;
     std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;
+    std::uint64_t most_executions_ = UINT64_MAX;  // of a block by a thread, once that is known
+    std::uint64_t most_instrs_ = UINT64_MAX;      // likewise
     std::span<const std::uint64_t> footprints_;
     std::vector<Ring> rings_;  // by slot
     std::function<void(std::uint32_t slot)> announce_;
