@@ -301,6 +301,14 @@ static int filtered(void) {
     return robust_mutex();
 }
 
+// Neither does it need to set a base.
+static int without_arch_prctl(void) {
+    filter_call(SYS_arch_prctl, SECCOMP_RET_ERRNO | EPERM);
+    join(start(count_up, NULL));
+    printf("%d\n", left);
+    return 0;
+}
+
 static int join_times_out(void) {
     pthread_t thread = start(sleep_forever, NULL);
     struct timespec limit;
@@ -369,6 +377,7 @@ int main(int argc, char** argv) {
         {"robust_mutex_of_process", robust_mutex_of_process},
         {"detached", detached},
         {"filtered", filtered},
+        {"without_arch_prctl", without_arch_prctl},
         {"join_times_out", join_times_out},
         {"raw_exit", raw_exit},
         {"last_status", last_status},
