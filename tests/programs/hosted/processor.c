@@ -317,6 +317,30 @@ static int transaction(void) {
     return 0;
 }
 
+// A handler begins with the flag that has led to it, and C code need not be aligned.
+static volatile int misaligned_code;
+static void on_misaligned(int number, siginfo_t* info, void* context) {
+    (void)number;
+    (void)context;
+    __asm__ volatile("pushq $0x202\n popfq" : : : "cc");
+    misaligned_code = info->si_code;
+    siglongjmp(after_illegal, 1);
+}
+
+static int alignment_check(void) {
+    static uint64_t words[2];
+    struct sigaction action = {.sa_sigaction = on_misaligned, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &action, NULL);
+    if (sigsetjmp(after_illegal, 1) == 0) {
+        __asm__ volatile("pushq $0x40202\n popfq\n movl 1(%0), %%eax\n pushq $0x202\n popfq"
+                         :
+                         : "r"(words)
+                         : "eax", "memory", "cc");
+    }
+    printf("%d\n", misaligned_code);
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"leaves", leaves},
@@ -331,6 +355,7 @@ int main(int argc, char** argv) {
         {"interrupt_return", interrupt_return},
         {"undefined_flags", undefined_flags},
         {"transaction", transaction},
+        {"alignment_check", alignment_check},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -63,10 +63,18 @@ const void* address_of(void (*function)(Argument*)) {
     return reinterpret_cast<const void*>(function);
 }
 
+// The kernel leaves that flag as it was (arch/x86/kernel/signal.c, handle_signal), and with it the
+// driver's unaligned accesses would fault.
+void clear_alignment_check() {
+    constexpr std::uint64_t kInterruptsOnly = 0x202;
+    __builtin_ia32_writeeflags_u64(kInterruptsOnly);
+}
+
 }  // namespace
 
 // QEMU's user mode, as of 7.2, does not align the stack of handlers as the psABI (3.2.2) says.
 [[gnu::force_align_arg_pointer]] void Signals::handle(int number, siginfo_t* info, void* ucontext) {
+    clear_alignment_check();
     Thread& thread = this_thread();
     Signals& signals = thread.signals;
     auto* interrupted = static_cast<ucontext_t*>(ucontext);
