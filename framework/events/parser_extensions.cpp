@@ -229,6 +229,7 @@ void Parser::parse_sites(std::string_view text, Rows rows) {
 void Parser::parse_stack(std::string_view text) {
     start_body();
     has_file_ = false;
+    without_site_ = {};  // contexts come last
     const std::string number = take_word(text).value_or("");
     if (parse_number(number, kMax32) != std::uint64_t{stacks_} + 1)
         fail("contexts must be numbered from 1 upwards", number);

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """What the reading tools make of profiles from somewhere else, which name any file."""
 
+import gzip
 import json
 import os
 import unittest
 
 import support
 from support import ASSAY, run
+from test_reading import peak_memory
 from test_reports import data_of
 
 SECRET = "nobody shall see this"
@@ -102,6 +104,28 @@ class Sources(unittest.TestCase):
         huge.touch()
         os.truncate(huge, 2 ** 40)
         self.report(self.profile(huge), stderr=rf"\Aassay: cannot read source file {huge}: it has more than")
+
+
+class Bombs(unittest.TestCase):
+    """Small compressed files that stand for much."""
+
+    def test_lines_that_come_again_take_no_memory(self):
+        folder = support.temporary_folder(self)
+        path, merged = folder / "bomb.gz", folder / "merged"
+        times = 2_000_000
+        with gzip.open(path, "wt") as bomb:
+            bomb.write("desc: a\ncmd: ./a\nevents: Ir\nfl=#! version 1\nfl=#! object 0 /none\n"
+                       "fl=a.c\nfn=f\n")
+            for _ in range(times // 1000):
+                bomb.write("1 1\n2 1\n" * 1000)
+            for _ in range(times // 4000):
+                bomb.write("fl=#! at 0:0x10 1 1\n" * 1000)
+            bomb.write(f"summary: {2 * times}\n")
+        memory, _ = peak_memory([ASSAY, "merge", "-o", merged, path])
+        self.assertLess(memory, 64 << 20)  # Python's own before it is assay counts
+        text = merged.read_text()
+        self.assertIn(f"\n1 {times}\n2 {times}\n", text)
+        self.assertIn(f"\nfl=#! at 0:0x10 1 {times // 4}\n", text)
 
 
 if __name__ == "__main__":

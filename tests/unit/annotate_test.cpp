@@ -4,6 +4,7 @@
 #include "framework/support/text.h"
 #include "tests/unit/temporary_folder.h"
 #include "tools/diff/clones.h"
+#include "tools/profile/whole_profile.h"
 #include "tools/source_files.h"
 
 #include <doctest/doctest.h>
@@ -457,4 +458,18 @@ TEST_CASE("diff: clones are compared as their function, unless both profiles hav
     CHECK(names.compared("o(int)") == "o(int)");
     CHECK(names.compared("p(int)") == "p");
     CHECK(names.compared("unknown.cold") == "unknown.cold");
+}
+
+TEST_CASE("whole profile: different lines take no more than the limit") {
+    const TemporaryFolder folder;
+    std::string text = "desc: a\ncmd: a\nevents: Ir\nfl=a.c\nfn=f\n";
+    for (int i = 1; i <= 200'000; ++i) text += std::to_string(i) + " 1\n";
+    const std::string path = folder.write("out", text + "summary: 200000\n");
+    WholeProfile profile(std::size_t{1} << 20);
+    CHECK_THROWS_WITH_AS(profile.add_file(path), doctest::Contains("more than 1048576 bytes"),
+                         Error);
+    WholeProfile all;
+    all.add_file(path);
+    all.finish();
+    CHECK(all.lines().size() == 200'000);
 }

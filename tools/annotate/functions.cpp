@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 
 namespace assay::annotate {
 
@@ -21,21 +20,34 @@ struct Group {
 
 enum class By : std::uint8_t { kFile, kFunction };
 
-std::vector<Group> groups_by(By by, const Profile& profile) {
-    std::vector<Group> groups;
-    std::unordered_map<std::uint32_t, std::size_t> indices;
+std::uint32_t outer(By by, const Profile& profile, std::size_t function) {
+    return by == By::kFile ? profile.function_file(function) : profile.function_name(function);
+}
+
+// Those above the threshold, in no order. Of millions few are: what all have is in one place.
+std::vector<Group> groups_above_threshold(By by, const Profile& profile,
+                                          const std::vector<SortColumn>& sort) {
+    const std::size_t columns = profile.totals().size();
+    const std::size_t names = (by == By::kFile ? profile.files() : profile.names()).size();
+    std::vector<std::uint64_t> counts(names * columns);
+    std::vector<std::uint32_t> sizes(names), group_of(names);
     for (std::size_t i = 0; i < profile.function_count(); ++i) {
-        const std::uint32_t name =
-            by == By::kFile ? profile.function_file(i) : profile.function_name(i);
-        const auto [entry, is_new] = indices.try_emplace(name, groups.size());
-        if (is_new)
-            groups.push_back({name, std::vector<std::uint64_t>(profile.totals().size()), {}, 0});
-        Group& group = groups[entry->second];
-        group.functions.push_back(i);
-        ++group.all;
-        const Counts counts = profile.function_counts(i);
-        for (std::size_t e = 0; e < counts.size(); ++e) group.counts[e] += counts[e];
+        const std::uint32_t name = outer(by, profile, i);
+        ++sizes[name];
+        const Counts row = profile.function_counts(i);
+        for (std::size_t e = 0; e < columns; ++e) counts[name * columns + e] += row[e];
     }
+    std::vector<Group> groups;
+    for (std::uint32_t name = 0; name < names; ++name) {
+        const Counts sum = Counts(counts).subspan(name * columns, columns);
+        if (sizes[name] == 0 || !is_above_threshold(sum, profile.totals(), sort, profile.header()))
+            continue;
+        groups.push_back({name, {sum.begin(), sum.end()}, {}, sizes[name]});
+        group_of[name] = static_cast<std::uint32_t>(groups.size());
+    }
+    for (std::size_t i = 0; i < profile.function_count(); ++i)
+        if (const std::uint32_t group = group_of[outer(by, profile, i)])
+            groups[group - 1].functions.push_back(i);
     return groups;
 }
 
@@ -46,10 +58,7 @@ std::string_view outer_name(By by, const Profile& profile, const Group& group) {
 // Those above the threshold, in order.
 std::vector<Group> groups_to_show(By by, const Profile& profile,
                                   const std::vector<SortColumn>& sort) {
-    std::vector<Group> groups = groups_by(by, profile);
-    std::erase_if(groups, [&](const Group& group) {
-        return !is_above_threshold(group.counts, profile.totals(), sort, profile.header());
-    });
+    std::vector<Group> groups = groups_above_threshold(by, profile, sort);
     std::sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
         return comes_first(a.counts, b.counts, sort, profile.header())
             .value_or(outer_name(by, profile, a) < outer_name(by, profile, b));

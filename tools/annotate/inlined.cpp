@@ -13,7 +13,9 @@ namespace assay::annotate {
 namespace {
 
 // Of one function in one file: what a file made to use up memory may have more of.
-constexpr std::size_t kMostRows = std::size_t{1} << 20;
+constexpr std::size_t kMostCounts = std::size_t{1} << 24;
+// Of calls: a place takes some ten times the bytes of its key, here and in the maps.
+constexpr std::size_t kMostPlaces = kMostBytes / 128;
 
 // `FILE:FUNCTION, in CALLER at CALLING_FILE:LINE`, the calling file only if it is another.
 std::string place_text(const InlinedCalls::Place& function, const InlinedCalls::Place& call) {
@@ -71,6 +73,8 @@ void InlinedCalls::start(const events::Header& header) {
 }
 
 void InlinedCalls::site(const events::Site& site) {
+    if (sites_.size() == kMostPlaces)
+        throw Error(fmt::format("there are more than {} sites, which no program has", kMostPlaces));
     sites_.push_back(place(site.file, site.function, site.line));
     outermost_.push_back(site.parent == 0 ? place(site.file, site.function, 0)
                                           : outermost_[site.parent]);
@@ -88,9 +92,9 @@ void InlinedCalls::location(const events::Location& location) {
 
 void InlinedCalls::line(std::uint32_t, Counts counts) {
     if (sites_.size() == 1) return;
-    if (rows_.size() / counts.size() == kMostRows)
-        throw Error(fmt::format("{} has more than {} lines of counts, which no function has",
-                                function_, kMostRows));
+    if (rows_.size() + counts.size() > kMostCounts)
+        throw Error(fmt::format("{} has more than {} counts, which no function has", function_,
+                                kMostCounts));
     rows_.insert(rows_.end(), counts.begin(), counts.end());
     callers_.add(function_of_location(), counts);
 }

@@ -53,7 +53,7 @@ class InlinedCalls final : public events::Handler {
     Place text_of(std::uint64_t place) const;
 
     std::vector<Replacement> file_names_, function_names_;
-    Names names_;
+    Strings names_;
     std::vector<Key> places_;
     std::map<Key, std::uint32_t> place_indices_;
     CountTable calls_;    // key: place of the callee << 32 | place of the call

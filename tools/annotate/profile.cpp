@@ -34,17 +34,21 @@ std::size_t CountTable::row(std::uint64_t key) {
     if (keys_.size() * 2 >= slots_.size()) grow();
     std::uint32_t& slot = slots_[slot_of(key)];
     if (slot == 0) {
-        if (keys_.size() == kMostRows)
-            throw Error(
-                fmt::format("the profile has more than {} functions, or lines of the files "
-                            "shown, which no program has",
-                            kMostRows));
-        if (keys_.size() % kBlockRows == 0)
-            blocks_.push_back(std::make_unique<std::uint64_t[]>(kBlockRows * columns_));
+        if (keys_.size() % kBlockRows == 0) add_block();
         keys_.push_back(key);
         slot = static_cast<std::uint32_t>(keys_.size());
     }
     return slot - 1;
+}
+
+void CountTable::add_block() {
+    const std::size_t row_bytes = sizeof(std::uint64_t) * (columns_ + 1);
+    if ((blocks_.size() + 1) * kBlockRows * row_bytes > kMostBytes)
+        throw Error(
+            fmt::format("the profile has more than {} functions, or lines of the files "
+                        "shown, which no program has: their counts take more than {} bytes",
+                        keys_.size(), kMostBytes));
+    blocks_.push_back(std::make_unique<std::uint64_t[]>(kBlockRows * columns_));
 }
 
 Counts CountTable::find(std::uint64_t key) const {
@@ -72,23 +76,6 @@ std::size_t CountTable::slot_of(std::uint64_t key) const {
     std::size_t slot = ((product >> 28) << 4 | (key & 15)) & mask;
     while (slots_[slot] != 0 && keys_[slots_[slot] - 1] != key) slot = (slot + 1) & mask;
     return slot;
-}
-
-// --- Names
-
-std::uint32_t Names::id(std::string_view text) {
-    scratch_ = text;
-    const auto [entry, is_new] =
-        ids_.try_emplace(scratch_, static_cast<std::uint32_t>(texts_.size()));
-    if (!is_new) return entry->second;
-    bytes_ += text.size();
-    if (bytes_ > kMostBytes)
-        throw Error(
-            fmt::format("the names in the profile have more than {} bytes, which those of "
-                        "no program have",
-                        kMostBytes));
-    texts_.push_back(entry->first);
-    return entry->second;
 }
 
 // --- Profile: reading
@@ -179,6 +166,7 @@ void Profile::compare_descriptions(const Descriptions& other) {
 }
 
 std::uint32_t Profile::file_id(std::string_view name) {
+    if (file_replacements_.empty()) return files_.id(name);
     const std::uint32_t raw = raw_files_.id(name);
     if (raw < raw_file_ids_.size()) return raw_file_ids_[raw];
     const std::uint32_t id = files_.id(replaced(name, file_replacements_));
@@ -188,15 +176,24 @@ std::uint32_t Profile::file_id(std::string_view name) {
     return id;
 }
 
+std::uint32_t Profile::name_id(std::string_view function) {
+    if (function_replacements_.empty()) return names_.id(function);
+    const std::uint32_t raw = raw_names_.id(function);
+    if (raw == raw_name_ids_.size())
+        raw_name_ids_.push_back(names_.id(replaced(function, function_replacements_)));
+    return raw_name_ids_[raw];
+}
+
+std::vector<std::string> Profile::original_names(std::uint32_t file) const {
+    return file_replacements_.empty() ? std::vector{std::string(files_[file])} : originals_[file];
+}
+
 void Profile::location(const events::Location& location) {
     file_ = file_id(location.file);
     wanted_ = wants_details(file_);
     if (second_reading_) return;
     if (beside_) beside_->location(location);
-    const std::uint32_t raw = raw_names_.id(location.function);
-    if (raw == raw_name_ids_.size())
-        raw_name_ids_.push_back(names_.id(replaced(location.function, function_replacements_)));
-    function_row_ = functions_.row(std::uint64_t{file_} << 32 | raw_name_ids_[raw]);
+    function_row_ = functions_.row(std::uint64_t{file_} << 32 | name_id(location.function));
     file_row_ = file_counts_.row(file_);
 }
 
@@ -228,7 +225,13 @@ void Profile::instruction(const Instruction& at, Counts counts) {
     const InstructionKey key = {file_, at.line, object_map_[at.object], at.address};
     const auto [entry, is_new] =
         instruction_rows_.try_emplace(key, static_cast<std::uint32_t>(instruction_keys_.size()));
-    if (is_new) instruction_keys_.push_back(key);
+    if (is_new) {
+        instruction_keys_.push_back(key);
+        constexpr std::size_t kBytes = 4 * sizeof key;  // here and in the map
+        if (instruction_keys_.size() > kMostBytes / kBytes)
+            throw Error(fmt::format("{} has more than {} instructions, which no program has", path_,
+                                    kMostBytes / kBytes));
+    }
     instruction_counts_.add(entry->second, signed_counts(counts));
 }
 

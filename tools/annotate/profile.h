@@ -4,7 +4,9 @@
 #pragma once
 
 #include "framework/events/reader.h"
+#include "tools/profile/count_store.h"
 #include "tools/profile/objects.h"
+#include "tools/profile/strings.h"
 #include "tools/replacement.h"
 
 #include <cstdint>
@@ -30,7 +32,8 @@ class CountTable {
     std::size_t size() const { return keys_.size(); }
     std::uint64_t key(std::size_t row) const { return keys_[row]; }
     Counts counts(std::size_t row) const { return {row_start(row), columns_}; }
-    // The row of that key, which is made if there is none. Throws Error if there are too many.
+    // The row of that key, which is made if there is none. Throws Error if that takes more than
+    // kMostBytes.
     std::size_t row(std::uint64_t key);
     // Empty if there is no row of that key.
     Counts find(std::uint64_t key) const;
@@ -39,11 +42,9 @@ class CountTable {
 
   private:
     static constexpr std::size_t kBlockRows = 4096;
-    // More than any program has functions, or one file lines: a file that has them is made to use
-    // up memory, such as a small compressed one that stands for terabytes.
-    static constexpr std::size_t kMostRows = std::size_t{1} << 26;
 
     void grow();
+    void add_block();
     std::size_t slot_of(std::uint64_t key) const;
     std::uint64_t* row_start(std::size_t row) const {
         return &blocks_[row / kBlockRows][row % kBlockRows * columns_];
@@ -53,24 +54,6 @@ class CountTable {
     std::vector<std::uint32_t> slots_;  // row + 1, or 0; a power of two of them
     std::vector<std::uint64_t> keys_;
     std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
-};
-
-// Texts by number, each once.
-class Names {
-  public:
-    // Throws Error if there are too many to be those of a program.
-    std::uint32_t id(std::string_view text);
-    std::string_view operator[](std::uint32_t id) const { return texts_[id]; }
-    std::size_t size() const { return texts_.size(); }
-
-  private:
-    static constexpr std::size_t kMostBytes = std::size_t{1} << 31;  // as above
-
-    // Nodes of the map own the texts that the vector refers to.
-    std::unordered_map<std::string, std::uint32_t> ids_;
-    std::vector<std::string_view> texts_;
-    std::string scratch_;
-    std::size_t bytes_ = 0;
 };
 
 // A source line of a source file.
@@ -128,14 +111,12 @@ class Profile final : public events::Handler {
     }
     Counts function_counts(std::size_t function) const { return functions_.counts(function); }
 
-    const Names& files() const { return files_; }
-    const Names& names() const { return names_; }
+    const Strings& files() const { return files_; }
+    const Strings& names() const { return names_; }
     // The lines of a file together; empty if the profile has no counts of any.
     Counts file_counts(std::uint32_t file) const { return file_counts_.find(file); }
     // What a file was called before replacements; several names if those made one of them.
-    const std::vector<std::string>& original_names(std::uint32_t file) const {
-        return originals_[file];
-    }
+    std::vector<std::string> original_names(std::uint32_t file) const;
 
     // Of the files that details were read of, each file's in ascending order.
     std::vector<std::vector<SourceLine>> lines() const;
@@ -172,6 +153,7 @@ class Profile final : public events::Handler {
     bool wants_details(std::uint32_t file) const;
     Counts signed_counts(Counts counts);
     std::uint32_t file_id(std::string_view name);
+    std::uint32_t name_id(std::string_view function);
     void start_first(const events::Header& header);
     void check_events(const events::Header& header) const;
     void compare_descriptions(const Descriptions& other);
@@ -188,11 +170,13 @@ class Profile final : public events::Handler {
     std::vector<std::string> commands_, differences_, incomplete_;
     std::vector<std::uint64_t> totals_;
 
-    Names files_, names_, raw_files_, raw_names_;
-    std::vector<std::uint32_t> raw_file_ids_, raw_name_ids_;  // what became of them
-    std::vector<std::vector<std::string>> originals_;
-    CountTable functions_;    // key: file << 32 | name
-    CountTable file_counts_;  // key: file
+    Strings files_, names_;
+    // Only if there are replacements: the names before them, and what became of these.
+    Strings raw_files_, raw_names_;
+    std::vector<std::uint32_t> raw_file_ids_, raw_name_ids_;
+    std::vector<std::vector<std::string>> originals_;  // by file
+    CountTable functions_;                             // key: file << 32 | name
+    CountTable file_counts_;                           // key: file
     std::size_t function_row_ = 0, file_row_ = 0;
     std::uint32_t file_ = 0;
 

@@ -86,8 +86,8 @@ void Breakdown::rename(const CloneNames& clones) {
 std::vector<Change> Breakdown::stack_changes() const {
     std::vector<Change> changes;
     for (const StackTree::Frame& frame : stacks_->frames()) {
-        const auto middle = frame.counts.begin() + static_cast<std::ptrdiff_t>(columns_);
-        changes.push_back({"", "", {frame.counts.begin(), middle}, {middle, frame.counts.end()}});
+        const Counts counts = frame.counts;
+        changes.push_back({"", "", counts.first(columns_), counts.last(columns_)});
     }
     return changes;
 }

@@ -2,36 +2,68 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <utility>
+#include <tuple>
 
 namespace assay::diff {
 
 using annotate::Profile;
 using annotate::SortColumn;
 
-std::vector<Change> changes_of(const Profile& before, const Profile& after,
-                               const CloneNames& clones) {
-    std::map<std::pair<std::string_view, std::string_view>, Change> changes;
-    const auto add = [&](const Profile& profile, std::vector<std::uint64_t> Change::*counts) {
-        for (std::size_t i = 0; i < profile.function_count(); ++i) {
-            const std::string_view file = profile.files()[profile.function_file(i)];
-            const std::string_view function =
-                clones.compared(profile.names()[profile.function_name(i)]);
-            const std::vector<std::uint64_t> zeros(profile.totals().size());
-            const auto [entry, is_new] =
-                changes.try_emplace({file, function}, Change{file, function, zeros, zeros});
-            const Counts row = profile.function_counts(i);
-            std::vector<std::uint64_t>& sum = entry->second.*counts;
-            std::transform(row.begin(), row.end(), sum.begin(), sum.begin(), std::plus<>());
+namespace {
+
+auto place(const Change& change) {
+    return std::tie(change.file, change.function);
+}
+
+// Of one profile only. Rows of one place become one.
+std::vector<Change> functions_of(const Profile& profile, Counts Change::*counts,
+                                 const CloneNames& clones, Changes& changes) {
+    std::vector<Change> functions(profile.function_count(),
+                                  Change{{}, {}, changes.zeros, changes.zeros});
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+        functions[i].file = profile.files()[profile.function_file(i)];
+        functions[i].function = clones.compared(profile.names()[profile.function_name(i)]);
+        functions[i].*counts = profile.function_counts(i);
+    }
+    std::sort(functions.begin(), functions.end(),
+              [](const Change& a, const Change& b) { return place(a) < place(b); });
+    std::size_t kept = 0;
+    std::vector<std::uint64_t>* sum = nullptr;  // of the last row kept, if it is of several
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+        if (i == 0 || place(functions[i]) != place(functions[kept - 1])) {
+            functions[kept++] = functions[i];
+            sum = nullptr;
+            continue;
         }
-    };
-    add(before, &Change::before);
-    add(after, &Change::after);
-    std::vector<Change> sorted;
-    sorted.reserve(changes.size());
-    for (auto& [place, change] : changes) sorted.push_back(std::move(change));
-    return sorted;
+        Counts& row = functions[kept - 1].*counts;
+        if (sum == nullptr) sum = &changes.sums.emplace_back(row.begin(), row.end());
+        const Counts more = functions[i].*counts;
+        std::transform(more.begin(), more.end(), sum->begin(), sum->begin(), std::plus<>());
+        row = *sum;
+    }
+    functions.resize(kept);
+    return functions;
+}
+
+}  // namespace
+
+Changes changes_of(const Profile& before, const Profile& after, const CloneNames& clones) {
+    Changes changes;
+    changes.zeros.resize(before.totals().size());
+    const std::vector<Change> gone = functions_of(before, &Change::before, clones, changes),
+                              come = functions_of(after, &Change::after, clones, changes);
+    changes.rows.reserve(std::max(gone.size(), come.size()));
+    auto old = gone.begin();
+    auto now = come.begin();
+    while (old != gone.end() || now != come.end()) {
+        const bool has_old = old != gone.end() && (now == come.end() || place(*old) <= place(*now));
+        const bool has_now = now != come.end() && (!has_old || place(*old) == place(*now));
+        changes.rows.push_back(has_old ? *old : *now);
+        if (has_now) changes.rows.back().after = now->after;
+        if (has_old) ++old;
+        if (has_now) ++now;
+    }
+    return changes;
 }
 
 std::uint64_t size_of(std::int64_t difference) {

@@ -6,6 +6,7 @@
 #include "tools/diff/clones.h"
 
 #include <cstdint>
+#include <deque>
 #include <string_view>
 #include <vector>
 
@@ -16,7 +17,7 @@ using annotate::Counts;
 // A function in both profiles; zeros where one does not have it.
 struct Change {
     std::string_view file, function;
-    std::vector<std::uint64_t> before, after;
+    Counts before, after;
 
     std::int64_t difference(std::size_t event) const {
         return static_cast<std::int64_t>(after[event] - before[event]);
@@ -25,8 +26,15 @@ struct Change {
 
 // Of every function that one of the profiles has, which must outlive it. Sorted by file and
 // function, so that what is written does not depend on the order of the input.
-std::vector<Change> changes_of(const annotate::Profile& before, const annotate::Profile& after,
-                               const CloneNames& clones);
+struct Changes {
+    std::vector<Change> rows;
+    // What rows refer to besides the profiles' counts: of functions that only one has, and of
+    // several that are compared as one.
+    std::vector<std::uint64_t> zeros;
+    std::deque<std::vector<std::uint64_t>> sums;
+};
+Changes changes_of(const annotate::Profile& before, const annotate::Profile& after,
+                   const CloneNames& clones);
 
 // Without its sign.
 std::uint64_t size_of(std::int64_t difference);

@@ -137,10 +137,7 @@ void write_functions(const Options& options, const Profile& before,
 void write_totals(const Options& options, const Profile& before, const Profile& after,
                   Output& output) {
     const events::Header& header = before.header();
-    const Change total = {"",
-                          "",
-                          {before.totals().begin(), before.totals().end()},
-                          {after.totals().begin(), after.totals().end()}};
+    const Change total = {"", "", before.totals(), after.totals()};
     ChangeTable totals(header, shown_columns(options, header), options.color);
     totals.fit(total);
     totals.fit(before.totals());
@@ -168,7 +165,7 @@ void write_stacks_to_file(const Breakdown& breakdown, events::Writer& writer) {
     const std::vector<Change> changes = breakdown.stack_changes();
     std::vector<bool> shown(changes.size());
     for (std::size_t i = changes.size(); i-- > 1;) {
-        if (changes[i].before != changes[i].after) shown[i] = true;
+        if (!std::ranges::equal(changes[i].before, changes[i].after)) shown[i] = true;
         if (shown[i]) shown[stacks.frames()[i].parent] = true;
     }
     std::vector<std::uint32_t> numbers(changes.size());
@@ -297,7 +294,8 @@ void diff(const Options& options, Output& output) {
     events::check_same_events(after.header(), options.new_path, before.header(), options.old_path);
     const CloneNames clones = clone_names(before, after, breakdown);
     breakdown.rename(clones);
-    const std::vector<Change> changes = changes_of(before, after, clones);
+    const Changes all = changes_of(before, after, clones);
+    const std::vector<Change>& changes = all.rows;
     if (!options.out.empty()) return write_file(options, before, after, changes, breakdown);
     if (options.json) return write_json(options, before, after, changes, breakdown);
     write_header(options, before, after, output);

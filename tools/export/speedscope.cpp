@@ -89,7 +89,7 @@ class Document {
         for (const WholeProfile::Site& site : profile_.sites().subspan(1))
             write_frame(profile_.text(site.function), profile_.text(site.file));
         for (const WholeProfile::Line& line : profile_.lines()) {
-            const std::string& file = profile_.text(profile_.places()[line.place].file);
+            const std::string_view file = profile_.text(profile_.places()[line.place].file);
             const std::string position = source_position(file, line.line);
             write_frame(position.empty() ? kUnknown : position, file, line.line);
         }

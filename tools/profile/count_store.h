@@ -11,6 +11,11 @@ namespace assay {
 
 using Counts = std::span<const std::uint64_t>;
 
+// How much a command keeps of the names in profiles, and how much of their counts, each for another
+// place: more than any program has. A file that has more is made to use up memory, such as a small
+// compressed one that stands for terabytes.
+inline constexpr std::size_t kMostBytes = std::size_t{1} << 31;
+
 // Each count in groups of seven bits (LEB128), in blocks that never move.
 class CountStore {
   public:
@@ -22,6 +27,7 @@ class CountStore {
     Row append(Counts counts);
     // `counts` has as many elements as there are columns.
     void read(Row row, std::span<std::uint64_t> counts) const;
+    std::size_t bytes() const { return blocks_.size() * kBlockBytes; }
     // Adds the row to `counts`.
     void add_to(std::span<std::uint64_t> counts, Row row) const;
 

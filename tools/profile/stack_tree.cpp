@@ -1,8 +1,18 @@
 #include "tools/profile/stack_tree.h"
 
+#include "framework/support/error.h"
+
+#include <fmt/core.h>
 #include <algorithm>
 
 namespace assay {
+
+namespace {
+
+// Without its counts, with its node in the map.
+constexpr std::size_t kFrameBytes = sizeof(StackTree::Frame) + 64;
+
+}  // namespace
 
 std::vector<bool> counted_by_context(const WholeProfile& profile, const WholeProfile* other) {
     std::vector<bool> by_context;
@@ -27,10 +37,15 @@ std::uint32_t StackTree::enter(std::uint32_t parent, std::string_view name,
     const Strings::Id id = names_.id(name);
     const auto [entry, is_new] =
         known_.try_emplace({parent, id}, static_cast<std::uint32_t>(frames_.size()));
-    if (is_new)
+    if (is_new) {
+        const std::size_t columns = frames_.front().counts.size();
+        if (frames_.size() > kMostBytes / (columns * sizeof(std::uint64_t) + kFrameBytes))
+            throw Error(fmt::format(
+                "the profile has more than {} call stacks, which no program has", frames_.size()));
         frames_.push_back({parent, frames_[parent].depth + 1, id,
                            kind == events::StackKind::kHandler, inlined,
-                           std::vector<std::uint64_t>(frames_.front().counts.size())});
+                           std::vector<std::uint64_t>(columns)});
+    }
     frames_[entry->second].inlined &= inlined;
     return entry->second;
 }

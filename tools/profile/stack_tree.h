@@ -50,7 +50,7 @@ class StackTree {
 
     // Each behind its parent. The first is what is outside, its own parent, and has no name.
     std::span<const Frame> frames() const { return frames_; }
-    const std::string& name(const Frame& frame) const { return names_.text(frame.name); }
+    std::string_view name(const Frame& frame) const { return names_[frame.name]; }
     static events::StackKind kind(const Frame& frame) {
         return frame.inlined   ? events::StackKind::kInlined
                : frame.handler ? events::StackKind::kHandler

@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t kMostValues = 64;
 // Below this many rows, a few megabytes of memory, adding up is left to the end.
 constexpr std::size_t kFewRows = std::size_t{1} << 16;
+// Of one function in one file, which wait for their sites: more than any function has.
+constexpr std::size_t kMostRowsOfALocation = std::size_t{1} << 22;
 
 auto key(const WholeProfile::Line& line) {
     return std::tie(line.place, line.line, line.site);
@@ -48,6 +50,13 @@ void sort_rows(std::vector<Row>& rows) {
         std::sort(rows.begin(), rows.end(), comes_before<Row>);
 }
 
+// Of sorted rows.
+template <typename Row>
+bool has_equal(const std::vector<Row>& rows) {
+    const auto same = [](const Row& a, const Row& b) { return key(a) == key(b); };
+    return std::adjacent_find(rows.begin(), rows.end(), same) != rows.end();
+}
+
 // Where the rows of each place begin, and the end of the last; rows are sorted by place.
 template <typename Row>
 std::vector<std::size_t> beginnings(const std::vector<Row>& rows, std::size_t places) {
@@ -67,15 +76,6 @@ std::span<const Row> rows_of(const std::vector<Row>& rows, const std::vector<std
 
 }  // namespace
 
-Strings::Id Strings::id(std::string_view text) {
-    const auto known = ids_.find(text);
-    if (known != ids_.end()) return known->second;
-    const auto id = static_cast<Id>(texts_.size());
-    texts_.emplace_back(text);
-    ids_.emplace(texts_.back(), id);
-    return id;
-}
-
 // --- Reading
 
 void WholeProfile::add_file(const std::string& path) {
@@ -87,7 +87,7 @@ void WholeProfile::add_file(const std::string& path) {
         if (__builtin_add_overflow(totals_[i], read.totals[i], &totals_[i]))
             throw Error(fmt::format("{}: with it, the total of {} exceeds 64 bits", path,
                                     header_.events[i].name));
-    if (rows_since_ > rows_when_compacted_ + kFewRows) compact();
+    make_room();
 }
 
 void WholeProfile::start(const events::Header& header) {
@@ -143,12 +143,19 @@ void WholeProfile::object(const events::Object& object) {
     object_map_.push_back(objects_.index(object));
 }
 
+std::size_t WholeProfile::PlaceHash::operator()(const Place& place) const {
+    std::uint64_t hash = 0;
+    for (const std::uint64_t part : {place.file, place.function_file, place.function})
+        hash = (hash ^ part) * 0x9E37'79B9'7F4A'7C15ULL;
+    return hash ^ hash >> 32;
+}
+
 void WholeProfile::location(const events::Location& location) {
+    make_room();
     const Place place = {strings_.id(location.file), strings_.id(location.function_file),
                          strings_.id(location.function)};
-    const std::string bytes(reinterpret_cast<const char*>(&place), sizeof place);
     const auto [entry, is_new] =
-        place_indices_.try_emplace(bytes, static_cast<std::uint32_t>(places_.size()));
+        place_indices_.try_emplace(place, static_cast<std::uint32_t>(places_.size()));
     if (is_new) places_.push_back(place);
     place_ = entry->second;
     next_line_ = lines_.size();
@@ -156,22 +163,34 @@ void WholeProfile::location(const events::Location& location) {
 }
 
 void WholeProfile::line(std::uint32_t line, Counts counts) {
+    if (!sites_may_follow()) make_room();
+    check_location(lines_.size() - std::min(next_line_, lines_.size()));
     ++rows_since_;
     lines_.push_back({place_, line, 0, counts_.append(counts)});
 }
 
 void WholeProfile::instruction(const events::Handler::Instruction& at, Counts counts) {
+    if (!sites_may_follow()) make_room();
+    check_location(instructions_.size() - std::min(next_instruction_, instructions_.size()));
     ++rows_since_;
     instructions_.push_back(
         {place_, at.line, 0, object_map_[at.object], at.address, counts_.append(counts)});
 }
 
+void WholeProfile::check_location(std::size_t rows) const {
+    if (rows >= kMostRowsOfALocation && sites_may_follow())
+        throw Error(fmt::format("{}: {} has more than {} lines of counts, which no function has",
+                                path_, text(places_[place_].function), kMostRowsOfALocation));
+}
+
 void WholeProfile::values(const events::Handler::Instruction& at, const events::Hotlist& list) {
+    if (!sites_may_follow()) make_room();
     rows_since_ += 1 + list.values.size();
     values_.push_back({place_, at.line, object_map_[at.object], at.address, list});
 }
 
 void WholeProfile::site(const events::Site& site) {
+    make_room();
     ++rows_since_;
     const std::uint32_t parent = site_map_[site.parent];
     const Site added = {parent, site.line, strings_.id(site.file), strings_.id(site.function),
@@ -189,14 +208,19 @@ void WholeProfile::site(const events::Site& site) {
 }
 
 void WholeProfile::line_sites(std::uint32_t site, std::uint64_t count) {
-    for (; count != 0; --count) lines_[next_line_++].site = site_map_[site];
+    if (site == 0) next_line_ += count;  // as it is
+    for (; site != 0 && count != 0; --count) lines_[next_line_++].site = site_map_[site];
 }
 
 void WholeProfile::instruction_sites(std::uint32_t site, std::uint64_t count) {
-    for (; count != 0; --count) instructions_[next_instruction_++].site = site_map_[site];
+    if (site == 0) next_instruction_ += count;
+    for (; site != 0 && count != 0; --count)
+        instructions_[next_instruction_++].site = site_map_[site];
 }
 
+// Contexts come last, after all sites.
 void WholeProfile::stack(const events::Stack& stack, Counts counts) {
+    make_room();
     ++rows_since_;
     for (std::size_t i = 0; i < counts.size(); ++i) context_totals_[i] += counts[i];
     const Context context = {context_map_[stack.parent],
@@ -215,6 +239,7 @@ void WholeProfile::stack(const events::Stack& stack, Counts counts) {
         contexts_.push_back(context);
         contexts_.back().row = counts_.append(counts);
     } else {
+        contexts_came_again_ = true;
         std::vector<std::uint64_t> sum(counts.begin(), counts.end());
         CountStore::Row& row = contexts_[entry->second].row;
         counts_.add_to(sum, row);
@@ -224,23 +249,52 @@ void WholeProfile::stack(const events::Stack& stack, Counts counts) {
 
 // --- Adding up
 
+void WholeProfile::make_room() {
+    if (rows_since_ <= rows_when_compacted_ + kFewRows) return;
+    compact();
+    if (bytes() > most_bytes_)
+        throw Error(
+            fmt::format("{}: the counts in the profile take more than {} bytes, which those "
+                        "of no program do",
+                        path_, most_bytes_));
+}
+
+std::size_t WholeProfile::bytes() const {
+    constexpr std::size_t kNodeBytes = 64;  // of a map, with the key
+    std::size_t values = 0;
+    for (const Values& each : values_) values += each.list.values.size();
+    return lines_.size() * sizeof(Line) + instructions_.size() * sizeof(Instruction) +
+           places_.size() * (sizeof(Place) + kNodeBytes) + counts_.bytes() +
+           sites_.size() * (sizeof(Site) + kNodeBytes) +
+           contexts_.size() * (sizeof(Context) + kNodeBytes) +
+           (site_map_.size() + context_map_.size()) * sizeof(std::uint32_t) +
+           values_.size() * sizeof(Values) + values * sizeof(events::HotValue);
+}
+
 void WholeProfile::compact() {
     sort_rows(lines_);
     sort_rows(instructions_);
-    CountStore sums;
-    sums.set_columns(counts_.columns());
-    add_up(lines_, sums);
-    add_up(instructions_, sums);
+    if (contexts_came_again_ || has_equal(lines_) || has_equal(instructions_)) {
+        CountStore sums;
+        sums.set_columns(counts_.columns());
+        add_up(lines_, sums);
+        add_up(instructions_, sums);
+        add_up_contexts(sums);
+        counts_ = std::move(sums);
+    }
+    add_up_values();
+    rows_when_compacted_ = lines_.size() + instructions_.size() + sites_.size() + contexts_.size();
+    for (const Values& values : values_) rows_when_compacted_ += 1 + values.list.values.size();
+    rows_since_ = 0;
+    contexts_came_again_ = false;
+}
+
+void WholeProfile::add_up_contexts(CountStore& sums) {
     std::vector<std::uint64_t> counts(counts_.columns());
     for (Context& context : contexts_) {
         counts_.read(context.row, counts);
         context.row = sums.append(counts);
     }
-    counts_ = std::move(sums);
-    add_up_values();
-    rows_when_compacted_ = lines_.size() + instructions_.size() + contexts_.size();
-    for (const Values& values : values_) rows_when_compacted_ += 1 + values.list.values.size();
-    rows_since_ = 0;
 }
 
 template <typename Row>
@@ -261,7 +315,9 @@ void WholeProfile::add_up(std::vector<Row>& rows, CountStore& sums) const {
 
 void WholeProfile::add_up_values() {
     // What is left out of a list depends on the order in which lists are added.
-    std::stable_sort(values_.begin(), values_.end(), comes_before<Values>);
+    if (!std::is_sorted(values_.begin(), values_.end(), comes_before<Values>))
+        std::stable_sort(values_.begin(), values_.end(), comes_before<Values>);
+    if (!has_equal(values_)) return;
     std::vector<Values> sums;
     for (Values& values : values_) {
         if (!sums.empty() && key(sums.back()) == key(values))
@@ -276,13 +332,7 @@ void WholeProfile::finish() {
     sort_places();
     find_functions();
     // One file rarely has two rows of one place, and then its rows need no second store.
-    const auto same = [](const auto& a, const auto& b) { return key(a) == key(b); };
-    sort_rows(lines_);
-    sort_rows(instructions_);
-    if (std::adjacent_find(lines_.begin(), lines_.end(), same) != lines_.end() ||
-        std::adjacent_find(instructions_.begin(), instructions_.end(), same) != instructions_.end())
-        compact();
-    add_up_values();
+    compact();
     add_up_sites();
     index_rows();
 }
@@ -307,15 +357,34 @@ void WholeProfile::add_up_sites() {
     lines_by_site_ = std::exchange(lines_, std::move(lines));
 }
 
+// By string: the rank of its text among those of files.
+std::vector<std::uint32_t> WholeProfile::ranks_of_files() const {
+    std::vector<std::uint32_t> ranks(strings_.size());
+    for (const Place& place : places_) ranks[place.file] = ranks[place.function_file] = 1;
+    std::vector<Strings::Id> files;
+    for (Strings::Id id = 0; id < ranks.size(); ++id)
+        if (ranks[id] != 0) files.push_back(id);
+    std::sort(files.begin(), files.end(),
+              [&](Strings::Id a, Strings::Id b) { return text(a) < text(b); });
+    for (std::uint32_t rank = 0; rank < files.size(); ++rank) ranks[files[rank]] = rank;
+    return ranks;
+}
+
 void WholeProfile::sort_places() {
     std::vector<std::uint32_t> order(places_.size()), numbers(places_.size());
     std::iota(order.begin(), order.end(), 0);
-    const auto texts = [&](std::uint32_t place) {
-        return std::tie(text(places_[place].function_file), text(places_[place].function),
-                        text(places_[place].file));
+    // Files are few, and compared by their ranks: names of millions of functions are far apart.
+    const std::vector<std::uint32_t> ranks = ranks_of_files();
+    const auto comes_first = [&](std::uint32_t a, std::uint32_t b) {
+        const auto place = [&](std::uint32_t index) {
+            return std::tuple(ranks[places_[index].function_file], text(places_[index].function),
+                              ranks[places_[index].file]);
+        };
+        return ranks[places_[a].function_file] != ranks[places_[b].function_file]
+                   ? ranks[places_[a].function_file] < ranks[places_[b].function_file]
+                   : place(a) < place(b);
     };
-    std::sort(order.begin(), order.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return texts(a) < texts(b); });
+    std::sort(order.begin(), order.end(), comes_first);
     std::vector<Place> sorted;
     sorted.reserve(places_.size());
     for (const std::uint32_t place : order) {

@@ -5,9 +5,9 @@
 #include "framework/events/reader.h"
 #include "tools/profile/count_store.h"
 #include "tools/profile/objects.h"
+#include "tools/profile/strings.h"
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -20,24 +20,16 @@
 
 namespace assay {
 
-// Each text once.
-class Strings {
-  public:
-    using Id = std::uint32_t;
-    Id id(std::string_view text);
-    const std::string& text(Id id) const { return texts_[id]; }
-    std::size_t size() const { return texts_.size(); }
-
-  private:
-    std::deque<std::string> texts_;  // never move
-    std::unordered_map<std::string_view, Id> ids_;
-};
-
 class WholeProfile final : public events::Handler {
   public:
+    // Its files are refused if their counts take more than `most_bytes`, and as much again while
+    // they are added up.
+    explicit WholeProfile(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+
     // As Location in parser.h.
     struct Place {
         Strings::Id file, function_file, function;
+        bool operator==(const Place&) const = default;
     };
     struct Line {
         std::uint32_t place, line;
@@ -76,7 +68,8 @@ class WholeProfile final : public events::Handler {
         events::Hotlist list;
     };
 
-    // Throws Error if the file is malformed, or if its events are not those of the others.
+    // Throws Error if the file is malformed, if its events are not those of the others, or if it
+    // has more than any program has.
     void add_file(const std::string& path);
     // After the last file: adds up and sorts.
     void finish();
@@ -101,7 +94,7 @@ class WholeProfile final : public events::Handler {
     Counts totals() const { return totals_; }
 
     const Strings& strings() const { return strings_; }
-    const std::string& text(Strings::Id id) const { return strings_.text(id); }
+    std::string_view text(Strings::Id id) const { return strings_[id]; }
     const CountStore& counts() const { return counts_; }
 
     // Functions by file and name; places by function; lines by place and line, values in the same
@@ -150,16 +143,31 @@ class WholeProfile final : public events::Handler {
 
     void check_events(const events::Header& header) const;
     void keep_common_descriptions(const events::Header& header);
+    // Of rows of the current location whose sites are not known yet.
+    void check_location(std::size_t rows) const;
+    std::vector<std::uint32_t> ranks_of_files() const;
     void sort_places();
     void find_functions();
+    // Adds up once there are enough new rows; so a file takes memory for what is different in it.
+    // Not where the site of a row may follow: that names rows by their order.
+    void make_room();
+    bool sites_may_follow() const { return site_map_.size() > 1; }
     // Sorts rows, and adds up those of the same place.
     void compact();
     template <typename Row>
     void add_up(std::vector<Row>& rows, CountStore& sums) const;
     void add_up_values();
+    void add_up_contexts(CountStore& sums);
+    // What is kept, but for the names.
+    std::size_t bytes() const;
     void add_up_sites();
     void index_rows();
 
+    struct PlaceHash {
+        std::size_t operator()(const Place& place) const;
+    };
+
+    std::size_t most_bytes_;
     std::string path_;  // of the file being read
     events::Header header_;
     std::vector<std::string> paths_, commands_, incomplete_;
@@ -172,7 +180,7 @@ class WholeProfile final : public events::Handler {
     Strings strings_;
     CountStore counts_;
     std::vector<Place> places_;
-    std::unordered_map<std::string, std::uint32_t> place_indices_;
+    std::unordered_map<Place, std::uint32_t, PlaceHash> place_indices_;
     std::uint32_t place_ = 0;
     std::vector<Line> lines_;
     std::vector<Line> lines_by_site_;  // empty if they are no others than lines_
@@ -180,6 +188,7 @@ class WholeProfile final : public events::Handler {
     std::size_t next_line_ = 0, next_instruction_ = 0;  // whose sites may follow
     std::vector<Values> values_;
     std::size_t rows_when_compacted_ = 0, rows_since_ = 0;
+    bool contexts_came_again_ = false;  // since then
     std::vector<Function> functions_;
     // Where those of a place begin.
     std::vector<std::size_t> place_lines_, place_lines_by_site_, place_instructions_, place_values_;

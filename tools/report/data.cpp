@@ -280,7 +280,7 @@ void Document::say_what_is_left_out() const {
 }
 
 void Document::write_source(Strings::Id file, const std::vector<SourceRow>& rows) {
-    const std::string& name = profile_.text(file);
+    const std::string name(profile_.text(file));
     json_.begin_object();
     json_.text("name", name);
     json_.key("lines");
@@ -386,7 +386,7 @@ void Document::write_flame_graph() {
         parents.push_back(numbers[frame.parent]);
         handlers.push_back(frame.handler);
         inlined.push_back(frame.inlined);
-        names.push_back(tree.name(frame));
+        names.emplace_back(tree.name(frame));
         for (std::size_t event = 0; event < events.size(); ++event) {
             columns[event].push_back(counts[events[event]]);
             old[event].push_back(old_counts[events[event]]);
