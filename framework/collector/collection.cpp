@@ -261,8 +261,7 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
 }
 
 void Collection::check_counts() {
-    if (!(spec_.captures & trace::kCaptureBlockCounts)) return;
-    const std::string impossible = feed_.reader().impossible_counts(session_.time());
+    const std::string impossible = feed_.impossible_counts(session_.time());
     if (!impossible.empty() && !damaged_) damaged(impossible);
 }
 
@@ -306,7 +305,7 @@ void Collection::finish_profilers() {
             "the program has more than {} calling contexts: later ones count as their callers",
             ContextTree::kMostContexts));
     for (HostedProfiler* profiler : hosted_)
-        if (profiler) profiler->begin_finish();
+        if (profiler) profiler->begin_finish(session_.time());
     feed_.end();
     if (session_.columns.size() > 0 && image_.of_first_process && image_.number == 1)
         early_positions_.prepare_rest(feed_.reader().code(), feed_.reader().addresses(),

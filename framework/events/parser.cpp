@@ -189,6 +189,19 @@ void Parser::check_difference() {
         throw Error(path_ + ": the file is a difference of two profiles, not a profile");
 }
 
+// Cachegrind's own tools write negative counts without a word about it: cg_merge of what cg_diff
+// has written, and whatever else people make of its files.
+void Parser::turn_into_difference(std::string_view count) {
+    if (accept_ == Accept::kProfiles)
+        fail("negative count: only a difference of two profiles has such", count);
+    const auto has_sign = [](std::uint64_t value) { return value >> 63 != 0; };
+    for (const auto* counts : {&counts_, &totals_, &instruction_totals_, &stack_totals_})
+        if (std::any_of(counts->begin(), counts->end(), has_sign))
+            fail("negative count beside one that exceeds 63 bits", count);
+    header_.difference = true;
+    handler_.turns_into_difference();
+}
+
 void Parser::start_body() {
     if (state_ != State::kExtensions) return;
     state_ = State::kBody;
@@ -225,10 +238,9 @@ std::uint64_t Parser::parse_count(const char*& at, const char* end) {
         return static_cast<std::uint64_t>(value);
     };
     if (header_.difference) return parse(std::int64_t{0});
-    if (*at == '-')
-        fail("negative count: only a difference of two profiles has such",
-             {at, static_cast<std::size_t>(end - at)});
-    return parse(std::uint64_t{0});
+    if (*at != '-') return parse(std::uint64_t{0});
+    turn_into_difference({at, static_cast<std::size_t>(end - at)});
+    return parse(std::int64_t{0});
 }
 
 void Parser::add_counts(std::vector<std::uint64_t>& totals) {

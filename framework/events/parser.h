@@ -29,6 +29,9 @@ class Handler {
     virtual ~Handler() = default;
     // Once, before anything else.
     virtual void start(const Header&) {}
+    // The file is a difference of two profiles, which it does not say: a negative count follows.
+    // Only with Accept::kDifferences. Counts so far were below 2^63.
+    virtual void turns_into_difference() {}
     // Of the lines that follow.
     virtual void location(const Location&) {}
     // One count per event; lines may occur more than once and then add up.
@@ -125,6 +128,7 @@ class Parser {
     // Counts of instructions and of contexts are parts of the summary.
     void check_part(const std::vector<std::uint64_t>& totals, std::string_view what) const;
     void check_difference();
+    void turn_into_difference(std::string_view count);
     std::uint64_t parse_number(std::string_view text, std::uint64_t largest, int base = 10);
     [[noreturn]] void fail(std::string_view reason) const;
     [[noreturn]] void fail(std::string_view reason, std::string_view value) const;

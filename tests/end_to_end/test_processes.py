@@ -319,7 +319,7 @@ class Processes(unittest.TestCase):
         elsewhere = self.folder / "elsewhere"
         elsewhere.mkdir()
         with subprocess.Popen(
-                [ASSAY, f"--plugin={COUNTS}", "--quiet", f"--out={self.folder / 'out.%p'}", "--", "sh",
+                [ASSAY, "--plugin=cache", "--quiet", f"--out={self.folder / 'out.%p'}", "--", "sh",
                  "-c", "exec 3<&0; read word <&3 & echo $$ $!; wait; exit 3"],
                 env={**os.environ, "TMPDIR": str(elsewhere)}, stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as assay:
@@ -444,7 +444,7 @@ class Processes(unittest.TestCase):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         with subprocess.Popen(
-                [ASSAY, f"--plugin={COUNTS}", f"--out={self.folder / 'out.%p'}", "--", "sh", "-c",
+                [ASSAY, "--plugin=cache", f"--out={self.folder / 'out.%p'}", "--", "sh", "-c",
                  f"trap 'echo caught' INT; /bin/cat {pipe}; exit 4"],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 start_new_session=True) as assay:

@@ -264,7 +264,14 @@ TEST_CASE("annotate: a difference, by function and by line") {
     // What cg_diff writes is read, too.
     const std::string difference =
         file("difference", "fl=x\nfn=f\n0 -3 0\nfl=y\nfn=g\n0 1 0\nsummary: -2 0\n");
-    CHECK_THROWS_WITH_AS(annotate_with({difference}), doctest::Contains("negative count"), Error);
+    CHECK(contains(annotate_with({difference}), "-2 (100.0%)   0  PROGRAM TOTALS\n"));
+    CHECK_THROWS_WITH_AS(annotate_with({old, difference}),
+                         doctest::Contains(("and " + old + " has none").c_str()), Error);
+    CHECK_THROWS_WITH_AS(annotate_with({"--diff", difference, old}),
+                         doctest::Contains("only profiles can be compared"), Error);
+    const std::string large =
+        file("large", "fl=x\nfn=f\n0 9223372036854775808 -3\nsummary: 9223372036854775808 -3\n");
+    CHECK_THROWS_WITH_AS(annotate_with({large}), doctest::Contains("exceeds 63 bits"), Error);
     const std::string theirs = folder.write(
         "theirs", "desc: Files compared: a; b\ncmd: a; b\nevents: Ir Dr\nfl=x\nfn=f\n0 -3 0\n" +
                       std::string("fl=y\nfn=g\n0 1 0\nsummary: -2 0\n"));

@@ -134,6 +134,18 @@ void Profile::start_first(const events::Header& header) {
         table->set_columns(header.events.size());
 }
 
+void Profile::turns_into_difference() {
+    if (second_reading_) return;
+    if (sign_ == Sign::kSubtract)
+        throw Error(fmt::format("{} has negative counts; only profiles can be compared", path_));
+    if (path_ != first_path_)
+        throw Error(fmt::format(
+            "{} has negative counts, as a difference of two profiles has, and {} has none; "
+            "only what is alike can be combined",
+            path_, first_path_));
+    of_differences_ = header_.difference = true;
+}
+
 void Profile::check_events(const events::Header& header) const {
     events::check_same_events(header, path_, header_, first_path_);
     if (header.difference != of_differences_)

@@ -141,6 +141,7 @@ class Profile final : public events::Handler {
     };
 
     void start(const events::Header& header) override;
+    void turns_into_difference() override;
     void location(const events::Location& location) override;
     void line(std::uint32_t line, Counts counts) override;
     void instruction(const Instruction& at, Counts counts) override;

@@ -24,7 +24,7 @@ enum class MessageKind : std::uint32_t {
     kCollect,  // process id, specification; with the descriptor of the trace segment: nothing
     kTake,     // a slot, whose next buffer is to be processed: kTaken
     kRest,     // what the slots have left: nothing
-    kFinish,   // kFacts, behind all samples
+    kFinish,   // how long the run took, in ns: kFacts, behind all samples
     kSummary,  // totals: kText
     kPreface,  // instruction, list: kText
     kFormat,   // instruction, value: kText

@@ -124,7 +124,7 @@ class Guest {
             case MessageKind::kRest:
                 return read([this] { feed_->reader().consume_rest(); });
             case MessageKind::kFinish:
-                return finish();
+                return finish(std::chrono::nanoseconds(fields.number()));
             case MessageKind::kSummary:
                 return summarize(fields);
             case MessageKind::kPreface: {
@@ -218,7 +218,9 @@ class Guest {
         feed_->sampling().totals(totals);
     }
 
-    void finish() {
+    // What the program cannot have executed in that time the collector has said.
+    void finish(std::chrono::nanoseconds time) {
+        feed_->impossible_counts(time);
         feed_->end();
         feed_->finish();
         flush();

@@ -154,8 +154,9 @@ std::vector<std::uint64_t> HostedProfiler::next_totals() {
     return totals;
 }
 
-void HostedProfiler::begin_finish() {
-    tell(Message(MessageKind::kFinish));
+void HostedProfiler::begin_finish(std::chrono::duration<double> time) {
+    const auto whole = std::chrono::duration_cast<std::chrono::nanoseconds>(time);
+    tell(Message(MessageKind::kFinish).add(static_cast<std::uint64_t>(whole.count())));
 }
 
 void HostedProfiler::finish() {

@@ -72,7 +72,8 @@ class HostedProfiler final : public Profiler {
     // What had been counted so far, by event, at the end of the next burst.
     std::vector<std::uint64_t> next_totals();
     // Lets the profiler finish, and receives all that it has counted. begin_finish() does not wait.
-    void begin_finish();
+    // `time`: see Feed::impossible_counts().
+    void begin_finish(std::chrono::duration<double> time);
     void finish();
 
     // In another process that fork(2) has made of this one: its process is not this one's.

@@ -70,6 +70,11 @@ std::vector<std::uint64_t> Feed::totals_so_far(std::size_t profiler) {
     return fed_[profiler].profiler->totals_so_far(view.pid, view);
 }
 
+std::string Feed::impossible_counts(std::chrono::duration<double> time) {
+    if (!(spec_.captures & trace::kCaptureBlockCounts)) return "";
+    return reader_.impossible_counts(time);
+}
+
 void Feed::end() {
     if (spec_.captures & trace::kCaptureBlockCounts) executions_ = reader_.instruction_counts();
     mispredictions_ = reader_.mispredictions();

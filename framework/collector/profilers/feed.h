@@ -10,9 +10,11 @@
 #include "framework/collector/trace/shadow_stack.h"
 #include "framework/collector/trace/trace_reader.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace assay::collector {
@@ -41,7 +43,9 @@ class Feed {
     // Of one of those that were added, by number, at the end of a burst.
     std::vector<std::uint64_t> totals_so_far(std::size_t profiler);
 
-    // When all has been read: what was executed, and how much of it was captured.
+    // When all has been read: TraceReader::impossible_counts(), where blocks are counted.
+    std::string impossible_counts(std::chrono::duration<double> time);
+    // Then: what was executed, and how much of it was captured.
     void end();
     // By instruction, from end() on; empty if block counts are not captured.
     std::span<const std::uint64_t> executions() const { return executions_; }
