@@ -81,5 +81,84 @@ class SameCounts(unittest.TestCase):
         self.assertGreater(len(places), 1)
 
 
+class Sandboxes(unittest.TestCase):
+    """What containers have less of than the system outside, by bubblewrap's namespaces."""
+
+    # The whole system, which cannot be written to, and new namespaces of every kind.
+    PLAIN = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all"]
+    CASES = {
+        "read-only": [],
+        "unprivileged": ["--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"],
+        "nobody": ["--uid", "65534", "--gid", "65534"],
+        "no home": ["--unsetenv", "HOME", "--unsetenv", "TMPDIR", "--unsetenv", "XDG_CACHE_HOME"],
+        "home that cannot be written to": ["--setenv", "HOME", "/"],
+        "no shared memory": ["--tmpfs", "/dev", "--dev-bind", "/dev/null", "/dev/null"],
+        "no /sys": ["--tmpfs", "/sys"],
+        "no temporary folder": ["--setenv", "TMPDIR", "/nonexistent"],
+    }
+    SCRIPT = "echo $(/bin/ls -d /proc /usr); (/bin/echo child | /bin/cat); exit 3"
+
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.folder.chmod(0o777)
+
+    def sandboxed(self, more, command):
+        return run(["bwrap", *self.PLAIN, *more, "--bind", self.folder, self.folder, "--", *command])
+
+    def require_bubblewrap(self):
+        if not shutil.which("bwrap") or self.sandboxed([], ["/bin/true"]).returncode != 0:
+            self.skipTest("bubblewrap is not installed, or cannot make namespaces here")
+
+    def assay(self, *options):
+        return [ASSAY, "--plugin=cache", "--quiet", f"--out={self.folder}/out.%p", *options, "--"]
+
+    def test_as_natively(self):
+        self.require_bubblewrap()
+        for name, more in self.CASES.items():
+            with self.subTest(name):
+                program = ["/bin/sh", "-c", self.SCRIPT]
+                alone = self.sandboxed(more, program)
+                under = self.sandboxed(more, [*self.assay(), *program])
+                self.assertEqual((under.returncode, under.stdout, under.stderr),
+                                 (3, alone.stdout, ""))
+                files = list(self.folder.iterdir())
+                events = [support.read_events(file) for file in files]
+                for words in ("/bin/ls -d /proc /usr", "/bin/echo child", "/bin/cat"):
+                    found = [one for one in events if one.command == words]
+                    self.assertEqual(len(found), 1, words)
+                    self.assertGreater(found[0].summary[0], 1000)
+                for file in files:
+                    file.unlink()
+
+    def test_limits(self):
+        """Of processes, and of descriptors."""
+        self.require_bubblewrap()
+        as_user = ["--uid", "1000", "--gid", "1000"]
+        for limit in ("--nproc=64", "--nofile=32", "--stack=unlimited", "--core=0"):
+            with self.subTest(limit):
+                result = self.sandboxed(as_user, ["/usr/bin/prlimit", limit, *self.assay(),
+                                                  "/bin/sh", "-c", self.SCRIPT])
+                self.assertEqual((result.returncode, result.stderr), (3, ""))
+
+    def check_refused(self, result, *words):
+        self.assertEqual(result.returncode, 125, result.stderr)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        for word in ("assay: ", *words):
+            self.assertIn(word, lines[0])
+
+    def test_what_is_needed(self):
+        """Else one line says what."""
+        self.require_bubblewrap()
+        program = ["/bin/ls", "/"]
+        self.check_refused(self.sandboxed(["--tmpfs", "/proc"], [*self.assay(), *program]),
+                           "/proc", "mount")
+        self.check_refused(self.sandboxed([], [*self.assay("--out=/out"), *program]),
+                           "/out", "Read-only file system")
+        for bytes_of_addresses, words in ((2 << 30, "ulimit -v"), (4 << 30, "RLIMIT_AS")):
+            small = ["/usr/bin/prlimit", f"--as={bytes_of_addresses}", *self.assay(), *program]
+            self.check_refused(self.sandboxed([], small), words)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -54,8 +54,9 @@ std::string executable_folder() {
     std::error_code error;
     const fs::path self = fs::read_symlink("/proc/self/exe", error);
     if (error)
-        throw Error(
-            fmt::format("cannot read /proc/self/exe: {}: assay needs /proc", error.message()));
+        throw Error(fmt::format(
+            "cannot read /proc/self/exe: {}: assay needs /proc (mount -t proc proc /proc)",
+            error.message()));
     return self.parent_path();
 }
 

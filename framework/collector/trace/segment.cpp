@@ -16,10 +16,21 @@
 namespace assay::collector {
 namespace {
 
+const char* remedy_for(int error) {
+    switch (error) {
+        case EFBIG:
+            return "; raise the limit of file sizes (ulimit -f)";
+        case ENOMEM:
+            return "; raise the limit of address space (ulimit -v), of which little is used";
+        default:
+            return "";
+    }
+}
+
 [[noreturn]] void fail(const char* what, std::uint64_t bytes) {
-    const char* const remedy = errno == EFBIG ? "; raise the limit of file sizes (ulimit -f)" : "";
+    const int error = errno;
     throw Error(fmt::format("cannot {} {} MB of sparse shared memory: {}{}", what,
-                            bytes / trace::kMiB, system_reason(errno), remedy));
+                            bytes / trace::kMiB, system_reason(error), remedy_for(error)));
 }
 
 // ftruncate(2) beyond RLIMIT_FSIZE fails, but sends SIGXFSZ first, which would end the process
