@@ -6,8 +6,8 @@
 #include "framework/support/log.h"
 #include "framework/trace/high_descriptor.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <array>
 #include <csignal>
@@ -44,10 +44,11 @@ void take_signals() {
 
 // What belongs to the collector's part of the run ends when the collector does, and not when this
 // process has, too.
-void close_all_but_streams_and(int descriptor) {
-    const auto number = static_cast<unsigned>(descriptor);
-    syscall(SYS_close_range, 3U, number - 1, 0U);
-    syscall(SYS_close_range, number + 1, ~0U, 0U);
+int keep_only_streams_and(int descriptor) {
+    constexpr int kKept = STDERR_FILENO + 1;
+    if (descriptor != kKept) dup3(descriptor, kKept, O_CLOEXEC);
+    closefrom(kKept + 1);  // also where there is no close_range(2): Linux 5.9
+    return kKept;
 }
 
 class Guest {
@@ -268,8 +269,7 @@ void run_guest(const GuestSettings& settings, Channel channel, CallState& state,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != collector) _exit(0);
     take_signals();
-    const int descriptor = trace::move_high(channel.release());
-    close_all_but_streams_and(descriptor);
+    const int descriptor = trace::move_high(keep_only_streams_and(channel.release()));
     try {
         (new Guest(settings, Channel(descriptor), state))
             ->run();  // whom nobody calls any more then
