@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <thread>
 #include <utility>
@@ -64,10 +65,14 @@ HostedProfiler::HostedProfiler(GuestSettings settings)
 
 HostedProfiler::~HostedProfiler() {
     if (pid_ < 0 || owner_ != getpid()) return;
-    stop();
-    releasing_ = true;
-    tell(Message(MessageKind::kRelease));
-    while (!lost() && pid_ >= 0) wait();
+    try {
+        stop();
+        releasing_ = true;
+        tell(Message(MessageKind::kRelease));
+        while (!lost() && pid_ >= 0) wait();
+    } catch (const std::exception&) {
+        // It is ended in any case.
+    }
     end_process();
 }
 
@@ -312,7 +317,7 @@ void HostedProfiler::see_end() {
 }
 
 std::string HostedProfiler::how_it_ended(int status) const {
-    if (const std::string reason = state_->reason_text(); !reason.empty()) return reason;
+    if (std::string reason = state_->reason_text(); !reason.empty()) return reason;
     const std::string which = state_->in_call ? state_->function_name() : "threads, or a signal,";
     if (WIFSIGNALED(status))
         return fmt::format("its {} crashed with signal {} ({})", which, WTERMSIG(status),
