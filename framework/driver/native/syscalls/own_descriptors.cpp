@@ -23,8 +23,6 @@ namespace {
 struct Entry {
     int descriptor = -1;  // -1: unused
     pid_t owner = 0;
-
-    friend bool operator==(const Entry&, const Entry&) = default;
 };
 
 constexpr pid_t kGone = 0, kCommon = -1;  // owners
