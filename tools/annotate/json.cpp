@@ -120,6 +120,7 @@ class Document {
 
     void write_names(std::string_view key, const std::vector<std::uint32_t>& files) {
         std::vector<std::string> names;
+        names.reserve(files.size());
         for (const std::uint32_t file : files) names.emplace_back(profile_.files()[file]);
         json_.texts(key, names);
     }

@@ -15,7 +15,7 @@ Strings::Id Strings::id(std::string_view text) {
     const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
     Slot& slot = slot_of(text, hash);
     if (slot.number == 0) {
-        bytes_ += text.size() + sizeof text;
+        bytes_ += text.size() + sizeof(std::string_view);
         if (bytes_ > kMostBytes)
             throw Error(
                 fmt::format("the names in the profile have more than {} bytes, which those of "
