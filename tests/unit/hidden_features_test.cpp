@@ -32,7 +32,7 @@ CpuidAnswer processor(std::uint32_t leaf, std::uint32_t subleaf) {
     return {};
 }
 
-constexpr std::uint64_t kXcr0 = 0x2e7, kMpx = 0x18, kAmx = 0x60000, kApx = 1U << 19;
+constexpr std::uint64_t kXcr0 = 0x2e7, kAmx = 0x60000, kApx = 1U << 19;
 
 struct More {
     explicit More(std::vector<Leaf> leaves) { more = std::move(leaves); }
