@@ -19,8 +19,8 @@
 namespace assay::native {
 namespace {
 
-// A descriptor, and the process whose driver uses it.
-struct Entry {
+// A descriptor, and the process whose driver uses it. Aligned, for clang to know it as lock-free.
+struct alignas(std::uint64_t) Entry {
     int descriptor = -1;  // -1: unused
     pid_t owner = 0;
 };
