@@ -14,6 +14,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -59,6 +60,12 @@ int main(int argc, char** argv) {
     } catch (const assay::Error& e) {
         assay::log::problem(e.what());
         return e.exit_status();
+    } catch (const std::system_error& e) {
+        const bool by_limit = e.code() == std::errc::resource_unavailable_try_again;
+        assay::log::problem(by_limit ? "cannot start a thread: raise the limit of processes "
+                                       "(ulimit -u, --pids-limit of a container)"
+                                     : fmt::format("unexpected: {}", e.what()));
+        return assay::kExitFailure;
     } catch (const std::exception& e) {
         assay::log::problem(fmt::format("unexpected: {}", e.what()));
         return assay::kExitFailure;

@@ -105,7 +105,7 @@ static int hidden_operands(void) {
                      : "memory");
     printf("%lx %lu %lu %ld %d\n", a, b, c, (long)(d - (uintptr_t)copy),
            memcmp(copy, memory + 40, sizeof copy));
-    __asm__ volatile("xlatb %%gs:(%%rbx)" : "=a"(a) : "b"(100L), "0"(0x1205L));
+    __asm__ volatile(".byte 0x65, 0xd7" /* xlatb %gs:(%rbx) */ : "=a"(a) : "b"(100L), "0"(0x1205L));
     __asm__ volatile("movabs %%gs:0x48, %%rax" : "=a"(b));
     __asm__ volatile("movabs %%al, %%gs:0x50" : : "a"(0x77L) : "memory");
     printf("%lx %lx %x\n", a, b, memory[0x50]);

@@ -29,7 +29,6 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace assay::native {
@@ -186,17 +185,15 @@ long get_register_set(const Call& call, const Context& context) {
     return write_target(call.unsigned_argument(3), &wanted, sizeof wanted) ? 0 : -EFAULT;
 }
 
-// Requests for registers; nothing if it is another one.
-std::optional<long> look_at_registers(const Call& call, const Context& context) {
+// PTRACE_GETREGS, PTRACE_GETFPREGS, PTRACE_GETREGSET.
+long look_at_registers(const Call& call, const Context& context) {
     switch (call.arguments[0]) {
         case PTRACE_GETREGS:
             return get_registers(call, context, NT_PRSTATUS, sizeof(user_regs_struct));
         case PTRACE_GETFPREGS:
             return get_registers(call, context, NT_PRFPREG, sizeof(user_fpregs_struct));
-        case PTRACE_GETREGSET:
-            return get_register_set(call, context);
         default:
-            return {};
+            return get_register_set(call, context);
     }
 }
 
@@ -208,7 +205,7 @@ long trace_relative(const Call& call) {
         case PTRACE_GETREGS:
         case PTRACE_GETFPREGS:
         case PTRACE_GETREGSET:
-            return traced == nullptr ? pass_on(call) : *look_at_registers(call, *traced->context);
+            return traced == nullptr ? pass_on(call) : look_at_registers(call, *traced->context);
         case PTRACE_CONT:
         case PTRACE_DETACH:
         case PTRACE_KILL:
@@ -261,7 +258,7 @@ long look_at_child(const Call& call) {
     const auto context = context_of(static_cast<pid_t>(call.arguments[1]));
     if (context == nullptr) return -errno;
     if (call.arguments[0] == PTRACE_PEEKUSER) return peek_at_registers(call, *context);
-    return *look_at_registers(call, *context);
+    return look_at_registers(call, *context);
 }
 
 // Until the next signal the child is not traced: the driver's own would stop it.
