@@ -2,6 +2,7 @@
 
 #include "plugins/effective_address/hash.h"
 
+#include <sys/mman.h>
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -26,11 +27,19 @@ void for_each_group(std::span<const Touch> touches, const Key& key, const Use& u
     }
 }
 
+// A reference finds its entry anywhere in the table: with small pages each would miss the TLB, too.
+void use_large_pages(void* memory, std::size_t bytes) {
+    constexpr std::uintptr_t kPage = 4096;
+    const auto start = (reinterpret_cast<std::uintptr_t>(memory) + kPage - 1) & ~(kPage - 1);
+    const auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) & ~(kPage - 1);
+    if (start < end) madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);
+}
+
 }  // namespace
 
 void Sharing::add(const Run& run, std::uint32_t operand, std::uint16_t bytes, std::uint32_t thread,
                   std::uint32_t since) {
-    Touch use{0, 0, 1, operand, thread, since};
+    Touch use{0, 0, 1, thread, operand, since};
     if (run.stride == 0) {
         use.count = run.count;
         return add_reference(run.end, bytes, use);
@@ -44,13 +53,22 @@ void Sharing::add_reference(std::uint64_t address, std::uint16_t bytes, const To
         const std::uint64_t start = line << kLineShift;
         const std::uint64_t from = std::max(address, start) - start;
         const std::uint64_t to = std::min(last, start + kLineBytes - 1) - start;
-        if (looked_at(line))
-            add_line({line, mask_of(from, to), use.count, use.operand, use.thread, use.since});
+        if (!looked_at(line)) continue;
+        if (waiting_ == waiting_touches_.size()) add_waiting();
+        Touch& touch = waiting_touches_[waiting_++];
+        touch = {line, mask_of(from, to), use.count, use.thread, use.operand, use.since};
+        if (!table_.empty()) __builtin_prefetch(&table_[hash_of(touch) & (table_.size() - 1)], 1);
     }
 }
 
 bool Sharing::looked_at(std::uint64_t line) const {
-    return (hash(line >> kLinesOfPageShift) & (scale() - 1)) == 0;
+    return dropped_bits_ == 0 || (hash(line >> kLinesOfPageShift) & (scale() - 1)) == 0;
+}
+
+void Sharing::add_waiting() {
+    for (std::size_t i = 0; i < waiting_; ++i)
+        if (looked_at(waiting_touches_[i].line)) add_line(waiting_touches_[i]);
+    waiting_ = 0;
 }
 
 void Sharing::add_line(const Touch& touch) {
@@ -71,14 +89,17 @@ void Sharing::add_line(const Touch& touch) {
     found->since = std::min(found->since, touch.since);
 }
 
+std::size_t Sharing::hash_of(const Touch& touch) {
+    const std::uint64_t thread = touch.thread;
+    return hash(touch.line ^ std::uint64_t{touch.operand} << 40 ^ thread << 58 ^ thread);
+}
+
 Touch& Sharing::slot_of(const Touch& touch) {
     const std::size_t mask = table_.size() - 1;
-    std::size_t slot = hash(touch.line ^ std::uint64_t{touch.operand} << 40 ^
-                            std::uint64_t{touch.thread} << 58 ^ touch.thread) &
-                       mask;
+    std::size_t slot = hash_of(touch) & mask;
     while (table_[slot].count != 0 &&
-           std::tie(table_[slot].line, table_[slot].operand, table_[slot].thread) !=
-               std::tie(touch.line, touch.operand, touch.thread))
+           !(table_[slot].line == touch.line && table_[slot].operand == touch.operand &&
+             table_[slot].thread == touch.thread))
         slot = (slot + 1) & mask;
     return table_[slot];
 }
@@ -86,7 +107,10 @@ Touch& Sharing::slot_of(const Touch& touch) {
 void Sharing::make_room() {
     std::vector<Touch> old = std::exchange(table_, {});
     if (old.size() >= most_) ++dropped_bits_;
-    table_.resize(old.size() < most_ ? old.size() * 2 : most_);
+    const std::size_t slots = old.size() < most_ ? old.size() * 2 : most_;
+    table_.reserve(slots);
+    use_large_pages(table_.data(), slots * sizeof(Touch));
+    table_.resize(slots);
     used_ = 0;
     for (const Touch& touch : old) {
         if (touch.count == 0 || !looked_at(touch.line)) continue;
@@ -95,12 +119,14 @@ void Sharing::make_room() {
     }
 }
 
-std::vector<Touch> Sharing::touches() const {
+std::vector<Touch> Sharing::touches() {
+    add_waiting();
     std::vector<Touch> found;
     for (const Touch& touch : table_)
         if (touch.count != 0) found.push_back(touch);
     std::sort(found.begin(), found.end(), [](const Touch& a, const Touch& b) {
-        return std::tie(a.line, a.thread, a.operand) < std::tie(b.line, b.thread, b.operand);
+        if (a.line != b.line) return a.line < b.line;
+        return a.thread != b.thread ? a.thread < b.thread : a.operand < b.operand;
     });
     return found;
 }

@@ -12,6 +12,7 @@
 #include "plugins/effective_address/footprint.h"
 #include "plugins/effective_address/run.h"
 
+#include <array>
 #include <functional>
 #include <span>
 #include <unordered_map>
@@ -19,14 +20,17 @@
 
 namespace effective_address {
 
-// References of one operand in one thread to one line.
-struct Touch {
+// References of one operand in one thread to one line. Two of them are a cache line: the table of
+// them is larger than any cache.
+struct alignas(32) Touch {
     std::uint64_t line;
     std::uint64_t bytes;  // a bit for each byte of the line
-    std::uint64_t count;  // 0: a free slot of the table
-    std::uint32_t operand, thread;
+    // 0: a free slot of the table. A trillion, and 16 million threads, are more than a run has.
+    std::uint64_t count : 40, thread : 24;
+    std::uint32_t operand;
     std::uint32_t since;  // the thread's latest site at the first of them
 };
+static_assert(sizeof(Touch) == 32);
 
 // Of threads that have ended, how many sites there were then. A thread that has come to a later one
 // has outlived them.
@@ -41,27 +45,32 @@ struct Shared {
 
 class Sharing {
   public:
-    // `most`: entries of the table, a power of two. 4 Mi are 160 MB.
+    // `most`: entries of the table, a power of two. 4 Mi are 128 MB.
     explicit Sharing(std::size_t most = std::size_t{4} << 20) : most_(most) {}
 
     void add(const Run& run, std::uint32_t operand, std::uint16_t bytes, std::uint32_t thread,
              std::uint32_t since = 0);
 
-    // One of how many pages is looked at.
-    std::uint64_t scale() const { return std::uint64_t{1} << dropped_bits_; }
     // All entries, those of a line together and by thread.
-    std::vector<Touch> touches() const;
+    std::vector<Touch> touches();
+    // One of how many pages is looked at; of what touches() has returned.
+    std::uint64_t scale() const { return std::uint64_t{1} << dropped_bits_; }
 
   private:
     // `use`: without the line and the bytes.
     void add_reference(std::uint64_t address, std::uint16_t bytes, const Touch& use);
+    void add_waiting();
     void add_line(const Touch& touch);
     bool looked_at(std::uint64_t line) const;
+    static std::size_t hash_of(const Touch& touch);
     Touch& slot_of(const Touch& touch);
     void make_room();
 
     const std::size_t most_;
     std::vector<Touch> table_;  // open addressing
+    // What the table has not yet: the memory of several entries is waited for at the same time.
+    std::array<Touch, 32> waiting_touches_{};
+    std::size_t waiting_ = 0;
     std::size_t used_ = 0;
     unsigned dropped_bits_ = 0;
 };

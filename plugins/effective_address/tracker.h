@@ -39,6 +39,7 @@ class Tracker {
     }
     // By operand, as Touch::operand numbers them, which begin with 1.
     const Operand& operand(std::uint32_t number) const { return operands_[number]; }
+    Sharing& sharing() { return sharing_; }
     const Sharing& sharing() const { return sharing_; }
     const ThreadEnds& ends() const { return ends_; }
 

@@ -402,7 +402,7 @@ TEST_CASE(
     CHECK(tracker.operand(1).footprint().lines() == 4);
 }
 
-SharingResult evaluated(const Sharing& sharing, std::vector<Touch>& touches,
+SharingResult evaluated(Sharing& sharing, std::vector<Touch>& touches,
                         const ThreadEnds& ends = {}) {
     touches = sharing.touches();
     return evaluate(
