@@ -6,7 +6,7 @@
 #include "plugins/branch/summary.h"
 #include "plugins/branch/tage.h"
 
-#include "framework/driver/native/capture/predictor.h"
+#include "framework/driver/native/machine/predictor.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>

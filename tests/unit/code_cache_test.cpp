@@ -1,7 +1,7 @@
 // Translated code as data: which jump goes where, and what of it changes when.
 #include "framework/driver/native/code_cache/code_cache.h"
 
-#include "framework/driver/native/translate/record_stubs.h"
+#include "framework/driver/native/emit/record_stubs.h"
 #include "tests/unit/driver_parts.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Code for tests of the decoder, and a part of what is learnt of it.
 #pragma once
 
-#include "framework/driver/native/decode/decoder.h"
+#include "framework/x86/decoder.h"
 
 #include <doctest/doctest.h>
 #include <cstdint>

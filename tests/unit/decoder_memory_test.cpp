@@ -1,6 +1,6 @@
 // What the driver learns of an instruction, against Zydis over many encodings: an answer is
 // remembered for all instructions of one form.
-#include "framework/driver/native/decode/decoder.h"
+#include "framework/x86/decoder.h"
 #include "tests/unit/decoder_bytes.h"
 
 #include <Zydis/Zydis.h>

@@ -1,6 +1,6 @@
 // The memory that the driver takes an instruction to read and to write, against the manual, row by
 // row.
-#include "framework/driver/native/decode/decoder.h"
+#include "framework/x86/decoder.h"
 #include "tests/unit/decoder_bytes.h"
 
 #include <doctest/doctest.h>

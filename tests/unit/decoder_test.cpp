@@ -1,5 +1,5 @@
 // What the driver learns of an instruction, against the manual, row by row.
-#include "framework/driver/native/decode/decoder.h"
+#include "framework/x86/decoder.h"
 #include "tests/unit/decoder_bytes.h"
 
 #include <doctest/doctest.h>

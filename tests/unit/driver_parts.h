@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/collector/trace/segment.h"
-#include "framework/driver/native/capture/thread_trace.h"
+#include "framework/driver/native/trace/thread_trace.h"
 #include "framework/driver/native/translate/translator.h"
 
 #include <doctest/doctest.h>

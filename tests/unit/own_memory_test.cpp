@@ -1,7 +1,7 @@
 // Which memory is the driver's, and what /proc/self/maps then says.
 #include "framework/driver/native/memory/own_memory.h"
 
-#include "framework/driver/native/syscalls/proc_maps.h"
+#include "framework/driver/native/memory/proc_maps.h"
 
 #include <doctest/doctest.h>
 

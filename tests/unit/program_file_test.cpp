@@ -1,7 +1,7 @@
 // What execve(2) would run, and the descriptors that the program does not see.
 #include "framework/driver/native/load/program_file.h"
-#include "framework/driver/native/memory/target_memory.h"
-#include "framework/driver/native/syscalls/own_descriptors.h"
+#include "framework/driver/native/machine/own_descriptors.h"
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/support/interpreter_line.h"
 #include "tests/unit/temporary_folder.h"
 

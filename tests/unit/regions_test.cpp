@@ -1,6 +1,6 @@
-#include "framework/driver/native/capture/regions.h"
-#include "framework/driver/native/decode/instruction.h"
+#include "framework/driver/native/trace/regions.h"
 #include "framework/driver/native/load/elf_functions.h"
+#include "framework/x86/instruction.h"
 #include "tests/unit/driver_parts.h"
 
 #include <algorithm>

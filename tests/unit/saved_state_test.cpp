@@ -1,5 +1,5 @@
 // Registers in a saved state, made by hand.
-#include "framework/driver/native/processor/saved_state.h"
+#include "framework/driver/native/machine/saved_state.h"
 
 #include <doctest/doctest.h>
 #include <bit>

@@ -3,7 +3,7 @@
 #include "assay/trace_parse.h"
 #include "framework/collector/profilers/trace_spec.h"
 #include "framework/collector/trace/parser.h"
-#include "framework/driver/native/decode/decoder.h"
+#include "framework/x86/decoder.h"
 
 #include <doctest/doctest.h>
 #include <cstdlib>

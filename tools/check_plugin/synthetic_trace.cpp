@@ -1,7 +1,7 @@
 #include "tools/check_plugin/synthetic_trace.h"
 
 #include "assay/client.h"
-#include "framework/driver/native/decode/decoder.h"
+#include "framework/x86/decoder.h"
 
 #include <algorithm>
 #include <array>

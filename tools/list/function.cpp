@@ -1,7 +1,7 @@
 #include "tools/list/function.h"
 
-#include "framework/driver/native/decode/decoder.h"
 #include "framework/support/text.h"
+#include "framework/x86/decoder.h"
 #include "tools/annotate/sources.h"
 
 #include <fmt/core.h>

@@ -1,9 +1,9 @@
 #include "framework/driver/native/code_cache/code_cache.h"
 
+#include "framework/driver/native/emit/assembler.h"
+#include "framework/driver/native/emit/countdown.h"
+#include "framework/driver/native/emit/record_stubs.h"
 #include "framework/driver/native/memory/address_space.h"
-#include "framework/driver/native/translate/assembler.h"
-#include "framework/driver/native/translate/countdown.h"
-#include "framework/driver/native/translate/record_stubs.h"
 
 #include <sys/mman.h>
 #include <algorithm>

@@ -11,11 +11,11 @@
 // have.
 #pragma once
 
-#include "framework/driver/native/capture/trace_tables.h"
-#include "framework/driver/native/code_cache/code_address.h"
-#include "framework/driver/native/code_cache/pc_map.h"
-#include "framework/driver/native/context.h"
-#include "framework/driver/native/decode/instruction.h"
+#include "framework/driver/native/machine/code_address.h"
+#include "framework/driver/native/machine/context.h"
+#include "framework/driver/native/machine/pc_map.h"
+#include "framework/driver/native/trace/trace_tables.h"
+#include "framework/x86/instruction.h"
 
 #include <algorithm>
 #include <bitset>

@@ -2,8 +2,8 @@
 // to. Those of one index are a list: each leads to the next one if the branch does not go to its
 // block.
 #include "framework/driver/native/code_cache/code_cache.h"
-#include "framework/driver/native/syscalls/own_descriptors.h"
-#include "framework/driver/native/translate/assembler.h"
+#include "framework/driver/native/emit/assembler.h"
+#include "framework/driver/native/machine/own_descriptors.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

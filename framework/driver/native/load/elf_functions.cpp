@@ -1,6 +1,6 @@
 #include "framework/driver/native/load/elf_functions.h"
 
-#include "framework/driver/native/syscalls/own_descriptors.h"
+#include "framework/driver/native/machine/own_descriptors.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,17 +1,8 @@
-// The initial stack: strings, auxiliary vector, environment, arguments (psABI, figure 3.9).
-//
-//   top     random bytes, platform
-//           a slot for the program's file name, each argument and each variable, in this order
-//           strings that are too long for a slot
-//           unused
-//           auxiliary vector, pointers to variables and arguments, argc
-//   rsp     top - kStringsBytes
-//
-// Where each string begins, and rsp, thus do not depend on how long the others are. On the stack
-// that the kernel builds they do, and with them alignment and cache misses of the whole program.
+#include "framework/driver/native/load/initial_stack.h"
+
 #include "framework/driver/native/memory/address_space.h"
-#include "framework/driver/native/process.h"
 #include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/trace/segment_layout.h"
 
 #include <elf.h>
 #include <sys/auxv.h>
@@ -174,17 +165,16 @@ std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
     return top - taken;
 }
 
-void extend_stack(Process& process) {
-    LoadedProgram& program = process.program;
+void extend_stack(LoadedProgram& program, MemoryMap& memory) {
     const std::uint64_t old = program.stack_start, start = program.stack_end - stack_bytes();
     if (start >= old ||
         mprotect(reinterpret_cast<void*>(start), old - start, PROT_READ | PROT_WRITE) != 0)
         return;
-    if (const Region* known = process.memory.find(old)) {
+    if (const Region* known = memory.find(old)) {
         Region more = *known;
         more.start = start;
         more.end = old;
-        process.memory.add(more);
+        memory.add(more);
     }
     program.stack_start = start;
 }

@@ -1,7 +1,7 @@
 // The kernel's code that it maps into each process, and the data beside it: vdso(7).
 #pragma once
 
-#include "framework/driver/native/syscalls/proc_maps.h"
+#include "framework/driver/native/memory/proc_maps.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "framework/driver/native/memory/own_memory.h"
 
-#include "framework/driver/native/syscalls/proc_maps.h"
+#include "framework/driver/native/memory/proc_maps.h"
 
 #include <alloca.h>
 #include <malloc.h>

@@ -1,7 +1,6 @@
 #include "framework/driver/native/signals/signal_actions.h"
 
-#include "framework/driver/native/context.h"
-#include "framework/driver/native/signals/signals.h"
+#include "framework/driver/native/machine/context.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,16 +23,10 @@ long kernel_action(int number, const KernelAction* action, KernelAction* old) {
     return syscall(SYS_rt_sigaction, number, action, old, 8) == 0 ? 0 : -errno;
 }
 
-// The driver's handler, with all signals blocked.
-KernelAction own_action(std::uint64_t flags) {
-    return {reinterpret_cast<std::uint64_t>(&Signals::handle),
-            kSaSigInfo | kSaOnStack | kSaRestorer | flags,
-            reinterpret_cast<std::uint64_t>(&assay_signal_return), kAllSignals};
-}
-
 }  // namespace
 
-void SignalActions::initialise() {
+void SignalActions::initialise(Handler handler) {
+    handler_ = handler;
     for (int number = 1; number <= 64; ++number) kernel_action(number, nullptr, &actions_[number]);
     make_all_due_arrive();
 }
@@ -41,6 +34,13 @@ void SignalActions::initialise() {
 bool SignalActions::arrives_anyway(int number) const {
     return kSynchronousSignals & mask_of(number) ||
            (all_arrive_ && !(kUnblockable & mask_of(number)));
+}
+
+// The driver's handler, with all signals blocked.
+KernelAction SignalActions::own_action(std::uint64_t flags) const {
+    return {reinterpret_cast<std::uint64_t>(handler_),
+            kSaSigInfo | kSaOnStack | kSaRestorer | flags,
+            reinterpret_cast<std::uint64_t>(&assay_signal_return), kAllSignals};
 }
 
 // What the program leaves to the kernel interrupts no system call for good: SA_RESTART.

@@ -33,8 +33,11 @@ inline constexpr std::uint64_t kStopsByDefault =
 
 class SignalActions {
   public:
-    // Takes over what the process has been started with, and makes synchronous signals arrive.
-    void initialise();
+    // As sigaction(2) has it with SA_SIGINFO.
+    using Handler = void (*)(int number, siginfo_t* info, void* ucontext);
+    // Takes over what the process has been started with, and makes synchronous signals arrive at
+    // the driver's handler.
+    void initialise(Handler handler);
     // Either may be nullptr. Returns 0 or a negative error number.
     long set(int number, const KernelAction* action, KernelAction* old);
     const KernelAction& of(int number) const { return actions_[number]; }
@@ -57,7 +60,9 @@ class SignalActions {
   private:
     bool arrives_anyway(int number) const;
     KernelAction in_kernel(int number) const;
+    KernelAction own_action(std::uint64_t flags) const;
 
+    Handler handler_ = nullptr;
     KernelAction actions_[65];
     bool all_arrive_ = false;
 };

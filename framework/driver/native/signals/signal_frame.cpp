@@ -1,8 +1,8 @@
 #include "framework/driver/native/signals/signal_frame.h"
 
-#include "framework/driver/native/decode/instruction.h"
-#include "framework/driver/native/memory/target_memory.h"
-#include "framework/driver/native/processor/saved_state.h"
+#include "framework/driver/native/machine/saved_state.h"
+#include "framework/driver/native/machine/target_memory.h"
+#include "framework/x86/instruction.h"
 
 #include <cerrno>
 #include <cstring>

@@ -2,7 +2,7 @@
 // (arch/x86/kernel/signal_64.c).
 #pragma once
 
-#include "framework/driver/native/context.h"
+#include "framework/driver/native/machine/context.h"
 #include "framework/driver/native/signals/signal_actions.h"
 
 #include <csignal>

@@ -1,10 +1,10 @@
 #include "framework/driver/native/syscalls/clone.h"
 
+#include "framework/driver/native/machine/own_descriptors.h"
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
-#include "framework/driver/native/memory/target_memory.h"
-#include "framework/driver/native/process.h"
-#include "framework/driver/native/syscalls/new_image.h"
-#include "framework/driver/native/syscalls/own_descriptors.h"
+#include "framework/driver/native/process/process.h"
+#include "framework/driver/native/trace/new_image.h"
 
 #include <linux/sched.h>
 #include <poll.h>
@@ -121,7 +121,7 @@ void* run_new_thread(void* argument) {
     start.tid.store(tid, std::memory_order_release);
     trace::futex_wake(start.tid);
     // `start` is gone from here on.
-    thread.run();
+    thread.process.run_thread(thread);
     Signals::block_all();
     return nullptr;
 }
@@ -133,7 +133,7 @@ Thread* thread_like(Thread& parent, const CloneArguments& arguments) {
     if (thread == nullptr) return nullptr;
     if (process.cache.serves_one_thread()) {
         process.cache.begin_threads();
-        parent.flush();
+        process.flush();
     }
     set_registers(*thread->context, registers_of(*parent.context));
     set_child_registers(*thread->context, arguments);
@@ -156,7 +156,7 @@ int create_thread(Thread& thread, std::size_t stack_bytes, void* (*run)(void*), 
     pthread_t id;
     const int error = pthread_create(&id, &attributes, run, argument);
     pthread_attr_destroy(&attributes);
-    thread.actions->put_back_in_kernel(kSetXid);
+    thread.relations.actions->put_back_in_kernel(kSetXid);
     if (error == 0) {
         while (ready.load(std::memory_order_acquire) == 0) trace::futex_wait(ready, 0, nullptr);
     } else {
@@ -169,7 +169,7 @@ long start_thread(Thread& parent, const CloneArguments& arguments) {
     Thread* thread = thread_like(parent, arguments);
     if (thread == nullptr) return -EAGAIN;
     NewThread start{*thread, arguments, parent.process.new_thread_number(), parent.signals.mask()};
-    note_new_thread(parent, start.number);
+    parent.note_new_thread(start.number);
     const int error =
         create_thread(*thread, thread->driver_stack().ss_size, &run_new_thread, &start, start.tid);
     if (error != 0) return -error;
@@ -212,11 +212,11 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     if (pid != 0) return pid;
     process.keep_only(thread);
     leave_descriptors_to_parent(shares_descriptors);
-    thread.tracer = 0;
+    thread.relations.tracer = 0;
     process.actions.let_all_arrive(false);
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
     thread.signals.forget_held();
-    thread.shares_trace = thread.shares_descriptors = false;
+    thread.relations.shares_trace = thread.relations.shares_descriptors = false;
     if (!become_image(thread)) {
         process.trace.detach();
         thread.trace.detach();
@@ -237,17 +237,37 @@ struct SharingChild {
     std::uint32_t stack_site;
 };
 
+// What such a child can change of what is its parent's.
+struct LentState {
+    Registers registers;
+    Signals::State signals;
+    Thread::Relations relations;
+    Process::Attributes attributes;
+};
+
+LentState state_of(const Thread& thread) {
+    return {registers_of(*thread.context), thread.signals.state(), thread.relations,
+            thread.process.attributes};
+}
+
+// All but its signals, which may arrive from then on.
+void restore(Thread& thread, const LentState& state) {
+    set_registers(*thread.context, state.registers);
+    thread.relations = state.relations;
+    thread.process.attributes = state.attributes;
+}
+
 int run_sharing_child(void* argument) {
     const auto& child = *static_cast<SharingChild*>(argument);
     Thread& thread = child.thread;
     set_child_registers(*thread.context, child.arguments);
-    thread.shares_trace = true;
-    thread.shares_descriptors = child.arguments.flags & CLONE_FILES;
+    thread.relations.shares_trace = true;
+    thread.relations.shares_descriptors = child.arguments.flags & CLONE_FILES;
     thread.record_stack(child.stack_site);
     thread.signals.forget_held();
     thread.signals.restore(thread.signals.state());
-    if (child.arguments.flags & CLONE_CLEAR_SIGHAND) thread.actions->clear_handlers();
-    thread.run();
+    if (child.arguments.flags & CLONE_CLEAR_SIGHAND) thread.relations.actions->clear_handlers();
+    thread.process.run_thread(thread);
     _exit(0);
 }
 
@@ -257,22 +277,13 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     void* stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED) return -ENOMEM;
-    // What the child changes in the thread that it has taken over.
-    const Registers registers = registers_of(*thread.context);
-    const Signals::State signals = thread.signals.state();
+    const LentState before = state_of(thread);
     // Its dispositions are its own, unless it asks for its parent's.
-    SignalActions* const own_actions = thread.actions;
-    SignalActions actions = *own_actions;
-    if (!(arguments.flags & CLONE_SIGHAND)) thread.actions = &actions;
+    SignalActions actions = *thread.relations.actions;
+    if (!(arguments.flags & CLONE_SIGHAND)) thread.relations.actions = &actions;
     SharingChild child{thread, arguments, thread.stack_site()};
-    const bool shares_trace = thread.shares_trace;
-    const pid_t tracer = thread.tracer;
-    const bool shares_descriptors = thread.shares_descriptors;
-    const std::uint64_t personality = process.personality;
-    const MemoryLimits limits = process.memory_limits;
-    const bool sets_death_signal = process.sets_death_signal;
-    thread.tracer = 0;
-    thread.lent_to_child = true;
+    thread.relations.tracer = 0;
+    thread.relations.lent_to_child = true;
     const KernelArguments kernel = kernel_arguments(arguments, CLONE_SETTLS);
     process.lock.unlock();
     const int pid = clone(&run_sharing_child, static_cast<char*>(stack) + kStackBytes,
@@ -281,17 +292,9 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     const int error = errno;
     process.lock.lock();
     munmap(stack, kStackBytes);
-    thread.shares_trace = shares_trace;
-    thread.shares_descriptors = shares_descriptors;
-    thread.lent_to_child = false;
-    thread.tracer = tracer;
-    thread.actions = own_actions;
-    process.personality = personality;
-    process.memory_limits = limits;
-    process.sets_death_signal = sets_death_signal;
-    set_registers(*thread.context, registers);
+    restore(thread, before);
     thread.record_stack(child.stack_site);
-    thread.signals.restore(signals);
+    thread.signals.restore(before.signals);
     if (pid < 0) return -error;
     return pid;
 }
@@ -316,16 +319,17 @@ int run_sharing_process(void* argument) {
     auto& start = *static_cast<SharingProcess*>(argument);
     Thread& thread = start.thread;
     SignalActions actions = start.actions;
-    thread.actions = start.arguments.flags & CLONE_SIGHAND ? &thread.process.actions : &actions;
-    thread.shares_trace = true;
+    thread.relations.actions =
+        start.arguments.flags & CLONE_SIGHAND ? &thread.process.actions : &actions;
+    thread.relations.shares_trace = true;
     thread.begin(start.number, start.signal_mask);
-    thread.shares_descriptors = start.arguments.flags & CLONE_FILES;
+    thread.relations.shares_descriptors = start.arguments.flags & CLONE_FILES;
     if (start.arguments.flags & CLONE_CLEAR_SIGHAND) actions.clear_handlers();
     start.result = gettid();
     start.ready.store(1, std::memory_order_release);
     trace::futex_wake(start.ready);
     // `start` is gone from here on.
-    thread.run();
+    thread.process.run_thread(thread);
     _exit(0);
 }
 
@@ -379,8 +383,8 @@ void* help_sharing_process(void* argument) {
         wait_for_child(pid);
     }
     process.lock.lock();
-    thread.shares_trace = false;
-    thread.actions = &process.actions;
+    thread.relations.shares_trace = false;
+    thread.relations.actions = &process.actions;
     thread.hand_to_caller();
     process.leave(thread);
     process.lock.unlock();
@@ -391,8 +395,8 @@ long start_sharing_process(Thread& parent, const CloneArguments& arguments) {
     Thread* thread = thread_like(parent, arguments);
     if (thread == nullptr) return -EAGAIN;
     SharingProcess start{*thread, arguments, parent.process.new_thread_number(),
-                         parent.signals.mask(), *parent.actions};
-    note_new_thread(parent, start.number);
+                         parent.signals.mask(), *parent.relations.actions};
+    parent.note_new_thread(start.number);
     const int error =
         create_thread(*thread, kHelperStackBytes, &help_sharing_process, &start, start.ready);
     if (error != 0) return -error;
@@ -432,7 +436,7 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
 
 void do_exit(Thread& thread, int status) {
     Process& process = thread.process;
-    if (thread.shares_trace) thread.finish(status);
+    if (thread.relations.shares_trace) thread.finish(status);
     const bool last = process.leave(thread);
     if (last) process.ends();
     if (thread.tid() != getpid()) {

@@ -1,7 +1,7 @@
 // clone(2) and its relatives: new threads and processes of the target.
 #pragma once
 
-#include "framework/driver/native/thread.h"
+#include "framework/driver/native/process/thread.h"
 
 namespace assay::native {
 

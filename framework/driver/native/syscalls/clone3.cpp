@@ -2,7 +2,7 @@
 // copy_clone_args_from_user and clone3_args_valid).
 #include "framework/driver/native/syscalls/clone.h"
 
-#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <linux/sched.h>

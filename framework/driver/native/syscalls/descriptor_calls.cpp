@@ -1,6 +1,6 @@
 // The target's calls on descriptors: those of the driver are not open, for the target.
-#include "framework/driver/native/memory/target_memory.h"
-#include "framework/driver/native/syscalls/own_descriptors.h"
+#include "framework/driver/native/machine/own_descriptors.h"
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <dirent.h>

@@ -1,11 +1,11 @@
 #include "framework/driver/native/syscalls/execute.h"
 
 #include "framework/driver/native/load/program_file.h"
-#include "framework/driver/native/memory/target_memory.h"
-#include "framework/driver/native/process.h"
-#include "framework/driver/native/syscalls/new_image.h"
-#include "framework/driver/native/syscalls/own_descriptors.h"
+#include "framework/driver/native/machine/own_descriptors.h"
+#include "framework/driver/native/machine/target_memory.h"
+#include "framework/driver/native/process/process.h"
 #include "framework/driver/native/syscalls/proc_files.h"
+#include "framework/driver/native/trace/new_image.h"
 #include "framework/trace/command_event.h"
 
 #include <fcntl.h>
@@ -63,11 +63,11 @@ bool read_request(const ExecCall& call, Request& request) {
 template <typename System>
 long depart(Thread& thread, trace::DriverState state, const System& call) {
     Process& process = thread.process;
-    if (!thread.shares_trace) process.trace.set_state(state);
+    if (!thread.relations.shares_trace) process.trace.set_state(state);
     process.lock.unlock();
     const long result = call() < 0 ? -errno : 0;
     process.lock.lock();
-    if (!thread.shares_trace) process.trace.set_state(trace::DriverState::kRunning);
+    if (!thread.relations.shares_trace) process.trace.set_state(trace::DriverState::kRunning);
     return result;
 }
 
@@ -75,17 +75,18 @@ long depart(Thread& thread, trace::DriverState state, const System& call) {
 long replace(Thread& thread, Request& request, int program) {
     Process& process = thread.process;
     NewImage image(process.trace.spec(), process.trace.value_lists(),
-                   thread.shares_trace ? 1 : process.trace.image() + 1);
+                   thread.relations.shares_trace ? 1 : process.trace.image() + 1);
     if (!image.usable() || !image.write_log(trace::command_event(request.command))) return 0;
     const int channel = process.trace.channel();
     if (!image.announce(channel)) return 0;
-    const trace::Launch launch{.segment_fd = image.segment(),
-                               .program_fd = program,
-                               .lifeline_fd = image.lifeline(),
-                               .channel_fd = channel,
-                               .signal_mask = thread.signals.mask(),
-                               .fixed_addresses = (process.personality & ADDR_NO_RANDOMIZE) != 0,
-                               .name = request.file.name};
+    const trace::Launch launch{
+        .segment_fd = image.segment(),
+        .program_fd = program,
+        .lifeline_fd = image.lifeline(),
+        .channel_fd = channel,
+        .signal_mask = thread.signals.mask(),
+        .fixed_addresses = (process.attributes.personality & ADDR_NO_RANDOMIZE) != 0,
+        .name = request.file.name};
     const trace::DriverEnvironment environment =
         trace::driver_environment(request.environment, launch);
     request.arguments.push_back(nullptr);
@@ -108,7 +109,7 @@ long replace(Thread& thread, Request& request, int program) {
 long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file) {
     TraceTables& trace = thread.process.trace;
     const std::string natively = "; it runs natively, without being profiled";
-    if (thread.shares_trace) {
+    if (thread.relations.shares_trace) {
         // The parent's collector cannot be told afterwards that it has failed.
         if (file && !file->natively.empty()) trace.message(file->natively + natively);
     } else if (file) {
@@ -123,7 +124,7 @@ long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file)
         return syscall(SYS_execveat, call.folder, call.path, call.arguments, call.environment,
                        call.flags);
     });
-    if (!thread.shares_trace) trace.leaves_for("");
+    if (!thread.relations.shares_trace) trace.leaves_for("");
     return result;
 }
 
@@ -134,7 +135,7 @@ bool starts_driver(const Request& request) {
 }
 
 long depart_with(Thread& thread, const ExecCall& call, Request& request, int program) {
-    if (thread.tracer == getppid() && program >= 0) {
+    if (thread.relations.tracer == getppid() && program >= 0) {
         // The kernel lets it run: its tracer is told of that, and of nothing before.
         syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0);
         request.file.natively = request.file.name + ": its parent traces it";
@@ -158,9 +159,9 @@ long execute(Thread& thread, ExecCall call) {
     request = {};
     // What is opened for the new program is not left to the parent. The kernel does it, too, a
     // moment later.
-    if (thread.shares_descriptors)
+    if (thread.relations.shares_descriptors)
         unshare(CLONE_FILES);
-    else if (!thread.shares_trace)
+    else if (!thread.relations.shares_trace)
         stop_sharing_descriptors();
     const bool readable = read_request(call, request);
     if (readable && proc_file(AT_FDCWD, request.file.name) == ProcFile::kExecutable) {
@@ -181,10 +182,10 @@ long execute(Thread& thread, ExecCall call) {
         thread.signals.give_held_to_kernel();
         // Those of other threads are in need of the driver's handler until they are gone.
         const bool alone = thread.process.is_only_thread(thread);
-        if (alone) thread.actions->let_kernel_ignore();
+        if (alone) thread.relations.actions->let_kernel_ignore();
         result = readable ? depart_with(thread, call, request, program)
                           : run_natively(thread, call, nullptr);
-        if (alone) thread.actions->make_all_due_arrive();
+        if (alone) thread.relations.actions->make_all_due_arrive();
     }
     thread.signals.restore_mask_in_kernel();
     if (program >= 0) close(program);

@@ -31,7 +31,7 @@ void forget_executable(Process& process, std::uint64_t start, std::uint64_t end)
 
 // personality(2): what can be read can be executed. (The kernel leaves out files of some kinds.)
 bool implies_execution(const Process& process, long protection) {
-    return process.personality & READ_IMPLIES_EXEC && protection & PROT_READ;
+    return process.attributes.personality & READ_IMPLIES_EXEC && protection & PROT_READ;
 }
 
 std::optional<MappedFile> file_at(std::uint64_t start, int fd, std::uint64_t offset) {

@@ -1,6 +1,6 @@
 #include "framework/driver/native/syscalls/proc_files.h"
 
-#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/machine/target_memory.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -2,7 +2,7 @@
 // expects of itself. The calls that name files see the program's.
 #pragma once
 
-#include "framework/driver/native/syscalls/shown_files.h"
+#include "framework/driver/native/process/shown_files.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <string>

@@ -1,8 +1,8 @@
 // The target's calls that set or show what the kernel keeps of a process or thread as a whole:
 // prctl(2), arch_prctl(2), personality(2), seccomp(2), set_tid_address(2), set_robust_list(2).
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
-#include "framework/driver/native/memory/target_memory.h"
 #include "framework/driver/native/syscalls/clone.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
@@ -26,7 +26,7 @@ constexpr long kSetSyscallUserDispatch = 59, kSetMemoryDenyWriteExecute = 65;
 long begin_strict_mode(const Call& call) {
     // It cannot be left, and a filter excludes it.
     if (syscall(SYS_prctl, PR_GET_SECCOMP) != SECCOMP_MODE_DISABLED) return -EINVAL;
-    call.thread.strict = true;
+    call.thread.relations.strict = true;
     return 0;
 }
 
@@ -47,7 +47,7 @@ long install_filter(const Call& call) {
 
 // assay's own, before the program has set one (collector/child.cpp).
 long show_death_signal(const Call& call) {
-    if (call.process().sets_death_signal) return pass_on(call);
+    if (call.process().attributes.sets_death_signal) return pass_on(call);
     const int none = 0;
     return write_target(call.unsigned_argument(1), &none, sizeof none) ? 0 : -EFAULT;
 }
@@ -89,7 +89,7 @@ long do_prctl(const Call& call) {
             return -EPERM;  // as without CAP_SYS_RESOURCE: the limits are the driver's
         case PR_SET_PDEATHSIG: {
             const long result = pass_on(call);
-            if (result == 0) call.process().sets_death_signal = true;
+            if (result == 0) call.process().attributes.sets_death_signal = true;
             return result;
         }
         case PR_GET_PDEATHSIG:
@@ -137,7 +137,7 @@ long do_set_robust_list(const Call& call) {
 // which sees it, too, if the program has asked for that.
 long do_personality(const Call& call) {
     constexpr std::uint64_t kQuery = 0xffffffff;
-    std::uint64_t& shown = call.process().personality;
+    std::uint64_t& shown = call.process().attributes.personality;
     const std::uint64_t wanted = call.unsigned_argument(0) & kQuery;
     const std::uint64_t before = shown;
     if (wanted == kQuery) return static_cast<long>(before);

@@ -3,10 +3,10 @@
 // are emulated or watched.
 #include "framework/driver/native/syscalls/syscalls.h"
 
-#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/machine/own_descriptors.h"
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/syscalls/clone.h"
 #include "framework/driver/native/syscalls/execute.h"
-#include "framework/driver/native/syscalls/own_descriptors.h"
 #include "framework/driver/native/syscalls/proc_files.h"
 
 #include <fcntl.h>
@@ -122,7 +122,8 @@ long do_signal_action(const Call& call) {
     KernelAction action, old;
     const KernelAction* wanted = nullptr;
     if (!read_optional(call, 1, action, wanted)) return -EFAULT;
-    const long result = call.thread.actions->set(static_cast<int>(call.arguments[0]), wanted, &old);
+    const long result =
+        call.thread.relations.actions->set(static_cast<int>(call.arguments[0]), wanted, &old);
     return write_optional(call, 2, old, result);
 }
 
@@ -172,7 +173,7 @@ bool is_permitted_in_strict_mode(long number) {
 constexpr long kMemorySeal = 462;  // mseal(2), Linux 6.10
 
 long dispatch(const Call& call) {
-    if (call.thread.strict && !is_permitted_in_strict_mode(call.number)) {
+    if (call.thread.relations.strict && !is_permitted_in_strict_mode(call.number)) {
         do_call_in_strict_mode(call);
         return 0;
     }

@@ -1,7 +1,7 @@
 // System calls of the target.
 #pragma once
 
-#include "framework/driver/native/process.h"
+#include "framework/driver/native/process/process.h"
 
 #include <array>
 
@@ -21,6 +21,9 @@ struct Call {
         return reinterpret_cast<T*>(arguments[i]);
     }
 };
+
+// Emulates or passes on the system call in Context::gpr, of the instruction at `syscall_pc`.
+void do_syscall(Thread& thread, std::uint64_t syscall_pc);
 
 // Makes the call. Other threads use the driver meanwhile, and a signal ends it.
 long pass_on(const Call& call);
@@ -56,8 +59,13 @@ void do_call_in_strict_mode(const Call& call);
 // trace_calls.cpp
 long do_trace(const Call& call);
 long do_kill(const Call& call);
-// memory_limits.cpp
+// limit_calls.cpp
 long do_limit(const Call& call);
+// read_calls.cpp
+// read, pread64, readv, preadv, preadv2, sendfile, splice.
+long do_read(const Call& call);
+// ioctl: PROCMAP_QUERY.
+long do_control(const Call& call);
 // descriptor_calls.cpp
 bool is_on_own_descriptor(const Call& call);
 // getdents64.

@@ -10,13 +10,13 @@
 //  - A process attaches to the threads of one whose memory it shares (CLONE_VM), looks at their
 //    registers, and lets them go: LeakSanitizer's StopTheWorld. What it attaches to stops where its
 //    registers are in its context, and without the driver's lock, which the tracer will need.
-#include "framework/driver/native/memory/target_memory.h"
-#include "framework/driver/native/processor/saved_state.h"
+#include "framework/driver/native/machine/saved_state.h"
+#include "framework/driver/native/machine/target_memory.h"
+#include "framework/driver/native/process/tracer.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <elf.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -33,19 +33,6 @@
 
 namespace assay::native {
 namespace {
-
-// Of a process, for looking at it; all zeros if there is none.
-struct stat executable_of(long pid) {
-    struct stat status {};
-    const std::string link = "/proc/" + std::to_string(pid) + "/exe";
-    stat(link.c_str(), &status);
-    return status;
-}
-
-bool runs_in_driver(long pid) {
-    const struct stat own = executable_of(getpid()), other = executable_of(pid);
-    return own.st_ino != 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
-}
 
 std::string name_of(long request) {
     switch (request) {
@@ -111,7 +98,7 @@ long attach(const Call& call) {
     const auto tid = static_cast<pid_t>(call.arguments[1]);
     process.wait_for_ended_threads();
     Thread* traced = process.running_thread(tid);
-    while (traced != nullptr && (traced->lent_to_child || !traced->hold())) {
+    while (traced != nullptr && (traced->relations.lent_to_child || !traced->hold())) {
         give_lock_away_for_a_moment(process);
         traced = process.running_thread(tid);
     }
@@ -226,9 +213,6 @@ long trace_relative(const Call& call) {
 
 // --- Children that have asked for it, while they are stopped.
 
-// What end_stop_for_tracer() is told by the tracer's driver, in the place of a system call's 0.
-constexpr long kLetGo = 1;
-
 // Of a child that is stopped, as far as it describes the program's registers; nullptr, with errno,
 // if it is not.
 std::unique_ptr<Context> context_of(pid_t child) {
@@ -312,26 +296,12 @@ bool sends_itself(const Call& call, unsigned last) {
 
 }  // namespace
 
-bool begin_stop_for_tracer(Thread& thread) {
-    // Its end, too, is one of tracing.
-    if (getppid() != thread.tracer) return thread.tracer = 0, false;
-    if (!runs_in_driver(thread.tracer) || syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0) != 0)
-        thread.refuse(
-            "ptrace(PTRACE_TRACEME): a program that runs under assay cannot be traced; "
-            "run the debugger or tracer without assay");
-    return true;
-}
-
-void end_stop_for_tracer(Thread& thread, long result) {
-    if (result == kLetGo) thread.tracer = 0;
-}
-
 long do_trace(const Call& call) {
     const long request = call.arguments[0], pid = call.arguments[1];
     if (request == PTRACE_TRACEME) {
-        if (call.thread.tracer != 0) return -EPERM;
-        call.thread.tracer = getppid();
-        call.thread.actions->let_all_arrive(true);
+        if (call.thread.relations.tracer != 0) return -EPERM;
+        call.thread.relations.tracer = getppid();
+        call.thread.relations.actions->let_all_arrive(true);
         return 0;
     }
     if (call.process().shares_memory_with(static_cast<pid_t>(pid))) return trace_relative(call);
@@ -344,8 +314,8 @@ long do_trace(const Call& call) {
 long do_kill(const Call& call) {
     const unsigned last = call.number == SYS_tgkill ? 2 : 1;
     Thread& thread = call.thread;
-    if (thread.tracer == 0 || call.arguments[last] != SIGSTOP || !sends_itself(call, last) ||
-        !begin_stop_for_tracer(thread))
+    if (thread.relations.tracer == 0 || call.arguments[last] != SIGSTOP ||
+        !sends_itself(call, last) || !begin_stop_for_tracer(thread))
         return pass_on(call);
     Signals::block_all();
     thread.process.lock.unlock();

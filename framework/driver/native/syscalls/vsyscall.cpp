@@ -1,8 +1,8 @@
 // As the kernel emulates it: arch/x86/entry/vsyscall/vsyscall_64.c.
 #include "framework/driver/native/syscalls/vsyscall.h"
 
-#include "framework/driver/native/memory/target_memory.h"
-#include "framework/driver/native/syscalls/read_file.h"
+#include "framework/driver/native/machine/target_memory.h"
+#include "framework/driver/native/memory/read_file.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <sys/syscall.h>

@@ -1,8 +1,8 @@
 // The target's own instructions: copied as they are, or rewritten where a copy would mean something
 // else at its new place.
+#include "framework/driver/native/emit/operand_encoding.h"
 #include "framework/driver/native/processor/hidden_features.h"
 #include "framework/driver/native/translate/emitter.h"
-#include "framework/driver/native/translate/operand_encoding.h"
 #include "framework/driver/native/translate/values.h"
 
 namespace assay::native {

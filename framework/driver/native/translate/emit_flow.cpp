@@ -2,8 +2,8 @@
 //
 // An indirect branch arrives at the landings of its target's index (CodeCache) with the target in
 // rcx, the index in rax, and what the target had in these two in Context::indirect_rax and _rcx.
+#include "framework/driver/native/emit/operand_encoding.h"
 #include "framework/driver/native/translate/emitter.h"
-#include "framework/driver/native/translate/operand_encoding.h"
 
 namespace assay::native {
 void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {

@@ -16,9 +16,9 @@
 //
 // The end of the buffer is a page that cannot be written: the store that begins a record faults
 // there, and the handler puts the start of the next buffer into the register it used.
+#include "framework/driver/native/emit/record_stubs.h"
 #include "framework/driver/native/translate/data_filter.h"
 #include "framework/driver/native/translate/emitter.h"
-#include "framework/driver/native/translate/record_stubs.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 // Operands in fs and gs. Both are the driver's while translated code runs, and what the program's
 // bases would be are numbers in the context: copies lose the segment, and have the base in a
 // register.
+#include "framework/driver/native/emit/operand_encoding.h"
 #include "framework/driver/native/processor/cpu_levels.h"
 #include "framework/driver/native/translate/emitter.h"
-#include "framework/driver/native/translate/operand_encoding.h"
 
 #include <algorithm>
 

@@ -4,8 +4,8 @@
 // there, in case one of them faults.
 #pragma once
 
-#include "framework/driver/native/translate/countdown.h"
-#include "framework/driver/native/translate/record_stubs.h"
+#include "framework/driver/native/emit/countdown.h"
+#include "framework/driver/native/emit/record_stubs.h"
 #include "framework/driver/native/translate/scratch.h"
 
 #include <array>

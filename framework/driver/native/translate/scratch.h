@@ -7,7 +7,7 @@
 // flags are left alone.
 #pragma once
 
-#include "framework/driver/native/translate/assembler.h"
+#include "framework/driver/native/emit/assembler.h"
 #include "framework/driver/native/translate/unit_plan.h"
 
 namespace assay::native {

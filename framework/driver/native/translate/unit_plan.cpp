@@ -1,7 +1,7 @@
 // Which blocks are a unit.
 #include "framework/driver/native/translate/unit_plan.h"
 
-#include "framework/driver/native/memory/target_memory.h"
+#include "framework/driver/native/machine/target_memory.h"
 
 #include <algorithm>
 

@@ -2,13 +2,13 @@
 // are live where, and at which points instrumentation goes.
 #pragma once
 
-#include "framework/driver/native/capture/regions.h"
-#include "framework/driver/native/capture/trace_tables.h"
 #include "framework/driver/native/code_cache/code_cache.h"
 #include "framework/driver/native/code_cache/code_watch.h"
-#include "framework/driver/native/decode/decoder.h"
 #include "framework/driver/native/memory/memory_map.h"
+#include "framework/driver/native/trace/regions.h"
+#include "framework/driver/native/trace/trace_tables.h"
 #include "framework/driver/native/translate/values.h"
+#include "framework/x86/decoder.h"
 
 #include <optional>
 #include <vector>

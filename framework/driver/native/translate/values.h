@@ -1,8 +1,8 @@
 // Where the values of an instruction (trace_vlist.h) are to be found.
 #pragma once
 
-#include "framework/driver/native/decode/instruction.h"
 #include "framework/trace/value_lists.h"
+#include "framework/x86/instruction.h"
 
 namespace assay::native {
 

@@ -1,0 +1,269 @@
+#include "framework/driver/native/emit/record_stubs.h"
+
+#include "framework/driver/native/machine/context.h"
+
+#include <algorithm>
+
+namespace assay::native {
+
+std::int32_t data_set_mask(const trace::LineFilter& filter) {
+    const std::uint32_t span = std::min(kFilterSpan, filter.sets * filter.line_bytes);
+    return static_cast<std::int32_t>(span - std::min(span, filter.line_bytes));
+}
+
+namespace {
+
+constexpr std::size_t kTag = offsetof(Context, data_filter);
+constexpr std::size_t kTouched = kFootprintsOffset;
+constexpr std::size_t kSaved = offsetof(Context, stub_gpr);
+
+// The arguments, above the return address.
+constexpr Address kAddressArgument{RSP, kNoGpr, 1, 8};
+constexpr Address kSiteArgument{RSP, kNoGpr, 1, 16};
+constexpr Address kBytesArgument{RSP, kNoGpr, 1, 24};
+constexpr Address kDistanceArgument = kBytesArgument;
+constexpr std::int32_t kArgumentBytes = 24;
+constexpr unsigned kReturn = 0xc3;
+
+// The cursor goes to rdx. `cursor`: the register that has it, kNoGpr for the context.
+void save(Assembler& code, unsigned cursor) {
+    code.store_context(kSaved, RAX);
+    code.store_context(kSaved + 8, RCX);
+    code.store_context(kSaved + 16, RDX);
+    if (cursor == kNoGpr)
+        code.load_context(RDX, kCursorOffset);
+    else
+        code.registers(kStore, RDX, cursor);
+}
+
+void begin(Assembler& code, unsigned cursor) {
+    save(code, cursor);
+    code.with_memory(kLoad, RAX, kAddressArgument);
+    // Faults at the end of the buffer; the handler then changes rdx.
+    code.with_memory(kStore, RAX, Address{RDX, kNoGpr, 1, 0});
+    code.with_memory(kLoad, RCX, kSiteArgument);
+    code.with_memory(kStore, RCX, Address{RDX, kNoGpr, 1, 8});
+}
+
+void end(Assembler& code, unsigned cursor) {
+    if (cursor == kNoGpr)
+        code.store_context(kCursorOffset, RDX);
+    else
+        code.registers(kStore, cursor, RDX);
+    if (cursor != RAX) code.load_context(RAX, kSaved);
+    if (cursor != RCX) code.load_context(RCX, kSaved + 8);
+    if (cursor != RDX) code.load_context(RDX, kSaved + 16);
+    code.u8(kReturn);
+}
+
+// Makes the line in rax the most recent of its set, whose offset goes to rcx. If it was that
+// before, a comparison says equal.
+void touch(Assembler& code, std::int32_t set_mask, bool compare) {
+    code.registers(0x89, RCX, RAX, false);
+    code.group1(kAnd, RCX, set_mask, false);
+    if (compare) code.with_context(kCompareMemory, RAX, kTag, true, RCX);
+    code.with_context(kStore, RAX, kTag, true, RCX);
+}
+
+// Always records the reference, and before it what was touched of the most recent lines of the sets
+// in which its first and its last byte lie: if these are its own lines, so much the better.
+void emit_footprint_stub(Assembler& code, const trace::LineFilter& filter, unsigned cursor) {
+    const auto at = [](unsigned record, std::int32_t offset) {
+        return Address{RDX, kNoGpr, 1, static_cast<std::int32_t>(record) * kRecordBytes + offset};
+    };
+    save(code, cursor);
+    code.with_memory(kLoad, RAX, kAddressArgument);
+    code.with_memory(kStore, RAX, at(2, 0));  // begun first, as in begin()
+    code.with_memory(kLoad, RCX, kSiteArgument);
+    code.with_memory(kStore, RCX, at(2, 8));
+    code.lea(RCX, Address{RCX, kNoGpr, 1, -1});
+    for (const unsigned line : {0U, 1U}) code.with_memory(kStore, RCX, at(line, 8));
+    for (const unsigned line : {0U, 1U}) {
+        if (line == 1) {
+            code.with_memory(kLoad, RAX, kAddressArgument);
+            code.with_memory(kAddMemory, RAX, kBytesArgument);
+            code.lea(RAX, Address{RAX, kNoGpr, 1, -1});
+        }
+        code.group1(kAnd, RAX, -static_cast<std::int32_t>(filter.line_bytes), true);
+        touch(code, data_set_mask(filter), false);
+        code.with_context(kLoad, RAX, kTouched, true, RCX);
+        code.with_memory(kStore, RAX, at(line, 0));
+        code.with_memory(kStore, RCX, at(line, 12), false);
+        code.with_context(kStoreConstant, 0, kTouched, true, RCX);
+        code.u32(0);
+    }
+    code.lea(RDX, at(3, 0));
+    end(code, cursor);
+}
+
+}  // namespace
+
+void emit_reference_stub(Assembler& code, const trace::Spec& spec, unsigned cursor) {
+    const trace::LineFilter& filter = spec.data;
+    if (filter.sets == 0) return;
+    if (spec.footprints) return emit_footprint_stub(code, filter, cursor);
+    const auto line = static_cast<std::int32_t>(filter.line_bytes);
+    const std::int32_t set_mask = data_set_mask(filter);
+    begin(code, cursor);
+    code.registers(0x89, RCX, RAX, false);
+    code.group1(kAnd, RCX, line - 1, false);
+    code.with_memory(kAddMemory, RCX, kBytesArgument, false);
+    code.group1(kCompare, RCX, line, false);
+    const std::uint64_t straddles = code.jump_if(kAbove, code.address);
+    code.group1(kAnd, RAX, -line, true);
+    touch(code, set_mask, true);
+    code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    code.move_if(kNotEqual, RDX, RAX);
+    end(code, cursor);
+
+    // Both lines become the most recent of their sets.
+    code.patch(straddles, code.address);
+    code.group1(kAnd, RAX, -line, true);
+    touch(code, set_mask, true);
+    const std::uint64_t first_is_new = code.jump_if(kNotEqual, code.address);
+    code.group1(kAdd, RAX, line, true);
+    touch(code, set_mask, true);
+    code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    code.move_if(kNotEqual, RDX, RAX);
+    end(code, cursor);
+
+    code.patch(first_is_new, code.address);
+    code.group1(kAdd, RAX, line, true);
+    touch(code, set_mask, false);
+    code.lea(RDX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    end(code, cursor);
+}
+
+namespace {
+
+void change_argument(Assembler& code, const Address& argument, unsigned operation, int value) {
+    code.with_memory(kGroup1Byte, operation, argument);
+    code.u8(static_cast<unsigned>(value));
+}
+
+void push(Assembler& code, const Address& memory) {
+    code.with_memory(0xff, 6, memory, false);
+}
+
+void pop(Assembler& code, const Address& memory) {
+    code.with_memory(0x8f, 0, memory, false);
+}
+
+void drop_arguments(Assembler& code) {
+    code.lea(RSP, Address{RSP, kNoGpr, 1, kArgumentBytes});
+}
+
+// Each by itself: those of a series that is not aligned may lie in two lines.
+void emit_each_of_series(Assembler& code, std::uint64_t reference_stub) {
+    constexpr int kStep = 8;
+    const std::uint64_t next = code.address;
+    code.push_constant(kStep);
+    // The site and then the address, which lies as far from where it is pushed.
+    for (int i = 0; i < 2; ++i) push(code, Address{RSP, kNoGpr, 1, kSiteArgument.disp + 8});
+    code.call(reference_stub);
+    drop_arguments(code);
+    change_argument(code, kSiteArgument, kAdd, 1);
+    change_argument(code, kDistanceArgument, kCompare, 0);
+    const std::uint64_t more = code.short_jump_if(kNotEqual);
+    code.u8(kReturn);
+
+    code.patch_short(more);
+    const std::uint64_t upwards = code.short_jump_if(kGreater);
+    change_argument(code, kAddressArgument, kAdd, -kStep);
+    change_argument(code, kDistanceArgument, kAdd, kStep);
+    code.jump(next);
+    code.patch_short(upwards);
+    change_argument(code, kAddressArgument, kAdd, kStep);
+    change_argument(code, kDistanceArgument, kAdd, -kStep);
+    code.jump(next);
+}
+
+// The record begun at rdx counts if a line has become the most recent of its set just now.
+void keep_if_new(Assembler& code) {
+    code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    code.move_if(kNotEqual, RDX, RAX);
+}
+
+}  // namespace
+
+// Those of the series' references are recorded that are the first in their line.
+void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
+                      std::uint64_t reference_stub) {
+    const trace::LineFilter& filter = spec.data;
+    if (filter.sets == 0 || spec.footprints) return;
+    const auto line = static_cast<std::int32_t>(filter.line_bytes);
+    const std::int32_t set_mask = data_set_mask(filter);
+    code.store_context(kSaved, RAX);
+    code.with_memory(kLoad, RAX, kAddressArgument);
+    code.test_bits(RAX, 7);
+    code.load_context(RAX, kSaved);
+    const std::uint64_t misaligned = code.jump_if(kNotEqual, code.address);
+    begin(code, cursor);
+    code.group1(kAnd, RAX, -line, true);
+    touch(code, set_mask, true);
+    keep_if_new(code);
+
+    code.with_memory(kLoad, RCX, kAddressArgument);
+    code.with_memory(kAddMemory, RCX, kDistanceArgument);
+    code.with_memory(kLoad, RAX, kAddressArgument);
+    for (const unsigned end : {RAX, RCX}) code.group1(kAnd, end, -line, true);
+    code.registers(0x39, RCX, RAX);  // cmp
+    const std::uint64_t differs = code.short_jump_if(kNotEqual);
+    end(code, cursor);
+
+    // Upwards, the second line's first reference is at its begin, otherwise at its end.
+    code.patch_short(differs);
+    code.lea(RAX, Address{RAX, kNoGpr, 1, -8});
+    code.move_if(kAbove, RAX, RCX);
+    code.with_memory(kStore, RAX, Address{RDX, kNoGpr, 1, 0});
+    code.registers(kStore, RCX, RAX);
+    code.with_memory(kSubtractMemory, RCX, kAddressArgument);
+    const std::uint64_t upwards = code.short_jump_if(kNotSign);
+    code.registers(0xf7, RCX, 3);  // neg
+    code.patch_short(upwards);
+    code.registers(0xc1, RCX, 5);  // shr
+    code.u8(3);
+    code.with_memory(kAddMemory, RCX, kSiteArgument);
+    code.with_memory(kStore, RCX, Address{RDX, kNoGpr, 1, 8});
+    code.group1(kAnd, RAX, -line, true);
+    touch(code, set_mask, true);
+    keep_if_new(code);
+    end(code, cursor);
+
+    code.patch(misaligned, code.address);
+    emit_each_of_series(code, reference_stub);
+}
+
+// One argument: the site, above the return address.
+void emit_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address, unsigned spare,
+                    unsigned bytes, std::uint64_t reference_stub) {
+    const auto base = static_cast<std::uint8_t>(spare);
+    std::uint64_t misaligned = 0;
+    if (bytes != 1) {
+        code.test_bits(address, bytes - 1);
+        misaligned = code.short_jump_if(kNotEqual);
+    }
+    code.load_context(spare, kCursorOffset);
+    code.with_memory(kStore, address, Address{base, kNoGpr, 1, 0});  // as in begin()
+    push(code, Address{RSP, kNoGpr, 1, 8});
+    pop(code, Address{base, kNoGpr, 1, 8});
+    code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
+    code.lea(spare, Address{base, kNoGpr, 1, kRecordBytes});
+    code.store_context(kCursorOffset, spare);
+    code.registers(0x89, spare, address, false);
+    code.group1(kAnd, address, -static_cast<std::int32_t>(spec.data.line_bytes), true);
+    code.group1(kAnd, spare, data_set_mask(spec.data), false);
+    code.with_context(kStore, address, kTag, true, base);
+    code.u8(kReturn);
+    if (misaligned == 0) return;
+
+    code.patch_short(misaligned);
+    code.push_constant(bytes);
+    push(code, Address{RSP, kNoGpr, 1, 16});
+    code.push(address);
+    code.call(reference_stub);
+    drop_arguments(code);
+    code.u8(kReturn);
+}
+
+}  // namespace assay::native

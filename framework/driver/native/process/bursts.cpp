@@ -1,0 +1,123 @@
+#include "framework/driver/native/process/bursts.h"
+
+#include <limits>
+
+namespace assay::native {
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
+
+// A generator's state is never 0.
+std::uint64_t seed(std::uint32_t thread) {
+    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
+    return (thread + 1ULL) * kOdd;
+}
+
+// xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled",
+// ACM Transactions on Mathematical Software 42, 2016.
+std::uint64_t next(std::uint64_t& state) {
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    constexpr std::uint64_t kMultiplier = 0x2545f4914f6cdd1d;
+    return state * kMultiplier;
+}
+
+}  // namespace
+
+void Bursts::begin(Context& context, std::uint32_t thread) {
+    if (!wanted()) return;
+    part_ = Part::kRest;
+    random_ = seed(thread);
+    context.countdown = 0;
+    boundary_ = 0;
+    next_interval_ = regions().sample_interval;
+    counts_.skip();  // of a slot that another thread has used before
+    trace_.set_executed(0);
+    begin_period(context);
+}
+
+void Bursts::end(const Context& context) {
+    if (!wanted() || tables_.detached()) return;
+    if (part_ == Part::kBurst) send_counts();
+    send_intervals(executed(context));
+    send_end(context, trace::kThreadEnds);
+}
+
+std::uint64_t Bursts::executed(const Context& context) const {
+    return boundary_ - static_cast<std::uint64_t>(context.countdown);
+}
+
+void Bursts::go_on(Context& context, std::uint64_t instructions) {
+    boundary_ += instructions;
+    context.countdown += static_cast<std::int64_t>(instructions);
+}
+
+// The part of a period behind its last whole burst is never captured: at most a burst's length.
+void Bursts::begin_period(Context& context) {
+    const std::uint64_t captured = regions().sample_burst + regions().sample_warm_up;
+    const std::uint64_t before = next(random_) % (regions().sample_period - captured + 1);
+    rest_ = regions().sample_period - captured - before;
+    go_on(context, before);
+}
+
+void Bursts::enters(Context& context, const Block& block, bool outside) {
+    if (!wanted()) return;
+    stands_still_ = outside;
+    if (outside) {
+        standing_ = context.countdown;
+        context.countdown = kNever;
+    }
+    context.countdown += block.position();
+}
+
+void Bursts::has_left(Context& context) {
+    if (!wanted()) return;
+    if (stands_still_) context.countdown = standing_;
+    stands_still_ = false;
+    trace_.set_executed(executed(context));
+}
+
+void Bursts::change(Context& context) {
+    if (part_ == Part::kRest && regions().sample_warm_up != 0) {
+        part_ = Part::kWarmUp;
+        return go_on(context, regions().sample_warm_up);
+    }
+    if (part_ != Part::kBurst) {
+        if (part_ == Part::kWarmUp) send_end(context, trace::kWarmUpEnds);
+        send_intervals(executed(context));
+        part_ = Part::kBurst;
+        return go_on(context, regions().sample_burst);
+    }
+    send_end(context, trace::kBurstEnds);
+    tables_.ring_doorbell();
+    part_ = Part::kRest;
+    go_on(context, rest_);
+    begin_period(context);
+}
+
+void Bursts::send_end(const Context& context, trace::EndOf of) {
+    send_counts();
+    trace_.append(executed(context), tables_.driver_site(0, TRACE_SITE_BURST), of);
+    trace_.end();
+}
+
+void Bursts::send_counts() {
+    const std::uint32_t site = tables_.driver_site(0, TRACE_SITE_BLOCK_COUNT);
+    const bool predicts = tables_.captures(trace::kCapturePredictions);
+    counts_.take([&](std::uint32_t block, std::uint64_t now, std::uint64_t) {
+        trace_.append(now, site, block);
+        if (predicts)
+            trace_.append(trace_.mispredictions(block),
+                          tables_.driver_site(0, TRACE_SITE_BLOCK_MISPREDICTIONS), block);
+    });
+}
+
+// A burst belongs to the interval that it begins in.
+void Bursts::send_intervals(std::uint64_t executed) {
+    if (next_interval_ == 0) return;
+    for (; next_interval_ < executed; next_interval_ += regions().sample_interval)
+        trace_.append(regions().sample_interval, tables_.driver_site(0, TRACE_SITE_INTERVAL));
+}
+
+}  // namespace assay::native

@@ -1,0 +1,77 @@
+// Sampling (--sample): of each thread's instructions, bursts are captured, one in each period, and
+// the collector scales the counts. The bursts of a thread lie at the same instructions in every
+// run, anywhere in their periods, lest a rhythm of the program hide in that of the periods.
+//
+// A thread executes the collecting version in its bursts, else the plain one. Instructions are
+// counted down, in Context::countdown, to the next begin or end of a burst:
+//
+//   - in the collecting version block by block, as for the boundaries of Regions.
+//   - in the plain one, which nearly all is executed in, where a unit is left, by the number of
+//     instructions from its beginning: once however many of its blocks were executed. While it is
+//     executed, the countdown is what it would be if the unit had been entered at its first block,
+//     and nothing counted since. Who enters another block adds the instructions before that
+//     (Block::position), and who leaves subtracts those before the place where he does
+//     (Exit::uncounted). Jumps from one unit to another do both at once, in code of their own if it
+//     is not known when the unit is translated; jumps back within a unit right where they are.
+//
+// A burst may have a warm-up right before it, which is captured in the same way: the collector
+// tells them apart. At the end of each, the thread sends what it has counted of each block, and
+// completes its buffer, so that no buffer has records of two of them.
+#pragma once
+
+#include "framework/driver/native/code_cache/code_cache.h"
+#include "framework/driver/native/trace/block_counts.h"
+#include "framework/driver/native/trace/thread_trace.h"
+
+#include <cstdint>
+
+namespace assay::native {
+
+// Of one thread. For whoever holds the driver's lock.
+class Bursts {
+  public:
+    Bursts(TraceTables& tables, ThreadTrace& trace)
+        : tables_(tables), trace_(trace), counts_(trace) {}
+
+    bool wanted() const { return regions().sample_period != 0; }
+    // In a burst or in the warm-up before it.
+    bool in_burst() const { return part_ != Part::kRest; }
+
+    // The thread begins, or goes on in an image of its own, whose counters are zero.
+    void begin(Context& context, std::uint32_t thread);
+    // The thread ends.
+    void end(const Context& context);
+
+    // Around the execution of translated code from `block` on. While it is outside of all Regions,
+    // the bursts' time stands still.
+    void enters(Context& context, const Block& block, bool outside);
+    void has_left(Context& context);
+    // Whether one is to begin.
+    bool is_due(const Context& context) const { return !in_burst() && context.countdown < 0; }
+    // The next part of the period begins.
+    void change(Context& context);
+
+  private:
+    enum class Part : std::uint8_t { kRest, kWarmUp, kBurst };
+
+    const trace::Regions& regions() const { return tables_.spec().regions; }
+    std::uint64_t executed(const Context& context) const;
+    void go_on(Context& context, std::uint64_t instructions);
+    void begin_period(Context& context);
+    void send_counts();
+    void send_end(const Context& context, trace::EndOf of);
+    void send_intervals(std::uint64_t executed);
+
+    TraceTables& tables_;
+    ThreadTrace& trace_;
+    BlockCounts counts_;  // that have been sent
+    std::uint64_t random_ = 0;
+    std::uint64_t rest_ = 0;           // of the period, behind its burst
+    std::uint64_t boundary_ = 0;       // instructions up to which is counted down
+    std::uint64_t next_interval_ = 0;  // where it begins; 0: there are none
+    std::int64_t standing_ = 0;        // the countdown, while the time stands still
+    bool stands_still_ = false;
+    Part part_ = Part::kRest;
+};
+
+}  // namespace assay::native

@@ -1,0 +1,240 @@
+#include "framework/driver/native/process/process.h"
+
+#include "framework/driver/native/load/initial_stack.h"
+#include "framework/driver/native/load/vdso.h"
+#include "framework/driver/native/machine/own_descriptors.h"
+#include "framework/driver/native/machine/saved_state.h"
+#include "framework/driver/native/memory/address_space.h"
+#include "framework/driver/native/memory/own_memory.h"
+#include "framework/driver/native/processor/cpu_levels.h"
+
+#include <cpuid.h>
+#include <elf.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+namespace assay::native {
+namespace {
+
+// x87, SSE, AVX, and the three AVX-512 components (SDM volume 1, 13.1); what of them the system
+// has enabled.
+std::uint64_t enabled_vector_components() {
+    constexpr std::uint64_t kWanted = 0xe7;
+    return processor_xcr0() & kWanted;
+}
+
+// SDM volume 1, 13.2.
+Saving best_saving() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return kSavedByFxsave;
+    __cpuid_count(0xd, 1, a, b, c, d);
+    return a & 1 ? kSavedIfChanged : kSavedPlainly;
+}
+
+void note_vdso(std::uint64_t base, MemoryMap& memory, TraceTables& trace) {
+    if (base == 0) return;
+    const auto& header = *reinterpret_cast<const Elf64_Ehdr*>(base);
+    const auto* segments = reinterpret_cast<const Elf64_Phdr*>(base + header.e_phoff);
+    for (unsigned i = 0; i < header.e_phnum; ++i) {
+        if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X)) continue;
+        const std::uint64_t end = (base + segments[i].p_memsz + 4095) & ~4095ULL;
+        memory.add({.start = base, .end = end});
+        trace.mapped(base, end, 0, "[vdso]");
+    }
+}
+
+// libc could not create it.
+bool never_began(const Thread& thread) {
+    return thread.tid() == 0;
+}
+
+}  // namespace
+
+bool Process::initialise(const trace::Launch& launch) {
+    saving_ = best_saving();
+    vector_components_ = enabled_vector_components();
+    if (usable_pkru() != 0) initial_pkru_ = read_pkru();
+    if (!trace.attach(launch)) return false;
+    grow_own_stack();
+    const std::vector<Mapping> mappings = own_mappings();
+    begin_own_memory(mappings);
+    begin_arena(trace.spec().random_addresses != 0);
+    program.vdso = move_vdso(mappings);
+    if (!cache.reserve()) {
+        trace.refuse(std::string("no address space for translated code: ") + std::strerror(errno) +
+                     "; is it limited (RLIMIT_AS)?");
+        return false;
+    }
+    Thread* first = idle_thread();
+    if (first == nullptr) return false;
+    if (trace.spec().stress != 0) {
+        stress.enable();
+        cache.make_small();
+    }
+    cache.initialise(*first->context, trace.spec());
+    regions.initialise(trace.spec());
+    trace.set_pid(getpid());
+    Signals::block_all();
+    actions.initialise(&Signals::handle);
+    first->begin(0, launch.signal_mask);
+    join(*first);
+    return true;
+}
+
+void Process::load(const trace::Launch& launch, const std::vector<std::string>& argv,
+                   char** environment) {
+    Thread& thread = *running_.front();
+    const trace::CpuLevel level = trace.spec().cpu_level;
+    const std::string missing = missing_for(level, processor_cpuid, processor_xcr0());
+    if (!missing.empty())
+        thread.refuse("--cpu=" + std::string(name_of(level)) + ": this processor lacks " + missing +
+                      "; use a lower level");
+    const std::uint64_t base = cache.open_window();
+    const LoadError error = load_program(launch.program_fd, launch.name, base, memory, program);
+    if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
+    for (const LoadedCode& code : program.code)
+        mapped(code.start, code.end, code.offset, code.path);
+    if (has_vdso(level)) note_vdso(program.vdso, memory, trace);
+    break_end = program.break_start;
+    attributes.personality = personality_of_program(launch.fixed_addresses);
+    const std::uint64_t stack = build_stack(program, level, argv, environment);
+    if (stack == 0) thread.refuse("no memory for the program's stack");
+    if (program.executable_stack)
+        memory.add({.start = program.stack_start,
+                    .end = program.stack_end,
+                    .writable = true,
+                    .changeable = true});
+    Context& context = *thread.context;
+    context.gpr[RSP] = stack;
+    context.rflags = 0x202;
+    context.pc = program.start;
+    reset_state(context);
+    trace.set_state(trace::DriverState::kRunning);
+}
+
+void Process::run() {
+    run_thread(*running_.front());
+    // The last threads to end may be others.
+    for (;;) syscall(SYS_exit, 0);
+}
+
+void Process::ends() {
+    for (const std::string& name : regions.missing_functions())
+        trace.message("--toggle=" + name + ": " + program.executable +
+                      " and its libraries have no such function");
+    trace.set_state(trace::DriverState::kFinished);
+    close_shared_descriptors();  // by the lifeline's end the collector knows
+}
+
+void Process::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                     const std::string& path) {
+    cache.forget_rows();
+    trace.mapped(start, end, offset, path);
+    regions.mapped(start, end, offset, path);
+}
+
+void Process::unmapped(std::uint64_t start, std::uint64_t end) {
+    cache.forget_rows();
+    trace.unmapped(start, end);
+    regions.unmapped(start, end);
+}
+
+void Process::switch_others(const Thread& thread) const {
+    for (Thread* other : running_)
+        if (other != &thread && other->running() != 0) other->signals.ask_to_leave();
+}
+
+void Process::wait_for_old_translations() {
+    const auto old = [this](const Thread* thread) {
+        return thread->running() != 0 && thread->running() != cache.generation();
+    };
+    while (std::any_of(running_.begin(), running_.end(), old)) {
+        lock.unlock();
+        constexpr timespec kMoment{0, 100'000};
+        nanosleep(&kMoment, nullptr);
+        lock.lock();
+    }
+}
+
+void Process::flush() {
+    const std::uint32_t generation = cache.generation();
+    wait_for_old_translations();
+    if (cache.generation() == generation) translator.flush();
+}
+
+// --- Threads.
+
+Thread* Process::idle_thread() {
+    const auto gone = std::find_if(ended_.begin(), ended_.end(), [this](const Thread* thread) {
+        return never_began(*thread) || running_thread(thread->tid()) != nullptr ||
+               (syscall(SYS_tgkill, thread->pid(), thread->tid(), 0) != 0 && errno == ESRCH);
+    });
+    if (gone != ended_.end()) {
+        Thread* thread = *gone;
+        ended_.erase(gone);
+        return thread;
+    }
+    // The rings of the first threads are large: most programs have few, and hundreds of large ones
+    // would need too much memory.
+    constexpr std::uint32_t kLargeRings = 4, kSmallRing = 2;
+    const std::uint32_t slot = trace.new_slot();
+    if (slot == trace::kMaxThreads) return nullptr;
+    auto thread = std::make_unique<Thread>(*this);
+    if (!thread->map(slot, slot < kLargeRings ? trace::kBufferCount : kSmallRing)) return nullptr;
+    if (slot > 0 && !cache.share_indirect_table(*thread->context)) return nullptr;
+    threads_.push_back(std::move(thread));
+    return threads_.back().get();
+}
+
+bool Process::leave(Thread& thread) {
+    thread.intervals.end();
+    thread.bursts.end(*thread.context);
+    thread.note_end();
+    thread.trace.end();
+    std::erase(running_, &thread);
+    // The first thread of a process stays until the process ends (wait(2)).
+    if (thread.tid() != getpid()) ended_.push_back(&thread);
+    return running_.empty();
+}
+
+Thread* Process::running_thread(pid_t tid) const {
+    const auto found = std::find_if(running_.begin(), running_.end(),
+                                    [tid](const Thread* thread) { return thread->tid() == tid; });
+    return found == running_.end() ? nullptr : *found;
+}
+
+bool Process::shares_memory() const {
+    return std::any_of(running_.begin(), running_.end(),
+                       [](const Thread* thread) { return thread->pid() != getpid(); });
+}
+
+bool Process::shares_memory_with(pid_t tid) const {
+    const pid_t own = getpid();
+    return std::any_of(running_.begin(), running_.end(), [&](const Thread* thread) {
+        return thread->pid() != own && syscall(SYS_tgkill, thread->pid(), tid, 0) == 0;
+    });
+}
+
+void Process::wait_for_ended_threads() const {
+    for (const Thread* thread : ended_)
+        while (running_thread(thread->tid()) == nullptr &&
+               syscall(SYS_tgkill, thread->pid(), thread->tid(), 0) == 0)
+            sched_yield();
+}
+
+void Process::keep_only(Thread& thread) {
+    running_.assign(1, &thread);
+    ended_.clear();
+    // What the others have mapped is still the parent's.
+    for (auto& other : threads_)
+        if (other.get() != &thread) static_cast<void>(other.release());
+    std::erase(threads_, nullptr);
+}
+
+}  // namespace assay::native

@@ -1,0 +1,134 @@
+// A thread of the program: its context, its trace, its signals. What runs it: run/execution.h.
+#pragma once
+
+#include "framework/driver/native/code_cache/code_cache.h"
+#include "framework/driver/native/process/bursts.h"
+#include "framework/driver/native/process/intervals.h"
+#include "framework/driver/native/process/signals.h"
+#include "framework/driver/native/trace/thread_trace.h"
+
+#include <array>
+#include <atomic>
+#include <string>
+
+namespace assay::native {
+
+class Process;
+class Thread;
+
+// The one that the caller runs on, whose context gs points at.
+Thread& this_thread();
+
+class Thread {
+  public:
+    explicit Thread(Process& owner);
+    Thread(const Thread&) = delete;
+    Thread& operator=(const Thread&) = delete;
+
+    // Maps what the thread needs in the driver, for a slot of the trace segment. False if there is
+    // no memory. The kernel's threads use it one after the other.
+    bool map(std::uint32_t slot, std::uint32_t buffers);
+    // The calling thread of the kernel is this thread from now on: `number` in the trace.
+    void begin(std::uint32_t number, std::uint64_t signal_mask);
+    // In the child of a fork, whose tables have moved (TraceTables::move_to): the trace follows, as
+    // that of the first thread. False if there is no memory.
+    bool move_to_new_image();
+    // Ends the process with status 125, after one line for the user.
+    [[noreturn]] void refuse(const std::string& reason, int exit_status = 125) const;
+    // Ends the process.
+    [[noreturn]] void finish(int exit_status) const;
+    // The same, by SIGKILL.
+    [[noreturn]] void kill() const;
+    // The process ends by a signal: for the collector it has not ended by itself.
+    void process_is_killed() const { leave_lock(); }
+    // The next instruction runs by itself: it changes code in its own page.
+    void run_next_alone() { runs_alone_ = true; }
+    void has_run_alone() { runs_alone_ = false; }
+    bool runs_alone() const { return runs_alone_; }
+    // It ends, once the system call that is being executed has been.
+    void end() { ended_ = true; }
+    bool ended() const { return ended_; }
+
+    // Whether calls, returns and handlers of signals are recorded.
+    bool captures_calls() const;
+    // What the trace says at this point, as of a marker: TRACE_MARKER_*, or of assay/client.h.
+    void note(std::uint64_t operation, const std::array<std::uint64_t, 5>& arguments,
+              const std::string& text);
+    // Tells profilers that the thread is about to create another one, and that it ends.
+    void note_new_thread(std::uint32_t number);
+    void note_end();
+    // Where the driver itself, in the system call that is being executed, gives the stack pointer
+    // another value: the site for that, and the record.
+    std::uint32_t stack_site();
+    void record_stack(std::uint32_t site);
+
+    std::uint32_t slot() const { return slot_; }
+    pid_t tid() const { return tid_; }
+    // The process that the thread belongs to, in the kernel: see start_sharing_process().
+    pid_t pid() const { return pid_; }
+    // The process whose only thread this was has ended: the calling thread stands for it.
+    void hand_to_caller();
+    // From another thread, which holds the driver's lock: keeps this one from entering translated
+    // code. False if it is there now, and has been asked to leave, for which it needs the lock.
+    bool hold();
+    void let_go();
+    // In the thread, which holds the lock: waits without it until it is let go. False if that is
+    // not necessary.
+    bool wait_while_held();
+    // A stack for driver code other than the thread's own.
+    stack_t driver_stack() const;
+    // The version of translated code that it is to execute.
+    Version version() const;
+    // The generation of the code cache that the thread may be executing; 0 if none.
+    std::uint32_t running() const { return running_.load(std::memory_order_acquire); }
+    void set_running(std::uint32_t generation) {
+        running_.store(generation, std::memory_order_release);
+    }
+
+    Process& process;
+    Context* context = nullptr;
+    ThreadTrace trace;
+    Intervals intervals;
+    Bursts bursts;
+    Signals signals;
+    // To the processes around it.
+    struct Relations {
+        // Dispositions of signals: the process's, or those of the child of vfork(2).
+        SignalActions* actions = nullptr;
+        // In a process that shares its parent's memory: the trace is the parent's, and does not
+        // end with the child.
+        bool shares_trace = false;
+        // It runs in a process that has its parent's memory and descriptors (CLONE_VM,
+        // CLONE_FILES).
+        bool shares_descriptors = false;
+        // A child of vfork(2) has taken it over.
+        bool lent_to_child = false;
+        // Its parent, by which it has asked to be traced (trace_calls.cpp); 0: nobody.
+        pid_t tracer = 0;
+        // seccomp(2)'s strict mode.
+        bool strict = false;
+    } relations;
+    // What the driver tells others at the thread's end, since the kernel was not asked to;
+    // clone.cpp.
+    struct EndNotice {
+        std::uint64_t clear_child_tid = 0;  // address of set_tid_address(2); 0: none
+        std::uint64_t robust_list = 0;      // of set_robust_list(2), likewise
+    } end_notice;
+
+  private:
+    void forget_references();
+    void set_gs() const;
+    void leave_lock() const;
+    // Says to the collector that the process ends in an orderly way.
+    void process_ends() const;
+
+    std::uint32_t slot_ = 0;
+    pid_t tid_ = 0, pid_ = 0;
+    unsigned char* stacks_ = nullptr;  // of signal handlers, and of the thread
+    bool ended_ = false;
+    bool runs_alone_ = false;
+    std::atomic<std::uint32_t> running_{0};
+    std::atomic<std::uint32_t> held_{0};
+};
+
+}  // namespace assay::native

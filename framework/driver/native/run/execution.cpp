@@ -1,0 +1,311 @@
+#include "framework/driver/native/run/execution.h"
+
+#include "framework/driver/native/machine/target_memory.h"
+#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/hidden_features.h"
+#include "framework/driver/native/run/identification.h"
+#include "framework/driver/native/run/interrupt_return.h"
+#include "framework/driver/native/run/markers.h"
+#include "framework/driver/native/run/special_references.h"
+#include "framework/driver/native/run/special_values.h"
+#include "framework/driver/native/syscalls/syscalls.h"
+#include "framework/driver/native/syscalls/vsyscall.h"
+
+#include <sys/mman.h>
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+namespace assay::native {
+namespace {
+
+bool is_mapped(std::uint64_t address) {
+    constexpr std::uint64_t kPage = CodeWatch::kPage;
+    unsigned char resident = 0;
+    return mincore(reinterpret_cast<void*>(address & ~(kPage - 1)), kPage, &resident) == 0;
+}
+
+std::string hexadecimal(std::uint64_t value) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+}  // namespace
+
+void Execution::run() {
+    process_.lock.lock();
+    while (!thread_.ended()) {
+        thread_.signals.has_left();
+        if (thread_.wait_while_held()) next_ = nullptr;  // others have perhaps forgotten it
+        if (thread_.signals.pending()) deliver_signal();
+        if (process_.stress.disturb(process_.cache)) process_.flush();
+        if (process_.stress.enabled()) next_ = nullptr;
+        const Block* block = next_ ? next_ : block_for(context_.pc);
+        next_ = nullptr;
+        if (block == nullptr) continue;
+        context_.entry = block->entry;
+        thread_.bursts.enters(context_, *block, process_.regions.version_of(context_) == kPlain);
+        enter();
+        count_exit();
+        thread_.bursts.has_left(context_);
+        handle_exit();
+    }
+    process_.lock.unlock();
+}
+
+void Execution::deliver_signal() {
+    const std::uint64_t interrupted = context_.pc;
+    const int handled = thread_.signals.deliver();
+    next_ = nullptr;
+    thread_.intervals.send_corrections();
+    if (handled != 0 && thread_.captures_calls()) record_handler(handled, interrupted);
+}
+
+// The handler's frame begins with the address to return to, as a function's does. What was
+// interrupted may be no instruction at all.
+void Execution::record_handler(int signal, std::uint64_t interrupted) {
+    const Block* handler = block_for(context_.pc);
+    if (handler == nullptr) return;
+    const std::uint32_t instr = handler->first_instr;
+    thread_.trace.append(context_.gpr[RSP] + 8,
+                         process_.trace.driver_site(instr, TRACE_SITE_SIGNAL),
+                         static_cast<std::uint32_t>(signal));
+    thread_.trace.append(interrupted, process_.trace.driver_site(instr, TRACE_SITE_INTERRUPTED));
+}
+
+// Runs translated code from Context::entry until it needs more than a look by the driver.
+void Execution::enter() {
+    thread_.set_running(process_.cache.generation());
+    do {
+        process_.lock.unlock();
+        thread_.signals.entering();
+        assay_enter(&context_);
+        thread_.signals.left();
+        process_.lock.lock();
+    } while (handle_inside());
+    thread_.set_running(0);
+}
+
+// True if translated code goes on where it left, whatever has become of the translation meanwhile.
+bool Execution::handle_inside() {
+    const auto id = static_cast<std::uint32_t>(context_.exit_id);
+    if (id < kFirstExit) return false;
+    const Exit exit = process_.cache.exit(id);
+    context_.entry = exit.stub;
+    if (exit.kind >= ExitKind::kSpecial && exit.kind <= ExitKind::kStateBehind) {
+        record_at(exit, id);
+        return true;
+    }
+    if (exit.kind != ExitKind::kCheck) return false;
+    const Block& block = process_.cache.block_of(id);
+    if (is_unchanged(block)) return true;
+    context_.countdown -= exit.uncounted();
+    process_.code_changed(block.pc, block.end_pc());
+    context_.pc = block.pc;
+    context_.exit_id = kInterrupted;
+    return false;
+}
+
+void Execution::record_at(const Exit& exit, std::uint32_t id) {
+    const Instruction instruction = process_.cache.special(id);
+    context_.pc = exit.target;
+    if (exit.kind == ExitKind::kSpecial &&
+        instruction.form->processor_use == ProcessorUse::kIdentify)
+        identify(thread_, instruction);
+    const std::uint32_t site = exit.first_site;
+    process_.lock.unlock();
+    if (exit.kind == ExitKind::kValuesBefore)
+        read_special_values(thread_, instruction);
+    else if (exit.kind == ExitKind::kValuesBehind)
+        record_special_values(thread_, instruction, site);
+    else if (exit.kind == ExitKind::kStateBefore || exit.kind == ExitKind::kStateBehind)
+        read_saved_values(thread_, instruction, exit.kind == ExitKind::kStateBefore);
+    else
+        record_special(thread_, instruction, site);
+    process_.lock.lock();
+}
+
+bool Execution::is_unchanged(const Block& block) const {
+    for (std::uint32_t i = 0; i < block.instr_count; ++i) {
+        const trace_instr_t& instr = process_.trace.instr(block.first_instr + i);
+        std::uint8_t now[sizeof instr.bytes];
+        if (!read_target(instr.pc, now, instr.length) ||
+            std::memcmp(now, instr.bytes, instr.length) != 0)
+            return false;
+    }
+    return true;
+}
+
+// What translated code has not counted down itself; see Bursts.
+void Execution::count_exit() {
+    const auto id = static_cast<std::uint32_t>(context_.exit_id);
+    if (thread_.bursts.wanted() && id >= kFirstExit)
+        context_.countdown -= process_.cache.exit(id).uncounted();
+}
+
+void Execution::change_burst_if_due() {
+    if (thread_.bursts.wanted() && thread_.bursts.is_due(context_)) thread_.bursts.change(context_);
+}
+
+void Execution::handle_exit() {
+    const auto id = static_cast<std::uint32_t>(context_.exit_id);
+    if (id == kInterrupted) return;
+    if (id == kCountedOut) {
+        process_.regions.leave_functions(context_);
+        return change_burst_if_due();
+    }
+    if (id == kIndirectMiss) return indirect_miss();
+    if (id == kLeft) return process_.regions.leave_functions(context_);
+    const Exit exit = process_.cache.exit(id);
+    switch (exit.kind) {
+        case ExitKind::kSyscall:
+            return do_syscall(thread_, exit.target);
+        case ExitKind::kInterruptReturn:
+            return do_interrupt_return(exit.target);
+        case ExitKind::kUnsupported:
+            context_.pc = exit.target;
+            return do_unsupported();
+        case ExitKind::kDirect:
+            return follow(exit, id);
+        case ExitKind::kEnters:
+            context_.pc = exit.target;
+            return process_.regions.enter(context_);
+        case ExitKind::kCountdown:
+            return reach(process_.cache.block_of(id));
+        case ExitKind::kInterval:
+            return reach_interval(process_.cache.block_of(id));
+        case ExitKind::kMarker:
+            context_.pc = exit.target + kMarkerBytes;
+            return do_marker(thread_);
+        case ExitKind::kSpecial:
+        case ExitKind::kValuesBefore:
+        case ExitKind::kValuesBehind:
+        case ExitKind::kStateBefore:
+        case ExitKind::kStateBehind:
+        case ExitKind::kCheck:
+            return;  // handle_inside() has seen to it
+    }
+}
+
+void Execution::follow(const Exit& exit, std::uint32_t id) {
+    context_.pc = exit.target;
+    change_burst_if_due();
+    const std::uint32_t generation = process_.cache.generation();
+    const bool current = process_.cache.is_current(id);
+    next_ = block_for(exit.target);
+    if (next_ && current && generation == process_.cache.generation() &&
+        next_->version == process_.cache.block_of(id).version)
+        process_.cache.link(process_.cache.index_of_exit(id), *next_);
+}
+
+void Execution::refuse_instruction() const {
+    thread_.refuse("unsupported instruction at " + hexadecimal(context_.pc) + ": " +
+                   process_.translator.describe(context_.pc));
+}
+
+// Those of transactional memory exist on some processors only.
+void Execution::do_unsupported() {
+    const std::uint64_t pc = context_.pc;
+    Instruction instruction;
+    if (!process_.translator.decoder().decode(process_.memory.code_at(pc), pc, instruction) ||
+        !instruction.form->transactional || has_transactions(process_.trace.spec().cpu_level))
+        refuse_instruction();
+    thread_.signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
+}
+
+void Execution::do_interrupt_return(std::uint64_t pc) {
+    context_.pc = pc;
+    const std::uint32_t site = thread_.stack_site();
+    if (!return_from_interrupt(context_)) refuse_instruction();
+    thread_.record_stack(site);
+    process_.regions.leave_functions(context_);
+}
+
+// The block has counted itself down already.
+void Execution::reach(const Block& block) {
+    context_.pc = block.pc;
+    context_.countdown += block.instr_count;
+    if (thread_.bursts.wanted()) return thread_.bursts.change(context_);
+    process_.regions.reach(context_);
+    process_.switch_others(thread_);
+    if (!process_.regions.counts()) process_.flush();
+}
+
+void Execution::reach_interval(const Block& block) {
+    context_.pc = block.pc;
+    if (process_.regions.counts()) context_.countdown += block.instr_count;  // will be again
+    thread_.intervals.reach(context_, block);
+}
+
+void Execution::indirect_miss() {
+    Planner& planner = process_.translator.planner();
+    const std::uint64_t target = context_.pc;
+    if (!planner.flags_cross_calls() && process_.memory.find(target) != nullptr &&
+        planner.reads_flags(target, 128)) {
+        // Flags may come from before the branch: from now on they are kept across calls too.
+        planner.set_flags_cross_calls();
+        process_.flush();
+    }
+    next_ = block_for(target, true);
+    if (next_) process_.cache.add_landing(*next_);
+}
+
+Block* Execution::block_for(std::uint64_t pc, bool by_indirect_branch) {
+    if (Block* block = thread_.runs_alone() ? nullptr : process_.cache.find(pc, thread_.version()))
+        return block;
+    if (process_.trace.tables_full())
+        thread_.refuse("the program has more code than the trace segment can hold");
+    const Region* region = process_.memory.find(pc);
+    if (region == nullptr || !region->executable) {
+        thread_.has_run_alone();
+        if (call_vsyscall(thread_, pc)) return nullptr;
+        thread_.signals.raise_fault(SIGSEGV, is_mapped(pc) ? SEGV_ACCERR : SEGV_MAPERR, pc);
+        return nullptr;
+    }
+    if (needs_flush(*region, pc)) {
+        process_.flush();
+        // Others may have translated it while this thread waited. Nobody would forget the first of
+        // two translations.
+        if (Block* known =
+                thread_.runs_alone() ? nullptr : process_.cache.find(pc, thread_.version()))
+            return known;
+    }
+    Block* block = thread_.runs_alone()
+                       ? process_.translator.translate_alone(pc, thread_.version())
+                       : process_.translator.translate(pc, thread_.version(), by_indirect_branch);
+    thread_.has_run_alone();
+    if (block == nullptr) raise_fetch_fault(pc);
+    return block;
+}
+
+// There is no valid instruction, or none that can be fetched whole.
+void Execution::raise_fetch_fault(std::uint64_t pc) {
+    const auto code = process_.memory.code_at(pc);
+    std::array<std::uint8_t, 15> bytes{};
+    if (!read_target(pc, bytes.data(), code.size()))
+        return thread_.signals.raise_fault(SIGBUS, BUS_ADRERR, pc);
+    Instruction instruction;
+    const std::uint64_t end = pc + code.size();
+    if (code.size() == bytes.size() ||
+        !process_.translator.decoder().decode(bytes, pc, instruction)) {
+        if (hidden_features() != Hidden::kInstructions)
+            return thread_.signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
+        context_.pc = pc;
+        refuse_instruction();
+    }
+    thread_.signals.raise_fault(SIGSEGV, is_mapped(end) ? SEGV_ACCERR : SEGV_MAPERR, end);
+}
+
+// Generated code need not keep to the psABI's rules for flags: from the first of it on they are
+// kept across calls.
+bool Execution::needs_flush(const Region& region, std::uint64_t pc) {
+    Planner& planner = process_.translator.planner();
+    if (region.changeable && !planner.flags_cross_calls()) {
+        planner.set_flags_cross_calls();
+        return true;
+    }
+    return process_.translator.must_flush_for(pc);
+}
+
+}  // namespace assay::native

@@ -1,0 +1,57 @@
+// assay-driver-native ARGV...
+//
+// Started by the collector or by the driver of another process, never by people: runs a program
+// with the arguments ARGV in translation, and writes what the trace specification in the segment
+// asks for. Everything else that it has to know is in an environment variable
+// (framework/trace/launch.h).
+#include "framework/driver/native/memory/address_space.h"
+#include "framework/driver/native/run/execution.h"
+#include "framework/trace/launch.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+#include <cstdio>
+#include <utility>
+
+namespace {
+
+namespace trace = assay::trace;
+
+// As execve(2) names a process.
+void take_name(const std::string& file) {
+    prctl(PR_SET_NAME, file.c_str() + file.rfind('/') + 1);
+}
+
+// Where the kernel has put the driver in the way of the program's mappings, it shall try again.
+// With 32 random bits it does so in one of 50 cases, so that a few times are enough.
+void be_out_of_the_way(trace::Launch launch, char** argv) {
+    constexpr unsigned kMostRestarts = 16;
+    if (launch.restarts == kMostRestarts || !assay::native::driver_is_in_the_way()) return;
+    ++launch.restarts;
+    std::string variable = trace::to_variable(launch);
+    char* const before = std::exchange(environ[0], variable.data());
+    execve("/proc/self/exe", argv, environ);
+    environ[0] = before;  // without /proc
+}
+
+void run_thread(assay::native::Thread& thread) {
+    assay::native::Execution(thread).run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    trace::ProgramEnvironment environment = trace::program_environment(environ);
+    const std::optional<trace::Launch>& launch = environment.launch;
+    if (!launch) {
+        std::fputs("assay: assay-driver-native is started by assay run\n", stderr);
+        return 125;
+    }
+    be_out_of_the_way(*launch, argv);
+    take_name(launch->name);
+    const std::vector<std::string> arguments(argv, argv + argc);
+    static assay::native::Process process(run_thread);
+    if (!process.initialise(*launch)) return 125;
+    process.load(*launch, arguments, environment.pointers.data());
+    process.run();
+}

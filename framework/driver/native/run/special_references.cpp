@@ -1,0 +1,327 @@
+// References that have to be computed when the instruction runs: repeated string instructions,
+// gathers and scatters, bit strings, xlat, clzero. Called right before the instruction; the filter
+// is the one that translated code uses.
+#include "framework/driver/native/run/special_references.h"
+
+#include "framework/driver/native/machine/saved_state.h"
+#include "framework/driver/native/process/process.h"
+#include "framework/driver/native/run/repeated_strings.h"
+
+#include <Zydis/Zydis.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::native {
+namespace {
+
+class Recorder {
+  public:
+    // `first_site`: of the instruction. With footprints, their own is the one before.
+    Recorder(Thread& thread, std::uint32_t first_site)
+        : thread_(thread),
+          line_(thread.process.trace.spec().data.line_bytes),
+          sets_(thread.process.trace.spec().data.sets),
+          span_(std::min(kFilterSpan, line_ * sets_)),
+          footprints_(thread.process.trace.spec().footprints != 0),
+          footprint_site_(first_site - 1) {}
+
+    void reference(std::uint64_t address, unsigned bytes, std::uint32_t site) {
+        if (sets_ == 0) return thread_.trace.append(address, site);
+        const std::uint64_t first = address & ~std::uint64_t{line_ - 1};
+        const std::uint64_t last = (address + bytes - 1) & ~std::uint64_t{line_ - 1};
+        if (footprints_) return footprint(address, bytes, site, first, last);
+        const bool straddles = first != last;
+        if (entry(first) == first && !straddles) return;
+        entry(first) = first;
+        if (straddles) entry(last) = last;
+        thread_.trace.append(address, site);
+    }
+    void count(std::uint64_t times, std::uint32_t site, bool ended_early = false) {
+        thread_.trace.append(times, site, ended_early ? 1 : 0);
+    }
+
+  private:
+    // In any number of lines. See emit_references.cpp.
+    void footprint(std::uint64_t address, unsigned bytes, std::uint32_t site, std::uint64_t first,
+                   std::uint64_t last) {
+        if (first == last && entry(first) == first) {
+            const std::uint64_t bits = ~std::uint64_t{0} >> (64 - bytes) << (address % line_);
+            thread_.trace.touched(place(first)) |= bits;
+            return;
+        }
+        const std::uint64_t lines = (last - first) / line_ + 1;
+        thread_.trace.make_room(lines + 1);
+        std::uint64_t line = first;
+        for (std::uint64_t i = 0; i < lines; ++i, line += line_) {
+            const std::uint64_t at = place(line);
+            thread_.trace.append(thread_.trace.touched(at).exchange(0), footprint_site_,
+                                 static_cast<std::uint32_t>(at));
+            entry(line) = line;
+        }
+        thread_.trace.append(address, site);
+    }
+
+    // Of the line's entry, within the filter.
+    std::uint64_t place(std::uint64_t line) const {
+        return line & (span_ - std::min(span_, line_));
+    }
+    std::uint64_t& entry(std::uint64_t line) {
+        return *reinterpret_cast<std::uint64_t*>(thread_.context->data_filter + place(line));
+    }
+
+    Thread& thread_;
+    std::uint32_t line_, sets_, span_;
+    bool footprints_;
+    std::uint32_t footprint_site_;
+};
+
+std::uint64_t address_of(const Context& context, const Instruction& instruction,
+                         const MemoryReference& reference) {
+    std::uint64_t address = static_cast<std::uint64_t>(
+        (reference.encoded ? instruction.displacement() : 0) + reference.bias);
+    if (reference.base == kRip)
+        address += instruction.next_pc();
+    else if (reference.base != kNoGpr)
+        address += context.gpr[reference.base];
+    if (reference.index != kNoGpr) address += context.gpr[reference.index] * reference.scale;
+    if (reference.address32) address = static_cast<std::uint32_t>(address);
+    return address + context.segment_base(reference.segment);
+}
+
+// Valgrind makes a branch of the check of rcx before each iteration, which it takes to go on with
+// the instruction, and one of the result of a comparison, back to the instruction
+// (VEX/priv/guest_amd64_toIR.c, dis_REP_op).
+void predict_iterations(Thread& thread, const Instruction& instruction,
+                        const RepeatedString& string, std::uint32_t site) {
+    const trace::PredictorShape& shape = thread.process.trace.spec().predictor;
+    Predictor& predictor = thread.context->predictor;
+    std::uint64_t branches = string.iterations();
+    if (compares(*instruction.form) && branches != 0) {
+        const bool goes_on = !string.ends_by_comparison() && !string.faults();
+        branches += string.iterations() - 1 + (goes_on ? 1 : 0);
+    }
+    std::uint32_t mispredicted = predictor.taken_in_a_row(shape, instruction.pc, branches);
+    if (!string.faults()) {
+        ++branches;
+        mispredicted += predictor.conditional(shape, instruction.pc, false);
+    }
+    thread.trace.append(branches, site, mispredicted);
+}
+
+void record_stretch(Recorder& recorder, const Form& form, const RepeatedString::Stretch& stretch,
+                    std::int64_t step, std::uint32_t site) {
+    const unsigned bytes = form.references[0].bytes;
+    const bool two = form.reference_count == 2;
+    for (std::uint64_t i = 0; i < stretch.iterations; ++i) {
+        const std::uint64_t offset = static_cast<std::uint64_t>(step) * i;
+        recorder.reference(stretch.addresses[0] + offset, bytes, site);
+        if (two) recorder.reference(stretch.addresses[1] + offset, bytes, site + 1);
+    }
+}
+
+void record_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    const Form& form = *instruction.form;
+    const TraceTables& trace = thread.process.trace;
+    const bool references = trace.captures(trace::kCaptureReferences);
+    Recorder recorder(thread, site);
+    RepeatedString string(thread.process, *thread.context, instruction);
+    while (const auto stretch = string.next())
+        if (references) record_stretch(recorder, form, *stretch, string.step(), site);
+    if (references) site += form.reference_count;
+    const bool ended_early = string.ends_by_comparison() || string.faults();
+    recorder.count(string.iterations(), site, ended_early);
+    if (trace.captures(trace::kCapturePredictions))
+        predict_iterations(thread, instruction, string, site + 1);
+}
+
+// Byte addressed by a bit offset in a register (SDM, BT): signed, in units of the operand size.
+std::uint64_t bit_string_address(const Context& context, const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    const std::uint8_t modrm = instruction.bytes[form.modrm_offset];
+    std::uint8_t rex = 0;
+    for (unsigned i = 0; i + 2U < form.modrm_offset + 0U; ++i)
+        if ((instruction.bytes[i] & 0xf0) == 0x40) rex = instruction.bytes[i];
+    std::uint64_t value = context.gpr[(modrm >> 3 & 7) | (rex & 4) << 1];
+    std::int64_t offset = static_cast<std::int64_t>(value);
+    if (form.references[0].bytes == 4) offset = static_cast<std::int32_t>(value);
+    if (form.references[0].bytes == 2) offset = static_cast<std::int16_t>(value);
+    return address_of(context, instruction, form.references[0]) +
+           static_cast<std::uint64_t>(offset >> 3);
+}
+
+void record_bit_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder(thread, site).reference(bit_string_address(*thread.context, instruction), 1, site);
+}
+
+std::uint64_t translate_address(const Context& context, const Instruction& instruction) {
+    const MemoryReference& reference = instruction.form->references[0];
+    const std::uint64_t offset = context.gpr[RBX] + (context.gpr[RAX] & 0xff);
+    return (reference.address32 ? static_cast<std::uint32_t>(offset) : offset) +
+           context.segment_base(reference.segment);
+}
+
+void record_translate(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder(thread, site).reference(translate_address(*thread.context, instruction), 1, site);
+}
+
+std::uint64_t cleared_address(const Context& context, const Instruction& instruction) {
+    return address_of(context, instruction, instruction.form->references[0]) &
+           ~std::uint64_t{kClearedBytes - 1};
+}
+
+void record_cleared_line(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    const std::uint64_t address = cleared_address(*thread.context, instruction);
+    Recorder(thread, site).reference(address, kClearedBytes, site);
+}
+
+// References to more than two lines.
+void record_large(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder recorder(thread, site);
+    for (unsigned r = 0; r < instruction.form->reference_count; ++r) {
+        const MemoryReference& reference = instruction.form->references[r];
+        recorder.reference(address_of(*thread.context, instruction, reference), reference.bytes,
+                           site + r);
+    }
+}
+
+struct Gather {
+    unsigned index_reg = 0, index_bytes = 4, elements = 0, element_bytes = 4;
+    unsigned char mask[64] = {};  // sign bits tell which elements are accessed
+    std::uint64_t opmask = 0;
+    bool by_opmask = false;
+};
+
+// Decodes anew: gathers are too rare to keep their operands in every form.
+bool describe_gather(const Context& context, const Instruction& instruction, Gather& out) {
+    ZydisDecoder decoder;
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    ZydisDecodedInstruction zydis;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, instruction.bytes, 15, &zydis, operands)))
+        return false;
+    unsigned index_width = 0, data_width = 0;
+    for (unsigned i = 0; i < zydis.operand_count; ++i) {
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) {
+            const ZydisRegister index = operands[i].mem.index;
+            out.index_reg = static_cast<std::uint8_t>(ZydisRegisterGetId(index));
+            index_width = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, index) / 8;
+            out.element_bytes = operands[i].element_size / 8;
+        } else if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+            const ZydisRegister reg = operands[i].reg.value;
+            const unsigned id = static_cast<std::uint8_t>(ZydisRegisterGetId(reg));
+            if (ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_MASK) {
+                out.by_opmask = true;
+                out.opmask = read_opmask(context, id);
+            } else {
+                data_width = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) / 8;
+                if (!out.by_opmask) read_vector(context, id, out.mask);  // the last one: VEX mask
+            }
+        }
+    }
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_VGATHERQPS:
+        case ZYDIS_MNEMONIC_VGATHERQPD:
+        case ZYDIS_MNEMONIC_VPGATHERQD:
+        case ZYDIS_MNEMONIC_VPGATHERQQ:
+        case ZYDIS_MNEMONIC_VSCATTERQPS:
+        case ZYDIS_MNEMONIC_VSCATTERQPD:
+        case ZYDIS_MNEMONIC_VPSCATTERQD:
+        case ZYDIS_MNEMONIC_VPSCATTERQQ:
+            out.index_bytes = 8;
+            break;
+        default:
+            out.index_bytes = 4;
+            break;
+    }
+    if (out.element_bytes == 0) out.element_bytes = 4;
+    out.elements = std::min(index_width / out.index_bytes, data_width / out.element_bytes);
+    return true;
+}
+
+// Calls `visit` with the address of each element that is accessed, and with its size.
+template <typename Visit>
+void for_each_element(const Context& context, const Instruction& instruction, const Visit& visit) {
+    const MemoryReference& reference = instruction.form->references[0];
+    Gather gather;
+    if (!describe_gather(context, instruction, gather)) return;
+    unsigned char indexes[64];
+    read_vector(context, gather.index_reg, indexes);
+    const std::uint64_t base = address_of(context, instruction, reference);
+    for (unsigned i = 0; i < gather.elements; ++i) {
+        const bool wanted = gather.by_opmask
+                                ? gather.opmask >> i & 1
+                                : gather.mask[(i + 1) * gather.element_bytes - 1] & 0x80;
+        if (!wanted) continue;
+        std::int64_t index = 0;
+        if (gather.index_bytes == 8) {
+            std::memcpy(&index, indexes + i * 8ULL, 8);
+        } else {
+            std::int32_t narrow;
+            std::memcpy(&narrow, indexes + i * 4ULL, 4);
+            index = narrow;
+        }
+        visit(base + static_cast<std::uint64_t>(index) * reference.scale, gather.element_bytes);
+    }
+}
+
+void record_gather(Thread& thread, const Instruction& instruction, std::uint32_t site) {
+    Recorder recorder(thread, site);
+    std::uint64_t accessed = 0;
+    for_each_element(*thread.context, instruction, [&](std::uint64_t address, unsigned bytes) {
+        recorder.reference(address, bytes, site);
+        ++accessed;
+    });
+    recorder.count(accessed, site + 1);
+}
+
+}  // namespace
+
+std::optional<FirstAccess> first_access(const Context& context, const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    std::optional<FirstAccess> first;
+    switch (form.special) {
+        case Special::kString: {
+            std::uint64_t iterations = context.gpr[RCX];
+            if (form.references[0].address32) iterations = static_cast<std::uint32_t>(iterations);
+            if (iterations == 0) return {};
+            first.emplace();
+            for (unsigned r = 0; r < form.reference_count; ++r)
+                first->address[r] = address_of(context, instruction, form.references[r]);
+            return first;
+        }
+        case Special::kGather:
+            for_each_element(context, instruction, [&](std::uint64_t address, unsigned) {
+                if (!first) first = FirstAccess{{address, 0}};
+            });
+            return first;
+        case Special::kBitString:
+            return FirstAccess{{bit_string_address(context, instruction), 0}};
+        case Special::kTranslate:
+            return FirstAccess{{translate_address(context, instruction), 0}};
+        case Special::kClearLine:
+            return FirstAccess{{cleared_address(context, instruction), 0}};
+        case Special::kNone:
+            return {};
+    }
+    return {};
+}
+
+void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site) {
+    switch (instruction.form->special) {
+        case Special::kString:
+            return record_string(thread, instruction, first_site);
+        case Special::kGather:
+            return record_gather(thread, instruction, first_site);
+        case Special::kBitString:
+            return record_bit_string(thread, instruction, first_site);
+        case Special::kTranslate:
+            return record_translate(thread, instruction, first_site);
+        case Special::kClearLine:
+            return record_cleared_line(thread, instruction, first_site);
+        case Special::kNone:
+            return record_large(thread, instruction, first_site);
+    }
+}
+
+}  // namespace assay::native

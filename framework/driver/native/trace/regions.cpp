@@ -1,0 +1,76 @@
+#include "framework/driver/native/trace/regions.h"
+
+#include "framework/driver/native/load/elf_functions.h"
+#include "framework/x86/instruction.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace assay::native {
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kOutside = 0, kNowhere = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+void Regions::initialise(const trace::Spec& spec) {
+    const trace::Regions& wanted = spec.regions;
+    patterns_ = FunctionPatterns({wanted.functions, strnlen(wanted.functions, trace::kMostNames)});
+    collects_ = wanted.off_at_start == 0;
+    from_ = wanted.from_instruction;
+    to_ = wanted.to_instruction;
+    in_range_ = from_ <= 1;
+    counts_ = !in_range_ || to_ != 0;
+    samples_ = wanted.sample_period != 0;
+}
+
+void Regions::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                     const std::string& path) {
+    if (!has_functions()) return;
+    for_each_function(path, [&](const char* symbol, std::uint64_t place) {
+        if (place < offset || place - offset >= end - start || !patterns_.match(symbol)) return;
+        entries_.insert(start + (place - offset));
+    });
+}
+
+void Regions::unmapped(std::uint64_t start, std::uint64_t end) {
+    entries_.erase(entries_.lower_bound(start), entries_.lower_bound(end));
+}
+
+void Regions::begin(Context& context, bool first_thread) const {
+    context.enters_above = kOutside;
+    context.leaves_above = kNowhere;
+    context.countdown = kNever;
+    if (first_thread && counts_)
+        context.countdown = static_cast<std::int64_t>(in_range_ ? to_ : from_ - 1);
+}
+
+bool Regions::set_collecting(bool wanted) {
+    const bool changes = collects_ != wanted;
+    collects_ = wanted;
+    return changes;
+}
+
+void Regions::enter(Context& context) const {
+    context.enters_above = context.leaves_above = context.gpr[RSP];
+}
+
+void Regions::leave_functions(Context& context) const {
+    if (context.gpr[RSP] <= context.leaves_above) return;
+    context.enters_above = kOutside;
+    context.leaves_above = kNowhere;
+}
+
+void Regions::reach(Context& context) {
+    const auto remaining = static_cast<std::uint64_t>(context.countdown);
+    const bool begins = !in_range_;
+    in_range_ = begins;
+    counts_ = begins && to_ != 0;
+    context.countdown = kNever;
+    if (counts_)
+        context.countdown = static_cast<std::int64_t>(to_ - std::min(to_, from_ - 1 - remaining));
+}
+
+}  // namespace assay::native

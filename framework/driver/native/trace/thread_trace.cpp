@@ -1,0 +1,216 @@
+#include "framework/driver/native/trace/thread_trace.h"
+
+#include "framework/driver/native/memory/address_space.h"
+#include "framework/trace/futex.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstring>
+
+namespace assay::native {
+namespace {
+
+constexpr std::uint64_t kGuardBytes = 4096;
+constexpr std::uint64_t kBufferStride = trace::kBufferBytes + kGuardBytes;
+constexpr std::uint64_t kSharedBytes = trace::kRunsOffset + trace::kRunsBytes;
+
+// A part of the segment behind `fd`; of -1: memory of this process.
+bool map_part(int fd, std::uint64_t offset, std::uint64_t bytes, void* where) {
+    const int kind = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    return mmap(where, bytes, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE | MAP_FIXED, fd,
+                fd < 0 ? 0 : static_cast<off_t>(offset)) != MAP_FAILED;
+}
+
+}  // namespace
+
+Context* ThreadTrace::map(TraceTables& tables, std::uint32_t number, std::uint32_t buffers) {
+    tables_ = &tables;
+    buffers_ = buffers;
+    unsigned char* page = reserve_outside_arena(kContextInPage + kContextSpan);
+    unsigned char* ring = reserve_outside_arena(kBufferStride * buffers);
+    if (!page || !ring) return nullptr;
+    unsigned char* context = page + kContextInPage;
+    if (mprotect(page, kContextInPage + kSlotOffset, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    ring_ = reinterpret_cast<std::uint64_t>(ring);
+    slot_ = reinterpret_cast<trace::ThreadSlot*>(context + kSlotOffset);
+    return map_slot(number) ? reinterpret_cast<Context*>(context) : nullptr;
+}
+
+bool ThreadTrace::map_slot(std::uint32_t number) {
+    const std::uint64_t slot = trace::thread_offset(number);
+    const int fd = tables_->fd();
+    if (!map_part(fd, slot, kSharedBytes, slot_)) return false;
+    for (std::uint32_t i = 0; i < buffers_; ++i)
+        if (!map_part(fd, slot + trace::kRingOffset + std::uint64_t{i} * trace::kBufferBytes,
+                      trace::kBufferBytes, reinterpret_cast<void*>(ring_ + i * kBufferStride)))
+            return false;
+    slot_->buffer_count = buffers_;
+    slot_->buffer_start.store(buffer_address(0), std::memory_order_relaxed);
+    set_cursor(buffer_address(0));
+    tables_->publish_slot(slot_);
+    return true;
+}
+
+void ThreadTrace::begin(std::uint32_t thread) {
+    if (tables_->spec().footprints) forget_lines();
+    slot_->thread.store(thread, std::memory_order_release);
+}
+
+void ThreadTrace::end() {
+    end_runs();
+    if (const std::uint32_t records = position().record) complete(records);
+}
+
+std::span<trace::Run> ThreadTrace::runs() const {
+    return {
+        reinterpret_cast<trace::Run*>(reinterpret_cast<unsigned char*>(slot_) + trace::kRunsOffset),
+        tables_->run_count()};
+}
+
+void ThreadTrace::tell_runs() {
+    for (trace::Run& run : runs()) {
+        if (run.left_out == 0) continue;
+        const trace_record_t last = trace::last_of(run);
+        run.left_out = 0;
+        append({&last, 1});
+    }
+}
+
+// Another thread that uses the slot begins without any.
+void ThreadTrace::end_runs() {
+    tell_runs();
+    for (trace::Run& run : runs())
+        if (run.site != 0 || run.expected != 0) run = {};
+}
+
+ThreadTrace::Position ThreadTrace::position() const {
+    const std::uint64_t bytes = slot_->cursor.load(std::memory_order_relaxed) -
+                                slot_->buffer_start.load(std::memory_order_relaxed);
+    return {slot_->produced.load(std::memory_order_relaxed),
+            static_cast<std::uint32_t>(bytes / sizeof(trace_record_t))};
+}
+
+std::span<const std::uint64_t> ThreadTrace::counters() const {
+    return {reinterpret_cast<const std::uint64_t*>(reinterpret_cast<const unsigned char*>(slot_) +
+                                                   trace::kCountersOffset),
+            tables_->next_block() * counters_per_block()};
+}
+
+std::uint64_t ThreadTrace::mispredictions(std::uint32_t block) const {
+    const std::size_t first = block * counters_per_block();
+    return counters()[first + 1] + counters()[first + 2];
+}
+
+std::uint64_t ThreadTrace::buffer_address(std::uint32_t number) const {
+    return ring_ + (number & (buffers_ - 1)) * kBufferStride;
+}
+
+void ThreadTrace::append(std::uint64_t value, std::uint32_t site, std::uint32_t aux) {
+    const trace_record_t record{value, site, aux};
+    append({&record, 1});
+}
+
+void ThreadTrace::append(std::span<const trace_record_t> records) {
+    make_room(records.size());
+    const std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
+    std::memcpy(reinterpret_cast<void*>(cursor), records.data(), records.size_bytes());
+    slot_->cursor.store(cursor + records.size_bytes(), std::memory_order_relaxed);
+}
+
+void ThreadTrace::make_room(std::size_t records) {
+    const std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
+    if (cursor + records * sizeof(trace_record_t) > buffer_end()) set_cursor(next_buffer(cursor));
+}
+
+std::atomic<std::uint64_t>& ThreadTrace::touched(std::uint64_t place) const {
+    return slot_->footprints[place / sizeof slot_->footprints[0]].touched;
+}
+
+// Each buffer begins without a most recent line, and takes with it what was touched of its own
+// lines: buffers of other threads may come between it and the next.
+void ThreadTrace::take_footprints(std::uint32_t index) {
+    for (std::uint32_t set = 0; set < trace::kMostSets; ++set) {
+        std::atomic<std::uint64_t>& touched = slot_->footprints[set].touched;
+        slot_->touched_at_end[index][set] = touched.load(std::memory_order_relaxed);
+        touched.store(0, std::memory_order_relaxed);
+    }
+    forget_lines();
+}
+
+void ThreadTrace::forget_lines() {
+    constexpr std::uint64_t kNoLine = 1;
+    auto* const filter = reinterpret_cast<unsigned char*>(slot_) - kSlotOffset;
+    for (std::uint32_t set = 0; set < trace::kMostSets; ++set)
+        std::memcpy(filter + set * sizeof slot_->footprints[0], &kNoLine, sizeof kNoLine);
+}
+
+std::uint64_t ThreadTrace::buffer_end() const {
+    return slot_->buffer_start.load(std::memory_order_relaxed) + trace::kBufferBytes;
+}
+
+bool ThreadTrace::is_behind_buffer(std::uint64_t address) const {
+    const std::uint64_t end = buffer_end();
+    return address >= end && address < end + kMostTogether * sizeof(trace_record_t);
+}
+
+std::uint64_t ThreadTrace::next_buffer(std::uint64_t cursor) {
+    const std::uint64_t bytes = cursor - slot_->buffer_start.load(std::memory_order_relaxed);
+    return complete(static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, trace::kBufferBytes) /
+                                               sizeof(trace_record_t)));
+}
+
+std::span<const trace_record_t> ThreadTrace::last_buffer() const {
+    const std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
+    if (produced == 0 || tables_->detached()) return {};
+    return {reinterpret_cast<const trace_record_t*>(buffer_address(produced - 1)),
+            trace::kRecordsPerBuffer};
+}
+
+std::uint64_t ThreadTrace::complete(std::uint32_t records) {
+    if (tables_->detached()) {
+        const std::uint64_t start = slot_->buffer_start.load(std::memory_order_relaxed);
+        set_cursor(start);
+        return start;
+    }
+    std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
+    if (tables_->spec().footprints) take_footprints(produced & (buffers_ - 1));
+    slot_->owner[produced & (buffers_ - 1)].store(slot_->thread.load(std::memory_order_relaxed),
+                                                  std::memory_order_relaxed);
+    slot_->filled[produced & (buffers_ - 1)].store(records, std::memory_order_release);
+    const std::uint64_t start = buffer_address(produced + 1);
+    // The order lets a collector that finds this process dead tell which buffer the cursor
+    // belongs to: the cursor first goes to the next buffer, and the start follows it.
+    slot_->cursor.store(start, std::memory_order_relaxed);
+    slot_->buffer_start.store(start, std::memory_order_release);
+    slot_->produced.store(++produced, std::memory_order_seq_cst);
+    // Waking the collector costs more than filling a buffer: only when there is some work.
+    const std::uint32_t buffers_per_bell = std::max(buffers_ / 4, 1U);
+    if (produced % buffers_per_bell == 0) tables_->ring_doorbell();
+    while (produced - slot_->consumed.load(std::memory_order_seq_cst) >= buffers_) {
+        slot_->producer_waits.store(1, std::memory_order_seq_cst);
+        const std::uint32_t consumed = slot_->consumed.load(std::memory_order_seq_cst);
+        if (produced - consumed < buffers_) break;
+        constexpr timespec kPatience{1, 0};
+        trace::futex_wait(slot_->consumed, consumed, &kPatience);
+        tables_->look_for_collector();
+        if (tables_->detached()) break;
+    }
+    slot_->producer_waits.store(0, std::memory_order_relaxed);
+    return start;
+}
+
+void ThreadTrace::detach() {
+    const std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
+    const std::uint64_t start = slot_->buffer_start.load(std::memory_order_relaxed);
+    bool mapped = map_part(-1, 0, kSharedBytes, slot_);
+    for (std::uint32_t i = 0; i < buffers_; ++i)
+        mapped &= map_part(-1, 0, trace::kBufferBytes,
+                           reinterpret_cast<void*>(ring_ + i * kBufferStride));
+    constexpr int kFailedChild = 125;
+    if (!mapped) _exit(kFailedChild);
+    set_cursor(cursor);
+    slot_->buffer_start.store(start, std::memory_order_relaxed);
+}
+
+}  // namespace assay::native

@@ -1,0 +1,81 @@
+// What one thread writes to the trace segment: its slot, with the counters of blocks, and its ring
+// of trace buffers. Only the thread itself calls these methods.
+#pragma once
+
+#include "framework/driver/native/machine/context.h"
+#include "framework/driver/native/trace/trace_tables.h"
+
+namespace assay::native {
+
+class ThreadTrace {
+  public:
+    // Maps the slot `number` with a ring of `buffers` behind a new context, because both must lie
+    // side by side; nullptr on failure. They stay mapped: threads use them one after the other.
+    Context* map(TraceTables& tables, std::uint32_t number, std::uint32_t buffers);
+    // Maps another slot in place of the one that is mapped, with the same ring. False on failure.
+    bool map_slot(std::uint32_t number);
+    // The slot belongs to this thread from now on; it has the number `thread` in the trace.
+    void begin(std::uint32_t thread);
+    // Gives the records to the collector that are in the unfinished buffer, and with Spec::runs, of
+    // all references that were left out so far.
+    void end();
+    // With Spec::runs: appends the records of what was left out so far.
+    void tell_runs();
+
+    // Appends one record (the cursor must be in memory, not in a register).
+    void append(std::uint64_t value, std::uint32_t site, std::uint32_t aux = 0);
+    // The same with records that must not lie in two buffers, at most kMostTogether.
+    void append(std::span<const trace_record_t> records);
+    // Hands the current buffer, filled up to `cursor`, to the collector and waits for a free one.
+    // Returns the start of the next. Async-signal-safe.
+    std::uint64_t next_buffer(std::uint64_t cursor);
+    // Sees to it that so many records follow one another in one buffer.
+    void make_room(std::size_t records);
+    // Of ThreadSlot::footprints, by where the entry is in the data filter.
+    std::atomic<std::uint64_t>& touched(std::uint64_t place) const;
+    // True if a store to `address`, in a record that one behind at most kMostTogether others,
+    // ran over the end of the current buffer.
+    bool is_behind_buffer(std::uint64_t address) const;
+    void set_cursor(std::uint64_t cursor) {
+        slot_->cursor.store(cursor, std::memory_order_relaxed);
+    }
+    // The buffer before the one that the cursor is in: full, and not used again soon.
+    std::span<const trace_record_t> last_buffer() const;
+
+    // Where the next record goes: the number of the buffer, and of the record in it.
+    struct Position {
+        std::uint32_t buffer, record;
+    };
+    Position position() const;
+    std::uint32_t thread() const { return slot_->thread.load(std::memory_order_relaxed); }
+    // Those of this slot, trace::counters() of each block that there is.
+    std::span<const std::uint64_t> counters() const;
+    std::size_t counters_per_block() const { return trace::counters(tables_->spec()); }
+    // How often its branch was mispredicted, with predictions.
+    std::uint64_t mispredictions(std::uint32_t block) const;
+    // What the collector shall take for the number of instructions that the thread has executed.
+    void set_executed(std::uint64_t instructions) {
+        slot_->executed.store(instructions, std::memory_order_relaxed);
+    }
+
+    // Replaces what is shared with the collector by memory of this process: the child of a fork.
+    void detach();
+
+    static constexpr std::uint32_t kMostTogether = trace::kMostValues + 1;
+
+  private:
+    std::uint64_t buffer_end() const;
+    std::uint64_t complete(std::uint32_t records);
+    std::span<trace::Run> runs() const;
+    void end_runs();
+    void take_footprints(std::uint32_t index);
+    void forget_lines();
+    std::uint64_t buffer_address(std::uint32_t number) const;
+
+    TraceTables* tables_ = nullptr;
+    trace::ThreadSlot* slot_ = nullptr;
+    std::uint64_t ring_ = 0;     // buffers with a guard page behind each
+    std::uint32_t buffers_ = 0;  // a power of two
+};
+
+}  // namespace assay::native

@@ -1,0 +1,277 @@
+#include "framework/driver/native/trace/trace_tables.h"
+
+#include "framework/driver/native/machine/own_descriptors.h"
+#include "framework/trace/futex.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace assay::native {
+
+// At `where`, in place of what is there, or anywhere.
+bool TraceTables::map(void* where) {
+    void* memory = mmap(where, trace::kThreadsOffset, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_NORESERVE | (where ? MAP_FIXED : 0), fd_, 0);
+    if (memory == MAP_FAILED) return false;
+    auto* base = static_cast<unsigned char*>(memory);
+    control_ = reinterpret_cast<trace::Control*>(base);
+    value_lists_ = reinterpret_cast<const trace::ValueLists*>(base + trace::kValueListsOffset);
+    log_ = base + trace::kEventLogOffset;
+    blocks_ = reinterpret_cast<trace_block_t*>(base + trace::kBlocksOffset);
+    instrs_ = reinterpret_cast<trace_instr_t*>(base + trace::kInstrsOffset);
+    sites_ = reinterpret_cast<trace_site_t*>(base + trace::kSitesOffset);
+    return true;
+}
+
+bool TraceTables::attach(const trace::Launch& launch) {
+    fd_ = own_descriptor(launch.segment_fd);  // for the slots of later threads
+    lifeline_ = adopt_descriptor(launch.lifeline_fd);
+    channel_ = adopt_common_descriptor(launch.channel_fd);
+    if (!map(nullptr)) return false;
+    log_used_ = control_->event_log_bytes.load(std::memory_order_relaxed);
+    return control_->magic == trace::kMagic && control_->layout_version == trace::kLayoutVersion;
+}
+
+// Where code lies and which command it was; what has happened is the parent's.
+std::string TraceTables::lasting_events() const {
+    std::string events;
+    for (std::uint64_t at = 0; at < log_used_;) {
+        trace::EventHeader header;
+        std::memcpy(&header, log_ + at, sizeof header);
+        const std::uint64_t bytes = (sizeof header + header.bytes + 7) & ~7ULL;
+        if (header.type == trace::EventType::kCommand || header.type == trace::EventType::kMapped ||
+            header.type == trace::EventType::kUnmapped)
+            events.append(reinterpret_cast<const char*>(log_ + at), bytes);
+        at += bytes;
+    }
+    return events;
+}
+
+bool TraceTables::move_to(NewImage& image) {
+    const std::string events = lasting_events();
+    if (!image.write_log(events) ||
+        !image.write(trace::kBlocksOffset, blocks_, next_.block * sizeof *blocks_) ||
+        !image.write(trace::kInstrsOffset, instrs_, next_.instr * sizeof *instrs_) ||
+        !image.write(trace::kSitesOffset, sites_, next_.site * sizeof *sites_) ||
+        !image.announce(channel_))
+        return false;
+    fd_ = own_descriptor(image.take_segment());
+    lifeline_ = adopt_descriptor(image.take_lifeline());
+    if (!map(control_)) return false;
+    log_used_ = events.size();
+    partials_.clear();
+    publish();
+    slots_.clear();
+    set_state(trace::DriverState::kRunning);
+    return true;
+}
+
+void TraceTables::look_for_collector() {
+    // Nobody has the reading end any more: poll(2). A collector that has not been started yet does,
+    // since that is in its announcement.
+    pollfd lifeline{lifeline_, 0, 0};
+    if (poll(&lifeline, 1, 0) > 0 && lifeline.revents & POLLERR)
+        detached_.store(true, std::memory_order_relaxed);
+}
+
+// Rows have no padding.
+template <typename Row>
+void TraceTables::add(Row* rows, std::uint32_t& next, const Row& row) {
+    if (compares_)
+        same_ = same_ && std::memcmp(&rows[next], &row, sizeof row) == 0;
+    else
+        rows[next] = row;
+    ++next;
+}
+
+// Of trace_parser_stored_bytes.
+std::uint8_t stored_bytes(const Form& form) {
+    constexpr unsigned kMost = 255;
+    for (unsigned i = 0; i < form.reference_count; ++i)
+        if (form.references[i].kind != TRACE_SITE_READ)
+            return static_cast<std::uint8_t>(std::min<unsigned>(form.references[i].bytes, kMost));
+    return 0;
+}
+
+void TraceTables::add_instr(const Instruction& instruction) {
+    trace_instr_t row{};
+    row.pc = instruction.pc;
+    row.block = next_.block;
+    row.length = instruction.form->length;
+    row.flags = instruction.form->trace_flags;
+    row.opcode = instruction.form->opcode;
+    std::memcpy(row.bytes, instruction.bytes, sizeof row.bytes);
+    row.reserved = stored_bytes(*instruction.form);
+    add(instrs_, next_.instr, row);
+}
+
+void TraceTables::add_site(std::uint32_t instr, unsigned bytes, unsigned kind, unsigned operand) {
+    add(sites_, next_.site,
+        trace_site_t{instr, static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(kind),
+                     static_cast<std::uint8_t>(operand)});
+}
+
+void TraceTables::begin_comparison(const TableRows& first) {
+    end_ = next_;
+    next_ = first;
+    block_begin_ = first.instr;
+    compares_ = same_ = true;
+}
+
+bool TraceTables::end_comparison(const TableRows& end) {
+    const bool same = same_ && next_ == end;
+    next_ = end_;
+    block_begin_ = end_.instr;
+    compares_ = false;
+    return same;
+}
+
+std::uint32_t TraceTables::driver_site(std::uint32_t instr, unsigned kind) {
+    const std::uint64_t key = std::uint64_t{instr} << 8 | kind;
+    if (const std::uint32_t* known = driver_sites_.find(key)) return *known;
+    const std::uint32_t site = next_site();
+    add_site(instr, 0, kind, 0);
+    driver_sites_.set(key, site);
+    publish();
+    return site;
+}
+
+void TraceTables::add_block(std::uint64_t pc) {
+    add(blocks_, next_.block, trace_block_t{pc, block_begin_, next_.instr - block_begin_});
+    block_begin_ = next_.instr;
+}
+
+void TraceTables::publish() {
+    if (detached()) return;
+    control_->run_count.store(run_count(), std::memory_order_release);
+    control_->instr_count.store(next_.instr, std::memory_order_release);
+    control_->site_count.store(next_.site, std::memory_order_release);
+    control_->block_count.store(next_.block, std::memory_order_release);
+}
+
+bool TraceTables::tables_full() const {
+    constexpr std::uint32_t kMargin = 16384;  // what one unit needs at most
+    return next_.block + kMargin > trace::max_blocks(spec()) ||
+           next_.instr + kMargin > trace::kMaxInstrs || next_.site + kMargin > trace::kMaxSites;
+}
+
+void TraceTables::log(trace::EventType type, const void* body, std::size_t bytes,
+                      std::string_view tail) {
+    if (detached()) return;
+    const std::uint64_t length = (sizeof(trace::EventHeader) + bytes + tail.size() + 7) & ~7ULL;
+    if (log_used_ + length > trace::kEventLogBytes) return;
+    const trace::EventHeader header{type, static_cast<std::uint32_t>(bytes + tail.size())};
+    unsigned char* at = log_ + log_used_;
+    std::memcpy(at, &header, sizeof header);
+    if (bytes) std::memcpy(at + sizeof header, body, bytes);
+    std::memcpy(at + sizeof header + bytes, tail.data(), tail.size());
+    log_used_ += length;
+    control_->event_log_bytes.store(log_used_, std::memory_order_release);
+}
+
+void TraceTables::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                         std::string_view path) {
+    const trace::MappedEvent body{start, end, offset, next_.block, 0};
+    log(trace::EventType::kMapped, &body, sizeof body, path);
+}
+
+void TraceTables::unmapped(std::uint64_t start, std::uint64_t end) {
+    const trace::UnmappedEvent body{start, end};
+    log(trace::EventType::kUnmapped, &body, sizeof body, {});
+}
+
+void TraceTables::partial(std::uint32_t block, std::uint32_t executed, bool counted) {
+    const std::uint64_t key = std::uint64_t{block} << 8 | executed << 1 | (counted ? 1U : 0U);
+    if (const std::uint64_t* known = partials_.find(key)) {
+        auto& times = reinterpret_cast<trace::PartialEvent*>(log_ + *known)->times;
+        std::atomic_ref(times).fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    const trace::PartialEvent body{block, executed, counted ? 1U : 0U, 0, 1};
+    const std::uint64_t at = log_used_ + sizeof(trace::EventHeader);
+    log(trace::EventType::kPartial, &body, sizeof body, {});
+    if (log_used_ > at) partials_.set(key, at);
+}
+
+// Leaves room for what else there is to say.
+void TraceTables::marker(const trace::MarkerEvent& marker, std::string_view text) {
+    constexpr std::uint64_t kMostBytes = trace::kEventLogBytes / 4 * 3;
+    if (log_used_ < kMostBytes)
+        log(trace::EventType::kMarker, &marker, sizeof marker, text);
+    else if (!std::exchange(markers_lost_, true))
+        message("the program names too many phases and memory regions: the rest is not noted");
+}
+
+void TraceTables::message(std::string_view text) {
+    log(trace::EventType::kMessage, nullptr, 0, text);
+}
+
+void TraceTables::problem(std::string_view text) {
+    log(trace::EventType::kProblem, nullptr, 0, text);
+}
+
+void TraceTables::refuse(std::string_view text) {
+    if (detached()) {  // no collector would say it
+        const std::string line = "assay: " + std::string(text) + "\n";
+        [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+        return;
+    }
+    log(trace::EventType::kRefused, nullptr, 0, text);
+    set_state(trace::DriverState::kRefused);
+}
+
+void TraceTables::leaves_for(std::string_view text) {
+    log(trace::EventType::kLeaves, nullptr, 0, text);
+}
+
+void TraceTables::set_state(trace::DriverState state) {
+    if (detached()) return;
+    control_->state.store(state, std::memory_order_release);
+    ring_doorbell();
+}
+
+void TraceTables::set_pid(std::int32_t pid) {
+    control_->pid = pid;
+}
+
+void TraceTables::ring_doorbell() {
+    control_->doorbell.fetch_add(1, std::memory_order_seq_cst);
+    if (control_->collector_sleeps.load(std::memory_order_seq_cst))
+        trace::futex_wake(control_->doorbell);
+}
+
+std::uint64_t TraceTables::executions(std::uint32_t site) const {
+    std::uint64_t sum = 0;
+    const std::uint32_t block = block_of(site);
+    for (const trace::ThreadSlot* slot : slots_) sum += trace::executions(slot, spec(), block);
+    return sum;
+}
+
+std::uint32_t TraceTables::new_slot() {
+    return static_cast<std::uint32_t>(slots_.size());
+}
+
+void TraceTables::publish_slot(trace::ThreadSlot* slot) {
+    slots_.push_back(slot);
+    if (detached()) return;
+    control_->thread_count.store(static_cast<std::uint32_t>(slots_.size()),
+                                 std::memory_order_release);
+}
+
+void TraceTables::detach() {
+    constexpr int kFailedChild = 125;
+    detached_ = true;
+    fd_ = lifeline_ = -1;
+    if (mmap(blocks_, trace::kThreadsOffset - trace::kBlocksOffset, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        _exit(kFailedChild);
+}
+
+}  // namespace assay::native

@@ -1,0 +1,153 @@
+// The driver's side of the trace segment that all threads share: the tables of translated code,
+// the event log, and the slots that threads write to (thread_trace.h). Its methods are for whoever
+// holds the driver's lock, but for those that only read.
+#pragma once
+
+#include "framework/driver/native/machine/pc_map.h"
+#include "framework/driver/native/trace/new_image.h"
+#include "framework/driver/native/trace/run_numbers.h"
+#include "framework/trace/launch.h"
+#include "framework/trace/segment_layout.h"
+#include "framework/x86/instruction.h"
+
+#include <algorithm>
+#include <atomic>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::native {
+
+// Where rows of the tables of translated code are: those of one unit follow one another.
+struct TableRows {
+    std::uint32_t block, instr, site;
+
+    friend bool operator==(const TableRows&, const TableRows&) = default;
+};
+
+class TraceTables {
+  public:
+    // Maps the segment, and takes the descriptors that belong to it. False on failure.
+    bool attach(const trace::Launch& launch);
+    // In the child of a fork: goes on in the segment of the new image, which it announces, with the
+    // tables that the inherited translations refer to and without slots. False if that is
+    // impossible.
+    bool move_to(NewImage& image);
+    // In the child of a fork that is not followed: stops writing to its parent's segment.
+    void detach();
+    // Nobody reads what this process writes. Async-signal-safe.
+    bool detached() const { return detached_.load(std::memory_order_relaxed); }
+    // Sets that if the collector is gone. Async-signal-safe.
+    void look_for_collector();
+    // Where new images are announced (framework/trace/process_channel.h); -1: children are not
+    // followed.
+    int channel() const { return channel_; }
+
+    const trace::Spec& spec() const { return control_->spec; }
+    // Of the process whose image this is, and the image's number within it.
+    std::int32_t pid() const { return control_->pid; }
+    std::uint32_t image() const { return control_->image; }
+    bool captures(trace::Capture capture) const { return control_->spec.captures & capture; }
+    // nullptr if no values are captured.
+    const trace::ValueLists* value_lists() const {
+        return captures(trace::kCaptureValues) ? value_lists_ : nullptr;
+    }
+    // What is captured of such instructions; nullptr if nothing is.
+    const trace::ValueList* value_list(const Form& form) const {
+        const trace::ValueLists* lists = value_lists();
+        return lists ? lists->find(form.opcode, form.trace_flags) : nullptr;
+    }
+
+    // Appends to the tables; what a block needs is published by publish.
+    std::uint32_t next_block() const { return next_.block; }
+    std::uint32_t next_site() const { return next_.site; }
+    const TableRows& next() const { return next_; }
+    void add_instr(const Instruction& instruction);
+    void add_site(std::uint32_t instr, unsigned bytes, unsigned kind, unsigned operand);
+    // A site that is published at once, one for each instruction and kind: of events that no
+    // translation notes.
+    std::uint32_t driver_site(std::uint32_t instr, unsigned kind);
+    // The block consists of the instructions added since the last block.
+    void add_block(std::uint64_t pc);
+    void publish();
+    // Until end_comparison() rows are compared with those that are there from `first` on instead of
+    // being appended. Returns whether they are the same, and end where `end` is.
+    void begin_comparison(const TableRows& first);
+    bool end_comparison(const TableRows& end);
+    bool tables_full() const;
+    // With Spec::runs: which of a thread's runs is that of the operand; kMaxRuns if it has none.
+    std::uint32_t run_of(const RunNumbers::Operand& operand) { return run_numbers_.of(operand); }
+    void note_run(std::uint32_t site, std::uint32_t run) {
+        if (runs_of_sites_.size() <= site) runs_of_sites_.resize(site + 1, trace::kMaxRuns);
+        runs_of_sites_[site] = run;
+    }
+    // run_count() or more if it has none.
+    std::uint32_t run_of_site(std::uint32_t site) const {
+        return std::min(site < runs_of_sites_.size() ? runs_of_sites_[site] : trace::kMaxRuns,
+                        run_count());
+    }
+    std::uint32_t run_count() const { return run_numbers_.count(); }
+    const trace_block_t& block(std::uint32_t index) const { return blocks_[index]; }
+    const trace_instr_t& instr(std::uint32_t index) const { return instrs_[index]; }
+    std::uint32_t block_of(std::uint32_t site) const { return instrs_[sites_[site].instr].block; }
+    bool is_fetch(std::uint32_t site) const { return sites_[site].kind == TRACE_SITE_FETCH; }
+    bool is_data(std::uint32_t site) const {
+        const unsigned kind = sites_[site].kind;
+        return kind == TRACE_SITE_READ || kind == TRACE_SITE_WRITE || kind == TRACE_SITE_MODIFY;
+    }
+    // How often the site's block was executed, by all threads, if block counts are captured.
+    std::uint64_t executions(std::uint32_t site) const;
+
+    void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                std::string_view path);
+    void unmapped(std::uint64_t start, std::uint64_t end);
+    void partial(std::uint32_t block, std::uint32_t executed, bool counted);
+    void marker(const trace::MarkerEvent& marker, std::string_view text);
+    void message(std::string_view text);
+    void problem(std::string_view text);
+    void refuse(std::string_view text);
+    // What runs natively after this image; "": it goes on itself.
+    void leaves_for(std::string_view text);
+    void set_state(trace::DriverState state);
+    void set_pid(std::int32_t pid);
+    // Tells the collector that there is something to do. Async-signal-safe.
+    void ring_doorbell();
+
+    // --- Slots.
+
+    int fd() const { return fd_; }
+    // A slot that has never been used; its number, or kMaxThreads if there is none.
+    std::uint32_t new_slot();
+    // Makes the slot, which has been mapped at `slot`, known to the collector.
+    void publish_slot(trace::ThreadSlot* slot);
+
+  private:
+    void log(trace::EventType type, const void* body, std::size_t bytes, std::string_view tail);
+    bool map(void* where);
+    template <typename Row>
+    void add(Row* rows, std::uint32_t& next, const Row& row);
+    std::string lasting_events() const;
+
+    int fd_ = -1, lifeline_ = -1, channel_ = -1;
+    trace::Control* control_ = nullptr;
+    unsigned char* log_ = nullptr;
+    const trace::ValueLists* value_lists_ = nullptr;
+    trace_block_t* blocks_ = nullptr;
+    trace_instr_t* instrs_ = nullptr;
+    trace_site_t* sites_ = nullptr;
+    std::vector<trace::ThreadSlot*> slots_;
+    RunNumbers run_numbers_;
+    std::vector<std::uint32_t> runs_of_sites_;
+    PcMap<std::uint32_t> driver_sites_;  // by instruction and kind
+    PcMap<std::uint64_t> partials_;      // by what they say: where the event's body is in the log
+    std::uint64_t log_used_ = 0;
+    TableRows next_{};
+    TableRows end_{};  // of all rows, during a comparison
+    bool compares_ = false, same_ = false;
+    std::uint32_t block_begin_ = 0;  // first instruction of the next block
+    bool markers_lost_ = false;
+    std::atomic<bool> detached_{false};
+};
+
+}  // namespace assay::native

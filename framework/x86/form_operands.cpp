@@ -1,0 +1,238 @@
+#include "framework/x86/form_operands.h"
+
+#include "framework/x86/x87_stack.h"
+
+#include <utility>
+
+namespace assay::native {
+
+std::uint8_t gpr_of(ZydisRegister reg) {
+    if (reg == ZYDIS_REGISTER_NONE) return kNoGpr;
+    if (reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP) return kRip;
+    const ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    if (full < ZYDIS_REGISTER_RAX || full > ZYDIS_REGISTER_R15) return kNoGpr;
+    return static_cast<std::uint8_t>(full - ZYDIS_REGISTER_RAX);
+}
+
+namespace {
+
+void note_read(Form& form, ZydisRegister reg) {
+    const std::uint8_t number = gpr_of(reg);
+    if (number < 16) form.reads |= bit(number);
+}
+
+// Instructions that leave their destination as it was: rdssp without shadow stacks (SDM volume 2),
+// bit scans of 0 on all processors so far, and what processors without BMI1 and LZCNT take for bit
+// scans.
+bool may_not_write(const ZydisDecodedInstruction& zydis) {
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_RDSSPD:
+        case ZYDIS_MNEMONIC_RDSSPQ:
+        case ZYDIS_MNEMONIC_BSF:
+        case ZYDIS_MNEMONIC_BSR:
+        case ZYDIS_MNEMONIC_TZCNT:
+        case ZYDIS_MNEMONIC_LZCNT:
+            return true;
+        default:
+            return false;
+    }
+}
+
+void note_register(Form& form, const ZydisDecodedInstruction& zydis,
+                   const ZydisDecodedOperand& operand) {
+    const std::uint8_t number = gpr_of(operand.reg.value);
+    if (number >= 16) return;
+    const bool whole = operand.size >= 32 && !may_not_write(zydis) &&
+                       operand.actions & ZYDIS_OPERAND_ACTION_WRITE &&
+                       !(operand.actions & ZYDIS_OPERAND_ACTION_CONDWRITE);
+    if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) form.writes |= bit(number);
+    if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ || !whole) form.reads |= bit(number);
+    if (whole) form.kills |= bit(number);
+}
+
+RegisterOperand::Kind kind_of(ZydisRegister reg) {
+    switch (ZydisRegisterGetClass(reg)) {
+        case ZYDIS_REGCLASS_XMM:
+        case ZYDIS_REGCLASS_YMM:
+        case ZYDIS_REGCLASS_ZMM:
+            return RegisterOperand::kVector;
+        case ZYDIS_REGCLASS_MASK:
+            return RegisterOperand::kMask;
+        case ZYDIS_REGCLASS_MMX:
+            return RegisterOperand::kMmx;
+        case ZYDIS_REGCLASS_X87:
+            return RegisterOperand::kX87;
+        default:
+            break;
+    }
+    if (gpr_of(reg) >= 16) return RegisterOperand::kNone;
+    return reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH ? RegisterOperand::kHighByte
+                                                                : RegisterOperand::kGpr;
+}
+
+RegisterOperand register_operand(const ZydisDecodedOperand& operand) {
+    RegisterOperand out;
+    out.kind = kind_of(operand.reg.value);
+    if (out.kind == RegisterOperand::kNone) return {};
+    const bool general =
+        out.kind == RegisterOperand::kGpr || out.kind == RegisterOperand::kHighByte;
+    out.number = general ? gpr_of(operand.reg.value)
+                         : static_cast<std::uint8_t>(ZydisRegisterGetId(operand.reg.value));
+    out.bytes = static_cast<std::uint8_t>(operand.size / 8);
+    return out;
+}
+
+// Zydis has them write st(0), too.
+bool only_tests(const ZydisDecodedInstruction& zydis) {
+    return zydis.mnemonic == ZYDIS_MNEMONIC_FTST || zydis.mnemonic == ZYDIS_MNEMONIC_FXAM;
+}
+
+// The mask that an instruction works under is no operand of it. Zydis lists explicit operands
+// first.
+void note_register_operand(Form& form, const ZydisDecodedInstruction& zydis,
+                           const ZydisDecodedOperand& operand) {
+    if (operand.encoding == ZYDIS_OPERAND_ENCODING_MASK) return;
+    RegisterOperand reg = register_operand(operand);
+    const bool hidden = operand.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
+    const bool stack_pointer = reg.kind == RegisterOperand::kGpr && reg.number == RSP;
+    if (reg.kind == RegisterOperand::kNone || (hidden && stack_pointer)) return;
+    const bool reads = operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ;
+    const bool writes = operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE && !only_tests(zydis);
+    if (reg.kind == RegisterOperand::kX87 && reg.number == 0 && !reads &&
+        x87_pushes(zydis.mnemonic) > 0)
+        reg.number = 7;
+    if (writes && form.destination.kind == RegisterOperand::kNone) form.destination = reg;
+    if (!reads) return;
+    for (RegisterOperand& source : form.sources)
+        if (source.kind == RegisterOperand::kNone) {
+            source = reg;
+            return;
+        }
+}
+
+// Under an opmask other than k0, or the mask of a register.
+bool is_masked(const ZydisDecodedInstruction& zydis) {
+    switch (zydis.mnemonic) {
+        case ZYDIS_MNEMONIC_MASKMOVQ:
+        case ZYDIS_MNEMONIC_MASKMOVDQU:
+        case ZYDIS_MNEMONIC_VMASKMOVDQU:
+        case ZYDIS_MNEMONIC_VMASKMOVPS:
+        case ZYDIS_MNEMONIC_VMASKMOVPD:
+        case ZYDIS_MNEMONIC_VPMASKMOVD:
+        case ZYDIS_MNEMONIC_VPMASKMOVQ:
+            return true;
+        default:
+            return zydis.avx.mask.reg != ZYDIS_REGISTER_NONE &&
+                   zydis.avx.mask.reg != ZYDIS_REGISTER_K0;
+    }
+}
+
+// The bounds of MPX, which Linux has not let programs use since 5.6, are not accessed unless they
+// are enabled: SDM volume 1, 17.5.3.
+bool touches_no_data(const ZydisDecodedInstruction& zydis) {
+    switch (zydis.meta.category) {
+        case ZYDIS_CATEGORY_MPX:
+        case ZYDIS_CATEGORY_PREFETCH:
+        case ZYDIS_CATEGORY_PREFETCHWT1:
+        case ZYDIS_CATEGORY_WIDENOP:
+        case ZYDIS_CATEGORY_NOP:
+        case ZYDIS_CATEGORY_CLFLUSHOPT:
+        case ZYDIS_CATEGORY_CLWB:
+        case ZYDIS_CATEGORY_CLDEMOTE:
+            return true;
+        default:
+            return zydis.mnemonic == ZYDIS_MNEMONIC_CLFLUSH;
+    }
+}
+
+Segment segment_of(const ZydisDecodedOperand& operand) {
+    if (operand.mem.segment == ZYDIS_REGISTER_FS) return Segment::kFs;
+    if (operand.mem.segment == ZYDIS_REGISTER_GS) return Segment::kGs;
+    return Segment::kFlat;
+}
+
+void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
+                 const ZydisDecodedOperand& operand) {
+    note_read(form, operand.mem.base);
+    if (operand.mem.type != ZYDIS_MEMOP_TYPE_VSIB) note_read(form, operand.mem.index);
+    if (operand.mem.type == ZYDIS_MEMOP_TYPE_VSIB) form.special = Special::kGather;
+    if (operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return;
+    if (zydis.meta.category == ZYDIS_CATEGORY_NOP || zydis.meta.category == ZYDIS_CATEGORY_WIDENOP)
+        return;
+    // fs and gs are the driver's while translated code runs: such an operand is rewritten.
+    const Segment segment = segment_of(operand);
+    if (segment != Segment::kFlat) form.segment = segment;
+    if (touches_no_data(zydis)) return;
+
+    MemoryReference reference;
+    const bool reads = operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ;
+    const bool writes = operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
+    reference.kind = reads && writes ? TRACE_SITE_MODIFY
+                     : writes        ? TRACE_SITE_WRITE
+                                     : TRACE_SITE_READ;
+    reference.base = gpr_of(operand.mem.base);
+    if (operand.mem.type != ZYDIS_MEMOP_TYPE_VSIB) reference.index = gpr_of(operand.mem.index);
+    reference.scale = operand.mem.scale ? operand.mem.scale : 1;
+    reference.bytes = static_cast<std::uint16_t>(operand.size / 8);
+    if (reference.bytes == 0) reference.bytes = 1;
+    const bool hidden = operand.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
+    reference.encoded = !hidden && !is_string_instruction(zydis);
+    reference.segment = segment;
+    reference.address32 = zydis.address_width == 32 && reference.base != RSP;
+    // Zydis names the stack operand of a push by the pointer before the decrement.
+    if (hidden && writes && reference.base == RSP)
+        reference.bias = static_cast<std::int16_t>(-static_cast<int>(reference.bytes));
+    // SDM, POP: a destination addressed by rsp is computed after the increment.
+    if (zydis.mnemonic == ZYDIS_MNEMONIC_POP && !hidden && reference.base == RSP)
+        reference.bias = static_cast<std::int16_t>(reference.bytes);
+    if (form.reference_count == 2) {  // no instruction of user mode has three
+        form.flow = Flow::kUnsupported;
+        return;
+    }
+    form.references[form.reference_count++] = reference;
+}
+
+// Reads come before writes; cmps reads [rdi] first, as Valgrind has it (the manual leaves the
+// order open).
+void order_references(Form& form, const ZydisDecodedInstruction& zydis) {
+    if (form.reference_count != 2) return;
+    const bool compares = is_string_instruction(zydis) && (zydis.opcode & 0xfe) == 0xa6;
+    if (compares || form.references[0].kind == TRACE_SITE_WRITE)
+        std::swap(form.references[0], form.references[1]);
+}
+
+// clzero stores zeros to the line that rax points into (AMD64 APM volume 3). Zydis tells of rax
+// only.
+void note_cleared_line(Form& form, const ZydisDecodedInstruction& zydis) {
+    MemoryReference reference;
+    reference.kind = TRACE_SITE_WRITE;
+    reference.base = RAX;
+    reference.bytes = kClearedBytes;
+    reference.address32 = zydis.address_width == 32;
+    form.references[form.reference_count++] = reference;
+}
+
+}  // namespace
+
+// By category: movsd and cmpsd are names of SSE instructions, too.
+bool is_string_instruction(const ZydisDecodedInstruction& zydis) {
+    return zydis.meta.category == ZYDIS_CATEGORY_STRINGOP;
+}
+
+void note_operands(Form& form, const ZydisDecodedInstruction& zydis,
+                   const ZydisDecodedOperand* operands) {
+    for (unsigned i = 0; i < zydis.operand_count; ++i) {
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+            note_register(form, zydis, operands[i]);
+            note_register_operand(form, zydis, operands[i]);
+        }
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(form, zydis, operands[i]);
+    }
+    if (form.special == Special::kClearLine) note_cleared_line(form, zydis);
+    // SDM volume 2, CMPS and SCAS: they step, too. Zydis has them read these registers only.
+    if (is_string_instruction(zydis)) form.writes |= form.reads & (bit(RSI) | bit(RDI));
+    form.masked = is_masked(zydis);
+    order_references(form, zydis);
+}
+
+}  // namespace assay::native
