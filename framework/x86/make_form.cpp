@@ -286,7 +286,7 @@ bool may_fault(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
            !std::all_of(operands, operands + zydis.operand_count_visible, is_harmless);
 }
 
-// What Emitter::emit_segment_copy() needs: cmpxchg16b at an address of 32 bits or relative to rip
+// What Copies::copy_in_segment() needs: cmpxchg16b at an address of 32 bits or relative to rip
 // has one register too few. Hidden operands are addressed by 64 bits there.
 bool can_rewrite_segment(const Form& form) {
     const auto in_segment = std::find_if(

@@ -50,7 +50,7 @@ struct Block {
     std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
     std::uint16_t bytes = 0;              // of its instructions
     std::uint16_t instr_count = 0;
-    // What `entry` counts: Emitter::instructions_from; with counts_at_exits, position().
+    // What `entry` counts: Boundaries::instructions_from; with counts_at_exits, position().
     std::uint16_t to_count = 0;
     std::uint8_t first_length = 0;  // bytes of its first instruction
     std::uint8_t counted_by = 0;    // the block of the unit that counts it, by its index there

@@ -28,6 +28,8 @@ struct Address {
 enum Opcode : unsigned {
     kLoad = 0x8b,
     kStore = 0x89,
+    kLoadByte = 0x8a,
+    kStoreByte = 0x88,
     kStoreConstant = 0xc7,  // 32 bits, sign-extended to 64
     kCompareMemory = 0x3b,
     kAddMemory = 0x03,
@@ -288,6 +290,10 @@ class Assembler {
         u8(0x0f);
         u8(0x7e);
         u8(0xc0 | mmx << 3 | (reg & 7));
+    }
+    // movzx eax, cx: the index in the indirect table of the target in rcx.
+    void load_index_of_target() {
+        for (const unsigned byte : {0x0f, 0xb7, 0xc1}) u8(byte);
     }
     // Changes no flag.
     void complement(unsigned reg) {

@@ -23,6 +23,20 @@ inline void restore_flags(Assembler& code, bool rax_free) {
     if (!rax_free) code.load_context(RAX, offsetof(Context, flags_rax));
 }
 
+// The flags are kept from here on, if they are live, until restore() in each code that follows.
+class KeptFlags {
+  public:
+    KeptFlags(Assembler& code, bool live, bool rax_free) : live_(live), rax_free_(rax_free) {
+        if (live) save_flags(code, rax_free);
+    }
+    void restore(Assembler& code) const {
+        if (live_) restore_flags(code, rax_free_);
+    }
+
+  private:
+    const bool live_, rax_free_;
+};
+
 // Subtracts from a 64-bit field of the context. Changes flags; the sign is that of the result.
 inline void count_down(Assembler& code, std::size_t field, int instructions) {
     const bool small = instructions == static_cast<std::int8_t>(instructions);

@@ -74,7 +74,7 @@ struct Context {
     std::uint64_t enters_above, leaves_above;
     std::int64_t countdown;  // of instructions
     std::int64_t interval_countdown;
-    // What emit_values.cpp and special_values.cpp read before an instruction, by its place in the
+    // What value_records.cpp and special_values.cpp read before an instruction, by its place in the
     // list; with `values_present` where only the execution tells which there are.
     std::uint64_t values[trace::kMostValues];
     std::uint64_t values_present;

@@ -42,7 +42,7 @@ class Recorder {
     }
 
   private:
-    // In any number of lines. See emit_references.cpp.
+    // In any number of lines. See filtered_references.cpp.
     void footprint(std::uint64_t address, unsigned bytes, std::uint32_t site, std::uint64_t first,
                    std::uint64_t last) {
         if (first == last && entry(first) == first) {

@@ -2,27 +2,31 @@
 //
 // An indirect branch arrives at the landings of its target's index (CodeCache) with the target in
 // rcx, the index in rax, and what the target had in these two in Context::indirect_rax and _rcx.
+//
+// Where a conditional branch goes back, it is probably taken: that way stands right behind it. Else
+// the other one does, and this one behind the unit's last block.
 #include "framework/driver/native/emit/operand_encoding.h"
 #include "framework/driver/native/translate/emitter.h"
 
 namespace assay::native {
+
 void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
     const unsigned position = block.first + block.count - 1U;
     if (last.form->flow != Flow::kNone && last.form->flow != Flow::kTrap) {
-        note_point(position);
-        if (values_of(position)) emit_branch_values_before(last, position);
+        writer_.note_point(position);
+        if (values_.list_of(position)) values_.before_branch(last, position);
     }
     switch (last.form->flow) {
         case Flow::kNone:
         case Flow::kTrap:
-            if (last.form->retried && predicts()) {
-                new_site(position, 0, TRACE_SITE_PREDICTIONS, 0);
-                emit_prediction(last, false, block.live_otherwise);
+            if (last.form->retried && predictions_.wanted()) {
+                writer_.new_site(position, 0, TRACE_SITE_PREDICTIONS, 0);
+                predictions_.conditional(last, false, block.live_otherwise);
             }
             emit_continuation(block, last.next_pc());
             break;
         case Flow::kJump:
-            emit_branch_values(position, last.target());
+            values_.behind_branch(position, last.target());
             emit_continuation(block, last.target());
             break;
         case Flow::kConditional:
@@ -30,11 +34,11 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             emit_conditional(block, last, position);
             break;
         case Flow::kCall:
-            if (captures_branches(TRACE_DIRECT_CALLS))
-                emit_branch_record(new_site(position, 0, TRACE_SITE_BRANCH, 0), last.target(), true,
-                                   block.live_otherwise);
+            if (branches_.captures(TRACE_DIRECT_CALLS))
+                branches_.record(writer_.new_site(position, 0, TRACE_SITE_BRANCH, 0), last.target(),
+                                 true, block.live_otherwise);
             emit_push_return(last.next_pc());
-            emit_branch_values(position, last.target());
+            values_.behind_branch(position, last.target());
             emit_continuation(block, last.target());
             break;
         case Flow::kJumpIndirect:
@@ -45,19 +49,19 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             emit_return(last, position);
             break;
         case Flow::kSyscall:
-            emit_branch_values(position, 0);
-            emit_leave(ExitKind::kSyscall, last.pc);
+            values_.behind_branch(position, 0);
+            writer_.leave(ExitKind::kSyscall, last.pc);
             break;
         case Flow::kMarker:
-            emit_branch_values(position, 0);
-            emit_leave(ExitKind::kMarker, last.pc);
+            values_.behind_branch(position, 0);
+            writer_.leave(ExitKind::kMarker, last.pc);
             break;
         case Flow::kInterruptReturn:
-            emit_branch_values(position, 0);
-            emit_leave(ExitKind::kInterruptReturn, last.pc);
+            values_.behind_branch(position, 0);
+            writer_.leave(ExitKind::kInterruptReturn, last.pc);
             break;
         case Flow::kUnsupported:
-            emit_leave(ExitKind::kUnsupported, last.pc);
+            writer_.leave(ExitKind::kUnsupported, last.pc);
             break;
     }
 }
@@ -65,8 +69,8 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
 void Emitter::emit_continuation(const PlannedBlock& block, std::uint64_t target) {
     if (block.chained) return;
     const bool flags_live = block.live_otherwise.flags != 0;
-    if (plan_.counts_at_exits) return emit_counted_jump(block, target, flags_live);
-    direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
+    if (plan_.counts_at_exits) return boundaries_.counted_jump(block, target, flags_live);
+    writer_.direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
 }
 
 // Returns where the displacement is. loop and jrcxz have only a short form: they jump over a jump.
@@ -92,63 +96,100 @@ void Emitter::emit_push_return(std::uint64_t return_pc) {
 void Emitter::emit_indirect(const Instruction& last, unsigned position) {
     hot_.store_context(offsetof(Context, indirect_rax), RAX);
     hot_.store_context(offsetof(Context, indirect_rcx), RCX);
-    emit_branch_target(last, position);
+    copies_.load_branch_target(last, position);
     if (last.form->flow == Flow::kCallIndirect) {
         emit_push_return(last.next_pc());
-        emit_flow_record(position, TRACE_SITE_TARGET, RCX);
-        emit_branch_values(position, kTargetInContext);
+        calls_.record_flow(position, TRACE_SITE_TARGET, RCX);
+        values_.behind_branch(position, Values::kTargetInContext);
     } else {
-        emit_branch_values(position, kTargetInContext);
+        values_.behind_branch(position, Values::kTargetInContext);
     }
-    emit_target_record(position, TRACE_INDIRECT_BRANCHES);
-    if (predicts()) emit_target_prediction(last, position);
-    emit_leaving_count(position);
-    if (last.form->flow == Flow::kJumpIndirect) emit_left_check(position);
-    hot_.u8(0x0f);  // movzx eax, cx
-    hot_.u8(0xb7);
-    hot_.u8(0xc1);
+    branches_.record_target(position, TRACE_INDIRECT_BRANCHES);
+    if (predictions_.wanted()) predictions_.indirect(last, position);
+    boundaries_.count_leaving(position);
+    if (last.form->flow == Flow::kJumpIndirect) boundaries_.check_left(position);
+    hot_.load_index_of_target();
     emit_indirect_jump(hot_, plan_.version);
 }
 
 void Emitter::emit_return(const Instruction& last, unsigned position) {
     hot_.store_context(offsetof(Context, indirect_rax), RAX);
     hot_.store_context(offsetof(Context, indirect_rcx), RCX);
-    hot_.with_memory(0x8b, RCX, Address{RSP, kNoGpr, 1, 0});
+    hot_.with_memory(kLoad, RCX, Address{RSP, kNoGpr, 1, 0});
     const auto popped = static_cast<std::uint16_t>(last.immediate());
     hot_.lea(RSP, Address{RSP, kNoGpr, 1, 8 + popped});
-    emit_flow_record(position, TRACE_SITE_RETURN, RSP);
-    emit_branch_values(position, kTargetInContext);
-    emit_target_record(position, TRACE_RETURNS);
-    emit_leaving_count(position);
-    emit_left_check(position);
-    hot_.u8(0x0f);
-    hot_.u8(0xb7);
-    hot_.u8(0xc1);
+    calls_.record_flow(position, TRACE_SITE_RETURN, RSP);
+    values_.behind_branch(position, Values::kTargetInContext);
+    branches_.record_target(position, TRACE_RETURNS);
+    boundaries_.count_leaving(position);
+    boundaries_.check_left(position);
+    hot_.load_index_of_target();
     emit_indirect_jump(hot_, plan_.version);
 }
 
-// The operand of an indirect jump or call, FF /4 or FF /2, as that of mov rcx: 8B /1.
-void Emitter::emit_branch_target(const Instruction& last, unsigned position) {
-    const Form& form = *last.form;
-    if (form.segment != Segment::kFlat) return emit_branch_target_in_segment(last, position);
-    if (form.rip_relative) {
-        const std::uint64_t target = last.rip_address();
-        constexpr unsigned kLength = 7;
-        const auto distance = static_cast<std::int64_t>(target - (hot_.address + kLength));
-        const bool reaches = fits32(distance);
-        if (!reaches) hot_.load_address(RCX, target);
-        if (!reaches) return hot_.with_memory(0x8b, RCX, Address{RCX, kNoGpr, 1, 0});
-        hot_.u8(0x48);
-        hot_.u8(0x8b);
-        hot_.u8(0x0d);
-        hot_.u32(static_cast<std::uint32_t>(distance));
-        return;
+void Emitter::emit_conditional(const PlannedBlock& block, const Instruction& last,
+                               unsigned position) {
+    const bool records = branches_.captures(TRACE_CONDITIONAL_BRANCHES);
+    const trace::ValueList* const values = values_.list_of(position);
+    if (!records && !predictions_.wanted() && values == nullptr) {
+        if (plan_.counts_at_exits) return emit_counted_branch(block, last);
+        writer_.direct_exit(hot_, emit_branch(last), last.target());
+        return emit_continuation(block, last.next_pc());
     }
-    if (has_prefix(last, kAddressSizePrefix)) hot_.u8(0x67);
-    hot_.u8(0x48 | extensions_of(last));
-    hot_.u8(0x8b);
-    hot_.u8((last.bytes[form.modrm_offset] & 0xc7) | RCX << 3);
-    hot_.raw(last.bytes + form.modrm_offset + 1, form.length - form.modrm_offset - 1U);
+    BranchSites sites;
+    if (records) sites.branch = writer_.new_site(position, 0, TRACE_SITE_BRANCH, 0);
+    if (values) sites.values = values_.new_sites(position, *values);
+    if (last.form->flow == Flow::kConditional && last.target() <= last.pc) {
+        const unsigned opposite = (last.form->opcode & 0xfU) ^ 1U;
+        const std::uint64_t not_taken = hot_.jump_if(opposite, hot_.address);
+        emit_way(block, true, sites);
+        hot_.patch(not_taken, hot_.address);
+    } else {
+        taken_ways_.push_back({writer_.block_index, emit_branch(last), sites});
+    }
+    emit_way(block, false, sites);
+}
+
+// A jump back is taken most of the time: what it has to count stands right behind the branch. What
+// others have is in the code that links them.
+void Emitter::emit_counted_branch(const PlannedBlock& block, const Instruction& last) {
+    const bool flags_live = block.live_if_taken.flags != 0;
+    const unsigned opposite = (last.form->opcode & 0xfU) ^ 1U;
+    if (block.goes_on_taken)
+        return writer_.direct_exit(
+            hot_, hot_.patchable([&] { return hot_.jump_if(opposite, hot_.address); }),
+            last.next_pc(), block.end(), block.live_otherwise.flags != 0);
+    if (last.form->flow == Flow::kConditional && last.target() <= last.pc) {
+        const std::uint64_t not_taken = hot_.jump_if(opposite, hot_.address);
+        boundaries_.counted_jump(block, last.target(), flags_live);
+        hot_.patch(not_taken, hot_.address);
+    } else {
+        writer_.direct_exit(hot_, emit_branch(last), last.target(), block.end(), flags_live);
+    }
+    emit_continuation(block, last.next_pc());
+}
+
+void Emitter::emit_taken_ways() {
+    for (const TakenWay& way : taken_ways_) {
+        writer_.block_index = way.block;
+        hot_.patch(way.jump, hot_.address);
+        emit_way(plan_.blocks[way.block], true, way.sites);
+    }
+}
+
+void Emitter::emit_way(const PlannedBlock& block, bool taken, const BranchSites& sites) {
+    const unsigned position = block.first + block.count - 1U;
+    const Instruction& last = plan_.instructions[position];
+    const Live live = taken ? block.live_if_taken : block.live_otherwise;
+    const std::uint64_t target = taken ? last.target() : last.next_pc();
+    if (values_.list_of(position))
+        values_.behind_branch(hot_, last, position, sites.values,
+                              taken ? target : Values::kNotTaken);
+    if (branches_.captures(TRACE_CONDITIONAL_BRANCHES))
+        branches_.record(sites.branch, target, taken, live);
+    if (predictions_.wanted()) predictions_.conditional(last, taken, live);
+    if (!taken) return emit_continuation(block, target);
+    writer_.direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
 }
 
 }  // namespace assay::native

@@ -89,19 +89,18 @@ bool Translator::emit_as_before(Unit& unit) {
 // Emits plan_ where the code cache goes on. If its rows are compared, they must be the same up to
 // `end`: else nothing is emitted, and the answer is false.
 bool Translator::emit(Unit& unit, const TableRows& rows, TraceTables* trace, const TableRows* end) {
-    const Emitter::Numbers numbers{rows.block, rows.instr, rows.site,
-                                   cache_.exit_number(unit.first_exit),
-                                   static_cast<std::uint32_t>(cache_.specials().size())};
+    const UnitWriter::Numbers numbers{rows.block, rows.instr, rows.site,
+                                      cache_.exit_number(unit.first_exit),
+                                      static_cast<std::uint32_t>(cache_.specials().size())};
     output_.clear();
     cache_.use(plan_.version);
     unit.hot_begin = cache_.hot;
     unit.cold_begin = cache_.cold;
-    Emitter emitter(plan_, cache_, trace_, trace_.value_lists(), numbers, cache_.often_missed(unit),
-                    cache_.assembler_at(cache_.hot), cache_.assembler_at(cache_.cold));
-    emitter.emit(output_, trace);
+    UnitWriter writer(plan_, cache_, trace_, trace, numbers, cache_.often_missed(unit), output_);
+    Emitter(writer, trace_.value_lists()).emit();
     if (end != nullptr && !trace->end_comparison(*end)) return false;
-    cache_.hot = unit.hot_end = emitter.hot().address;
-    cache_.cold = unit.cold_end = emitter.cold().address;
+    cache_.hot = unit.hot_end = writer.hot.address;
+    cache_.cold = unit.cold_end = writer.cold.address;
     unit.first_point = static_cast<std::uint32_t>(cache_.points().size());
     unit.point_count = static_cast<std::uint32_t>(output_.points.size());
     const auto append = [](auto& to, const auto& from) {

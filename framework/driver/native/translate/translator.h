@@ -57,7 +57,7 @@ class Translator {
     Decoder decoder_;
     Planner planner_;
     UnitPlan plan_;
-    Emitter::Output output_;
+    UnitWriter::Output output_;
     MissSampler misses_;
 };
 

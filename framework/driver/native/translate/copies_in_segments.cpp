@@ -3,7 +3,7 @@
 // register.
 #include "framework/driver/native/emit/operand_encoding.h"
 #include "framework/driver/native/processor/cpu_levels.h"
-#include "framework/driver/native/translate/emitter.h"
+#include "framework/driver/native/translate/copies.h"
 
 #include <algorithm>
 
@@ -33,26 +33,26 @@ bool is_evex(const Instruction& instruction) {
 
 }  // namespace
 
-void Emitter::emit_segment_copy(const Instruction& instruction, unsigned position) {
+void Copies::copy_in_segment(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     if (has_encoded_operand(instruction)) {
         const EncodedOperand operand = encoded_operand(instruction);
         if (operand.rip_relative || has_prefix(instruction, kAddressSizePrefix))
-            emit_addressed_copy(instruction, position);
+            copy_by_address(instruction, position);
         else
-            emit_based_operand(instruction, position);
+            copy_with_base(instruction, position);
     } else if (form.special == Special::kTranslate) {
-        emit_translate(instruction, position);
+        copy_xlat(instruction, position);
     } else if (form.disp_bytes != 0) {
-        emit_accumulator_move(instruction, position);
+        copy_accumulator_move(instruction, position);
     } else {
-        emit_displaced(instruction, position);
+        copy_displaced(instruction, position);
     }
 }
 
 // Of those that can hold the address of the instruction's operand. The trace cursor is given back
 // if else there would be too few.
-unsigned Emitter::acquire_for_address(const Form& form, unsigned position, GprMask others) {
+unsigned Copies::acquire_for_address(const Form& form, unsigned position, GprMask others) {
     const auto usable = static_cast<GprMask>(registers_for_address(form) & ~others);
     const std::uint8_t cursor = scratch_.cached_cursor();
     if (cursor != kNoGpr && (usable & ~bit(cursor)) == 0) scratch_.give_cursor_back();
@@ -61,7 +61,7 @@ unsigned Emitter::acquire_for_address(const Form& form, unsigned position, GprMa
 
 // [base + index * scale + displacement] becomes [base + register + displacement], where the
 // register holds the segment's base and what the index adds; the vector index of a gather stays.
-void Emitter::emit_based_operand(const Instruction& instruction, unsigned position) {
+void Copies::copy_with_base(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const EncodedOperand operand = encoded_operand(instruction);
     const bool gathers = form.special == Special::kGather;
@@ -81,17 +81,17 @@ void Emitter::emit_based_operand(const Instruction& instruction, unsigned positi
         address.index = address.base == kNoGpr ? kNoGpr : segment;
         if (address.base == kNoGpr) address.base = segment;
     }
-    note_point(position);
+    writer_.note_point(position);
     const unsigned extensions =
         (address.base >= 8 ? unsigned{kBaseExtension} : 0U) |
         (address.index != kNoGpr && address.index >= 8 ? unsigned{kIndexExtension} : 0U);
-    emit_head(instruction, false, extensions);
+    copy_head(instruction, false, extensions);
     hot_.operand(instruction.bytes[form.modrm_offset] >> 3 & 7, address, is_evex(instruction));
-    emit_rest(instruction, operand.end);
+    copy_rest(instruction, operand.end);
 }
 
 // An operand relative to rip, or whose address has 32 bits, gets a register of its own.
-void Emitter::emit_addressed_copy(const Instruction& instruction, unsigned position) {
+void Copies::copy_by_address(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const EncodedOperand operand = encoded_operand(instruction);
     const unsigned a = acquire_for_address(form, position, 0);
@@ -109,14 +109,14 @@ void Emitter::emit_addressed_copy(const Instruction& instruction, unsigned posit
     }
     hot_.load_context(b, segment_base_offset(form.segment));
     hot_.lea(a, Address{static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b), 1, 0});
-    note_point(position);
-    emit_head(instruction, false);
+    writer_.note_point(position);
+    copy_head(instruction, false);
     hot_.u8((instruction.bytes[form.modrm_offset] & 0x38U) | a);
-    emit_rest(instruction, operand.end);
+    copy_rest(instruction, operand.end);
 }
 
 // xlat: mov al, [rbx + al]. SDM volume 2, XLAT.
-void Emitter::emit_translate(const Instruction& instruction, unsigned position) {
+void Copies::copy_xlat(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const unsigned a = acquire_for_address(form, position, 0);
     const unsigned b = acquire_for_address(form, position, bit(a));
@@ -126,42 +126,40 @@ void Emitter::emit_translate(const Instruction& instruction, unsigned position) 
     hot_.u8(static_cast<std::uint8_t>(0xc0 | a << 3));
     hot_.lea(a, Address{RBX, sum, 1, 0}, !has_prefix(instruction, kAddressSizePrefix));
     hot_.load_context(b, segment_base_offset(form.segment));
-    note_point(position);
-    hot_.with_memory(0x8a, RAX, Address{sum, static_cast<std::uint8_t>(b), 1, 0}, false);
+    writer_.note_point(position);
+    hot_.with_memory(kLoadByte, RAX, Address{sum, static_cast<std::uint8_t>(b), 1, 0}, false);
 }
 
 // mov between the accumulator and an absolute address, A0 to A3, as the one with ModRM: 8A, 8B, 88
 // or 89. SDM volume 2, MOV.
-void Emitter::emit_accumulator_move(const Instruction& instruction, unsigned position) {
+void Copies::copy_accumulator_move(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const unsigned opcode = instruction.bytes[form.opcode_offset];
     const unsigned a = acquire_for_address(form, position, 0);
     const unsigned b = acquire_for_address(form, position, bit(a));
     hot_.load_address(a, static_cast<std::uint64_t>(instruction.displacement()));
     hot_.load_context(b, segment_base_offset(form.segment));
-    note_point(position);
+    writer_.note_point(position);
     if (has_prefix(instruction, 0x66)) hot_.u8(0x66);
     const bool wide = form.references[0].bytes == 8;
-    hot_.with_memory((opcode & 2) != 0 ? 0x88 | (opcode & 1) : 0x8a | (opcode & 1), RAX,
+    hot_.with_memory(((opcode & 2) != 0 ? kStoreByte : kLoadByte) | (opcode & 1), RAX,
                      Address{static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b), 1, 0},
                      wide);
 }
 
 // String instructions, masked moves and clzero have their address in a register that they name
 // nowhere: the base is added to it before, and subtracted behind, all without flags.
-void Emitter::emit_displaced(const Instruction& instruction, unsigned position) {
+void Copies::copy_displaced(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const std::uint8_t reg = reference_in_segment(form)->base;
     const unsigned base = acquire_for_address(form, position, 0);
     const auto index = static_cast<std::uint8_t>(base);
     hot_.load_context(base, segment_base_offset(form.segment));
     hot_.lea(reg, Address{reg, index, 1, 0});
-    hot_.u8(0x48);  // not: of -base, 1 less
-    hot_.u8(0xf7);
-    hot_.u8(static_cast<std::uint8_t>(0xd0 | base));
-    note_point(position);
-    output_->points.back().displaced_by = form.segment;
-    output_->points.back().displaced = reg & 7U;
+    hot_.complement(base);  // of -base, 1 less
+    writer_.note_point(position);
+    writer_.output.points.back().displaced_by = form.segment;
+    writer_.output.points.back().displaced = reg & 7U;
     for (unsigned i = 0; i < form.length; ++i)
         if (instruction.bytes[i] != (form.segment == Segment::kFs ? 0x64 : 0x65) ||
             i >= form.opcode_offset)
@@ -170,10 +168,10 @@ void Emitter::emit_displaced(const Instruction& instruction, unsigned position) 
 }
 
 // rdfsbase, wrfsbase and their relatives.
-void Emitter::emit_base(const Instruction& instruction, unsigned position) {
+void Copies::copy_base_access(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     if (!allows_base_instructions()) {
-        note_point(position);
+        writer_.note_point(position);
         return hot_.raw(instruction.bytes, form.length);
     }
     constexpr unsigned kLoad = 0x8b, kStore = 0x89, kStoreImmediate = 0xc7;
@@ -190,13 +188,13 @@ void Emitter::emit_base(const Instruction& instruction, unsigned position) {
 
 // The operand of an indirect jump or call in a segment, into rcx. Until it is there, the values of
 // the registers that are used wait as borrowed ones do.
-void Emitter::emit_branch_target_in_segment(const Instruction& last, unsigned position) {
+void Copies::load_branch_target_in_segment(const Instruction& last, unsigned position) {
     const EncodedOperand operand = encoded_operand(last);
     const bool narrow = has_prefix(last, kAddressSizePrefix);
     hot_.store_context(Scratch::slot(RAX), RAX);
     hot_.store_context(Scratch::slot(RCX), RCX);
-    note_point(position);
-    output_->points.back().saved |= bit(RAX) | bit(RCX);
+    writer_.note_point(position);
+    writer_.output.points.back().saved |= bit(RAX) | bit(RCX);
     if (operand.rip_relative) {
         const std::uint64_t target = last.rip_address();
         hot_.load_address(RCX, narrow ? static_cast<std::uint32_t>(target) : target);
@@ -206,9 +204,9 @@ void Emitter::emit_branch_target_in_segment(const Instruction& last, unsigned po
         hot_.lea(RCX, address, !narrow);
     }
     hot_.load_context(RAX, segment_base_offset(last.form->segment));
-    hot_.with_memory(0x8b, RCX, Address{RCX, RAX, 1, 0});
+    hot_.with_memory(kLoad, RCX, Address{RCX, RAX, 1, 0});
     hot_.load_context(RAX, Scratch::slot(RAX));
-    note_point(position);
+    writer_.note_point(position);
 }
 
 }  // namespace assay::native

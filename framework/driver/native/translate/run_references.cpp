@@ -10,9 +10,7 @@
 //            which so many continue no run that the branch would be mispredicted
 // All begin with the check; MissSampler finds those of which each had better be appended. A site of
 // the same operand that still has a check then records each, too, whatever thread made the first.
-#include "framework/driver/native/translate/emitter.h"
-
-#include <algorithm>
+#include "framework/driver/native/translate/references.h"
 
 namespace assay::native {
 namespace {
@@ -24,20 +22,31 @@ constexpr std::size_t kSite = offsetof(trace::Run, site);
 constexpr std::size_t kStride = offsetof(trace::Run, stride);
 static_assert(kLeftOut == kExpectedHigh + 4, "both are stored at once");
 
-}  // namespace
+class RunReferences final : public DataReferences {
+  public:
+    using DataReferences::DataReferences;
 
-void Emitter::emit_run(Operands& operands) {
+  private:
+    void constant(Operands& operands) override { reference(operands); }
+    void computed(Operands& operands) override { reference(operands); }
+    void reference(Operands& operands);
+    static void append_record(Assembler& code, unsigned cursor, const Operands& operands,
+                              std::size_t run);
+    void append_each(const Operands& operands, std::size_t run);
+    void check(const Operands& operands, std::size_t run);
+    void begin_run(const Operands& operands, std::size_t run, std::uint64_t back);
+};
+
+void RunReferences::reference(Operands& operands) {
     const Item& item = operands.item;
-    const PlannedReference& first = plan_.references[item.first_reference];
+    const PlannedReference& first = first_of(item);
     const Instruction& instruction = plan_.instructions[first.instr];
     const MemoryReference& whole = instruction.form->references[first.number];
     const std::uint32_t number =
-        tables_.run_of({instruction.pc, whole.bytes, whole.kind, first.number});
-    tables_.note_run(operands.site, number);
+        writer_.tables.run_of({instruction.pc, whole.bytes, whole.kind, first.number});
+    writer_.tables.note_run(operands.site, number);
     const std::size_t run = kRunsInContext + number * sizeof(trace::Run);
-    const bool each =
-        number == trace::kMaxRuns ||
-        std::find(often_missed_.begin(), often_missed_.end(), operands.site) != often_missed_.end();
+    const bool each = number == trace::kMaxRuns || is_often_missed(operands.site);
 
     GprMask exclude = is_constant(operands.form) ? GprMask{0} : address_registers(operands.form);
     if (item.flags_live) exclude |= bit(RAX);
@@ -46,24 +55,18 @@ void Emitter::emit_run(Operands& operands) {
     if (!each || operands.form.segment != Segment::kFlat)
         operands.b =
             scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
-    emit_first_address(hot_, operands, false);
+    load_first_address(hot_, operands, false);
     if (number == trace::kMaxRuns)
-        emit_unnumbered(operands);
+        append_always(operands);
     else if (each)
-        emit_each(operands, run);
+        append_each(operands, run);
     else
-        emit_run_check(operands, run);
-}
-
-void Emitter::emit_unnumbered(const Operands& operands) {
-    const auto cursor = static_cast<std::uint8_t>(operands.cursor);
-    emit_append(hot_, cursor, operands.a, operands.site);
-    hot_.lea(cursor, Address{cursor, kNoGpr, 1, kRecordBytes});
+        check(operands, run);
 }
 
 // The record of the reference at `a`, which is lost, and of those that were left out before.
-void Emitter::emit_run_record(Assembler& code, unsigned cursor, const Operands& operands,
-                              std::size_t run) {
+void RunReferences::append_record(Assembler& code, unsigned cursor, const Operands& operands,
+                                  std::size_t run) {
     const auto base = static_cast<std::uint8_t>(cursor);
     code.with_memory(kStore, operands.a, Address{base, kNoGpr, 1, 0});
     code.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 8}, false);
@@ -74,9 +77,9 @@ void Emitter::emit_run_record(Assembler& code, unsigned cursor, const Operands& 
 }
 
 // Nothing but moves: the flags stay as they are.
-void Emitter::emit_each(const Operands& operands, std::size_t run) {
+void RunReferences::append_each(const Operands& operands, std::size_t run) {
     const auto cursor = static_cast<std::uint8_t>(operands.cursor);
-    emit_run_record(hot_, cursor, operands, run);
+    append_record(hot_, cursor, operands, run);
     // Sign-extended: nothing is left out.
     hot_.with_thread(kStoreConstant, 0, run + kExpectedHigh, true, sizeof(std::uint32_t));
     hot_.u32(trace::kNoneExpected);
@@ -84,10 +87,10 @@ void Emitter::emit_each(const Operands& operands, std::size_t run) {
 }
 
 // `left_out` is counted up last but where it would become 2^31: that reference is recorded.
-void Emitter::emit_run_check(const Operands& operands, std::size_t run) {
+void RunReferences::check(const Operands& operands, std::size_t run) {
     const unsigned a = operands.a;
     const bool rax_free = scratch_.is_free(RAX);
-    if (operands.item.flags_live) save_flags(hot_, rax_free);
+    const KeptFlags flags(hot_, operands.item.flags_live, rax_free);
     hot_.with_thread(kCompareMemory, a, run + kExpected);
     const std::uint64_t differs = hot_.jump_if(kNotEqual, hot_.address);
     hot_.with_thread(kIncrement, 0, run + kLeftOut, false);
@@ -98,21 +101,21 @@ void Emitter::emit_run_check(const Operands& operands, std::size_t run) {
         hot_.with_thread(kStore, a, run + kExpected);
     }
     const std::uint64_t back = hot_.address;
-    if (operands.item.flags_live) restore_flags(hot_, rax_free);
+    flags.restore(hot_);
 
     hot_.patch(full, cold_.address);
     cold_.with_thread(kIncrement, 1, run + kLeftOut, false);  // /1: decrement
     hot_.patch(differs, cold_.address);
-    emit_new_run(operands, run, back);
+    begin_run(operands, run, back);
 }
 
 // The reference at `a` continues no run, or one that is too long.
-void Emitter::emit_new_run(const Operands& operands, std::size_t run, std::uint64_t back) {
+void RunReferences::begin_run(const Operands& operands, std::size_t run, std::uint64_t back) {
     const unsigned a = operands.a, b = operands.b;
     const bool cached = scratch_.cached_cursor() != kNoGpr;
     const auto cursor = static_cast<std::uint8_t>(cached ? scratch_.cached_cursor() : b);
     if (!cached) cold_.load_context(cursor, kCursorOffset);
-    emit_run_record(cold_, cursor, operands, run);
+    append_record(cold_, cursor, operands, run);
     cold_.with_thread(kStoreConstant, 0, run + kLeftOut, false, sizeof(std::uint32_t));
     cold_.u32(0);
     cold_.with_thread(kStoreConstant, 0, run + kSite, false, sizeof(std::uint32_t));
@@ -133,6 +136,12 @@ void Emitter::emit_new_run(const Operands& operands, std::size_t run, std::uint6
     cold_.with_thread(kStore, b, run + kExpected);
     cold_.patch(none, cold_.address);
     cold_.jump(back);
+}
+
+}  // namespace
+
+std::unique_ptr<DataReferences> run_references(UnitWriter& writer) {
+    return std::make_unique<RunReferences>(writer);
 }
 
 }  // namespace assay::native

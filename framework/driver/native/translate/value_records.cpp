@@ -1,21 +1,5 @@
-// Instrumentation of values.
-//
-//   before the instruction   what it will change is read and waits in Context::values; so does an
-//                            address that cannot be computed any more behind it
-//   the instruction
-//   behind it                all values are appended to the trace buffer, one record each
-//
-// What only the driver can read, it puts into Context::values, too: it is entered before the
-// instruction, or right behind it.
-//
-// Thus an execution that does not complete leaves no record, and the records of one execution
-// follow one another. The last is begun first: if the buffer has no room for all of them, that
-// store faults, the buffer is given away as full as it is, and all go to the next one.
-//
-// Everything is made of instructions that leave the flags alone: moves, lea, not, rdtsc. Behind a
-// branch there are no borrowed registers: rax is then the cursor, and rcx holds what is moved; both
-// wait where indirect branches keep them.
-#include "framework/driver/native/translate/emitter.h"
+#include "framework/driver/native/translate/value_records.h"
+
 #include "framework/driver/native/translate/values.h"
 
 #include <algorithm>
@@ -50,7 +34,7 @@ Assembler::VectorEncoding encoding_of(unsigned vector) {
 }  // namespace
 
 // How the values of one instruction are read.
-struct Emitter::ValueReader {
+struct Values::ValueReader {
     Assembler& code;
     const Instruction& instruction;
     const trace::ValueList& list;
@@ -167,22 +151,22 @@ struct Emitter::ValueReader {
     }
 };
 
-const trace::ValueList* Emitter::values_of(unsigned position) const {
-    if (!plan_.collects() || values_ == nullptr) return nullptr;
+const trace::ValueList* Values::list_of(unsigned position) const {
+    if (!plan_.collects() || lists_ == nullptr) return nullptr;
     const Form& form = *plan_.instructions[position].form;
     return form.flow == Flow::kTrap || form.flow == Flow::kUnsupported
                ? nullptr
-               : values_->find(form.opcode, form.trace_flags);
+               : lists_->find(form.opcode, form.trace_flags);
 }
 
 // The sites of the instruction, in the order of its list. What has no value at all has one site
 // that says that it was executed; where only the execution tells what there is, that one is the
 // first of them.
-Emitter::ValueSites Emitter::new_value_sites(unsigned position, const trace::ValueList& list) {
+Values::Sites Values::new_sites(unsigned position, const trace::ValueList& list) {
     const Form& form = *plan_.instructions[position].form;
-    ValueSites sites{next_site_, 0};
+    Sites sites{writer_.next_site(), 0};
     const auto add = [&](unsigned bytes, unsigned operand) {
-        new_site(position, bytes, TRACE_SITE_VALUE, operand);
+        writer_.new_site(position, bytes, TRACE_SITE_VALUE, operand);
         ++sites.count;
     };
     if (has_values_by_driver(form)) add(0, TRACE_NONE);
@@ -196,11 +180,11 @@ Emitter::ValueSites Emitter::new_value_sites(unsigned position, const trace::Val
 
 // --- Of instructions that are no branches.
 
-void Emitter::emit_values_before(const Instruction& instruction, unsigned position) {
-    const trace::ValueList& list = *values_of(position);
+void Values::before(const Instruction& instruction, unsigned position) {
+    const trace::ValueList& list = *list_of(position);
     if (has_values_by_driver(*instruction.form))
-        return emit_values_by_driver(instruction, ExitKind::kValuesBefore, 0);
-    emit_saved_values(instruction, list, true);
+        return read_by_driver(instruction, ExitKind::kValuesBefore, 0);
+    read_saved(instruction, list, true);
     ValueReader reader{hot_, instruction, list, &scratch_, kNoGpr, kNoGpr, false};
     bool times = false;
     for (unsigned i = 0; i < list.count; ++i) {
@@ -211,35 +195,35 @@ void Emitter::emit_values_before(const Instruction& instruction, unsigned positi
         if (reader.waits_as_address(value)) {
             reader.load_address(value);
         } else {
-            if (value.place == Value::kMemory) note_point(position);  // it may fault
+            if (value.place == Value::kMemory) writer_.note_point(position);  // it may fault
             reader.load(value, i);
         }
         hot_.store_context(waiting(i), reader.temporary);
     }
-    if (times) emit_time(offsetof(Context, latency), true);
+    if (times) read_time(offsetof(Context, latency), true);
 }
 
-void Emitter::emit_values_behind(const Instruction& instruction, unsigned position) {
-    const trace::ValueList& list = *values_of(position);
-    const ValueSites sites = new_value_sites(position, list);
+void Values::behind(const Instruction& instruction, unsigned position) {
+    const trace::ValueList& list = *list_of(position);
+    const Sites sites = new_sites(position, list);
     if (has_values_by_driver(*instruction.form))
-        return emit_values_by_driver(instruction, ExitKind::kValuesBehind, sites.first);
+        return read_by_driver(instruction, ExitKind::kValuesBehind, sites.first);
     ValueReader reader{hot_, instruction, list, &scratch_, kNoGpr};
     for (unsigned i = 0; i < list.count; ++i)
-        if (reader.value(i).place == Value::kTime) emit_time(offsetof(Context, latency) + 8, false);
-    emit_saved_values(instruction, list, false);
+        if (reader.value(i).place == Value::kTime) read_time(offsetof(Context, latency) + 8, false);
+    read_saved(instruction, list, false);
     const unsigned cursor = scratch_.cursor(registers_of(instruction), position);
     take_registers(reader, position);
-    emit_value_records(reader, cursor, sites, 0);
+    append_records(reader, cursor, sites, 0);
     hot_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1,
                              static_cast<std::int32_t>(sites.count) * kRecordBytes});
 }
 
-GprMask Emitter::registers_of(const Instruction& instruction) {
+GprMask Values::registers_of(const Instruction& instruction) {
     return static_cast<GprMask>(instruction.form->reads | instruction.form->writes);
 }
 
-void Emitter::take_registers(ValueReader& reader, unsigned position) {
+void Values::take_registers(ValueReader& reader, unsigned position) {
     const GprMask used = registers_of(reader.instruction);
     reader.temporary = scratch_.acquire(used, position);
     if (reader.needs_second())
@@ -248,8 +232,8 @@ void Emitter::take_registers(ValueReader& reader, unsigned position) {
 }
 
 // Last record first.
-void Emitter::emit_value_records(const ValueReader& reader, unsigned cursor,
-                                 const ValueSites& sites, std::uint64_t target) {
+void Values::append_records(const ValueReader& reader, unsigned cursor, const Sites& sites,
+                            std::uint64_t target) {
     Assembler& code = reader.code;
     const auto base = static_cast<std::uint8_t>(cursor);
     const auto begin = [&](unsigned record) {
@@ -275,7 +259,7 @@ void Emitter::emit_value_records(const ValueReader& reader, unsigned cursor,
             code.with_memory(kStore, value.number, to);
             continue;
         }
-        emit_value(reader, i, target);
+        load_value(reader, i, target);
         code.with_memory(kStore, reader.temporary, to);
     }
     if (record == 1) {
@@ -286,7 +270,7 @@ void Emitter::emit_value_records(const ValueReader& reader, unsigned cursor,
     code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
 }
 
-void Emitter::emit_value(const ValueReader& reader, unsigned index, std::uint64_t target) {
+void Values::load_value(const ValueReader& reader, unsigned index, std::uint64_t target) {
     Assembler& code = reader.code;
     const Value value = reader.value(index);
     if (value.place == Value::kTime) return reader.load_time();
@@ -303,7 +287,7 @@ void Emitter::emit_value(const ValueReader& reader, unsigned index, std::uint64_
 }
 
 // The instruction is executed by itself between two readings of the time.
-void Emitter::emit_time(std::size_t to, bool before) {
+void Values::read_time(std::size_t to, bool before) {
     const std::size_t saved = offsetof(Context, latency_gpr);
     hot_.store_context(saved, RAX);
     hot_.store_context(saved + 8, RDX);
@@ -315,29 +299,28 @@ void Emitter::emit_time(std::size_t to, bool before) {
     if (before) hot_.load_fence();
 }
 
-void Emitter::emit_values_by_driver(const Instruction& instruction, ExitKind kind,
-                                    std::uint32_t first_site) {
-    emit_driver_part(instruction, first_site);
-    output_->exits.back().kind = kind;
+void Values::read_by_driver(const Instruction& instruction, ExitKind kind,
+                            std::uint32_t first_site) {
+    writer_.enter_driver(instruction, first_site);
+    writer_.output.exits.back().kind = kind;
 }
 
 // The driver puts into the context what it has to read at this side of the instruction.
-void Emitter::emit_saved_values(const Instruction& instruction, const trace::ValueList& list,
-                                bool before) {
+void Values::read_saved(const Instruction& instruction, const trace::ValueList& list, bool before) {
     for (unsigned i = 0; i < list.count; ++i) {
         const Value value = value_of(*instruction.form, list.values[i]);
         if (value.before != before || !is_in_saved_state(*instruction.form, value)) continue;
-        return emit_values_by_driver(instruction,
-                                     before ? ExitKind::kStateBefore : ExitKind::kStateBehind, 0);
+        return read_by_driver(instruction, before ? ExitKind::kStateBefore : ExitKind::kStateBehind,
+                              0);
     }
 }
 
 // --- Of branches, and of what leaves to the driver.
 
 // Before it; no register is borrowed.
-void Emitter::emit_branch_values_before(const Instruction& instruction, unsigned position) {
-    const trace::ValueList& list = *values_of(position);
-    emit_saved_values(instruction, list, true);
+void Values::before_branch(const Instruction& instruction, unsigned position) {
+    const trace::ValueList& list = *list_of(position);
+    read_saved(instruction, list, true);
     ValueReader reader{hot_, instruction, list, nullptr, RCX, RAX, false};
     for (unsigned i = 0; i < list.count; ++i) {
         const Value value = reader.value(i);
@@ -353,9 +336,9 @@ void Emitter::emit_branch_values_before(const Instruction& instruction, unsigned
 
 // Behind it, where it goes to `target`. With kTargetInContext, rcx holds that and is kept, and rax
 // and rcx of the target of the profiled program wait already.
-void Emitter::emit_branch_values(Assembler& code, const Instruction& instruction, unsigned position,
-                                 const ValueSites& sites, std::uint64_t target) {
-    const trace::ValueList& list = *values_of(position);
+void Values::behind_branch(Assembler& code, const Instruction& instruction, unsigned position,
+                           const Sites& sites, std::uint64_t target) {
+    const trace::ValueList& list = *list_of(position);
     const ValueReader reader{code, instruction, list, nullptr, RCX, RAX};
     if (target == kTargetInContext) {
         code.store_context(kTargetWaits, RCX);
@@ -364,7 +347,7 @@ void Emitter::emit_branch_values(Assembler& code, const Instruction& instruction
         code.store_context(offsetof(Context, indirect_rcx), RCX);
     }
     code.load_context(RAX, kCursorOffset);
-    emit_value_records(reader, RAX, sites, target);
+    append_records(reader, RAX, sites, target);
     code.lea(RAX, Address{RAX, kNoGpr, 1, static_cast<std::int32_t>(sites.count) * kRecordBytes});
     code.store_context(kCursorOffset, RAX);
     if (target == kTargetInContext) {
@@ -375,11 +358,10 @@ void Emitter::emit_branch_values(Assembler& code, const Instruction& instruction
     }
 }
 
-void Emitter::emit_branch_values(unsigned position, std::uint64_t target) {
-    const trace::ValueList* list = values_of(position);
+void Values::behind_branch(unsigned position, std::uint64_t target) {
+    const trace::ValueList* list = list_of(position);
     if (list == nullptr) return;
-    emit_branch_values(hot_, plan_.instructions[position], position,
-                       new_value_sites(position, *list), target);
+    behind_branch(hot_, plan_.instructions[position], position, new_sites(position, *list), target);
 }
 
 }  // namespace assay::native

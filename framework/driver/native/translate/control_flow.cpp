@@ -1,14 +1,4 @@
-// Instrumentation of branches: records of where they go, and the predictor that runs in the target
-// (predictor.h).
-//
-// A conditional branch is looked at behind itself, on both of its ways: there its outcome is known,
-// what is done about it does not wait for it, and the flags are mostly dead. Nothing in it is a
-// branch. The prediction counts the block, too: in one of two counters, by whether the prediction
-// was right.
-//
-// Where a branch goes back, it is probably taken: that way stands right behind it. Else the other
-// one does, and this one behind the unit's last block.
-#include "framework/driver/native/translate/emitter.h"
+#include "framework/driver/native/translate/control_flow.h"
 
 namespace assay::native {
 namespace {
@@ -60,62 +50,39 @@ bool two_are_dead(GprMask live) {
 
 }  // namespace
 
-bool Emitter::predicts() const {
-    return plan_.collects() && (spec_.captures & trace::kCapturePredictions);
-}
+// --- Records of branches.
 
-bool Emitter::captures_branches(unsigned which) const {
+bool Branches::captures(unsigned which) const {
     return plan_.collects() && (spec_.captures & trace::kCaptureBranches) &&
            (spec_.branches & which);
 }
 
-void Emitter::emit_conditional(const PlannedBlock& block, const Instruction& last,
-                               unsigned position) {
-    const bool records = captures_branches(TRACE_CONDITIONAL_BRANCHES);
-    const trace::ValueList* const values = values_of(position);
-    if (!records && !predicts() && values == nullptr) {
-        if (plan_.counts_at_exits) return emit_counted_branch(block, last);
-        direct_exit(hot_, emit_branch(last), last.target());
-        return emit_continuation(block, last.next_pc());
-    }
-    BranchSites sites;
-    if (records) sites.branch = new_site(position, 0, TRACE_SITE_BRANCH, 0);
-    if (values) sites.values = new_value_sites(position, *values);
-    if (last.form->flow == Flow::kConditional && last.target() <= last.pc) {
-        const unsigned opposite = (last.form->opcode & 0xfU) ^ 1U;
-        const std::uint64_t not_taken = hot_.jump_if(opposite, hot_.address);
-        emit_way(block, true, sites);
-        hot_.patch(not_taken, hot_.address);
-    } else {
-        taken_ways_.push_back({block_index_, emit_branch(last), sites});
-    }
-    emit_way(block, false, sites);
+// The site stands for both ways of a conditional branch: `aux` tells them apart.
+void Branches::record(std::uint32_t site, std::uint64_t target, bool taken, Live live) {
+    const Borrowed regs(hot_, live.gprs, 2);
+    const unsigned cursor = regs[0], value = regs[1];
+    const auto base = static_cast<std::uint8_t>(cursor);
+    hot_.load_context(cursor, kCursorOffset);
+    hot_.load_address(value, target);
+    writer_.append(hot_, cursor, value, site, taken ? 1 : 0);
+    hot_.lea(cursor, Address{base, kNoGpr, 1, kRecordBytes});
+    hot_.store_context(kCursorOffset, cursor);
 }
 
-void Emitter::emit_taken_ways() {
-    for (const TakenWay& way : taken_ways_) {
-        block_index_ = way.block;
-        hot_.patch(way.jump, hot_.address);
-        emit_way(plan_.blocks[way.block], true, way.sites);
-    }
+// Within an indirect branch or return.
+void Branches::record_target(unsigned position, unsigned which) {
+    if (!captures(which)) return;
+    writer_.record_by_rax(writer_.new_site(position, 0, TRACE_SITE_BRANCH, 0), RCX, 1);
 }
 
-void Emitter::emit_way(const PlannedBlock& block, bool taken, const BranchSites& sites) {
-    const unsigned position = block.first + block.count - 1U;
-    const Instruction& last = plan_.instructions[position];
-    const Live live = taken ? block.live_if_taken : block.live_otherwise;
-    const std::uint64_t target = taken ? last.target() : last.next_pc();
-    if (values_of(position))
-        emit_branch_values(hot_, last, position, sites.values, taken ? target : kNotTaken);
-    if (captures_branches(TRACE_CONDITIONAL_BRANCHES))
-        emit_branch_record(sites.branch, target, taken, live);
-    if (predicts()) emit_prediction(last, taken, live);
-    if (!taken) return emit_continuation(block, target);
-    direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
+// --- Predictions.
+
+bool Predictions::wanted() const {
+    return plan_.collects() && (spec_.captures & trace::kCapturePredictions);
 }
 
 // One register is enough, but two make it faster. Arithmetic where flags are dead, else moves.
-void Emitter::emit_prediction(const Instruction& branch, bool taken, Live live) {
+void Predictions::conditional(const Instruction& branch, bool taken, Live live) {
     const bool two = live.flags != 0 || two_are_dead(live.gprs);
     const Borrowed regs(hot_, live.gprs, two ? 2 : 1);
     const std::uint8_t history = regs[0], state = regs[two ? 1 : 0];
@@ -147,17 +114,17 @@ void Emitter::emit_prediction(const Instruction& branch, bool taken, Live live) 
         hot_.store_context_byte(counter, state, history);
     }
     if (live.flags == 0) {
-        hot_.with_context_indexed(kGroup1Byte, kAdd, counter_offset(), state, 8);
+        hot_.with_context_indexed(kGroup1Byte, kAdd, writer_.counter(), state, 8);
         hot_.u8(1);
         return;
     }
-    hot_.with_context_indexed(kLoad, history, counter_offset(), state, 8);
+    hot_.with_context_indexed(kLoad, history, writer_.counter(), state, 8);
     hot_.lea(history, Address{history, kNoGpr, 1, 1});
-    hot_.with_context_indexed(kStore, history, counter_offset(), state, 8);
+    hot_.with_context_indexed(kStore, history, writer_.counter(), state, 8);
 }
 
-// Within an indirect branch, as emit_flow_record: its target is in rcx, rax is free.
-void Emitter::emit_target_prediction(const Instruction& branch, unsigned position) {
+// Within an indirect branch, as Calls::record_flow(): its target is in rcx, rax is free.
+void Predictions::indirect(const Instruction& branch, unsigned position) {
     const bool flags_live = plan_.flags_live[position] != 0;
     const std::size_t entry = kPredictor + offsetof(Predictor, targets) +
                               target_entry(spec_.predictor, branch.pc) * sizeof(std::uint64_t);
@@ -169,7 +136,7 @@ void Emitter::emit_target_prediction(const Instruction& branch, unsigned positio
     hot_.with_context(kCompareMemory, RCX, entry);
     hot_.store_context(entry, RCX);
     hot_.set_if(kNotEqual, RAX);
-    hot_.with_context_indexed(kGroup1Byte, kAdd, counter_offset(), RAX, 8);
+    hot_.with_context_indexed(kGroup1Byte, kAdd, writer_.counter(), RAX, 8);
     hot_.u8(1);
     if (flags_live) {
         hot_.load_context(RAX, offsetof(Context, flags_rax));
@@ -177,22 +144,21 @@ void Emitter::emit_target_prediction(const Instruction& branch, unsigned positio
     }
 }
 
-// The site stands for both ways of a conditional branch: `aux` tells them apart.
-void Emitter::emit_branch_record(std::uint32_t site, std::uint64_t target, bool taken, Live live) {
-    const Borrowed regs(hot_, live.gprs, 2);
-    const unsigned cursor = regs[0], value = regs[1];
-    const auto base = static_cast<std::uint8_t>(cursor);
-    hot_.load_context(cursor, kCursorOffset);
-    hot_.load_address(value, target);
-    emit_append(hot_, cursor, value, site, taken ? 1 : 0);
-    hot_.lea(cursor, Address{base, kNoGpr, 1, kRecordBytes});
-    hot_.store_context(kCursorOffset, cursor);
+// --- Calls.
+
+// The stack pointer as it is there, before a call or behind another instruction.
+void Calls::record_stack_pointer(unsigned position, unsigned kind) {
+    const GprMask changed = plan_.instructions[position].form->writes;
+    const unsigned cursor = scratch_.cursor(changed, position);
+    writer_.append(hot_, cursor, RSP, writer_.new_site(position, 0, kind, 0));
+    hot_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
 }
 
-// Within an indirect branch or return.
-void Emitter::emit_target_record(unsigned position, unsigned which) {
-    if (!captures_branches(which)) return;
-    emit_record_in_rax(new_site(position, 0, TRACE_SITE_BRANCH, 0), RCX, 1);
+// Within an indirect branch: rax, whose value waits in the context, is free, and no register is
+// borrowed.
+void Calls::record_flow(unsigned position, unsigned kind, unsigned value) {
+    if (!plan_.collects() || !(spec_.captures & trace::kCaptureCalls)) return;
+    writer_.record_by_rax(writer_.new_site(position, 0, kind, 0), value);
 }
 
 }  // namespace assay::native

@@ -1,12 +1,43 @@
-// Instrumentation of data references with footprints: besides the most recent line of each set, the
-// filter of emit_references.cpp then has the bytes of it that were touched. The members of a group
-// touch no more than the first of it, here and where an address is constant.
-#include "framework/driver/native/translate/data_filter.h"
-#include "framework/driver/native/translate/emitter.h"
+// Besides the most recent line of each set, the filter has the bytes of it that were touched. The
+// members of a group touch no more than the first of it, here and where an address is constant.
+#include "framework/driver/native/translate/line_references.h"
 
 namespace assay::native {
+namespace {
 
-void Emitter::emit_footprint(Operands& operands) {
+// Of a power of two: an address that is a multiple of it does not straddle.
+bool is_aligned_size(std::uint32_t bytes) {
+    return (bytes & (bytes - 1)) == 0 && bytes <= kMostAlignedBytes;
+}
+
+// A footprint of the first bytes of a line of 64.
+std::uint64_t bits_of(std::uint32_t bytes) {
+    return bytes < 64 ? (std::uint64_t{1} << bytes) - 1 : ~std::uint64_t{0};
+}
+
+class FootprintReferences final : public LineReferences {
+  public:
+    using LineReferences::LineReferences;
+
+  private:
+    void constant_hit(const Operands& operands, std::size_t entry) override;
+    void constant_miss(const Operands& operands, std::size_t /*entry*/,
+                       std::uint64_t back) override {
+        record_each(operands, 1, back);
+    }
+    void computed(Operands& operands) override;
+    std::uint64_t check(const Operands& operands, bool aligned);
+    void record_miss(Operands operands, bool may_be_misaligned, std::uint64_t back);
+};
+
+void FootprintReferences::constant_hit(const Operands& operands, std::size_t entry) {
+    const std::uint64_t address = constant_address(operands);
+    hot_.load_address(operands.a, bits_of(first_of(operands.item).bytes)
+                                      << (address - line_of(address)));
+    hot_.with_context(kOrInMemory, operands.a, entry - kTag + kTouched);
+}
+
+void FootprintReferences::computed(Operands& operands) {
     const Item& item = operands.item;
     GprMask exclude = address_registers(operands.form);
     if (item.flags_live) exclude |= bit(RAX);
@@ -14,40 +45,31 @@ void Emitter::emit_footprint(Operands& operands) {
         *reg = scratch_.acquire(exclude, item.position);
         exclude |= bit(*reg);
     }
-    const bool aligned = is_aligned_size(plan_.references[item.first_reference].bytes);
-    emit_first_address(hot_, operands, false);
+    const bool aligned = is_aligned_size(first_of(item).bytes);
+    load_first_address(hot_, operands, false);
     const bool rax_free = scratch_.is_free(RAX);
-    if (item.flags_live) save_flags(hot_, rax_free);
-    const std::uint64_t straddles = emit_footprint_check(operands, aligned);
+    const KeptFlags flags(hot_, item.flags_live, rax_free);
+    const std::uint64_t straddles = check(operands, aligned);
     const std::uint64_t differs = hot_.jump_if(kNotEqual, hot_.address);
     hot_.with_context(kOrInMemory, operands.c, kTouched, true,
                       static_cast<std::uint8_t>(operands.b));
     const std::uint64_t back = hot_.address;
-    if (item.flags_live) restore_flags(hot_, rax_free);
+    flags.restore(hot_);
 
     hot_.patch(differs, cold_.address);
-    emit_new_footprint(operands, aligned, back);
+    record_miss(operands, aligned, back);
     if (straddles == 0) return;
     hot_.patch(straddles, cold_.address);
-    emit_cold_references(operands, 1, back);
-}
-
-void Emitter::emit_first_address(Assembler& code, const Operands& operands, bool flags_saved) {
-    const PlannedReference& first = plan_.references[operands.item.first_reference];
-    if (is_constant(operands.form))
-        code.load_address(operands.a, static_cast<std::uint64_t>(first.offset));
-    else
-        emit_address(code, operands, first, flags_saved);
+    record_each(operands, 1, back);
 }
 
 // Compares the line with the most recent of its set, whose entry's place goes to `b`. Then `a` is
 // the line, with the bits in it that must not be set if the reference is `aligned`, and `c` has the
 // bytes touched. Returns where the jump is if the reference lies in two lines.
-std::uint64_t Emitter::emit_footprint_check(const Operands& operands, bool aligned) {
+std::uint64_t FootprintReferences::check(const Operands& operands, bool aligned) {
     const unsigned a = operands.a, b = operands.b, c = operands.c;
     const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
-    const auto bytes =
-        static_cast<std::int32_t>(plan_.references[operands.item.first_reference].bytes);
+    const auto bytes = static_cast<std::int32_t>(first_of(operands.item).bytes);
     std::uint64_t straddles = 0;
     if (!aligned) {
         hot_.registers(kStore, b, a, false);
@@ -66,10 +88,11 @@ std::uint64_t Emitter::emit_footprint_check(const Operands& operands, bool align
 
 // Two records: which bytes were touched of the line that is the most recent no more, and the
 // reference. That one is begun first; where it finds no room, the buffer takes the bytes with it.
-void Emitter::emit_new_footprint(Operands operands, bool may_be_misaligned, std::uint64_t back) {
+void FootprintReferences::record_miss(Operands operands, bool may_be_misaligned,
+                                      std::uint64_t back) {
     const unsigned a = operands.a;
     const auto entry = static_cast<std::uint8_t>(operands.b);
-    const std::uint32_t bytes = plan_.references[operands.item.first_reference].bytes;
+    const std::uint32_t bytes = first_of(operands.item).bytes;
     std::uint64_t misaligned = 0;
     if (may_be_misaligned && bytes != 1) {
         cold_.test_bits(a, bytes - 1);
@@ -78,7 +101,7 @@ void Emitter::emit_new_footprint(Operands operands, bool may_be_misaligned, std:
     cold_.with_context(kStore, a, kTag, true, entry);
     Operands spare = operands;
     spare.b = operands.c;  // for the address
-    emit_first_address(cold_, spare, operands.item.flags_live);
+    load_first_address(cold_, spare, operands.item.flags_live);
     const bool cached = scratch_.cached_cursor() != kNoGpr;
     const auto cursor = static_cast<std::uint8_t>(cached ? scratch_.cached_cursor() : operands.c);
     if (!cached) cold_.load_context(cursor, kCursorOffset);
@@ -99,7 +122,13 @@ void Emitter::emit_new_footprint(Operands operands, bool may_be_misaligned, std:
     cold_.jump(back);
     if (misaligned == 0) return;
     cold_.patch(misaligned, cold_.address);
-    emit_cold_references(operands, 1, back);
+    record_each(operands, 1, back);
+}
+
+}  // namespace
+
+std::unique_ptr<DataReferences> footprint_references(UnitWriter& writer) {
+    return std::make_unique<FootprintReferences>(writer);
 }
 
 }  // namespace assay::native

@@ -1,0 +1,138 @@
+#include "framework/driver/native/translate/boundaries.h"
+
+#include <algorithm>
+
+namespace assay::native {
+
+// Before a block, where all of the target's state is in its place.
+void Boundaries::gate(const PlannedBlock& block) {
+    if (!block.enters_function && !block.counted_down && !block.counted_in_interval) return;
+    const bool flags_live = plan_.flags_live[block.first] != 0;
+    const KeptFlags flags(hot_, flags_live, false);
+    if (block.enters_function) {
+        hot_.with_context(kCompareMemory, RSP, offsetof(Context, enters_above));
+        const std::uint64_t enters = hot_.jump_if(kAbove, hot_.address);
+        hot_.patch(enters, leave_at_entry(block, ExitKind::kEnters, flags_live));
+    }
+    if (block.counted_down) {
+        count_down(hot_, offsetof(Context, countdown), block.count);
+        const std::uint64_t negative = hot_.jump_if(kSign, hot_.address);
+        hot_.patch(negative, leave_at_entry(block, ExitKind::kCountdown, flags_live));
+    }
+    if (block.counted_in_interval) {
+        count_interval_down(hot_, instructions_from(block),
+                            leave_at_entry(block, ExitKind::kInterval, flags_live));
+    }
+    flags.restore(hot_);
+}
+
+std::uint64_t Boundaries::leave_at_entry(const PlannedBlock& block, ExitKind kind,
+                                         bool flags_saved) {
+    const std::uint64_t address = cold_.address;
+    if (flags_saved) restore_flags(cold_, false);
+    Exit exit;
+    exit.kind = kind;
+    exit.block = writer_.block_index;
+    exit.target = block.pc;
+    if (plan_.counts_at_exits) writer_.count_when_taken(exit, block.first);
+    writer_.exit_id(cold_, writer_.add_exit(exit));
+    cold_.jump(cache_.exit_thunk());
+    return address;
+}
+
+// At a return or an indirect jump, with its target in rcx, and rax free.
+void Boundaries::check_left(unsigned position) {
+    if (!plan_.leaves_functions) return;
+    const bool flags_live = plan_.flags_live[position] != 0;
+    const KeptFlags flags(hot_, flags_live, true);
+    hot_.with_context(kCompareMemory, RSP, offsetof(Context, leaves_above));
+    if (!flags_live) {
+        hot_.jump_if(kAbove, cache_.left_thunk());
+        return;
+    }
+    const std::uint64_t leaves = hot_.jump_if(kAbove, cold_.address);
+    hot_.patch(leaves, cold_.address);
+    flags.restore(cold_);
+    cold_.jump(cache_.left_thunk());
+    flags.restore(hot_);
+}
+
+// --- Intervals.
+
+// Subtracts `instructions`, and leaves before `block` if that is more than remain. Changes flags.
+// `leave`: what does that.
+void Boundaries::count_interval_down(Assembler& code, unsigned instructions, std::uint64_t leave) {
+    count_down(code, offsetof(Context, interval_countdown), static_cast<int>(instructions));
+    code.jump_if(kSign, leave);
+}
+
+// Instructions from `block` to where the unit counts again, or to its end; and what is counted with
+// them of what follows.
+unsigned Boundaries::instructions_from(const PlannedBlock& block) const {
+    const auto next =
+        std::find_if(plan_.blocks.begin(), plan_.blocks.end(), [&](const PlannedBlock& later) {
+            return later.first > block.first && later.counted_in_interval;
+        });
+    const std::size_t end =
+        next == plan_.blocks.end() ? plan_.instructions.size() : std::size_t{next->first};
+    return static_cast<unsigned>(end - block.first) +
+           plan_.blocks[writer_.counted_by].counted_beyond;
+}
+
+// Where jumps into the middle of a unit arrive: who comes from the block before has been counted
+// where the unit was entered.
+std::uint64_t Boundaries::interval_arrival(const PlannedBlock& block, std::uint64_t body) {
+    const bool flags_live = plan_.flags_live[block.first] != 0;
+    const std::uint64_t leave = leave_at_entry(block, ExitKind::kInterval, flags_live);
+    const std::uint64_t arrival = cold_.address;
+    const KeptFlags flags(cold_, flags_live, false);
+    count_interval_down(cold_, instructions_from(block), leave);
+    flags.restore(cold_);
+    cold_.jump(body);
+    return arrival;
+}
+
+// --- Bursts: instructions are counted where a unit is left.
+
+// Instructions of its unit before the block that a jump to `pc` will enter, as far as is known.
+unsigned Boundaries::position_of(std::uint64_t pc) const {
+    const auto own =
+        std::find_if(plan_.blocks.begin(), plan_.blocks.end(),
+                     [pc](const PlannedBlock& candidate) { return candidate.pc == pc; });
+    if (own != plan_.blocks.end()) return own->first;
+    const Block* known = cache_.find(pc, plan_.version);
+    return known == nullptr ? 0 : known->position();
+}
+
+void Boundaries::counted_jump(const PlannedBlock& block, std::uint64_t target, bool flags_live) {
+    const unsigned position = position_of(target);
+    const int instructions = int{block.end()} - static_cast<int>(position);
+    const KeptFlags flags(hot_, flags_live, false);
+    count_down(hot_, offsetof(Context, countdown), instructions);
+    const std::uint64_t negative = hot_.jump_if(kSign, hot_.address);
+    flags.restore(hot_);
+    const std::uint64_t site = hot_.patchable([&] { return hot_.jump(hot_.address); });
+    const std::uint64_t leave = cold_.address;
+    flags.restore(cold_);
+    writer_.direct_exit(hot_, site, target, position, flags_live);
+    hot_.patch(negative, leave);
+}
+
+// At a return or an indirect jump, with its target in rcx, and rax free.
+void Boundaries::count_leaving(unsigned position) {
+    if (!plan_.counts_at_exits) return;
+    const bool flags_live = plan_.flags_live[position] != 0;
+    const KeptFlags flags(hot_, flags_live, true);
+    count_down(hot_, offsetof(Context, countdown), static_cast<int>(position + 1));
+    if (!flags_live) {
+        hot_.jump_if(kSign, cache_.counted_out_thunk());
+        return;
+    }
+    const std::uint64_t negative = hot_.jump_if(kSign, cold_.address);
+    hot_.patch(negative, cold_.address);
+    flags.restore(cold_);
+    cold_.jump(cache_.counted_out_thunk());
+    flags.restore(hot_);
+}
+
+}  // namespace assay::native

@@ -1,0 +1,42 @@
+// The target's own instructions: copied as they are, or rewritten where a copy would mean something
+// else at its new place.
+//
+// Operands in fs and gs: both are the driver's while translated code runs, and what the program's
+// bases would be are numbers in the context: copies lose the segment, and have the base in a
+// register.
+#pragma once
+
+#include "framework/driver/native/translate/unit_writer.h"
+
+namespace assay::native {
+
+class Copies : public UnitPart {
+  public:
+    using UnitPart::UnitPart;
+
+    // One that is no branch.
+    void instruction(const Instruction& instruction, unsigned position);
+    // Of an indirect branch, into rcx.
+    void load_branch_target(const Instruction& last, unsigned position);
+
+  private:
+    void copy(const Instruction& instruction, unsigned position);
+    // What is before ModRM, without extensions for an operand that is [low register].
+    void copy_head(const Instruction& instruction, bool keeps_segment, unsigned extensions = 0);
+    void copy_rest(const Instruction& instruction, unsigned from);
+    void copy_absolute(const Instruction& instruction);
+    void copy_based(const Instruction& instruction, unsigned position);
+    void copy_state_access(const Instruction& instruction, unsigned position);
+    // --- In fs and gs.
+    void copy_in_segment(const Instruction& instruction, unsigned position);
+    unsigned acquire_for_address(const Form& form, unsigned position, GprMask others);
+    void copy_with_base(const Instruction& instruction, unsigned position);
+    void copy_by_address(const Instruction& instruction, unsigned position);
+    void copy_xlat(const Instruction& instruction, unsigned position);
+    void copy_accumulator_move(const Instruction& instruction, unsigned position);
+    void copy_displaced(const Instruction& instruction, unsigned position);
+    void copy_base_access(const Instruction& instruction, unsigned position);
+    void load_branch_target_in_segment(const Instruction& last, unsigned position);
+};
+
+}  // namespace assay::native

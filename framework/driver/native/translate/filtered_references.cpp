@@ -1,0 +1,255 @@
+// Two ways to check whether a reference's line is the most recent one of its set:
+//   branch        compare and branch to cold code, which appends the record
+//   no branch     the record is always written, and the cursor moves on only if the line is a
+//                 new one; for references that miss so often that the branch would be mispredicted
+// All begin with the branch; MissSampler finds those that had better have none.
+#include "framework/driver/native/translate/line_references.h"
+
+#include <array>
+
+namespace assay::native {
+namespace {
+
+class FilteredReferences final : public LineReferences {
+  public:
+    using LineReferences::LineReferences;
+
+  private:
+    void constant_hit(const Operands& /*operands*/, std::size_t /*entry*/) override {}
+    void constant_miss(const Operands& operands, std::size_t entry, std::uint64_t back) override;
+    void computed(Operands& operands) override;
+    void append_if_new(const Operands& operands);
+    void append_if_either_new(const Operands& operands);
+    void branch_if_new(const Operands& operands);
+    std::array<std::uint64_t, 2> check_ends(Assembler& code, const Operands& operands);
+    void check_series(const Operands& operands);
+    std::uint64_t load_line(const Operands& operands, bool compares_alignment);
+    void record_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
+    void record_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
+    void record_miss_inline(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
+    // Calls of stubs take less room, and more time. That of a miss also expects the cursor in the
+    // context.
+    bool records_inline() const {
+        return !writer_.often_missed.empty() || scratch_.cached_cursor() != kNoGpr;
+    }
+};
+
+void FilteredReferences::constant_miss(const Operands& operands, std::size_t entry,
+                                       std::uint64_t back) {
+    cold_.with_thread(kStore, operands.a, entry);
+    writer_.record_constant(constant_address(operands), operands.site, operands.a);
+    cold_.jump(back);
+}
+
+void FilteredReferences::computed(Operands& operands) {
+    const Item& item = operands.item;
+    GprMask exclude = address_registers(operands.form);
+    if (item.flags_live) exclude |= bit(RAX);
+    const bool appends = item.series_count == 0 && is_often_missed(operands.site);
+    if (appends) operands.cursor = scratch_.cursor(exclude, item.position);
+    operands.a = scratch_.acquire(exclude, item.position);
+    operands.b = scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
+    if (appends && item.reference_count == 1 && first_of(item).bytes > kMostAlignedBytes)
+        operands.next = scratch_.acquire(
+            static_cast<GprMask>(exclude | bit(operands.a) | bit(operands.b)), item.position);
+    if (item.series_count != 0)
+        check_series(operands);
+    else if (appends)
+        append_if_new(operands);
+    else
+        branch_if_new(operands);
+}
+
+void FilteredReferences::append_if_new(const Operands& operands) {
+    const unsigned a = operands.a;
+    const auto index = static_cast<std::uint8_t>(operands.b);
+    const bool rax_free = scratch_.is_free(RAX);
+
+    const PlannedReference& first = first_of(operands.item);
+    if (operands.item.reference_count == 1 && first.bytes > kMostAlignedBytes)
+        return append_if_either_new(operands);
+    load_operand_address(hot_, operands, first, false);
+    writer_.append(hot_, operands.cursor, a, operands.site);
+    const KeptFlags flags(hot_, operands.item.flags_live, rax_free);
+    const std::uint64_t straddles = load_line(operands, false);
+    hot_.with_context(kCompareMemory, a, kTag, true, index);
+    hot_.with_context(kStore, a, kTag, true, index);
+    hot_.lea(a, Address{static_cast<std::uint8_t>(operands.cursor), kNoGpr, 1, kRecordBytes});
+    hot_.move_if(kNotEqual, operands.cursor, a);
+    const std::uint64_t back = hot_.address;
+    flags.restore(hot_);
+    if (straddles == 0) return;
+    hot_.patch(straddles, cold_.address);
+    record_two_lines(operands, operands.item.reference_count, back);
+}
+
+// A large reference, which often is in two lines, without a branch on that either.
+void FilteredReferences::append_if_either_new(const Operands& operands) {
+    const unsigned a = operands.a, cursor = operands.cursor;
+    const auto index = static_cast<std::uint8_t>(operands.b);
+    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
+    const bool rax_free = scratch_.is_free(RAX);
+    const PlannedReference& first = first_of(operands.item);
+    PlannedReference last = first;
+    last.offset += first.bytes - 1;
+
+    load_operand_address(hot_, operands, first, false);
+    writer_.append(hot_, cursor, a, operands.site);
+    hot_.lea(operands.next, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
+    const KeptFlags flags(hot_, operands.item.flags_live, rax_free);
+    for (const bool at_last : {false, true}) {
+        if (at_last) load_operand_address(hot_, operands, last, operands.item.flags_live);
+        hot_.registers(kStore, index, a, false);
+        hot_.group1(kAnd, a, -line, true);
+        hot_.group1(kAnd, index, data_set_mask(spec_.data), false);
+        hot_.with_context(kCompareMemory, a, kTag, true, index);
+        hot_.with_context(kStore, a, kTag, true, index);
+        hot_.move_if(kNotEqual, cursor, operands.next);
+    }
+    flags.restore(hot_);
+}
+
+void FilteredReferences::branch_if_new(const Operands& operands) {
+    const bool rax_free = scratch_.is_free(RAX);
+    load_operand_address(hot_, operands, first_of(operands.item), false);
+    const KeptFlags flags(hot_, operands.item.flags_live, rax_free);
+    const std::uint64_t straddles = load_line(operands, true);
+    hot_.with_context(kCompareMemory, operands.a, kTag, true,
+                      static_cast<std::uint8_t>(operands.b));
+    const std::uint64_t differs = hot_.jump_if(kNotEqual, hot_.address);
+    const std::uint64_t back = hot_.address;
+    flags.restore(hot_);
+
+    hot_.patch(differs, cold_.address);
+    record_miss(operands, straddles == 0, back);
+    if (straddles == 0) return;
+    hot_.patch(straddles, cold_.address);
+    record_two_lines(operands, operands.item.reference_count, back);
+}
+
+// Jumps of `code` that are taken if what is between the group's first byte and its last, no more
+// than a line, is not in the most recent lines of their sets. Changes `a` and `b`.
+std::array<std::uint64_t, 2> FilteredReferences::check_ends(Assembler& code,
+                                                            const Operands& operands) {
+    const unsigned a = operands.a;
+    const auto index = static_cast<std::uint8_t>(operands.b);
+    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
+    PlannedReference end = first_of(operands.item);
+    std::array<std::uint64_t, 2> differs{};
+    for (const bool last : {false, true}) {
+        end.offset = last ? operands.item.high - 1 : operands.item.low;
+        load_operand_address(code, operands, end, operands.item.flags_live);
+        code.registers(kStore, index, a, false);
+        code.group1(kAnd, a, -line, true);
+        code.group1(kAnd, index, data_set_mask(spec_.data), false);
+        code.with_context(kCompareMemory, a, kTag, true, index);
+        differs[last] = code.jump_if(kNotEqual, code.address);
+    }
+    return differs;
+}
+
+void FilteredReferences::check_series(const Operands& operands) {
+    const Item& item = operands.item;
+    const PlannedReference* const series = &plan_.references[item.first_reference];
+    const bool rax_free = scratch_.is_free(RAX);
+    const KeptFlags flags(hot_, item.flags_live, rax_free);
+    const auto differs = check_ends(hot_, operands);
+    const std::uint64_t back = hot_.address;
+    flags.restore(hot_);
+
+    for (const std::uint64_t jump : differs) hot_.patch(jump, cold_.address);
+    const std::int64_t distance = series[item.series_count - 1].offset - series->offset;
+    load_operand_address(cold_, operands, *series, item.flags_live);
+    writer_.call_stub(cache_.series_stub(scratch_.cached_cursor()), [&] {
+        cold_.push_constant(static_cast<std::uint32_t>(distance));
+        cold_.push_constant(operands.site);
+        cold_.push(operands.a);
+    });
+    cold_.jump(back);
+}
+
+// Jumps if the group may be in two lines. Leaves the address in `a` with those bits cleared that
+// do not matter to the filter, and its set in `b`. Returns where the jump is, 0 if none is needed.
+std::uint64_t FilteredReferences::load_line(const Operands& operands, bool compares_alignment) {
+    const unsigned a = operands.a, b = operands.b;
+    const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
+    const Item& item = operands.item;
+    const std::int64_t below = plan_.references[item.first_reference].offset - item.low;
+    const auto span = static_cast<std::int32_t>(item.high - item.low);
+    // An address that is a multiple of the size does not straddle. Vectors often are not.
+    const bool aligned = below == 0 && (span & (span - 1)) == 0 && span <= kMostAlignedBytes &&
+                         (item.reference_count == 1 || span == 1);
+    std::uint64_t straddles = 0;
+    if (!aligned) {
+        hot_.lea(
+            b, Address{static_cast<std::uint8_t>(a), kNoGpr, 1, static_cast<std::int32_t>(-below)},
+            false);
+        hot_.group1(kAnd, b, line - 1, false);
+        hot_.group1(kCompare, b, line - span, false);
+        straddles = hot_.jump_if(kAbove, hot_.address);
+    }
+    hot_.registers(kStore, b, a, false);
+    hot_.group1(kAnd, a, aligned ? -line | (span - 1) : -line, true);
+    hot_.group1(kAnd, b, data_set_mask(spec_.data), false);
+    if (aligned && span != 1 && !compares_alignment) {
+        hot_.test_bits(a, static_cast<std::uint32_t>(span - 1));
+        straddles = hot_.jump_if(kNotEqual, hot_.address);
+    }
+    return straddles;
+}
+
+// The group's first `count` references, which may lie in two lines. Those of a vector often do, and
+// often both lines are the most recent of their sets: then none is recorded.
+void FilteredReferences::record_two_lines(const Operands& operands, unsigned count,
+                                          std::uint64_t back) {
+    if (operands.item.high - operands.item.low <= kMostAlignedBytes)
+        return record_each(operands, count, back);
+    const auto differs = check_ends(cold_, operands);
+    cold_.jump(back);
+    for (const std::uint64_t jump : differs) cold_.patch(jump, cold_.address);
+    record_each(operands, count, back);
+}
+
+// `a` holds a line that is not the most recent, or, if that `may_be_misaligned`, an address in it
+// whose reference may lie in two.
+void FilteredReferences::record_miss(const Operands& operands, bool may_be_misaligned,
+                                     std::uint64_t back) {
+    const PlannedReference& first = first_of(operands.item);
+    if (records_inline()) return record_miss_inline(operands, may_be_misaligned, back);
+    load_operand_address(cold_, operands, first, operands.item.flags_live);
+    writer_.call_stub(cache_.miss_stub(operands.a, operands.b, may_be_misaligned ? first.bytes : 1),
+                      [&] { cold_.push_constant(operands.site); });
+    cold_.jump(back);
+}
+
+// In units that have turned out to make many records.
+void FilteredReferences::record_miss_inline(const Operands& operands, bool may_be_misaligned,
+                                            std::uint64_t back) {
+    const unsigned a = operands.a;
+    const PlannedReference& first = first_of(operands.item);
+    std::uint64_t misaligned = 0;
+    if (may_be_misaligned && first.bytes != 1) {
+        cold_.test_bits(a, first.bytes - 1);
+        misaligned = cold_.short_jump_if(kNotEqual);
+    }
+    cold_.with_context(kStore, a, kTag, true, static_cast<std::uint8_t>(operands.b));
+    const bool cached = scratch_.cached_cursor() != kNoGpr;
+    const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()} : operands.b;
+    load_operand_address(cold_, operands, first, operands.item.flags_live);
+    if (!cached) cold_.load_context(cursor, kCursorOffset);
+    writer_.append(cold_, cursor, a, operands.site);
+    cold_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
+    if (!cached) cold_.store_context(kCursorOffset, cursor);
+    cold_.jump(back);
+    if (misaligned == 0) return;
+    cold_.patch_short(misaligned);
+    record_two_lines(operands, 1, back);
+}
+
+}  // namespace
+
+std::unique_ptr<DataReferences> filtered_references(UnitWriter& writer) {
+    return std::make_unique<FilteredReferences>(writer);
+}
+
+}  // namespace assay::native
