@@ -111,11 +111,9 @@ class UnfilteredReferences final : public DataReferences {
         if (item.flags_live) exclude |= bit(RAX);
         operands.cursor = scratch_.cursor(exclude, item.position);
         operands.a = scratch_.acquire(exclude, item.position);
-        operands.b =
-            scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
-        if (item.reference_count == 1 && first_of(item).bytes > 8)
-            operands.next = scratch_.acquire(
-                static_cast<GprMask>(exclude | bit(operands.a) | bit(operands.b)), item.position);
+        if (operands.form.segment != Segment::kFlat)
+            operands.b =
+                scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
         load_first_address(hot_, operands, false);
         append_always(operands);
     }
