@@ -1,6 +1,5 @@
 #include "framework/collector/profilers/crash_guard.h"
 
-#include "framework/collector/profilers/spare_heap.h"
 #include "framework/support/error.h"
 
 #include <cxxabi.h>
@@ -181,7 +180,6 @@ std::string CrashGuard::call(void (*function)(void*), void* argument) {
         if (getpid() != caller) _exit(0);
         state_.in_call = false;
         stop_timer();
-        use_spare_heap();
         stop_catching_exit();
         stop_ignoring_children();
         ::on_exit(end_without_destructors, nullptr);

@@ -6,7 +6,8 @@
 //   - the profiler that crashed is never called again, nor unloaded;
 //   - the frames left behind are the profiler's own: assay calls nothing through them that owns
 //     a resource;
-//   - assay goes on with another heap (spare_heap.h);
+//   - profilers that are not assay's own have a process to themselves (hosted/), which their crash
+//     costs, and nothing else;
 //   - the alternative is to lose the columns of all other profilers, and with them a run that
 //     may have taken hours. If something else was damaged and assay crashes later, nothing is worse
 //     than it would have been.
