@@ -4,9 +4,12 @@
 #include "framework/symbols/symbolizer.h"
 
 #include <doctest/doctest.h>
+#include <array>
 #include <assay/profiler.hpp>
 #include <cstring>
 #include <map>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -147,6 +150,13 @@ TEST_CASE("sdk: what a trace has besides records") {
 
     CHECK(std::string(trace.object(0x1800)->path) == "/no/such/program");
     CHECK(trace.object(0x3000) == nullptr);
+    CHECK(trace.thread_end() == nullptr);  // it creates another one only
+    const trace_marker_t ends[] = {markers[0], {3, TRACE_MARKER_THREAD_END, 17, 0, "", ""}};
+    parser.markers = ends;
+    REQUIRE(trace.thread_end() != nullptr);
+    CHECK(trace.thread_end()->address == 17);
+    parser.markers = {};
+    CHECK(trace.thread_end() == nullptr);
     const std::uint64_t pcs[] = {0x1004};
     trace.prepare_frames(pcs);
     REQUIRE(trace.frames(0x1004).size() == 1);
@@ -178,6 +188,8 @@ class Parts final : public assay::Profiler {
 std::vector<std::uint32_t> left_out;
 std::map<std::string, std::uint32_t> parts;
 
+std::string last_error;
+
 vp_host_t make_host() {
     vp_host_t host{};
     host.size = sizeof host;
@@ -185,6 +197,7 @@ vp_host_t make_host() {
     host.part = [](const vp_host_t*, const char* name) {
         return parts.try_emplace(name, static_cast<std::uint32_t>(parts.size() + 1)).first->second;
     };
+    host.error = [](const vp_host_t*, const char* message) { last_error = message; };
     host.leave_out = [](const vp_host_t*, std::uint32_t event) { left_out.push_back(event); };
     return host;
 }
@@ -208,4 +221,98 @@ TEST_CASE("sdk: a profiler writes parts, contexts, and leaves events out") {
     CHECK(std::string(table.vp_summary(nullptr, 0)) == "./program argument");
     table.vp_prof_release();
     table.vp_release();
+}
+
+namespace {
+
+constexpr std::array<vp_option_t, 2> kLimits{{
+    {"least", "N", "1", "", VP_OPTION_UNSIGNED, 0},
+    {"most", "N", "9", "", VP_OPTION_UNSIGNED, 0},
+}};
+
+// Gives the numbers from --least to --most, three at a time.
+class Portions final : public assay::Profiler {
+  public:
+    static constexpr const char* kName = "portions";
+    static constexpr std::array<vp_event_t, 1> kEvents{{{"A", "", ""}}};
+    static constexpr const auto& kOptions = kLimits;
+    static constexpr bool kPrintsValues = true;
+    static constexpr std::array kValueLists{"one", "other"};
+
+    void option(std::string_view name, const std::string& value) override {
+        (name == "least" ? least_ : most_) = assay::number(name, value, 1, 100);
+    }
+    void check_options() override {
+        if (least_ > most_) throw assay::BadOption("least", std::to_string(least_), "too much");
+    }
+    void capture(assay::Captures& wanted) override { wanted.block_counts(); }
+    void finish(assay::Trace&, assay::Samples&) override { next_ = least_; }
+    bool finish_more(assay::Trace&, assay::Samples& samples) override {
+        for (; next_ <= most_ && samples.size() < 3; ++next_) samples.count(0x1000, 0, next_);
+        return next_ <= most_;
+    }
+    void totals(assay::Trace&, std::span<std::uint64_t> by_event) { by_event[0] += most_; }
+
+  private:
+    std::uint64_t least_ = 1, most_ = 9, next_ = 0;
+};
+
+constexpr vp_dispatch_t kPortions = assay::dispatch<Portions>();
+
+// The weights of each call of vp_finish; none if the options are unusable.
+std::vector<std::vector<std::uint64_t>> portions(const vp_host_t& host,
+                                                 std::vector<vp_setting_t> given) {
+    REQUIRE(kPortions.vp_init(&host) == 0);
+    std::vector<std::vector<std::uint64_t>> all;
+    if (kPortions.vp_options(given.data(), static_cast<std::uint32_t>(given.size())) == 0) {
+        trace_parser parser{};
+        const vsample_t* samples = nullptr;
+        do {
+            all.emplace_back();
+            const int count = kPortions.vp_finish(1, &parser, &samples);
+            for (int i = 0; i < count; ++i) all.back().push_back(samples[i].weight);
+        } while (!all.back().empty());
+    }
+    kPortions.vp_release();
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("sdk: samples in portions, up to the first call without any") {
+    using All = std::vector<std::vector<std::uint64_t>>;
+    const vp_host_t host = make_host();
+    CHECK(portions(host, {{"most", "7"}}) == All{{1, 2, 3}, {4, 5, 6}, {7}, {}});
+    CHECK(portions(host, {{"most", "3"}}) == All{{1, 2, 3}, {}});
+    CHECK(portions(host, {{"least", "8"}}) == All{{8, 9}, {}});
+}
+
+TEST_CASE("sdk: options that are unusable by themselves or together are told") {
+    const vp_host_t host = make_host();
+    CHECK(portions(host, {{"least", "0"}}).empty());
+    CHECK(last_error == "--least=0: use 1 to 100");
+    CHECK(portions(host, {{"most", "7x"}}).empty());
+    CHECK(last_error == "--most=7x: use 1 to 100");
+    CHECK(portions(host, {{"least", "5"}, {"most", "4"}}).empty());
+    CHECK(last_error == "--least=5: too much");
+    CHECK(portions(host, {{"least", "4"}, {"most", "4"}}).size() == 2);
+}
+
+TEST_CASE("sdk: tables can be arrays of either kind, and totals begin at 0") {
+    std::uint32_t count = 0;
+    CHECK(std::string(kPortions.vp_events(&count)->name) == "A");
+    CHECK(count == 1);
+    CHECK(std::string(kPortions.vp_option_table(&count)[1].name) == "most");
+    CHECK(count == 2);
+    CHECK(std::string(kPortions.vp_value_lists(&count)[1]) == "other");
+    CHECK(count == 2);
+    CHECK(bool{kPortions.vp_preface == nullptr});  // vp_list_preface takes its place
+    CHECK(bool{kPortions.vp_list_preface != nullptr});
+    const vp_host_t host = make_host();
+    REQUIRE(kPortions.vp_init(&host) == 0);
+    trace_parser parser{};
+    std::uint64_t totals[] = {5};
+    CHECK(kPortions.vp_totals(1, &parser, totals, 1) == 0);
+    CHECK(totals[0] == 9);
+    kPortions.vp_release();
 }

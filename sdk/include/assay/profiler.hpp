@@ -10,9 +10,18 @@
 //     extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = assay::dispatch<Splits>();
 //
 // An object of the class lives from vp_init to vp_release: one run of one program. Its functions
-// are called on one thread, in the order in which they stand below. What one of them throws becomes
-// the reason that assay gives for having lost the profiler; nothing leaves the library as an
-// exception. Everything that a Trace gives is valid during the call that it was passed to.
+// are called on one thread, in the order in which they stand in Profiler below: option() for each
+// option, check_options(), capture(), process() for each buffer, finish(), finish_more(),
+// summary(). What one of them throws becomes the reason that assay gives for having lost the
+// profiler, or, of option() and check_options(), for not starting the run; nothing leaves the
+// library as an exception.
+//
+// Everything that a Trace gives is assay's, and valid during the call that it was passed to, unless
+// stated otherwise; all that is returned or passed to assay is copied or kept by this header. No
+// function here may be called from a thread that the profiler starts by itself.
+//
+// Addresses are virtual ones of the profiled process, sizes are bytes, and counts are of
+// executions, unless stated otherwise.
 //
 // Nothing here is part of the binary interface: two profilers built with different versions of this
 // header work in one run, also where their classes have the same name. With -fvisibility=hidden
@@ -22,7 +31,9 @@
 
 #include <assay/vprofiler.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -35,18 +46,44 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace assay {
 
-// What to capture: trace_vlist.h says what each means, and what it costs.
+// An option whose value is unusable, thrown from Profiler::option: "--name=value: why".
+class BadOption final : public std::invalid_argument {
+  public:
+    BadOption(std::string_view name, std::string_view value, std::string_view why)
+        : std::invalid_argument("--" + std::string(name) + "=" + std::string(value) + ": " +
+                                std::string(why)) {}
+};
+
+// The value of an option that is to be a decimal number from `least` to `most`; throws BadOption if
+// it is none.
+inline std::uint64_t number(std::string_view name, std::string_view value, std::uint64_t least,
+                            std::uint64_t most) {
+    std::uint64_t found = 0;
+    const char* const end = value.data() + value.size();
+    const auto [stopped, error] = std::from_chars(value.data(), end, found);
+    if (error != std::errc{} || stopped != end || found < least || found > most)
+        throw BadOption(name, value,
+                        "use " + std::to_string(least) + " to " + std::to_string(most));
+    return found;
+}
+
+// What to capture: trace_vlist.h says what each means, and what it costs. To be used in
+// Profiler::capture only.
 class Captures {
   public:
+    // `spec` stays its owner's.
     explicit Captures(trace_vlist_table_t* spec) : spec_(spec) {}
 
+    // How often each instruction is executed, for Trace::count.
     void block_counts() { trace_capture_block_counts(spec_); }
     // Every reference; or those that a filter leaves, which loses nothing to a cache with that line
-    // size, at least so many sets, and LRU replacement.
+    // size, at least so many sets (0: no filter), and LRU replacement.
     void references(std::uint32_t filter_line = 64, std::uint32_t filter_sets = 0) {
         trace_capture_references(spec_, filter_line, filter_sets);
     }
@@ -56,16 +93,19 @@ class Captures {
     }
     // Every reference but those that continue a run of their operand, whose number `aux` is.
     void runs() { trace_capture_runs(spec_); }
+    // Instruction fetches, by line, in order with references to data. `filter_sets` is not 0.
     void fetches(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_fetches(spec_, filter_line, filter_sets);
     }
     // Fetches as references in order with those to data, and through their filter.
     void code(std::uint32_t line) { trace_capture_code(spec_, line); }
+    // Calls and returns as records, and the context of each record, for Trace::contexts.
     void calls() { trace_capture_calls(spec_); }
     // Which blocks each `instructions` instructions of a thread belong to, for
     // Trace::next_interval.
     void intervals(std::uint64_t instructions) { trace_capture_intervals(spec_, instructions); }
-    // With --sample: before each burst, buffers of which Trace::is_warm_up is true.
+    // With --sample: before each burst so many instructions, in buffers of which Trace::is_warm_up
+    // is true.
     void warm_up(std::uint64_t instructions) { trace_capture_warm_up(spec_, instructions); }
     // The iterations of repeated string instructions, where references are not captured.
     void repeats() { trace_capture_repeats(spec_); }
@@ -94,6 +134,7 @@ class Captures {
             throw std::invalid_argument("a value that assay does not know");
     }
 
+    // For functions of trace_vlist.h; not to be freed.
     trace_vlist_table_t* get() const { return spec_; }
 
   private:
@@ -137,10 +178,15 @@ struct Interval {
 // What has been captured: trace_parse.h.
 class Trace {
   public:
+    // `parser` stays its owner's.
     explicit Trace(trace_parser_t* parser) : parser_(parser) {}
 
+    // The profiled process.
     std::uint32_t pid() const { return trace_parser_get_pid(parser_); }
+    // The thread whose buffer this is, counted from 0 in order of creation; a program that damages
+    // its trace can make it any number. 0 in finish().
     std::uint32_t thread() const { return trace_parser_get_thread(parser_); }
+    // Whether calls are captured, by this profiler or another one of the run.
     bool has_context() const { return trace_parser_has_context(parser_) != 0; }
 
     // The buffer. None in finish().
@@ -164,6 +210,13 @@ class Trace {
     std::span<const std::uint64_t> footprints() const { return table(trace_parser_footprints); }
     // What the thread said with assay/client.h, among its records.
     std::span<const trace_marker_t> markers() const { return table(trace_parser_markers); }
+    // The last marker, if it says that the thread ends with this buffer: what is kept of it can go.
+    // Else null, also for threads that are there when the program ends.
+    const trace_marker_t* thread_end() const {
+        const auto said = markers();
+        const bool ends = !said.empty() && said.back().operation == TRACE_MARKER_THREAD_END;
+        return ends ? &said.back() : nullptr;
+    }
     // The next interval that ends in the buffer; in finish(), the unfinished one of each thread.
     // None at the end of them.
     std::optional<Interval> next_interval() {
@@ -180,9 +233,10 @@ class Trace {
     std::span<const trace_context_t> context_table() const {
         return table(trace_parser_context_table);
     }
-    // Executions of an instruction; in finish(), with block counts.
+    // Executions of an instruction, by its index; in finish() and totals(), with block counts.
     std::uint64_t count(std::uint32_t instr) const { return trace_parser_count(parser_, instr); }
-    // Mispredictions of a branch; in finish(), with predictions.
+    // Mispredictions of a branch, by its index in instrs(); in finish() and totals(), with
+    // predictions.
     std::uint64_t mispredictions(std::uint32_t instr) const {
         return trace_parser_mispredictions(parser_, instr);
     }
@@ -194,7 +248,7 @@ class Trace {
     // are multiplied by.
     bool is_warm_up() const { return trace_parser_is_warm_up(parser_) != 0; }
     double scale() const { return trace_parser_scale(parser_); }
-    // The ELF file that is mapped there now, or null.
+    // The ELF file that is mapped there now, in the profiled process, or null.
     const trace_object_t* object(std::uint64_t pc) const {
         return trace_parser_object(parser_, pc);
     }
@@ -211,6 +265,7 @@ class Trace {
         trace_parser_prepare_frames(parser_, pcs.data(), pcs.size());
     }
 
+    // For functions of trace_parse.h.
     trace_parser_t* get() const { return parser_; }
 
   private:
@@ -224,7 +279,8 @@ class Trace {
     trace_parser_t* parser_;
 };
 
-// What a call returns. Few large batches, such as all at the end, are faster than one per record.
+// What a call returns; empty when the call begins. Few large batches, such as all at the end, are
+// faster than one per record. Nothing that was not seen, with a weight of 0, is kept, but by add().
 class Samples {
   public:
     // Adds `weight` to the column of event `event`: in that context, if calls are captured, and in
@@ -242,6 +298,7 @@ class Samples {
     void rest(std::uint64_t pc, std::uint64_t most, std::uint64_t times, std::uint32_t list = 0) {
         if (times != 0) all_.push_back({pc, 0, 0, most, VP_VALUE_REST(list), 0, times});
     }
+    // As it is.
     void add(const vsample_t& sample) { all_.push_back(sample); }
 
     std::size_t size() const { return all_.size(); }
@@ -266,7 +323,8 @@ class Indexed {
     std::vector<T> all_;
 };
 
-// The base of profilers. A class defines, of these, what it needs:
+// The base of profilers. A class defines, of these, what it needs; the tables can be std::arrays or
+// references to either, too:
 //     static constexpr const char* kName            required; as vp_name
 //     static constexpr const char* kDescription     one sentence
 //     static constexpr vp_event_t kEvents[]         its columns
@@ -275,7 +333,10 @@ class Indexed {
 //     static constexpr bool kPrintsValues = true    it has preface() and format()
 //     static constexpr const char* kValueLists[]    names of the lists of values, if there are
 //     several
-//     void totals(assay::Trace&, std::span<std::uint64_t> by_event)     as vp_totals
+//     void totals(assay::Trace&, std::span<std::uint64_t> by_event)
+// The last is vp_totals: behind bursts of a sampled run, it stores what all samples of each event
+// would add up to if the program ended now; the elements are 0 before. Without it there is no error
+// of what finish() returns.
 class Profiler {
   public:
     Profiler() = default;
@@ -283,14 +344,22 @@ class Profiler {
     Profiler(const Profiler&) = delete;
     Profiler& operator=(const Profiler&) = delete;
 
-    // For each option that the user gave. The value fits the option's type.
+    // For each option that the user gave, in that order, and for files with a default. The value
+    // fits the option's type.
     virtual void option(std::string_view, const std::string&) {}
+    // After the last option, also where there are none: for what depends on several.
+    virtual void check_options() {}
+    // Before the program starts. Tools call it without a program: create no files yet.
     virtual void capture(Captures& wanted) = 0;
-    // For each buffer of a thread.
+    // For each buffer of a thread; those of one thread arrive in order.
     virtual void process(Trace&, Samples&) {}
     // Once, after the program's end.
     virtual void finish(Trace&, Samples&) {}
-    // For people; `totals` by event. Lines end in newlines.
+    // Then again and again until it returns false, for samples in portions of, say, some thousand:
+    // of large programs, all at once would need much memory. What has been added when it returns
+    // false is taken, too.
+    virtual bool finish_more(Trace&, Samples&) { return false; }
+    // After that, for people; `totals` by event. Lines end in newlines.
     virtual std::string summary(std::span<const std::uint64_t>) { return {}; }
 
     // In tools: what stands before the values of an instruction in the list with that index
@@ -303,9 +372,9 @@ class Profiler {
     }
 
   protected:
-    // A remark for the user.
+    // A remark for the user: one line.
     void warn(const std::string& text) const { host_->warning(host_, text.c_str()); }
-    // A line of the header of the events file.
+    // A line of the header of the events file, "name: text". From capture() on.
     void describe(const std::string& name, const std::string& text) const {
         host_->describe(host_, name.c_str(), text.c_str());
     }
@@ -321,9 +390,11 @@ class Profiler {
     void no_error(std::uint32_t event, const std::string& why) const {
         host_->no_error(host_, event, why.c_str());
     }
+    // Whether bursts are profiled, as an estimate of the whole run: --sample.
     bool is_sampled() const { return host_->samples != 0; }
     // The profiled command line; "" in the tools.
     std::string_view command() const { return host_->command; }
+    // For what is above, as it is in C. None of these in the class's constructor.
     const vp_host_t& host() const { return *host_; }
 
   private:
@@ -333,6 +404,7 @@ class Profiler {
     const vp_host_t* host_ = nullptr;
     Samples samples_;
     bool finished_ = false;
+    bool has_more_ = true;
     std::string text_;  // that was returned last
 };
 
@@ -365,13 +437,16 @@ class ASSAY_HIDDEN Binding {
         table.vp_prof_process = process;
         table.vp_finish = finish;
         table.vp_summary = summary;
+        constexpr bool kHasLists = requires {
+            Class::kValueLists;
+        };
         if constexpr (requires { Class::kPrintsValues; }) {
-            table.vp_preface = [](const trace_instr_t* instr) { return preface(instr, 0); };
+            if constexpr (!kHasLists)
+                table.vp_preface = [](const trace_instr_t* instr) { return preface(instr, 0); };
             table.vp_list_preface = preface;
             table.vp_format = format;
         }
-        if constexpr (requires { Class::kValueLists; })
-            table.vp_value_lists = rows<Class::kValueLists>;
+        if constexpr (kHasLists) table.vp_value_lists = rows<Class::kValueLists>;
         if constexpr (requires { &Class::totals; }) table.vp_totals = totals;
         return table;
     }
@@ -384,7 +459,12 @@ class ASSAY_HIDDEN Binding {
     // A copy, because a static member of the class need not be hidden.
     template <const auto& kRows>
     static const auto* rows(uint32_t* count) {
-        static constexpr auto kOwn = std::to_array(kRows);
+        static constexpr auto kOwn = [] {
+            if constexpr (std::is_array_v<std::remove_cvref_t<decltype(kRows)>>)
+                return std::to_array(kRows);
+            else
+                return kRows;
+        }();
         *count = static_cast<uint32_t>(kOwn.size());
         return kOwn.data();
     }
@@ -416,6 +496,7 @@ class ASSAY_HIDDEN Binding {
         return caught(-1, [&] {
             for (const vp_setting_t& setting : std::span(settings, count))
                 profiler->option(setting.name, setting.value);
+            profiler->check_options();
             return 0;
         });
     }
@@ -436,6 +517,7 @@ class ASSAY_HIDDEN Binding {
     static int totals(uint32_t, trace_parser_t* parser, uint64_t* by_event, uint32_t count) {
         return caught(-1, [&] {
             Trace trace(parser);
+            std::fill_n(by_event, count, 0);
             static_cast<Class&>(*profiler).totals(trace, std::span(by_event, count));
             return 0;
         });
@@ -455,11 +537,13 @@ class ASSAY_HIDDEN Binding {
     }
     static int finish(uint32_t, trace_parser_t* parser, const vsample_t** samples) {
         return caught(-1, [&] {
-            if (profiler->finished_) return 0;
-            profiler->finished_ = true;
             Trace trace(parser);
-            profiler->samples_.clear();
-            profiler->finish(trace, profiler->samples_);
+            Samples& given = profiler->samples_;
+            given.clear();
+            if (!std::exchange(profiler->finished_, true)) profiler->finish(trace, given);
+            // To assay, no samples are the end.
+            while (given.size() == 0 && profiler->has_more_)
+                profiler->has_more_ = profiler->finish_more(trace, given);
             return returned(samples);
         });
     }
