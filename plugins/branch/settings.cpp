@@ -2,9 +2,8 @@
 
 #include "plugins/branch/conditional.h"
 #include "plugins/branch/indirect.h"
-#include "plugins/common/profiler.h"
 
-#include <charconv>
+#include <assay/profiler.hpp>
 
 namespace branch {
 namespace {
@@ -12,43 +11,36 @@ namespace {
 constexpr unsigned kFewestBits = 5;
 constexpr unsigned kDeepestStack = 1U << 20;
 
-bool number(std::string_view value, unsigned from, unsigned to, unsigned& into, std::string& why) {
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), into);
-    if (error == std::errc{} && end == value.data() + value.size() && into >= from && into <= to)
-        return true;
-    why = "use " + std::to_string(from) + " to " + std::to_string(to);
-    return false;
-}
-
-bool take(Settings& settings, std::string_view name, std::string_view value, std::string& why) {
-    if (name == "predictor") {
-        settings.predictor = value;
-        why = "use cachegrind, bimodal, gshare, tournament or tage";
-        return conditional_predictor(value, kFewestBits) != nullptr;
-    }
-    if (name == "predictor-bits")
-        return number(value, kFewestBits, kMostTableBits, settings.table_bits, why);
-    if (name == "indirect-predictor") {
-        settings.target_predictor = value;
-        why = "use last, target-cache or ittage";
-        return target_predictor(value, kFewestBits) != nullptr;
-    }
-    if (name == "indirect-bits")
-        return number(value, kFewestBits, kMostTableBits, settings.target_bits, why);
-    return number(value, 0, kDeepestStack, settings.return_stack, why);
+unsigned number(std::string_view name, std::string_view value, unsigned from, unsigned to) {
+    return static_cast<unsigned>(assay::number(name, value, from, to));
 }
 
 }  // namespace
 
-bool apply(Settings& settings, std::string_view name, std::string_view value, std::string& why) {
-    if (take(settings, name, value, why)) return true;
-    return plugins::unusable(name, value, why);
+void apply(Settings& settings, std::string_view name, std::string_view value) {
+    if (name == "predictor") {
+        settings.predictor = value;
+        if (!conditional_predictor(value, kFewestBits))
+            throw assay::BadOption(name, value,
+                                   "use cachegrind, bimodal, gshare, tournament or tage");
+    } else if (name == "predictor-bits") {
+        settings.table_bits = number(name, value, kFewestBits, kMostTableBits);
+    } else if (name == "indirect-predictor") {
+        settings.target_predictor = value;
+        if (!target_predictor(value, kFewestBits))
+            throw assay::BadOption(name, value, "use last, target-cache or ittage");
+    } else if (name == "indirect-bits") {
+        settings.target_bits = number(name, value, kFewestBits, kMostTableBits);
+    } else {
+        settings.return_stack = number(name, value, 0, kDeepestStack);
+    }
 }
 
-bool check(const Settings& settings, std::string& why) {
-    if (settings.table_bits == 0 || !settings.predicts_conditional_inside()) return true;
-    why = "--predictor-bits: Cachegrind's predictor has one size; choose another with --predictor";
-    return false;
+void check(const Settings& settings) {
+    if (settings.table_bits != 0 && settings.predicts_conditional_inside())
+        throw std::invalid_argument(
+            "--predictor-bits: Cachegrind's predictor has one size; choose another with "
+            "--predictor");
 }
 
 }  // namespace branch

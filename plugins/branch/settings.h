@@ -43,9 +43,9 @@ inline constexpr std::array<vp_option_t, 5> kOptionTable{{
      VP_OPTION_UNSIGNED, 0},
 }};
 
-// Takes one option over. False, with the reason in `why`, if its value is unusable.
-bool apply(Settings& settings, std::string_view name, std::string_view value, std::string& why);
-// The same for options that do not go together.
-bool check(const Settings& settings, std::string& why);
+// Takes one option over. Throws std::invalid_argument with the reason if its value is unusable.
+void apply(Settings& settings, std::string_view name, std::string_view value);
+// Throws the same for options that do not go together.
+void check(const Settings& settings);
 
 }  // namespace branch
