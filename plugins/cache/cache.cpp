@@ -2,30 +2,18 @@
 #include "plugins/cache/settings.h"
 #include "plugins/cache/simulator.h"
 #include "plugins/cache/summary.h"
-#include "plugins/common/profiler.h"
 
-#include "assay/vprofiler.h"
+#include <assay/profiler.hpp>
 
 #include <algorithm>
 #include <array>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 
 namespace cache {
 namespace {
-
-struct Profiler {
-    plugins::TraceSpec spec;
-    const vp_host_t* host = nullptr;
-    Settings settings;
-    std::unique_ptr<Simulator> simulator;
-    std::size_t next_block = 0;  // of vp_finish
-    std::size_t next_site = 0;
-    plugins::Samples samples;
-    std::string summary;
-};
-Profiler profiler;
 
 constexpr std::array<vp_event_t, kEvents> kEventTable{{
     {"Ir", "instructions executed", "instructions"},
@@ -48,36 +36,6 @@ constexpr std::array<vp_derived_t, 6> kDerivedTable{{
     {"LL miss rate", "(ILmr + DLmr + DLmw) / (Ir + Dr + Dw)", "%"},
 }};
 
-const char* name() {
-    return "cache";
-}
-const char* description() {
-    return "simulates I1, D1 and LL caches and counts each instruction's references and misses";
-}
-
-int initialise(const vp_host_t* host) {
-    profiler = Profiler{};
-    profiler.host = host;
-    return 0;
-}
-
-void release() {
-    profiler = Profiler{};
-}
-
-int fail(const std::string& why) {
-    return plugins::fail(profiler.host, why);
-}
-
-int receive_options(const vp_setting_t* settings, uint32_t count) {
-    if (plugins::receive(profiler.host, {settings, count}, profiler.settings, apply) < 0) return -1;
-    // Iterations arrive with the references, which are captured for the simulation only.
-    if (profiler.settings.count_iterations && !profiler.settings.simulate)
-        return fail(
-            "--rep=iterations cannot be combined with --cache-sim=no; leave one of them out");
-    return 0;
-}
-
 // A filter with fewer sets than the cache leaves out less.
 uint32_t filter_sets(const Geometry& shape) {
     constexpr uint64_t kMost = uint64_t{1} << 31;  // a power of two, as are the sets
@@ -89,87 +47,6 @@ uint32_t filter_sets(const Geometry& shape) {
 uint32_t data_filter_sets(const Geometries& shapes) {
     const bool cut = std::min(shapes.i1.line, shapes.ll.line) < shapes.d1.line;
     return cut ? 0 : filter_sets(shapes.d1);
-}
-
-bool samples() {
-    return plugins::samples_bursts(profiler.host);
-}
-
-// What bursts can tell: of caches that are warm soon enough. Nearly all lines that a burst finds
-// missing in the last level would have been there, had it seen what came before.
-void sample(const Geometries& shapes, trace_vlist_table_t* spec) {
-    constexpr uint64_t kInstructionsPerLine = 20;  // enough for bzip2
-    const uint64_t lines = shapes.i1.size / shapes.i1.line + shapes.d1.size / shapes.d1.line;
-    trace_capture_warm_up(spec, kInstructionsPerLine * lines);
-    for (const uint32_t event : {kILmr, kDLmr, kDLmw})
-        profiler.host->leave_out(profiler.host, event);
-}
-
-trace_vlist_table_t* begin() {
-    profiler.spec.reset(trace_vlist_table_alloc());
-    trace_vlist_table_t* const spec = profiler.spec.get();
-    trace_vlist_table_init(spec);
-    trace_capture_block_counts(spec);
-    if (!profiler.settings.simulate) {
-        for (uint32_t event = kIr + 1; event < kEvents; ++event)
-            profiler.host->leave_out(profiler.host, event);
-        return spec;
-    }
-    std::string warning;
-    const Geometries shapes = geometries(profiler.settings, warning);
-    if (!warning.empty()) profiler.host->warning(profiler.host, warning.c_str());
-    profiler.host->describe(profiler.host, "I1 cache", describe(shapes.i1).c_str());
-    profiler.host->describe(profiler.host, "D1 cache", describe(shapes.d1).c_str());
-    profiler.host->describe(profiler.host, "LL cache", describe(shapes.ll).c_str());
-    try {
-        profiler.simulator = std::make_unique<Simulator>(shapes);
-    } catch (const std::bad_alloc&) {
-        fail(
-            "no memory for the tables of the simulated caches; make them smaller with --I1, --D1 "
-            "or --LL");
-        return nullptr;
-    }
-    trace_capture_references(spec, shapes.d1.line, data_filter_sets(shapes));
-    trace_capture_fetches(spec, shapes.i1.line, filter_sets(shapes.i1));
-    if (samples()) sample(shapes, spec);
-    return spec;
-}
-
-void end() {
-    profiler.simulator.reset();
-    profiler.spec.reset();
-}
-
-int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
-    *samples = nullptr;
-    if (!profiler.simulator) return 0;
-    const auto sites = plugins::rows(trace_parser_sites, parser);
-    const auto records = plugins::rows(trace_parser_records, parser);
-    const uint32_t thread = trace_parser_get_thread(parser);
-    profiler.simulator->learn(sites.data(), sites.size());
-    try {
-        if (trace_parser_is_warm_up(parser))
-            profiler.simulator->warm_up(thread, records.data(), records.size());
-        else
-            profiler.simulator->process(thread, records.data(), records.size());
-    } catch (const std::bad_alloc&) {
-        return fail("no memory for the simulated caches of thread " + std::to_string(thread) +
-                    "; make them smaller with --I1 or --D1");
-    }
-    if (plugins::thread_end(parser)) profiler.simulator->end(thread);
-    return 0;
-}
-
-void add(uint64_t pc, uint32_t event, uint64_t weight) {
-    profiler.samples.add(pc, event, weight);
-}
-
-// How often the operands of an instruction were referenced, if it says so itself.
-uint64_t counted_references(const trace_site_t* sites, std::size_t count, std::size_t at) {
-    const uint32_t instr = sites[at].instr;
-    for (; at < count && sites[at].instr == instr; ++at)
-        if (sites[at].kind == TRACE_SITE_COUNT) return profiler.simulator->counts(at).references;
-    return 0;
 }
 
 // Valgrind takes a locked instruction apart into a load and a compare-and-swap, two references;
@@ -193,109 +70,171 @@ bool is_locked(const trace_instr_t& instr) {
     return false;
 }
 
-// Passes on what has been counted at a site: add(pc, event, count).
-template <typename Add>
-void count_site(const trace_parser_t* parser, const trace_site_t* sites, std::size_t count,
-                const trace_instr_t* instrs, std::size_t at, const Add& add) {
-    const trace_site_t& site = sites[at];
-    const trace_instr_t& instr = instrs[site.instr];
-    const SiteCounts counts = profiler.simulator->counts(at);
-    if (site.kind == TRACE_SITE_COUNT) {
-        // Cachegrind counts each iteration as an instruction, and so the check that finds rcx 0,
-        // which is the one that Ir has already.
-        if (profiler.settings.count_iterations && instr.flags & TRACE_INSTR_REPEATED)
-            add(instr.pc, kIr, counts.references - counts.ended_early);
-        return;
-    }
-    if (site.kind == TRACE_SITE_FETCH) {
-        add(instr.pc, kI1mr, counts.l1_misses);
-        add(instr.pc, kILmr, counts.ll_misses);
-        return;
-    }
-    const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
-                      site.kind == TRACE_SITE_MODIFY;
-    if (!data) return;  // what another profiler of the run captures
-    uint64_t references = instr.flags & TRACE_INSTR_VARIABLE
-                              ? counted_references(sites, count, at)
-                              : trace_parser_count(parser, site.instr);
-    if (site.kind == TRACE_SITE_MODIFY && is_locked(instr)) references *= 2;
-    const bool write = site.kind == TRACE_SITE_WRITE;
-    add(instr.pc, write ? kDw : kDr, references);
-    add(instr.pc, write ? kD1mw : kD1mr, counts.l1_misses);
-    add(instr.pc, write ? kDLmw : kDLmr, counts.ll_misses);
-}
+class Profiler final : public assay::Profiler {
+  public:
+    static constexpr const char* kName = "cache";
+    static constexpr const char* kDescription =
+        "simulates I1, D1 and LL caches and counts each instruction's references and misses";
+    static constexpr const auto& kEvents = kEventTable;
+    static constexpr const auto& kDerived = kDerivedTable;
+    static constexpr const auto& kOptions = kOptionTable;
 
-// What finish() would add up to.
-int totals_so_far(uint32_t /*pid*/, trace_parser_t* parser, uint64_t* totals, uint32_t count) {
-    std::size_t site_count = 0, instr_count = 0;
-    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
-    const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
-    std::fill_n(totals, count, 0);
-    const auto sum = [totals](uint64_t, uint32_t event, uint64_t weight) {
-        totals[event] += weight;
+    void option(std::string_view name, const std::string& value) override {
+        apply(settings_, name, value);
+    }
+    // Iterations arrive with the references, which are captured for the simulation only.
+    void check_options() override {
+        if (settings_.count_iterations && !settings_.simulate)
+            throw std::invalid_argument(
+                "--rep=iterations cannot be combined with --cache-sim=no; leave one of them out");
+    }
+
+    void capture(assay::Captures& wanted) override {
+        wanted.block_counts();
+        if (settings_.simulate)
+            capture_simulated(wanted);
+        else
+            for (uint32_t event = kIr + 1; event < cache::kEvents; ++event) leave_out(event);
+    }
+
+    void process(assay::Trace& trace, assay::Samples&) override {
+        if (!simulator_) return;
+        const auto sites = trace.sites();
+        const auto records = trace.records();
+        const uint32_t thread = trace.thread();
+        simulator_->learn(sites.data(), sites.size());
+        try {
+            if (trace.is_warm_up())
+                simulator_->warm_up(thread, records.data(), records.size());
+            else
+                simulator_->process(thread, records.data(), records.size());
+        } catch (const std::bad_alloc&) {
+            throw std::runtime_error("no memory for the simulated caches of thread " +
+                                     std::to_string(thread) +
+                                     "; make them smaller with --I1 or --D1");
+        }
+        if (trace.thread_end()) simulator_->end(thread);
+    }
+
+    // What finish_more() would add up to.
+    void totals(assay::Trace& trace, std::span<uint64_t> by_event) {
+        const auto sum = [by_event](uint64_t, uint32_t event, uint64_t weight) {
+            by_event[event] += weight;
+        };
+        const Tables tables(trace);
+        for (uint32_t i = 0; i < tables.instrs.size(); ++i) sum(0, kIr, trace.count(i));
+        if (!simulator_) return;
+        simulator_->learn(tables.sites.data(), tables.sites.size());
+        for (std::size_t i = 0; i < tables.sites.size(); ++i) count_site(trace, tables, i, sum);
+    }
+
+    // Block by block, instructions and their sites: the host is quick at what lies close together.
+    bool finish_more(assay::Trace& trace, assay::Samples& samples) override {
+        constexpr std::size_t kPortion = 8192;
+        const Tables tables(trace);
+        const auto blocks = trace.blocks();
+        const std::size_t sites = simulator_ ? tables.sites.size() : 0;
+        const auto add = [&samples](uint64_t pc, uint32_t event, uint64_t weight) {
+            samples.count(pc, event, weight);
+        };
+        if (simulator_) simulator_->learn(tables.sites.data(), sites);
+        while (next_block_ < blocks.size() && samples.size() < kPortion) {
+            const trace_block_t& block = blocks[next_block_++];
+            const uint32_t end = block.first_instr + block.instr_count;
+            for (uint32_t i = block.first_instr; i < end; ++i)
+                add(tables.instrs[i].pc, kIr, trace.count(i));
+            for (; next_site_ < sites && tables.sites[next_site_].instr < end; ++next_site_)
+                count_site(trace, tables, next_site_, add);
+        }
+        return next_block_ < blocks.size();
+    }
+
+    std::string summary(std::span<const uint64_t> totals) override {
+        return summarise(totals.data(), settings_.simulate, !is_sampled());
+    }
+
+  private:
+    // Looked up once for many sites.
+    struct Tables {
+        explicit Tables(const assay::Trace& trace) : sites(trace.sites()), instrs(trace.instrs()) {}
+        std::span<const trace_site_t> sites;
+        std::span<const trace_instr_t> instrs;
     };
-    for (uint32_t instr = 0; instr < instr_count; ++instr)
-        sum(0, kIr, trace_parser_count(parser, instr));
-    if (!profiler.simulator) return 0;
-    profiler.simulator->learn(sites, site_count);
-    for (std::size_t site = 0; site < site_count; ++site)
-        count_site(parser, sites, site_count, instrs, site, sum);
-    return 0;
-}
 
-// Block by block, instructions and their sites: the host is quick at what lies close together.
-int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
-    constexpr std::size_t kChunk = 8192;
-    profiler.samples.clear();
-    std::size_t block_count = 0, site_count = 0, instr_count = 0;
-    const trace_block_t* blocks = trace_parser_blocks(parser, &block_count);
-    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
-    const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
-    if (profiler.simulator)
-        profiler.simulator->learn(sites, site_count);
-    else
-        site_count = 0;
-    while (profiler.next_block < block_count && profiler.samples.size() < kChunk) {
-        const trace_block_t& block = blocks[profiler.next_block++];
-        const uint32_t end = block.first_instr + block.instr_count;
-        for (uint32_t instr = block.first_instr; instr < end; ++instr)
-            add(instrs[instr].pc, kIr, trace_parser_count(parser, instr));
-        std::size_t& site = profiler.next_site;
-        for (; site < site_count && sites[site].instr < end; ++site)
-            count_site(parser, sites, site_count, instrs, site, add);
+    void capture_simulated(assay::Captures& wanted) {
+        std::string warning;
+        const Geometries shapes = geometries(settings_, warning);
+        if (!warning.empty()) warn(warning);
+        describe("I1 cache", cache::describe(shapes.i1));
+        describe("D1 cache", cache::describe(shapes.d1));
+        describe("LL cache", cache::describe(shapes.ll));
+        try {
+            simulator_ = std::make_unique<Simulator>(shapes);
+        } catch (const std::bad_alloc&) {
+            throw std::runtime_error(
+                "no memory for the tables of the simulated caches; make them smaller with --I1, "
+                "--D1 or --LL");
+        }
+        wanted.references(shapes.d1.line, data_filter_sets(shapes));
+        wanted.fetches(shapes.i1.line, filter_sets(shapes.i1));
+        if (is_sampled()) capture_bursts(shapes, wanted);
     }
-    return profiler.samples.give(samples);
-}
 
-const char* summary(const uint64_t* totals, uint32_t count) {
-    if (count != kEvents) return nullptr;
-    profiler.summary = summarise(totals, profiler.settings.simulate, !samples());
-    return profiler.summary.c_str();
-}
+    // What bursts can tell: of caches that are warm soon enough. Nearly all lines that a burst
+    // finds missing in the last level would have been there, had it seen what came before.
+    void capture_bursts(const Geometries& shapes, assay::Captures& wanted) const {
+        constexpr uint64_t kInstructionsPerLine = 20;  // enough for bzip2
+        const uint64_t lines = shapes.i1.size / shapes.i1.line + shapes.d1.size / shapes.d1.line;
+        wanted.warm_up(kInstructionsPerLine * lines);
+        for (const uint32_t event : {kILmr, kDLmr, kDLmw}) leave_out(event);
+    }
+
+    // How often the operands of an instruction were referenced, if it says so itself.
+    uint64_t counted_references(std::span<const trace_site_t> sites, std::size_t at) const {
+        const uint32_t instr = sites[at].instr;
+        for (; at < sites.size() && sites[at].instr == instr; ++at)
+            if (sites[at].kind == TRACE_SITE_COUNT) return simulator_->counts(at).references;
+        return 0;
+    }
+
+    // Passes on what has been counted at a site: add(pc, event, count).
+    template <typename Add>
+    void count_site(const assay::Trace& trace, const Tables& tables, std::size_t at,
+                    const Add& add) const {
+        const trace_site_t& site = tables.sites[at];
+        const trace_instr_t& instr = tables.instrs[site.instr];
+        const SiteCounts counts = simulator_->counts(at);
+        if (site.kind == TRACE_SITE_COUNT) {
+            // Cachegrind counts each iteration as an instruction, and so the check that finds rcx
+            // 0, which is the one that Ir has already.
+            if (settings_.count_iterations && instr.flags & TRACE_INSTR_REPEATED)
+                add(instr.pc, kIr, counts.references - counts.ended_early);
+            return;
+        }
+        if (site.kind == TRACE_SITE_FETCH) {
+            add(instr.pc, kI1mr, counts.l1_misses);
+            add(instr.pc, kILmr, counts.ll_misses);
+            return;
+        }
+        const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
+                          site.kind == TRACE_SITE_MODIFY;
+        if (!data) return;  // what another profiler of the run captures
+        uint64_t references = instr.flags & TRACE_INSTR_VARIABLE
+                                  ? counted_references(tables.sites, at)
+                                  : trace.count(site.instr);
+        if (site.kind == TRACE_SITE_MODIFY && is_locked(instr)) references *= 2;
+        const bool write = site.kind == TRACE_SITE_WRITE;
+        add(instr.pc, write ? kDw : kDr, references);
+        add(instr.pc, write ? kD1mw : kD1mr, counts.l1_misses);
+        add(instr.pc, write ? kDLmw : kDLmr, counts.ll_misses);
+    }
+
+    Settings settings_;
+    std::unique_ptr<Simulator> simulator_;        // none with --cache-sim=no
+    std::size_t next_block_ = 0, next_site_ = 0;  // of finish_more()
+};
 
 }  // namespace
 }  // namespace cache
 
-extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch;
-const vp_dispatch_t assay_vp_dispatch = {
-    .size = sizeof(vp_dispatch_t),
-    .abi_version = VP_ABI_VERSION,
-    .vp_name = cache::name,
-    .vp_description = cache::description,
-    .vp_init = cache::initialise,
-    .vp_release = cache::release,
-    .vp_events = plugins::table<cache::kEventTable>,
-    .vp_derived = plugins::table<cache::kDerivedTable>,
-    .vp_option_table = plugins::table<cache::kOptionTable>,
-    .vp_options = cache::receive_options,
-    .vp_prof_init = cache::begin,
-    .vp_prof_release = cache::end,
-    .vp_prof_process = cache::process,
-    .vp_finish = cache::finish,
-    .vp_summary = cache::summary,
-    .vp_preface = nullptr,
-    .vp_format = nullptr,
-    .vp_value_lists = nullptr,
-    .vp_list_preface = nullptr,
-    .vp_totals = cache::totals_so_far,
-};
+extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = assay::dispatch<cache::Profiler>();

@@ -1,6 +1,6 @@
 #include "plugins/cache/settings.h"
 
-#include "plugins/common/profiler.h"
+#include <assay/profiler.hpp>
 
 namespace cache {
 namespace {
@@ -29,22 +29,18 @@ Geometry choose(const std::optional<Geometry>& wanted, const Geometry& own, cons
 
 }  // namespace
 
-bool apply(Settings& settings, std::string_view name, std::string_view value, std::string& why) {
+void apply(Settings& settings, std::string_view name, std::string_view value) {
     if (auto* geometry = geometry_option(settings, name)) {
+        std::string why;
         *geometry = parse_geometry(value, why);
-        return *geometry || plugins::unusable(name, value, why);
-    }
-    if (name == "cache-sim") {
+        if (!*geometry) throw assay::BadOption(name, value, why);
+    } else if (name == "cache-sim") {
         settings.simulate = value == "yes";
-        return true;
-    }
-    if (name == "branch-sim") return true;  // assay loads the profiler
-    if (name == "rep" && (value == "once" || value == "iterations")) {
+    } else if (name == "rep") {
+        if (value != "once" && value != "iterations")
+            throw assay::BadOption(name, value, "use once or iterations");
         settings.count_iterations = value == "iterations";
-        return true;
-    }
-    why = "use once or iterations";
-    return plugins::unusable(name, value, why);
+    }  // else branch-sim, for which assay loads the profiler
 }
 
 Geometries geometries(const Settings& settings, std::string& warning) {

@@ -32,8 +32,8 @@ inline constexpr std::array<vp_option_t, 6> kOptionTable{{
      VP_OPTION_TEXT, 0},
 }};
 
-// Takes one option over. False, with the reason in `why`, if its value is unusable.
-bool apply(Settings& settings, std::string_view name, std::string_view value, std::string& why);
+// Takes one option over. Throws std::invalid_argument with the reason if its value is unusable.
+void apply(Settings& settings, std::string_view name, std::string_view value);
 
 // What is simulated: the options, else the processor's caches, with a power of two of sets.
 // `warning` says if that is not what the processor has.
