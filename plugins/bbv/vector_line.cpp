@@ -13,10 +13,10 @@ void append_number(std::string& to, std::uint64_t number) {
 
 }  // namespace
 
-std::string_view VectorLine::write(const trace_interval_t& interval, BlockNumbers& numbers,
-                                   std::span<const trace_block_t> blocks) {
+std::string_view VectorLine::write(std::span<const trace_interval_block_t> interval,
+                                   BlockNumbers& numbers, std::span<const trace_block_t> blocks) {
     parts_.clear();
-    for (const trace_interval_block_t& part : std::span(interval.blocks, interval.block_count))
+    for (const trace_interval_block_t& part : interval)
         parts_.push_back(
             {blocks[part.block].pc, part.instructions, numbers.number(part.block, blocks)});
     std::sort(parts_.begin(), parts_.end(),

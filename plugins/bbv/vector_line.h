@@ -16,7 +16,7 @@ namespace bbv {
 class VectorLine {
   public:
     // With the blocks in the order of their addresses. Valid until the next call.
-    std::string_view write(const trace_interval_t& interval, BlockNumbers& numbers,
+    std::string_view write(std::span<const trace_interval_block_t> interval, BlockNumbers& numbers,
                            std::span<const trace_block_t> blocks);
 
   private:

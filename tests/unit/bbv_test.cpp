@@ -149,10 +149,7 @@ TEST_CASE("a line has an interval's blocks by address, each once") {
     bbv::BlockNumbers numbers;
     bbv::VectorLine line;
     const auto write = [&](const std::vector<trace_interval_block_t>& parts) {
-        trace_interval_t interval{};
-        interval.blocks = parts.data();
-        interval.block_count = static_cast<std::uint32_t>(parts.size());
-        return std::string(line.write(interval, numbers, kBlocks));
+        return std::string(line.write(parts, numbers, kBlocks));
     };
     CHECK(write({{4, 1, 0}}) == "T:1:4   \n");
     CHECK(write({{3, 0, 0}, {8, 1, 0}, {6, 2, 0}}) == "T:2:9   :1:8   \n");
