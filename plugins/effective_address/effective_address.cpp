@@ -1,9 +1,8 @@
 // The effective-address profiler: which addresses each instruction touches, and in what pattern.
-#include "plugins/common/profiler.h"
 #include "plugins/effective_address/report.h"
 #include "plugins/effective_address/tracker.h"
 
-#include "assay/vprofiler.h"
+#include <assay/profiler.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,8 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <new>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,23 +36,6 @@ enum Event : uint32_t {
     kEvents
 };
 using Counts = std::array<uint64_t, kEvents>;
-
-struct Profiler {
-    plugins::TraceSpec spec;
-    const vp_host_t* host = nullptr;
-    std::string report_file;
-    std::size_t hottest = 8;
-    Tracker tracker;
-    bool alone = true;  // the first thread has not created another one yet
-    bool finished = false;
-    SharingResult sharing;
-    std::size_t next_operand = 0;  // of vp_finish
-    std::vector<Counts> counted;   // by operand: its part of `totals`
-    Counts totals{};               // of vp_totals
-    plugins::Samples samples;
-    std::string summary;
-};
-std::unique_ptr<Profiler> profiler;
 
 constexpr std::array<vp_event_t, kEvents> kEventTable{{
     {"Refs", "data references", "references"},
@@ -88,126 +71,12 @@ constexpr std::array<vp_option_t, 2> kOptionTable{{
      VP_OPTION_UNSIGNED, 0},
 }};
 
-const char* name() {
-    return "effective_address";
-}
-const char* description() {
-    return "tells which addresses each instruction touches: strides, footprint, alignment, sharing";
-}
-
-int initialise(const vp_host_t* host) {
-    profiler = std::make_unique<Profiler>();
-    profiler->host = host;
-    return 0;
-}
-
-void release() {
-    profiler.reset();
-}
-
-int fail(const std::string& why) {
-    return plugins::fail(profiler->host, why);
-}
-
-bool apply(Profiler& into, std::string_view option, std::string_view value, std::string& why) {
-    constexpr unsigned long kMostHottest = Operand::kMostAddresses;
-    if (option == "address-report") {
-        into.report_file = value;
-        return true;
-    }
-    into.hottest = std::strtoull(std::string(value).c_str(), nullptr, 10);
-    why = "at most " + std::to_string(kMostHottest);
-    return into.hottest <= kMostHottest || plugins::unusable(option, value, why);
-}
-
-int receive_options(const vp_setting_t* settings, uint32_t count) {
-    return plugins::receive(profiler->host, {settings, count}, *profiler, apply);
-}
-
-trace_vlist_table_t* begin() {
-    profiler->spec.reset(trace_vlist_table_alloc());
-    trace_capture_runs(profiler->spec.get());
-    if (plugins::samples_bursts(profiler->host)) {
-        profiler->tracker.note_changes();
-        for (const uint32_t event : {kLines, kPages})
-            profiler->host->unscaled(profiler->host, event);
-        for (const uint32_t event : {kFalselyShared, kTrulyShared, kPageShared})
-            profiler->host->no_error(profiler->host, event,
-                                     "bursts show part of what threads share");
-    }
-    return profiler->spec.get();
-}
-
-void end() {
-    const vp_host_t* host = profiler->host;
-    profiler = std::make_unique<Profiler>();
-    profiler->host = host;
-}
-
-int process(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
-    *samples = nullptr;
-    std::size_t site_count = 0, instr_count = 0, record_count = 0, marker_count = 0;
-    const trace_site_t* sites = trace_parser_sites(parser, &site_count);
-    const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
-    const trace_record_t* first = trace_parser_records(parser, &record_count);
-    std::span<const trace_record_t> records{first, record_count};
-    const trace_marker_t* markers = trace_parser_markers(parser, &marker_count);
-    const uint32_t thread = trace_parser_get_thread(parser);
-    try {
-        profiler->tracker.learn({sites, site_count}, instrs);
-        // The first thread is alone until it creates another one.
-        for (std::size_t i = 0; i < marker_count && thread == 0 && profiler->alone; ++i) {
-            if (markers[i].operation != TRACE_MARKER_THREAD) continue;
-            profiler->tracker.process(thread, true, records.first(markers[i].record));
-            records = records.subspan(markers[i].record);
-            profiler->alone = false;
-        }
-        profiler->tracker.process(thread, thread == 0 && profiler->alone, records);
-        if (const trace_marker_t* const ending = plugins::thread_end(parser))
-            profiler->tracker.end(thread, ending->address);
-    } catch (const std::bad_alloc&) {
-        return fail("no memory for the addresses of thread " + std::to_string(thread));
-    }
-    return 0;
-}
-
-void add(uint64_t pc, uint32_t event, uint64_t weight, uint64_t value = 0) {
-    profiler->samples.add(pc, event, weight, value);
-}
-
 // As "walk.c:12 (by_rows)".
-std::string place_of(trace_parser_t* parser, uint64_t pc) {
-    std::size_t count = 0;
-    const trace_frame_t& frame = trace_parser_frames(parser, pc, &count)[0];
+std::string place_of(const assay::Trace& trace, uint64_t pc) {
+    const trace_frame_t& frame = trace.frames(pc).front();
     const std::string file = frame.file;
     return file.substr(file.rfind('/') + 1) + ":" + std::to_string(frame.line) + " (" +
            frame.function + ")";
-}
-
-void evaluate_all(trace_parser_t* parser) {
-    Tracker& tracker = profiler->tracker;
-    tracker.finish();
-    const std::vector<Touch> touches = tracker.sharing().touches();
-    profiler->sharing = evaluate(
-        touches, tracker.sharing().scale(), tracker.operands().size() + 1,
-        [&](uint32_t number) { return tracker.operand(number).writes(); }, tracker.ends());
-    const Results results{tracker, profiler->sharing,
-                          [&](uint64_t pc) { return place_of(parser, pc); },
-                          trace_parser_scale(parser)};
-    const std::vector<uint64_t> asked = profiler->report_file.empty()
-                                            ? instructions_of_summary(results)
-                                            : instructions_of_report(results);
-    trace_parser_prepare_frames(parser, asked.data(), asked.size());
-    profiler->summary = summarise(results);
-    if (!profiler->report_file.empty() && !write_report(results, profiler->report_file))
-        profiler->host->warning(profiler->host, ("--address-report: " + profiler->report_file +
-                                                 " cannot be written: " + std::strerror(errno))
-                                                    .c_str());
-    profiler->sharing.lines.clear();  // they refer to `touches`
-    if (tracker.sharing().scale() != 1)
-        profiler->host->describe(
-            profiler->host, "Sharing",
-            ("of one of " + std::to_string(tracker.sharing().scale()) + " pages, scaled").c_str());
 }
 
 // Calls `count(event, number)` for what does not depend on other operands.
@@ -225,84 +94,151 @@ void count_operand(const Operand& operand, const Count& count) {
     count(kPageCrossing, operand.alignment().page_crossing);
 }
 
-void add_operand(const Operand& operand, const Shared& shared) {
-    const uint64_t pc = operand.pc();
-    count_operand(operand, [&](Event event, uint64_t number) { add(pc, event, number); });
-    add(pc, kFalselyShared, shared.falsely);
-    add(pc, kTrulyShared, shared.truly);
-    add(pc, kPageShared, shared.pages);
-    // What is not in the list is told as one, so that shares are those of all references.
-    uint64_t others = operand.references(), least = operand.references();
-    for (const Item& item : operand.addresses(profiler->hottest)) {
-        add(pc, VP_VALUE, item.count, item.value);
-        others -= std::min(others, item.count);
-        least = item.count;
+class Profiler final : public assay::Profiler {
+  public:
+    static constexpr const char* kName = "effective_address";
+    static constexpr const char* kDescription =
+        "tells which addresses each instruction touches: strides, footprint, alignment, sharing";
+    static constexpr const auto& kEvents = kEventTable;
+    static constexpr const auto& kDerived = kDerivedTable;
+    static constexpr const auto& kOptions = kOptionTable;
+    static constexpr bool kPrintsValues = true;
+
+    void option(std::string_view name, const std::string& value) override {
+        constexpr std::size_t kMostHottest = Operand::kMostAddresses;
+        if (name == "address-report") {
+            report_file_ = value;
+            return;
+        }
+        hottest_ = std::strtoull(value.c_str(), nullptr, 10);
+        if (hottest_ > kMostHottest)
+            throw assay::BadOption(name, value, "at most " + std::to_string(kMostHottest));
     }
-    add(pc, VP_VALUE_REST(0), others, std::min(others, least));
-}
 
-int finish(uint32_t /*pid*/, trace_parser_t* parser, const vsample_t** samples) {
-    constexpr std::size_t kChunk = 8192;
-    profiler->samples.clear();
-    if (!profiler->finished) evaluate_all(parser);
-    profiler->finished = true;
-    const std::span<const Operand> operands = profiler->tracker.operands();
-    std::size_t& next = profiler->next_operand;
-    for (; next < operands.size() && profiler->samples.size() < kChunk; ++next)
-        add_operand(operands[next], profiler->sharing.by_operand[next + 1]);
-    return profiler->samples.give(samples);
-}
-
-// Of which the error is estimated, behind each burst, beyond which no run lasts. Where there are
-// none, nobody asks.
-int totals(uint32_t /*pid*/, trace_parser_t* /*parser*/, uint64_t* by_event, uint32_t /*count*/) {
-    Tracker& tracker = profiler->tracker;
-    profiler->counted.resize(tracker.operands().size() + 1);
-    for (const uint32_t number : tracker.take_changed()) {
-        Counts& counted = profiler->counted[number];
-        count_operand(tracker.operand(number), [&](Event event, uint64_t now) {
-            profiler->totals[event] += now - std::exchange(counted[event], now);
-        });
+    void capture(assay::Captures& wanted) override {
+        wanted.runs();
+        if (!is_sampled()) return;
+        tracker_.note_changes();
+        for (const uint32_t event : {kLines, kPages}) unscaled(event);
+        for (const uint32_t event : {kFalselyShared, kTrulyShared, kPageShared})
+            no_error(event, "bursts show part of what threads share");
     }
-    std::copy(profiler->totals.begin(), profiler->totals.end(), by_event);
-    return 0;
-}
 
-const char* summary(const uint64_t* /*totals*/, uint32_t /*count*/) {
-    return profiler->summary.c_str();
-}
+    void process(assay::Trace& trace, assay::Samples&) override {
+        try {
+            track(trace);
+        } catch (const std::bad_alloc&) {
+            throw std::runtime_error("no memory for the addresses of thread " +
+                                     std::to_string(trace.thread()));
+        }
+    }
 
-const char* preface(const trace_instr_t* instr) {
-    return instr->flags & (TRACE_INSTR_LOAD | TRACE_INSTR_STORE) ? "addresses" : nullptr;
-}
+    void finish(assay::Trace& trace, assay::Samples&) override {
+        tracker_.finish();
+        const std::vector<Touch> touches = tracker_.sharing().touches();
+        sharing_ = evaluate(
+            touches, tracker_.sharing().scale(), tracker_.operands().size() + 1,
+            [&](uint32_t number) { return tracker_.operand(number).writes(); }, tracker_.ends());
+        report(trace);
+        sharing_.lines.clear();  // they refer to `touches`
+        if (tracker_.sharing().scale() != 1)
+            describe("Sharing",
+                     "of one of " + std::to_string(tracker_.sharing().scale()) + " pages, scaled");
+    }
 
-const char* format(const trace_instr_t* /*instr*/, uint64_t value) {
-    static char text[24];
-    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-    return text;
-}
+    bool finish_more(assay::Trace&, assay::Samples& samples) override {
+        constexpr std::size_t kPortion = 8192;
+        const std::span<const Operand> operands = tracker_.operands();
+        for (; next_operand_ < operands.size() && samples.size() < kPortion; ++next_operand_)
+            add_operand(operands[next_operand_], sharing_.by_operand[next_operand_ + 1], samples);
+        return next_operand_ < operands.size();
+    }
+
+    // Of which the error is estimated, behind each burst, beyond which no run lasts. Where there
+    // are none, nobody asks.
+    void totals(assay::Trace&, std::span<uint64_t> by_event) {
+        counted_.resize(tracker_.operands().size() + 1);
+        for (const uint32_t number : tracker_.take_changed()) {
+            Counts& counted = counted_[number];
+            count_operand(tracker_.operand(number), [&](Event event, uint64_t now) {
+                totals_[event] += now - std::exchange(counted[event], now);
+            });
+        }
+        std::copy(totals_.begin(), totals_.end(), by_event.begin());
+    }
+
+    std::string summary(std::span<const uint64_t>) override { return summary_; }
+
+    std::optional<std::string> preface(const trace_instr_t& instr, uint32_t) override {
+        if (!(instr.flags & (TRACE_INSTR_LOAD | TRACE_INSTR_STORE))) return std::nullopt;
+        return "addresses";
+    }
+
+    std::string format(const trace_instr_t&, uint64_t value) override {
+        char text[24];
+        std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+        return text;
+    }
+
+  private:
+    void track(const assay::Trace& trace) {
+        std::span<const trace_record_t> records = trace.records();
+        const uint32_t thread = trace.thread();
+        tracker_.learn(trace.sites(), trace.instrs().data());
+        // The first thread is alone until it creates another one.
+        for (const trace_marker_t& marker : trace.markers()) {
+            if (thread != 0 || !alone_) break;
+            if (marker.operation != TRACE_MARKER_THREAD) continue;
+            tracker_.process(thread, true, records.first(marker.record));
+            records = records.subspan(marker.record);
+            alone_ = false;
+        }
+        tracker_.process(thread, thread == 0 && alone_, records);
+        if (const trace_marker_t* const ending = trace.thread_end())
+            tracker_.end(thread, ending->address);
+    }
+
+    void report(const assay::Trace& trace) {
+        const Results results{tracker_, sharing_, [&](uint64_t pc) { return place_of(trace, pc); },
+                              trace.scale()};
+        trace.prepare_frames(report_file_.empty() ? instructions_of_summary(results)
+                                                  : instructions_of_report(results));
+        summary_ = summarise(results);
+        if (!report_file_.empty() && !write_report(results, report_file_))
+            warn("--address-report: " + report_file_ +
+                 " cannot be written: " + std::strerror(errno));
+    }
+
+    void add_operand(const Operand& operand, const Shared& shared, assay::Samples& samples) const {
+        const uint64_t pc = operand.pc();
+        count_operand(operand,
+                      [&](Event event, uint64_t number) { samples.count(pc, event, number); });
+        samples.count(pc, kFalselyShared, shared.falsely);
+        samples.count(pc, kTrulyShared, shared.truly);
+        samples.count(pc, kPageShared, shared.pages);
+        // What is not in the list is told as one, so that shares are those of all references.
+        uint64_t others = operand.references(), least = operand.references();
+        for (const Item& item : operand.addresses(hottest_)) {
+            samples.value(pc, item.value, item.count);
+            others -= std::min(others, item.count);
+            least = item.count;
+        }
+        samples.rest(pc, std::min(others, least), others);
+    }
+
+    std::string report_file_;
+    std::size_t hottest_ = 8;
+    Tracker tracker_;
+    bool alone_ = true;  // the first thread has not created another one yet
+    SharingResult sharing_;
+    std::size_t next_operand_ = 0;  // of finish_more()
+    std::vector<Counts> counted_;   // by operand: its part of `totals_`
+    Counts totals_{};               // of totals()
+    std::string summary_;
+};
 
 }  // namespace
 }  // namespace effective_address
 
-extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch;
-const vp_dispatch_t assay_vp_dispatch = {
-    .size = sizeof(vp_dispatch_t),
-    .abi_version = VP_ABI_VERSION,
-    .vp_name = effective_address::name,
-    .vp_description = effective_address::description,
-    .vp_init = effective_address::initialise,
-    .vp_release = effective_address::release,
-    .vp_events = plugins::table<effective_address::kEventTable>,
-    .vp_derived = plugins::table<effective_address::kDerivedTable>,
-    .vp_option_table = plugins::table<effective_address::kOptionTable>,
-    .vp_options = effective_address::receive_options,
-    .vp_prof_init = effective_address::begin,
-    .vp_prof_release = effective_address::end,
-    .vp_prof_process = effective_address::process,
-    .vp_finish = effective_address::finish,
-    .vp_summary = effective_address::summary,
-    .vp_preface = effective_address::preface,
-    .vp_format = effective_address::format,
-    .vp_totals = effective_address::totals,
-};
+extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch =
+    assay::dispatch<effective_address::Profiler>();
