@@ -1,6 +1,6 @@
 #include "plugins/used_bytes/settings.h"
 
-#include "plugins/common/profiler.h"
+#include <assay/profiler.hpp>
 
 namespace used_bytes {
 namespace {
@@ -26,27 +26,25 @@ bool apply_separation(Separation& separation, std::string_view value) {
 
 }  // namespace
 
-bool apply(Settings& settings, std::string_view name, std::string_view value, std::string& why) {
+void apply(Settings& settings, std::string_view name, std::string_view value) {
     if (name == "cache" || name == "LL") {
-        if (const auto geometry = cache::parse_geometry(value, why)) {
-            settings.geometry = *geometry;
-            return true;
-        }
+        std::string why;
+        const auto geometry = cache::parse_geometry(value, why);
+        if (!geometry) throw assay::BadOption(name, value, why);
+        settings.geometry = *geometry;
     } else if (name == "section") {
         settings.section = parse_section(value);
-        if (!settings.section->name.empty()) return true;
-        why = "name a phase of the program";
+        if (settings.section->name.empty())
+            throw assay::BadOption(name, value, "name a phase of the program");
     } else if (name == "separate") {
-        if (apply_separation(settings.separation, value)) return true;
-        why = "use section, arena and thread, separated by commas";
+        if (!apply_separation(settings.separation, value))
+            throw assay::BadOption(name, value,
+                                   "use section, arena and thread, separated by commas");
     } else if (name == "instructions") {
         settings.instructions = value == "yes";
-        return true;
-    } else if (name == "usage-report") {
+    } else {
         settings.report = value;
-        return true;
     }
-    return plugins::unusable(name, value, why);
 }
 
 }  // namespace used_bytes

@@ -37,7 +37,7 @@ inline constexpr std::array<vp_option_t, 6> kOptionTable{{
      VP_OPTION_OUTPUT_FILE, 0},
 }};
 
-// Takes one option over. False, with the reason in `why`, if its value is unusable.
-bool apply(Settings& settings, std::string_view name, std::string_view value, std::string& why);
+// Takes one option over. Throws std::invalid_argument with the reason if its value is unusable.
+void apply(Settings& settings, std::string_view name, std::string_view value);
 
 }  // namespace used_bytes
