@@ -4,8 +4,8 @@
 #include "tools/annotate/functions.h"
 #include "tools/annotate/profile.h"
 #include "tools/annotate/table.h"
+#include "tools/expressions/replacement.h"
 #include "tools/output/output.h"
-#include "tools/replacement.h"
 
 #include <cstdint>
 #include <map>

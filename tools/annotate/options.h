@@ -1,8 +1,8 @@
 // The command line of assay annotate.
 #pragma once
 
-#include "tools/command.h"
-#include "tools/replacement.h"
+#include "tools/command_line/command_line.h"
+#include "tools/expressions/replacement.h"
 #include "tools/source_finder.h"
 
 #include <optional>

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "framework/events/reader.h"
+#include "tools/expressions/replacement.h"
 #include "tools/profile/count_store.h"
 #include "tools/profile/objects.h"
 #include "tools/profile/strings.h"
-#include "tools/replacement.h"
 
 #include <cstdint>
 #include <memory>

@@ -4,7 +4,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/check_plugin/plugin_checks.h"
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
 #include "tools/output/output.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // assay check-plugin: whether profilers keep to the rules of the interface.
 #pragma once
 
-#include "tools/command.h"
+#include "tools/command_line/command_line.h"
 
 #include <vector>
 

@@ -4,8 +4,8 @@
 
 #include "framework/events/parser.h"
 #include "tools/diff/changes.h"
+#include "tools/expressions/replacement.h"
 #include "tools/profile/stack_tree.h"
-#include "tools/replacement.h"
 
 #include <array>
 #include <cstdint>

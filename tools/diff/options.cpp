@@ -1,6 +1,6 @@
 // The command line of assay diff.
 #include "framework/support/error.h"
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
 #include "tools/diff/diff.h"
 
 #include <fmt/core.h>

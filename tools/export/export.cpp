@@ -2,7 +2,7 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
 
 #include <fmt/core.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // assay export: events files in the formats that other tools read.
 #pragma once
 
-#include "tools/command.h"
+#include "tools/command_line/command_line.h"
 #include "tools/output/sink.h"
 #include "tools/profile/whole_profile.h"
 

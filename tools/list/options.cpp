@@ -1,6 +1,6 @@
 #include "tools/list/options.h"
 
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
 
 #include <utility>
 

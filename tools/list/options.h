@@ -1,7 +1,7 @@
 // The command line of assay list.
 #pragma once
 
-#include "tools/command.h"
+#include "tools/command_line/command_line.h"
 #include "tools/disassembler.h"
 #include "tools/list/pattern.h"
 #include "tools/source_finder.h"

@@ -1,7 +1,7 @@
 // What the names of functions are searched for.
 #pragma once
 
-#include "tools/regular_expression.h"
+#include "tools/expressions/regular_expression.h"
 
 #include <memory>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
 #include "tools/merge/block_vectors.h"
 #include "tools/merge/merged_file.h"
 

@@ -1,7 +1,7 @@
 // assay merge: the sum of events files as an events file.
 #pragma once
 
-#include "tools/command.h"
+#include "tools/command_line/command_line.h"
 
 #include <vector>
 

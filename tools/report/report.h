@@ -1,7 +1,7 @@
 // assay report: events files as one page of HTML that needs nothing else.
 #pragma once
 
-#include "tools/command.h"
+#include "tools/command_line/command_line.h"
 #include "tools/source_finder.h"
 
 #include <string>

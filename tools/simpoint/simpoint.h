@@ -2,7 +2,7 @@
 // for each.
 #pragma once
 
-#include "tools/command.h"
+#include "tools/command_line/command_line.h"
 
 #include <string>
 #include <vector>

@@ -1,10 +1,10 @@
-#include "tools/run.h"
+#include "tools/cli/run.h"
 
 #include "framework/collector/launch/run.h"
 #include "framework/collector/launch/settings.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
-#include "tools/command.h"
+#include "tools/cli/commands.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>

@@ -3,9 +3,9 @@
 #include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
-#include "tools/command.h"
+#include "tools/cli/commands.h"
+#include "tools/cli/run.h"
 #include "tools/output/output.h"
-#include "tools/run.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>

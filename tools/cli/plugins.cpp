@@ -1,11 +1,11 @@
-#include "tools/plugins.h"
+#include "tools/cli/plugins.h"
 
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/output_files.h"
 #include "framework/collector/launch/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/command.h"
+#include "tools/cli/commands.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>

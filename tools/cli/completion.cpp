@@ -1,8 +1,8 @@
-#include "tools/completion.h"
+#include "tools/cli/completion.h"
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/command.h"
+#include "tools/cli/commands.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>

@@ -1,7 +1,7 @@
-#include "tools/replacement.h"
+#include "tools/expressions/replacement.h"
 
 #include "framework/support/error.h"
-#include "tools/regular_expression.h"
+#include "tools/expressions/regular_expression.h"
 
 #include <fmt/core.h>
 

@@ -1,16 +1,16 @@
 // The table of subcommands.
+#include "tools/cli/commands.h"
 #include "framework/collector/launch/settings.h"
 #include "tools/annotate/annotate.h"
 #include "tools/check_plugin/check_plugin.h"
-#include "tools/command.h"
-#include "tools/completion.h"
+#include "tools/cli/completion.h"
+#include "tools/cli/plugins.h"
+#include "tools/cli/run.h"
 #include "tools/diff/diff.h"
 #include "tools/export/export.h"
 #include "tools/list/list.h"
 #include "tools/merge/merge.h"
-#include "tools/plugins.h"
 #include "tools/report/report.h"
-#include "tools/run.h"
 #include "tools/simpoint/simpoint.h"
 
 #include <fmt/core.h>

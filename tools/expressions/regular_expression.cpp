@@ -1,4 +1,4 @@
-#include "tools/regular_expression.h"
+#include "tools/expressions/regular_expression.h"
 
 #include "framework/support/error.h"
 

@@ -2,8 +2,7 @@
 // to compile than most of the tools, are included by command_line.cpp alone.
 #pragma once
 
-#include "tools/command.h"
-
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +16,17 @@ class App;
 }
 
 namespace assay {
+
+struct OptionDescription {
+    std::vector<std::string> names;  // with their dashes
+    std::string argument;            // what stands for it in --help; empty if there is none
+    std::string help;                // one line
+
+    // Words that the argument may be: those of `yes|no`. Empty if it may be anything.
+    std::vector<std::string> choices() const;
+    // Whether the argument is the name of a file or folder.
+    bool takes_file() const;
+};
 
 enum class Need : std::uint8_t { kOptional, kRequired };
 
@@ -71,6 +81,12 @@ class CommandLine {
   private:
     std::unique_ptr<CLI::App> app_;
 };
+
+// What --version prints.
+std::string version_line();
+
+// A row of a table of options: the names, and from column `width` on the help, broken into lines.
+std::string help_row(std::string names, std::string_view help, std::size_t width);
 
 // Whether an argument of --color asks for colours on standard output.
 bool wants_color(std::string_view color);

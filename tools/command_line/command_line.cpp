@@ -1,11 +1,13 @@
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "framework/version.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
@@ -42,6 +44,18 @@ std::string refuse_empty_value(const std::string& value) {
 }
 
 }  // namespace
+
+std::vector<std::string> OptionDescription::choices() const {
+    const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || c == '|' || c == '-'; };
+    if (argument.find('|') == std::string::npos ||
+        !std::all_of(argument.begin(), argument.end(), is_word))
+        return {};
+    return split(argument, '|');
+}
+
+bool OptionDescription::takes_file() const {
+    return argument.find("FILE") != std::string::npos || argument == "DIR";
+}
 
 CommandLine::CommandLine() : app_(std::make_unique<CLI::App>()) {
     app_->set_help_flag("-h,--help", "show this");
@@ -175,6 +189,25 @@ bool CommandLine::parse(int argc, const char* const* argv) {
             fmt::format("{}: {}; see {} --help", app_->get_name(), error.what(), app_->get_name()));
     }
     return true;
+}
+
+std::string version_line() {
+    return std::string("assay ") + kVersion + "\n";
+}
+
+std::string help_row(std::string names, std::string_view help, std::size_t width) {
+    constexpr std::size_t kLineWidth = 98;
+    std::string row, line = std::move(names);
+    line.resize(std::max(line.size() + 1, width), ' ');
+    for (const std::string& word : split(help, ' ')) {
+        if (line.size() + 1 + word.size() > kLineWidth) {
+            row += line + "\n";
+            line.assign(width, ' ');
+        }
+        if (!line.ends_with(' ')) line += ' ';
+        line += word;
+    }
+    return row + line + "\n";
 }
 
 bool wants_color(std::string_view color) {
