@@ -5,7 +5,7 @@
 #include "tests/unit/temporary_folder.h"
 #include "tools/diff/clones.h"
 #include "tools/profile/whole_profile.h"
-#include "tools/source_files.h"
+#include "tools/sources/source_files.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

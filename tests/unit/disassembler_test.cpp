@@ -1,10 +1,10 @@
 // Instructions as text: Capstone's, and Zydis's where Capstone 4.0 knows none.
-#include "tools/disassembler.h"
+#include "tools/code/disassembler.h"
 
 #include <doctest/doctest.h>
 #include <vector>
 
-using namespace assay::list;
+using namespace assay;
 
 namespace {
 

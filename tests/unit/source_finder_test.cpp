@@ -1,9 +1,9 @@
 // Which of the files that a profile names are taken for sources.
-#include "tools/source_finder.h"
+#include "tools/sources/source_finder.h"
 #include "framework/support/error.h"
 #include "tests/unit/compiled_programs.h"
 #include "tests/unit/temporary_folder.h"
-#include "tools/source_files.h"
+#include "tools/sources/source_files.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 
 #include "tools/command_line/command_line.h"
 #include "tools/expressions/replacement.h"
-#include "tools/source_finder.h"
+#include "tools/sources/source_finder.h"
 
 #include <optional>
 #include <string>

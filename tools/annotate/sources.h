@@ -6,7 +6,7 @@
 #include "tools/annotate/profile.h"
 #include "tools/annotate/table.h"
 #include "tools/output/output.h"
-#include "tools/source_files.h"
+#include "tools/sources/source_files.h"
 
 #include <cstdint>
 #include <filesystem>

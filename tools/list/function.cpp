@@ -2,7 +2,7 @@
 
 #include "framework/support/text.h"
 #include "framework/x86/decoder.h"
-#include "tools/annotate/sources.h"
+#include "tools/sources/source_files.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -31,9 +31,10 @@ bool has_target(native::Flow flow) {
 }
 
 // Where their code is now: the build ids have been compared.
-std::vector<events::Object> objects_with_code(const std::vector<std::unique_ptr<Code>>& code) {
+std::vector<events::Object> objects_with_code(
+    const std::vector<std::unique_ptr<ObjectCode>>& code) {
     std::vector<events::Object> objects;
-    for (const std::unique_ptr<Code>& each : code)
+    for (const std::unique_ptr<ObjectCode>& each : code)
         if (each->problem().empty()) objects.push_back({each->path(), ""});
     return objects;
 }
@@ -46,7 +47,7 @@ struct FunctionWriter::Decoders {
 
 FunctionWriter::FunctionWriter(const Options& options, const Profile& profile,
                                const annotate::Columns& columns, ValuePrinter& values,
-                               const std::vector<std::unique_ptr<Code>>& code, Output& output)
+                               const std::vector<std::unique_ptr<ObjectCode>>& code, Output& output)
     : options_(options),
       profile_(profile),
       columns_(columns),
@@ -58,7 +59,7 @@ FunctionWriter::FunctionWriter(const Options& options, const Profile& profile,
 
 FunctionWriter::~FunctionWriter() = default;
 
-void FunctionWriter::write(const Function& function, Code& code) {
+void FunctionWriter::write(const Function& function, ObjectCode& code) {
     Lines lines = lines_of(function, code);
     name_targets(lines, code);
     annotate::Table table(columns_);
@@ -86,7 +87,7 @@ void FunctionWriter::write(const Function& function, Code& code) {
 // All instructions of a function whose extent is known, and whatever has counts. Counts can lie
 // within another instruction, where a jump goes behind a prefix; and all of them are shown, also
 // where the code between them is data.
-FunctionWriter::Lines FunctionWriter::lines_of(const Function& function, const Code& code) {
+FunctionWriter::Lines FunctionWriter::lines_of(const Function& function, const ObjectCode& code) {
     Lines lines;
     auto row = function.rows.begin();
     const auto end = function.rows.end();
@@ -107,7 +108,7 @@ FunctionWriter::Lines FunctionWriter::lines_of(const Function& function, const C
 }
 
 FunctionWriter::Line FunctionWriter::line_at(std::uint64_t address, const Row* row,
-                                             const Code& code, std::size_t& length) {
+                                             const ObjectCode& code, std::size_t& length) {
     const std::span<const std::uint8_t> bytes = code.bytes(address);
     Line line{address, row, "?", 0};
     if (bytes.empty()) {
@@ -124,7 +125,7 @@ FunctionWriter::Line FunctionWriter::line_at(std::uint64_t address, const Row* r
     return line;
 }
 
-void FunctionWriter::name_targets(Lines& lines, Code& code) {
+void FunctionWriter::name_targets(Lines& lines, ObjectCode& code) {
     std::vector<std::uint64_t> targets;
     for (const Line& line : lines)
         if (line.target != 0) targets.push_back(line.target);
@@ -147,7 +148,7 @@ void FunctionWriter::name_targets(Lines& lines, Code& code) {
 }
 
 // What stands above each line: the place in the source where it is another than before.
-std::vector<std::string> FunctionWriter::source_lines(const Lines& lines, const Code& code) {
+std::vector<std::string> FunctionWriter::source_lines(const Lines& lines, const ObjectCode& code) {
     std::vector<std::string> above(lines.size());
     if (!options_.source || !code.problem().empty()) return above;
     std::vector<std::uint64_t> addresses;
@@ -197,7 +198,7 @@ std::vector<std::string> FunctionWriter::read_lines(const std::string& file) {
     return lines;
 }
 
-std::vector<std::string> FunctionWriter::values_of(const Row& row, const Code& code) {
+std::vector<std::string> FunctionWriter::values_of(const Row& row, const ObjectCode& code) {
     const auto lists = profile_.values(row);
     if (lists.empty()) return {};
     const std::span<const std::uint8_t> bytes = code.bytes(row.address);

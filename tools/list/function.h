@@ -3,8 +3,8 @@
 
 #include "framework/symbols/symbolizer.h"
 #include "tools/annotate/table.h"
-#include "tools/disassembler.h"
-#include "tools/list/code.h"
+#include "tools/code/disassembler.h"
+#include "tools/code/object_code.h"
 #include "tools/list/options.h"
 #include "tools/list/profile.h"
 #include "tools/list/values.h"
@@ -28,13 +28,13 @@ struct Function {
 class FunctionWriter {
   public:
     FunctionWriter(const Options& options, const Profile& profile, const annotate::Columns& columns,
-                   ValuePrinter& values, const std::vector<std::unique_ptr<Code>>& code,
+                   ValuePrinter& values, const std::vector<std::unique_ptr<ObjectCode>>& code,
                    Output& output);
     ~FunctionWriter();
     FunctionWriter(const FunctionWriter&) = delete;
     FunctionWriter& operator=(const FunctionWriter&) = delete;
 
-    void write(const Function& function, Code& code);
+    void write(const Function& function, ObjectCode& code);
 
   private:
     // An instruction, or what has counts and is none.
@@ -46,13 +46,14 @@ class FunctionWriter {
     };
     using Lines = std::vector<Line>;
 
-    Lines lines_of(const Function& function, const Code& code);
-    Line line_at(std::uint64_t address, const Row* row, const Code& code, std::size_t& length);
-    static void name_targets(Lines& lines, Code& code);
-    std::vector<std::string> source_lines(const Lines& lines, const Code& code);
+    Lines lines_of(const Function& function, const ObjectCode& code);
+    Line line_at(std::uint64_t address, const Row* row, const ObjectCode& code,
+                 std::size_t& length);
+    static void name_targets(Lines& lines, ObjectCode& code);
+    std::vector<std::string> source_lines(const Lines& lines, const ObjectCode& code);
     std::string_view source_text(std::string_view file, std::uint32_t line);
     std::vector<std::string> read_lines(const std::string& file);
-    std::vector<std::string> values_of(const Row& row, const Code& code);
+    std::vector<std::string> values_of(const Row& row, const ObjectCode& code);
 
     struct Decoders;
 

@@ -3,7 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "framework/symbols/interval_map.h"
-#include "tools/list/code.h"
+#include "tools/code/object_code.h"
 #include "tools/list/function.h"
 #include "tools/list/profile.h"
 #include "tools/list/values.h"
@@ -21,7 +21,7 @@ using Rows = std::span<const Row>;
 // The functions of one object: of symbols where the code is there, and of what the profile says.
 class FunctionFinder {
   public:
-    FunctionFinder(const Profile& profile, Rows rows, Code& code) : profile_(profile) {
+    FunctionFinder(const Profile& profile, Rows rows, ObjectCode& code) : profile_(profile) {
         std::vector<std::uint64_t> addresses(rows.size());
         std::transform(rows.begin(), rows.end(), addresses.begin(),
                        [](const Row& row) { return row.address; });
@@ -65,7 +65,7 @@ class FunctionFinder {
 };
 
 std::vector<Function> find_functions(const Profile& profile,
-                                     const std::vector<std::unique_ptr<Code>>& code) {
+                                     const std::vector<std::unique_ptr<ObjectCode>>& code) {
     std::vector<Function> functions;
     const Rows rows = profile.rows();
     for (auto begin = rows.begin(); begin != rows.end();) {
@@ -154,7 +154,7 @@ void list(const Options& options, Output& output) {
     FunctionWriter writer(options, profile, columns, values, code, output);
     std::vector<bool> said(code.size());
     for (const Function& function : functions) {
-        Code& object = *code[function.object];
+        ObjectCode& object = *code[function.object];
         writer.write(function, object);
         if (object.problem().empty() || said[function.object]) continue;
         output.write(

@@ -1,10 +1,10 @@
 // The command line of assay list.
 #pragma once
 
+#include "tools/code/disassembler.h"
 #include "tools/command_line/command_line.h"
-#include "tools/disassembler.h"
 #include "tools/list/pattern.h"
-#include "tools/source_finder.h"
+#include "tools/sources/source_finder.h"
 
 #include <optional>
 #include <string>

@@ -5,8 +5,8 @@
 #include "framework/support/text.h"
 #include "tools/output/json_writer.h"
 #include "tools/profile/stack_tree.h"
-#include "tools/source_files.h"
-#include "tools/source_finder.h"
+#include "tools/sources/source_files.h"
+#include "tools/sources/source_finder.h"
 
 #include <fmt/core.h>
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/command_line/command_line.h"
-#include "tools/source_finder.h"
+#include "tools/sources/source_finder.h"
 
 #include <string>
 #include <vector>

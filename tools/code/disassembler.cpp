@@ -1,4 +1,4 @@
-#include "tools/disassembler.h"
+#include "tools/code/disassembler.h"
 
 #include <Zydis/Zydis.h>
 #include <capstone/capstone.h>
@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <string_view>
 
-namespace assay::list {
+namespace assay {
 namespace {
 
 // Operands begin in one column.
@@ -95,4 +95,4 @@ Disassembler::Text Disassembler::print_with_zydis(std::span<const std::uint8_t> 
             instruction.length};
 }
 
-}  // namespace assay::list
+}  // namespace assay

@@ -13,12 +13,12 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::list {
+namespace assay {
 
-class Code {
+class ObjectCode {
   public:
     // `path` is where the object is now; "" if that is the path of the profile.
-    Code(const events::Object& object, const std::string& path);
+    ObjectCode(const events::Object& object, const std::string& path);
 
     // Why there is no code, with a remedy; "" if there is.
     const std::string& problem() const { return problem_; }
@@ -39,7 +39,7 @@ class Code {
 
 // The code of all objects. `program` stands in for the one with its build id, or with its file
 // name. Throws Error if there is none, unless it is "".
-std::vector<std::unique_ptr<Code>> open_objects(const std::vector<events::Object>& objects,
-                                                const std::string& program);
+std::vector<std::unique_ptr<ObjectCode>> open_objects(const std::vector<events::Object>& objects,
+                                                      const std::string& program);
 
-}  // namespace assay::list
+}  // namespace assay

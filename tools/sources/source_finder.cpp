@@ -1,4 +1,4 @@
-#include "tools/source_finder.h"
+#include "tools/sources/source_finder.h"
 
 #include "framework/symbols/source_names.h"
 #include "framework/symbols/symbolizer.h"

@@ -1,4 +1,4 @@
-#include "tools/list/code.h"
+#include "tools/code/object_code.h"
 
 #include "framework/support/error.h"
 #include "framework/symbols/debug_file.h"
@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <filesystem>
 
-namespace assay::list {
+namespace assay {
 namespace {
 
 constexpr const char* kDebugRoot = "/usr/lib/debug";
@@ -17,7 +17,7 @@ std::filesystem::path file_name(const std::string& path) {
 
 }  // namespace
 
-Code::Code(const events::Object& object, const std::string& path)
+ObjectCode::ObjectCode(const events::Object& object, const std::string& path)
     : path_(path.empty() ? object.path : path), file_(symbols::ElfFile::open(path_)) {
     if (!file_) {
         problem_ = path_.starts_with('[')
@@ -42,7 +42,7 @@ Code::Code(const events::Object& object, const std::string& path)
         if (file) file->close_descriptor();
 }
 
-std::span<const std::uint8_t> Code::bytes(std::uint64_t address) const {
+std::span<const std::uint8_t> ObjectCode::bytes(std::uint64_t address) const {
     const symbols::Section* const section = file_ ? file_->section_at(address) : nullptr;
     const Elf_Data* const data = section ? file_->data(*section) : nullptr;
     const std::uint64_t offset = section ? address - section->header.sh_addr : 0;
@@ -50,18 +50,19 @@ std::span<const std::uint8_t> Code::bytes(std::uint64_t address) const {
     return {static_cast<const std::uint8_t*>(data->d_buf) + offset, data->d_size - offset};
 }
 
-std::vector<symbols::FunctionRange> Code::functions(std::span<const std::uint64_t> addresses) {
+std::vector<symbols::FunctionRange> ObjectCode::functions(
+    std::span<const std::uint64_t> addresses) {
     if (!file_) return {};
     return symbols::functions_with(*file_, debug_file_.get(), addresses, names_);
 }
 
-std::vector<std::string_view> Code::names(std::span<const std::uint64_t> addresses) {
+std::vector<std::string_view> ObjectCode::names(std::span<const std::uint64_t> addresses) {
     if (!file_) return std::vector<std::string_view>(addresses.size());
     return symbols::symbol_names(*file_, debug_file_.get(), addresses, names_);
 }
 
-std::vector<std::unique_ptr<Code>> open_objects(const std::vector<events::Object>& objects,
-                                                const std::string& program) {
+std::vector<std::unique_ptr<ObjectCode>> open_objects(const std::vector<events::Object>& objects,
+                                                      const std::string& program) {
     std::string build_id;
     if (!program.empty()) {
         const auto file = symbols::ElfFile::open(program);
@@ -73,12 +74,12 @@ std::vector<std::unique_ptr<Code>> open_objects(const std::vector<events::Object
         return !program.empty() && ((!build_id.empty() && build_id == object.build_id) ||
                                     file_name(program) == file_name(object.path));
     };
-    std::vector<std::unique_ptr<Code>> code;
+    std::vector<std::unique_ptr<ObjectCode>> code;
     std::string paths;
     bool used = program.empty();
     for (const events::Object& object : objects) {
         used |= stands_in(object);
-        code.push_back(std::make_unique<Code>(object, stands_in(object) ? program : ""));
+        code.push_back(std::make_unique<ObjectCode>(object, stands_in(object) ? program : ""));
         paths += (paths.empty() ? "" : ", ") + object.path;
     }
     if (!used)
@@ -89,4 +90,4 @@ std::vector<std::unique_ptr<Code>> open_objects(const std::vector<events::Object
     return code;
 }
 
-}  // namespace assay::list
+}  // namespace assay

@@ -1,4 +1,4 @@
-#include "tools/source_files.h"
+#include "tools/sources/source_files.h"
 
 #include "framework/support/descriptor.h"
 #include "framework/support/error.h"

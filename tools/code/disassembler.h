@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace assay::list {
+namespace assay {
 
 enum class Syntax : std::uint8_t { kAtt, kIntel };
 
@@ -35,4 +35,4 @@ class Disassembler {
     std::size_t handle_ = 0;  // csh; 0 if Capstone is not there
 };
 
-}  // namespace assay::list
+}  // namespace assay
