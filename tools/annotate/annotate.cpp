@@ -6,9 +6,9 @@
 #include "tools/annotate/functions.h"
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/json.h"
-#include "tools/annotate/profile.h"
 #include "tools/annotate/sources.h"
 #include "tools/annotate/table.h"
+#include "tools/profile/function_profile.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -46,7 +46,7 @@ class Facts {
     std::vector<std::pair<std::string, std::string>> facts_;
 };
 
-void write_header(const Options& options, const Profile& profile,
+void write_header(const Options& options, const FunctionProfile& profile,
                   const std::vector<std::size_t>& shown, const std::vector<SortColumn>& sort,
                   Output& output) {
     const events::Header& header = profile.header();
@@ -127,7 +127,8 @@ void write_totals(const Columns& columns, Output& output) {
     output.write("\n");
 }
 
-Details details_of(const SourceChoice& choice, const Profile& profile, const Options& options) {
+Details details_of(const SourceChoice& choice, const FunctionProfile& profile,
+                   const Options& options) {
     Details details{std::vector<bool>(profile.files().size()), options.instructions};
     for (const SourceChoice::Source& source : choice.found) details.files[source.file] = true;
     return details;
@@ -136,11 +137,11 @@ Details details_of(const SourceChoice& choice, const Profile& profile, const Opt
 }  // namespace
 
 void annotate(const Options& options, Output& output) {
-    Profile profile(options.file_names, options.function_names);
+    FunctionProfile profile(options.file_names, options.function_names);
     InlinedCalls inlined(options.file_names, options.function_names);
     profile.pass_on(inlined);
     if (options.difference) {
-        profile.add_file(options.profiles[0], Profile::Sign::kSubtract);
+        profile.add_file(options.profiles[0], FunctionProfile::Sign::kSubtract);
         profile.add_file(options.profiles[1]);
     } else {
         for (const std::string& path : options.profiles) profile.add_file(path);

@@ -7,7 +7,7 @@
 
 namespace assay::annotate {
 
-Assembly assembly_of(const Profile& profile) {
+Assembly assembly_of(const FunctionProfile& profile) {
     Assembly assembly;
     const Disassembler disassembler(Syntax::kAtt);
     std::map<std::uint32_t, std::unique_ptr<ObjectCode>> code;

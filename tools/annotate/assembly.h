@@ -1,7 +1,7 @@
 // The text of the instructions that are shown below source lines.
 #pragma once
 
-#include "tools/annotate/profile.h"
+#include "tools/profile/function_profile.h"
 
 #include <cstdint>
 #include <map>
@@ -19,6 +19,6 @@ struct Assembly {
 };
 
 // Of all instructions that the profile has read details of.
-Assembly assembly_of(const Profile& profile);
+Assembly assembly_of(const FunctionProfile& profile);
 
 }  // namespace assay::annotate

@@ -20,12 +20,12 @@ struct Group {
 
 enum class By : std::uint8_t { kFile, kFunction };
 
-std::uint32_t outer(By by, const Profile& profile, std::size_t function) {
+std::uint32_t outer(By by, const FunctionProfile& profile, std::size_t function) {
     return by == By::kFile ? profile.function_file(function) : profile.function_name(function);
 }
 
 // Those above the threshold, in no order. Of millions few are: what all have is in one place.
-std::vector<Group> groups_above_threshold(By by, const Profile& profile,
+std::vector<Group> groups_above_threshold(By by, const FunctionProfile& profile,
                                           const std::vector<SortColumn>& sort) {
     const std::size_t columns = profile.totals().size();
     const std::size_t names = (by == By::kFile ? profile.files() : profile.names()).size();
@@ -51,12 +51,12 @@ std::vector<Group> groups_above_threshold(By by, const Profile& profile,
     return groups;
 }
 
-std::string_view outer_name(By by, const Profile& profile, const Group& group) {
+std::string_view outer_name(By by, const FunctionProfile& profile, const Group& group) {
     return by == By::kFile ? profile.files()[group.name] : profile.names()[group.name];
 }
 
 // Those above the threshold, in order.
-std::vector<Group> groups_to_show(By by, const Profile& profile,
+std::vector<Group> groups_to_show(By by, const FunctionProfile& profile,
                                   const std::vector<SortColumn>& sort) {
     std::vector<Group> groups = groups_above_threshold(by, profile, sort);
     std::sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
@@ -68,7 +68,7 @@ std::vector<Group> groups_to_show(By by, const Profile& profile,
 
 class GroupWriter {
   public:
-    GroupWriter(By by, const Profile& profile, const Columns& columns,
+    GroupWriter(By by, const FunctionProfile& profile, const Columns& columns,
                 const std::vector<SortColumn>& sort, Output& output)
         : by_(by), profile_(profile), columns_(columns), sort_(sort), output_(output) {}
 
@@ -138,7 +138,7 @@ class GroupWriter {
     }
 
     By by_;
-    const Profile& profile_;
+    const FunctionProfile& profile_;
     const Columns& columns_;
     const std::vector<SortColumn>& sort_;
     Output& output_;
@@ -182,14 +182,14 @@ bool is_above_threshold(Counts counts, Counts totals, const std::vector<SortColu
     });
 }
 
-std::vector<std::uint32_t> files_to_show(const Profile& profile,
+std::vector<std::uint32_t> files_to_show(const FunctionProfile& profile,
                                          const std::vector<SortColumn>& sort) {
     std::vector<std::uint32_t> files;
     for (const Group& group : groups_to_show(By::kFile, profile, sort)) files.push_back(group.name);
     return files;
 }
 
-std::vector<std::size_t> functions_in_order(const Profile& profile,
+std::vector<std::size_t> functions_in_order(const FunctionProfile& profile,
                                             const std::vector<SortColumn>& sort) {
     std::vector<std::size_t> functions(profile.function_count());
     std::iota(functions.begin(), functions.end(), 0);
@@ -205,7 +205,7 @@ std::vector<std::size_t> functions_in_order(const Profile& profile,
     return functions;
 }
 
-void write_functions(const Profile& profile, const Columns& columns,
+void write_functions(const FunctionProfile& profile, const Columns& columns,
                      const std::vector<SortColumn>& sort, Output& output) {
     GroupWriter(By::kFile, profile, columns, sort, output).write();
     GroupWriter(By::kFunction, profile, columns, sort, output).write();

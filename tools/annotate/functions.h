@@ -2,9 +2,9 @@
 #pragma once
 
 #include "tools/annotate/options.h"
-#include "tools/annotate/profile.h"
 #include "tools/annotate/table.h"
 #include "tools/output/output.h"
+#include "tools/profile/function_profile.h"
 
 #include <cstdint>
 #include <optional>
@@ -30,15 +30,15 @@ bool is_above_threshold(Counts counts, Counts totals, const std::vector<SortColu
                         const events::Header& header);
 
 // The files above the threshold, the most important first.
-std::vector<std::uint32_t> files_to_show(const Profile& profile,
+std::vector<std::uint32_t> files_to_show(const FunctionProfile& profile,
                                          const std::vector<SortColumn>& sort);
 // Indices of functions in that order, all of them.
-std::vector<std::size_t> functions_in_order(const Profile& profile,
+std::vector<std::size_t> functions_in_order(const FunctionProfile& profile,
                                             const std::vector<SortColumn>& sort);
 
 // Files, each with its functions; and functions, each with its files, as those of inlined and
 // template functions are.
-void write_functions(const Profile& profile, const Columns& columns,
+void write_functions(const FunctionProfile& profile, const Columns& columns,
                      const std::vector<SortColumn>& sort, Output& output);
 
 }  // namespace assay::annotate

@@ -174,7 +174,7 @@ class Document {
 
     const Options& options_;
     const Content& content_;
-    const Profile& profile_;
+    const FunctionProfile& profile_;
     const Columns& columns_;
     JsonWriter json_;
 };

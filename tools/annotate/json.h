@@ -22,7 +22,7 @@ void write_counts(const events::Header& header, const std::vector<std::size_t>& 
 
 // What has been read.
 struct Content {
-    const Profile& profile;
+    const FunctionProfile& profile;
     const InlinedCalls& inlined;
     const SourceChoice& choice;
     const Assembly& assembly;

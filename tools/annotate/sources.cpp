@@ -19,7 +19,7 @@ std::string gap(std::size_t line) {
 
 class SourceWriter {
   public:
-    SourceWriter(const Options& options, const Profile& profile, const Columns& columns,
+    SourceWriter(const Options& options, const FunctionProfile& profile, const Columns& columns,
                  const Assembly& assembly, Output& output)
         : options_(options),
           profile_(profile),
@@ -43,7 +43,7 @@ class SourceWriter {
     void write_instructions(const Table& table, std::uint32_t line);
 
     const Options& options_;
-    const Profile& profile_;
+    const FunctionProfile& profile_;
     const Columns& columns_;
     const Assembly& assembly_;
     Output& output_;
@@ -187,7 +187,7 @@ void SourceWriter::write_coverage(const SourceChoice& choice) {
 }
 
 // Indices of the files that the user means: named exactly so, or ending in that path.
-std::vector<std::uint32_t> files_named(const Profile& profile, const std::string& name) {
+std::vector<std::uint32_t> files_named(const FunctionProfile& profile, const std::string& name) {
     std::vector<std::uint32_t> exact, ending;
     for (std::uint32_t i = 0; i < profile.files().size(); ++i) {
         if (profile.files()[i] == name) exact.push_back(i);
@@ -209,7 +209,7 @@ bool same_content(const fs::path& a, const fs::path& b) {
 // Sorts files into the choice.
 class Chooser {
   public:
-    Chooser(const Options& options, const Profile& profile)
+    Chooser(const Options& options, const FunctionProfile& profile)
         : profile_(profile), finder_(options.where, profile.objects()) {}
 
     // Whether the file's source was found.
@@ -239,13 +239,13 @@ class Chooser {
     SourceChoice choice;
 
   private:
-    const Profile& profile_;
+    const FunctionProfile& profile_;
     SourceFinder finder_;
 };
 
 }  // namespace
 
-SourceChoice choose_sources(const Options& options, const Profile& profile,
+SourceChoice choose_sources(const Options& options, const FunctionProfile& profile,
                             const std::vector<std::uint32_t>& files_shown) {
     Chooser chooser(options, profile);
     std::vector<bool> chosen(profile.files().size());
@@ -267,7 +267,7 @@ SourceChoice choose_sources(const Options& options, const Profile& profile,
     return std::move(chooser.choice);
 }
 
-void write_sources(const Options& options, const Profile& profile, const Columns& columns,
+void write_sources(const Options& options, const FunctionProfile& profile, const Columns& columns,
                    const SourceChoice& choice, const Assembly& assembly, Output& output) {
     const std::vector<std::vector<SourceLine>> lines = profile.lines();
     SourceWriter writer(options, profile, columns, assembly, output);

@@ -3,9 +3,9 @@
 
 #include "tools/annotate/assembly.h"
 #include "tools/annotate/options.h"
-#include "tools/annotate/profile.h"
 #include "tools/annotate/table.h"
 #include "tools/output/output.h"
+#include "tools/profile/function_profile.h"
 #include "tools/sources/source_files.h"
 
 #include <cstdint>
@@ -32,11 +32,11 @@ struct SourceChoice {
 
 // The sources that the user named, then the files shown, by their indices. Throws Error if one that
 // the user named has no counts or cannot be read.
-SourceChoice choose_sources(const Options& options, const Profile& profile,
+SourceChoice choose_sources(const Options& options, const FunctionProfile& profile,
                             const std::vector<std::uint32_t>& files_shown);
 
 // Annotates what was chosen. The profile has read the details.
-void write_sources(const Options& options, const Profile& profile, const Columns& columns,
+void write_sources(const Options& options, const FunctionProfile& profile, const Columns& columns,
                    const SourceChoice& choice, const Assembly& assembly, Output& output);
 
 }  // namespace assay::annotate

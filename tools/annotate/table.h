@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/events/formula.h"
-#include "tools/annotate/profile.h"
+#include "tools/profile/function_profile.h"
 
 #include <cstdint>
 #include <string>

@@ -6,7 +6,6 @@
 
 namespace assay::diff {
 
-using annotate::Profile;
 using annotate::SortColumn;
 
 namespace {
@@ -16,7 +15,7 @@ auto place(const Change& change) {
 }
 
 // Of one profile only. Rows of one place become one.
-std::vector<Change> functions_of(const Profile& profile, Counts Change::*counts,
+std::vector<Change> functions_of(const FunctionProfile& profile, Counts Change::*counts,
                                  const CloneNames& clones, Changes& changes) {
     std::vector<Change> functions(profile.function_count(),
                                   Change{{}, {}, changes.zeros, changes.zeros});
@@ -47,7 +46,8 @@ std::vector<Change> functions_of(const Profile& profile, Counts Change::*counts,
 
 }  // namespace
 
-Changes changes_of(const Profile& before, const Profile& after, const CloneNames& clones) {
+Changes changes_of(const FunctionProfile& before, const FunctionProfile& after,
+                   const CloneNames& clones) {
     Changes changes;
     changes.zeros.resize(before.totals().size());
     const std::vector<Change> gone = functions_of(before, &Change::before, clones, changes),

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "tools/annotate/functions.h"
-#include "tools/annotate/profile.h"
 #include "tools/diff/clones.h"
+#include "tools/profile/function_profile.h"
 
 #include <cstdint>
 #include <deque>
@@ -11,8 +11,6 @@
 #include <vector>
 
 namespace assay::diff {
-
-using annotate::Counts;
 
 // A function in both profiles; zeros where one does not have it.
 struct Change {
@@ -33,7 +31,7 @@ struct Changes {
     std::vector<std::uint64_t> zeros;
     std::deque<std::vector<std::uint64_t>> sums;
 };
-Changes changes_of(const annotate::Profile& before, const annotate::Profile& after,
+Changes changes_of(const FunctionProfile& before, const FunctionProfile& after,
                    const CloneNames& clones);
 
 // Without its sign.

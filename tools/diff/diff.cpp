@@ -5,11 +5,11 @@
 #include "framework/support/text.h"
 #include "tools/annotate/functions.h"
 #include "tools/annotate/json.h"
-#include "tools/annotate/profile.h"
 #include "tools/annotate/table.h"
 #include "tools/diff/breakdown.h"
 #include "tools/diff/change_table.h"
 #include "tools/diff/changes.h"
+#include "tools/profile/function_profile.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -19,10 +19,9 @@ namespace assay::diff {
 
 namespace {
 
-using annotate::Profile;
 using annotate::SortColumn;
 
-void check(const Profile& profile, const std::string& path) {
+void check(const FunctionProfile& profile, const std::string& path) {
     if (profile.header().difference)
         throw Error(fmt::format("{} is a difference already; give two profiles", path));
     for (const std::uint64_t total : profile.totals())
@@ -46,11 +45,11 @@ std::vector<std::size_t> shown_columns(const Options& options, const events::Hea
     return shown;
 }
 
-void write_header(const Options& options, const Profile& before, const Profile& after,
-                  Output& output) {
+void write_header(const Options& options, const FunctionProfile& before,
+                  const FunctionProfile& after, Output& output) {
     output.section("Difference");
     const auto describe = [&](std::string_view name, const std::string& path,
-                              const Profile& profile) {
+                              const FunctionProfile& profile) {
         output.write(fmt::format("{}  {}  ({})\n", name, printable(path),
                                  printable(profile.header().command)));
         for (const std::string& reason : profile.incomplete())
@@ -84,7 +83,7 @@ std::string stack_text(const StackTree& stacks, std::uint32_t frame) {
     return text;
 }
 
-void write_stacks(const Options& options, const Profile& before, const Breakdown& breakdown,
+void write_stacks(const Options& options, const FunctionProfile& before, const Breakdown& breakdown,
                   Output& output) {
     if (!breakdown.has_stacks()) return;
     const events::Header& header = before.header();
@@ -119,7 +118,7 @@ void write_values(const Options& options, const Breakdown& breakdown, Output& ou
                         printable(change.file), printable(change.function)));
 }
 
-void write_functions(const Options& options, const Profile& before,
+void write_functions(const Options& options, const FunctionProfile& before,
                      const std::vector<Change>& changes, Output& output) {
     const events::Header& header = before.header();
     const std::vector<const Change*> chosen =
@@ -134,8 +133,8 @@ void write_functions(const Options& options, const Profile& before,
             table.row(*change, printable(change->file) + ":" + printable(change->function)));
 }
 
-void write_totals(const Options& options, const Profile& before, const Profile& after,
-                  Output& output) {
+void write_totals(const Options& options, const FunctionProfile& before,
+                  const FunctionProfile& after, Output& output) {
     const events::Header& header = before.header();
     const Change total = {"", "", before.totals(), after.totals()};
     ChangeTable totals(header, shown_columns(options, header), options.color);
@@ -181,7 +180,7 @@ void write_stacks_to_file(const Breakdown& breakdown, events::Writer& writer) {
 }
 
 // As cg_diff writes them: one line of each function, of line 0.
-void write_file(const Options& options, const Profile& before, const Profile& after,
+void write_file(const Options& options, const FunctionProfile& before, const FunctionProfile& after,
                 const std::vector<Change>& changes, const Breakdown& breakdown) {
     events::Header header = before.header();
     header.descriptions = {{"Files compared", options.old_path + "; " + options.new_path}};
@@ -203,7 +202,7 @@ void write_file(const Options& options, const Profile& before, const Profile& af
     writer.finish();
 }
 
-void write_json(const Options& options, const Profile& before, const Profile& after,
+void write_json(const Options& options, const FunctionProfile& before, const FunctionProfile& after,
                 const std::vector<Change>& changes, const Breakdown& breakdown) {
     const events::Header& header = before.header();
     const std::vector<std::size_t> shown = shown_columns(options, header);
@@ -269,7 +268,8 @@ void write_json(const Options& options, const Profile& before, const Profile& af
     sink.finish();
 }
 
-CloneNames clone_names(const Profile& before, const Profile& after, const Breakdown& breakdown) {
+CloneNames clone_names(const FunctionProfile& before, const FunctionProfile& after,
+                       const Breakdown& breakdown) {
     CloneNames clones;
     for (std::size_t i = 0; i < before.function_count(); ++i)
         clones.add(Side::kOld, before.names()[before.function_name(i)]);
@@ -282,7 +282,7 @@ CloneNames clone_names(const Profile& before, const Profile& after, const Breakd
 }  // namespace
 
 void diff(const Options& options, Output& output) {
-    Profile before(options.file_names, options.function_names),
+    FunctionProfile before(options.file_names, options.function_names),
         after(options.file_names, options.function_names);
     Breakdown breakdown(options.file_names, options.function_names);
     before.pass_on(breakdown);

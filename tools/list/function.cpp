@@ -45,7 +45,7 @@ struct FunctionWriter::Decoders {
     native::Decoder native;
 };
 
-FunctionWriter::FunctionWriter(const Options& options, const Profile& profile,
+FunctionWriter::FunctionWriter(const Options& options, const InstructionProfile& profile,
                                const annotate::Columns& columns, ValuePrinter& values,
                                const std::vector<std::unique_ptr<ObjectCode>>& code, Output& output)
     : options_(options),

@@ -6,9 +6,9 @@
 #include "tools/code/disassembler.h"
 #include "tools/code/object_code.h"
 #include "tools/list/options.h"
-#include "tools/list/profile.h"
 #include "tools/list/values.h"
 #include "tools/output/output.h"
+#include "tools/profile/instruction_profile.h"
 
 #include <map>
 #include <string>
@@ -16,6 +16,8 @@
 #include <vector>
 
 namespace assay::list {
+
+using Row = InstructionProfile::Row;
 
 struct Function {
     std::string name;
@@ -27,9 +29,9 @@ struct Function {
 
 class FunctionWriter {
   public:
-    FunctionWriter(const Options& options, const Profile& profile, const annotate::Columns& columns,
-                   ValuePrinter& values, const std::vector<std::unique_ptr<ObjectCode>>& code,
-                   Output& output);
+    FunctionWriter(const Options& options, const InstructionProfile& profile,
+                   const annotate::Columns& columns, ValuePrinter& values,
+                   const std::vector<std::unique_ptr<ObjectCode>>& code, Output& output);
     ~FunctionWriter();
     FunctionWriter(const FunctionWriter&) = delete;
     FunctionWriter& operator=(const FunctionWriter&) = delete;
@@ -58,7 +60,7 @@ class FunctionWriter {
     struct Decoders;
 
     const Options& options_;
-    const Profile& profile_;
+    const InstructionProfile& profile_;
     const annotate::Columns& columns_;
     ValuePrinter& values_;
     Output& output_;

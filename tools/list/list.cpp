@@ -5,8 +5,8 @@
 #include "framework/symbols/interval_map.h"
 #include "tools/code/object_code.h"
 #include "tools/list/function.h"
-#include "tools/list/profile.h"
 #include "tools/list/values.h"
+#include "tools/profile/instruction_profile.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -21,7 +21,8 @@ using Rows = std::span<const Row>;
 // The functions of one object: of symbols where the code is there, and of what the profile says.
 class FunctionFinder {
   public:
-    FunctionFinder(const Profile& profile, Rows rows, ObjectCode& code) : profile_(profile) {
+    FunctionFinder(const InstructionProfile& profile, Rows rows, ObjectCode& code)
+        : profile_(profile) {
         std::vector<std::uint64_t> addresses(rows.size());
         std::transform(rows.begin(), rows.end(), addresses.begin(),
                        [](const Row& row) { return row.address; });
@@ -57,14 +58,14 @@ class FunctionFinder {
         for (std::size_t i = 0; i < counts.size(); ++i) function.counts[i] += counts[i];
     }
 
-    const Profile& profile_;
+    const InstructionProfile& profile_;
     std::vector<symbols::FunctionRange> ranges_;
     symbols::IntervalMap range_at_;  // indices in ranges_
     std::map<std::pair<std::uint64_t, std::string_view>, std::size_t> index_;
     std::vector<Function> functions_;
 };
 
-std::vector<Function> find_functions(const Profile& profile,
+std::vector<Function> find_functions(const InstructionProfile& profile,
                                      const std::vector<std::unique_ptr<ObjectCode>>& code) {
     std::vector<Function> functions;
     const Rows rows = profile.rows();
@@ -87,7 +88,8 @@ bool have_counts(const std::vector<Function>& functions) {
 }
 
 // The functions to list, in their order. Without counts, no function is above a threshold.
-void choose(std::vector<Function>& functions, const Options& options, const Profile& profile) {
+void choose(std::vector<Function>& functions, const Options& options,
+            const InstructionProfile& profile) {
     std::vector<std::size_t> sort(options.sort.size());
     std::transform(options.sort.begin(), options.sort.end(), sort.begin(), [&](const auto& name) {
         return annotate::event_index("--sort", name, profile.header());
@@ -107,8 +109,8 @@ void choose(std::vector<Function>& functions, const Options& options, const Prof
     });
 }
 
-void write_head(const Options& options, const Profile& profile, const ValuePrinter& values,
-                bool counted, Output& output) {
+void write_head(const Options& options, const InstructionProfile& profile,
+                const ValuePrinter& values, bool counted, Output& output) {
     output.section("Instructions");
     output.write(fmt::format("Command:  {}\nFile:     {}\n", printable(profile.header().command),
                              printable(options.profile)));
@@ -136,7 +138,7 @@ void write_summary(const std::vector<Function>& functions, const annotate::Colum
 }  // namespace
 
 void list(const Options& options, Output& output) {
-    const Profile profile(options.profile);
+    const InstructionProfile profile(options.profile);
     const annotate::Columns columns{profile.header(), profile.totals(),
                                     annotate::shown_events(options.show, profile.header()),
                                     options.percentages, options.color};

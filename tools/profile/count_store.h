@@ -9,6 +9,7 @@
 
 namespace assay {
 
+// One per event. Those of a difference are two's complement: see events::Header::difference.
 using Counts = std::span<const std::uint64_t>;
 
 // How much a command keeps of the names in profiles, and how much of their counts, each for another

@@ -1,4 +1,4 @@
-#include "tools/list/profile.h"
+#include "tools/profile/instruction_profile.h"
 
 #include "framework/support/error.h"
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-namespace assay::list {
+namespace assay {
 namespace {
 
 template <typename T>
@@ -19,7 +19,7 @@ constexpr auto kByPlace = [](const auto& a, const auto& b) { return place(a) < p
 
 }  // namespace
 
-Profile::Profile(const std::string& path) {
+InstructionProfile::InstructionProfile(const std::string& path) {
     totals_ = events::read_events(path, *this).totals;
     if (rows_.empty())
         throw Error(
@@ -29,34 +29,34 @@ Profile::Profile(const std::string& path) {
     add_up();
 }
 
-void Profile::start(const events::Header& header) {
+void InstructionProfile::start(const events::Header& header) {
     header_ = header;
     columns_ = header.events.size();
 }
 
-void Profile::location(const events::Location& location) {
+void InstructionProfile::location(const events::Location& location) {
     file_ = *names_.emplace(location.file).first;
     function_ = *names_.emplace(location.function).first;
 }
 
-void Profile::instruction(const Instruction& at, Counts counts) {
+void InstructionProfile::instruction(const Instruction& at, Counts counts) {
     add(at, counts);
 }
 
 // An instruction may have values and no counts.
-void Profile::values(const Instruction& at, const events::Hotlist& list) {
+void InstructionProfile::values(const Instruction& at, const events::Hotlist& list) {
     values_.push_back({at.object, at.address, list});
     add(at, std::vector<std::uint64_t>(columns_));
 }
 
-void Profile::add(const Instruction& at, Counts counts) {
+void InstructionProfile::add(const Instruction& at, Counts counts) {
     rows_.push_back({at.object, at.address, at.line, file_, function_, counts_.size() / columns_});
     counts_.insert(counts_.end(), counts.begin(), counts.end());
 }
 
 // Of one address there is more than one line where it is merged from several files, or where it
 // has values.
-void Profile::add_up() {
+void InstructionProfile::add_up() {
     auto last = rows_.begin();
     for (auto next = last + 1; next != rows_.end(); ++next) {
         if (place(*last) != place(*next)) {
@@ -69,7 +69,7 @@ void Profile::add_up() {
     rows_.erase(last + 1, rows_.end());
 }
 
-std::vector<const events::Hotlist*> Profile::values(const Row& row) const {
+std::vector<const events::Hotlist*> InstructionProfile::values(const Row& row) const {
     const auto [begin, end] = std::equal_range(values_.begin(), values_.end(),
                                                Values{row.object, row.address, {}}, kByPlace);
     std::vector<const events::Hotlist*> lists;
@@ -79,10 +79,10 @@ std::vector<const events::Hotlist*> Profile::values(const Row& row) const {
     return lists;
 }
 
-std::vector<std::string_view> Profile::lists() const {
+std::vector<std::string_view> InstructionProfile::lists() const {
     std::set<std::string_view> names;
     for (const Values& values : values_) names.insert(values.list.name);
     return {names.begin(), names.end()};
 }
 
-}  // namespace assay::list
+}  // namespace assay

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/events/reader.h"
+#include "tools/profile/count_store.h"
 
 #include <cstdint>
 #include <span>
@@ -10,23 +11,21 @@
 #include <unordered_set>
 #include <vector>
 
-namespace assay::list {
+namespace assay {
 
-using Counts = std::span<const std::uint64_t>;
-
-// An instruction.
-struct Row {
-    std::uint32_t object;
-    std::uint64_t address;  // link-time address in the object
-    std::uint32_t line;     // of `file`; 0 if unknown
-    std::string_view file, function;
-    std::size_t counts;  // see Profile::counts
-};
-
-class Profile final : public events::Handler {
+class InstructionProfile final : public events::Handler {
   public:
+    // An instruction.
+    struct Row {
+        std::uint32_t object;
+        std::uint64_t address;  // link-time address in the object
+        std::uint32_t line;     // of `file`; 0 if unknown
+        std::string_view file, function;
+        std::size_t counts;  // see counts()
+    };
+
     // Throws Error if the file is malformed, or has no counts of instructions.
-    explicit Profile(const std::string& path);
+    explicit InstructionProfile(const std::string& path);
 
     const events::Header& header() const { return header_; }
     Counts totals() const { return totals_; }
@@ -64,4 +63,4 @@ class Profile final : public events::Handler {
     std::string_view file_, function_;
 };
 
-}  // namespace assay::list
+}  // namespace assay

@@ -5,56 +5,19 @@
 
 #include "framework/events/reader.h"
 #include "tools/expressions/replacement.h"
-#include "tools/profile/count_store.h"
+#include "tools/profile/count_table.h"
 #include "tools/profile/objects.h"
 #include "tools/profile/strings.h"
 
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-namespace assay::annotate {
+namespace assay {
 
-// One per event. Those of a difference are two's complement: see events::Header::difference.
-using Counts = std::span<const std::uint64_t>;
 using Descriptions = decltype(events::Header::descriptions);
-
-// Rows of counts, found by a 64-bit key: an open hash table over blocks of rows that never move,
-// so that millions of rows cost neither an allocation each nor a copy of them all.
-class CountTable {
-  public:
-    void set_columns(std::size_t columns) { columns_ = columns; }
-    std::size_t columns() const { return columns_; }
-    std::size_t size() const { return keys_.size(); }
-    std::uint64_t key(std::size_t row) const { return keys_[row]; }
-    Counts counts(std::size_t row) const { return {row_start(row), columns_}; }
-    // The row of that key, which is made if there is none. Throws Error if that takes more than
-    // kMostBytes.
-    std::size_t row(std::uint64_t key);
-    // Empty if there is no row of that key.
-    Counts find(std::uint64_t key) const;
-    void add_to_row(std::size_t row, Counts counts);
-    void add(std::uint64_t key, Counts counts) { add_to_row(row(key), counts); }
-
-  private:
-    static constexpr std::size_t kBlockRows = 4096;
-
-    void grow();
-    void add_block();
-    std::size_t slot_of(std::uint64_t key) const;
-    std::uint64_t* row_start(std::size_t row) const {
-        return &blocks_[row / kBlockRows][row % kBlockRows * columns_];
-    }
-
-    std::size_t columns_ = 0;
-    std::vector<std::uint32_t> slots_;  // row + 1, or 0; a power of two of them
-    std::vector<std::uint64_t> keys_;
-    std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
-};
 
 // A source line of a source file.
 struct SourceLine {
@@ -75,11 +38,11 @@ struct Details {
     bool instructions = false;
 };
 
-class Profile final : public events::Handler {
+class FunctionProfile final : public events::Handler {
   public:
     // The names of files and functions are those of the profile after the replacements.
-    explicit Profile(std::vector<Replacement> file_names = {},
-                     std::vector<Replacement> function_names = {});
+    explicit FunctionProfile(std::vector<Replacement> file_names = {},
+                             std::vector<Replacement> function_names = {});
 
     // Has `beside`, which must outlive the reading, receive what is read of the files that are
     // added, too, but for instructions and objects; the counts of a line with the sign of its file.
@@ -193,4 +156,4 @@ class Profile final : public events::Handler {
     std::vector<std::uint64_t> negated_;     // scratch
 };
 
-}  // namespace assay::annotate
+}  // namespace assay

@@ -1,4 +1,4 @@
-#include "tools/annotate/profile.h"
+#include "tools/profile/function_profile.h"
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"
@@ -11,7 +11,7 @@
 #include <set>
 #include <tuple>
 
-namespace assay::annotate {
+namespace assay {
 
 namespace {
 
@@ -28,63 +28,14 @@ std::map<std::string_view, std::string> texts_by_name(const Descriptions& descri
 
 }  // namespace
 
-// --- CountTable
+// --- Reading
 
-std::size_t CountTable::row(std::uint64_t key) {
-    if (keys_.size() * 2 >= slots_.size()) grow();
-    std::uint32_t& slot = slots_[slot_of(key)];
-    if (slot == 0) {
-        if (keys_.size() % kBlockRows == 0) add_block();
-        keys_.push_back(key);
-        slot = static_cast<std::uint32_t>(keys_.size());
-    }
-    return slot - 1;
-}
-
-void CountTable::add_block() {
-    const std::size_t row_bytes = sizeof(std::uint64_t) * (columns_ + 1);
-    if ((blocks_.size() + 1) * kBlockRows * row_bytes > kMostBytes)
-        throw Error(
-            fmt::format("the profile has more than {} functions, or lines of the files "
-                        "shown, which no program has: their counts take more than {} bytes",
-                        keys_.size(), kMostBytes));
-    blocks_.push_back(std::make_unique<std::uint64_t[]>(kBlockRows * columns_));
-}
-
-Counts CountTable::find(std::uint64_t key) const {
-    const std::uint32_t slot = slots_.empty() ? 0 : slots_[slot_of(key)];
-    return slot == 0 ? Counts() : counts(slot - 1);
-}
-
-void CountTable::add_to_row(std::size_t row, Counts counts) {
-    std::uint64_t* const sum = row_start(row);
-    for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
-}
-
-void CountTable::grow() {
-    slots_.assign(std::max<std::size_t>(1024, slots_.size() * 2), 0);
-    for (std::size_t row = 0; row < keys_.size(); ++row)
-        slots_[slot_of(keys_[row])] = static_cast<std::uint32_t>(row + 1);
-}
-
-std::size_t CountTable::slot_of(std::uint64_t key) const {
-    // Multiplicative hashing (Knuth, The Art of Computer Programming, section 6.4) of groups of 16
-    // neighbouring lines, which files count together: a group shares a cache line. Then linear
-    // probing.
-    const std::size_t mask = slots_.size() - 1;
-    const std::uint64_t product = (key >> 4) * 0x9E37'79B9'7F4A'7C15ULL;
-    std::size_t slot = ((product >> 28) << 4 | (key & 15)) & mask;
-    while (slots_[slot] != 0 && keys_[slots_[slot] - 1] != key) slot = (slot + 1) & mask;
-    return slot;
-}
-
-// --- Profile: reading
-
-Profile::Profile(std::vector<Replacement> file_names, std::vector<Replacement> function_names)
+FunctionProfile::FunctionProfile(std::vector<Replacement> file_names,
+                                 std::vector<Replacement> function_names)
     : file_replacements_(std::move(file_names)),
       function_replacements_(std::move(function_names)) {}
 
-void Profile::add_file(const std::string& path, Sign sign) {
+void FunctionProfile::add_file(const std::string& path, Sign sign) {
     path_ = path;
     sign_ = sign;
     const bool can_be_read_again = events::can_be_read_again(path);
@@ -94,7 +45,7 @@ void Profile::add_file(const std::string& path, Sign sign) {
     read_.push_back({path, sign, std::move(read.totals), can_be_read_again});
 }
 
-void Profile::read_details(const Details& details) {
+void FunctionProfile::read_details(const Details& details) {
     details_ = details;
     all_details_ = false;
     second_reading_ = true;
@@ -107,7 +58,7 @@ void Profile::read_details(const Details& details) {
     }
 }
 
-void Profile::start(const events::Header& header) {
+void FunctionProfile::start(const events::Header& header) {
     object_map_.clear();
     for (const events::Object& object : header.objects)
         object_map_.push_back(objects_.index(object));
@@ -121,7 +72,7 @@ void Profile::start(const events::Header& header) {
     compare_descriptions(header.descriptions);
 }
 
-void Profile::start_first(const events::Header& header) {
+void FunctionProfile::start_first(const events::Header& header) {
     if (header.difference && sign_ == Sign::kSubtract)
         throw Error(fmt::format(
             "{} is a difference; only profiles can be compared, see assay diff -o", path_));
@@ -134,7 +85,7 @@ void Profile::start_first(const events::Header& header) {
         table->set_columns(header.events.size());
 }
 
-void Profile::turns_into_difference() {
+void FunctionProfile::turns_into_difference() {
     if (second_reading_) return;
     if (sign_ == Sign::kSubtract)
         throw Error(fmt::format("{} has negative counts; only profiles can be compared", path_));
@@ -146,7 +97,7 @@ void Profile::turns_into_difference() {
     of_differences_ = header_.difference = true;
 }
 
-void Profile::check_events(const events::Header& header) const {
+void FunctionProfile::check_events(const events::Header& header) const {
     events::check_same_events(header, path_, header_, first_path_);
     if (header.difference != of_differences_)
         throw Error(
@@ -155,7 +106,7 @@ void Profile::check_events(const events::Header& header) const {
                         first_path_, path_));
 }
 
-void Profile::compare_descriptions(const Descriptions& other) {
+void FunctionProfile::compare_descriptions(const Descriptions& other) {
     Descriptions either = header_.descriptions;
     either.insert(either.end(), other.begin(), other.end());
     const auto first = texts_by_name(header_.descriptions), here = texts_by_name(other);
@@ -177,7 +128,7 @@ void Profile::compare_descriptions(const Descriptions& other) {
                   [&](const auto& entry) { return different.contains(entry.first); });
 }
 
-std::uint32_t Profile::file_id(std::string_view name) {
+std::uint32_t FunctionProfile::file_id(std::string_view name) {
     if (file_replacements_.empty()) return files_.id(name);
     const std::uint32_t raw = raw_files_.id(name);
     if (raw < raw_file_ids_.size()) return raw_file_ids_[raw];
@@ -188,7 +139,7 @@ std::uint32_t Profile::file_id(std::string_view name) {
     return id;
 }
 
-std::uint32_t Profile::name_id(std::string_view function) {
+std::uint32_t FunctionProfile::name_id(std::string_view function) {
     if (function_replacements_.empty()) return names_.id(function);
     const std::uint32_t raw = raw_names_.id(function);
     if (raw == raw_name_ids_.size())
@@ -196,11 +147,11 @@ std::uint32_t Profile::name_id(std::string_view function) {
     return raw_name_ids_[raw];
 }
 
-std::vector<std::string> Profile::original_names(std::uint32_t file) const {
+std::vector<std::string> FunctionProfile::original_names(std::uint32_t file) const {
     return file_replacements_.empty() ? std::vector{std::string(files_[file])} : originals_[file];
 }
 
-void Profile::location(const events::Location& location) {
+void FunctionProfile::location(const events::Location& location) {
     file_ = file_id(location.file);
     wanted_ = wants_details(file_);
     if (second_reading_) return;
@@ -209,12 +160,12 @@ void Profile::location(const events::Location& location) {
     file_row_ = file_counts_.row(file_);
 }
 
-bool Profile::wants_details(std::uint32_t file) const {
+bool FunctionProfile::wants_details(std::uint32_t file) const {
     return all_details_ ||
            (second_reading_ && file < details_.files.size() && details_.files[file]);
 }
 
-Counts Profile::signed_counts(Counts counts) {
+Counts FunctionProfile::signed_counts(Counts counts) {
     if (sign_ == Sign::kAdd) return counts;
     negated_.resize(counts.size());
     std::transform(counts.begin(), counts.end(), negated_.begin(),
@@ -222,7 +173,7 @@ Counts Profile::signed_counts(Counts counts) {
     return negated_;
 }
 
-void Profile::line(std::uint32_t line, Counts unsigned_counts) {
+void FunctionProfile::line(std::uint32_t line, Counts unsigned_counts) {
     if (second_reading_ && !wanted_) return;
     const Counts counts = signed_counts(unsigned_counts);
     if (wanted_) line_counts_.add(std::uint64_t{file_} << 32 | line, counts);
@@ -232,7 +183,7 @@ void Profile::line(std::uint32_t line, Counts unsigned_counts) {
     if (beside_) beside_->line(line, counts);
 }
 
-void Profile::instruction(const Instruction& at, Counts counts) {
+void FunctionProfile::instruction(const Instruction& at, Counts counts) {
     if (!wanted_ || (second_reading_ && !details_.instructions)) return;
     const InstructionKey key = {file_, at.line, object_map_[at.object], at.address};
     const auto [entry, is_new] =
@@ -247,27 +198,27 @@ void Profile::instruction(const Instruction& at, Counts counts) {
     instruction_counts_.add(entry->second, signed_counts(counts));
 }
 
-void Profile::object(const events::Object& object) {
+void FunctionProfile::object(const events::Object& object) {
     object_map_.push_back(objects_.index(object));
 }
 
-void Profile::values(const Instruction& at, const events::Hotlist& list) {
+void FunctionProfile::values(const Instruction& at, const events::Hotlist& list) {
     if (beside_ && !second_reading_) beside_->values(at, list);
 }
 
-void Profile::stack(const events::Stack& stack, Counts counts) {
+void FunctionProfile::stack(const events::Stack& stack, Counts counts) {
     if (beside_ && !second_reading_) beside_->stack(stack, counts);
 }
 
-void Profile::site(const events::Site& site) {
+void FunctionProfile::site(const events::Site& site) {
     if (beside_ && !second_reading_) beside_->site(site);
 }
 
-void Profile::line_sites(std::uint32_t site, std::uint64_t count) {
+void FunctionProfile::line_sites(std::uint32_t site, std::uint64_t count) {
     if (beside_ && !second_reading_) beside_->line_sites(site, count);
 }
 
-void Profile::add_totals(const std::string& path, Counts totals) {
+void FunctionProfile::add_totals(const std::string& path, Counts totals) {
     if (sign_ == Sign::kSubtract) header_.difference = true;
     for (std::size_t i = 0; i < totals_.size(); ++i) {
         const auto fail = [&](std::string_view what) {
@@ -289,9 +240,9 @@ void Profile::add_totals(const std::string& path, Counts totals) {
     }
 }
 
-// --- Profile: what has been read
+// --- What has been read
 
-std::vector<std::vector<SourceLine>> Profile::lines() const {
+std::vector<std::vector<SourceLine>> FunctionProfile::lines() const {
     std::vector<std::vector<SourceLine>> result(files_.size());
     for (std::size_t row = 0; row < line_counts_.size(); ++row) {
         const std::uint64_t key = line_counts_.key(row);
@@ -303,7 +254,7 @@ std::vector<std::vector<SourceLine>> Profile::lines() const {
     return result;
 }
 
-std::size_t Profile::InstructionHash::operator()(const InstructionKey& key) const {
+std::size_t FunctionProfile::InstructionHash::operator()(const InstructionKey& key) const {
     std::uint64_t hash = 0;
     for (const std::uint64_t part :
          {std::uint64_t{key.file} << 32 | key.line, std::uint64_t{key.object}, key.address})
@@ -311,7 +262,7 @@ std::size_t Profile::InstructionHash::operator()(const InstructionKey& key) cons
     return hash ^ hash >> 32;
 }
 
-std::vector<std::vector<SourceInstruction>> Profile::instructions() const {
+std::vector<std::vector<SourceInstruction>> FunctionProfile::instructions() const {
     std::vector<std::vector<SourceInstruction>> result(files_.size());
     for (std::size_t i = 0; i < instruction_keys_.size(); ++i) {
         const InstructionKey& key = instruction_keys_[i];
@@ -327,4 +278,4 @@ std::vector<std::vector<SourceInstruction>> Profile::instructions() const {
     return result;
 }
 
-}  // namespace assay::annotate
+}  // namespace assay
