@@ -7,8 +7,8 @@
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/json.h"
 #include "tools/annotate/sources.h"
-#include "tools/annotate/table.h"
 #include "tools/profile/function_profile.h"
+#include "tools/table/table.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -149,7 +149,7 @@ void annotate(const Options& options, Output& output) {
     const events::Header& header = profile.header();
     const Columns columns = {header, profile.totals(), shown_events(options.show, header),
                              options.percentages, options.color};
-    const std::vector<SortColumn> sort = sort_columns(options, header);
+    const std::vector<SortColumn> sort = sort_columns(options.sort, options.threshold, header);
     const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
     if (!choice.found.empty()) profile.read_details(details_of(choice, profile, options));
     const Assembly assembly = options.instructions ? assembly_of(profile) : Assembly();

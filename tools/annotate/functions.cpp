@@ -147,41 +147,6 @@ class GroupWriter {
 
 }  // namespace
 
-std::vector<SortColumn> sort_columns(const Options& options, const events::Header& header) {
-    std::vector<SortColumn> columns;
-    for (const SortEvent& event : options.sort)
-        columns.push_back({event_index("--sort", event.name, header), event.threshold});
-    for (std::size_t i = 0; options.sort.empty() && i < header.events.size(); ++i)
-        columns.push_back({i, std::nullopt});
-    const bool any = std::any_of(columns.begin(), columns.end(), [](const SortColumn& column) {
-        return column.percent.has_value();
-    });
-    if (!any) columns.front().percent = options.threshold;
-    return columns;
-}
-
-std::optional<bool> comes_first(Counts a, Counts b, const std::vector<SortColumn>& sort,
-                                const events::Header& header) {
-    const auto size = [&](std::uint64_t count) {
-        return header.difference && count >> 63 != 0 ? 0 - count : count;
-    };
-    for (const SortColumn& column : sort)
-        if (size(a[column.event]) != size(b[column.event]))
-            return size(a[column.event]) > size(b[column.event]);
-    return std::nullopt;
-}
-
-bool is_above_threshold(Counts counts, Counts totals, const std::vector<SortColumn>& sort,
-                        const events::Header& header) {
-    return std::any_of(sort.begin(), sort.end(), [&](const SortColumn& column) {
-        if (!column.percent) return false;
-        // Where a profile has as much as the other, every function that differs matters.
-        if (*column.percent > 0 && header.difference && counts[column.event] == 0) return false;
-        return magnitude(counts[column.event], header) * 100 >=
-               *column.percent * magnitude(totals[column.event], header);
-    });
-}
-
 std::vector<std::uint32_t> files_to_show(const FunctionProfile& profile,
                                          const std::vector<SortColumn>& sort) {
     std::vector<std::uint32_t> files;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "tools/annotate/functions.h"
-#include "tools/annotate/table.h"
 #include "tools/expressions/replacement.h"
 #include "tools/output/output.h"
 #include "tools/profile/function_profile.h"
+#include "tools/table/table.h"
 
 #include <cstdint>
 #include <map>

@@ -1,6 +1,8 @@
 #include "tools/annotate/json.h"
 
 #include "framework/events/formula.h"
+#include "tools/output/json_writer.h"
+#include "tools/table/json.h"
 
 namespace assay::annotate {
 
@@ -180,39 +182,6 @@ class Document {
 };
 
 }  // namespace
-
-void write_event_list(const events::Header& header, const std::vector<std::size_t>& shown,
-                      JsonWriter& json) {
-    json.key("events");
-    json.begin_array();
-    for (const std::size_t column : shown) {
-        json.begin_object();
-        json.text("name", shown_name(column, header));
-        const std::size_t events = header.events.size();
-        json.text("unit", column < events ? header.events[column].unit
-                                          : header.derived[column - events].unit);
-        if (column < events) json.text("description", header.events[column].description);
-        json.end_object();
-    }
-    json.end_array();
-}
-
-void write_counts(const events::Header& header, const std::vector<std::size_t>& shown,
-                  Counts counts, JsonWriter& json) {
-    json.begin_array();
-    for (const std::size_t column : shown) {
-        const std::size_t events = header.events.size();
-        if (column < events && header.difference) {
-            json.literal(std::to_string(static_cast<std::int64_t>(counts[column])));
-        } else if (column < events) {
-            json.number(counts[column]);
-        } else {
-            const events::Formula formula(header.derived[column - events].formula, header.events);
-            json.real(formula.value(counts));
-        }
-    }
-    json.end_array();
-}
 
 void write_json(const Options& options, const Content& content, const Columns& columns,
                 const std::vector<SortColumn>& sort, Sink& sink) {

@@ -7,17 +7,12 @@
 #include "tools/command_line/command_line.h"
 
 #include <fmt/core.h>
-#include <charconv>
 #include <filesystem>
 #include <string_view>
 
 namespace assay::annotate {
 
 namespace {
-
-// A larger share than this hides functions that matter; it is more likely meant as the share of
-// all functions together, as the option was understood by Cachegrind before 3.1.
-constexpr double kLargestThreshold = 20;
 
 // What is written on the command line, before it is understood.
 struct Arguments {
@@ -122,38 +117,13 @@ void sort_files(const std::vector<std::string>& files, Options& options) {
                         options.profiles.size()));
 }
 
-}  // namespace
-
-double parse_threshold(std::string_view option, std::string_view text) {
-    std::string_view digits = text;
-    if (digits.ends_with('%')) digits.remove_suffix(1);
-    double value = -1;
-    const char* const end = digits.data() + digits.size();
-    const auto [rest, error] = std::from_chars(digits.data(), end, value);
-    if (error != std::errc() || rest != end || !(value >= 0 && value <= kLargestThreshold))
-        throw Error(
-            fmt::format("{} {}: give the smallest percentage that a function must have, 0 to {}",
-                        option, text, kLargestThreshold));
-    return value;
-}
-
-std::vector<SortEvent> parse_sort(const std::vector<std::string>& words) {
-    std::vector<SortEvent> events;
-    for (const std::string& word : words) {
-        const std::size_t colon = word.find(':');
-        SortEvent event{word.substr(0, colon), std::nullopt};
-        if (colon != std::string::npos)
-            event.threshold = parse_threshold("--sort " + event.name, word.substr(colon + 1));
-        events.push_back(std::move(event));
-    }
-    return events;
-}
-
 bool parse_yes_no(std::string_view option, std::string_view text) {
     if (text != "yes" && text != "no")
         throw Error(fmt::format("{}={}: give yes or no", option, text));
     return text == "yes";
 }
+
+}  // namespace
 
 std::vector<OptionDescription> options() {
     return options_of(add_options);

@@ -4,19 +4,13 @@
 #include "tools/command_line/command_line.h"
 #include "tools/expressions/replacement.h"
 #include "tools/sources/source_finder.h"
+#include "tools/table/sort.h"
 
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace assay::annotate {
-
-// An event to sort by. With a threshold it also selects functions: those with at least that
-// percentage of the event's total are shown.
-struct SortEvent {
-    std::string name;
-    std::optional<double> threshold;
-};
 
 struct Options {
     std::vector<std::string> profiles;  // events files; their counts are added up
@@ -44,11 +38,5 @@ std::vector<OptionDescription> options();
 
 // No value if --help was asked for and has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);
-
-// Also of other commands: an event and, behind a colon, a threshold; a percentage. Throw Error.
-std::vector<SortEvent> parse_sort(const std::vector<std::string>& words);
-double parse_threshold(std::string_view option, std::string_view text);
-// Of "yes" or "no". Throws Error.
-bool parse_yes_no(std::string_view option, std::string_view text);
 
 }  // namespace assay::annotate

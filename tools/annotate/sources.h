@@ -3,10 +3,10 @@
 
 #include "tools/annotate/assembly.h"
 #include "tools/annotate/options.h"
-#include "tools/annotate/table.h"
 #include "tools/output/output.h"
 #include "tools/profile/function_profile.h"
 #include "tools/sources/source_files.h"
+#include "tools/table/table.h"
 
 #include <cstdint>
 #include <filesystem>

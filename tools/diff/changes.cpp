@@ -6,8 +6,6 @@
 
 namespace assay::diff {
 
-using annotate::SortColumn;
-
 namespace {
 
 auto place(const Change& change) {

@@ -1,9 +1,9 @@
 // What changed from one profile to another, by function.
 #pragma once
 
-#include "tools/annotate/functions.h"
 #include "tools/diff/clones.h"
 #include "tools/profile/function_profile.h"
+#include "tools/table/sort.h"
 
 #include <cstdint>
 #include <deque>
@@ -39,7 +39,6 @@ std::uint64_t size_of(std::int64_t difference);
 
 // Those that changed enough, the largest changes first.
 std::vector<const Change*> important(const std::vector<Change>& changes,
-                                     const std::vector<annotate::SortColumn>& sort,
-                                     Counts old_totals);
+                                     const std::vector<SortColumn>& sort, Counts old_totals);
 
 }  // namespace assay::diff

@@ -3,13 +3,13 @@
 #include "framework/events/writer.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/annotate/functions.h"
-#include "tools/annotate/json.h"
-#include "tools/annotate/table.h"
 #include "tools/diff/breakdown.h"
 #include "tools/diff/change_table.h"
 #include "tools/diff/changes.h"
 #include "tools/profile/function_profile.h"
+#include "tools/table/json.h"
+#include "tools/table/sort.h"
+#include "tools/table/table.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -19,8 +19,6 @@ namespace assay::diff {
 
 namespace {
 
-using annotate::SortColumn;
-
 void check(const FunctionProfile& profile, const std::string& path) {
     if (profile.header().difference)
         throw Error(fmt::format("{} is a difference already; give two profiles", path));
@@ -29,19 +27,16 @@ void check(const FunctionProfile& profile, const std::string& path) {
             throw Error(fmt::format("{}: a total exceeds 63 bits, which differences have", path));
 }
 
-std::vector<SortColumn> sort_columns(const Options& options, const events::Header& header) {
-    annotate::Options like;
-    like.sort = options.sort;
-    like.threshold = options.threshold;
-    return annotate::sort_columns(like, header);
+std::vector<SortColumn> sorting(const Options& options, const events::Header& header) {
+    return sort_columns(options.sort, options.threshold, header);
 }
 
 std::vector<std::size_t> shown_columns(const Options& options, const events::Header& header) {
-    std::vector<std::size_t> shown = annotate::shown_events(options.show, header);
+    std::vector<std::size_t> shown = shown_events(options.show, header);
     for (const std::size_t column : shown)
         if (column >= header.events.size())
             throw Error(fmt::format("--show: '{}' is calculated from counts; show events",
-                                    annotate::shown_name(column, header)));
+                                    shown_name(column, header)));
     return shown;
 }
 
@@ -89,7 +84,7 @@ void write_stacks(const Options& options, const FunctionProfile& before, const B
     const events::Header& header = before.header();
     const std::vector<Change> changes = breakdown.stack_changes();
     const std::vector<const Change*> chosen =
-        important(changes, sort_columns(options, header), before.totals());
+        important(changes, sorting(options, header), before.totals());
     ChangeTable table(header, shown_columns(options, header), options.color);
     for (const Change* change : chosen) table.fit(*change);
     output.write("\n");
@@ -122,7 +117,7 @@ void write_functions(const Options& options, const FunctionProfile& before,
                      const std::vector<Change>& changes, Output& output) {
     const events::Header& header = before.header();
     const std::vector<const Change*> chosen =
-        important(changes, sort_columns(options, header), before.totals());
+        important(changes, sorting(options, header), before.totals());
     ChangeTable table(header, shown_columns(options, header), options.color);
     for (const Change* change : chosen) table.fit(*change);
     output.section("Functions that changed");
@@ -210,24 +205,23 @@ void write_json(const Options& options, const FunctionProfile& before, const Fun
     JsonWriter json(sink);
     const auto write_both = [&](Counts old_counts, Counts new_counts) {
         json.key("old");
-        annotate::write_counts(header, shown, old_counts, json);
+        write_counts(header, shown, old_counts, json);
         json.key("new");
-        annotate::write_counts(header, shown, new_counts, json);
+        write_counts(header, shown, new_counts, json);
     };
     json.begin_object();
     json.text("format", "assay-diff");
     json.number("version", 1);
     json.text("oldFile", options.old_path);
     json.text("newFile", options.new_path);
-    annotate::write_event_list(header, shown, json);
+    write_event_list(header, shown, json);
     json.key("totals");
     json.begin_object();
     write_both(before.totals(), after.totals());
     json.end_object();
     json.key("functions");
     json.begin_array();
-    for (const Change* change :
-         important(changes, sort_columns(options, header), before.totals())) {
+    for (const Change* change : important(changes, sorting(options, header), before.totals())) {
         json.begin_object();
         json.text("file", change->file);
         json.text("function", change->function);
@@ -238,7 +232,7 @@ void write_json(const Options& options, const FunctionProfile& before, const Fun
     json.key("stacks");
     json.begin_array();
     const std::vector<Change> stacks = breakdown.stack_changes();
-    for (const Change* change : important(stacks, sort_columns(options, header), before.totals())) {
+    for (const Change* change : important(stacks, sorting(options, header), before.totals())) {
         json.begin_object();
         json.key("functions");
         json.begin_array();

@@ -1,8 +1,10 @@
 // assay diff: what changed from one profile to another, by function.
 #pragma once
 
-#include "tools/annotate/options.h"
+#include "tools/command_line/command_line.h"
+#include "tools/expressions/replacement.h"
 #include "tools/output/output.h"
+#include "tools/table/sort.h"
 
 #include <optional>
 #include <string>
@@ -19,8 +21,8 @@ struct Options {
     std::string old_path, new_path;
     std::string out;  // an events file of the differences; empty: a table for people
     std::vector<Replacement> file_names, function_names;
-    std::vector<std::string> show;          // empty: all events
-    std::vector<annotate::SortEvent> sort;  // empty: all, in the order of the file
+    std::vector<std::string> show;  // empty: all events
+    std::vector<SortEvent> sort;    // empty: all, in the order of the file
     double threshold = 0.1;
     bool json = false;
     bool color = false;

@@ -1,6 +1,5 @@
 // The command line of assay diff.
 #include "framework/support/error.h"
-#include "tools/command_line/command_line.h"
 #include "tools/diff/diff.h"
 
 #include <fmt/core.h>
@@ -73,9 +72,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.file_names = parse_replacements("--mod-filename", arguments.file_names);
     options.function_names = parse_replacements("--mod-funcname", arguments.function_names);
     options.show = arguments.show;
-    options.sort = annotate::parse_sort(arguments.sort);
+    options.sort = parse_sort(arguments.sort);
     if (!arguments.threshold.empty())
-        options.threshold = annotate::parse_threshold("--threshold", arguments.threshold);
+        options.threshold = parse_threshold("--threshold", arguments.threshold);
     options.json = arguments.json;
     options.pager = arguments.pager == "auto" && !options.json;
     options.color = wants_color(arguments.color);

@@ -46,7 +46,7 @@ struct FunctionWriter::Decoders {
 };
 
 FunctionWriter::FunctionWriter(const Options& options, const InstructionProfile& profile,
-                               const annotate::Columns& columns, ValuePrinter& values,
+                               const Columns& columns, ValuePrinter& values,
                                const std::vector<std::unique_ptr<ObjectCode>>& code, Output& output)
     : options_(options),
       profile_(profile),
@@ -62,7 +62,7 @@ FunctionWriter::~FunctionWriter() = default;
 void FunctionWriter::write(const Function& function, ObjectCode& code) {
     Lines lines = lines_of(function, code);
     name_targets(lines, code);
-    annotate::Table table(columns_);
+    Table table(columns_);
     for (const Row* row : function.rows) table.fit(profile_.counts(*row));
     const std::vector<std::string> sources = source_lines(lines, code);
 

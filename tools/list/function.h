@@ -2,13 +2,13 @@
 #pragma once
 
 #include "framework/symbols/symbolizer.h"
-#include "tools/annotate/table.h"
 #include "tools/code/disassembler.h"
 #include "tools/code/object_code.h"
 #include "tools/list/options.h"
 #include "tools/list/values.h"
 #include "tools/output/output.h"
 #include "tools/profile/instruction_profile.h"
+#include "tools/table/table.h"
 
 #include <map>
 #include <string>
@@ -30,7 +30,7 @@ struct Function {
 class FunctionWriter {
   public:
     FunctionWriter(const Options& options, const InstructionProfile& profile,
-                   const annotate::Columns& columns, ValuePrinter& values,
+                   const Columns& columns, ValuePrinter& values,
                    const std::vector<std::unique_ptr<ObjectCode>>& code, Output& output);
     ~FunctionWriter();
     FunctionWriter(const FunctionWriter&) = delete;
@@ -61,7 +61,7 @@ class FunctionWriter {
 
     const Options& options_;
     const InstructionProfile& profile_;
-    const annotate::Columns& columns_;
+    const Columns& columns_;
     ValuePrinter& values_;
     Output& output_;
     Disassembler disassembler_;

@@ -91,9 +91,8 @@ bool have_counts(const std::vector<Function>& functions) {
 void choose(std::vector<Function>& functions, const Options& options,
             const InstructionProfile& profile) {
     std::vector<std::size_t> sort(options.sort.size());
-    std::transform(options.sort.begin(), options.sort.end(), sort.begin(), [&](const auto& name) {
-        return annotate::event_index("--sort", name, profile.header());
-    });
+    std::transform(options.sort.begin(), options.sort.end(), sort.begin(),
+                   [&](const auto& name) { return event_index("--sort", name, profile.header()); });
     for (std::size_t i = 0; options.sort.empty() && i < profile.totals().size(); ++i)
         sort.push_back(i);
     const auto total = static_cast<double>(profile.totals()[sort.front()]);
@@ -124,9 +123,8 @@ void write_head(const Options& options, const InstructionProfile& profile,
     output.write("\n");
 }
 
-void write_summary(const std::vector<Function>& functions, const annotate::Columns& columns,
-                   Output& output) {
-    annotate::Table table(columns);
+void write_summary(const std::vector<Function>& functions, const Columns& columns, Output& output) {
+    Table table(columns);
     table.fit(columns.totals);
     output.write(table.heading("function"));
     output.write(table.row(columns.totals, "PROGRAM TOTALS"));
@@ -139,9 +137,9 @@ void write_summary(const std::vector<Function>& functions, const annotate::Colum
 
 void list(const Options& options, Output& output) {
     const InstructionProfile profile(options.profile);
-    const annotate::Columns columns{profile.header(), profile.totals(),
-                                    annotate::shown_events(options.show, profile.header()),
-                                    options.percentages, options.color};
+    const Columns columns{profile.header(), profile.totals(),
+                          shown_events(options.show, profile.header()), options.percentages,
+                          options.color};
     const auto code = open_objects(profile.header().objects, options.program);
     std::vector<Function> functions = find_functions(profile, code);
     choose(functions, options, profile);

@@ -1,4 +1,4 @@
-#include "tools/annotate/table.h"
+#include "tools/table/table.h"
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
@@ -9,7 +9,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace assay::annotate {
+namespace assay {
 
 namespace {
 
@@ -183,4 +183,4 @@ std::string_view Table::color(std::size_t column, Counts counts) const {
     return percent >= kHotPercent ? kHot : percent >= kWarmPercent ? kWarm : std::string_view();
 }
 
-}  // namespace assay::annotate
+}  // namespace assay

@@ -3,16 +3,16 @@
 #pragma once
 
 #include "framework/events/formula.h"
-#include "tools/profile/function_profile.h"
+#include "tools/profile/count_store.h"
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace assay::annotate {
+namespace assay {
 
-// What all tables of one annotation share.
+// What all tables of one output share.
 struct Columns {
     const events::Header& header;
     Counts totals;
@@ -68,4 +68,4 @@ class Table {
     std::vector<events::Formula> formulas_;  // of all derived figures, if any is shown
 };
 
-}  // namespace assay::annotate
+}  // namespace assay
