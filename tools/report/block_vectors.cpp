@@ -4,7 +4,7 @@
 #include "framework/events/file.h"
 #include "framework/events/lexical.h"
 #include "framework/support/error.h"
-#include "tools/simpoint/projection.h"
+#include "tools/block_vectors/simulation_points.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -18,7 +18,6 @@ namespace assay::report {
 
 namespace {
 
-using simpoint::kMostIntervals;
 // Each interval is compared with each point.
 constexpr std::size_t kMostPoints = 10'000;
 constexpr std::size_t kMostLineBytes = 4096;  // of points and weights

@@ -2,10 +2,10 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/block_vectors/simulation_points.h"
 #include "tools/command_line/command_line.h"
 #include "tools/report/data.h"
 #include "tools/report/page.h"
-#include "tools/simpoint/simpoint.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -71,15 +71,15 @@ void check(const Arguments& arguments) {
 
 // assay simpoint writes its files beside the vectors.
 void find_points(Options& options) {
-    const auto find = [&](std::string& path, const char* ending) {
-        const std::string candidate = simpoint::result_base(options.block_vectors) + ending;
+    const SimulationPointFiles usual = simulation_point_files(options.block_vectors);
+    const auto find = [&](std::string& path, const std::string& candidate) {
         if (path.empty() && std::filesystem::exists(candidate)) path = candidate;
     };
     if (options.block_vectors.empty() || !options.simulation_points.empty()) return;
-    find(options.simulation_points, ".simpts");
+    find(options.simulation_points, usual.points);
     if (options.simulation_points.empty()) return;
-    find(options.weights, ".weights");
-    find(options.labels, ".labels");
+    find(options.weights, usual.weights);
+    find(options.labels, usual.labels);
 }
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {

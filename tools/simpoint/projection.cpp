@@ -3,6 +3,7 @@
 #include "framework/events/block_vectors.h"
 #include "framework/events/file.h"
 #include "framework/support/error.h"
+#include "tools/block_vectors/simulation_points.h"
 #include "tools/simpoint/random.h"
 
 #include <fmt/core.h>

@@ -27,7 +27,7 @@ struct Intervals {
     std::uint64_t blocks = 0;                 // the highest number of one
 };
 
-inline constexpr std::size_t kMostIntervals = std::size_t{1} << 20, kMostDimensions = 100;
+inline constexpr std::size_t kMostDimensions = 100;
 
 // Reads a file of block vectors. The matrix depends on the seed only. Throws Error.
 Intervals read_intervals(const std::string& path, std::size_t dimensions, std::uint64_t seed);

@@ -2,6 +2,7 @@
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"
+#include "tools/block_vectors/simulation_points.h"
 #include "tools/command_line/command_line.h"
 #include "tools/output/output.h"
 #include "tools/simpoint/clustering.h"
@@ -124,7 +125,7 @@ void write_file(const std::string& path, const std::string& text) {
 // Weights are of what is covered: they add up to 1.
 void write_results(const Arguments& arguments, const std::vector<Phase>& phases,
                    const Clustering& clustering) {
-    const std::string base = result_base(arguments.file);
+    const SimulationPointFiles usual = simulation_point_files(arguments.file);
     double covered = 0;
     for (const Phase& phase : phases) covered += phase.weight;
     std::string points, weights, labels;
@@ -134,9 +135,9 @@ void write_results(const Arguments& arguments, const std::vector<Phase>& phases,
         weights +=
             fmt::format("{:.6g} {}\n", covered > 0 ? phase.weight / covered : 0, phase.number);
     }
-    write_file(arguments.points.empty() ? base + ".simpts" : arguments.points, points);
-    write_file(arguments.weights.empty() ? base + ".weights" : arguments.weights, weights);
-    write_file(arguments.labels.empty() ? base + ".labels" : arguments.labels, labels);
+    write_file(arguments.points.empty() ? usual.points : arguments.points, points);
+    write_file(arguments.weights.empty() ? usual.weights : arguments.weights, weights);
+    write_file(arguments.labels.empty() ? usual.labels : arguments.labels, labels);
 }
 
 std::size_t terminal_width() {
@@ -176,12 +177,6 @@ void print_report(const Arguments& arguments, const std::vector<Phase>& phases,
 }
 
 }  // namespace
-
-std::string result_base(std::string vectors) {
-    for (const std::string_view ending : {".gz", ".zst"})
-        if (vectors.ends_with(ending)) vectors.resize(vectors.size() - ending.size());
-    return vectors;
-}
 
 std::vector<OptionDescription> options() {
     return options_of(add_options);

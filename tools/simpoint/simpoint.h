@@ -4,7 +4,6 @@
 
 #include "tools/command_line/command_line.h"
 
-#include <string>
 #include <vector>
 
 namespace assay {
@@ -13,10 +12,6 @@ namespace assay {
 int simpoint_main(int argc, char** argv);
 
 namespace simpoint {
-
-// What the names of all results begin with: that of the vectors, without what says that they are
-// compressed.
-std::string result_base(std::string vectors);
 
 std::vector<OptionDescription> options();
 
