@@ -54,8 +54,7 @@ class FunctionFinder {
         }
         Function& function = functions_[known->second];
         function.rows.push_back(&row);
-        const Counts counts = profile_.counts(row);
-        for (std::size_t i = 0; i < counts.size(); ++i) function.counts[i] += counts[i];
+        profile_.add_to(function.counts, row);
     }
 
     const InstructionProfile& profile_;

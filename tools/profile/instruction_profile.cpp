@@ -31,42 +31,57 @@ InstructionProfile::InstructionProfile(const std::string& path) {
 
 void InstructionProfile::start(const events::Header& header) {
     header_ = header;
-    columns_ = header.events.size();
+    counts_.set_columns(header.events.size());
+    no_counts_ = counts_.append(std::vector<std::uint64_t>(header.events.size()));
 }
 
 void InstructionProfile::location(const events::Location& location) {
-    file_ = *names_.emplace(location.file).first;
-    function_ = *names_.emplace(location.function).first;
+    function_ = names_[names_.id(location.function)];
 }
 
 void InstructionProfile::instruction(const Instruction& at, Counts counts) {
-    add(at, counts);
+    add(at, counts_.append(counts));
 }
 
 // An instruction may have values and no counts.
 void InstructionProfile::values(const Instruction& at, const events::Hotlist& list) {
     values_.push_back({at.object, at.address, list});
-    add(at, std::vector<std::uint64_t>(columns_));
+    add(at, no_counts_);
 }
 
-void InstructionProfile::add(const Instruction& at, Counts counts) {
-    rows_.push_back({at.object, at.address, at.line, file_, function_, counts_.size() / columns_});
-    counts_.insert(counts_.end(), counts.begin(), counts.end());
+void InstructionProfile::add(const Instruction& at, CountStore::Row counts) {
+    rows_.push_back({at.object, at.address, function_, counts});
 }
 
 // Of one address there is more than one line where it is merged from several files, or where it
 // has values.
 void InstructionProfile::add_up() {
-    auto last = rows_.begin();
-    for (auto next = last + 1; next != rows_.end(); ++next) {
-        if (place(*last) != place(*next)) {
-            *++last = *next;
-            continue;
+    std::vector<std::uint64_t> sum;
+    std::size_t kept = 0;
+    for (std::size_t begin = 0; begin < rows_.size();) {
+        Row row = rows_[begin];
+        std::size_t end = begin + 1;
+        for (sum.clear(); end < rows_.size() && place(rows_[end]) == place(row); ++end) {
+            const CountStore::Row more = rows_[end].counts;
+            if (more == no_counts_) continue;
+            if (row.counts == no_counts_) {
+                row.counts = more;
+                continue;
+            }
+            if (sum.empty()) sum = counts(row);
+            counts_.add_to(sum, more);
         }
-        std::uint64_t* const sum = &counts_[last->counts * columns_];
-        for (std::size_t i = 0; i < columns_; ++i) sum[i] += counts_[next->counts * columns_ + i];
+        if (!sum.empty()) row.counts = counts_.append(sum);
+        rows_[kept++] = row;
+        begin = end;
     }
-    rows_.erase(last + 1, rows_.end());
+    rows_.resize(kept);
+}
+
+std::vector<std::uint64_t> InstructionProfile::counts(const Row& row) const {
+    std::vector<std::uint64_t> counts(totals_.size());
+    counts_.read(row.counts, counts);
+    return counts;
 }
 
 std::vector<const events::Hotlist*> InstructionProfile::values(const Row& row) const {

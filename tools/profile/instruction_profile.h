@@ -3,12 +3,12 @@
 
 #include "framework/events/reader.h"
 #include "tools/profile/count_store.h"
+#include "tools/profile/strings.h"
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 namespace assay {
@@ -19,9 +19,8 @@ class InstructionProfile final : public events::Handler {
     struct Row {
         std::uint32_t object;
         std::uint64_t address;  // link-time address in the object
-        std::uint32_t line;     // of `file`; 0 if unknown
-        std::string_view file, function;
-        std::size_t counts;  // see counts()
+        std::string_view function;
+        CountStore::Row counts;
     };
 
     // Throws Error if the file is malformed, or has no counts of instructions.
@@ -31,8 +30,10 @@ class InstructionProfile final : public events::Handler {
     Counts totals() const { return totals_; }
     // By object, then by address; each address once.
     std::span<const Row> rows() const { return rows_; }
-    Counts counts(const Row& row) const {
-        return Counts(counts_).subspan(row.counts * columns_, columns_);
+    std::vector<std::uint64_t> counts(const Row& row) const;
+    // Adds those of the row to `sum`.
+    void add_to(std::span<std::uint64_t> sum, const Row& row) const {
+        counts_.add_to(sum, row.counts);
     }
     // What was seen at an instruction, by the names of the lists.
     std::vector<const events::Hotlist*> values(const Row& row) const;
@@ -51,16 +52,17 @@ class InstructionProfile final : public events::Handler {
     void instruction(const Instruction& at, Counts counts) override;
     void values(const Instruction& at, const events::Hotlist& list) override;
     void object(const events::Object& object) override { header_.objects.push_back(object); }
-    void add(const Instruction& at, Counts counts);
+    void add(const Instruction& at, CountStore::Row counts);
     void add_up();
 
     events::Header header_;
-    std::size_t columns_ = 0;
-    std::vector<std::uint64_t> totals_, counts_;
+    std::vector<std::uint64_t> totals_;
+    CountStore counts_;
+    CountStore::Row no_counts_ = 0;
     std::vector<Row> rows_;
     std::vector<Values> values_;
-    std::unordered_set<std::string> names_;  // its nodes own what views refer to
-    std::string_view file_, function_;
+    Strings names_;
+    std::string_view function_;
 };
 
 }  // namespace assay
