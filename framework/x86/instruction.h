@@ -58,6 +58,13 @@ enum class Flow : std::uint8_t {
     kUnsupported,
 };
 
+// What some processors lack, and the driver does not run on those that have it.
+enum class ProcessorExtension : std::uint8_t {
+    kNone,
+    kTransactions,  // RTM: xbegin, xend
+    kTiles,         // AMX
+};
+
 // What is added to an address: segments but fs and gs have the base 0.
 enum class Segment : std::uint8_t { kFlat, kFs, kGs };
 
@@ -135,10 +142,10 @@ struct Form {
     Special special : 3 = Special::kNone;
     bool masked : 1 = false;  // not all of its memory operand need be accessed
     bool rip_relative : 1 = false;
-    bool shift_by_immediate : 1 = false;   // leaves the flags alone if the count is 0
-    bool reads_base : 1 = false;           // rdfsbase, rdgsbase: the base of `segment`
-    bool sets_base : 1 = false;            // wrfsbase, wrgsbase
-    bool transactional : 1 = false;        // xbegin, xend
+    bool shift_by_immediate : 1 = false;  // leaves the flags alone if the count is 0
+    bool reads_base : 1 = false;          // rdfsbase, rdgsbase: the base of `segment`
+    bool sets_base : 1 = false;           // wrfsbase, wrgsbase
+    ProcessorExtension extension : 2 = ProcessorExtension::kNone;
     bool retried : 1 = false;              // locked, and for Valgrind a loop: see is_predicted()
     Segment segment : 2 = Segment::kFlat;  // of an operand in fs or gs, or the one of the base
     bool may_fault : 1 = true;             // false for what surely does not

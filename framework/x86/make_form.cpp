@@ -17,7 +17,15 @@ bool loads_own_segment(const ZydisDecodedInstruction& zydis, const ZydisDecodedO
     });
 }
 
+ProcessorExtension extension_of(const ZydisDecodedInstruction& zydis) {
+    if (zydis.mnemonic == ZYDIS_MNEMONIC_XBEGIN || zydis.mnemonic == ZYDIS_MNEMONIC_XEND)
+        return ProcessorExtension::kTransactions;
+    return zydis.meta.category == ZYDIS_CATEGORY_AMX_TILE ? ProcessorExtension::kTiles
+                                                          : ProcessorExtension::kNone;
+}
+
 Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
+    if (extension_of(zydis) != ProcessorExtension::kNone) return Flow::kUnsupported;
     if (zydis.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return Flow::kUnsupported;
     const bool relative = zydis.raw.imm[0].is_relative;
     switch (zydis.mnemonic) {
@@ -50,8 +58,6 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
         case ZYDIS_MNEMONIC_IRETD:
         case ZYDIS_MNEMONIC_SYSRET:
         case ZYDIS_MNEMONIC_SYSEXIT:
-        case ZYDIS_MNEMONIC_XBEGIN:
-        case ZYDIS_MNEMONIC_XEND:
         case ZYDIS_MNEMONIC_SWAPGS:
         case ZYDIS_MNEMONIC_INCSSPD:
         case ZYDIS_MNEMONIC_INCSSPQ:
@@ -316,8 +322,7 @@ Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
     Form form;
     note_encoding(form, zydis);
     form.flow = flow_of(zydis, operands);
-    form.transactional =
-        zydis.mnemonic == ZYDIS_MNEMONIC_XBEGIN || zydis.mnemonic == ZYDIS_MNEMONIC_XEND;
+    form.extension = extension_of(zydis);
     form.special = special_of(zydis, operands);
     form.processor_use = processor_use_of(zydis);
     note_base(form, zydis);

@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 import resource
+import signal
 import struct
 import subprocess
 import sys
@@ -318,6 +319,16 @@ class Failures(unittest.TestCase):
             with self.subTest(case):
                 self.check_unsupported([PROGRAMS / "segments", case],
                                        f": {case.partition('_')[0]}")
+
+    def test_tiles(self):
+        """AMX is refused where the kernel has it, whether or not the program may use it, and no
+        instruction elsewhere."""
+        program = [PROGRAMS / "processor", "tile"]
+        if " amx_tile " in Path("/proc/cpuinfo").read_text():
+            self.check_unsupported(program, ": ldtilecfg (AMX)")
+        else:
+            result = profile(program, "-q", out=self.out)
+            self.assertEqual((result.returncode, result.stderr), (-signal.SIGILL, ""))
 
     def check_full(self, out):
         """The program has run, and its profile is saved elsewhere."""

@@ -93,7 +93,6 @@ TEST_CASE("what an instruction does to the flow of control") {
         {"iretq", {0x48, 0xcf}, Flow::kInterruptReturn},
         {"retfq", {0x48, 0xcb}, Flow::kUnsupported},
         {"jmp fword ptr [rax]", {0xff, 0x28}, Flow::kUnsupported},
-        {"xbegin .", {0xc7, 0xf8, 0xfa, 0xff, 0xff, 0xff}, Flow::kUnsupported},
         {"mov fs, eax", {0x8e, 0xe0}, Flow::kUnsupported},
         {"cmpxchg8b gs:[rsi + rdi]", {0x65, 0x0f, 0xc7, 0x0c, 0x3e}, Flow::kUnsupported},
         {"incsspq rax", {0xf3, 0x48, 0x0f, 0xae, 0xe8}, Flow::kUnsupported},
@@ -103,6 +102,42 @@ TEST_CASE("what an instruction does to the flow of control") {
         CHECK(decode(row.bytes).form->flow == row.flow);
     }
     CHECK(decode({0xf3, 0x48, 0x0f, 0xae, 0xd0}).form->sets_base);  // wrfsbase rax
+}
+
+TEST_CASE("instructions of extensions that the driver does not run") {
+    struct Row {
+        const char* text;
+        std::vector<std::uint8_t> bytes;
+        ProcessorExtension extension;
+    };
+    const Row rows[] = {
+        {"xbegin .", {0xc7, 0xf8, 0xfa, 0xff, 0xff, 0xff}, ProcessorExtension::kTransactions},
+        {"xend", {0x0f, 0x01, 0xd5}, ProcessorExtension::kTransactions},
+        {"ldtilecfg [rdi]", {0xc4, 0xe2, 0x78, 0x49, 0x07}, ProcessorExtension::kTiles},
+        {"sttilecfg [rdi]", {0xc4, 0xe2, 0x79, 0x49, 0x07}, ProcessorExtension::kTiles},
+        {"ldtilecfg fs:[rdi]", {0x64, 0xc4, 0xe2, 0x78, 0x49, 0x07}, ProcessorExtension::kTiles},
+        {"tilerelease", {0xc4, 0xe2, 0x78, 0x49, 0xc0}, ProcessorExtension::kTiles},
+        {"tilezero tmm0", {0xc4, 0xe2, 0x7b, 0x49, 0xc0}, ProcessorExtension::kTiles},
+        {"tileloadd tmm0, [rdi + rsi]",
+         {0xc4, 0xe2, 0x7b, 0x4b, 0x04, 0x37},
+         ProcessorExtension::kTiles},
+        {"tileloaddt1 tmm0, [rdi + rsi]",
+         {0xc4, 0xe2, 0x79, 0x4b, 0x04, 0x37},
+         ProcessorExtension::kTiles},
+        {"tilestored [rdi + rsi], tmm0",
+         {0xc4, 0xe2, 0x7a, 0x4b, 0x04, 0x37},
+         ProcessorExtension::kTiles},
+        {"tdpbssd tmm0, tmm2, tmm1", {0xc4, 0xe2, 0x73, 0x5e, 0xc2}, ProcessorExtension::kTiles},
+        {"tdpbf16ps tmm0, tmm1, tmm2", {0xc4, 0xe2, 0x6a, 0x5c, 0xc1}, ProcessorExtension::kTiles},
+        {"vpdpbusd ymm0, ymm0, ymm1", {0xc4, 0xe2, 0x7d, 0x50, 0xc1}, ProcessorExtension::kNone},
+        {"xtest", {0x0f, 0x01, 0xd6}, ProcessorExtension::kNone},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(std::string(row.text));
+        const Form form = *decode(row.bytes).form;
+        CHECK(form.extension == row.extension);
+        CHECK((form.flow == Flow::kUnsupported) == (row.extension != ProcessorExtension::kNone));
+    }
 }
 
 TEST_CASE("targets of direct branches") {

@@ -107,8 +107,44 @@ TEST_CASE("leaves beyond the last one say nothing") {
     CHECK(shown_cpuid(0x24, 0, processor) == CpuidAnswer{1, 2, 3, 4});
 }
 
-TEST_CASE("an instruction that is not known has a name") {
-    const std::uint8_t rex2[] = {0x66, 0xd5, 0x18, 0x89, 0xc0}, other[] = {0x62, 0xf4, 0x7c, 0x18};
-    CHECK(std::string(unknown_instruction(rex2)).find("REX2") != std::string::npos);
-    CHECK(std::string(unknown_instruction(other)).find("newer") != std::string::npos);
+TEST_CASE("an instruction that is not known has a name where the processor may know it") {
+    const auto is_in = [](const char* word, const char* text) {
+        return text != nullptr && std::string(text).find(word) != std::string::npos;
+    };
+    const std::uint8_t rex2[] = {0x66, 0xd5, 0x18, 0x89, 0xc0}, map4[] = {0x62, 0xf4, 0x7c, 0x18},
+                       other[] = {0x62, 0xf5, 0x7c, 0x18}, cut[] = {0x62},
+                       prefixes[] = {0x66, 0xf3};
+    CHECK(is_in("REX2", newer_instruction(rex2, Hidden::kInstructions, kXcr0 | kApx)));
+    CHECK(is_in("APX", newer_instruction(map4, Hidden::kInstructions, kXcr0 | kApx)));
+    // Without APX, or a kernel that has enabled it, they are none, whatever else is newer.
+    CHECK(newer_instruction(rex2, Hidden::kInstructions, kXcr0) == nullptr);
+    CHECK(newer_instruction(map4, Hidden::kInstructions, kXcr0) == nullptr);
+    for (const std::span<const std::uint8_t> code :
+         {std::span<const std::uint8_t>(other), std::span<const std::uint8_t>(cut),
+          std::span<const std::uint8_t>(prefixes)}) {
+        CHECK(is_in("newer", newer_instruction(code, Hidden::kInstructions, kXcr0)));
+        CHECK(newer_instruction(code, Hidden::kState, kXcr0 | kAmx) == nullptr);
+        CHECK(newer_instruction(code, Hidden::kNothing, kXcr0) == nullptr);
+    }
+}
+
+TEST_CASE("instructions of an extension that the processor lacks are none") {
+    CHECK(has_extension(ProcessorExtension::kTiles, processor, kXcr0 | kAmx));
+    CHECK_FALSE(has_extension(ProcessorExtension::kTiles, processor, kXcr0));
+    CHECK_FALSE(
+        has_extension(ProcessorExtension::kTiles, processor, kXcr0 | 1U << 17));  // the shapes only
+    CHECK_FALSE(has_extension(ProcessorExtension::kTransactions, processor, kXcr0 | kAmx));
+    {
+        const More rtm({{7, 0, {0, 1U << 11, 0, 0}}});
+        CHECK(has_extension(ProcessorExtension::kTransactions, processor, kXcr0));
+        CHECK_FALSE(has_extension(ProcessorExtension::kTiles, processor, kXcr0));
+        const More old({{0, 0, {6, 1, 2, 3}}, {7, 0, {0, 1U << 11, 0, 0}}});
+        CHECK_FALSE(has_extension(ProcessorExtension::kTransactions, processor, kXcr0));
+    }
+    for (const auto level :
+         {assay::trace::CpuLevel::kV2, assay::trace::CpuLevel::kV3, assay::trace::CpuLevel::kV4}) {
+        CHECK_FALSE(has_extension(ProcessorExtension::kTiles, level));
+        CHECK_FALSE(has_extension(ProcessorExtension::kTransactions, level));
+        CHECK(has_extension(ProcessorExtension::kNone, level));
+    }
 }

@@ -300,10 +300,20 @@ static void on_illegal(int number, siginfo_t* info, void* context) {
     siglongjmp(after_illegal, 1);
 }
 
+/* By the kernel, which hides nothing. */
+static int is_listed(const char* feature) {
+    static char line[16384];
+    FILE* file = fopen("/proc/cpuinfo", "r");
+    int found = 0;
+    while (file && !found && fgets(line, sizeof line, file))
+        found = strncmp(line, "flags", 5) == 0 && strstr(line, feature) != NULL;
+    if (file) fclose(file);
+    return found;
+}
+
 /* Not on a processor that has it. */
 static int transaction(void) {
-    unsigned a, b = 0, c, d;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_RTM) return 0;
+    if (is_listed(" rtm")) return 0;
     struct sigaction action = {.sa_sigaction = on_illegal, .sa_flags = SA_SIGINFO};
     sigaction(SIGILL, &action, NULL);
     if (sigsetjmp(after_illegal, 1) == 0) {
@@ -314,6 +324,72 @@ static int transaction(void) {
         __asm__ volatile("xend_here: xend" : : : "memory");
         return 1;
     }
+    return 0;
+}
+
+/* Which instructions end in SIGILL, at which of their bytes; 0 for one that does not. */
+static sigjmp_buf after_try;
+static uintptr_t tried;
+static void on_tried(int number, siginfo_t* info, void* context) {
+    const uintptr_t pc = (uintptr_t)((const ucontext_t*)context)->uc_mcontext.gregs[REG_RIP];
+    printf("%d %d %d\n", number, (uintptr_t)info->si_addr == tried, pc == tried);
+    siglongjmp(after_try, 1);
+}
+
+static void try_code(const unsigned char* code, size_t size) {
+    unsigned char* there =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(there, code, size);
+    there[size] = 0xc3;
+    static _Alignas(64) unsigned char room[1024];
+    tried = (uintptr_t)there;
+    if (sigsetjmp(after_try, 1) == 0) {
+        __asm__ volatile("call *%%rax"
+                         : "+a"(there)
+                         : "D"(room), "S"(0L)
+                         : "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc");
+        puts("executed");
+    }
+}
+
+/* AMX; not on a processor that has it. */
+static int tiles(void) {
+    static const unsigned char codes[][6] = {
+        {0xc4, 0xe2, 0x78, 0x49, 0x07, 0x90},  // ldtilecfg (%rdi)
+        {0xc4, 0xe2, 0x79, 0x49, 0x07, 0x90},  // sttilecfg (%rdi)
+        {0xc4, 0xe2, 0x78, 0x49, 0xc0, 0x90},  // tilerelease
+        {0xc4, 0xe2, 0x7b, 0x4b, 0x04, 0x37},  // tileloadd (%rdi,%rsi), %tmm0
+        {0xc4, 0xe2, 0x73, 0x5e, 0xc2, 0x90},  // tdpbssd %tmm1, %tmm2, %tmm0
+    };
+    if (is_listed(" amx_tile")) return 0;
+    struct sigaction action = {.sa_sigaction = on_tried, .sa_flags = SA_SIGINFO};
+    sigaction(SIGILL, &action, NULL);
+    for (unsigned i = 0; i < sizeof codes / sizeof codes[0]; ++i)
+        try_code(codes[i], sizeof codes[i]);
+    return 0;
+}
+
+static int tile(void) {
+    static const unsigned char shapes[64];
+    __asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0x07"
+                     :
+                     : "D"(shapes), "m"(shapes));  // ldtilecfg
+    return 0;
+}
+
+/* APX; not on a processor that has it. */
+static int more_registers(void) {
+    static const unsigned char codes[][6] = {
+        {0xd5, 0x18, 0x89, 0xc0, 0x90, 0x90},  // mov %r16, %rax
+        {0x66, 0xd5, 0x10, 0x89, 0xc0, 0x90},
+        {0xd5, 0x00, 0x90, 0x90, 0x90, 0x90},
+        {0x62, 0xf4, 0x7c, 0x18, 0x01, 0xc0},  // add %eax, %eax, %eax
+    };
+    if (is_listed(" apx")) return 0;
+    struct sigaction action = {.sa_sigaction = on_tried, .sa_flags = SA_SIGINFO};
+    sigaction(SIGILL, &action, NULL);
+    for (unsigned i = 0; i < sizeof codes / sizeof codes[0]; ++i)
+        try_code(codes[i], sizeof codes[i]);
     return 0;
 }
 
@@ -355,6 +431,9 @@ int main(int argc, char** argv) {
         {"interrupt_return", interrupt_return},
         {"undefined_flags", undefined_flags},
         {"transaction", transaction},
+        {"tiles", tiles},
+        {"tile", tile},
+        {"more_registers", more_registers},
         {"alignment_check", alignment_check},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);

@@ -217,12 +217,6 @@ bool allows_base_instructions() {
     return getauxval(AT_HWCAP2) & kHwcap2FsGsBase;
 }
 
-bool has_transactions(CpuLevel level) {
-    constexpr std::uint32_t kRtm = 1U << 11;  // SDM volume 2, CPUID, leaf 7
-    return level == CpuLevel::kHost && processor_cpuid(0, 0).eax >= 7 &&
-           (processor_cpuid(7, 0).ebx & kRtm) != 0;
-}
-
 std::uint64_t processor_xcr0() {
     // SDM volume 2, CPUID: without it xgetbv is undefined.
     constexpr std::uint32_t kOsXsave = 1U << 27;

@@ -22,9 +22,6 @@ std::uint64_t processor_xcr0();
 // Linux 5.9, unless it was started with nofsgsbase (arch/x86/include/uapi/asm/hwcap2.h).
 bool allows_base_instructions();
 
-// True if xbegin and xend are more than undefined instructions.
-bool has_transactions(trace::CpuLevel level);
-
 // A level's, not kHost's. Where the processor keeps the AVX-512 components in an XSAVE area is the
 // only thing that is taken from `processor`.
 CpuidAnswer level_cpuid(trace::CpuLevel level, std::uint32_t leaf, std::uint32_t subleaf,

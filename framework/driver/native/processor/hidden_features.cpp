@@ -14,8 +14,9 @@ constexpr std::uint32_t bit(unsigned number) {
 // protection keys. Hidden are those of MPX, AMX and LWP, whose instructions the decoder knows, of
 // APX, and of what is not known yet.
 constexpr std::uint64_t kShownComponents = 0x2e7;
+constexpr std::uint64_t kTileComponents = 0x60000, kApxComponent = 0x80000;
 constexpr std::uint64_t kDecodedComponents =
-    kShownComponents | 0x18 | 0x60000 | std::uint64_t{1} << 62;
+    kShownComponents | 0x18 | kTileComponents | std::uint64_t{1} << 62;
 
 struct HiddenBits {
     Hidden kind;
@@ -105,17 +106,62 @@ std::uint64_t shown_xcr0(std::uint64_t xcr0) {
     return xcr0 & kShownComponents;
 }
 
-const char* unknown_instruction(std::span<const std::uint8_t> code) {
+// SDM volume 2, CPUID, leaf 7; exception class AMX-E1: undefined unless both components are
+// enabled.
+bool has_extension(ProcessorExtension extension, Cpuid processor, std::uint64_t xcr0) {
+    constexpr std::uint32_t kRtm = 1U << 11;
+    switch (extension) {
+        case ProcessorExtension::kTransactions:
+            return has_leaf(7, processor) && (processor(7, 0).ebx & kRtm) != 0;
+        case ProcessorExtension::kTiles:
+            return (xcr0 & kTileComponents) == kTileComponents;
+        case ProcessorExtension::kNone:
+            return true;
+    }
+    return true;
+}
+
+// No level has one.
+bool has_extension(ProcessorExtension extension, trace::CpuLevel level) {
+    if (extension != ProcessorExtension::kNone && level != trace::CpuLevel::kHost) return false;
+    return has_extension(extension, processor_cpuid, processor_xcr0());
+}
+
+const char* name_of(ProcessorExtension extension) {
+    switch (extension) {
+        case ProcessorExtension::kTransactions:
+            return "RTM";
+        case ProcessorExtension::kTiles:
+            return "AMX";
+        case ProcessorExtension::kNone:
+            return "";
+    }
+    return "";
+}
+
+const char* newer_instruction(std::span<const std::uint8_t> code) {
+    return newer_instruction(code, hidden_features(), processor_xcr0());
+}
+
+// APX Architecture Specification: REX2 is the last prefix, and map 4 of EVEX is APX's. Both are
+// undefined unless XCR0 has its component.
+const char* newer_instruction(std::span<const std::uint8_t> code, Hidden hidden,
+                              std::uint64_t xcr0) {
     constexpr std::array<std::uint8_t, 11> kLegacyPrefixes{0x66, 0x67, 0xf0, 0xf2, 0xf3, 0x2e,
                                                            0x36, 0x3e, 0x26, 0x64, 0x65};
-    constexpr std::uint8_t kRex2 = 0xd5;
+    constexpr std::uint8_t kRex2 = 0xd5, kEvex = 0x62, kMap = 7, kApxMap = 4;
     const auto first = std::find_if(code.begin(), code.end(), [&](std::uint8_t byte) {
         return std::find(kLegacyPrefixes.begin(), kLegacyPrefixes.end(), byte) ==
                kLegacyPrefixes.end();
     });
-    return first != code.end() && *first == kRex2
-               ? "one of APX, with the prefix REX2"
-               : "none, or newer than assay: this processor has such, like APX and AVX10";
+    const auto left = code.end() - first;
+    const bool has_apx = xcr0 & kApxComponent;
+    if (left > 0 && first[0] == kRex2)
+        return has_apx ? "one of APX, with the prefix REX2" : nullptr;
+    if (left > 1 && first[0] == kEvex && (first[1] & kMap) == kApxMap)
+        return has_apx ? "one of APX, with the prefix EVEX" : nullptr;
+    if (hidden != Hidden::kInstructions) return nullptr;
+    return "none, or newer than assay: this processor has such, like APX and AVX10";
 }
 
 }  // namespace assay::native

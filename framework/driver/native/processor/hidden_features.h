@@ -4,6 +4,7 @@
 #pragma once
 
 #include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/x86/instruction.h"
 
 #include <span>
 
@@ -23,7 +24,15 @@ Hidden hidden_features(Cpuid processor, std::uint64_t xcr0);
 CpuidAnswer shown_cpuid(std::uint32_t leaf, std::uint32_t subleaf, Cpuid processor);
 std::uint64_t shown_xcr0(std::uint64_t xcr0);
 
-// What bytes may be that the decoder does not know, where there are Hidden::kInstructions.
-const char* unknown_instruction(std::span<const std::uint8_t> code);
+// True if the instructions of an extension are more than undefined ones.
+bool has_extension(ProcessorExtension extension, trace::CpuLevel level);
+bool has_extension(ProcessorExtension extension, Cpuid processor, std::uint64_t xcr0);
+// As Intel calls it.
+const char* name_of(ProcessorExtension extension);
+
+// What bytes that the decoder does not know may be nevertheless; null if surely no instruction.
+const char* newer_instruction(std::span<const std::uint8_t> code);
+const char* newer_instruction(std::span<const std::uint8_t> code, Hidden hidden,
+                              std::uint64_t xcr0);
 
 }  // namespace assay::native

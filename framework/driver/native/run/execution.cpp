@@ -204,12 +204,11 @@ void Execution::refuse_instruction() const {
                    process_.translator.describe(context_.pc));
 }
 
-// Those of transactional memory exist on some processors only.
 void Execution::do_unsupported() {
     const std::uint64_t pc = context_.pc;
     Instruction instruction;
     if (!process_.translator.decoder().decode(process_.memory.code_at(pc), pc, instruction) ||
-        !instruction.form->transactional || has_transactions(process_.trace.spec().cpu_level))
+        has_extension(instruction.form->extension, process_.trace.spec().cpu_level))
         refuse_instruction();
     thread_.signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
 }
@@ -289,7 +288,7 @@ void Execution::raise_fetch_fault(std::uint64_t pc) {
     const std::uint64_t end = pc + code.size();
     if (code.size() == bytes.size() ||
         !process_.translator.decoder().decode(bytes, pc, instruction)) {
-        if (hidden_features() != Hidden::kInstructions)
+        if (newer_instruction(code) == nullptr)
             return thread_.signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
         context_.pc = pc;
         refuse_instruction();

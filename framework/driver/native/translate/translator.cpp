@@ -159,10 +159,16 @@ void Translator::translate_again(std::uint32_t unit_index) {
 std::string Translator::describe(std::uint64_t pc) {
     Instruction instruction;
     const auto code = memory_.code_at(pc);
-    if (!decoder_.decode(code, pc, instruction)) return unknown_instruction(code);
-    const char* name =
-        ZydisMnemonicGetString(static_cast<ZydisMnemonic>(instruction.form->mnemonic));
-    return name ? name : "unknown";
+    if (!decoder_.decode(code, pc, instruction)) {
+        const char* newer = newer_instruction(code);
+        return newer ? newer : "none";
+    }
+    const Form& form = *instruction.form;
+    const char* name = ZydisMnemonicGetString(static_cast<ZydisMnemonic>(form.mnemonic));
+    const std::string text = name ? name : "unknown";
+    return form.extension == ProcessorExtension::kNone
+               ? text
+               : text + " (" + name_of(form.extension) + ')';
 }
 
 void Translator::flush() {
