@@ -1,11 +1,14 @@
 // What the processor says of itself, and whether that is true.
 #include <cpuid.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include "cases.h"
 
@@ -369,6 +372,22 @@ static int tiles(void) {
     return 0;
 }
 
+/* Which components of XSAVE arch_prctl(2) shows and permits; not on a processor with AMX. */
+static int permissions(void) {
+    if (is_listed(" amx_tile")) return 0;
+    for (int get = 0x1021; get <= 0x1022; ++get) { /* ARCH_GET_XCOMP_SUPP, ARCH_GET_XCOMP_PERM */
+        unsigned long components = 0x5a;
+        const long result = syscall(SYS_arch_prctl, get, &components);
+        printf("%ld %d %lx\n", result, result ? errno : 0, components);
+    }
+    for (long component = 0; component < 70; ++component) { /* ARCH_REQ_XCOMP_PERM */
+        const long result = syscall(SYS_arch_prctl, 0x1023, component);
+        printf("%ld %ld %d\n", component, result, result ? errno : 0);
+    }
+    printf("%ld\n", syscall(SYS_arch_prctl, 0x1021, 1L));
+    return 0;
+}
+
 static int tile(void) {
     static const unsigned char shapes[64];
     __asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0x07"
@@ -432,6 +451,7 @@ int main(int argc, char** argv) {
         {"undefined_flags", undefined_flags},
         {"transaction", transaction},
         {"tiles", tiles},
+        {"permissions", permissions},
         {"tile", tile},
         {"more_registers", more_registers},
         {"alignment_check", alignment_check},

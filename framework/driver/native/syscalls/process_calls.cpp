@@ -3,6 +3,7 @@
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
+#include "framework/driver/native/processor/hidden_features.h"
 #include "framework/driver/native/syscalls/clone.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
@@ -19,6 +20,10 @@ namespace {
 
 // Newer than the oldest supported headers: linux/prctl.h.
 constexpr long kSetSyscallUserDispatch = 59, kSetMemoryDenyWriteExecute = 65;
+// asm/prctl.h, since Linux 5.16: the components of XSAVE that there are, that the process may use,
+// and permission for one more. The last two are for guests of KVM.
+constexpr long kGetComponents = 0x1021, kGetPermitted = 0x1022, kRequestPermission = 0x1023,
+               kGetGuestPermitted = 0x1024, kRequestGuestPermission = 0x1025;
 
 // Strict mode permits read, write, exit and rt_sigreturn, and ends the thread at any other call
 // (seccomp(2)). The driver itself sees to that, for in the kernel it would end at the driver's
@@ -52,6 +57,26 @@ long show_death_signal(const Call& call) {
     return write_target(call.unsigned_argument(1), &none, sizeof none) ? 0 : -EFAULT;
 }
 
+std::uint64_t shown_components(const Call& call) {
+    return shown_xcr0(level_xcr0(call.process().trace.spec().cpu_level));
+}
+
+// Those of the kernel that the program was not told of are not there.
+long show_components(const Call& call) {
+    std::uint64_t components = 0;
+    if (syscall(SYS_arch_prctl, call.arguments[0], &components) != 0) return -errno;
+    components &= shown_components(call);
+    return write_target(call.unsigned_argument(1), &components, sizeof components) ? 0 : -EFAULT;
+}
+
+// As of a kernel that has none to be asked for, whichever the program asks for. One that really has
+// none says so itself.
+long request_component(const Call& call) {
+    std::uint64_t components = 0;
+    if (syscall(SYS_arch_prctl, kGetComponents, &components) != 0) return -EINVAL;
+    return components & ~shown_components(call) ? -EOPNOTSUPP : pass_on(call);
+}
+
 }  // namespace
 
 void do_call_in_strict_mode(const Call& call) {
@@ -78,6 +103,14 @@ long do_arch_prctl(const Call& call) {
             return 0;
         case ARCH_GET_GS:
             return put(context.target_gs);
+        case kGetComponents:
+        case kGetPermitted:
+            return show_components(call);
+        case kRequestPermission:
+            return request_component(call);
+        case kGetGuestPermitted:
+        case kRequestGuestPermission:
+            return pass_on(call);
         default:
             return -EINVAL;
     }
