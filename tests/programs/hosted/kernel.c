@@ -52,6 +52,34 @@ static int clone3_process(void) {
     return 0;
 }
 
+// In clone(2) the descriptor takes the place of the number. A kernel before 5.2 ignores the flag,
+// and leaves the word as it was.
+static int run_clone_child(void* unused) {
+    (void)unused;
+    _exit(7);
+}
+
+static int clone_descriptor(void) {
+    static char stack[65536] __attribute__((aligned(16)));
+    static const int sharing[] = {0, CLONE_VM | CLONE_VFORK, CLONE_VM};
+    static const int more[] = {0, CLONE_PARENT_SETTID, CLONE_DETACHED, CLONE_FILES};
+    for (unsigned i = 0; i < 3; ++i) {
+        for (unsigned j = 0; j < 4; ++j) {
+            int word = -7;
+            fflush(stdout);
+            const int child = clone(run_clone_child, stack + sizeof stack,
+                                    CLONE_PIDFD | sharing[i] | more[j] | SIGCHLD, NULL, &word);
+            const int error = child < 0 ? errno : 0;
+            const int is_number = word == child && child > 0;
+            printf("%x %x: %d, %d %d", sharing[i], more[j], error, is_number, is_number ? 0 : word);
+            if (child > 0) printf(" %d %x", fcntl(word, F_GETFD), status_of(child));
+            puts("");
+            if (word >= 0 && !is_number) close(word);
+        }
+    }
+    return 0;
+}
+
 static void nothing(int number) {
     (void)number;
 }
@@ -561,6 +589,7 @@ static int first_signal_stack(void) {
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"clone3_process", clone3_process},
+        {"clone_descriptor", clone_descriptor},
         {"clone3_clears_handlers", clone3_clears_handlers},
         {"clone3_errors", clone3_errors},
         {"clone3_refused", clone3_refused},
