@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
@@ -14,6 +15,11 @@ PROGRAMS = BUILD / "tests" / "programs"
 PLUGINS = BUILD / "tests" / "plugins"
 
 SKIPPED = 77  # the exit status that meson takes for "skipped"
+
+# Ignored behind nohup(1), and in the background of a shell: the tests' own programs would inherit it.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 GEOMETRY = ["--I1=32768,8,64", "--D1=49152,12,64", "--LL=33554432,16,64"]
 
