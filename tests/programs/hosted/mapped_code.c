@@ -241,6 +241,13 @@ static int changes_dropped(void) {
         madvise(code, PAGE, MADV_DONTNEED);
     }
     printf("%d\n", call(code));
+    /* MADV_DONTNEED_LOCKED, which Linux before 5.18 does not have */
+    for (int i = 0; i < 3; ++i) {
+        write_return(code, i);
+        printf("%d ", call(code));
+        const int result = madvise(code, PAGE, 24);
+        printf("%d %d\n", result, call(code));
+    }
     return 0;
 }
 

@@ -307,7 +307,10 @@ long do_advise(const Call& call) {
     if (is_own_memory(range_of(call, 0, 1))) return of_no_memory(call);
     const long result = pass_on_locked(call);
     const long advice = call.arguments[2];
-    const bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
+    // MADV_DONTNEED_LOCKED and MADV_GUARD_INSTALL: Linux 5.18 and 6.13.
+    constexpr long kDropLocked = 24, kGuard = 102;
+    const bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
+                       advice == kDropLocked || advice == kGuard;
     const std::uint64_t start = call.unsigned_argument(0);
     const std::uint64_t end = start + page_up(call.unsigned_argument(1));
     if (!is_error(result) && drops && call.process().memory.overlaps(start, end))
