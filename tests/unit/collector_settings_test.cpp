@@ -1,5 +1,6 @@
 #include "framework/collector/launch/settings.h"
 #include "framework/collector/profilers/columns.h"
+#include "framework/collector/profilers/host.h"
 #include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/support/error.h"
 #include "tests/unit/temporary_folder.h"
@@ -190,4 +191,16 @@ TEST_CASE("events of the same name get their profiler's in front") {
     CHECK(columns.event(5).name == "counts.Refs");
     CHECK(columns.derived(0)[0].formula == "Refs / Ir");
     CHECK(columns.derived(2)[0].formula == "counts.Refs / counts.Ir");
+}
+
+TEST_CASE("parts of a profile are numbered from 1 as they are named, up to 1000") {
+    std::vector<std::string> named;
+    CHECK(part_number(named, "first") == 1);
+    CHECK(part_number(named, "") == 2);
+    CHECK(part_number(named, "first") == 1);
+    for (std::uint32_t i = 3; i <= 1000; ++i)
+        REQUIRE(part_number(named, "part " + std::to_string(i)) == i);
+    CHECK(part_number(named, "one more") == 0);
+    CHECK(part_number(named, "part 1000") == 1000);
+    CHECK(named.size() == 1000);
 }

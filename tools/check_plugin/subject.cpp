@@ -2,7 +2,6 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "framework/version.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -11,8 +10,6 @@
 
 namespace assay::check {
 namespace {
-
-constexpr std::size_t kMostParts = 1000, kLongestPart = 256;  // as in a run
 
 bool is_one_line(std::string_view text) {
     return text.find('\n') == std::string_view::npos;
@@ -25,45 +22,20 @@ std::string beginning(std::string_view text) {
 
 }  // namespace
 
-Subject::Subject(const std::string& path, Report& report) : report_(report) {
+Subject::Subject(const std::string& path, Report& report)
+    : Host("./program argument"), report_(report) {
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     const void* const table = library ? dlsym(library, VP_DISPATCH_SYMBOL) : nullptr;
     if (!table) throw Error("cannot be loaded");  // check_loading has said why
     std::uint32_t size = 0;
     std::memcpy(&size, table, sizeof size);
     std::memcpy(&table_, table, std::min<std::size_t>(size, sizeof table_));
-    host_.size = sizeof host_;
-    host_.abi_version = VP_ABI_VERSION;
-    host_.version = kVersion;
-    host_.command = "./program argument";
-    host_.error = [](const vp_host_t* host, const char* message) {
-        self(host).take_error(message);
-    };
-    host_.warning = [](const vp_host_t* host, const char* message) {
-        self(host).check_line("host->warning", message);
-    };
-    host_.describe = [](const vp_host_t* host, const char* name, const char* text) {
-        self(host).check_line("host->describe", name);
-        self(host).check_line("host->describe", text);
-    };
-    host_.part = [](const vp_host_t* host, const char* name) { return self(host).part(name); };
-    host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
-        self(host).check_event("host->leave_out", event);
-    };
-    host_.unscaled = [](const vp_host_t* host, std::uint32_t event) {
-        self(host).check_event("host->unscaled", event);
-    };
-    host_.no_error = [](const vp_host_t* host, std::uint32_t event, const char* why) {
-        self(host).check_event("host->no_error", event);
-        self(host).check_line("host->no_error", why);
-    };
-    host_.reserved = this;
 }
 
 bool Subject::init() {
     parts_.clear();
     with_options_ = false;
-    if (try_call("vp_init", [&] { return table_.vp_init ? table_.vp_init(&host_) : 0; }))
+    if (try_call("vp_init", [&] { return table_.vp_init ? table_.vp_init(host_table()) : 0; }))
         return true;
     refuses("vp_init");
     return false;
@@ -192,18 +164,37 @@ void Subject::take_error(const char* message) {
     if (error_.empty()) error_ = "?";
 }
 
-std::uint32_t Subject::part(const char* name) {
+void Subject::take_warning(const char* message) {
+    check_line("host->warning", message);
+}
+
+void Subject::take_description(const char* name, const char* text) {
+    check_line("host->describe", name);
+    check_line("host->describe", text);
+}
+
+std::uint32_t Subject::take_part(const char* name) {
     if (!check_line("host->part", name)) return 0;
-    if (std::strlen(name) > kLongestPart)
+    const std::size_t length = std::strlen(name);
+    if (length > collector::kLongestPartName)
         report_.broken("host->part",
                        fmt::format("is given a name of {} bytes: of more than {} the profiler is "
                                    "lost; shorten what comes from the program",
-                                   std::strlen(name), kLongestPart));
-    const auto known = std::find(parts_.begin(), parts_.end(), name);
-    const auto index = static_cast<std::uint32_t>(known - parts_.begin());
-    if (index == kMostParts) return 0;
-    if (known == parts_.end()) parts_.emplace_back(name);
-    return index + 1;
+                                   length, collector::kLongestPartName));
+    return collector::part_number(parts_, name);
+}
+
+void Subject::take_left_out(std::uint32_t event) {
+    check_event("host->leave_out", event);
+}
+
+void Subject::take_unscaled(std::uint32_t event) {
+    check_event("host->unscaled", event);
+}
+
+void Subject::take_no_error(std::uint32_t event, const char* why) {
+    check_event("host->no_error", event);
+    check_line("host->no_error", why);
 }
 
 void Subject::check_event(std::string_view function, std::uint32_t event) {

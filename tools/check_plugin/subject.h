@@ -1,6 +1,7 @@
 // The profiler that is being checked, as its checks call it.
 #pragma once
 
+#include "framework/collector/profilers/host.h"
 #include "tools/check_plugin/report.h"
 
 #include "assay/vprofiler.h"
@@ -18,7 +19,7 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 
 // Called without protection: whoever has one is in a process of its own. Each function says in the
 // report what the profiler breaks.
-class Subject {
+class Subject final : private collector::Host {
   public:
     // Throws Error if it cannot be loaded.
     Subject(const std::string& path, Report& report);
@@ -57,7 +58,7 @@ class Subject {
     }
 
     // From vp_init on, the host says that the run is one with --sample.
-    void set_sampling() { host_.samples = 1; }
+    void set_sampling() { say_sampling(true); }
 
     bool init();
     void release();
@@ -80,11 +81,14 @@ class Subject {
     void check_utf8(std::string_view function, std::string_view text);
 
   private:
-    static Subject& self(const vp_host_t* host) { return *static_cast<Subject*>(host->reserved); }
-
     Settings default_files(const Settings& given);
-    void take_error(const char* message);
-    std::uint32_t part(const char* name);
+    void take_error(const char* message) override;
+    void take_warning(const char* message) override;
+    void take_description(const char* name, const char* text) override;
+    std::uint32_t take_part(const char* name) override;
+    void take_left_out(std::uint32_t event) override;
+    void take_unscaled(std::uint32_t event) override;
+    void take_no_error(std::uint32_t event, const char* why) override;
     void check_event(std::string_view function, std::uint32_t event);
     template <typename Row, typename Function>
     std::vector<Row> read(std::string_view name, Function function);
@@ -94,7 +98,6 @@ class Subject {
 
     Report& report_;
     vp_dispatch_t table_{};
-    vp_host_t host_{};
     std::vector<std::string> parts_;
     std::string error_;
     bool with_options_ = false;

@@ -94,7 +94,7 @@ struct LoadedProfiler::Library {
 LoadedProfiler::LoadedProfiler(const std::string& path, std::string command, CrashGuard& guard,
                                Surroundings surroundings)
     : Profiler(path),
-      command_(std::move(command)),
+      Host(std::move(command)),
       guard_(guard),
       own_files_(std::move(surroundings.own_files)) {
     tell_loss_ = std::move(surroundings.tell_loss);
@@ -102,9 +102,9 @@ LoadedProfiler::LoadedProfiler(const std::string& path, std::string command, Cra
     library_ = std::make_unique<Library>(*this, handle);
     check_table(dlsym(handle, VP_DISPATCH_SYMBOL));
     facts_.has_preface = table_.vp_preface || table_.vp_list_preface;
-    offer_host();
     int status = 0;
-    if (!call("vp_init", [&] { status = table_.vp_init ? table_.vp_init(&host_) : 0; })) return;
+    if (!call("vp_init", [&] { status = table_.vp_init ? table_.vp_init(host_table()) : 0; }))
+        return;
     if (status < 0) failed("vp_init");
     if (!read_tables()) {
         forget_tables();
@@ -114,34 +114,28 @@ LoadedProfiler::LoadedProfiler(const std::string& path, std::string command, Cra
     check_names();
 }
 
-void LoadedProfiler::offer_host() {
-    host_.size = sizeof host_;
-    host_.abi_version = VP_ABI_VERSION;
-    host_.version = kVersion;
-    host_.command = command_.c_str();
-    host_.error = [](const vp_host_t* host, const char* message) {
-        self(host).last_error_ = text_or_empty(message);
-    };
-    host_.warning = [](const vp_host_t* host, const char* message) {
-        log::remark(fmt::format("{}: {}", self(host).name(), one_line(text_or_empty(message))));
-    };
-    host_.describe = [](const vp_host_t* host, const char* name, const char* text) {
-        self(host).facts_.descriptions.emplace_back(cut(text_or_empty(name)),
-                                                    cut(text_or_empty(text)));
-    };
-    host_.leave_out = [](const vp_host_t* host, std::uint32_t event) {
-        self(host).facts_.left_out.insert(event);
-    };
-    host_.unscaled = [](const vp_host_t* host, std::uint32_t event) {
-        self(host).facts_.unscaled.insert(event);
-    };
-    host_.no_error = [](const vp_host_t* host, std::uint32_t event, const char* why) {
-        self(host).facts_.no_error[event] = cut(one_line(text_or_empty(why)));
-    };
-    host_.reserved = this;
-    host_.part = [](const vp_host_t* host, const char* name) {
-        return self(host).part(text_or_empty(name));
-    };
+void LoadedProfiler::take_error(const char* message) {
+    last_error_ = text_or_empty(message);
+}
+
+void LoadedProfiler::take_warning(const char* message) {
+    log::remark(fmt::format("{}: {}", name(), one_line(text_or_empty(message))));
+}
+
+void LoadedProfiler::take_description(const char* name, const char* text) {
+    facts_.descriptions.emplace_back(cut(text_or_empty(name)), cut(text_or_empty(text)));
+}
+
+std::uint32_t LoadedProfiler::take_part(const char* given) {
+    const std::string name = text_or_empty(given);
+    if (name.size() <= kLongestPartName) return part_number(facts_.parts, name);
+    lose(fmt::format("it has named a part with {} bytes, more than {}", name.size(),
+                     kLongestPartName));
+    return 0;
+}
+
+void LoadedProfiler::take_no_error(std::uint32_t event, const char* why) {
+    facts_.no_error[event] = cut(one_line(text_or_empty(why)));
 }
 
 // Constructors of static objects run in it.
@@ -314,11 +308,6 @@ void LoadedProfiler::check_names() const {
                 fmt::format("its option \"{}\" has no legal name, or a type ({}) that this assay "
                             "does not know",
                             option.name, static_cast<unsigned>(option.type)));
-}
-
-void LoadedProfiler::set_command(std::string command) {
-    command_ = std::move(command);
-    host_.command = command_.c_str();
 }
 
 template <typename Function>
@@ -513,28 +502,8 @@ std::optional<std::string> LoadedProfiler::format(const trace_instr_t& instr, st
     return text;
 }
 
-std::uint32_t LoadedProfiler::part(const std::string& name) {
-    constexpr std::size_t kMost = 1000;
-    if (name.size() > kLongestName) {
-        lose(fmt::format("it has named a part with {} bytes, more than {}", name.size(),
-                         kLongestName));
-        return 0;
-    }
-    const auto known = std::find(facts_.parts.begin(), facts_.parts.end(), name);
-    if (known == facts_.parts.end()) {
-        if (facts_.parts.size() == kMost) return 0;
-        facts_.parts.push_back(name);
-        return static_cast<std::uint32_t>(facts_.parts.size());
-    }
-    return static_cast<std::uint32_t>(known - facts_.parts.begin()) + 1;
-}
-
 void LoadedProfiler::unusable(const std::string& why) const {
     throw Error(fmt::format("cannot use the profiler {}: {}", path(), why));
-}
-
-LoadedProfiler& LoadedProfiler::self(const vp_host_t* host) {
-    return *static_cast<LoadedProfiler*>(host->reserved);
 }
 
 }  // namespace assay::collector

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "framework/collector/profilers/crash_guard.h"
+#include "framework/collector/profilers/host.h"
 #include "framework/collector/profilers/own_files.h"
 #include "framework/collector/profilers/profiler.h"
 
@@ -27,7 +28,7 @@ struct Surroundings {
     std::function<void(const std::string& why)> tell_loss = {};
 };
 
-class LoadedProfiler final : public Profiler {
+class LoadedProfiler final : public Profiler, private Host {
   public:
     using SampleSink = std::function<void(const vsample_t&)>;
 
@@ -36,8 +37,8 @@ class LoadedProfiler final : public Profiler {
                    Surroundings surroundings = {});
     ~LoadedProfiler() override;
 
-    void set_command(std::string command) override;
-    void set_sampling(bool samples) override { host_.samples = samples ? 1 : 0; }
+    void set_command(std::string command) override { say_command(std::move(command)); }
+    void set_sampling(bool samples) override { say_sampling(samples); }
     void set_options(std::span<const std::pair<std::string, std::string>> settings) override;
     trace::Spec start() override;
     std::string summary(std::span<const std::uint64_t> totals) override;
@@ -56,7 +57,6 @@ class LoadedProfiler final : public Profiler {
 
     void* open_library() const;
     void check_table(const void* table);
-    void offer_host();
     bool read_tables();  // false if that crashed
     void forget_tables();
     void read_events();
@@ -80,15 +80,18 @@ class LoadedProfiler final : public Profiler {
     void finish_all(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
     [[noreturn]] void unusable(const std::string& why) const;
 
-    std::uint32_t part(const std::string& name);
-    static LoadedProfiler& self(const vp_host_t* host);
+    void take_error(const char* message) override;
+    void take_warning(const char* message) override;
+    void take_description(const char* name, const char* text) override;
+    std::uint32_t take_part(const char* name) override;
+    void take_left_out(std::uint32_t event) override { facts_.left_out.insert(event); }
+    void take_unscaled(std::uint32_t event) override { facts_.unscaled.insert(event); }
+    void take_no_error(std::uint32_t event, const char* why) override;
 
-    std::string command_;
     CrashGuard& guard_;
     const OwnFiles own_files_;
     std::unique_ptr<Library> library_;
     vp_dispatch_t table_{};
-    vp_host_t host_{};
     std::string last_error_;
     std::vector<vsample_t> batch_;             // in take()
     std::vector<std::uint64_t> totals_;        // by event, to see that they fit 64 bits
