@@ -2,9 +2,9 @@
 #include "plugins/bbv/block_numbers.h"
 #include "plugins/bbv/thread_vectors.h"
 #include "plugins/bbv/vector_line.h"
-#include "plugins/common/text.h"
 
 #include <assay/profiler.hpp>
+#include <assay/text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -208,7 +208,7 @@ class Profiler final : public assay::Profiler {
                         const assay::Trace& trace) const {
         const std::uint64_t size = settings_.interval_size;
         const auto scaled = [&](std::uint64_t count) {
-            return plugins::scaled(count, trace.scale());
+            return assay::scaled(count, trace.scale());
         };
         return "# Thread " + std::to_string(thread + 1) +
                "\n#   Total intervals: " + std::to_string(totals.instructions / size) +

@@ -1,27 +1,15 @@
 #include "plugins/branch/summary.h"
 
-#include <algorithm>
-#include <cstdio>
+#include <assay/text.hpp>
 
 namespace branch {
 namespace {
 
-std::string with_commas(std::uint64_t number) {
-    std::string digits = std::to_string(number);
-    for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
-    return digits;
-}
-
-std::string right(const std::string& text, std::size_t width) {
-    return std::string(width - std::min(width, text.size()), ' ') + text;
-}
+using assay::right;
+using assay::with_commas;
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
-    const double value =
-        whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f%%", value);
-    return text;
+    return assay::percent(part, whole, 1);
 }
 
 struct Widths {

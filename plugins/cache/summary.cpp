@@ -1,15 +1,15 @@
 #include "plugins/cache/summary.h"
 
-#include "plugins/common/text.h"
+#include <assay/text.hpp>
 
 #include <algorithm>
 
 namespace cache {
 namespace {
 
-using plugins::percent;
-using plugins::right;
-using plugins::with_commas;
+using assay::percent;
+using assay::right;
+using assay::with_commas;
 
 std::string padded(std::uint64_t number, std::size_t width) {
     return right(with_commas(number), width);

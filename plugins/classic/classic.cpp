@@ -4,9 +4,9 @@
 #include "plugins/classic/running_totals.h"
 #include "plugins/classic/value_format.h"
 #include "plugins/classic/value_table.h"
-#include "plugins/common/text.h"
 
 #include <assay/profiler.hpp>
+#include <assay/text.hpp>
 
 #include <array>
 #include <map>
@@ -199,13 +199,13 @@ class Profiler final : public assay::Profiler {
 
     std::string summary(std::span<const std::uint64_t> totals) override {
         const auto line = [&](const char* what, Event part, Event whole) {
-            return std::string(what) + plugins::right(plugins::with_commas(totals[part]), 18) +
-                   "  (" + plugins::percent(totals[part], totals[whole], 1) + ")\n";
+            return std::string(what) + assay::right(assay::with_commas(totals[part]), 18) + "  (" +
+                   assay::percent(totals[part], totals[whole], 1) + ")\n";
         };
-        std::string text =
-            "values:       " + plugins::right(plugins::with_commas(totals[kVals]), 18) + "\n" +
-            line("  most frequent:", kTop, kVals) + line("  as before:    ", kSame, kVals) +
-            line("  zeros:        ", kZeros, kVals);
+        std::string text = "values:       " + assay::right(assay::with_commas(totals[kVals]), 18) +
+                           "\n" + line("  most frequent:", kTop, kVals) +
+                           line("  as before:    ", kSame, kVals) +
+                           line("  zeros:        ", kZeros, kVals);
         if (totals[kStores] != 0) text += line("silent stores:  ", kSilent, kStores);
         return text;
     }

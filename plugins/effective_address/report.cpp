@@ -1,6 +1,6 @@
 #include "plugins/effective_address/report.h"
 
-#include "plugins/common/text.h"
+#include <assay/text.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,9 +9,9 @@
 namespace effective_address {
 namespace {
 
-using plugins::percent;
-using plugins::scaled;
-using plugins::with_commas;
+using assay::percent;
+using assay::scaled;
+using assay::with_commas;
 
 // A pattern is called after its strides if they are those of so many of a thousand references.
 constexpr std::uint64_t kNearlyAll = 950;

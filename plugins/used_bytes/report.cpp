@@ -1,6 +1,6 @@
 #include "plugins/used_bytes/report.h"
 
-#include "plugins/common/text.h"
+#include <assay/text.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,9 +9,9 @@
 namespace used_bytes {
 namespace {
 
-using plugins::percent;
-using plugins::right;
-using plugins::with_commas;
+using assay::percent;
+using assay::right;
+using assay::with_commas;
 using Row = std::vector<std::string>;
 
 constexpr std::size_t kShort = 5;       // rows of a table in the summary
@@ -54,7 +54,7 @@ class Report {
     };
 
     std::uint64_t address_of(std::uint64_t line) const { return line * input_.line_bytes; }
-    std::uint64_t scaled(std::uint64_t bytes) const { return plugins::scaled(bytes, input_.scale); }
+    std::uint64_t scaled(std::uint64_t bytes) const { return assay::scaled(bytes, input_.scale); }
     std::uint64_t bytes(std::uint64_t lines) const { return scaled(lines * input_.line_bytes); }
 
     void totals() {

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <array>
 #include <assay/profiler.hpp>
+#include <assay/text.hpp>
 #include <cstring>
 #include <map>
 #include <string>
@@ -315,4 +316,17 @@ TEST_CASE("sdk: tables can be arrays of either kind, and totals begin at 0") {
     CHECK(kPortions.vp_totals(1, &parser, totals, 1) == 0);
     CHECK(totals[0] == 9);
     kPortions.vp_release();
+}
+
+TEST_CASE("sdk: numbers for people") {
+    CHECK(assay::with_commas(0) == "0");
+    CHECK(assay::with_commas(999) == "999");
+    CHECK(assay::with_commas(1000) == "1,000");
+    CHECK(assay::with_commas(UINT64_MAX) == "18,446,744,073,709,551,615");
+    CHECK(assay::percent(1, 3, 1) == "33.3%");
+    CHECK(assay::percent(0, 0, 2) == "0.00%");
+    CHECK(assay::right("12", 4) == "  12");
+    CHECK(assay::right("12345", 4) == "12345");
+    CHECK(assay::scaled(UINT64_MAX, 1) == UINT64_MAX);  // exactly
+    CHECK(assay::scaled(3, 2.5) == 8);
 }
