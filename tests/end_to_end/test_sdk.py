@@ -22,6 +22,7 @@ class ForAuthors(unittest.TestCase):
     def follow(self, document, copy=True):
         """Follows a README in a copy of its folder, or another document in an empty one."""
         folder = self.shared / document.parent.name
+        shutil.rmtree(folder, ignore_errors=True)  # of an attempt before
         if copy:
             shutil.copytree(document.parent, folder)
         else:
