@@ -36,7 +36,7 @@ def own_cases(programs: Path) -> list[Case]:
               for name in ("enabled", "vector", "saved_state", "state_fault", "signal_frame",
                            "frame_words", "protection_keys", "interrupt_return", "undefined_flags",
                            "transaction", "tiles", "more_registers", "permissions",
-                           "alignment_check")]
+                           "alignment_check", "alignment_kept")]
     found += [Case(name, (str(programs / name),)) for name in (
         "exceptions", "work", "work_static", "unusual", "frames", "repeat", "x87",
         "atomics", "avx", "sse", "bits", "select")]

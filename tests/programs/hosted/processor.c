@@ -436,6 +436,43 @@ static int alignment_check(void) {
     return 0;
 }
 
+// With the flag set, all that is aligned works as without it: calls of the system, those too that
+// the driver answers, branches to addresses that it has to look up, and strings.
+static int alignment_kept(void) {
+    static uint64_t words[16];
+    struct sigaction action = {.sa_sigaction = on_misaligned, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &action, NULL);
+    volatile uint64_t kept = 0;
+    if (sigsetjmp(after_illegal, 1) == 0) {
+        uint64_t flags = 0, rounds = 200;  // as many as all ways to be translated need
+        __asm__ volatile(
+            "pushq $0x40202\n popfq\n"
+            "1:\n"
+            "mov $39, %%eax\n syscall\n"                              // getpid
+            "mov $12, %%eax\n xor %%edi, %%edi\n syscall\n"           // brk
+            "mov $14, %%eax\n xor %%edi, %%edi\n xor %%esi, %%esi\n"  // rt_sigprocmask
+            "lea 32(%[words]), %%rdx\n mov $8, %%r10d\n syscall\n"
+            "mov $131, %%eax\n xor %%edi, %%edi\n"  // sigaltstack
+            "lea 64(%[words]), %%rsi\n syscall\n"
+            "lea 2f(%%rip), %%rax\n call *%%rax\n"
+            "lea 3f(%%rip), %%rax\n jmp *%%rax\n"
+            "2: ret\n"
+            "3: mov (%[words]), %%rax\n movl %%eax, 12(%[words])\n lock incw 10(%[words])\n"
+            "mov %%fs:0, %%rax\n"
+            "mov %[words], %%rsi\n lea 64(%[words]), %%rdi\n mov $3, %%ecx\n rep movsq\n"
+            "mov %[words], %%rsi\n lea 33(%[words]), %%rdi\n mov $3, %%ecx\n rep movsb\n"
+            "mov %%rbx, %%r8\n mov $1, %%eax\n cpuid\n mov %%r8, %%rbx\n"
+            "dec %[rounds]\n jnz 1b\n"
+            "pushfq\n popq %[flags]\n pushq $0x202\n popfq"
+            : [rounds] "+r"(rounds), [flags] "=&r"(flags)
+            : [words] "r"(words)
+            : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r10", "r11", "memory", "cc");
+        kept = flags & 0x40000;
+    }
+    printf("%d %d\n", misaligned_code, kept != 0);
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"leaves", leaves},
@@ -455,6 +492,7 @@ int main(int argc, char** argv) {
         {"tile", tile},
         {"more_registers", more_registers},
         {"alignment_check", alignment_check},
+        {"alignment_kept", alignment_kept},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -66,6 +66,12 @@ class Assembler {
         address += count;
     }
 
+    // Between data and code, where nothing is executed.
+    void align_data(unsigned bytes) {
+        constexpr unsigned kInt3 = 0xcc;
+        while (address % bytes != 0) u8(kInt3);
+    }
+
     // op reg, [memory] and op [memory], reg with a 64-bit operand.
     void with_memory(unsigned opcode, unsigned reg, const Address& memory, bool wide = true) {
         const unsigned rex = 0x40 | (wide ? 8 : 0) | (reg >= 8 ? 4 : 0) |

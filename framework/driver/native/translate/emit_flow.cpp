@@ -89,6 +89,7 @@ std::uint64_t Emitter::emit_branch(const Instruction& last) {
 
 void Emitter::emit_push_return(std::uint64_t return_pc) {
     if (return_pc < 0x80000000) return hot_.push_constant(static_cast<std::uint32_t>(return_pc));
+    cold_.align_data(sizeof return_pc);  // a program with the flag AC has it checked
     hot_.push_literal(cold_.address);
     cold_.u64(return_pc);
 }
