@@ -3,7 +3,10 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -277,6 +280,52 @@ static int lack_of_stack(void) {
     return 0;
 }
 
+// A stack on which no frame finds room, or that is not there: SIGSEGV comes instead, for whose
+// handler the stack that was interrupted is good enough. With a timer's signal the program may be
+// anywhere.
+static void tell_lack(int number, siginfo_t* info, void* user) {
+    const stack_t* frame = &((const ucontext_t*)user)->uc_stack;
+    printf("%d: %d %d, %zu\n", number, info->si_code, info->si_addr != NULL, frame->ss_size);
+    siglongjmp(out, 1);
+}
+static void lack_on_stack(const stack_t* stack) {
+    printf("%d\n", sigaltstack(stack, NULL));
+    handle(SIGSEGV, tell_lack, 0);
+    handle(SIGALRM, where, SA_ONSTACK);
+    for (volatile int i = 0; i < 2; ++i)
+        if (sigsetjmp(out, 1) == 0) raise(SIGALRM);
+    // The handler of SIGSEGV has left it disarmed.
+    if (stack->ss_flags & AUTODISARM) return;
+    const struct itimerval soon = {.it_value = {.tv_usec = 1000}};
+    if (sigsetjmp(out, 1) == 0) {
+        setitimer(ITIMER_REAL, &soon, NULL);
+        for (;;) pause();
+    }
+    if (sigsetjmp(out, 1) == 0) {
+        setitimer(ITIMER_REAL, &soon, NULL);
+        for (;;) seen = 0;
+    }
+}
+static int lack_on_alternate_stack(void) {
+    const size_t no_room = 2048;  // what sigaltstack(2) asks for, less than a frame with AVX-512
+    const size_t bytes = sizeof other_stack;
+    char* unusable = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (getauxval(51) > no_room)  // AT_MINSIGSTKSZ
+        lack_on_stack(&(stack_t){.ss_sp = other_stack, .ss_size = no_room});
+    lack_on_stack(&(stack_t){.ss_sp = unusable, .ss_size = bytes});
+    lack_on_stack(&(stack_t){.ss_sp = unusable, .ss_size = bytes, .ss_flags = AUTODISARM});
+    return 0;
+}
+// Where the handler of SIGSEGV wants that stack, too, there is none for it.
+static int lack_for_both(void) {
+    char* unusable = mmap(NULL, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const stack_t stack = {.ss_sp = unusable, .ss_size = 65536};
+    sigaltstack(&stack, NULL);
+    handle(SIGSEGV, tell_lack, SA_ONSTACK);
+    handle(SIGALRM, where, SA_ONSTACK);
+    return raise(SIGALRM);
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"context", context},
@@ -290,6 +339,8 @@ int main(int argc, char** argv) {
         {"stack_without_room", stack_without_room},
         {"stack_overflow", stack_overflow},
         {"lack_of_stack", lack_of_stack},
+        {"lack_on_alternate_stack", lack_on_alternate_stack},
+        {"lack_for_both", lack_for_both},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }
