@@ -326,6 +326,53 @@ static int lack_for_both(void) {
     return raise(SIGALRM);
 }
 
+// What a handler does to the state in the frame that the processor does not take: SIGSEGV behind
+// the return, with the other registers restored and the vectors cleared; or only a part of it is
+// there.
+static int wrecked;
+static struct _fpx_sw_bytes* words_of(struct _libc_fpstate* state) {
+    return (struct _fpx_sw_bytes*)((char*)state + 464);
+}
+static void wreck(int number, siginfo_t* info, void* user) {
+    (void)number, (void)info;
+    struct _libc_fpstate* state = ((ucontext_t*)user)->uc_mcontext.fpregs;
+    struct _fpx_sw_bytes* words = words_of(state);
+    uint64_t* header = (uint64_t*)((char*)state + 512);
+    uint32_t* end = (uint32_t*)((char*)state + words->xstate_size);
+    const int has_xsave = words->magic1 == FP_XSTATE_MAGIC1 && words->xstate_size > 512;
+    if (wrecked == 1) state->mxcsr |= 0x10000;
+    if (!has_xsave) return;
+    if (wrecked == 2) header[0] |= 1ULL << 61;
+    if (wrecked == 3) header[1] = 1;
+    if (wrecked == 4) header[2] = 0xfffffff;
+    if (wrecked == 5) header[0] |= 1ULL << 62, words->magic1 = 0;
+    if (wrecked == 6) *end = 0;
+    if (wrecked == 7) words->xstate_size += 64;
+    if (wrecked == 8) words->xstate_bv = 1;
+    if (wrecked == 9) words->magic1 = 0;
+    if (wrecked == 10) words->xstate_size = 512;
+}
+static void tell_wrecked(int number, siginfo_t* info, void* user) {
+    (void)user;
+    printf("%d %d %d\n", number, info->si_code, info->si_addr != NULL);
+}
+static int wrecked_state(void) {
+    handle(SIGUSR1, wreck, 0);
+    handle(SIGSEGV, tell_wrecked, 0);
+    for (wrecked = 0; wrecked <= 10; ++wrecked) {
+        uint64_t kept = 0, low = 0x5566778899;
+        __asm__ volatile(
+            "movq %1, %%xmm6\n\tmov $39, %%eax\n\tsyscall\n\tmov %%eax, %%edi\n\t"
+            "mov $10, %%esi\n\tmov $62, %%eax\n\tmov $77, %%ebx\n\tsyscall\n\t"
+            "movq %%xmm6, %1\n\tmov %%rbx, %0"
+            : "=r"(kept), "+r"(low)
+            :
+            : "rax", "rbx", "rcx", "r11", "rdi", "rsi", "xmm6", "memory");
+        printf("%d: %llu %llx\n", wrecked, (unsigned long long)kept, (unsigned long long)low);
+    }
+    return 0;
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"context", context},
@@ -341,6 +388,7 @@ int main(int argc, char** argv) {
         {"lack_of_stack", lack_of_stack},
         {"lack_on_alternate_stack", lack_on_alternate_stack},
         {"lack_for_both", lack_for_both},
+        {"wrecked_state", wrecked_state},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

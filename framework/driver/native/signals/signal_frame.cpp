@@ -36,7 +36,7 @@ std::uint64_t SigContext::*const kFields[16] = {
 
 constexpr std::uint32_t kMagic1 = 0x46505853, kMagic2 = 0x46505845;  // FP_XSTATE_MAGIC1, 2
 constexpr std::size_t kSoftwareBytes = 464;  // where struct _fpx_sw_bytes stands in FXSAVE
-constexpr std::size_t kMxcsr = 24;
+constexpr std::size_t kMxcsr = 24, kHeaderBytes = 64;
 constexpr std::uint64_t kX87 = 1, kSse = 2;  // state components, as XSTATE_BV has them
 
 // Whether frames have more than FXSAVE writes.
@@ -95,25 +95,46 @@ std::uint32_t pkru_in(const Context& context, std::uint64_t present) {
     return pkru;
 }
 
-// A handler may have put a smaller frame there: one without the words has only the legacy part.
+// struct _fpx_sw_bytes.
+struct SoftwareWords {
+    std::uint32_t magic, extended_bytes;
+    std::uint64_t components;
+    std::uint32_t bytes, unused[7];
+};
+static_assert(sizeof(SoftwareWords) == 48);
+
+// What xrstor faults for (SDM volume 1, 13.8), and with it the return from the handler: components
+// that are not there, another form of the area, and reserved bits of MXCSR, for those fxrstor, too.
+bool is_restorable(const Context& context, const std::uint64_t (&header)[8]) {
+    std::uint32_t mxcsr = 0;
+    std::memcpy(&mxcsr, context.vector_state + kMxcsr, sizeof mxcsr);
+    const std::uint64_t known = context.vector_mask | context.frame_components;
+    return (header[0] & ~known) == 0 && header[1] == 0 && header[2] == 0 && mxcsr <= 0xffff;
+}
+
+// A handler may have put a smaller frame there: one without the words has only the legacy part
+// (check_xstate_in_sigframe()).
 bool read_vectors(Context& context, std::uint64_t from) {
-    std::uint32_t magic = 0;
-    if (!read_target(from + kSoftwareBytes, &magic, sizeof magic)) return false;
-    const bool extended = magic == kMagic1 && is_extended(context);
-    if (!read_target(from, context.vector_state, extended ? context.frame_bytes : kLegacyBytes))
+    SoftwareWords words;
+    if (!read_target(from + kSoftwareBytes, &words, sizeof words)) return false;
+    bool extended = is_extended(context) && words.magic == kMagic1 &&
+                    words.bytes >= kLegacyBytes + kHeaderBytes &&
+                    words.bytes <= context.frame_bytes && words.bytes <= words.extended_bytes;
+    std::uint32_t end = 0;
+    if (extended && !read_target(from + words.bytes, &end, sizeof end)) return false;
+    extended = extended && end == kMagic2;
+    if (!read_target(from, context.vector_state, extended ? words.bytes : kLegacyBytes))
         return false;
     std::memset(context.vector_state + kSoftwareBytes, 0, 48);
     std::uint64_t header[8] = {kX87 | kSse};
-    if (extended) std::memcpy(header, context.vector_state + kLegacyBytes, sizeof *header);
+    if (extended) std::memcpy(header, context.vector_state + kLegacyBytes, sizeof header);
+    if (!is_restorable(context, header)) return false;
+    std::memset(header + 1, 0, sizeof header - sizeof *header);
     header[0] &= context.frame_components;
+    if (extended) header[0] &= words.components;
     if (has_pkru(context)) write_pkru(pkru_in(context, header[0]));
     header[0] &= ~kPkruComponent;
     std::memcpy(context.vector_state + kLegacyBytes, header, sizeof header);
-    // Reserved bits of MXCSR would fault in xrstor (SDM volume 1, 10.2.3).
-    std::uint32_t mxcsr = 0;
-    std::memcpy(&mxcsr, context.vector_state + kMxcsr, sizeof mxcsr);
-    mxcsr &= 0xffff;
-    std::memcpy(context.vector_state + kMxcsr, &mxcsr, sizeof mxcsr);
     return true;
 }
 
@@ -196,18 +217,20 @@ bool push_signal_frame(Context& context, const KernelAction& action, const Pendi
     return true;
 }
 
-// rt_sigreturn(2): the return from the handler has popped the frame's first word.
+// rt_sigreturn(2): the return from the handler has popped the frame's first word. Where the vectors
+// cannot be had, the other registers are the frame's nevertheless.
 bool pop_signal_frame(Context& context, std::uint64_t& mask, AlternateStack& stack) {
     Frame frame;
     if (!read_target(context.gpr[RSP] - 8, &frame, sizeof frame)) return false;
-    if (frame.registers.fpstate != 0 && !read_vectors(context, frame.registers.fpstate))
-        return false;
-    if (frame.registers.fpstate == 0) reset_vectors(context);
     for (unsigned reg = 0; reg < 16; ++reg) context.gpr[reg] = frame.registers.*kFields[reg];
     context.pc = frame.registers.rip;
     constexpr std::uint64_t kUserFlags = 0x50dd5;  // FIX_EFLAGS
     context.rflags = (context.rflags & ~kUserFlags) | (frame.registers.eflags & kUserFlags);
     mask = frame.uc_sigmask & ~kUnblockable;
+    const std::uint64_t vectors = frame.registers.fpstate;
+    const bool restored = vectors != 0 && read_vectors(context, vectors);
+    if (!restored) reset_vectors(context);
+    if (!restored && vectors != 0) return false;
     stack.set(frame.uc_stack, context.gpr[RSP]);  // restore_altstack(): errors are ignored
     return true;
 }
