@@ -16,6 +16,7 @@ NOT_COMPARABLE = {"surroundings addresses", "surroundings addresses_of_threads"}
 # They differ, or are refused (end_to_end/test_kernel.py).
 NOT_COMPARABLE |= {f"kernel {name}" for name in (
     "in_the_way", "mapped_over_driver", "moved_over_driver", "denied")}
+NOT_COMPARABLE.add("signal_frames other_segment")
 NOT_COMPARABLE |= {f"tracing {name}" for name in ("traced", "tracer", "stepped")}
 
 

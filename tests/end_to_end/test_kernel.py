@@ -12,6 +12,7 @@ from support import ASSAY, BUILD, PLUGINS, PROGRAMS, installed, profile, run
 REFUSED = 125
 KERNEL = PROGRAMS / "kernel"
 TRACING = PROGRAMS / "tracing"
+FRAMES = PROGRAMS / "signal_frames"
 OLDEST = BUILD / "tests" / "kernels" / "linux_4_18"
 COUNTS = PLUGINS / "counts.so"
 
@@ -66,6 +67,9 @@ class Kernel(unittest.TestCase):
     def test_a_filter_that_kills(self):
         result = run_case("filter_kills")
         self.assertEqual(result.returncode, -signal.SIGSYS, result.stderr)
+
+    def test_code_of_32_bits_behind_a_handler(self):
+        self.check_refused("other_segment", "handler", "code segment", program=FRAMES)
 
     def test_a_traced_program(self):
         self.check_refused("traced", "PTRACE_TRACEME", program=TRACING)

@@ -373,6 +373,17 @@ static int wrecked_state(void) {
     return 0;
 }
 
+// What the handler interrupts shall go on as code of 32 bits.
+static void leave_64_bits(int number, siginfo_t* info, void* user) {
+    (void)number, (void)info;
+    greg_t* registers = ((ucontext_t*)user)->uc_mcontext.gregs;
+    registers[REG_CSGSFS] = (registers[REG_CSGSFS] & ~0xffffLL) | 0x23;
+}
+static int other_segment(void) {
+    handle(SIGUSR1, leave_64_bits, 0);
+    return raise(SIGUSR1);
+}
+
 int main(int argc, char** argv) {
     static const struct test_case cases[] = {
         {"context", context},
@@ -389,6 +400,7 @@ int main(int argc, char** argv) {
         {"lack_on_alternate_stack", lack_on_alternate_stack},
         {"lack_for_both", lack_for_both},
         {"wrecked_state", wrecked_state},
+        {"other_segment", other_segment},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

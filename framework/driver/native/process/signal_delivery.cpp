@@ -169,6 +169,8 @@ bool Signals::is_refusal(int number, const siginfo_t& info) {
 }
 
 void Signals::return_from_handler() {
+    if (!goes_on_in_64_bits(*thread_.context))
+        thread_.refuse("a handler of a signal goes on in another code segment");
     if (!pop_signal_frame(*thread_.context, mask_, stack_))
         return raise_fault(SIGSEGV, SI_KERNEL, 0);
     apply_mask();

@@ -37,6 +37,7 @@ std::uint64_t SigContext::*const kFields[16] = {
 constexpr std::uint32_t kMagic1 = 0x46505853, kMagic2 = 0x46505845;  // FP_XSTATE_MAGIC1, 2
 constexpr std::size_t kSoftwareBytes = 464;  // where struct _fpx_sw_bytes stands in FXSAVE
 constexpr std::size_t kMxcsr = 24, kHeaderBytes = 64;
+constexpr std::uint16_t kUserCode = 0x33;    // __USER_CS
 constexpr std::uint64_t kX87 = 1, kSse = 2;  // state components, as XSTATE_BV has them
 
 // Whether frames have more than FXSAVE writes.
@@ -54,7 +55,7 @@ void fill(Frame& frame, const Context& context, const PendingSignal& signal, std
     for (unsigned reg = 0; reg < 16; ++reg) frame.registers.*kFields[reg] = context.gpr[reg];
     frame.registers.rip = context.pc;
     frame.registers.eflags = context.rflags;
-    frame.registers.cs = 0x33;
+    frame.registers.cs = kUserCode;
     frame.registers.ss = 0x2b;
     if (signal.fault) {
         frame.registers.err = signal.error;
@@ -215,6 +216,14 @@ bool push_signal_frame(Context& context, const KernelAction& action, const Pendi
     reset_vectors(context);
     if (stack.disarms_itself()) stack.disable();
     return true;
+}
+
+bool goes_on_in_64_bits(const Context& context) {
+    constexpr std::uint16_t kUserPrivilege = 3;  // which the kernel puts there, too
+    std::uint16_t segment = 0;
+    constexpr std::size_t kSegment = offsetof(Frame, registers) + offsetof(SigContext, cs);
+    const bool there = read_target(context.gpr[RSP] - 8 + kSegment, &segment, sizeof segment);
+    return !there || (segment | kUserPrivilege) == kUserCode;
 }
 
 // rt_sigreturn(2): the return from the handler has popped the frame's first word. Where the vectors

@@ -45,6 +45,9 @@ class AlternateStack {
 // room there.
 bool push_signal_frame(Context& context, const KernelAction& action, const PendingSignal& signal,
                        std::uint64_t mask, AlternateStack& stack);
+// Whether the frame to return from names the code segment that all of the target's code has; also
+// if it cannot be read.
+bool goes_on_in_64_bits(const Context& context);
 // Makes the target go on as the frame says. False if it cannot be read.
 bool pop_signal_frame(Context& context, std::uint64_t& mask, AlternateStack& stack);
 
