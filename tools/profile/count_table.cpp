@@ -33,11 +33,6 @@ Counts CountTable::find(std::uint64_t key) const {
     return slot == 0 ? Counts() : counts(slot - 1);
 }
 
-void CountTable::add_to_row(std::size_t row, Counts counts) {
-    std::uint64_t* const sum = row_start(row);
-    for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
-}
-
 void CountTable::grow() {
     slots_.assign(std::max<std::size_t>(1024, slots_.size() * 2), 0);
     for (std::size_t row = 0; row < keys_.size(); ++row)

@@ -24,7 +24,10 @@ class CountTable {
     std::size_t row(std::uint64_t key);
     // Empty if there is no row of that key.
     Counts find(std::uint64_t key) const;
-    void add_to_row(std::size_t row, Counts counts);
+    void add_to_row(std::size_t row, Counts counts) {
+        std::uint64_t* const sum = row_start(row);
+        for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
+    }
     void add(std::uint64_t key, Counts counts) { add_to_row(row(key), counts); }
 
   private:
