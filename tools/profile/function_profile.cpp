@@ -59,14 +59,9 @@ void FunctionProfile::read_details(const Details& details) {
 }
 
 void FunctionProfile::start(const events::Header& header) {
-    object_map_.clear();
-    for (const events::Object& object : header.objects)
-        object_map_.push_back(objects_.index(object));
-    if (second_reading_) return;
+    if (second_reading_) return heads_.read_again(header);
     if (beside_) beside_->start(header);
-    if (std::find(commands_.begin(), commands_.end(), header.command) == commands_.end())
-        commands_.push_back(header.command);
-    if (!header.incomplete.empty()) incomplete_.push_back(path_ + ": " + header.incomplete);
+    heads_.add(path_, header);
     if (header_.events.empty()) return start_first(header);
     check_events(header);
     compare_descriptions(header.descriptions);
@@ -185,7 +180,7 @@ void FunctionProfile::line(std::uint32_t line, Counts unsigned_counts) {
 
 void FunctionProfile::instruction(const Instruction& at, Counts counts) {
     if (!wanted_ || (second_reading_ && !details_.instructions)) return;
-    const InstructionKey key = {file_, at.line, object_map_[at.object], at.address};
+    const InstructionKey key = {file_, at.line, heads_.object(at.object), at.address};
     const auto [entry, is_new] =
         instruction_rows_.try_emplace(key, static_cast<std::uint32_t>(instruction_keys_.size()));
     if (is_new) {
@@ -199,7 +194,7 @@ void FunctionProfile::instruction(const Instruction& at, Counts counts) {
 }
 
 void FunctionProfile::object(const events::Object& object) {
-    object_map_.push_back(objects_.index(object));
+    heads_.add_object(object);
 }
 
 void FunctionProfile::values(const Instruction& at, const events::Hotlist& list) {

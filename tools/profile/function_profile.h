@@ -6,7 +6,7 @@
 #include "framework/events/reader.h"
 #include "tools/expressions/replacement.h"
 #include "tools/profile/count_table.h"
-#include "tools/profile/objects.h"
+#include "tools/profile/heads.h"
 #include "tools/profile/strings.h"
 
 #include <cstdint>
@@ -60,8 +60,8 @@ class FunctionProfile final : public events::Handler {
     // What one of the files says otherwise than the first, or does not say, in a clause.
     const std::vector<std::string>& differences() const { return differences_; }
     // What makes a file incomplete, with its name.
-    const std::vector<std::string>& incomplete() const { return incomplete_; }
-    const std::vector<std::string>& commands() const { return commands_; }
+    const std::vector<std::string>& incomplete() const { return heads_.incomplete(); }
+    const std::vector<std::string>& commands() const { return heads_.commands(); }
     Counts totals() const { return totals_; }
 
     std::size_t function_count() const { return functions_.size(); }
@@ -85,7 +85,7 @@ class FunctionProfile final : public events::Handler {
     std::vector<std::vector<SourceLine>> lines() const;
     std::vector<std::vector<SourceInstruction>> instructions() const;
     std::size_t instruction_count() const { return instruction_keys_.size(); }
-    const std::vector<events::Object>& objects() const { return objects_.list(); }
+    const std::vector<events::Object>& objects() const { return heads_.objects(); }
 
   private:
     struct InstructionKey {
@@ -131,7 +131,7 @@ class FunctionProfile final : public events::Handler {
     std::vector<File> read_;
     events::Header header_;
     Descriptions descriptions_;
-    std::vector<std::string> commands_, differences_, incomplete_;
+    std::vector<std::string> differences_;
     std::vector<std::uint64_t> totals_;
 
     Strings files_, names_;
@@ -151,9 +151,8 @@ class FunctionProfile final : public events::Handler {
     std::unordered_map<InstructionKey, std::uint32_t, InstructionHash> instruction_rows_;
     std::vector<InstructionKey> instruction_keys_;
     CountTable instruction_counts_;  // key: the row
-    Objects objects_;
-    std::vector<std::uint32_t> object_map_;  // of the file being read
-    std::vector<std::uint64_t> negated_;     // scratch
+    Heads heads_;
+    std::vector<std::uint64_t> negated_;  // scratch
 };
 
 }  // namespace assay

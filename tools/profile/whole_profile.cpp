@@ -101,12 +101,7 @@ void WholeProfile::start(const events::Header& header) {
         check_events(header);
         keep_common_descriptions(header);
     }
-    if (std::find(commands_.begin(), commands_.end(), header.command) == commands_.end())
-        commands_.push_back(header.command);
-    if (!header.incomplete.empty()) incomplete_.push_back(path_ + ": " + header.incomplete);
-    object_map_.clear();
-    for (const events::Object& object : header.objects)
-        object_map_.push_back(objects_.index(object));
+    heads_.add(path_, header);
     context_map_ = site_map_ = {0};
 }
 
@@ -140,7 +135,7 @@ void WholeProfile::keep_common_descriptions(const events::Header& header) {
 }
 
 void WholeProfile::object(const events::Object& object) {
-    object_map_.push_back(objects_.index(object));
+    heads_.add_object(object);
 }
 
 std::size_t WholeProfile::PlaceHash::operator()(const Place& place) const {
@@ -174,7 +169,7 @@ void WholeProfile::instruction(const events::Handler::Instruction& at, Counts co
     check_location(instructions_.size() - std::min(next_instruction_, instructions_.size()));
     ++rows_since_;
     instructions_.push_back(
-        {place_, at.line, 0, object_map_[at.object], at.address, counts_.append(counts)});
+        {place_, at.line, 0, heads_.object(at.object), at.address, counts_.append(counts)});
 }
 
 void WholeProfile::check_location(std::size_t rows) const {
@@ -186,7 +181,7 @@ void WholeProfile::check_location(std::size_t rows) const {
 void WholeProfile::values(const events::Handler::Instruction& at, const events::Hotlist& list) {
     if (!sites_may_follow()) make_room();
     rows_since_ += 1 + list.values.size();
-    values_.push_back({place_, at.line, object_map_[at.object], at.address, list});
+    values_.push_back({place_, at.line, heads_.object(at.object), at.address, list});
 }
 
 void WholeProfile::site(const events::Site& site) {
@@ -225,7 +220,7 @@ void WholeProfile::stack(const events::Stack& stack, Counts counts) {
     for (std::size_t i = 0; i < counts.size(); ++i) context_totals_[i] += counts[i];
     const Context context = {context_map_[stack.parent],
                              stack.kind,
-                             events::has_place(stack.kind) ? object_map_[stack.object] : 0,
+                             events::has_place(stack.kind) ? heads_.object(stack.object) : 0,
                              stack.address,
                              stack.line,
                              strings_.id(stack.function),

@@ -4,7 +4,7 @@
 
 #include "framework/events/reader.h"
 #include "tools/profile/count_store.h"
-#include "tools/profile/objects.h"
+#include "tools/profile/heads.h"
 #include "tools/profile/strings.h"
 
 #include <cstdint>
@@ -80,9 +80,9 @@ class WholeProfile final : public events::Handler {
     void check_same_events(const WholeProfile& other) const;
 
     const std::vector<std::string>& paths() const { return paths_; }
-    const std::vector<std::string>& commands() const { return commands_; }
+    const std::vector<std::string>& commands() const { return heads_.commands(); }
     // What makes a file incomplete, with its name.
-    const std::vector<std::string>& incomplete() const { return incomplete_; }
+    const std::vector<std::string>& incomplete() const { return heads_.incomplete(); }
     // What all files say of how they were made, e.g. the shapes of the caches; and the files of
     // block vectors that any of them names.
     const std::vector<std::pair<std::string, std::string>>& descriptions() const {
@@ -90,7 +90,7 @@ class WholeProfile final : public events::Handler {
     }
     const std::vector<events::Event>& events() const { return header_.events; }
     const std::vector<events::Derived>& derived() const { return header_.derived; }
-    const std::vector<events::Object>& objects() const { return objects_.list(); }
+    const std::vector<events::Object>& objects() const { return heads_.objects(); }
     Counts totals() const { return totals_; }
 
     const Strings& strings() const { return strings_; }
@@ -170,9 +170,8 @@ class WholeProfile final : public events::Handler {
     std::size_t most_bytes_;
     std::string path_;  // of the file being read
     events::Header header_;
-    std::vector<std::string> paths_, commands_, incomplete_;
-    Objects objects_;
-    std::vector<std::uint32_t> object_map_;   // of the file being read
+    std::vector<std::string> paths_;
+    Heads heads_;
     std::vector<std::uint32_t> context_map_;  // of the file being read
     std::vector<std::uint32_t> site_map_;     // of the file being read
     std::vector<std::uint64_t> totals_, context_totals_;

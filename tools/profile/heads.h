@@ -1,0 +1,52 @@
+// What the heads of several events files say of their runs: commands, reasons why counts are not
+// those of a whole run, and objects, each once.
+#pragma once
+
+#include "framework/events/header.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay {
+
+class Heads {
+  public:
+    // Of a file, before it is read on. Its objects are those of the file being read from now on.
+    void add(const std::string& path, const events::Header& header) {
+        if (std::find(commands_.begin(), commands_.end(), header.command) == commands_.end())
+            commands_.push_back(header.command);
+        if (!header.incomplete.empty()) incomplete_.push_back(path + ": " + header.incomplete);
+        read_again(header);
+    }
+    // The same for a file that has been added.
+    void read_again(const events::Header& header) {
+        of_file_.clear();
+        for (const events::Object& object : header.objects) add_object(object);
+    }
+    // Another one of the file being read, whose head has not named all.
+    void add_object(const events::Object& object) {
+        const auto [entry, is_new] = indices_.try_emplace(
+            {object.path, object.build_id}, static_cast<std::uint32_t>(objects_.size()));
+        if (is_new) objects_.push_back(object);
+        of_file_.push_back(entry->second);
+    }
+    // The index in objects() of what has that number in the file being read.
+    std::uint32_t object(std::uint32_t number) const { return of_file_[number]; }
+
+    const std::vector<std::string>& commands() const { return commands_; }
+    // With the name of the file.
+    const std::vector<std::string>& incomplete() const { return incomplete_; }
+    const std::vector<events::Object>& objects() const { return objects_; }
+
+  private:
+    std::vector<std::string> commands_, incomplete_;
+    std::vector<events::Object> objects_;
+    std::map<std::pair<std::string, std::string>, std::uint32_t> indices_;  // by path and build id
+    std::vector<std::uint32_t> of_file_;
+};
+
+}  // namespace assay
