@@ -2,7 +2,6 @@
 
 #include "framework/events/formula.h"
 #include "framework/support/text.h"
-#include "tools/annotate/assembly.h"
 #include "tools/annotate/functions.h"
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/json.h"

@@ -1,7 +1,6 @@
 // What assay annotate shows, as JSON: docs/annotate-schema.json.
 #pragma once
 
-#include "tools/annotate/assembly.h"
 #include "tools/annotate/functions.h"
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/sources.h"

@@ -2,9 +2,12 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/code/disassembler.h"
+#include "tools/code/object_code.h"
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <memory>
 
 namespace assay::annotate {
 
@@ -265,6 +268,25 @@ SourceChoice choose_sources(const Options& options, const FunctionProfile& profi
         for (const std::uint32_t file : files_shown)
             if (is_new(file)) chooser.choose(file, SourceFinder::By::kProfile);
     return std::move(chooser.choice);
+}
+
+Assembly assembly_of(const FunctionProfile& profile) {
+    Assembly assembly;
+    const Disassembler disassembler(Syntax::kAtt);
+    std::map<std::uint32_t, std::unique_ptr<ObjectCode>> code;
+    for (const std::vector<SourceInstruction>& instructions : profile.instructions())
+        for (const SourceInstruction& at : instructions) {
+            std::unique_ptr<ObjectCode>& object = code[at.object];
+            if (!object) {
+                object = std::make_unique<ObjectCode>(profile.objects()[at.object], "");
+                if (!object->problem().empty()) assembly.problems.push_back(object->problem());
+            }
+            const std::span<const std::uint8_t> bytes = object->bytes(at.address);
+            if (!bytes.empty())
+                assembly.text.try_emplace({at.object, at.address},
+                                          disassembler.print(bytes, at.address).text);
+        }
+    return assembly;
 }
 
 void write_sources(const Options& options, const FunctionProfile& profile, const Columns& columns,

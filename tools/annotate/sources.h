@@ -1,7 +1,6 @@
-// Source files with the counts of each line before it.
+// Source files with the counts of each line before it, and of instructions below them.
 #pragma once
 
-#include "tools/annotate/assembly.h"
 #include "tools/annotate/options.h"
 #include "tools/output/output.h"
 #include "tools/profile/function_profile.h"
@@ -10,8 +9,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::annotate {
@@ -34,6 +35,17 @@ struct SourceChoice {
 // the user named has no counts or cannot be read.
 SourceChoice choose_sources(const Options& options, const FunctionProfile& profile,
                             const std::vector<std::uint32_t>& files_shown);
+
+// The text of the instructions that are shown below source lines.
+struct Assembly {
+    // By object and address. What is missing here has no code that could be read.
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> text;
+    // Why objects have none, with remedies.
+    std::vector<std::string> problems;
+};
+
+// Of all instructions that the profile has read details of.
+Assembly assembly_of(const FunctionProfile& profile);
 
 // Annotates what was chosen. The profile has read the details.
 void write_sources(const Options& options, const FunctionProfile& profile, const Columns& columns,
