@@ -46,6 +46,7 @@ std::vector<SortEvent> parse_sort(const std::vector<std::string>& words) {
 std::vector<SortColumn> sort_columns(const std::vector<SortEvent>& events, double threshold,
                                      const events::Header& header) {
     std::vector<SortColumn> columns;
+    columns.reserve(std::max(events.size(), header.events.size()));
     for (const SortEvent& event : events)
         columns.push_back({event_index("--sort", event.name, header), event.threshold});
     for (std::size_t i = 0; events.empty() && i < header.events.size(); ++i)
