@@ -31,8 +31,9 @@ constexpr std::chrono::milliseconds kGrace{1'000};
 // What a look can have missed: more than that, this process was stopped.
 constexpr std::chrono::milliseconds kLongestLook{1'500};
 
-// For signal_all().
+// For signal_all(): the processes, and what it has sent last.
 std::array<std::atomic<pid_t>, 256> processes{};
+std::atomic<int> last_signal{0};
 
 void replace(pid_t from, pid_t to) {
     for (std::atomic<pid_t>& process : processes)
@@ -90,6 +91,7 @@ void HostedProfiler::start_process() {
         throw Error(fmt::format("cannot start a process for the profiler {}: {}", path(),
                                 system_reason(errno)));
     replace(0, pid_);
+    if (const int signal = last_signal; signal != 0) kill(pid_, signal);
     channel_ = std::move(ends.near);
     taken_ = 0;
     loading_ = true;
@@ -345,6 +347,7 @@ void HostedProfiler::abandon() {
 }
 
 void HostedProfiler::signal_all(int signal) {
+    last_signal = signal;  // for one that has been started, but is not known here yet
     for (const std::atomic<pid_t>& process : processes)
         if (const pid_t pid = process; pid > 0) kill(pid, signal);
 }

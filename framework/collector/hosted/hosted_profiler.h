@@ -78,7 +78,8 @@ class HostedProfiler final : public Profiler {
 
     // In another process that fork(2) has made of this one: its process is not this one's.
     void abandon();
-    // The processes of profilers that this one has started get a signal. Async-signal-safe.
+    // The processes of profilers that this one has started, and starts from now on, get a signal.
+    // Async-signal-safe.
     static void signal_all(int signal);
 
   private:
