@@ -16,7 +16,7 @@ inline bool fits32(std::int64_t value) {
     return value == static_cast<std::int32_t>(value);
 }
 
-// An address expression. `fs`: the target's fs base is added by the caller.
+// An address expression. The base of a segment is the caller's to add.
 struct Address {
     std::uint8_t base = kNoGpr;
     std::uint8_t index = kNoGpr;
