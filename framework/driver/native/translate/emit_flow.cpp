@@ -34,11 +34,11 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             emit_conditional(block, last, position);
             break;
         case Flow::kCall:
+            emit_push_return(last.next_pc());
+            values_.behind_branch(position, last.target());
             if (branches_.captures(TRACE_DIRECT_CALLS))
                 branches_.record(writer_.new_site(position, 0, TRACE_SITE_BRANCH, 0), last.target(),
                                  true, block.live_otherwise);
-            emit_push_return(last.next_pc());
-            values_.behind_branch(position, last.target());
             emit_continuation(block, last.target());
             break;
         case Flow::kJumpIndirect:
