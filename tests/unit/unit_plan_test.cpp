@@ -1,6 +1,6 @@
 // Where instrumentation goes: what is live, which references are checked together, which
 // instructions fetch a line.
-#include "framework/driver/native/translate/unit_plan.h"
+#include "framework/driver/native/translate/captures.h"
 
 #include "tests/unit/driver_parts.h"
 
@@ -16,6 +16,9 @@ constexpr std::uint16_t kCf = 1, kZf = 0x40;
 UnitPlan plan(DriverParts& parts, std::uint64_t pc) {
     UnitPlan result;
     REQUIRE(parts.translator.planner().plan(pc, kCollecting, false, result));
+    UnitWriter::Output output;
+    UnitWriter writer(result, parts.cache, parts.trace, nullptr, {}, {}, output);
+    Captures(writer).place_items(result);
     return result;
 }
 
@@ -23,17 +26,18 @@ UnitPlan plan(DriverParts& parts, std::initializer_list<Assembled> instructions)
     return plan(parts, parts.code(0, instructions));
 }
 
-std::vector<Item> items(const UnitPlan& unit, ItemKind kind) {
+template <typename Capture>
+std::vector<Item> items(const UnitPlan& unit) {
     std::vector<Item> found;
     for (const Item& item : unit.items)
-        if (item.kind == kind) found.push_back(item);
+        if (item.capture == Captures::kNumber<Capture>) found.push_back(item);
     return found;
 }
 
 // How many references each check is about.
 std::vector<unsigned> groups(const UnitPlan& unit) {
     std::vector<unsigned> sizes;
-    for (const Item& item : items(unit, ItemKind::kData)) sizes.push_back(item.reference_count);
+    for (const Item& item : items<MemoryReferences>(unit)) sizes.push_back(item.reference_count);
     return sizes;
 }
 
@@ -138,7 +142,7 @@ TEST_CASE("neighbours are checked at once") {
                                        {"add [rdi + 4], edx", {0x01, 0x57, 0x04}},
                                        {"ret", {0xc3}}});
     CHECK(groups(unit) == Sizes{3, 1});
-    const Item item = items(unit, ItemKind::kData)[0];
+    const Item item = items<MemoryReferences>(unit)[0];
     CHECK(item.low == 0);
     CHECK(item.high == 8);
     CHECK(item.instr == 0);
@@ -205,7 +209,7 @@ TEST_CASE("pushes and pops are neighbours on the stack") {
                      {"add rsp, 0x100", {0x48, 0x81, 0xc4, 0x00, 0x01, 0x00, 0x00}},
                      {"jmp rcx", {0xff, 0xe1}}});
     CHECK(groups(unit) == Sizes{3, 1});
-    const Item item = items(unit, ItemKind::kData)[0];
+    const Item item = items<MemoryReferences>(unit)[0];
     CHECK(item.low == -8);
     CHECK(item.high == 0);
     const PlannedReference* members = &unit.references[item.first_reference];
@@ -217,7 +221,7 @@ TEST_CASE("pushes and pops are neighbours on the stack") {
 TEST_CASE("what is saved or restored on the stack is a series") {
     const auto series = [](DriverParts& parts, std::initializer_list<Assembled> instructions) {
         std::vector<std::pair<unsigned, unsigned>> found;
-        for (const Item& item : items(plan(parts, instructions), ItemKind::kData))
+        for (const Item& item : items<MemoryReferences>(plan(parts, instructions)))
             found.emplace_back(item.reference_count, item.series_count);
         return found;
     };
@@ -262,7 +266,7 @@ TEST_CASE("references behind a change of a segment's base are not looked at befo
                                        {"setz al", {0x0f, 0x94, 0xc0}},
                                        {"ret", {0xc3}}});
     CHECK(groups(unit) == Sizes{1, 1, 1});
-    CHECK(items(unit, ItemKind::kData)[1].position == 2);
+    CHECK(items<MemoryReferences>(unit)[1].position == 2);
     parts.translator.flush();
     CHECK(groups(plan(parts, {{"mov eax, gs:[8]", {0x65, 0x8b, 0x04, 0x25, 8, 0, 0, 0}},
                               {"wrgsbase rdi", {0xf3, 0x48, 0x0f, 0xae, 0xdf}},
@@ -287,7 +291,7 @@ TEST_CASE("addresses known now are neighbours if they lie in one line") {
                      {"mov rdx, [rip to 0x1040]", {0x48, 0x8b, 0x15, 0x2b, 0x10, 0, 0}},
                      {"jmp rax", {0xff, 0xe0}}});
     CHECK(groups(unit) == Sizes{2, 1});
-    CHECK(static_cast<std::uint64_t>(items(unit, ItemKind::kData)[0].low) == parts.start + 0x1030);
+    CHECK(static_cast<std::uint64_t>(items<MemoryReferences>(unit)[0].low) == parts.start + 0x1030);
 }
 
 TEST_CASE("no group extends over a special instruction") {
@@ -297,7 +301,7 @@ TEST_CASE("no group extends over a special instruction") {
                                        {"mov rcx, [rdx]", {0x48, 0x8b, 0x0a}},
                                        {"jmp rax", {0xff, 0xe0}}});
     CHECK(groups(unit) == Sizes{1, 1});
-    CHECK(items(unit, ItemKind::kSpecial).size() == 1);
+    CHECK(items<Specials>(unit).size() == 1);
 }
 
 TEST_CASE("no group extends over a fetch") {
@@ -355,9 +359,9 @@ TEST_CASE("fetches of both kinds are in the order of their instructions, whateve
                                                             {"jmp rax", {0xff, 0xe0}}}));
         CHECK(std::is_sorted(unit.items.begin(), unit.items.end(),
                              [](const Item& a, const Item& b) { return a.position < b.position; }));
-        CHECK(items(unit, ItemKind::kData).size() == 4);  // two lines, a reference, the jump
+        CHECK(items<MemoryReferences>(unit).size() == 4);  // two lines, a reference, the jump
         const std::size_t crossed = fetch_line == 16 ? 2 : fetch_line == 128 ? 0 : 1;
-        CHECK(items(unit, ItemKind::kFetch).size() == crossed);
+        CHECK(items<Fetches>(unit).size() == crossed);
     }
 }
 
@@ -374,7 +378,7 @@ TEST_CASE("a check goes to where the flags are dead, unless an address changes i
                                         {"mov rdx, [rdi]", {0x48, 0x8b, 0x17}},
                                         {"setz al", {0x0f, 0x94, 0xc0}},
                                         {"jmp rdx", {0xff, 0xe2}}});
-    const Item before = items(early, ItemKind::kData)[0];
+    const Item before = items<MemoryReferences>(early)[0];
     CHECK(before.instr == 1);
     CHECK(before.position == 0);
     CHECK_FALSE(before.flags_live);
@@ -383,7 +387,7 @@ TEST_CASE("a check goes to where the flags are dead, unless an address changes i
                                        {"mov rdx, [rdi]", {0x48, 0x8b, 0x17}},
                                        {"setz al", {0x0f, 0x94, 0xc0}},
                                        {"jmp rdx", {0xff, 0xe2}}});
-    const Item there = items(late, ItemKind::kData)[0];
+    const Item there = items<MemoryReferences>(late)[0];
     CHECK(there.position == 1);
     CHECK(there.flags_live);
 }
@@ -398,7 +402,7 @@ TEST_CASE("checks stay in the order of their references") {
                                        {"setz al", {0x0f, 0x94, 0xc0}},
                                        {"jmp rdx", {0xff, 0xe2}}});
     unsigned position = 0;
-    for (const Item& item : items(unit, ItemKind::kData)) {
+    for (const Item& item : items<MemoryReferences>(unit)) {
         CHECK(item.position >= position);
         position = item.position;
     }
@@ -412,7 +416,7 @@ TEST_CASE("the counter goes to where the flags are dead") {
                                        {"mov rdx, rcx", {0x48, 0x89, 0xca}},
                                        {"setz al", {0x0f, 0x94, 0xc0}},
                                        {"jmp rdx", {0xff, 0xe2}}});
-    const std::vector<Item> counts = items(unit, ItemKind::kCount);
+    const std::vector<Item> counts = items<BlockIncrements>(unit);
     REQUIRE(counts.size() == 1);
     CHECK(counts[0].position == 1);
     CHECK_FALSE(counts[0].flags_live);
@@ -451,27 +455,33 @@ TEST_CASE("a call is recorded behind its references, before it is executed") {
     const UnitPlan unit =
         plan(parts, {{"mov rax, rcx", {0x48, 0x89, 0xc8}}, {"call [rdi]", {0xff, 0x17}}});
     REQUIRE(!unit.items.empty());
-    CHECK(unit.items.back().kind == ItemKind::kCall);
+    CHECK(unit.items.back().capture == Captures::kNumber<Calls>);
     CHECK(unit.items.back().position == 1);
-    CHECK(items(unit, ItemKind::kData).size() == 2);
+    CHECK(items<MemoryReferences>(unit).size() == 2);
 }
 
 TEST_CASE("what sets the stack pointer is recorded, unless it allocates memory on the stack") {
     DriverParts parts({trace::kCaptureCalls, {}, {}});
+    const auto recorded_behind = [](const UnitPlan& unit) {
+        std::vector<unsigned> instructions;
+        for (const Item& item : items<Calls>(unit))
+            if (item.is_behind()) instructions.push_back(item.instr);
+        return instructions;
+    };
     const UnitPlan jump = plan(parts, {{"mov rdx, [rdi]", {0x48, 0x8b, 0x17}},
                                        {"mov rsp, rdx", {0x48, 0x89, 0xd4}},
                                        {"jmp rax", {0xff, 0xe0}}});
-    CHECK(jump.sets_stack == std::vector<bool>{false, true, false});
+    CHECK(recorded_behind(jump) == std::vector<unsigned>{1});
     const UnitPlan allocation = plan(parts, {{"mov rax, rsp", {0x48, 0x89, 0xe0}},
                                              {"sub rax, rcx", {0x48, 0x29, 0xc8}},
                                              {"mov rsp, rax", {0x48, 0x89, 0xc4}},
                                              {"jmp rdx", {0xff, 0xe2}}});
-    CHECK(allocation.sets_stack == std::vector<bool>(4, false));
+    CHECK(recorded_behind(allocation).empty());
     const UnitPlan end = plan(parts, {{"lea rax, [rsp + 8]", {0x48, 0x8d, 0x44, 0x24, 0x08}},
                                       {"mov rax, rbx", {0x48, 0x89, 0xd8}},
                                       {"mov rsp, rax", {0x48, 0x89, 0xc4}},
                                       {"ret", {0xc3}}});
-    CHECK(end.sets_stack == std::vector<bool>{false, false, true, false});
+    CHECK(recorded_behind(end) == std::vector<unsigned>{2});
 }
 
 TEST_CASE("references behind a change of the stack pointer are not recorded before it") {
@@ -480,7 +490,7 @@ TEST_CASE("references behind a change of the stack pointer are not recorded befo
                                        {"add rax, rcx", {0x48, 0x01, 0xc8}},
                                        {"mov rdx, [rsi]", {0x48, 0x8b, 0x16}},
                                        {"jz to the mov", {0x74, 0xfb}}});
-    const std::vector<Item> data = items(unit, ItemKind::kData);
+    const std::vector<Item> data = items<MemoryReferences>(unit);
     REQUIRE(data.size() == 1);
     CHECK(data[0].position >= 1);
 }
@@ -496,7 +506,7 @@ TEST_CASE("an instruction fetches a line that the one before has not") {
                           {"mov rcx, 0x12345", {0x48, 0xc7, 0xc1, 0x45, 0x23, 0x01, 0x00}},
                           {"mov rdx, 0x12345", {0x48, 0xc7, 0xc2, 0x45, 0x23, 0x01, 0x00}},
                           {"jmp rax", {0xff, 0xe0}}});
-    const std::vector<Item> fetches = items(plan(parts, pc), ItemKind::kFetch);
+    const std::vector<Item> fetches = items<Fetches>(plan(parts, pc));
     REQUIRE(fetches.size() == 1);
     CHECK(fetches[0].instr == 1);
 }
@@ -507,7 +517,7 @@ TEST_CASE("an instruction at the beginning of a line fetches it") {
         parts.code(0x39, {{"mov rax, 0x12345", {0x48, 0xc7, 0xc0, 0x45, 0x23, 0x01, 0x00}},
                           {"mov rcx, 0x12345", {0x48, 0xc7, 0xc1, 0x45, 0x23, 0x01, 0x00}},
                           {"jmp rax", {0xff, 0xe0}}});
-    const std::vector<Item> fetches = items(plan(parts, pc), ItemKind::kFetch);
+    const std::vector<Item> fetches = items<Fetches>(plan(parts, pc));
     REQUIRE(fetches.size() == 1);
     CHECK(fetches[0].instr == 1);
 }

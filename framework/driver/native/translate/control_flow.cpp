@@ -52,37 +52,53 @@ bool two_are_dead(GprMask live) {
 
 // --- Records of branches.
 
-bool Branches::captures(unsigned which) const {
-    return plan_.collects() && (spec_.captures & trace::kCaptureBranches) &&
-           (spec_.branches & which);
+// The site stands for both ways of a conditional branch: `aux` tells them apart.
+void Branches::before_branch(const Instruction& branch, unsigned position) {
+    if (follows(branch, position))
+        sites_[writer_.block_index] = writer_.new_site(position, 0, TRACE_SITE_BRANCH, 0);
 }
 
-// The site stands for both ways of a conditional branch: `aux` tells them apart.
-void Branches::record(std::uint32_t site, std::uint64_t target, bool taken, Live live) {
-    const Borrowed regs(hot_, live.gprs, 2);
+bool Branches::follows(const Instruction& branch, unsigned /*position*/) {
+    const Flow flow = branch.form->flow;
+    return (flow == Flow::kConditional || flow == Flow::kCounted) &&
+           captures(TRACE_CONDITIONAL_BRANCHES);
+}
+
+void Branches::leave(const Way& way) {
+    if (follows(way.last, way.position))
+        record(sites_[writer_.block_index], way);
+    else if (way.last.form->flow == Flow::kCall && captures(TRACE_DIRECT_CALLS))
+        record(writer_.new_site(way.position, 0, TRACE_SITE_BRANCH, 0), way);
+}
+
+void Branches::record(std::uint32_t site, const Way& way) {
+    const Borrowed regs(hot_, way.live.gprs, 2);
     const unsigned cursor = regs[0], value = regs[1];
     const auto base = static_cast<std::uint8_t>(cursor);
     hot_.load_context(cursor, kCursorOffset);
-    hot_.load_address(value, target);
-    writer_.append(hot_, cursor, value, site, taken ? 1 : 0);
+    hot_.load_address(value, way.target);
+    writer_.append(hot_, cursor, value, site, way.taken ? 1 : 0);
     hot_.lea(cursor, Address{base, kNoGpr, 1, kRecordBytes});
     hot_.store_context(kCursorOffset, cursor);
 }
 
-// Within an indirect branch or return.
-void Branches::record_target(unsigned position, unsigned which) {
-    if (!captures(which)) return;
+void Branches::leave_indirectly(const Instruction& branch, unsigned position) {
+    const bool returns = branch.form->flow == Flow::kReturn;
+    if (!captures(returns ? TRACE_RETURNS : TRACE_INDIRECT_BRANCHES)) return;
     writer_.record_by_rax(writer_.new_site(position, 0, TRACE_SITE_BRANCH, 0), RCX, 1);
 }
 
 // --- Predictions.
 
-bool Predictions::wanted() const {
-    return plan_.collects() && (spec_.captures & trace::kCapturePredictions);
+void Predictions::leave(const Way& way) {
+    if (!is_predicted(way.last)) return;
+    if (way.last.form->flow == Flow::kNone)
+        writer_.new_site(way.position, 0, TRACE_SITE_PREDICTIONS, 0);
+    predict(way.last, way.taken, way.live);
 }
 
 // One register is enough, but two make it faster. Arithmetic where flags are dead, else moves.
-void Predictions::conditional(const Instruction& branch, bool taken, Live live) {
+void Predictions::predict(const Instruction& branch, bool taken, Live live) {
     const bool two = live.flags != 0 || two_are_dead(live.gprs);
     const Borrowed regs(hot_, live.gprs, two ? 2 : 1);
     const std::uint8_t history = regs[0], state = regs[two ? 1 : 0];
@@ -123,8 +139,8 @@ void Predictions::conditional(const Instruction& branch, bool taken, Live live) 
     hot_.with_context_indexed(kStore, history, writer_.counter(), state, 8);
 }
 
-// Within an indirect branch, as Calls::record_flow(): its target is in rcx, rax is free.
-void Predictions::indirect(const Instruction& branch, unsigned position) {
+void Predictions::leave_indirectly(const Instruction& branch, unsigned position) {
+    if (!is_predicted(branch)) return;
     const bool flags_live = plan_.flags_live[position] != 0;
     const std::size_t entry = kPredictor + offsetof(Predictor, targets) +
                               target_entry(spec_.predictor, branch.pc) * sizeof(std::uint64_t);
@@ -146,19 +162,43 @@ void Predictions::indirect(const Instruction& branch, unsigned position) {
 
 // --- Calls.
 
-// The stack pointer as it is there, before a call or behind another instruction.
-void Calls::record_stack_pointer(unsigned position, unsigned kind) {
-    const GprMask changed = plan_.instructions[position].form->writes;
-    const unsigned cursor = scratch_.cursor(changed, position);
-    writer_.append(hot_, cursor, RSP, writer_.new_site(position, 0, kind, 0));
+bool Calls::leaves_stack(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) {
+    const Instruction& setting = plan.instructions[instr];
+    if (!setting.sets_stack()) return false;
+    const auto source = static_cast<GprMask>(setting.form->reads & ~bit(RSP));
+    if (setting.form->reference_count != 0 || source == 0) return true;
+    for (unsigned i = instr; i-- > block.first;) {
+        const Form& form = *plan.instructions[i].form;
+        if (!(form.writes & source)) continue;
+        if (form.reads & bit(RSP)) return false;
+        if (form.kills & ~form.reads & source) return true;
+    }
+    return true;
+}
+
+// Right before a call: what it references is still its caller's.
+void Calls::place(Placer& placer, const PlannedBlock& block, unsigned instr) {
+    const Flow flow = plan_.instructions[instr].form->flow;
+    if (flow == Flow::kCall || flow == Flow::kCallIndirect) placer.place_before(instr);
+    const bool runs_on = flow == Flow::kNone || flow == Flow::kTrap;
+    if (runs_on && leaves_stack(plan_, block, instr)) placer.place_behind(instr);
+}
+
+// The stack pointer as it is there.
+void Calls::emit(const Item& item) {
+    const unsigned kind = item.is_behind() ? TRACE_SITE_STACK : TRACE_SITE_CALL;
+    const GprMask changed = plan_.instructions[item.instr].form->writes;
+    const unsigned cursor = scratch_.cursor(changed, item.instr);
+    writer_.append(hot_, cursor, RSP, writer_.new_site(item.instr, 0, kind, 0));
     hot_.lea(cursor, Address{static_cast<std::uint8_t>(cursor), kNoGpr, 1, kRecordBytes});
 }
 
-// Within an indirect branch: rax, whose value waits in the context, is free, and no register is
-// borrowed.
-void Calls::record_flow(unsigned position, unsigned kind, unsigned value) {
-    if (!plan_.collects() || !(spec_.captures & trace::kCaptureCalls)) return;
-    writer_.record_by_rax(writer_.new_site(position, 0, kind, 0), value);
+void Calls::leave_indirectly(const Instruction& branch, unsigned position) {
+    const Flow flow = branch.form->flow;
+    if (flow == Flow::kCallIndirect)
+        writer_.record_by_rax(writer_.new_site(position, 0, TRACE_SITE_TARGET, 0), RCX);
+    else if (flow == Flow::kReturn)
+        writer_.record_by_rax(writer_.new_site(position, 0, TRACE_SITE_RETURN, 0), RSP);
 }
 
 }  // namespace assay::native

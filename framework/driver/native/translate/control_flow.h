@@ -9,35 +9,59 @@
 // All records are made of moves and lea: no flag changes.
 #pragma once
 
-#include "framework/driver/native/translate/unit_writer.h"
+#include "framework/driver/native/translate/capture.h"
 
 namespace assay::native {
 
-class Branches : public UnitPart {
+class Branches final : public Capture {
   public:
-    using UnitPart::UnitPart;
+    explicit Branches(UnitWriter& writer) : Capture(writer), sites_(plan_.blocks.size()) {}
 
-    // Those of `which`, of TRACE_CONDITIONAL_BRANCHES and its like.
-    bool captures(unsigned which) const;
-    void record(std::uint32_t site, std::uint64_t target, bool taken, Live live);
-    void record_target(unsigned position, unsigned which);
+    static bool wanted(const trace::Spec& spec) { return spec.captures & trace::kCaptureBranches; }
+    static constexpr bool kNeedsLiveOnWays = true;
+
+    void before_branch(const Instruction& branch, unsigned position) override;
+    bool follows(const Instruction& branch, unsigned position) override;
+    void leave(const Way& way) override;
+    void leave_indirectly(const Instruction& branch, unsigned position) override;
+
+  private:
+    bool captures(unsigned which) const { return spec_.branches & which; }
+    void record(std::uint32_t site, const Way& way);
+
+    std::vector<std::uint32_t> sites_;  // of the blocks' conditional branches
 };
 
-class Predictions : public UnitPart {
+class Predictions final : public Capture {
   public:
-    using UnitPart::UnitPart;
+    using Capture::Capture;
 
-    bool wanted() const;
-    void conditional(const Instruction& branch, bool taken, Live live);
-    void indirect(const Instruction& branch, unsigned position);
+    static bool wanted(const trace::Spec& spec) {
+        return spec.captures & trace::kCapturePredictions;
+    }
+    static bool ends_block(const Instruction& instruction) { return is_predicted(instruction); }
+    static constexpr bool kNeedsLiveOnWays = true;
+
+    bool follows(const Instruction& /*branch*/, unsigned /*position*/) override { return true; }
+    void leave(const Way& way) override;
+    void leave_indirectly(const Instruction& branch, unsigned position) override;
+
+  private:
+    void predict(const Instruction& branch, bool taken, Live live);
 };
 
-class Calls : public UnitPart {
+class Calls final : public Capture {
   public:
-    using UnitPart::UnitPart;
+    using Capture::Capture;
 
-    void record_stack_pointer(unsigned position, unsigned kind);
-    void record_flow(unsigned position, unsigned kind, unsigned value);
+    static bool wanted(const trace::Spec& spec) { return spec.captures & trace::kCaptureCalls; }
+    // True if the instruction gives rsp a value that was not computed from rsp before in the block,
+    // as compilers do to allocate memory of variable size.
+    static bool leaves_stack(const UnitPlan& plan, const PlannedBlock& block, unsigned instr);
+
+    void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
+    void emit(const Item& item) override;
+    void leave_indirectly(const Instruction& branch, unsigned position) override;
 };
 
 }  // namespace assay::native

@@ -14,19 +14,16 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
     const unsigned position = block.first + block.count - 1U;
     if (last.form->flow != Flow::kNone && last.form->flow != Flow::kTrap) {
         writer_.note_point(position);
-        if (values_.list_of(position)) values_.before_branch(last, position);
+        captures_.before_branch(last, position);
     }
     switch (last.form->flow) {
         case Flow::kNone:
         case Flow::kTrap:
-            if (last.form->retried && predictions_.wanted()) {
-                writer_.new_site(position, 0, TRACE_SITE_PREDICTIONS, 0);
-                predictions_.conditional(last, false, block.live_otherwise);
-            }
+            captures_.leave({last, position, last.next_pc(), false, block.live_otherwise});
             emit_continuation(block, last.next_pc());
             break;
         case Flow::kJump:
-            values_.behind_branch(position, last.target());
+            captures_.leave({last, position, last.target(), true, block.live_otherwise});
             emit_continuation(block, last.target());
             break;
         case Flow::kConditional:
@@ -35,10 +32,7 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             break;
         case Flow::kCall:
             emit_push_return(last.next_pc());
-            values_.behind_branch(position, last.target());
-            if (branches_.captures(TRACE_DIRECT_CALLS))
-                branches_.record(writer_.new_site(position, 0, TRACE_SITE_BRANCH, 0), last.target(),
-                                 true, block.live_otherwise);
+            captures_.leave({last, position, last.target(), true, block.live_otherwise});
             emit_continuation(block, last.target());
             break;
         case Flow::kJumpIndirect:
@@ -49,21 +43,23 @@ void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
             emit_return(last, position);
             break;
         case Flow::kSyscall:
-            values_.behind_branch(position, 0);
-            writer_.leave(ExitKind::kSyscall, last.pc);
+            leave_to_driver(ExitKind::kSyscall, last, position);
             break;
         case Flow::kMarker:
-            values_.behind_branch(position, 0);
-            writer_.leave(ExitKind::kMarker, last.pc);
+            leave_to_driver(ExitKind::kMarker, last, position);
             break;
         case Flow::kInterruptReturn:
-            values_.behind_branch(position, 0);
-            writer_.leave(ExitKind::kInterruptReturn, last.pc);
+            leave_to_driver(ExitKind::kInterruptReturn, last, position);
             break;
         case Flow::kUnsupported:
             writer_.leave(ExitKind::kUnsupported, last.pc);
             break;
     }
+}
+
+void Emitter::leave_to_driver(ExitKind kind, const Instruction& last, unsigned position) {
+    captures_.leave({last, position, 0, true, {}});
+    writer_.leave(kind, last.pc);
 }
 
 void Emitter::emit_continuation(const PlannedBlock& block, std::uint64_t target) {
@@ -98,15 +94,8 @@ void Emitter::emit_indirect(const Instruction& last, unsigned position) {
     hot_.store_context(offsetof(Context, indirect_rax), RAX);
     hot_.store_context(offsetof(Context, indirect_rcx), RCX);
     copies_.load_branch_target(last, position);
-    if (last.form->flow == Flow::kCallIndirect) {
-        emit_push_return(last.next_pc());
-        calls_.record_flow(position, TRACE_SITE_TARGET, RCX);
-        values_.behind_branch(position, Values::kTargetInContext);
-    } else {
-        values_.behind_branch(position, Values::kTargetInContext);
-    }
-    branches_.record_target(position, TRACE_INDIRECT_BRANCHES);
-    if (predictions_.wanted()) predictions_.indirect(last, position);
+    if (last.form->flow == Flow::kCallIndirect) emit_push_return(last.next_pc());
+    captures_.leave_indirectly(last, position);
     boundaries_.count_leaving(position);
     if (last.form->flow == Flow::kJumpIndirect) boundaries_.check_left(position);
     hot_.load_index_of_target();
@@ -119,9 +108,7 @@ void Emitter::emit_return(const Instruction& last, unsigned position) {
     hot_.with_memory(kLoad, RCX, Address{RSP, kNoGpr, 1, 0});
     const auto popped = static_cast<std::uint16_t>(last.immediate());
     hot_.lea(RSP, Address{RSP, kNoGpr, 1, 8 + popped});
-    calls_.record_flow(position, TRACE_SITE_RETURN, RSP);
-    values_.behind_branch(position, Values::kTargetInContext);
-    branches_.record_target(position, TRACE_RETURNS);
+    captures_.leave_indirectly(last, position);
     boundaries_.count_leaving(position);
     boundaries_.check_left(position);
     hot_.load_index_of_target();
@@ -130,25 +117,20 @@ void Emitter::emit_return(const Instruction& last, unsigned position) {
 
 void Emitter::emit_conditional(const PlannedBlock& block, const Instruction& last,
                                unsigned position) {
-    const bool records = branches_.captures(TRACE_CONDITIONAL_BRANCHES);
-    const trace::ValueList* const values = values_.list_of(position);
-    if (!records && !predictions_.wanted() && values == nullptr) {
+    if (!captures_.follow(last, position)) {
         if (plan_.counts_at_exits) return emit_counted_branch(block, last);
         writer_.direct_exit(hot_, emit_branch(last), last.target());
         return emit_continuation(block, last.next_pc());
     }
-    BranchSites sites;
-    if (records) sites.branch = writer_.new_site(position, 0, TRACE_SITE_BRANCH, 0);
-    if (values) sites.values = values_.new_sites(position, *values);
     if (last.form->flow == Flow::kConditional && last.target() <= last.pc) {
         const unsigned opposite = (last.form->opcode & 0xfU) ^ 1U;
         const std::uint64_t not_taken = hot_.jump_if(opposite, hot_.address);
-        emit_way(block, true, sites);
+        emit_way(block, true);
         hot_.patch(not_taken, hot_.address);
     } else {
-        taken_ways_.push_back({writer_.block_index, emit_branch(last), sites});
+        taken_ways_.push_back({writer_.block_index, emit_branch(last)});
     }
-    emit_way(block, false, sites);
+    emit_way(block, false);
 }
 
 // A jump back is taken most of the time: what it has to count stands right behind the branch. What
@@ -174,21 +156,16 @@ void Emitter::emit_taken_ways() {
     for (const TakenWay& way : taken_ways_) {
         writer_.block_index = way.block;
         hot_.patch(way.jump, hot_.address);
-        emit_way(plan_.blocks[way.block], true, way.sites);
+        emit_way(plan_.blocks[way.block], true);
     }
 }
 
-void Emitter::emit_way(const PlannedBlock& block, bool taken, const BranchSites& sites) {
+void Emitter::emit_way(const PlannedBlock& block, bool taken) {
     const unsigned position = block.first + block.count - 1U;
     const Instruction& last = plan_.instructions[position];
     const Live live = taken ? block.live_if_taken : block.live_otherwise;
     const std::uint64_t target = taken ? last.target() : last.next_pc();
-    if (values_.list_of(position))
-        values_.behind_branch(hot_, last, position, sites.values,
-                              taken ? target : Values::kNotTaken);
-    if (branches_.captures(TRACE_CONDITIONAL_BRANCHES))
-        branches_.record(sites.branch, target, taken, live);
-    if (predictions_.wanted()) predictions_.conditional(last, taken, live);
+    captures_.leave({last, position, target, taken, live});
     if (!taken) return emit_continuation(block, target);
     writer_.direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
 }

@@ -46,8 +46,8 @@ void Emitter::emit_block(unsigned index) {
         if (i == last && flow) scratch_.give_back_all();
         if (flow && instruction.form->flow != Flow::kTrap) break;
         emit_instruction(instruction, i);
-        if (plan_.sets_stack[i]) calls_.record_stack_pointer(i, TRACE_SITE_STACK);
     }
+    emit_items(planned, planned.end());
     scratch_.give_back_all();
     emit_flow(planned, plan_.instructions[last]);
 }
@@ -80,7 +80,7 @@ void Emitter::emit_entry(const PlannedBlock& block, Block& record) {
     if (block.checked) emit_check(block);
     boundaries_.gate(block);
     if (!plan_.collects()) return;
-    if (spec_.captures & trace::kCaptureFetches) fetches_.at_entry(block, record);
+    captures_.at_entry(block, record);
     if (spec_.interval == 0 || block.counted_in_interval) return;
     record.entry_counted = record.entry;
     record.entry = record.entry_fetched = boundaries_.interval_arrival(block, record.entry);
@@ -100,66 +100,15 @@ void Emitter::emit_check(const PlannedBlock& block) {
 
 void Emitter::emit_items(const PlannedBlock& block, unsigned position) {
     while (next_item_ < block.first_item + block.item_count &&
-           plan_.items[next_item_].position == position) {
-        const Item& item = plan_.items[next_item_++];
-        switch (item.kind) {
-            case ItemKind::kCount:
-                emit_count(item);
-                break;
-            case ItemKind::kFetch:
-                fetches_.check(hot_, item.instr, item.position, item.flags_live);
-                break;
-            case ItemKind::kData:
-                references_->emit(item);
-                break;
-            case ItemKind::kSpecial:
-                emit_special(item);
-                break;
-            case ItemKind::kCall:
-                calls_.record_stack_pointer(item.instr, TRACE_SITE_CALL);
-                break;
-        }
-    }
-}
-
-void Emitter::emit_special(const Item& item) {
-    const Form& form = *plan_.instructions[item.instr].form;
-    const bool bit_string = form.special == Special::kBitString;
-    const bool references = spec_.captures & trace::kCaptureReferences;
-    if (spec_.footprints) writer_.new_site(item.instr, 0, TRACE_SITE_FOOTPRINT, 0);
-    const std::uint32_t first_site = writer_.next_site();
-    for (unsigned r = 0; references && r < form.reference_count; ++r)
-        writer_.new_site(item.instr, bit_string ? 1 : form.references[r].bytes,
-                         form.references[r].kind, r);
-    if (form.trace_flags & TRACE_INSTR_VARIABLE)
-        writer_.new_site(item.instr, 0, TRACE_SITE_COUNT, 0);
-    if (form.special == Special::kString && predictions_.wanted())
-        writer_.new_site(item.instr, 0, TRACE_SITE_PREDICTIONS, 0);
-    writer_.enter_driver(plan_.instructions[item.instr], first_site);
+           plan_.items[next_item_].position == position)
+        captures_.emit(plan_.items[next_item_++]);
 }
 
 void Emitter::emit_instruction(const Instruction& instruction, unsigned position) {
-    const trace::ValueList* const list = values_.list_of(position);
-    scratch_.make_way(instruction,
-                      list ? value_registers(*instruction.form, *list).before : GprMask{0});
-    if (list) values_.before(instruction, position);
+    captures_.before(instruction, position);
+    scratch_.make_way(instruction);
     copies_.instruction(instruction, position);
-    if (list) values_.behind(instruction, position);
-}
-
-void Emitter::emit_count(const Item& item) {
-    const std::size_t counter = writer_.counter();
-    if (item.flags_live) {
-        const unsigned reg = scratch_.acquire(0, item.position);
-        hot_.load_context(reg, counter);
-        hot_.lea(reg, Address{static_cast<std::uint8_t>(reg), kNoGpr, 1, 1});
-        hot_.store_context(counter, reg);
-    } else if (plan_.blocks[writer_.block_index].in_short_loop) {
-        hot_.increment_context_again(counter);
-    } else {
-        hot_.increment_context(counter);
-    }
-    writer_.counted = true;
+    captures_.behind(instruction, position);
 }
 
 }  // namespace assay::native

@@ -9,6 +9,19 @@ constexpr std::uint32_t kMostFetchSets = 1024;
 
 }  // namespace
 
+bool Fetches::crosses_line(unsigned instr) const {
+    const std::uint64_t line = spec_.fetch.line_bytes;
+    const Instruction& instruction = plan_.instructions[instr];
+    return (instruction.pc - 1) / line != (instruction.next_pc() - 1) / line;
+}
+
+void Fetches::place(Placer& placer, const PlannedBlock& block, unsigned instr) {
+    if (instr == block.first || !crosses_line(instr)) return;
+    Item item;
+    item.instr = static_cast<std::uint16_t>(instr);
+    placer.place(item);
+}
+
 void Fetches::at_entry(const PlannedBlock& block, Block& record) {
     const bool flags_live = plan_.flags_live[block.first] != 0;
     if (!block.previous_fetched) {

@@ -6,20 +6,27 @@
 //   fetch_filter[line % sets]         a tag of the line
 #pragma once
 
-#include "framework/driver/native/translate/unit_writer.h"
+#include "framework/driver/native/translate/capture.h"
 
 namespace assay::native {
 
-class Fetches : public UnitPart {
+class Fetches final : public Capture {
   public:
-    using UnitPart::UnitPart;
+    using Capture::Capture;
+
+    static bool wanted(const trace::Spec& spec) { return spec.captures & trace::kCaptureFetches; }
 
     // Of a block's first instruction. Some ways into the block skip it.
-    void at_entry(const PlannedBlock& block, Block& record);
-    // Of an instruction that begins another line than the one before, or of a block's first.
-    void check(Assembler& code, unsigned instr, unsigned position, bool flags_live);
+    void at_entry(const PlannedBlock& block, Block& record) override;
+    // Of those that begin another line than the one before.
+    void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
+    void emit(const Item& item) override {
+        check(hot_, item.instr, item.position, item.flags_live);
+    }
 
   private:
+    bool crosses_line(unsigned instr) const;
+    void check(Assembler& code, unsigned instr, unsigned position, bool flags_live);
     void record(std::uint64_t pc, std::uint32_t site, unsigned position);
 };
 

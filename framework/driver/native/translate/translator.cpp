@@ -1,6 +1,7 @@
 #include "framework/driver/native/translate/translator.h"
 
 #include "framework/driver/native/processor/hidden_features.h"
+#include "framework/driver/native/translate/emitter.h"
 
 #include <Zydis/Zydis.h>
 
@@ -97,7 +98,9 @@ bool Translator::emit(Unit& unit, const TableRows& rows, TraceTables* trace, con
     unit.hot_begin = cache_.hot;
     unit.cold_begin = cache_.cold;
     UnitWriter writer(plan_, cache_, trace_, trace, numbers, cache_.often_missed(unit), output_);
-    Emitter(writer, trace_.value_lists()).emit();
+    Captures captures(writer);
+    captures.place_items(plan_);
+    Emitter(writer, captures).emit();
     if (end != nullptr && !trace->end_comparison(*end)) return false;
     cache_.hot = unit.hot_end = writer.hot.address;
     cache_.cold = unit.cold_end = writer.cold.address;

@@ -2,8 +2,8 @@
 // and emits the instrumentation that the trace specification asks for.
 #pragma once
 
-#include "framework/driver/native/translate/emitter.h"
 #include "framework/driver/native/translate/miss_sampler.h"
+#include "framework/driver/native/translate/unit_writer.h"
 
 #include <string>
 

@@ -2,8 +2,9 @@
 // not written.
 #include "framework/driver/native/translate/unit_plan.h"
 
+#include "framework/driver/native/translate/captures.h"
+
 #include <Zydis/Zydis.h>
-#include <utility>
 
 namespace assay::native {
 namespace {
@@ -118,7 +119,7 @@ Live Planner::live_at(std::uint64_t pc, unsigned branches) {
         const auto code = memory_.code_at(pc);
         if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
         const Form& form = *instruction.form;
-        const ValueRegisters captured = captured_registers(form);
+        const ValueRegisters captured = Captures::read(trace_, form);
         const auto read = static_cast<GprMask>(form.reads | captured.before);
         live = live | (pending & Live{form.flags_read, read});
         pending.flags &= static_cast<std::uint16_t>(~instruction.flags_killed());
@@ -140,20 +141,9 @@ Live Planner::live_at(std::uint64_t pc, unsigned branches) {
     return live;
 }
 
-// What the values of such an instruction are read from keeps its value until then. Those of system
-// calls and markers are read before.
-ValueRegisters Planner::captured_registers(const Form& form) const {
-    const trace::ValueList* list = trace_.value_list(form);
-    if (!list) return {};
-    ValueRegisters registers = value_registers(form, *list);
-    if (form.flow == Flow::kSyscall || form.flow == Flow::kMarker)
-        registers.before |= std::exchange(registers.behind, GprMask{0});
-    return registers;
-}
-
 void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
     PlannedBlock& block = plan.blocks[index];
-    if (counts_alone(plan, index) && analyse_backwards(plan, block, kEverything)) return;
+    if (wants_one_place(plan, index) && analyse_backwards(plan, block, kEverything)) return;
     std::optional<Live> continuation;
     if (block.chained && !block.goes_on_taken) {
         const unsigned next = plan.blocks[index + 1].first;
@@ -161,18 +151,17 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
     }
     const Instruction& last = plan.instructions[block.first + block.count - 1U];
     Live live = live_after(last, kBranches, continuation);
-    if (looks_at_branches(plan) || plan.counts_at_exits)
+    if (plan.counts_at_exits || (plan.collects() && Captures::need_live_on_ways(trace_.spec())))
         analyse_ends(block, last, continuation, live);
     analyse_backwards(plan, block, live);
 }
 
-// True if nothing is inserted into the block but its count. That needs one place where the flags
-// are dead, and most blocks have one whatever is live behind them, which takes as long to find out
-// as all else.
-bool Planner::counts_alone(const UnitPlan& plan, std::size_t index) const {
+// True if nothing is inserted into the block but what needs one place where the flags are dead.
+// Most blocks have one whatever is live behind them, which takes as long to find out as all else.
+bool Planner::wants_one_place(const UnitPlan& plan, std::size_t index) const {
     const trace::Spec& spec = trace_.spec();
     const bool landing = plan.landing && index == 0;  // looks at registers, too
-    return spec.captures == trace::kCaptureBlockCounts && spec.interval == 0 && !landing &&
+    return Captures::one_place_will_do(spec) && spec.interval == 0 && !landing &&
            !plan.blocks[index].has_gate() && !regions_.has_functions() && !plan.counts_at_exits;
 }
 
@@ -186,7 +175,7 @@ bool Planner::analyse_backwards(UnitPlan& plan, const PlannedBlock& block, Live 
         const Instruction& instruction = plan.instructions[i];
         const Form& form = *instruction.form;
         live.flags &= static_cast<std::uint16_t>(~instruction.flags_killed());
-        const ValueRegisters captured = captured_registers(form);
+        const ValueRegisters captured = Captures::read(trace_, form);
         live.gprs |= captured.behind;
         live.gprs &= static_cast<GprMask>(~form.kills);
         live = live | Live{form.flags_read, static_cast<GprMask>(form.reads | captured.before)};

@@ -2,6 +2,7 @@
 #include "framework/driver/native/translate/unit_plan.h"
 
 #include "framework/driver/native/machine/target_memory.h"
+#include "framework/driver/native/translate/captures.h"
 
 #include <algorithm>
 
@@ -62,7 +63,6 @@ void UnitPlan::clear() {
     references.clear();
     flags_live.clear();
     gprs_live.clear();
-    sets_stack.clear();
 }
 
 bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
@@ -70,7 +70,6 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     block.pc = pc;
     block.first = static_cast<std::uint16_t>(out.instructions.size());
     set_gates(block, out);
-    const bool predicts = out.collects() && trace_.captures(trace::kCapturePredictions);
     while (block.count < limit && (block.count == 0 || !regions_.is_entry(pc))) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
@@ -84,7 +83,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
         ++block.count;
         pc = instruction.next_pc();
         if (ends_block(instruction.form->flow)) break;
-        if (predicts && is_predicted(instruction)) break;
+        if (out.collects() && Captures::end_block(trace_.spec(), instruction)) break;
         // It may change what comes next.
         if (block.checked && writes_memory(*instruction.form)) break;
     }
@@ -234,13 +233,10 @@ void Planner::replan(const Unit& unit, UnitPlan& out) {
 void Planner::analyse(UnitPlan& plan) {
     plan.flags_live.assign(plan.instructions.size(), kArithmeticFlags);
     plan.gprs_live.assign(plan.instructions.size(), kAllGprs);
-    plan.sets_stack.assign(plan.instructions.size(), false);
     const bool captures = plan.collects() && trace_.spec().captures != 0;
     if (!captures && !regions_.has_functions() && !regions_.counts() && !regions_.samples()) return;
     for (std::size_t i = plan.blocks.size(); i-- > 0;) analyse_block(plan, i);
-    if (!captures) return;
-    find_short_loops(plan);
-    for (PlannedBlock& block : plan.blocks) place_items(plan, block);
+    if (captures) find_short_loops(plan);
 }
 
 void Planner::find_short_loops(UnitPlan& plan) {
@@ -254,11 +250,6 @@ void Planner::find_short_loops(UnitPlan& plan) {
             for (std::size_t i = head; i <= end; ++i) plan.blocks[i].in_short_loop = true;
         }
     }
-}
-
-bool Planner::looks_at_branches(const UnitPlan& plan) const {
-    return plan.collects() && (trace_.captures(trace::kCaptureBranches) ||
-                               trace_.captures(trace::kCapturePredictions));
 }
 
 }  // namespace assay::native

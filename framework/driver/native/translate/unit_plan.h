@@ -1,5 +1,6 @@
 // What the translator is about to emit: the instructions of a unit, which registers and flags
-// are live where, and at which points instrumentation goes.
+// are live where, and at which points instrumentation goes. The planner finds all of it but the
+// items, which captures place (Captures::place_items).
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"
@@ -7,15 +8,12 @@
 #include "framework/driver/native/memory/memory_map.h"
 #include "framework/driver/native/trace/regions.h"
 #include "framework/driver/native/trace/trace_tables.h"
-#include "framework/driver/native/translate/values.h"
 #include "framework/x86/decoder.h"
 
 #include <optional>
 #include <vector>
 
 namespace assay::native {
-
-enum class ItemKind : std::uint8_t { kCount, kFetch, kData, kSpecial, kCall };
 
 // A data reference of a unit. Those of one group have addresses a constant apart. Or the fetch of
 // instructions that make none, up to one that does.
@@ -29,20 +27,24 @@ struct PlannedReference {
     std::uint32_t bytes = 0;  // at most a line
 };
 
-// A piece of instrumentation. One of kind kData is about a group of references that follow one
-// another: if all lie in one line, the first is the only one that can find another line the most
-// recent of its set.
+// A piece of instrumentation.
 struct Item {
-    ItemKind kind = ItemKind::kCount;
-    bool flags_live = false;     // at `position`
-    std::uint16_t instr = 0;     // the instruction that it is about, index in the unit
-    std::uint16_t position = 0;  // emitted before this instruction of the unit
+    std::uint8_t capture = 0;  // whose it is: Captures::kNumber
+    bool flags_live = false;   // at `position`
+    std::uint16_t instr = 0;   // the instruction that it is about, index in the unit
+    // Emitted before this instruction of the unit; at the block's end, if it has no such one.
+    std::uint16_t position = 0;
+
+    // --- Of MemoryReferences: a group of references that follow one another. If all lie in one
+    //     line, the first is the only one that can find another line the most recent of its set.
     std::uint16_t reference_count = 0;
     // Not 0: of the group's first references, which are a series: each is of 8 bytes next to those
     // of the one before, as where registers are saved and restored.
     std::uint16_t series_count = 0;
     std::uint32_t first_reference = 0;  // in UnitPlan::references
     std::int64_t low = 0, high = 0;     // what they refer to, by offsets as theirs
+
+    bool is_behind() const { return position > instr; }  // its instruction
 };
 
 // Registers and arithmetic flags whose values may still be read.
@@ -78,8 +80,8 @@ struct PlannedBlock {
     bool counted_in_interval = false;  // in its interval, whichever way leads to it
     std::uint16_t counted_beyond = 0;  // then: instructions of other units, too
 
-    // Where control leaves it, if branches are captured or predicted: to the target of the
-    // conditional branch that it ends with, and otherwise.
+    // Where control leaves it, if that is asked for (Capture::kNeedsLiveOnWays): to the target of
+    // the conditional branch that it ends with, and otherwise.
     Live live_if_taken, live_otherwise;
 
     // Whatever leads to it has to arrive at its very beginning.
@@ -101,8 +103,6 @@ struct UnitPlan {
     // Before each instruction.
     std::vector<std::uint16_t> flags_live;
     std::vector<GprMask> gprs_live;
-    // By instruction: a record of the stack pointer follows it.
-    std::vector<bool> sets_stack;
 
     void clear();
     const MemoryReference& form_of(const PlannedReference& reference) const {
@@ -152,15 +152,6 @@ class Planner {
     }
 
   private:
-    // The group that references may still join.
-    struct Group {
-        std::size_t item = 0;  // in UnitPlan::items
-        bool open = false;
-        bool constant = false;  // an address known now
-        MemoryReference first;
-        std::int64_t stack_change = 0;  // since its first reference
-    };
-
     void begin(UnitPlan& out, Version version) const;
     bool decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit);
     void set_gates(PlannedBlock& block, const UnitPlan& plan) const;
@@ -176,40 +167,13 @@ class Planner {
     Live live_after(const Instruction& last, unsigned branches,
                     const std::optional<Live>& continuation);
     Live live_at(std::uint64_t pc, unsigned branches);
-    ValueRegisters captured_registers(const Form& form) const;
     void analyse(UnitPlan& plan);
     void analyse_block(UnitPlan& plan, std::size_t index);
-    bool counts_alone(const UnitPlan& plan, std::size_t index) const;
+    bool wants_one_place(const UnitPlan& plan, std::size_t index) const;
     bool analyse_backwards(UnitPlan& plan, const PlannedBlock& block, Live live) const;
     static void find_short_loops(UnitPlan& plan);
     void analyse_ends(PlannedBlock& block, const Instruction& last,
                       const std::optional<Live>& continuation, const Live& live);
-    bool looks_at_branches(const UnitPlan& plan) const;
-    bool predicts_last(const UnitPlan& plan, const PlannedBlock& block) const;
-    void place_items(UnitPlan& plan, PlannedBlock& block);
-    void place(UnitPlan& plan, Item item, unsigned earliest, GprMask address);
-    void place_fetch(UnitPlan& plan, unsigned instr, unsigned& earliest);
-    bool ends_stretch(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) const;
-    // The fetch of the bytes from `begin` up to `end`, in one line, of which `instr` has the first.
-    struct CodePiece {
-        std::uint16_t instr;
-        std::uint64_t begin, end;
-    };
-    std::vector<CodePiece> pieces_of_stretch(const UnitPlan& plan, const PlannedBlock& block,
-                                             unsigned instr, unsigned& next) const;
-    void place_code(UnitPlan& plan, const CodePiece& piece, unsigned& earliest);
-    bool touches_many_lines(const Form& form) const;
-    void place_references(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest);
-    void place_reference(UnitPlan& plan, unsigned instr, unsigned number, Group& group,
-                         unsigned& earliest);
-    void place_special(UnitPlan& plan, unsigned instr, Group& group, unsigned& earliest);
-    void place_call(UnitPlan& plan, unsigned instr);
-    void place_count(UnitPlan& plan, const PlannedBlock& block);
-    bool join(UnitPlan& plan, const PlannedReference& reference, const MemoryReference& form,
-              Group& group) const;
-    bool continues_series(const UnitPlan& plan, const Item& item,
-                          const PlannedReference& member) const;
-    bool crosses_line(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) const;
 
     Decoder& decoder_;
     const MemoryMap& memory_;

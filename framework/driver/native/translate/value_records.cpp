@@ -3,6 +3,7 @@
 #include "framework/driver/native/translate/values.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::native {
 namespace {
@@ -29,6 +30,10 @@ Assembler::VectorEncoding encoding_of(unsigned vector) {
     static const bool avx = __builtin_cpu_supports("avx");
     if (vector >= 16) return Assembler::VectorEncoding::kEvex;
     return avx ? Assembler::VectorEncoding::kVex : Assembler::VectorEncoding::kLegacy;
+}
+
+bool is_conditional(const Instruction& instruction) {
+    return instruction.form->flow == Flow::kConditional || instruction.form->flow == Flow::kCounted;
 }
 
 }  // namespace
@@ -151,12 +156,21 @@ struct Values::ValueReader {
     }
 };
 
-const trace::ValueList* Values::list_of(unsigned position) const {
-    if (!plan_.collects() || lists_ == nullptr) return nullptr;
-    const Form& form = *plan_.instructions[position].form;
+// What the values of system calls and markers are read from is read before.
+ValueRegisters Values::reads(const TraceTables& tables, const Form& form) {
+    const trace::ValueList* const list = tables.value_list(form);
+    if (!list) return {};
+    ValueRegisters registers = value_registers(form, *list);
+    if (form.flow == Flow::kSyscall || form.flow == Flow::kMarker)
+        registers.before |= std::exchange(registers.behind, GprMask{0});
+    return registers;
+}
+
+const trace::ValueList* Values::list_of(const Instruction& instruction) const {
+    const Form& form = *instruction.form;
     return form.flow == Flow::kTrap || form.flow == Flow::kUnsupported
                ? nullptr
-               : lists_->find(form.opcode, form.trace_flags);
+               : lists_.find(form.opcode, form.trace_flags);
 }
 
 // The sites of the instruction, in the order of its list. What has no value at all has one site
@@ -181,7 +195,10 @@ Values::Sites Values::new_sites(unsigned position, const trace::ValueList& list)
 // --- Of instructions that are no branches.
 
 void Values::before(const Instruction& instruction, unsigned position) {
-    const trace::ValueList& list = *list_of(position);
+    const trace::ValueList* const found = list_of(instruction);
+    if (found == nullptr) return;
+    const trace::ValueList& list = *found;
+    scratch_.make_way(instruction, value_registers(*instruction.form, list).before);
     if (has_values_by_driver(*instruction.form))
         return read_by_driver(instruction, ExitKind::kValuesBefore, 0);
     read_saved(instruction, list, true);
@@ -204,7 +221,9 @@ void Values::before(const Instruction& instruction, unsigned position) {
 }
 
 void Values::behind(const Instruction& instruction, unsigned position) {
-    const trace::ValueList& list = *list_of(position);
+    const trace::ValueList* const found = list_of(instruction);
+    if (found == nullptr) return;
+    const trace::ValueList& list = *found;
     const Sites sites = new_sites(position, list);
     if (has_values_by_driver(*instruction.form))
         return read_by_driver(instruction, ExitKind::kValuesBehind, sites.first);
@@ -317,9 +336,10 @@ void Values::read_saved(const Instruction& instruction, const trace::ValueList& 
 
 // --- Of branches, and of what leaves to the driver.
 
-// Before it; no register is borrowed.
 void Values::before_branch(const Instruction& instruction, unsigned position) {
-    const trace::ValueList& list = *list_of(position);
+    const trace::ValueList* const found = list_of(instruction);
+    if (found == nullptr) return;
+    const trace::ValueList& list = *found;
     read_saved(instruction, list, true);
     ValueReader reader{hot_, instruction, list, nullptr, RCX, RAX, false};
     for (unsigned i = 0; i < list.count; ++i) {
@@ -332,36 +352,43 @@ void Values::before_branch(const Instruction& instruction, unsigned position) {
         hot_.load_context(RAX, offsetof(Context, indirect_rax));
         hot_.load_context(RCX, offsetof(Context, indirect_rcx));
     }
+    if (is_conditional(instruction)) sites_[writer_.block_index] = new_sites(position, list);
+}
+
+void Values::leave(const Way& way) {
+    const Flow flow = way.last.form->flow;
+    const trace::ValueList* const list = list_of(way.last);
+    if (list == nullptr || flow == Flow::kNone) return;
+    const Sites sites =
+        is_conditional(way.last) ? sites_[writer_.block_index] : new_sites(way.position, *list);
+    behind_branch(way.last, sites, way.taken ? way.target : kNotTaken);
+}
+
+void Values::leave_indirectly(const Instruction& branch, unsigned position) {
+    const trace::ValueList* const list = list_of(branch);
+    if (list != nullptr) behind_branch(branch, new_sites(position, *list), kTargetInContext);
 }
 
 // Behind it, where it goes to `target`. With kTargetInContext, rcx holds that and is kept, and rax
 // and rcx of the target of the profiled program wait already.
-void Values::behind_branch(Assembler& code, const Instruction& instruction, unsigned position,
-                           const Sites& sites, std::uint64_t target) {
-    const trace::ValueList& list = *list_of(position);
-    const ValueReader reader{code, instruction, list, nullptr, RCX, RAX};
+void Values::behind_branch(const Instruction& branch, const Sites& sites, std::uint64_t target) {
+    const ValueReader reader{hot_, branch, *list_of(branch), nullptr, RCX, RAX};
     if (target == kTargetInContext) {
-        code.store_context(kTargetWaits, RCX);
+        hot_.store_context(kTargetWaits, RCX);
     } else {
-        code.store_context(offsetof(Context, indirect_rax), RAX);
-        code.store_context(offsetof(Context, indirect_rcx), RCX);
+        hot_.store_context(offsetof(Context, indirect_rax), RAX);
+        hot_.store_context(offsetof(Context, indirect_rcx), RCX);
     }
-    code.load_context(RAX, kCursorOffset);
+    hot_.load_context(RAX, kCursorOffset);
     append_records(reader, RAX, sites, target);
-    code.lea(RAX, Address{RAX, kNoGpr, 1, static_cast<std::int32_t>(sites.count) * kRecordBytes});
-    code.store_context(kCursorOffset, RAX);
+    hot_.lea(RAX, Address{RAX, kNoGpr, 1, static_cast<std::int32_t>(sites.count) * kRecordBytes});
+    hot_.store_context(kCursorOffset, RAX);
     if (target == kTargetInContext) {
-        code.load_context(RCX, kTargetWaits);
+        hot_.load_context(RCX, kTargetWaits);
     } else {
-        code.load_context(RAX, offsetof(Context, indirect_rax));
-        code.load_context(RCX, offsetof(Context, indirect_rcx));
+        hot_.load_context(RAX, offsetof(Context, indirect_rax));
+        hot_.load_context(RCX, offsetof(Context, indirect_rcx));
     }
-}
-
-void Values::behind_branch(unsigned position, std::uint64_t target) {
-    const trace::ValueList* list = list_of(position);
-    if (list == nullptr) return;
-    behind_branch(hot_, plan_.instructions[position], position, new_sites(position, *list), target);
 }
 
 }  // namespace assay::native

@@ -17,38 +17,40 @@
 // wait where indirect branches keep them.
 #pragma once
 
-#include "framework/driver/native/translate/unit_writer.h"
+#include "framework/driver/native/translate/capture.h"
 
 namespace assay::native {
 
-class Values : public UnitPart {
+class Values final : public Capture {
   public:
-    // `lists`: nullptr if none are captured.
-    Values(UnitWriter& writer, const trace::ValueLists* lists) : UnitPart(writer), lists_(lists) {}
+    explicit Values(UnitWriter& writer)
+        : Capture(writer), lists_(*writer.tables.value_lists()), sites_(plan_.blocks.size()) {}
 
+    static bool wanted(const trace::Spec& spec) { return spec.captures & trace::kCaptureValues; }
+    static ValueRegisters reads(const TraceTables& tables, const Form& form);
+
+    void before(const Instruction& instruction, unsigned position) override;
+    void behind(const Instruction& instruction, unsigned position) override;
+    void before_branch(const Instruction& instruction, unsigned position) override;
+    bool follows(const Instruction& branch, unsigned /*position*/) override {
+        return list_of(branch) != nullptr;
+    }
+    void leave(const Way& way) override;
+    void leave_indirectly(const Instruction& branch, unsigned position) override;
+
+  private:
     struct Sites {
         std::uint32_t first = 0, count = 0;
     };
+    struct ValueReader;
     // Where a branch goes, if it is not known now.
     static constexpr std::uint64_t kNotTaken = ~std::uint64_t{0};
     static constexpr std::uint64_t kTargetInContext = ~std::uint64_t{1};
 
     // What is captured of an instruction; nullptr if nothing is.
-    const trace::ValueList* list_of(unsigned position) const;
+    const trace::ValueList* list_of(const Instruction& instruction) const;
     Sites new_sites(unsigned position, const trace::ValueList& list);
-    // Around an instruction that is no branch, of which list_of() has something.
-    void before(const Instruction& instruction, unsigned position);
-    void behind(const Instruction& instruction, unsigned position);
-    // The same of a branch, or of what leaves to the driver.
-    void before_branch(const Instruction& instruction, unsigned position);
-    void behind_branch(Assembler& code, const Instruction& instruction, unsigned position,
-                       const Sites& sites, std::uint64_t target);
-    // If there is something.
-    void behind_branch(unsigned position, std::uint64_t target);
-
-  private:
-    struct ValueReader;
-
+    void behind_branch(const Instruction& branch, const Sites& sites, std::uint64_t target);
     static GprMask registers_of(const Instruction& instruction);
     void take_registers(ValueReader& reader, unsigned position);
     void append_records(const ValueReader& reader, unsigned cursor, const Sites& sites,
@@ -58,7 +60,8 @@ class Values : public UnitPart {
     void read_by_driver(const Instruction& instruction, ExitKind kind, std::uint32_t first_site);
     void read_saved(const Instruction& instruction, const trace::ValueList& list, bool before);
 
-    const trace::ValueLists* const lists_;
+    const trace::ValueLists& lists_;
+    std::vector<Sites> sites_;  // of the blocks' conditional branches
 };
 
 }  // namespace assay::native

@@ -1,0 +1,29 @@
+#include "framework/driver/native/translate/block_increments.h"
+
+#include "framework/driver/native/translate/control_flow.h"
+
+namespace assay::native {
+
+void BlockIncrements::place(Placer& placer, const PlannedBlock& block, unsigned instr) {
+    if (instr + 1 != block.end()) return;
+    // What is predicted is counted with the prediction.
+    if (Predictions::wanted(spec_) && is_predicted(plan_.instructions[instr])) return;
+    placer.place_anywhere(block);
+}
+
+void BlockIncrements::emit(const Item& item) {
+    const std::size_t counter = writer_.counter();
+    if (item.flags_live) {
+        const unsigned reg = scratch_.acquire(0, item.position);
+        hot_.load_context(reg, counter);
+        hot_.lea(reg, Address{static_cast<std::uint8_t>(reg), kNoGpr, 1, 1});
+        hot_.store_context(counter, reg);
+    } else if (plan_.blocks[writer_.block_index].in_short_loop) {
+        hot_.increment_context_again(counter);
+    } else {
+        hot_.increment_context(counter);
+    }
+    writer_.counted = true;
+}
+
+}  // namespace assay::native

@@ -1,0 +1,21 @@
+// Instrumentation of blocks: one increment of each block's counter.
+#pragma once
+
+#include "framework/driver/native/translate/capture.h"
+
+namespace assay::native {
+
+class BlockIncrements final : public Capture {
+  public:
+    using Capture::Capture;
+
+    static bool wanted(const trace::Spec& spec) {
+        return spec.captures & trace::kCaptureBlockCounts;
+    }
+    static constexpr bool kOnePlaceWillDo = true;
+
+    void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
+    void emit(const Item& item) override;
+};
+
+}  // namespace assay::native

@@ -1,0 +1,56 @@
+// Instrumentation of memory references: of data, and of code where its fetches are wanted in the
+// order of execution with them. Which references are checked as one, and where; how, is up to one
+// of the strategies of references.h.
+#pragma once
+
+#include "framework/driver/native/translate/capture.h"
+#include "framework/driver/native/translate/references.h"
+
+namespace assay::native {
+
+class MemoryReferences final : public Capture {
+  public:
+    explicit MemoryReferences(UnitWriter& writer)
+        : Capture(writer), checks_(data_references(writer)) {}
+
+    static bool wanted(const trace::Spec& spec) {
+        return spec.captures & (trace::kCaptureReferences | trace::kCaptureCode);
+    }
+
+    void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
+    void emit(const Item& item) override { checks_->emit(item); }
+
+  private:
+    // The group that references may still join: while its item is the last one.
+    struct Group {
+        std::size_t item = 0;  // in UnitPlan::items
+        bool open = false;
+        bool constant = false;  // an address known now
+        MemoryReference first;
+        std::int64_t stack_change = 0;  // since its first reference
+    };
+    // The fetch of the bytes from `begin` up to `end`, in one line, of which `instr` has the first.
+    struct CodePiece {
+        std::uint16_t instr;
+        std::uint64_t begin, end;
+    };
+
+    // --- Of data.
+    void place_data(Placer& placer, unsigned instr);
+    void place_reference(Placer& placer, unsigned instr, unsigned number);
+    bool join(UnitPlan& plan, const PlannedReference& reference, const MemoryReference& form);
+    bool continues_series(const Item& item, const PlannedReference& member) const;
+    // --- Of code.
+    void place_code(Placer& placer, const PlannedBlock& block, unsigned instr);
+    void place_piece(Placer& placer, const CodePiece& piece) const;
+    void begin_stretch(const PlannedBlock& block, unsigned instr);
+    bool ends_stretch(const PlannedBlock& block, unsigned instr) const;
+
+    std::unique_ptr<DataReferences> checks_;
+    Group group_;
+    std::vector<CodePiece> pieces_;  // of the present stretch
+    std::size_t next_piece_ = 0;
+    unsigned next_stretch_ = 0;  // the instruction that it begins with
+};
+
+}  // namespace assay::native
