@@ -1,10 +1,10 @@
 // References that have to be computed when the instruction runs: repeated string instructions,
-// gathers and scatters, bit strings, xlat, clzero. Called right before the instruction; the filter
-// is the one that translated code uses.
+// gathers and scatters, bit strings, xlat, clzero. Called right before the instruction.
 #include "framework/driver/native/run/special_references.h"
 
 #include "framework/driver/native/machine/saved_state.h"
 #include "framework/driver/native/process/process.h"
+#include "framework/driver/native/run/reference_recorder.h"
 #include "framework/driver/native/run/repeated_strings.h"
 
 #include <Zydis/Zydis.h>
@@ -15,66 +15,9 @@
 namespace assay::native {
 namespace {
 
-class Recorder {
-  public:
-    // `first_site`: of the instruction. With footprints, their own is the one before.
-    Recorder(Thread& thread, std::uint32_t first_site)
-        : thread_(thread),
-          line_(thread.process.trace.spec().data.line_bytes),
-          sets_(thread.process.trace.spec().data.sets),
-          span_(std::min(kFilterSpan, line_ * sets_)),
-          footprints_(thread.process.trace.spec().footprints != 0),
-          footprint_site_(first_site - 1) {}
-
-    void reference(std::uint64_t address, unsigned bytes, std::uint32_t site) {
-        if (sets_ == 0) return thread_.trace.append(address, site);
-        const std::uint64_t first = address & ~std::uint64_t{line_ - 1};
-        const std::uint64_t last = (address + bytes - 1) & ~std::uint64_t{line_ - 1};
-        if (footprints_) return footprint(address, bytes, site, first, last);
-        const bool straddles = first != last;
-        if (entry(first) == first && !straddles) return;
-        entry(first) = first;
-        if (straddles) entry(last) = last;
-        thread_.trace.append(address, site);
-    }
-    void count(std::uint64_t times, std::uint32_t site, bool ended_early = false) {
-        thread_.trace.append(times, site, ended_early ? 1 : 0);
-    }
-
-  private:
-    // In any number of lines. See filtered_references.cpp.
-    void footprint(std::uint64_t address, unsigned bytes, std::uint32_t site, std::uint64_t first,
-                   std::uint64_t last) {
-        if (first == last && entry(first) == first) {
-            const std::uint64_t bits = ~std::uint64_t{0} >> (64 - bytes) << (address % line_);
-            thread_.trace.touched(place(first)) |= bits;
-            return;
-        }
-        const std::uint64_t lines = (last - first) / line_ + 1;
-        thread_.trace.make_room(lines + 1);
-        std::uint64_t line = first;
-        for (std::uint64_t i = 0; i < lines; ++i, line += line_) {
-            const std::uint64_t at = place(line);
-            thread_.trace.append(thread_.trace.touched(at).exchange(0), footprint_site_,
-                                 static_cast<std::uint32_t>(at));
-            entry(line) = line;
-        }
-        thread_.trace.append(address, site);
-    }
-
-    // Of the line's entry, within the filter.
-    std::uint64_t place(std::uint64_t line) const {
-        return line & (span_ - std::min(span_, line_));
-    }
-    std::uint64_t& entry(std::uint64_t line) {
-        return *reinterpret_cast<std::uint64_t*>(thread_.context->data_filter + place(line));
-    }
-
-    Thread& thread_;
-    std::uint32_t line_, sets_, span_;
-    bool footprints_;
-    std::uint32_t footprint_site_;
-};
+ReferenceRecorder recorder_for(Thread& thread, std::uint32_t first_site) {
+    return {thread.process.trace.spec(), *thread.context, thread.trace, first_site};
+}
 
 std::uint64_t address_of(const Context& context, const Instruction& instruction,
                          const MemoryReference& reference) {
@@ -109,8 +52,8 @@ void predict_iterations(Thread& thread, const Instruction& instruction,
     thread.trace.append(branches, site, mispredicted);
 }
 
-void record_stretch(Recorder& recorder, const Form& form, const RepeatedString::Stretch& stretch,
-                    std::int64_t step, std::uint32_t site) {
+void record_stretch(ReferenceRecorder& recorder, const Form& form,
+                    const RepeatedString::Stretch& stretch, std::int64_t step, std::uint32_t site) {
     const unsigned bytes = form.references[0].bytes;
     const bool two = form.reference_count == 2;
     for (std::uint64_t i = 0; i < stretch.iterations; ++i) {
@@ -124,13 +67,13 @@ void record_string(Thread& thread, const Instruction& instruction, std::uint32_t
     const Form& form = *instruction.form;
     const TraceTables& trace = thread.process.trace;
     const bool references = trace.captures(trace::kCaptureReferences);
-    Recorder recorder(thread, site);
+    ReferenceRecorder recorder = recorder_for(thread, site);
     RepeatedString string(thread.process, *thread.context, instruction);
     while (const auto stretch = string.next())
         if (references) record_stretch(recorder, form, *stretch, string.step(), site);
     if (references) site += form.reference_count;
     const bool ended_early = string.ends_by_comparison() || string.faults();
-    recorder.count(string.iterations(), site, ended_early);
+    thread.trace.append(string.iterations(), site, ended_early ? 1 : 0);
     if (trace.captures(trace::kCapturePredictions))
         predict_iterations(thread, instruction, string, site + 1);
 }
@@ -151,7 +94,7 @@ std::uint64_t bit_string_address(const Context& context, const Instruction& inst
 }
 
 void record_bit_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    Recorder(thread, site).reference(bit_string_address(*thread.context, instruction), 1, site);
+    recorder_for(thread, site).reference(bit_string_address(*thread.context, instruction), 1, site);
 }
 
 std::uint64_t translate_address(const Context& context, const Instruction& instruction) {
@@ -162,7 +105,7 @@ std::uint64_t translate_address(const Context& context, const Instruction& instr
 }
 
 void record_translate(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    Recorder(thread, site).reference(translate_address(*thread.context, instruction), 1, site);
+    recorder_for(thread, site).reference(translate_address(*thread.context, instruction), 1, site);
 }
 
 std::uint64_t cleared_address(const Context& context, const Instruction& instruction) {
@@ -172,12 +115,12 @@ std::uint64_t cleared_address(const Context& context, const Instruction& instruc
 
 void record_cleared_line(Thread& thread, const Instruction& instruction, std::uint32_t site) {
     const std::uint64_t address = cleared_address(*thread.context, instruction);
-    Recorder(thread, site).reference(address, kClearedBytes, site);
+    recorder_for(thread, site).reference(address, kClearedBytes, site);
 }
 
 // References to more than two lines.
 void record_large(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    Recorder recorder(thread, site);
+    ReferenceRecorder recorder = recorder_for(thread, site);
     for (unsigned r = 0; r < instruction.form->reference_count; ++r) {
         const MemoryReference& reference = instruction.form->references[r];
         recorder.reference(address_of(*thread.context, instruction, reference), reference.bytes,
@@ -266,13 +209,13 @@ void for_each_element(const Context& context, const Instruction& instruction, co
 }
 
 void record_gather(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    Recorder recorder(thread, site);
+    ReferenceRecorder recorder = recorder_for(thread, site);
     std::uint64_t accessed = 0;
     for_each_element(*thread.context, instruction, [&](std::uint64_t address, unsigned bytes) {
         recorder.reference(address, bytes, site);
         ++accessed;
     });
-    recorder.count(accessed, site + 1);
+    thread.trace.append(accessed, site + 1);
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+// Records single references whose addresses C++ has found: those that the filter of references to
+// data lets pass, which is the one that translated code uses.
+#pragma once
+
+#include "framework/driver/native/trace/thread_trace.h"
+
+#include <algorithm>
+
+namespace assay::native {
+
+class ReferenceRecorder {
+  public:
+    // `first_site`: of the instruction. With footprints, their own is the one before.
+    ReferenceRecorder(const trace::Spec& spec, Context& context, ThreadTrace& trace,
+                      std::uint32_t first_site)
+        : context_(context),
+          trace_(trace),
+          line_(spec.data.line_bytes),
+          sets_(spec.data.sets),
+          span_(std::min(kFilterSpan, line_ * sets_)),
+          footprints_(spec.footprints != 0),
+          footprint_site_(first_site - 1) {}
+
+    void reference(std::uint64_t address, unsigned bytes, std::uint32_t site) {
+        if (sets_ == 0) return trace_.append(address, site);
+        const std::uint64_t first = address & ~std::uint64_t{line_ - 1};
+        const std::uint64_t last = (address + bytes - 1) & ~std::uint64_t{line_ - 1};
+        if (footprints_) return footprint(address, bytes, site, first, last);
+        const bool straddles = first != last;
+        if (entry(first) == first && !straddles) return;
+        entry(first) = first;
+        if (straddles) entry(last) = last;
+        trace_.append(address, site);
+    }
+
+  private:
+    void footprint(std::uint64_t address, unsigned bytes, std::uint32_t site, std::uint64_t first,
+                   std::uint64_t last);
+
+    // Of the line's entry, within the filter.
+    std::uint64_t place(std::uint64_t line) const {
+        return line & (span_ - std::min(span_, line_));
+    }
+    std::uint64_t& entry(std::uint64_t line) {
+        return *reinterpret_cast<std::uint64_t*>(context_.data_filter + place(line));
+    }
+
+    Context& context_;
+    ThreadTrace& trace_;
+    std::uint32_t line_, sets_, span_;
+    bool footprints_;
+    std::uint32_t footprint_site_;
+};
+
+}  // namespace assay::native
