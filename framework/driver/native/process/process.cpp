@@ -195,7 +195,7 @@ Thread* Process::idle_thread() {
 bool Process::leave(Thread& thread) {
     thread.intervals.end();
     thread.bursts.end(*thread.context);
-    thread.note_end();
+    thread.trace.note_end();
     thread.trace.end();
     std::erase(running_, &thread);
     // The first thread of a process stays until the process ends (wait(2)).

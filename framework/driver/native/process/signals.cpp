@@ -263,7 +263,7 @@ bool Signals::note_fault(int number, const siginfo_t* info, ucontext_t* interrup
     Process& process = thread_.process;
     const std::lock_guard guard(process.lock);
     std::uint64_t host_pc = pc_of(interrupted);
-    const std::uint64_t step_buffer = process.cache.step_buffer(thread_.slot());
+    const std::uint64_t step_buffer = process.cache.step_buffer(thread_.trace.slot());
     if (after_string_ != 0 && host_pc == step_buffer) host_pc = after_string_ - 1;
     after_string_ = 0;
     // A breakpoint is reported behind the instruction.
@@ -338,7 +338,7 @@ void Signals::step_over_string(ucontext_t* interrupted) {
     const unsigned opcode = code[length++];
     const bool string = (opcode >= 0xa4 && opcode <= 0xa7) || (opcode >= 0xaa && opcode <= 0xaf);
     if (!string) return;
-    const std::uint64_t aside = thread_.process.cache.step_buffer(thread_.slot());
+    const std::uint64_t aside = thread_.process.cache.step_buffer(thread_.trace.slot());
     auto* to = reinterpret_cast<std::uint8_t*>(aside);
     std::memcpy(to, code, length);
     to[length] = 0xcc;

@@ -35,7 +35,6 @@ Thread::Thread(Process& owner)
       relations{.actions = &owner.actions} {}
 
 bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
-    slot_ = slot;
     context = trace.map(process.trace, slot, buffers);
     stacks_ = reserve_outside_arena(kHandlerStackBytes + kThreadStackBytes);
     if (context == nullptr || stacks_ == nullptr ||
@@ -105,7 +104,6 @@ void Thread::forget_references() {
 bool Thread::move_to_new_image() {
     constexpr std::uint32_t kFirst = 0;
     if (!trace.map_slot(kFirst)) return false;
-    slot_ = kFirst;
     tid_ = gettid();
     pid_ = getpid();
     forget_references();
@@ -200,26 +198,6 @@ std::uint32_t Thread::stack_site() {
 
 void Thread::record_stack(std::uint32_t site) {
     if (captures_calls()) trace.append(context->gpr[RSP], site);
-}
-
-void Thread::note(std::uint64_t operation, const std::array<std::uint64_t, 5>& arguments,
-                  const std::string& text) {
-    const ThreadTrace::Position position = trace.position();
-    trace::MarkerEvent event{operation,      {}, trace.thread(), slot_, position.buffer,
-                             position.record};
-    std::copy(arguments.begin(), arguments.end(), event.arguments);
-    process.trace.marker(event, text);
-}
-
-// What the thread did before it is told before.
-void Thread::note_new_thread(std::uint32_t number) {
-    trace.tell_runs();
-    note(TRACE_MARKER_THREAD, {number}, "");
-}
-
-void Thread::note_end() {
-    trace.tell_runs();
-    note(TRACE_MARKER_THREAD_END, {process.trace.next_site()}, "");
 }
 
 }  // namespace assay::native

@@ -7,7 +7,6 @@
 #include "framework/driver/native/process/signals.h"
 #include "framework/driver/native/trace/thread_trace.h"
 
-#include <array>
 #include <atomic>
 #include <string>
 
@@ -51,18 +50,11 @@ class Thread {
 
     // Whether calls, returns and handlers of signals are recorded.
     bool captures_calls() const;
-    // What the trace says at this point, as of a marker: TRACE_MARKER_*, or of assay/client.h.
-    void note(std::uint64_t operation, const std::array<std::uint64_t, 5>& arguments,
-              const std::string& text);
-    // Tells profilers that the thread is about to create another one, and that it ends.
-    void note_new_thread(std::uint32_t number);
-    void note_end();
     // Where the driver itself, in the system call that is being executed, gives the stack pointer
     // another value: the site for that, and the record.
     std::uint32_t stack_site();
     void record_stack(std::uint32_t site);
 
-    std::uint32_t slot() const { return slot_; }
     pid_t tid() const { return tid_; }
     // The process that the thread belongs to, in the kernel: see start_sharing_process().
     pid_t pid() const { return pid_; }
@@ -122,7 +114,6 @@ class Thread {
     // Says to the collector that the process ends in an orderly way.
     void process_ends() const;
 
-    std::uint32_t slot_ = 0;
     pid_t tid_ = 0, pid_ = 0;
     unsigned char* stacks_ = nullptr;  // of signal handlers, and of the thread
     bool ended_ = false;

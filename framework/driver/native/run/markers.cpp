@@ -40,14 +40,14 @@ bool perform(Thread& thread, const Marker& marker) {
             return true;
         case ASSAY_BEGIN_PHASE:
         case ASSAY_END_PHASE:
-            thread.note(marker.operation, arguments, read_text(arguments[0]));
+            thread.trace.note(marker.operation, arguments, read_text(arguments[0]));
             return true;
         case ASSAY_REGISTER_REGION:
-            thread.note(marker.operation, arguments,
-                        read_text(arguments[2]) + read_text(arguments[3]));
+            thread.trace.note(marker.operation, arguments,
+                              read_text(arguments[2]) + read_text(arguments[3]));
             return true;
         case ASSAY_UNREGISTER_REGION:
-            thread.note(marker.operation, arguments, "");
+            thread.trace.note(marker.operation, arguments, "");
             return true;
         default:
             return false;

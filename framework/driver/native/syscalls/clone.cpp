@@ -169,7 +169,7 @@ long start_thread(Thread& parent, const CloneArguments& arguments) {
     Thread* thread = thread_like(parent, arguments);
     if (thread == nullptr) return -EAGAIN;
     NewThread start{*thread, arguments, parent.process.new_thread_number(), parent.signals.mask()};
-    parent.note_new_thread(start.number);
+    parent.trace.note_new_thread(start.number);
     const int error =
         create_thread(*thread, thread->driver_stack().ss_size, &run_new_thread, &start, start.tid);
     if (error != 0) return -error;
@@ -396,7 +396,7 @@ long start_sharing_process(Thread& parent, const CloneArguments& arguments) {
     if (thread == nullptr) return -EAGAIN;
     SharingProcess start{*thread, arguments, parent.process.new_thread_number(),
                          parent.signals.mask(), *parent.relations.actions};
-    parent.note_new_thread(start.number);
+    parent.trace.note_new_thread(start.number);
     const int error =
         create_thread(*thread, kHelperStackBytes, &help_sharing_process, &start, start.ready);
     if (error != 0) return -error;

@@ -49,6 +49,7 @@ bool ThreadTrace::map_slot(std::uint32_t number) {
     slot_->buffer_start.store(buffer_address(0), std::memory_order_relaxed);
     set_cursor(buffer_address(0));
     tables_->publish_slot(slot_);
+    number_ = number;
     return true;
 }
 
@@ -143,6 +144,25 @@ void ThreadTrace::forget_lines() {
     auto* const filter = reinterpret_cast<unsigned char*>(slot_) - kSlotOffset;
     for (std::uint32_t set = 0; set < trace::kMostSets; ++set)
         std::memcpy(filter + set * sizeof slot_->footprints[0], &kNoLine, sizeof kNoLine);
+}
+
+void ThreadTrace::note(std::uint64_t operation, const std::array<std::uint64_t, 5>& arguments,
+                       std::string_view text) {
+    const Position here = position();
+    trace::MarkerEvent event{operation, {}, thread(), number_, here.buffer, here.record};
+    std::copy(arguments.begin(), arguments.end(), event.arguments);
+    tables_->marker(event, text);
+}
+
+// What the thread did before it is told before.
+void ThreadTrace::note_new_thread(std::uint32_t number) {
+    tell_runs();
+    note(TRACE_MARKER_THREAD, {number}, "");
+}
+
+void ThreadTrace::note_end() {
+    tell_runs();
+    note(TRACE_MARKER_THREAD_END, {tables_->next_site()}, "");
 }
 
 std::uint64_t ThreadTrace::buffer_end() const {

@@ -5,6 +5,9 @@
 #include "framework/driver/native/machine/context.h"
 #include "framework/driver/native/trace/trace_tables.h"
 
+#include <array>
+#include <string_view>
+
 namespace assay::native {
 
 class ThreadTrace {
@@ -19,13 +22,18 @@ class ThreadTrace {
     // Gives the records to the collector that are in the unfinished buffer, and with Spec::runs, of
     // all references that were left out so far.
     void end();
-    // With Spec::runs: appends the records of what was left out so far.
-    void tell_runs();
 
     // Appends one record (the cursor must be in memory, not in a register).
     void append(std::uint64_t value, std::uint32_t site, std::uint32_t aux = 0);
     // The same with records that must not lie in two buffers, at most kMostTogether.
     void append(std::span<const trace_record_t> records);
+    // What the trace says at this point, as of a marker: TRACE_MARKER_*, or of assay/client.h. Like
+    // the next two, for who holds the driver's lock.
+    void note(std::uint64_t operation, const std::array<std::uint64_t, 5>& arguments,
+              std::string_view text);
+    // Tells profilers that the thread is about to create another one, and that it ends.
+    void note_new_thread(std::uint32_t number);
+    void note_end();
     // Hands the current buffer, filled up to `cursor`, to the collector and waits for a free one.
     // Returns the start of the next. Async-signal-safe.
     std::uint64_t next_buffer(std::uint64_t cursor);
@@ -47,6 +55,7 @@ class ThreadTrace {
         std::uint32_t buffer, record;
     };
     Position position() const;
+    std::uint32_t slot() const { return number_; }
     std::uint32_t thread() const { return slot_->thread.load(std::memory_order_relaxed); }
     // Those of this slot, trace::counters() of each block that there is.
     std::span<const std::uint64_t> counters() const;
@@ -67,6 +76,8 @@ class ThreadTrace {
     std::uint64_t buffer_end() const;
     std::uint64_t complete(std::uint32_t records);
     std::span<trace::Run> runs() const;
+    // With Spec::runs: appends the records of what was left out so far.
+    void tell_runs();
     void end_runs();
     void take_footprints(std::uint32_t index);
     void forget_lines();
@@ -74,6 +85,7 @@ class ThreadTrace {
 
     TraceTables* tables_ = nullptr;
     trace::ThreadSlot* slot_ = nullptr;
+    std::uint32_t number_ = 0;   // of the slot
     std::uint64_t ring_ = 0;     // buffers with a guard page behind each
     std::uint32_t buffers_ = 0;  // a power of two
 };
