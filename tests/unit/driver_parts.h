@@ -8,9 +8,12 @@
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
+#include <csignal>
 #include <cstring>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 // What the cache profiler asks for.
@@ -23,6 +26,36 @@ inline constexpr assay::trace::Spec kEverything{assay::trace::kCaptureBlockCount
 struct Assembled {
     const char* text;  // for the reader
     std::vector<std::uint8_t> bytes;
+};
+
+// While there is one, C++ may touch memory that the target named and that is not there: see glue.S.
+class TargetMemoryFaults {
+  public:
+    TargetMemoryFaults() {
+        struct sigaction action {};
+        action.sa_sigaction = leave;
+        action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+        sigaction(SIGSEGV, &action, &before_);
+    }
+    ~TargetMemoryFaults() { sigaction(SIGSEGV, &before_, nullptr); }
+    TargetMemoryFaults(const TargetMemoryFaults&) = delete;
+    TargetMemoryFaults& operator=(const TargetMemoryFaults&) = delete;
+
+  private:
+    static void leave(int, siginfo_t*, void* ucontext) {
+        greg_t& rip = static_cast<ucontext_t*>(ucontext)->uc_mcontext.gregs[REG_RIP];
+        const auto is_between = [&rip](const void* begin, const void* end) {
+            return reinterpret_cast<greg_t>(begin) <= rip && rip < reinterpret_cast<greg_t>(end);
+        };
+        if (is_between(reinterpret_cast<const void*>(&assay_copy), assay_copy_end))
+            rip = reinterpret_cast<greg_t>(assay_copy_end);
+        else if (is_between(reinterpret_cast<const void*>(&assay_touch), assay_touch_end))
+            rip = reinterpret_cast<greg_t>(assay_touch_end);
+        else
+            signal(SIGSEGV, SIG_DFL);
+    }
+
+    struct sigaction before_ {};
 };
 
 class DriverParts {
@@ -54,6 +87,21 @@ class DriverParts {
         for (const Assembled& instruction : instructions)
             to = std::copy(instruction.bytes.begin(), instruction.bytes.end(), to);
         return start + offset;
+    }
+
+    assay::native::Instruction decoded(const Assembled& instruction) {
+        assay::native::Instruction result;
+        const std::uint64_t pc = code(0, {instruction});
+        REQUIRE(translator.decoder().decode(
+            std::span(reinterpret_cast<const std::uint8_t*>(pc), 15), pc, result));
+        return result;
+    }
+    // Those of the buffer that is being filled.
+    std::span<const trace_record_t> records() const {
+        const auto& slot = *reinterpret_cast<const assay::trace::ThreadSlot*>(
+            reinterpret_cast<const unsigned char*>(context) + assay::native::kSlotOffset);
+        const auto* first = reinterpret_cast<const trace_record_t*>(slot.buffer_start.load());
+        return {first, reinterpret_cast<const trace_record_t*>(slot.cursor.load())};
     }
 
     assay::collector::Segment segment;

@@ -1,15 +1,10 @@
 // A process and its threads as the driver keeps them, without a program that runs.
 #include "framework/driver/native/process/process.h"
 
-#include "assay/client.h"
 #include "framework/collector/trace/segment.h"
-#include "framework/driver/native/run/identification.h"
-#include "framework/driver/native/run/markers.h"
-#include "framework/x86/decoder.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
-#include <array>
 #include <memory>
 
 using namespace assay;
@@ -26,14 +21,6 @@ struct OneThread {
         process.regions.begin(*thread.context, true);
     }
 
-    // What the program has in rdx behind a marker.
-    std::uint64_t says(std::uint64_t operation) {
-        const std::array<std::uint64_t, 6> marker{operation};
-        thread.context->gpr[RAX] = reinterpret_cast<std::uint64_t>(marker.data());
-        do_marker(thread);
-        return thread.context->gpr[RDX];
-    }
-
     collector::Segment segment;
     Process process{[](Thread&) {}};
     Thread thread{process};
@@ -41,19 +28,11 @@ struct OneThread {
 
 }  // namespace
 
-TEST_CASE("a marker is answered if it is known") {
-    const auto one = std::make_unique<OneThread>();
-    CHECK(one->says(ASSAY_IS_PROFILING) == 1);
-    CHECK(one->says(999) == 0);
-}
-
-TEST_CASE("markers switch collecting off and on") {
+TEST_CASE("a thread's version is that of what is profiled") {
     const auto one = std::make_unique<OneThread>();
     CHECK(one->thread.version() == kCollecting);
-    CHECK(one->says(ASSAY_STOP_COLLECTING) == 1);
+    one->process.regions.set_collecting(false);
     CHECK(one->thread.version() == kPlain);
-    CHECK(one->says(ASSAY_START_COLLECTING) == 1);
-    CHECK(one->thread.version() == kCollecting);
 }
 
 TEST_CASE("what a thread's dispositions of signals are is the process's") {
@@ -80,20 +59,4 @@ TEST_CASE("a thread that nobody holds does not wait") {
     CHECK(one->thread.hold());  // it is not in translated code
     one->thread.let_go();
     CHECK_FALSE(one->thread.wait_while_held());
-}
-
-TEST_CASE("cpuid is answered by the level asked for") {
-    trace::Spec spec{};
-    spec.cpu_level = trace::CpuLevel::kV2;
-    const auto one = std::make_unique<OneThread>(spec);
-    constexpr std::array<std::uint8_t, 2> kCpuid{0x0f, 0xa2};
-    Decoder decoder;
-    Instruction cpuid;
-    REQUIRE(decoder.decode(kCpuid, 0x1000, cpuid));
-    Context& context = *one->thread.context;
-    context.gpr[RAX] = 7;
-    context.gpr[RCX] = 0;
-    identify(one->thread, cpuid);
-    constexpr std::uint64_t kAvx2 = 1 << 5;
-    CHECK((context.gpr[RBX] & kAvx2) == 0);
 }

@@ -83,7 +83,7 @@ enum class ExitKind : std::uint8_t {
     kSpecial,
     kValuesBefore,  // special_values.cpp
     kValuesBehind,
-    kStateBefore,  // special_values.cpp, read_saved_values()
+    kStateBefore,  // SpecialValues::read_saved()
     kStateBehind,
     kCheck,
     kEnters,     // a function that switches collecting on

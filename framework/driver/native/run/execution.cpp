@@ -6,8 +6,6 @@
 #include "framework/driver/native/run/identification.h"
 #include "framework/driver/native/run/interrupt_return.h"
 #include "framework/driver/native/run/markers.h"
-#include "framework/driver/native/run/special_references.h"
-#include "framework/driver/native/run/special_values.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 #include "framework/driver/native/syscalls/vsyscall.h"
 
@@ -112,18 +110,24 @@ void Execution::record_at(const Exit& exit, std::uint32_t id) {
     context_.pc = exit.target;
     if (exit.kind == ExitKind::kSpecial &&
         instruction.form->processor_use == ProcessorUse::kIdentify)
-        identify(thread_, instruction);
+        identify_processor(instruction);
     const std::uint32_t site = exit.first_site;
     process_.lock.unlock();
     if (exit.kind == ExitKind::kValuesBefore)
-        read_special_values(thread_, instruction);
+        values_.read(instruction);
     else if (exit.kind == ExitKind::kValuesBehind)
-        record_special_values(thread_, instruction, site);
+        values_.record(instruction, site);
     else if (exit.kind == ExitKind::kStateBefore || exit.kind == ExitKind::kStateBehind)
-        read_saved_values(thread_, instruction, exit.kind == ExitKind::kStateBefore);
+        values_.read_saved(instruction, exit.kind == ExitKind::kStateBefore);
     else
-        record_special(thread_, instruction, site);
+        references_.record(instruction, site);
     process_.lock.lock();
+}
+
+void Execution::identify_processor(const Instruction& instruction) {
+    if (identify(context_, instruction, process_.trace.spec().cpu_level)) return;
+    const auto wanted = static_cast<std::uint32_t>(context_.gpr[RCX]);
+    thread_.refuse("xgetbv with ecx " + std::to_string(wanted) + ": no such register");
 }
 
 bool Execution::is_unchanged(const Block& block) const {
@@ -177,7 +181,9 @@ void Execution::handle_exit() {
             return reach_interval(process_.cache.block_of(id));
         case ExitKind::kMarker:
             context_.pc = exit.target + kMarkerBytes;
-            return do_marker(thread_);
+            if (do_marker(context_, thread_.trace, process_.regions))
+                process_.switch_others(thread_);
+            return;
         case ExitKind::kSpecial:
         case ExitKind::kValuesBefore:
         case ExitKind::kValuesBehind:

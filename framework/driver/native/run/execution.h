@@ -6,13 +6,19 @@
 #pragma once
 
 #include "framework/driver/native/process/process.h"
+#include "framework/driver/native/run/special_references.h"
+#include "framework/driver/native/run/special_values.h"
 
 namespace assay::native {
 
 class Execution {
   public:
     explicit Execution(Thread& thread)
-        : thread_(thread), process_(thread.process), context_(*thread.context) {}
+        : thread_(thread),
+          process_(thread.process),
+          context_(*thread.context),
+          references_(process_.trace, thread.trace, context_, process_.watch, process_.lock),
+          values_(process_.trace, thread.trace, context_) {}
 
     // From Context::pc on until the thread ends.
     void run();
@@ -23,6 +29,7 @@ class Execution {
     void enter();
     bool handle_inside();
     void record_at(const Exit& exit, std::uint32_t id);
+    void identify_processor(const Instruction& instruction);
     bool is_unchanged(const Block& block) const;
     void count_exit();
     void change_burst_if_due();
@@ -41,6 +48,8 @@ class Execution {
     Thread& thread_;
     Process& process_;
     Context& context_;
+    SpecialReferences references_;
+    SpecialValues values_;
     Block* next_ = nullptr;  // known block of Context::pc
 };
 

@@ -1,13 +1,11 @@
 // cpuid and xgetbv as the program sees them.
 #pragma once
 
-#include "framework/x86/instruction.h"
+#include "framework/driver/native/machine/context.h"
 
 namespace assay::native {
 
-class Thread;
-
-// Answers as the level that the specification asks for.
-void identify(Thread& thread, const Instruction& instruction);
+// Answers as that level. False if xgetbv is asked for a register that there is not: ecx.
+bool identify(Context& context, const Instruction& instruction, trace::CpuLevel level);
 
 }  // namespace assay::native

@@ -2,7 +2,6 @@
 
 #include "assay/client.h"
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/process/process.h"
 
 #include <array>
 #include <string>
@@ -26,28 +25,20 @@ std::string read_text(std::uint64_t address) {
     return text + '\0';
 }
 
-// False if there is no such operation.
-bool perform(Thread& thread, const Marker& marker) {
-    Process& process = thread.process;
+// Notes it, if it is one that only profilers need to know. False if not.
+bool note(ThreadTrace& trace, const Marker& marker) {
     const auto& arguments = marker.arguments;
     switch (marker.operation) {
-        case ASSAY_IS_PROFILING:
-            return true;
-        case ASSAY_START_COLLECTING:
-        case ASSAY_STOP_COLLECTING:
-            if (process.regions.set_collecting(marker.operation == ASSAY_START_COLLECTING))
-                process.switch_others(thread);
-            return true;
         case ASSAY_BEGIN_PHASE:
         case ASSAY_END_PHASE:
-            thread.trace.note(marker.operation, arguments, read_text(arguments[0]));
+            trace.note(marker.operation, arguments, read_text(arguments[0]));
             return true;
         case ASSAY_REGISTER_REGION:
-            thread.trace.note(marker.operation, arguments,
-                              read_text(arguments[2]) + read_text(arguments[3]));
+            trace.note(marker.operation, arguments,
+                       read_text(arguments[2]) + read_text(arguments[3]));
             return true;
         case ASSAY_UNREGISTER_REGION:
-            thread.trace.note(marker.operation, arguments, "");
+            trace.note(marker.operation, arguments, "");
             return true;
         default:
             return false;
@@ -56,12 +47,15 @@ bool perform(Thread& thread, const Marker& marker) {
 
 }  // namespace
 
-void do_marker(Thread& thread) {
-    Context& context = *thread.context;
+bool do_marker(Context& context, ThreadTrace& trace, Regions& regions) {
     Marker marker{};
+    const bool readable = read_target(context.gpr[RAX], &marker, sizeof marker);
+    const bool starts = readable && marker.operation == ASSAY_START_COLLECTING;
+    const bool switches = starts || (readable && marker.operation == ASSAY_STOP_COLLECTING);
     const bool known =
-        read_target(context.gpr[RAX], &marker, sizeof marker) && perform(thread, marker);
+        switches || (readable && (marker.operation == ASSAY_IS_PROFILING || note(trace, marker)));
     context.gpr[RDX] = known ? 1 : 0;
+    return switches && regions.set_collecting(starts);
 }
 
 }  // namespace assay::native

@@ -1,7 +1,6 @@
 #include "framework/driver/native/run/repeated_strings.h"
 
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/process/process.h"
 
 #include <algorithm>
 #include <cstring>
@@ -27,10 +26,11 @@ bool compares(const Form& form) {
     return opcode == 0xa6 || opcode == 0xa7 || opcode == 0xae || opcode == 0xaf;
 }
 
-RepeatedString::RepeatedString(Process& process, const Context& context,
-                               const Instruction& instruction)
-    : process_(process),
-      context_(context),
+RepeatedString::RepeatedString(const Context& context, const Instruction& instruction,
+                               const CodeWatch& watch, DriverLock& lock)
+    : context_(context),
+      watch_(watch),
+      lock_(lock),
       form_(*instruction.form),
       until_equal_(std::find(instruction.bytes, instruction.bytes + form_.opcode_offset, 0xf2) !=
                    instruction.bytes + form_.opcode_offset),
@@ -100,8 +100,8 @@ bool RepeatedString::is_accessible(const MemoryReference& reference) const {
 // written to them.
 bool RepeatedString::is_writable(std::uint64_t address) const {
     if (touch_target(address)) return true;
-    const std::lock_guard guard(process_.lock);
-    return process_.watch.guards(address) || touch_target(address);
+    const std::lock_guard guard(lock_);
+    return watch_.guards(address) || touch_target(address);
 }
 
 bool RepeatedString::read(const MemoryReference& reference, std::uint64_t iterations,

@@ -1,13 +1,13 @@
 // What a repeated string instruction is about to do.
 #pragma once
 
+#include "framework/driver/native/code_cache/code_watch.h"
 #include "framework/driver/native/machine/context.h"
+#include "framework/driver/native/machine/driver_lock.h"
 
 #include <optional>
 
 namespace assay::native {
-
-class Process;
 
 // Its iterations, in stretches within pages. They end with the last one, which may be one that
 // faults: the memory of a stretch is looked at before the next, as the instruction does it, so that
@@ -20,7 +20,9 @@ class RepeatedString {
         std::uint64_t iterations = 0;
     };
 
-    RepeatedString(Process& process, const Context& context, const Instruction& instruction);
+    // `lock`, which the caller does not hold, is that of `watch`.
+    RepeatedString(const Context& context, const Instruction& instruction, const CodeWatch& watch,
+                   DriverLock& lock);
 
     // Nothing behind the last one.
     std::optional<Stretch> next();
@@ -47,8 +49,9 @@ class RepeatedString {
     std::uint64_t last_compared(const unsigned char* one, const unsigned char* other,
                                 bool same_other, std::uint64_t iterations) const;
 
-    Process& process_;
     const Context& context_;
+    const CodeWatch& watch_;
+    DriverLock& lock_;
     const Form& form_;
     bool until_equal_;
     std::uint64_t bytes_;

@@ -3,8 +3,6 @@
 #include "framework/driver/native/run/special_references.h"
 
 #include "framework/driver/native/machine/saved_state.h"
-#include "framework/driver/native/process/process.h"
-#include "framework/driver/native/run/reference_recorder.h"
 #include "framework/driver/native/run/repeated_strings.h"
 
 #include <Zydis/Zydis.h>
@@ -14,10 +12,6 @@
 
 namespace assay::native {
 namespace {
-
-ReferenceRecorder recorder_for(Thread& thread, std::uint32_t first_site) {
-    return {thread.process.trace.spec(), *thread.context, thread.trace, first_site};
-}
 
 std::uint64_t address_of(const Context& context, const Instruction& instruction,
                          const MemoryReference& reference) {
@@ -32,26 +26,6 @@ std::uint64_t address_of(const Context& context, const Instruction& instruction,
     return address + context.segment_base(reference.segment);
 }
 
-// Valgrind makes a branch of the check of rcx before each iteration, which it takes to go on with
-// the instruction, and one of the result of a comparison, back to the instruction
-// (VEX/priv/guest_amd64_toIR.c, dis_REP_op).
-void predict_iterations(Thread& thread, const Instruction& instruction,
-                        const RepeatedString& string, std::uint32_t site) {
-    const trace::PredictorShape& shape = thread.process.trace.spec().predictor;
-    Predictor& predictor = thread.context->predictor;
-    std::uint64_t branches = string.iterations();
-    if (compares(*instruction.form) && branches != 0) {
-        const bool goes_on = !string.ends_by_comparison() && !string.faults();
-        branches += string.iterations() - 1 + (goes_on ? 1 : 0);
-    }
-    std::uint32_t mispredicted = predictor.taken_in_a_row(shape, instruction.pc, branches);
-    if (!string.faults()) {
-        ++branches;
-        mispredicted += predictor.conditional(shape, instruction.pc, false);
-    }
-    thread.trace.append(branches, site, mispredicted);
-}
-
 void record_stretch(ReferenceRecorder& recorder, const Form& form,
                     const RepeatedString::Stretch& stretch, std::int64_t step, std::uint32_t site) {
     const unsigned bytes = form.references[0].bytes;
@@ -61,21 +35,6 @@ void record_stretch(ReferenceRecorder& recorder, const Form& form,
         recorder.reference(stretch.addresses[0] + offset, bytes, site);
         if (two) recorder.reference(stretch.addresses[1] + offset, bytes, site + 1);
     }
-}
-
-void record_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    const Form& form = *instruction.form;
-    const TraceTables& trace = thread.process.trace;
-    const bool references = trace.captures(trace::kCaptureReferences);
-    ReferenceRecorder recorder = recorder_for(thread, site);
-    RepeatedString string(thread.process, *thread.context, instruction);
-    while (const auto stretch = string.next())
-        if (references) record_stretch(recorder, form, *stretch, string.step(), site);
-    if (references) site += form.reference_count;
-    const bool ended_early = string.ends_by_comparison() || string.faults();
-    thread.trace.append(string.iterations(), site, ended_early ? 1 : 0);
-    if (trace.captures(trace::kCapturePredictions))
-        predict_iterations(thread, instruction, string, site + 1);
 }
 
 // Byte addressed by a bit offset in a register (SDM, BT): signed, in units of the operand size.
@@ -93,10 +52,6 @@ std::uint64_t bit_string_address(const Context& context, const Instruction& inst
            static_cast<std::uint64_t>(offset >> 3);
 }
 
-void record_bit_string(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    recorder_for(thread, site).reference(bit_string_address(*thread.context, instruction), 1, site);
-}
-
 std::uint64_t translate_address(const Context& context, const Instruction& instruction) {
     const MemoryReference& reference = instruction.form->references[0];
     const std::uint64_t offset = context.gpr[RBX] + (context.gpr[RAX] & 0xff);
@@ -104,28 +59,9 @@ std::uint64_t translate_address(const Context& context, const Instruction& instr
            context.segment_base(reference.segment);
 }
 
-void record_translate(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    recorder_for(thread, site).reference(translate_address(*thread.context, instruction), 1, site);
-}
-
 std::uint64_t cleared_address(const Context& context, const Instruction& instruction) {
     return address_of(context, instruction, instruction.form->references[0]) &
            ~std::uint64_t{kClearedBytes - 1};
-}
-
-void record_cleared_line(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    const std::uint64_t address = cleared_address(*thread.context, instruction);
-    recorder_for(thread, site).reference(address, kClearedBytes, site);
-}
-
-// References to more than two lines.
-void record_large(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    ReferenceRecorder recorder = recorder_for(thread, site);
-    for (unsigned r = 0; r < instruction.form->reference_count; ++r) {
-        const MemoryReference& reference = instruction.form->references[r];
-        recorder.reference(address_of(*thread.context, instruction, reference), reference.bytes,
-                           site + r);
-    }
 }
 
 struct Gather {
@@ -208,16 +144,6 @@ void for_each_element(const Context& context, const Instruction& instruction, co
     }
 }
 
-void record_gather(Thread& thread, const Instruction& instruction, std::uint32_t site) {
-    ReferenceRecorder recorder = recorder_for(thread, site);
-    std::uint64_t accessed = 0;
-    for_each_element(*thread.context, instruction, [&](std::uint64_t address, unsigned bytes) {
-        recorder.reference(address, bytes, site);
-        ++accessed;
-    });
-    thread.trace.append(accessed, site + 1);
-}
-
 }  // namespace
 
 std::optional<FirstAccess> first_access(const Context& context, const Instruction& instruction) {
@@ -250,20 +176,77 @@ std::optional<FirstAccess> first_access(const Context& context, const Instructio
     return {};
 }
 
-void record_special(Thread& thread, const Instruction& instruction, std::uint32_t first_site) {
+void SpecialReferences::record(const Instruction& instruction, std::uint32_t first_site) {
     switch (instruction.form->special) {
         case Special::kString:
-            return record_string(thread, instruction, first_site);
+            return record_string(instruction, first_site);
         case Special::kGather:
-            return record_gather(thread, instruction, first_site);
+            return record_gather(instruction, first_site);
         case Special::kBitString:
-            return record_bit_string(thread, instruction, first_site);
+            return record_single(bit_string_address(context_, instruction), 1, first_site);
         case Special::kTranslate:
-            return record_translate(thread, instruction, first_site);
+            return record_single(translate_address(context_, instruction), 1, first_site);
         case Special::kClearLine:
-            return record_cleared_line(thread, instruction, first_site);
+            return record_single(cleared_address(context_, instruction), kClearedBytes, first_site);
         case Special::kNone:
-            return record_large(thread, instruction, first_site);
+            return record_large(instruction, first_site);
+    }
+}
+
+void SpecialReferences::record_string(const Instruction& instruction, std::uint32_t site) {
+    const Form& form = *instruction.form;
+    const bool references = tables_.captures(trace::kCaptureReferences);
+    ReferenceRecorder recorder = this->recorder(site);
+    RepeatedString string(context_, instruction, watch_, lock_);
+    while (const auto stretch = string.next())
+        if (references) record_stretch(recorder, form, *stretch, string.step(), site);
+    if (references) site += form.reference_count;
+    const bool ended_early = string.ends_by_comparison() || string.faults();
+    trace_.append(string.iterations(), site, ended_early ? 1 : 0);
+    if (tables_.captures(trace::kCapturePredictions))
+        predict_iterations(instruction, string, site + 1);
+}
+
+// Valgrind makes a branch of the check of rcx before each iteration, which it takes to go on with
+// the instruction, and one of the result of a comparison, back to the instruction
+// (VEX/priv/guest_amd64_toIR.c, dis_REP_op).
+void SpecialReferences::predict_iterations(const Instruction& instruction,
+                                           const RepeatedString& string, std::uint32_t site) {
+    const trace::PredictorShape& shape = tables_.spec().predictor;
+    Predictor& predictor = context_.predictor;
+    std::uint64_t branches = string.iterations();
+    if (compares(*instruction.form) && branches != 0) {
+        const bool goes_on = !string.ends_by_comparison() && !string.faults();
+        branches += string.iterations() - 1 + (goes_on ? 1 : 0);
+    }
+    std::uint32_t mispredicted = predictor.taken_in_a_row(shape, instruction.pc, branches);
+    if (!string.faults()) {
+        ++branches;
+        mispredicted += predictor.conditional(shape, instruction.pc, false);
+    }
+    trace_.append(branches, site, mispredicted);
+}
+
+void SpecialReferences::record_gather(const Instruction& instruction, std::uint32_t site) {
+    ReferenceRecorder recorder = this->recorder(site);
+    std::uint64_t accessed = 0;
+    for_each_element(context_, instruction, [&](std::uint64_t address, unsigned bytes) {
+        recorder.reference(address, bytes, site);
+        ++accessed;
+    });
+    trace_.append(accessed, site + 1);
+}
+
+void SpecialReferences::record_single(std::uint64_t address, unsigned bytes, std::uint32_t site) {
+    recorder(site).reference(address, bytes, site);
+}
+
+// References to more than two lines.
+void SpecialReferences::record_large(const Instruction& instruction, std::uint32_t site) {
+    ReferenceRecorder recorder = this->recorder(site);
+    for (unsigned r = 0; r < instruction.form->reference_count; ++r) {
+        const MemoryReference& reference = instruction.form->references[r];
+        recorder.reference(address_of(context_, instruction, reference), reference.bytes, site + r);
     }
 }
 

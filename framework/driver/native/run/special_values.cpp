@@ -2,7 +2,6 @@
 
 #include "framework/driver/native/machine/saved_state.h"
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/process/process.h"
 #include "framework/driver/native/run/special_references.h"
 #include "framework/driver/native/translate/values.h"
 
@@ -52,13 +51,12 @@ bool is_memory(const Value& value) {
 }  // namespace
 
 // For what is stored, its address waits.
-void read_special_values(Thread& thread, const Instruction& instruction) {
-    Context& context = *thread.context;
+void SpecialValues::read(const Instruction& instruction) {
     const Form& form = *instruction.form;
-    const trace::ValueList* list = thread.process.trace.value_list(form);
-    context.values_present = 0;
+    const trace::ValueList* list = tables_.value_list(form);
+    context_.values_present = 0;
     if (list == nullptr) return;
-    const std::optional<FirstAccess> first = first_access(context, instruction);
+    const std::optional<FirstAccess> first = first_access(context_, instruction);
     for (unsigned i = 0; i < list->count; ++i) {
         const Value value = value_of(form, list->values[i]);
         std::optional<std::uint64_t> read;
@@ -68,19 +66,17 @@ void read_special_values(Thread& thread, const Instruction& instruction) {
             const bool now = value.before || reference.kind == TRACE_SITE_READ;
             if (value.place == Value::kMemory && now) read = read_memory(*read, value.bytes);
         } else if (value.before) {
-            read = read_register(context, value);
+            read = read_register(context_, value);
         }
         if (!read) continue;
-        context.values[i] = *read;
-        context.values_present |= std::uint64_t{1} << i;
+        context_.values[i] = *read;
+        context_.values_present |= std::uint64_t{1} << i;
     }
 }
 
-void record_special_values(Thread& thread, const Instruction& instruction,
-                           std::uint32_t first_site) {
-    const Context& context = *thread.context;
+void SpecialValues::record(const Instruction& instruction, std::uint32_t first_site) {
     const Form& form = *instruction.form;
-    const trace::ValueList* list = thread.process.trace.value_list(form);
+    const trace::ValueList* list = tables_.value_list(form);
     if (list == nullptr) return;
     trace_record_t records[ThreadTrace::kMostTogether] = {{0, first_site, 0}};
     unsigned count = 1;
@@ -90,24 +86,23 @@ void record_special_values(Thread& thread, const Instruction& instruction,
         if (value.place == Value::kNone) continue;
         ++site;
         std::optional<std::uint64_t> read;
-        if (context.values_present >> i & 1) read = context.values[i];
+        if (context_.values_present >> i & 1) read = context_.values[i];
         const bool stored = value.place == Value::kMemory && !value.before &&
                             form.references[value.number].kind != TRACE_SITE_READ;
         if (stored && read) read = read_memory(*read, value.bytes);
-        if (!is_memory(value) && !value.before) read = read_register(context, value);
+        if (!is_memory(value) && !value.before) read = read_register(context_, value);
         if (read) records[count++] = {*read, site, 0};
     }
-    thread.trace.append({records, count});
+    trace_.append({records, count});
 }
 
-void read_saved_values(Thread& thread, const Instruction& instruction, bool before) {
-    Context& context = *thread.context;
-    const trace::ValueList* list = thread.process.trace.value_list(*instruction.form);
+void SpecialValues::read_saved(const Instruction& instruction, bool before) {
+    const trace::ValueList* list = tables_.value_list(*instruction.form);
     if (list == nullptr) return;
     for (unsigned i = 0; i < list->count; ++i) {
         const Value value = value_of(*instruction.form, list->values[i]);
         if (value.before == before && is_in_saved_state(*instruction.form, value))
-            context.values[i] = *read_register(context, value);
+            context_.values[i] = *read_register(context_, value);
     }
 }
 

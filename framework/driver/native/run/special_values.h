@@ -3,20 +3,27 @@
 // instruction that translated code cannot read.
 #pragma once
 
-#include "framework/x86/instruction.h"
-
-#include <cstdint>
+#include "framework/driver/native/trace/thread_trace.h"
 
 namespace assay::native {
 
-class Thread;
+// Of one thread.
+class SpecialValues {
+  public:
+    SpecialValues(const TraceTables& tables, ThreadTrace& trace, Context& context)
+        : tables_(tables), trace_(trace), context_(context) {}
 
-// Reads those of before the instruction, and records all behind it.
-void read_special_values(Thread& thread, const Instruction& instruction);
-void record_special_values(Thread& thread, const Instruction& instruction,
-                           std::uint32_t first_site);
-// Those of any instruction that only the saved state has, before it or behind it, for translated
-// code to record.
-void read_saved_values(Thread& thread, const Instruction& instruction, bool before);
+    // Reads those of before the instruction, and records all behind it.
+    void read(const Instruction& instruction);
+    void record(const Instruction& instruction, std::uint32_t first_site);
+    // Those of any instruction that only the saved state has, before it or behind it, for
+    // translated code to record.
+    void read_saved(const Instruction& instruction, bool before);
+
+  private:
+    const TraceTables& tables_;
+    ThreadTrace& trace_;
+    Context& context_;
+};
 
 }  // namespace assay::native
