@@ -81,7 +81,7 @@ bool Process::initialise(const trace::Launch& launch) {
     regions.initialise(trace.spec());
     trace.set_pid(getpid());
     Signals::block_all();
-    actions.initialise(&Signals::handle);
+    actions.initialise(&Thread::handle_signal);
     first->begin(0, launch.signal_mask);
     join(*first);
     return true;
@@ -147,7 +147,7 @@ void Process::unmapped(std::uint64_t start, std::uint64_t end) {
 
 void Process::switch_others(const Thread& thread) const {
     for (Thread* other : running_)
-        if (other != &thread && other->running() != 0) other->signals.ask_to_leave();
+        if (other != &thread && other->running() != 0) other->ask_to_leave();
 }
 
 void Process::wait_for_old_translations() {

@@ -2,18 +2,16 @@
 // says which it wants, and on which stack.
 #include "framework/driver/native/process/signals.h"
 
-#include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/process/process.h"
-#include "framework/driver/native/process/tracer.h"
-
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
 namespace assay::native {
 
-void Signals::initialise(std::uint64_t mask, const stack_t& handler_stack) {
+void Signals::initialise(Context& context, std::uint64_t mask, const stack_t& handler_stack) {
+    context_ = &context;
     sigaltstack(&handler_stack, nullptr);
     mask_ = mask;
     pending_ = 0;
@@ -25,11 +23,11 @@ void Signals::initialise(std::uint64_t mask, const stack_t& handler_stack) {
 
 // The program's own use of SIGTRAP has another value. It is never blocked while translated code
 // runs.
-void Signals::ask_to_leave() {
+void Signals::ask_to_leave(pid_t pid, pid_t tid) {
     siginfo_t info{};
     info.si_code = SI_QUEUE;
     info.si_ptr = this;
-    syscall(SYS_rt_tgsigqueueinfo, thread_.pid(), thread_.tid(), SIGTRAP, &info);
+    syscall(SYS_rt_tgsigqueueinfo, pid, tid, SIGTRAP, &info);
 }
 
 void Signals::raise_fault(int number, int code, std::uint64_t address) {
@@ -39,7 +37,7 @@ void Signals::raise_fault(int number, int code, std::uint64_t address) {
     info.si_addr = reinterpret_cast<void*>(address);
     block_all();
     if (pending_) return;  // the other one first: the fault happens again
-    note(number, &info);
+    note(number, info);
     signal_.fault = true;
     signal_.error = number == SIGILL ? 0 : 0x14;  // an instruction fetch from user mode
     signal_.trap = number == SIGILL ? 6 : 14;
@@ -62,7 +60,7 @@ void Signals::apply_mask() {
         block_all();
         if (!pending_) {
             const siginfo_t info = held_.take(due);
-            note(due, &info);
+            note(due, info);
         }
         mask = ~kSynchronousSignals;
     }
@@ -86,12 +84,10 @@ void Signals::restore(const State& state) {
     apply_mask();
 }
 
-int Signals::deliver() {
+Signals::Delivery Signals::deliver(SignalActions& actions) {
     // Faults of the stack that the frame goes to must arrive. What is sent meanwhile finds the
     // note.
     block_sent();
-    if (thread_.relations.tracer != 0 && !stop_for_tracer()) return 0;
-    SignalActions& actions = *thread_.relations.actions;
     const int number = pending_;
     const std::optional<std::uint64_t> wait_mask = std::exchange(wait_mask_, std::nullopt);
     const KernelAction action = actions.of(number);
@@ -100,42 +96,43 @@ int Signals::deliver() {
                          (action.handler == 0 && kIgnoredByDefault & mask_of(number));
     // A fault while its signal is blocked or ignored ends the process: force_sig_fault().
     const bool forced = signal_.fault && (mask_ & mask_of(number) || ignored);
-    if (action.handler == 0 && kStopsByDefault & mask_of(number)) return stop_by(number);
-    if (action.handler == 0 || forced) die_of(number);
+    if (action.handler == 0 && kStopsByDefault & mask_of(number)) {
+        stop_by(number);
+        return {};
+    }
+    if (action.handler == 0 || forced) return {Delivery::kDeath, number};
     if (ignored) {
         pending_ = 0;
         apply_mask();
-        return 0;
+        return {};
     }
     if (is_refusal(number, signal_.info))
-        signal_.info.si_call_addr = reinterpret_cast<void*>(thread_.context->pc);
+        signal_.info.si_call_addr = reinterpret_cast<void*>(context_->pc);
     if (action.flags & SA_RESETHAND) actions.reset_handler(number);
-    if (!push_signal_frame(*thread_.context, action, signal_, mask_, stack_))
+    if (!push_signal_frame(*context_, action, signal_, mask_, stack_))
         return report_lack_of_stack(number, wait_mask);
     pending_ = 0;
     mask_ = wait_mask.value_or(mask_) | action.mask;
     if (!(action.flags & SA_NODEFER)) mask_ |= mask_of(number);
     apply_mask();
-    return number;
+    return {Delivery::kHandler, number};
 }
 
 // Whatever a traced process gets, its tracer learns of first, and says what it gets instead:
 // nothing, if false. The kernel sees to that when the signal is sent once more.
-bool Signals::stop_for_tracer() {
-    if (!begin_stop_for_tracer(thread_)) return true;
+bool Signals::stop_for_tracer(DriverLock& lock, long& result) {
     const PendingSignal noted = signal_;
     siginfo_t info = noted.info;
     block_all();
     pending_ = 0;
     stopped_by_tracer_ = true;
     syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), noted.number, &info);
-    thread_.process.lock.unlock();
+    lock.unlock();
     const std::uint64_t others = ~mask_of(noted.number);
-    const long result = syscall(SYS_rt_sigprocmask, SIG_SETMASK, &others, nullptr, 8);
+    result = syscall(SYS_rt_sigprocmask, SIG_SETMASK, &others, nullptr, 8);
     block_sent();
-    thread_.process.lock.lock();
+    lock.lock();
     stopped_by_tracer_ = false;
-    end_stop_for_tracer(thread_, result);
     if (pending_ == noted.number) signal_ = noted;  // with what is known of a fault
     if (pending_) return true;
     wait_mask_.reset();
@@ -144,23 +141,23 @@ bool Signals::stop_for_tracer() {
 }
 
 // The kernel does it: there the signal has no handler any more either.
-int Signals::stop_by(int number) {
+void Signals::stop_by(int number) {
     pending_ = 0;
     syscall(SYS_tgkill, getpid(), gettid(), number);
     apply_mask();
-    return 0;
 }
 
 // kernel/signal.c, signal_setup_done(): SIGSEGV may have a handler with another stack.
-int Signals::report_lack_of_stack(int number, const std::optional<std::uint64_t>& wait_mask) {
-    if (number == SIGSEGV) die_of(SIGSEGV);
+Signals::Delivery Signals::report_lack_of_stack(int number,
+                                                const std::optional<std::uint64_t>& wait_mask) {
+    if (number == SIGSEGV) return {Delivery::kDeath, SIGSEGV};
     wait_mask_ = wait_mask;
     siginfo_t info{};
     info.si_signo = SIGSEGV;
     info.si_code = SI_KERNEL;
-    note(SIGSEGV, &info);
+    note(SIGSEGV, info);
     signal_.fault = true;
-    return deliver();
+    return {Delivery::kOtherSignal, SIGSEGV};
 }
 
 bool Signals::is_refusal(int number, const siginfo_t& info) {
@@ -169,10 +166,7 @@ bool Signals::is_refusal(int number, const siginfo_t& info) {
 }
 
 void Signals::return_from_handler() {
-    if (!goes_on_in_64_bits(*thread_.context))
-        thread_.refuse("a handler of a signal goes on in another code segment");
-    if (!pop_signal_frame(*thread_.context, mask_, stack_))
-        return raise_fault(SIGSEGV, SI_KERNEL, 0);
+    if (!pop_signal_frame(*context_, mask_, stack_)) return raise_fault(SIGSEGV, SI_KERNEL, 0);
     apply_mask();
 }
 
@@ -195,7 +189,7 @@ long Signals::set_mask(int how, const std::uint64_t* set, std::uint64_t* old) {
 }
 
 long Signals::set_stack(const stack_t* stack, stack_t* old) {
-    const std::uint64_t sp = thread_.context->gpr[RSP];
+    const std::uint64_t sp = context_->gpr[RSP];
     if (old) *old = stack_.as_seen_at(sp);
     return stack ? stack_.set(*stack, sp) : 0;
 }
@@ -208,29 +202,19 @@ void Signals::end_wait(long result) {
 
 void Signals::wait_for(std::uint64_t set) {
     waits_for_ |= set & kSynchronousSignals;
-    thread_.process.waited_signals |= set & kSynchronousSignals;
+    waited_ |= set & kSynchronousSignals;
 }
 
 void Signals::lend_held() {
     if (!held_.any() || pending_) return;
     lent_ = true;
     give_mask_to_kernel();
-    held_.give_to_kernel(thread_.process.waited_signals & ~waits_for_);
+    held_.give_to_kernel(waited_ & ~waits_for_);
 }
 
 void Signals::take_back_held() {
     if (!std::exchange(lent_, false)) return;
     if (!pending_) apply_mask();
-}
-
-void Signals::die_of(int number) {
-    thread_.process_is_killed();
-    SignalActions::set_default_in_kernel(number);
-    const std::uint64_t mask = ~mask_of(number);
-    syscall(SYS_tgkill, getpid(), gettid(), number);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, 8);
-    // A signal whose default is to stop or to be ignored does not get here.
-    _exit(128 + number);
 }
 
 }  // namespace assay::native

@@ -6,46 +6,61 @@
 // faults, by which translated code asks for the next buffer. A fault of the target while another
 // signal waits makes way for that one, and happens again behind it.
 //
-// Translated code comes back by single steps: the trap flag makes the processor report each
-// instruction, until it is the first of a basic block. That changes nothing that other threads
-// see, and leaves the counts as they are.
+// Translated code comes back by single steps, see Stepper; what its faults mean, CodeFaults knows.
 #pragma once
 
+#include "framework/driver/native/process/code_faults.h"
+#include "framework/driver/native/process/stepper.h"
 #include "framework/driver/native/signals/held_signals.h"
 #include "framework/driver/native/signals/signal_frame.h"
 
 #include <ucontext.h>
+#include <atomic>
 #include <optional>
 
 namespace assay::native {
 
-struct RecoveryPoint;
-
 class Signals {
   public:
-    explicit Signals(Thread& thread) : thread_(thread) {}
+    // `cache`, to know translated code by its address. `waited`: the process's, see wait_for().
+    Signals(const CodeCache& cache, Stepper& stepper, CodeFaults& faults,
+            std::atomic<std::uint64_t>& waited)
+        : cache_(cache), stepper_(stepper), faults_(faults), waited_(waited) {}
 
     // The thread starts with this mask, no signals pending, and no alternate stack of its own;
     // `handler_stack` is that of the driver's handlers. The kernel's mask becomes the thread's.
-    void initialise(std::uint64_t mask, const stack_t& handler_stack);
+    void initialise(Context& context, std::uint64_t mask, const stack_t& handler_stack);
     std::uint64_t mask() const { return mask_; }
 
     bool pending() const { return pending_ != 0; }
-    // From another thread, which holds the driver's lock: this one leaves translated code at the
-    // end of a basic block.
-    void ask_to_leave();
+    // From another thread, which holds the driver's lock: this one, the kernel's `tid` in the
+    // process `pid`, leaves translated code at the end of a basic block.
+    void ask_to_leave(pid_t pid, pid_t tid);
     bool asked_to_leave() const { return asked_; }
     void has_left() { asked_ = false; }
     const volatile int* pending_flag() const { return &pending_; }
-    // Delivers the pending signal: sets up its handler's frame, or ends the process. Returns the
-    // signal's number if there is a handler, else 0.
-    int deliver();
+    // Delivers the pending signal.
+    struct Delivery {
+        enum Result : std::uint8_t {
+            kNothing,      // it is ignored, or has stopped the process
+            kHandler,      // its handler has its frame
+            kDeath,        // the process has to end by it
+            kOtherSignal,  // the handler has no stack: SIGSEGV is pending in its place, and next
+        };
+        Result result = kNothing;
+        int number = 0;
+    };
+    Delivery deliver(SignalActions& actions);
+    // Before, in a traced process: the kernel stops the thread for its tracer, since the signal is
+    // sent once more; meanwhile `lock` is not held. False if it is not pending any more. `result`
+    // is the system call's behind which the stop was.
+    bool stop_for_tracer(DriverLock& lock, long& result);
     // A fault that translation itself found, e.g. a jump to memory that is not executable.
     void raise_fault(int number, int code, std::uint64_t address);
 
     // Translated code is about to be entered: a signal from now on has it come back soon.
     void entering();
-    void left();
+    void left() { stepper_.left(*context_); }
 
     // rt_sigprocmask, sigaltstack, rt_sigreturn.
     long set_mask(int how, const std::uint64_t* set, std::uint64_t* old);
@@ -75,6 +90,8 @@ class Signals {
     // A new process has no pending signals: fork(2).
     void forget_held() { held_.clear(); }
     static void block_all();
+    // All but the synchronous ones.
+    static void block_sent();
 
     // What a child of vfork(2) may change of what it shares with its parent.
     struct State {
@@ -86,36 +103,33 @@ class Signals {
     // What is noted is the child's, and gone with it.
     void restore(const State& state);
 
-    // The handler of all signals (SignalActions).
-    static void handle(int number, siginfo_t* info, void* ucontext);
+    // --- In the handler of all signals (Thread::handle_signal).
+
+    // What a signal has interrupted: if assay_resume(), as if the signal had come before the one
+    // whose handler is about to end.
+    ucontext_t* interrupted_by(ucontext_t* found) const;
+    // A signal arrives. False if it is a fault of the driver itself.
+    bool arrive(int number, const siginfo_t& info, ucontext_t* interrupted);
 
   private:
-    void on_signal(int number, siginfo_t* info, ucontext_t* interrupted);
+    void on_sent(int number, const siginfo_t& info, ucontext_t* interrupted);
     bool is_fault(int number, const siginfo_t& info, std::uint64_t host_pc) const;
-    void interrupt(ucontext_t* interrupted);
     void come_back(ucontext_t* interrupted);
-    void on_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
-    void on_step(ucontext_t* interrupted);
-    void requeue(int number, siginfo_t* info, ucontext_t* interrupted) const;
-    bool continue_in_next_buffer(const siginfo_t* info, ucontext_t* interrupted);
-    bool let_write(const siginfo_t* info, ucontext_t* interrupted);
-    bool note_fault(int number, const siginfo_t* info, ucontext_t* interrupted);
-    void leave_before(const RecoveryPoint& point, std::uint64_t host_pc, bool executed,
-                      ucontext_t* interrupted);
-    void note(int number, const siginfo_t* info);
+    bool on_fault(int number, const siginfo_t& info, ucontext_t* interrupted);
+    void requeue(int number, siginfo_t info, ucontext_t* interrupted) const;
+    bool note_fault(int number, siginfo_t info, ucontext_t* interrupted);
+    void note(int number, const siginfo_t& info);
     static bool is_refusal(int number, const siginfo_t& info);
-    void step_from(ucontext_t* interrupted);
-    bool leave_at_entry(ucontext_t* interrupted);
-    void step_over_string(ucontext_t* interrupted);
-    static void block_sent();
     bool blocks(int number) const;
     void apply_mask();
-    bool stop_for_tracer();
-    int stop_by(int number);
-    int report_lack_of_stack(int number, const std::optional<std::uint64_t>& wait_mask);
-    [[noreturn]] void die_of(int number);
+    void stop_by(int number);
+    Delivery report_lack_of_stack(int number, const std::optional<std::uint64_t>& wait_mask);
 
-    Thread& thread_;
+    const CodeCache& cache_;
+    Stepper& stepper_;
+    CodeFaults& faults_;
+    std::atomic<std::uint64_t>& waited_;
+    Context* context_ = nullptr;
     volatile int pending_ = 0;
     volatile bool asked_ = false;  // to leave
     volatile bool stopped_by_tracer_ = false;
@@ -129,10 +143,6 @@ class Signals {
     static constexpr long kNoCall = -1;
     volatile long calling_ = kNoCall;
     ucontext_t* resumed_ = nullptr;  // see assay_resume
-    volatile bool entering_ = false;
-    volatile bool stepping_ = false;
-    bool pushes_flags_ = false;       // the instruction being stepped does
-    std::uint64_t after_string_ = 0;  // where to go on behind the one in the step buffer
 };
 
 }  // namespace assay::native

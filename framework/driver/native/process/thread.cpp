@@ -3,7 +3,9 @@
 #include "framework/driver/native/machine/saved_state.h"
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
+#include "framework/driver/native/process/interrupted_state.h"
 #include "framework/driver/native/process/process.h"
+#include "framework/driver/native/process/tracer.h"
 #include "framework/driver/native/processor/cpu_levels.h"
 
 #include <asm/prctl.h>
@@ -11,13 +13,21 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 
 namespace assay::native {
 namespace {
 
 constexpr std::size_t kHandlerStackBytes = 128 * 1024, kThreadStackBytes = 256 * 1024;
+
+// The kernel leaves that flag as it was (arch/x86/kernel/signal.c, handle_signal), and with it the
+// driver's unaligned accesses would fault.
+void clear_alignment_check() {
+    constexpr std::uint64_t kInterruptsOnly = 0x202;
+    __builtin_ia32_writeeflags_u64(kInterruptsOnly);
+}
 
 }  // namespace
 
@@ -31,7 +41,10 @@ Thread::Thread(Process& owner)
     : process(owner),
       intervals(owner.trace, trace),
       bursts(owner.trace, trace),
-      signals(*this),
+      stepper(owner.cache, owner.lock, trace),
+      faults({owner.lock, owner.cache, owner.watch, owner.translator, owner.regions, owner.trace},
+             owner.program, trace, intervals),
+      signals(owner.cache, stepper, faults, owner.waited_signals),
       relations{.actions = &owner.actions} {}
 
 bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
@@ -77,7 +90,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     stack_t handlers{};
     handlers.ss_sp = stacks_;
     handlers.ss_size = kHandlerStackBytes;
-    signals.initialise(signal_mask, handlers);
+    signals.initialise(*context, signal_mask, handlers);
     // A filter that the program has installed need not know timers.
     if (!process.filters_calls) process.stress.begin_thread();
 }
@@ -146,9 +159,55 @@ void Thread::finish(int exit_status) const {
 }
 
 void Thread::kill() const {
-    process_is_killed();
+    leave_lock();
     for (;;) ::kill(getpid(), SIGKILL);
 }
+
+// --- Signals.
+
+// QEMU's user mode, as of 7.2, does not align the stack of handlers as the psABI (3.2.2) says.
+[[gnu::force_align_arg_pointer]] void Thread::handle_signal(int number, siginfo_t* info,
+                                                            void* ucontext) {
+    clear_alignment_check();
+    Thread& thread = this_thread();
+    ucontext_t* interrupted = thread.signals.interrupted_by(static_cast<ucontext_t*>(ucontext));
+    if (!thread.signals.arrive(number, *info, interrupted))
+        thread.refuse_fault(number, *info, interrupted);
+    if (thread.process.filters_calls) assay_resume(interrupted);
+}
+
+int Thread::deliver_signal() {
+    Signals::Delivery delivery;
+    do {
+        if (!stop_for_tracer(*this)) return 0;
+        delivery = signals.deliver(*relations.actions);
+    } while (delivery.result == Signals::Delivery::kOtherSignal);
+    if (delivery.result == Signals::Delivery::kDeath) die_of(delivery.number);
+    return delivery.number;
+}
+
+void Thread::die_of(int number) const {
+    leave_lock();
+    SignalActions::set_default_in_kernel(number);
+    const std::uint64_t mask = ~mask_of(number);
+    syscall(SYS_tgkill, getpid(), gettid(), number);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, 8);
+    // A signal whose default is to stop or to be ignored does not get here.
+    _exit(128 + number);
+}
+
+void Thread::refuse_fault(int number, const siginfo_t& info, const ucontext_t* interrupted) const {
+    std::array<char, 160> text{};
+    std::snprintf(text.data(), text.size(),
+                  "internal error: signal %d in the driver itself, at 0x%llx for address 0x%llx, "
+                  "target pc 0x%llx",
+                  number, static_cast<unsigned long long>(pc_of(interrupted)),
+                  static_cast<unsigned long long>(reinterpret_cast<std::uint64_t>(info.si_addr)),
+                  static_cast<unsigned long long>(context->pc));
+    refuse(text.data());
+}
+
+// --- Versions of translated code, and leaving it.
 
 Version Thread::version() const {
     Version version = process.regions.version_of(*context);
@@ -166,7 +225,7 @@ void Thread::hand_to_caller() {
 bool Thread::hold() {
     held_.store(1, std::memory_order_relaxed);
     if (running() == 0) return true;
-    signals.ask_to_leave();
+    ask_to_leave();
     return false;
 }
 

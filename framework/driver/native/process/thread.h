@@ -38,12 +38,13 @@ class Thread {
     [[noreturn]] void finish(int exit_status) const;
     // The same, by SIGKILL.
     [[noreturn]] void kill() const;
-    // The process ends by a signal: for the collector it has not ended by itself.
-    void process_is_killed() const { leave_lock(); }
-    // The next instruction runs by itself: it changes code in its own page.
-    void run_next_alone() { runs_alone_ = true; }
-    void has_run_alone() { runs_alone_ = false; }
-    bool runs_alone() const { return runs_alone_; }
+    // The handler of all signals (SignalActions).
+    static void handle_signal(int number, siginfo_t* info, void* ucontext);
+    // Delivers the pending signal: sets up its handler's frame, or ends the process. Returns the
+    // signal's number if there is a handler, else 0.
+    int deliver_signal();
+    // From another thread, which holds the driver's lock: this one leaves translated code.
+    void ask_to_leave() { signals.ask_to_leave(pid_, tid_); }
     // It ends, once the system call that is being executed has been.
     void end() { ended_ = true; }
     bool ended() const { return ended_; }
@@ -82,6 +83,8 @@ class Thread {
     ThreadTrace trace;
     Intervals intervals;
     Bursts bursts;
+    Stepper stepper;
+    CodeFaults faults;
     Signals signals;
     // To the processes around it.
     struct Relations {
@@ -113,11 +116,14 @@ class Thread {
     void leave_lock() const;
     // Says to the collector that the process ends in an orderly way.
     void process_ends() const;
+    // Ends the process by a signal: for the collector it has not ended by itself.
+    [[noreturn]] void die_of(int number) const;
+    [[noreturn]] void refuse_fault(int number, const siginfo_t& info,
+                                   const ucontext_t* interrupted) const;
 
     pid_t tid_ = 0, pid_ = 0;
     unsigned char* stacks_ = nullptr;  // of signal handlers, and of the thread
     bool ended_ = false;
-    bool runs_alone_ = false;
     std::atomic<std::uint32_t> running_{0};
     std::atomic<std::uint32_t> held_{0};
 };

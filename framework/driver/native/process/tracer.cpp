@@ -1,6 +1,6 @@
 #include "framework/driver/native/process/tracer.h"
 
-#include "framework/driver/native/process/thread.h"
+#include "framework/driver/native/process/process.h"
 
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -39,6 +39,16 @@ bool begin_stop_for_tracer(Thread& thread) {
 
 void end_stop_for_tracer(Thread& thread, long result) {
     if (result == kLetGo) thread.relations.tracer = 0;
+}
+
+bool stop_for_tracer(Thread& thread) {
+    if (thread.relations.tracer == 0) return true;
+    Signals::block_sent();
+    if (!begin_stop_for_tracer(thread)) return true;
+    long result = 0;
+    const bool pending = thread.signals.stop_for_tracer(thread.process.lock, result);
+    end_stop_for_tracer(thread, result);
+    return pending;
 }
 
 }  // namespace assay::native

@@ -54,7 +54,7 @@ void Execution::run() {
 
 void Execution::deliver_signal() {
     const std::uint64_t interrupted = context_.pc;
-    const int handled = thread_.signals.deliver();
+    const int handled = thread_.deliver_signal();
     next_ = nullptr;
     thread_.intervals.send_corrections();
     if (handled != 0 && thread_.captures_calls()) record_handler(handled, interrupted);
@@ -257,13 +257,14 @@ void Execution::indirect_miss() {
 }
 
 Block* Execution::block_for(std::uint64_t pc, bool by_indirect_branch) {
-    if (Block* block = thread_.runs_alone() ? nullptr : process_.cache.find(pc, thread_.version()))
+    if (Block* block =
+            thread_.faults.runs_alone() ? nullptr : process_.cache.find(pc, thread_.version()))
         return block;
     if (process_.trace.tables_full())
         thread_.refuse("the program has more code than the trace segment can hold");
     const Region* region = process_.memory.find(pc);
     if (region == nullptr || !region->executable) {
-        thread_.has_run_alone();
+        thread_.faults.has_run_alone();
         if (call_vsyscall(thread_, pc)) return nullptr;
         thread_.signals.raise_fault(SIGSEGV, is_mapped(pc) ? SEGV_ACCERR : SEGV_MAPERR, pc);
         return nullptr;
@@ -273,13 +274,13 @@ Block* Execution::block_for(std::uint64_t pc, bool by_indirect_branch) {
         // Others may have translated it while this thread waited. Nobody would forget the first of
         // two translations.
         if (Block* known =
-                thread_.runs_alone() ? nullptr : process_.cache.find(pc, thread_.version()))
+                thread_.faults.runs_alone() ? nullptr : process_.cache.find(pc, thread_.version()))
             return known;
     }
-    Block* block = thread_.runs_alone()
+    Block* block = thread_.faults.runs_alone()
                        ? process_.translator.translate_alone(pc, thread_.version())
                        : process_.translator.translate(pc, thread_.version(), by_indirect_branch);
-    thread_.has_run_alone();
+    thread_.faults.has_run_alone();
     if (block == nullptr) raise_fetch_fault(pc);
     return block;
 }

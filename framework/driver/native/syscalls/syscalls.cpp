@@ -322,6 +322,8 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     context.pc = syscall_pc + kSyscallBytes;
     if (call.number == SYS_rt_sigreturn) {
         const std::uint32_t site = thread.stack_site();
+        if (!goes_on_in_64_bits(context))
+            thread.refuse("a handler of a signal goes on in another code segment");
         thread.signals.return_from_handler();
         thread.record_stack(site);
         return thread.process.regions.leave_functions(context);

@@ -16,7 +16,7 @@
 //     lies.
 //
 // The other threads of the process leave for the new version when they are told to
-// (Signals::ask_to_leave).
+// (Thread::ask_to_leave).
 #pragma once
 
 #include "framework/driver/native/machine/context.h"

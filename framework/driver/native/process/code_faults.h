@@ -1,0 +1,62 @@
+// What faults of translated code mean: the trace buffer is full, the program writes to code that
+// has been translated, or it is the program's own fault. For that, translated code is left before
+// the instruction, with all of the target's state as the recovery point says (CodeCache).
+#pragma once
+
+#include "framework/driver/native/code_cache/code_watch.h"
+#include "framework/driver/native/load/elf_loader.h"
+#include "framework/driver/native/machine/driver_lock.h"
+#include "framework/driver/native/process/intervals.h"
+#include "framework/driver/native/trace/regions.h"
+#include "framework/driver/native/trace/thread_trace.h"
+#include "framework/driver/native/translate/translator.h"
+
+#include <ucontext.h>
+#include <csignal>
+
+namespace assay::native {
+
+// What belongs to the translated code of a process.
+struct TranslatedCode {
+    DriverLock& lock;
+    CodeCache& cache;
+    CodeWatch& watch;
+    Translator& translator;
+    Regions& regions;
+    TraceTables& trace;
+};
+
+// Of one thread. All is called in handlers of signals, without the lock.
+class CodeFaults {
+  public:
+    CodeFaults(const TranslatedCode& code, const LoadedProgram& program, ThreadTrace& trace,
+               Intervals& intervals)
+        : code_(code), program_(program), trace_(trace), intervals_(intervals) {}
+
+    // Goes on in the next buffer if a store has run into the end of the current one. What the
+    // former says about translations is looked at if `adapts`, and if nobody has the lock.
+    bool continue_in_next_buffer(const siginfo_t& info, bool adapts, ucontext_t* interrupted);
+    // Goes on if a write has met the protection of code, and the code has been forgotten now.
+    bool let_write(Context& context, const siginfo_t& info, ucontext_t* interrupted);
+    // Leaves translated code where the program's own fault is, `host_pc`. `info` becomes what the
+    // program shall see of it, unless the instruction will be executed `again`: what is counted of
+    // it is taken back then. False if that place is unknown.
+    bool leave_at_fault(Context& context, int number, std::uint64_t host_pc, bool again,
+                        siginfo_t& info, ucontext_t* interrupted);
+
+    // The next instruction runs by itself: it changes code in its own page.
+    bool runs_alone() const { return runs_alone_; }
+    void has_run_alone() { runs_alone_ = false; }
+
+  private:
+    void leave_before(Context& context, const RecoveryPoint& point, std::uint64_t host_pc,
+                      bool executed, ucontext_t* interrupted);
+
+    TranslatedCode code_;
+    const LoadedProgram& program_;
+    ThreadTrace& trace_;
+    Intervals& intervals_;
+    bool runs_alone_ = false;
+};
+
+}  // namespace assay::native

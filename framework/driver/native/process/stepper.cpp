@@ -1,0 +1,127 @@
+#include "framework/driver/native/process/stepper.h"
+
+#include "framework/driver/native/process/interrupted_state.h"
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+namespace assay::native {
+namespace {
+
+bool leads_to_translated_code(std::uint64_t pc) {
+    return is_between(pc, reinterpret_cast<const void*>(&assay_enter), assay_enter_end);
+}
+
+}  // namespace
+
+void Stepper::entering() {
+    entering_ = true;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+void Stepper::step_from_entry(Context& context) {
+    context.rflags |= kTrapFlag;
+    stepping_ = true;
+}
+
+void Stepper::left(Context& context) {
+    entering_ = false;
+    stepping_ = false;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    context.rflags &= ~kTrapFlag;
+}
+
+bool Stepper::come_back(Context& context, ucontext_t* interrupted) {
+    const std::uint64_t host_pc = pc_of(interrupted);
+    if (cache_.contains(host_pc)) {
+        // A string instruction that already runs aside is on its way.
+        if (after_string_ == 0 && !leave_at_entry(context, interrupted)) step_from(interrupted);
+        return true;
+    }
+    if (!entering_) return false;
+    step_from_entry(context);
+    if (leads_to_translated_code(host_pc)) set_trap_flag(interrupted, true);
+    return true;
+}
+
+void Stepper::interrupt(Context& context, ucontext_t* interrupted) {
+    if (stepping_ || !cache_.contains(pc_of(interrupted))) return;
+    if (!leave_at_entry(context, interrupted)) step_from(interrupted);
+}
+
+// Rarely the kernel calls a single step TRAP_BRKPT; a breakpoint of the program's has SI_KERNEL.
+bool Stepper::is_step(const siginfo_t& info) const {
+    return stepping_ &&
+           (info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT || after_string_ != 0);
+}
+
+void Stepper::on_step(Context& context, ucontext_t* interrupted) {
+    // What pushf pushed is the target's flags, with the driver's trap flag.
+    if (pushes_flags_)
+        *reinterpret_cast<std::uint16_t*>(interrupted->uc_mcontext.gregs[REG_RSP]) &=
+            static_cast<std::uint16_t>(~kTrapFlag);
+    pushes_flags_ = false;
+    if (after_string_ != 0) set_pc(interrupted, after_string_);
+    after_string_ = 0;
+    const std::uint64_t host_pc = pc_of(interrupted);
+    if (cache_.contains(host_pc)) {
+        if (!leave_at_entry(context, interrupted)) step_from(interrupted);
+        return;
+    }
+    // popf may just have cleared the flag that the handler had set.
+    const bool enters = leads_to_translated_code(host_pc);
+    set_trap_flag(interrupted, enters);
+    stepping_ = enters;
+}
+
+std::uint64_t Stepper::end_at_fault(std::uint64_t host_pc) {
+    const std::uint64_t behind = after_string_;
+    after_string_ = 0;
+    return behind != 0 && host_pc == step_buffer() ? behind - 1 : host_pc;
+}
+
+void Stepper::step_from(ucontext_t* interrupted) {
+    stepping_ = true;
+    set_trap_flag(interrupted, true);
+    const auto* code = reinterpret_cast<const std::uint8_t*>(pc_of(interrupted));
+    while (*code == 0x66 || (*code & 0xf0) == 0x40) ++code;
+    pushes_flags_ = *code == 0x9c;
+    if (*code == 0xf2 || *code == 0xf3) step_over_string(interrupted);
+}
+
+// A repeated instruction is reported after each iteration, of which there can be millions
+// (SDM volume 3, 17.3.1.4). It runs aside, with a breakpoint behind.
+void Stepper::step_over_string(ucontext_t* interrupted) {
+    const std::uint64_t host_pc = pc_of(interrupted);
+    const auto* code = reinterpret_cast<const std::uint8_t*>(host_pc);
+    unsigned length = 0;
+    while (code[length] == 0x66 || code[length] == 0x67 || code[length] == 0xf2 ||
+           code[length] == 0xf3 || (code[length] & 0xf8) == 0x48 || (code[length] & 0xf0) == 0x40)
+        ++length;
+    const unsigned opcode = code[length++];
+    const bool string = (opcode >= 0xa4 && opcode <= 0xa7) || (opcode >= 0xaa && opcode <= 0xaf);
+    if (!string) return;
+    auto* aside = reinterpret_cast<std::uint8_t*>(step_buffer());
+    std::memcpy(aside, code, length);
+    aside[length] = 0xcc;
+    after_string_ = host_pc + length;
+    set_pc(interrupted, step_buffer());
+    set_trap_flag(interrupted, false);
+}
+
+// Leaves translated code if a basic block begins here.
+bool Stepper::leave_at_entry(Context& context, ucontext_t* interrupted) {
+    const std::lock_guard guard(lock_);
+    const Block* block = cache_.entered_at(pc_of(interrupted));
+    if (block == nullptr) return false;
+    context.pc = block->pc;
+    context.countdown -= block->position();
+    context.exit_id = kInterrupted;
+    set_pc(interrupted, context.exit_glue);
+    set_trap_flag(interrupted, false);
+    stepping_ = false;
+    return true;
+}
+
+}  // namespace assay::native
