@@ -1,14 +1,32 @@
-// Keeps the frames that locations point to for as long as the symbolizer lives.
+// Keeps the strings and the frames that locations point to for as long as the symbolizer lives.
 #pragma once
 
-#include "framework/symbols/names.h"
 #include "framework/symbols/symbolizer.h"
 
 #include <memory_resource>
 #include <span>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace assay::symbols {
+
+inline constexpr std::string_view kUnknown = "???";
+
+// Strings, and the readable forms of function names, each of which is demangled once.
+class Names {
+  public:
+    // The kept copy of `text`.
+    std::string_view keep(std::string_view text);
+    // The readable form of a symbol's name: without its version ("@@GLIBC_2.14"), and demangled
+    // where it is a C++ name.
+    std::string_view readable(std::string_view symbol_name);
+
+  private:
+    std::unordered_set<std::string> kept_;
+    std::unordered_map<std::string_view, std::string_view> readable_;
+};
 
 class FrameStore {
   public:

@@ -1,15 +1,106 @@
 #include "framework/symbols/function_tree.h"
 
-#include "framework/symbols/dwarf_names.h"
-
 #include <dwarf.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace assay::symbols {
 
 namespace {
+
+// Real programs nest a few dozen levels deep.
+constexpr int kMaxDepth = 256;
+
+// An upper bound of how many entries the unit of `die` holds: its size in bytes.
+std::uint64_t unit_bytes(Dwarf_Die die) {
+    Dwarf_Off start = dwarf_dieoffset(&die) - dwarf_cuoffset(&die), next = 0;
+    std::size_t header_bytes = 0;
+    int status = dwarf_nextcu(dwarf_cu_getdwarf(die.cu), start, &next, &header_bytes, nullptr,
+                              nullptr, nullptr);
+    return status == 0 && next > start ? next - start : 0;
+}
+
+}  // namespace
+
+std::span<const Dwarf_Die> Children::of(Dwarf_Die parent) {
+    auto [entry, is_new] = known_.try_emplace(parent.addr);
+    if (is_new) read(parent, entry->second);
+    return entry->second;
+}
+
+void Children::read(Dwarf_Die parent, std::vector<Dwarf_Die>& children) {
+    auto [entry, is_new] = left_.try_emplace(parent.cu);
+    std::uint64_t& left = entry->second;
+    if (is_new) left = unit_bytes(parent);
+    Dwarf_Die die;
+    int status = dwarf_child(&parent, &die);
+    for (; status == 0 && left > 0; --left) {
+        // A broken DW_AT_sibling might point backwards.
+        if (!children.empty() && die.addr <= children.back().addr) return;
+        dwarf_tag(&die);  // Finds the abbreviation, for the next call and for the readers of `die`.
+        children.push_back(die);
+        status = dwarf_siblingof(&die, &die);
+    }
+}
+
+namespace {
+
+constexpr int kMaxReferences = 16;
+
+// What declares the function: where its abstract instance and its specification lead to.
+Dwarf_Die declaration_of(Dwarf_Die die) {
+    for (int i = 0; i < kMaxReferences; ++i) {
+        Dwarf_Attribute attribute;
+        Dwarf_Die target;
+        if (dwarf_attr(&die, DW_AT_abstract_origin, &attribute) == nullptr &&
+            dwarf_attr(&die, DW_AT_specification, &attribute) == nullptr) {
+            break;
+        }
+        if (dwarf_formref_die(&attribute, &target) == nullptr) break;
+        die = target;
+    }
+    return die;
+}
+
+// The entries that enclose `die`, outermost first. Entries have no link to their parent, but
+// stand in the order of a walk through the tree, so each level's last entry that does not start
+// behind `die` encloses it.
+std::vector<Dwarf_Die> enclosing(Dwarf_Die die, Children& children) {
+    std::vector<Dwarf_Die> path;
+    Dwarf_Die at;
+    if (dwarf_diecu(&die, &at, nullptr, nullptr) == nullptr) return path;
+    while (path.size() < kMaxDepth) {
+        const std::span level = children.of(at);
+        auto next = std::upper_bound(
+            level.begin(), level.end(), die,
+            [](const Dwarf_Die& a, const Dwarf_Die& b) { return a.addr < b.addr; });
+        if (next == level.begin()) break;
+        at = *std::prev(next);
+        if (at.addr == die.addr) break;
+        path.push_back(at);
+    }
+    return path;
+}
+
+std::string scope_name(Dwarf_Die* scope) {
+    const char* name = dwarf_diename(scope);
+    switch (dwarf_tag(scope)) {
+        case DW_TAG_namespace:
+            return name != nullptr ? name : "(anonymous namespace)";
+        case DW_TAG_class_type:
+        case DW_TAG_structure_type:
+        case DW_TAG_union_type:
+        case DW_TAG_interface_type:
+        case DW_TAG_module:
+        case DW_TAG_subprogram:
+            return name != nullptr ? name : "{unnamed type}";
+        default:  // lexical blocks and the like
+            return {};
+    }
+}
 
 std::uint32_t unsigned_attribute(Dwarf_Die* die, unsigned name) {
     Dwarf_Attribute attribute;
@@ -121,7 +212,20 @@ SourcePosition FunctionTree::declaration(std::uint32_t function) const {
 }
 
 std::string FunctionTree::name(std::uint32_t function) {
-    return function_name(&nodes_[function].die, children_);
+    Dwarf_Die* const die = &nodes_[function].die;
+    Dwarf_Attribute attribute;
+    for (unsigned kind : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+        const char* name = dwarf_formstring(dwarf_attr_integrate(die, kind, &attribute));
+        if (name != nullptr) return name;
+    }
+    const char* name = dwarf_diename(die);
+    if (name == nullptr) return {};
+    std::string qualified;
+    for (Dwarf_Die& scope : enclosing(declaration_of(*die), children_)) {
+        std::string part = scope_name(&scope);
+        if (!part.empty()) qualified += part + "::";
+    }
+    return qualified + name;
 }
 
 }  // namespace assay::symbols

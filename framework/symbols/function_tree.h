@@ -1,7 +1,6 @@
 // The functions of one compilation unit that were executed, and the calls inlined into them.
 #pragma once
 
-#include "framework/symbols/dwarf_walk.h"
 #include "framework/symbols/interval_map.h"
 #include "framework/symbols/line_table.h"
 
@@ -10,9 +9,27 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace assay::symbols {
+
+// The children of DWARF entries, even of broken ones without end. They are read once and kept: a
+// walk through a unit reads them, and so does the search for what encloses a function, for each
+// function again.
+class Children {
+  public:
+    // In ascending order. Valid as long as this object.
+    std::span<const Dwarf_Die> of(Dwarf_Die parent);
+
+  private:
+    void read(Dwarf_Die parent, std::vector<Dwarf_Die>& children);
+
+    std::unordered_map<const void*, std::vector<Dwarf_Die>> known_;  // by address of the parent
+    // How many more entries to read of a unit: broken ones could be linked so that the children
+    // of many are the same.
+    std::unordered_map<const Dwarf_CU*, std::uint64_t> left_;
+};
 
 class FunctionTree {
   public:
@@ -30,7 +47,9 @@ class FunctionTree {
     SourcePosition call_site(std::uint32_t function) const;
     // Where it is declared.
     SourcePosition declaration(std::uint32_t function) const;
-    // See dwarf_names.h.
+    // Its mangled name if it or what it is an instance of has one, else the names of its
+    // namespaces, classes and its own joined by "::" (gcc records no mangled names of functions
+    // that cannot be seen outside of their file). Empty if it has no name.
     std::string name(std::uint32_t function);
 
   private:

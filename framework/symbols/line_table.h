@@ -1,4 +1,5 @@
-// The line table of one compilation unit, for lookups by address.
+// The line table of one compilation unit: the rows for lookups by address, and the full paths of
+// the source files that it names.
 #pragma once
 
 #include "framework/symbols/interval_map.h"
@@ -6,9 +7,26 @@
 #include <elfutils/libdw.h>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::symbols {
+
+// The folder in which a unit was compiled.
+class CompilationDirectory {
+  public:
+    explicit CompilationDirectory(Dwarf_Die unit);
+
+    // `file` as libdw names it: with its entry of the directory table, which may be relative to
+    // the compilation directory. Joined without making it any shorter, as Cachegrind does, so
+    // "./elf" and "../include/list.h" are "./elf/../include/list.h".
+    std::string path_of(std::string_view file) const;
+
+  private:
+    std::string directory_;  // with a final '/', or empty if unknown
+    bool may_be_included_ = false;
+};
 
 struct SourcePosition {
     const char* file = nullptr;  // null if unknown; lives as long as the Dwarf handle

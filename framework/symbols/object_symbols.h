@@ -1,12 +1,14 @@
 // What is known of the addresses of one object.
 #pragma once
 
-#include "framework/symbols/debug_info_pool.h"
+#include "framework/symbols/debug_info.h"
 #include "framework/symbols/elf_file.h"
 #include "framework/symbols/frame_store.h"
-#include "framework/symbols/known_locations.h"
+#include "framework/symbols/interval_map.h"
+#include "framework/symbols/symbolizer.h"
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -14,6 +16,23 @@
 #include <vector>
 
 namespace assay::symbols {
+
+// Locations that have been resolved before they were asked for. Addresses are sorted.
+class KnownLocations {
+  public:
+    bool empty() const { return addresses_.empty(); }
+    // One for each of `addresses`, none of which is known yet.
+    void add(std::span<const Address> addresses, std::span<const Location> locations);
+    // Sets the locations of those of `addresses` that are known. Returns the indices of the others.
+    std::vector<std::uint32_t> find(std::span<const Address> addresses,
+                                    std::span<Location> locations) const;
+    // Those of `addresses` that are not known, once each.
+    std::vector<Address> without(std::span<const Address> addresses) const;
+
+  private:
+    std::vector<Address> addresses_;
+    std::vector<Location> locations_;
+};
 
 // Any thread may call it; those that resolve wait for one another. Addresses are sorted.
 class ObjectSymbols {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "framework/symbols/elf_file.h"
-#include "framework/symbols/names.h"
+#include "framework/symbols/frame_store.h"
 
 #include <span>
 #include <string_view>

@@ -1,7 +1,7 @@
 #include "framework/symbols/source_names.h"
 
-#include "framework/symbols/compilation_directory.h"
 #include "framework/symbols/debug_info.h"
+#include "framework/symbols/line_table.h"
 
 namespace assay::symbols {
 

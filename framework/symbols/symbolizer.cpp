@@ -1,13 +1,18 @@
 #include "framework/symbols/symbolizer.h"
 
-#include "framework/symbols/background.h"
-#include "framework/symbols/debug_info_pool.h"
+#include "framework/symbols/debug_info.h"
 #include "framework/symbols/object_symbols.h"
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
 #include <future>
+#include <mutex>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -18,6 +23,80 @@ namespace {
 
 // Resolving keeps an object's debug information in memory: no more than that many at once.
 constexpr std::size_t kMostThreads = 4;
+
+// Tasks that are done one after the other on a thread of their own, if there is time.
+class Background {
+  public:
+    using Task = std::function<void()>;
+
+    Background() = default;
+    ~Background() { end(); }
+    Background(const Background&) = delete;
+    Background& operator=(const Background&) = delete;
+
+    // A task that nobody relies on: it is left, too, where there can be no thread. What it throws
+    // is lost.
+    void add(Task task);
+    // Leaves all tasks but the one that is being done.
+    void drop_waiting();
+    // Waits for that one, and leaves the others, for good.
+    void end();
+
+  private:
+    void work();
+
+    std::mutex mutex_;
+    std::condition_variable changed_;  // anything below
+    std::deque<Task> waiting_;
+    bool ends_ = false;
+    std::thread thread_;
+};
+
+void Background::end() {
+    if (!thread_.joinable()) return;
+    {
+        const std::lock_guard lock(mutex_);
+        ends_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+}
+
+void Background::add(Task task) {
+    {
+        const std::lock_guard lock(mutex_);
+        waiting_.push_back(std::move(task));
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) return;
+    try {
+        thread_ = std::thread(&Background::work, this);
+    } catch (const std::system_error&) {
+        drop_waiting();
+    }
+}
+
+void Background::drop_waiting() {
+    const std::lock_guard lock(mutex_);
+    waiting_.clear();
+}
+
+void Background::work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        changed_.wait(lock, [&] { return ends_ || !waiting_.empty(); });
+        if (ends_) return;
+        Task task = std::move(waiting_.front());
+        waiting_.pop_front();
+        lock.unlock();
+        try {
+            task();
+        } catch (const std::exception&) {
+        }
+        task = {};
+        lock.lock();
+    }
+}
 
 }  // namespace
 

@@ -2,9 +2,9 @@
 #include "framework/symbols/symbolizer.h"
 
 #include "framework/symbols/elf_file.h"
+#include "framework/symbols/frame_store.h"
 #include "framework/symbols/interval_map.h"
-#include "framework/symbols/known_locations.h"
-#include "framework/symbols/names.h"
+#include "framework/symbols/object_symbols.h"
 #include "framework/symbols/symbol_table.h"
 #include "tests/unit/compiled_programs.h"
 
@@ -310,8 +310,6 @@ TEST_CASE("known locations are found among others") {
     CHECK(found[2].frames.data() == &frame);
     CHECK(found[3].frames.empty());
     CHECK(found[5].frames.data() == &frame);
-    CHECK(assay::symbols::selected(addresses, std::vector<std::uint32_t>{0, 6}) ==
-          std::vector<std::uint64_t>{5, 60});
 }
 
 TEST_CASE("an inlined call has its own function, and its caller the place of the call") {

@@ -3,7 +3,7 @@
 
 #include "framework/events/header.h"
 #include "framework/symbols/elf_file.h"
-#include "framework/symbols/names.h"
+#include "framework/symbols/frame_store.h"
 #include "framework/symbols/symbol_table.h"
 
 #include <cstdint>
