@@ -3,8 +3,8 @@
 
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/child.h"
-#include "framework/collector/launch/file_names.h"
 #include "framework/collector/launch/lifeline.h"
+#include "framework/collector/launch/output_files.h"
 #include "framework/collector/launch/session.h"
 #include "framework/collector/profilers/feed.h"
 #include "framework/collector/results/early_positions.h"

@@ -1,15 +1,40 @@
-// The files that one process image writes, looked at before it runs: what is wrong with them costs
-// no run then.
+// The files that one process image writes: their names, and whether they can be written, looked at
+// before it runs: what is wrong with them costs no run then.
 #pragma once
 
-#include "framework/collector/launch/file_names.h"
 #include "framework/collector/launch/session.h"
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::collector {
+
+// One of the images that a process goes through: the next begins with a successful execve(2).
+struct Image {
+    int pid = 0;
+    unsigned number = 1;           // within the process
+    bool of_first_process = true;  // that assay has started itself
+    std::string program;           // its name, without folders
+    std::string command;           // its command line
+};
+
+// The name behind `pattern` (expand_file_name) for the process: where the pattern does not have the
+// process id, that of a child is appended. Extensions are put before .gz and .zst, which mean a
+// compressed file.
+std::string file_of_process(std::string_view pattern, const Image& image);
+
+// With the image's number appended.
+std::string file_of_image(std::string_view pattern, const Image& image);
+
+// Of a profiler's own file: with "image" and the number from the second image on. Which image of a
+// process is its last is not known when the profiler begins; and a bare number is a thread's.
+std::string own_file_of_image(std::string_view pattern, const Image& image);
+
+// The file of a part of the profile that is in `file`: with the part's name appended, in which
+// all but letters, digits, '-' and '.' become '_'. `file` itself if that is a device.
+std::string file_of_part(std::string_view file, std::string_view name);
 
 struct OutputFile {
     std::string option;  // that names it, as it is written: "--out"

@@ -1,7 +1,8 @@
-// The values that profilers have returned, by the row of the sample database and by list.
+// The values that profilers have returned: the most frequent ones, by the row of the sample
+// database and by list.
 #pragma once
 
-#include "framework/collector/profilers/top_values.h"
+#include "framework/events/hotlist.h"
 
 #include <cstdint>
 #include <string>
@@ -10,6 +11,38 @@
 
 namespace assay::collector {
 
+// The most frequent values of a stream, in bounded memory: the Space-Saving algorithm (Metwally,
+// Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams",
+// ICDT 2005), with weights.
+//
+// There are kTracked counters. A value that has none takes over the one with the least count, and
+// that count as its own possible error. So what a counter has beyond its error is no more than how
+// often its value was seen; and no value was seen more often than that by more than the least
+// count, which is at most the total divided by kTracked.
+class TopValues {
+  public:
+    static constexpr std::size_t kTracked = 64;
+
+    void add(std::uint64_t value, std::uint64_t weight);
+    // Values seen that nobody knows any more; none of them can be one value more than `error`
+    // times.
+    void add_rest(std::uint64_t weight, std::uint64_t error);
+    // All were seen `factor` times as often: at least 1. The last thing to be done with them.
+    void scale(double factor);
+    // The list has no name.
+    events::Hotlist list() const;
+
+  private:
+    struct Counter {
+        std::uint64_t value, count, error;
+    };
+    // The most recently added first, nearly: what is frequent is found early.
+    std::vector<Counter> counters_;
+    bool full_ = false;  // some value has lost its counter
+    std::uint64_t total_ = 0, rest_error_ = 0;
+};
+
+// By the row of the sample database and by list.
 class Hotlists {
   public:
     // `list` is a number that all profilers' lists have together.

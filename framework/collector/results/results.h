@@ -1,7 +1,7 @@
 // What the profilers of one process image have counted, and the files that it goes to.
 #pragma once
 
-#include "framework/collector/launch/file_names.h"
+#include "framework/collector/launch/output_files.h"
 #include "framework/collector/launch/session.h"
 #include "framework/collector/profilers/hotlists.h"
 #include "framework/collector/results/context_counts.h"
