@@ -1,6 +1,6 @@
 // Intervals in the collector, and what the bbv profiler makes of them.
+#include "framework/collector/profilers/trace_parser.h"
 #include "framework/collector/trace/interval_reader.h"
-#include "framework/collector/trace/parser.h"
 #include "framework/events/file.h"
 #include "plugins/bbv/block_numbers.h"
 #include "plugins/bbv/output_file.h"

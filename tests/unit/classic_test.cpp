@@ -1,5 +1,5 @@
 // Counting values in bounded memory, and how values are printed.
-#include "framework/collector/profilers/hotlists.h"
+#include "framework/collector/results/hotlists.h"
 #include "plugins/classic/running_totals.h"
 #include "plugins/classic/value_format.h"
 #include "plugins/classic/value_table.h"

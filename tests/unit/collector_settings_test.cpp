@@ -1,7 +1,7 @@
-#include "framework/collector/launch/settings.h"
 #include "framework/collector/profilers/columns.h"
 #include "framework/collector/profilers/host.h"
 #include "framework/collector/profilers/loaded_profiler.h"
+#include "framework/collector/run/settings.h"
 #include "framework/support/error.h"
 #include "tests/unit/temporary_folder.h"
 

@@ -1,7 +1,7 @@
 // Whole runs of the collector, with a driver and profilers made for tests.
-#include "framework/collector/launch/plugin_search.h"
-#include "framework/collector/launch/run.h"
 #include "framework/collector/profilers/crash_guard.h"
+#include "framework/collector/profilers/plugin_search.h"
+#include "framework/collector/run/run.h"
 #include "framework/support/error.h"
 #include "tests/unit/temporary_folder.h"
 

@@ -1,7 +1,7 @@
 #include "framework/collector/results/sampling.h"
-#include "framework/collector/launch/settings.h"
+#include "framework/collector/profilers/trace_parser.h"
+#include "framework/collector/run/settings.h"
 #include "framework/collector/trace/interval_reader.h"
-#include "framework/collector/trace/parser.h"
 #include "framework/support/error.h"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // The C++ interface for profilers does what the C interface does.
+#include "framework/collector/profilers/trace_parser.h"
 #include "framework/collector/profilers/trace_spec.h"
-#include "framework/collector/trace/parser.h"
 #include "framework/symbols/symbolizer.h"
 
 #include <doctest/doctest.h>

@@ -1,8 +1,8 @@
 // Values of instructions: what has which, and how profilers get theirs.
 #include "framework/driver/native/translate/values.h"
 #include "assay/trace_parse.h"
+#include "framework/collector/profilers/trace_parser.h"
 #include "framework/collector/profilers/trace_spec.h"
-#include "framework/collector/trace/parser.h"
 #include "framework/x86/decoder.h"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 #include "tools/check_plugin/check_plugin.h"
 
-#include "framework/collector/launch/plugin_search.h"
+#include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/check_plugin/plugin_checks.h"

@@ -2,7 +2,7 @@
 // strange as a program may make them. For check-plugin.
 #pragma once
 
-#include "framework/collector/trace/parser.h"
+#include "framework/collector/profilers/trace_parser.h"
 
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,6 @@
 // The table of subcommands.
 #include "tools/cli/commands.h"
-#include "framework/collector/launch/settings.h"
+#include "framework/collector/run/settings.h"
 #include "tools/annotate/annotate.h"
 #include "tools/check_plugin/check_plugin.h"
 #include "tools/cli/completion.h"

@@ -1,8 +1,8 @@
 #include "tools/cli/plugins.h"
 
 #include "framework/collector/hosted/hosted_profiler.h"
-#include "framework/collector/launch/output_files.h"
-#include "framework/collector/launch/plugin_search.h"
+#include "framework/collector/profilers/plugin_search.h"
+#include "framework/collector/run/output_files.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/cli/commands.h"

@@ -1,7 +1,7 @@
 #include "tools/cli/run.h"
 
-#include "framework/collector/launch/run.h"
-#include "framework/collector/launch/settings.h"
+#include "framework/collector/run/run.h"
+#include "framework/collector/run/settings.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "tools/cli/commands.h"

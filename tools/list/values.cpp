@@ -1,7 +1,7 @@
 #include "tools/list/values.h"
 
 #include "framework/collector/hosted/hosted_profiler.h"
-#include "framework/collector/launch/plugin_search.h"
+#include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 

@@ -1,8 +1,8 @@
 #include "framework/collector/hosted/hosted_profiler.h"
 
 #include "framework/collector/hosted/facts.h"
-#include "framework/collector/launch/plugin_search.h"
 #include "framework/collector/profilers/loaded_profiler.h"
+#include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 

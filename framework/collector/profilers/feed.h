@@ -4,9 +4,9 @@
 
 #include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/collector/profilers/source_places.h"
+#include "framework/collector/profilers/trace_parser.h"
 #include "framework/collector/results/sampling.h"
 #include "framework/collector/trace/interval_reader.h"
-#include "framework/collector/trace/parser.h"
 #include "framework/collector/trace/shadow_stack.h"
 #include "framework/collector/trace/trace_reader.h"
 

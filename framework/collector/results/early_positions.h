@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/collector/trace/address_map.h"
-#include "framework/collector/trace/parser.h"
+#include "framework/collector/trace/code_tables.h"
 #include "framework/symbols/symbolizer.h"
 
 #include <chrono>

@@ -1,8 +1,8 @@
 // From the sample database to the events file.
 #pragma once
 
-#include "framework/collector/profilers/hotlists.h"
 #include "framework/collector/results/context_counts.h"
+#include "framework/collector/results/hotlists.h"
 #include "framework/collector/results/sample_database.h"
 #include "framework/collector/trace/address_map.h"
 #include "framework/events/writer.h"

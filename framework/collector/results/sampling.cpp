@@ -1,6 +1,6 @@
 #include "framework/collector/results/sampling.h"
 
-#include "framework/collector/trace/parser.h"
+#include "framework/collector/trace/code_tables.h"
 #include "framework/support/text.h"
 
 #include <fmt/core.h>

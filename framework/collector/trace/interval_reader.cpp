@@ -1,6 +1,6 @@
 #include "framework/collector/trace/interval_reader.h"
 
-#include "framework/collector/trace/parser.h"
+#include "framework/collector/trace/code_tables.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "framework/collector/trace/address_map.h"
+#include "framework/collector/trace/code_tables.h"
 #include "framework/collector/trace/marker_queues.h"
-#include "framework/collector/trace/parser.h"
 #include "framework/collector/trace/segment.h"
 
 #include <chrono>

@@ -1,8 +1,8 @@
-#include "framework/collector/collection.h"
+#include "framework/collector/run/collection.h"
 
-#include "framework/collector/launch/output_files.h"
-#include "framework/collector/launch/progress.h"
 #include "framework/collector/profilers/trace_spec.h"
+#include "framework/collector/run/output_files.h"
+#include "framework/collector/run/progress.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/trace/futex.h"

@@ -1,4 +1,4 @@
-#include "framework/collector/profilers/hotlists.h"
+#include "framework/collector/results/hotlists.h"
 
 #include <algorithm>
 #include <cmath>

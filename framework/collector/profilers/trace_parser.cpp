@@ -2,7 +2,7 @@
 #include "assay/trace_parse.h"
 
 #include "framework/collector/profilers/crash_guard.h"
-#include "framework/collector/trace/parser.h"
+#include "framework/collector/profilers/trace_parser.h"
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "framework/collector/launch/child.h"
-#include "framework/collector/launch/settings.h"
+#include "framework/collector/run/settings.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "framework/collector/launch/output_files.h"
+#include "framework/collector/run/output_files.h"
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"

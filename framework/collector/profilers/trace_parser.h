@@ -4,21 +4,11 @@
 #include "assay/trace_parse.h"
 #include "framework/collector/profilers/source_places.h"
 #include "framework/collector/trace/address_map.h"
+#include "framework/collector/trace/code_tables.h"
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/trace/value_lists.h"
 
 #include <span>
-
-namespace assay::collector {
-
-// The translated code, as far as it has been checked.
-struct CodeTables {
-    std::span<const trace_block_t> blocks;
-    std::span<const trace_instr_t> instrs;
-    std::span<const trace_site_t> sites;
-};
-
-}  // namespace assay::collector
 
 struct trace_parser {
     std::uint32_t pid;

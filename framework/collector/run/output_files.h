@@ -2,7 +2,7 @@
 // before it runs: what is wrong with them costs no run then.
 #pragma once
 
-#include "framework/collector/launch/session.h"
+#include "framework/collector/run/session.h"
 
 #include <span>
 #include <string>

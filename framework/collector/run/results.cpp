@@ -1,4 +1,4 @@
-#include "framework/collector/results/results.h"
+#include "framework/collector/run/results.h"
 
 #include "framework/collector/results/profile.h"
 #include "framework/events/formula.h"

@@ -1,12 +1,12 @@
 // What the profilers of one process image have counted, and the files that it goes to.
 #pragma once
 
-#include "framework/collector/launch/output_files.h"
-#include "framework/collector/launch/session.h"
-#include "framework/collector/profilers/hotlists.h"
 #include "framework/collector/results/context_counts.h"
+#include "framework/collector/results/hotlists.h"
 #include "framework/collector/results/sample_database.h"
 #include "framework/collector/results/sampling.h"
+#include "framework/collector/run/output_files.h"
+#include "framework/collector/run/session.h"
 #include "framework/collector/trace/address_map.h"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "framework/collector/launch/settings.h"
+#include "framework/collector/run/settings.h"
 
 #include "framework/collector/profilers/profiler.h"
 #include "framework/support/error.h"

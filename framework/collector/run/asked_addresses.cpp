@@ -1,4 +1,4 @@
-#include "framework/collector/launch/asked_addresses.h"
+#include "framework/collector/run/asked_addresses.h"
 
 #include <algorithm>
 #include <cstring>

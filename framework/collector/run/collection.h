@@ -4,11 +4,11 @@
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/child.h"
 #include "framework/collector/launch/lifeline.h"
-#include "framework/collector/launch/output_files.h"
-#include "framework/collector/launch/session.h"
 #include "framework/collector/profilers/feed.h"
 #include "framework/collector/results/early_positions.h"
-#include "framework/collector/results/results.h"
+#include "framework/collector/run/output_files.h"
+#include "framework/collector/run/results.h"
+#include "framework/collector/run/session.h"
 #include "framework/collector/trace/segment.h"
 
 #include <chrono>

@@ -4,10 +4,10 @@
 
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/deadline.h"
-#include "framework/collector/launch/settings.h"
 #include "framework/collector/profilers/columns.h"
 #include "framework/collector/profilers/crash_guard.h"
 #include "framework/collector/profilers/profiler.h"
+#include "framework/collector/run/settings.h"
 #include "framework/symbols/symbolizer.h"
 
 #include <chrono>

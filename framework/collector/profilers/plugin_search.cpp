@@ -1,4 +1,4 @@
-#include "framework/collector/launch/plugin_search.h"
+#include "framework/collector/profilers/plugin_search.h"
 
 #include "framework/collector/install_paths.h"
 #include "framework/support/error.h"

@@ -1,5 +1,5 @@
 // The YAML part of settings.h.
-#include "framework/collector/launch/settings.h"
+#include "framework/collector/run/settings.h"
 #include "framework/support/error.h"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-#include "framework/collector/launch/progress.h"
+#include "framework/collector/run/progress.h"
 
 #include "framework/support/text.h"
 
