@@ -31,7 +31,7 @@ Operand::Operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, boo
       pc_(pc),
       number_(number) {}
 
-void Operand::add(const Run& run, Footprint::Budget& budget) {
+void Operand::add(const ReferenceRun& run, Footprint::Budget& budget) {
     references_ += run.count;
     add_place(run, budget);
     if (run.stride == kNoStride)
@@ -67,7 +67,7 @@ void Operand::sample(std::uint64_t address, std::int64_t stride) {
     if (kind_ & kIrregular) add_address(address, kSampleOf);
 }
 
-void Operand::add_place(const Run& run, Footprint::Budget& budget) {
+void Operand::add_place(const ReferenceRun& run, Footprint::Budget& budget) {
     const std::uint64_t steps = run.count == 1 ? 0 : static_cast<std::uint64_t>(run.stride);
     if (((run.end | steps) & alignment_mask_) == 0)
         add_footprint(run, budget);
@@ -76,7 +76,7 @@ void Operand::add_place(const Run& run, Footprint::Budget& budget) {
 }
 
 // The references lie within lines.
-void Operand::add_footprint(const Run& run, Footprint::Budget& budget) {
+void Operand::add_footprint(const ReferenceRun& run, Footprint::Budget& budget) {
     const std::uint64_t first = run.address(run.count - 1) >> kLineShift,
                         last = run.end >> kLineShift;
     if (first == last || run.count == 1) return footprint_.add(last, budget);
@@ -89,7 +89,7 @@ void Operand::add_footprint(const Run& run, Footprint::Budget& budget) {
 }
 
 // One reference after the other, unless all are to the same place.
-void Operand::add_unaligned(const Run& run, Footprint::Budget& budget) {
+void Operand::add_unaligned(const ReferenceRun& run, Footprint::Budget& budget) {
     const std::uint64_t different = run.stride == 0 ? 1 : run.count;
     const std::uint64_t weight = run.count / different;
     const std::uint64_t size_mask = has_natural_alignment(bytes_) ? bytes_ - 1U : 0;
@@ -108,7 +108,7 @@ void Operand::add_address(std::uint64_t address, std::uint64_t weight) {
 }
 
 // An address that is repeated is never left to chance.
-void Operand::add_addresses(const Run& run) {
+void Operand::add_addresses(const ReferenceRun& run) {
     if (run.stride == 0) return add_address(run.end, run.count);
     addresses_sampled_ |= run.count > kMostAddresses;
     const std::uint64_t step = addresses_sampled_ ? kSampleOf : 1;

@@ -3,7 +3,7 @@
 
 #include "plugins/effective_address/footprint.h"
 #include "plugins/effective_address/frequent_items.h"
-#include "plugins/effective_address/run.h"
+#include "plugins/effective_address/reference_run.h"
 
 #include <vector>
 
@@ -43,7 +43,7 @@ class alignas(64) Operand {
     Kind kind() const { return kind_; }
 
     // Of any kind: takes a run that has ended.
-    void add(const Run& run, Footprint::Budget& budget);
+    void add(const ReferenceRun& run, Footprint::Budget& budget);
     // Takes a reference that is aligned and to an address that it knows; of others it returns
     // false.
     bool add_known(std::uint64_t address) {
@@ -92,11 +92,11 @@ class alignas(64) Operand {
     static constexpr std::uint64_t kManyRuns = 1024, kShortRun = 8;
 
     void choose_kind();
-    void add_place(const Run& run, Footprint::Budget& budget);
-    void add_footprint(const Run& run, Footprint::Budget& budget);
-    void add_unaligned(const Run& run, Footprint::Budget& budget);
+    void add_place(const ReferenceRun& run, Footprint::Budget& budget);
+    void add_footprint(const ReferenceRun& run, Footprint::Budget& budget);
+    void add_unaligned(const ReferenceRun& run, Footprint::Budget& budget);
     void add_address(std::uint64_t address, std::uint64_t weight);
-    void add_addresses(const Run& run);
+    void add_addresses(const ReferenceRun& run);
     static std::vector<Item> frequent(const FrequentItems& items, std::size_t most, bool exact,
                                       std::uint64_t whole);
     std::uint32_t random();

@@ -37,8 +37,8 @@ void use_large_pages(void* memory, std::size_t bytes) {
 
 }  // namespace
 
-void Sharing::add(const Run& run, std::uint32_t operand, std::uint16_t bytes, std::uint32_t thread,
-                  std::uint32_t since) {
+void Sharing::add(const ReferenceRun& run, std::uint32_t operand, std::uint16_t bytes,
+                  std::uint32_t thread, std::uint32_t since) {
     Touch use{0, 0, 1, thread, operand, since};
     if (run.stride == 0) {
         use.count = run.count;

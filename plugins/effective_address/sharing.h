@@ -10,7 +10,7 @@
 #pragma once
 
 #include "plugins/effective_address/footprint.h"
-#include "plugins/effective_address/run.h"
+#include "plugins/effective_address/reference_run.h"
 
 #include <array>
 #include <functional>
@@ -48,8 +48,8 @@ class Sharing {
     // `most`: entries of the table, a power of two. 4 Mi are 128 MB.
     explicit Sharing(std::size_t most = std::size_t{4} << 20) : most_(most) {}
 
-    void add(const Run& run, std::uint32_t operand, std::uint16_t bytes, std::uint32_t thread,
-             std::uint32_t since = 0);
+    void add(const ReferenceRun& run, std::uint32_t operand, std::uint16_t bytes,
+             std::uint32_t thread, std::uint32_t since = 0);
 
     // All entries, those of a line together and by thread.
     std::vector<Touch> touches();

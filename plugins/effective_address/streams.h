@@ -1,7 +1,7 @@
 // Where each operand is in one thread.
 #pragma once
 
-#include "plugins/effective_address/run.h"
+#include "plugins/effective_address/reference_run.h"
 
 #include <cstdint>
 
@@ -16,7 +16,7 @@ struct alignas(32) Stream {
     bool first;           // the run begins with the first, which has no stride
     std::uint32_t since;  // the thread's latest site when the run began
 
-    Run run() const { return {last, stride, count}; }
+    ReferenceRun run() const { return {last, stride, count}; }
 };
 
 // One for each operand, all zero at first. Room for as many as a driver has sites is reserved, of

@@ -112,7 +112,7 @@ void Tracker::pass_left_out(Stream& stream, std::uint32_t references) {
 
 // `ended` has come to its end, since the next reference is `stride` away. What is no reference has
 // operand 0.
-void Tracker::begin_run(Thread& thread, std::uint32_t operand, const Run& ended,
+void Tracker::begin_run(Thread& thread, std::uint32_t operand, const ReferenceRun& ended,
                         std::int64_t stride, std::uint32_t site) {
     Stream& stream = thread.streams.data()[operand];
     const bool had_first = stream.first;
@@ -135,14 +135,14 @@ void Tracker::begin_run(Thread& thread, std::uint32_t operand, const Run& ended,
 // What follows may go on with the same stride.
 void Tracker::end_run(Thread& thread, std::uint32_t operand) {
     Stream& stream = thread.streams.data()[operand];
-    const Run run = stream.run();
+    const ReferenceRun run = stream.run();
     stream.count = 0;
     if (operand != 0 && run.count != 0)
         add_run(thread, operand, run, std::exchange(stream.first, false), stream.since);
 }
 
-void Tracker::add_run(const Thread& thread, std::uint32_t operand, const Run& run, bool first,
-                      std::uint32_t since) {
+void Tracker::add_run(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,
+                      bool first, std::uint32_t since) {
     if (first) {
         add_run(thread, operand, {run.address(run.count - 1), kNoStride, 1}, false, since);
         if (run.count > 1)
@@ -186,7 +186,7 @@ void Tracker::sample(const Thread& thread, const trace_record_t& record) {
     operands_[operand].sample(record.value, static_cast<std::int64_t>(record.value - stream.last));
 }
 
-void Tracker::share(const Thread& thread, std::uint32_t operand, const Run& run,
+void Tracker::share(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,
                     std::uint32_t since) {
     if (!thread.alone) sharing_.add(run, operand, operands_[operand].bytes(), thread.number, since);
 }

@@ -71,18 +71,19 @@ class Tracker {
     void add_operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);
     template <bool kAlone>
     void follow(Thread& thread, std::span<const trace_record_t> records);
-    void begin_run(Thread& thread, std::uint32_t operand, const Run& ended, std::int64_t stride,
-                   std::uint32_t site);
+    void begin_run(Thread& thread, std::uint32_t operand, const ReferenceRun& ended,
+                   std::int64_t stride, std::uint32_t site);
     void end(std::map<std::uint32_t, Thread>::iterator thread);
     static void pass_left_out(Stream& stream, std::uint32_t references);
     void end_run(Thread& thread, std::uint32_t operand);
     // `first`: it begins with the thread's first reference of the operand. `since`: Stream::since.
-    void add_run(const Thread& thread, std::uint32_t operand, const Run& run, bool first,
+    void add_run(const Thread& thread, std::uint32_t operand, const ReferenceRun& run, bool first,
                  std::uint32_t since);
     void add_other(std::uint32_t operand, std::uint64_t address);
     bool take_with_stride(Stream& stream, std::uint32_t operand);
     void add_stride(Stream& stream, std::uint32_t operand);
-    void share(const Thread& thread, std::uint32_t operand, const Run& run, std::uint32_t since);
+    void share(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,
+               std::uint32_t since);
     void sample(const Thread& thread, const trace_record_t& record);
 
     std::vector<std::uint32_t> operand_of_site_;

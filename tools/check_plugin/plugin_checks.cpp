@@ -3,10 +3,10 @@
 #include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/support/error.h"
 #include "tools/check_plugin/guarded_memory.h"
-#include "tools/check_plugin/run.h"
 #include "tools/check_plugin/subject.h"
 #include "tools/check_plugin/synthetic_trace.h"
 #include "tools/check_plugin/table_checks.h"
+#include "tools/check_plugin/trial_run.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -65,7 +65,7 @@ void check_specification(const std::string& path, Report& report) {
 std::optional<std::vector<std::uint64_t>> ordinary_run(Subject& subject, const Settings& settings) {
     SyntheticTrace trace;
     trace.add_code(kCode);
-    Run run(subject, trace);
+    TrialRun run(subject, trace);
     if (!run.begin(settings)) return std::nullopt;
     for (std::uint32_t i = 0; i < 4; ++i) {
         run.process(trace.ordinary(i % 2, i == 2 ? 1 : kBufferRecords));
@@ -98,7 +98,7 @@ void check_second_run(const std::string& path, Report& report) {
 void check_empty_run(const std::string& path, Report& report) {
     Subject subject(path, report);
     SyntheticTrace trace;
-    Run run(subject, trace);
+    TrialRun run(subject, trace);
     if (!run.begin({})) return;
     run.finish(0);
     run.end();
@@ -109,7 +109,7 @@ void check_strange_run(const std::string& path, Report& report) {
     SyntheticTrace trace;
     trace.add_code(kCode);
     trace.add_code(0xffff'ffff'ff60'0000);  // the vsyscall page
-    Run run(subject, trace);
+    TrialRun run(subject, trace);
     if (!run.begin({})) return;
     for (const std::uint32_t thread : {0U, 5U, 1'000'000U, UINT32_MAX, 0U})
         run.process(trace.strange(thread, kBufferRecords));
@@ -121,7 +121,7 @@ void check_many_threads(const std::string& path, Report& report) {
     Subject subject(path, report);
     SyntheticTrace trace;
     trace.add_code(kCode);
-    Run run(subject, trace);
+    TrialRun run(subject, trace);
     if (!run.begin({})) return;
     for (std::uint32_t thread = 0; thread < 500; ++thread) run.process(trace.ordinary(thread, 32));
     run.finish(1);
@@ -134,7 +134,7 @@ void check_sampled_run(const std::string& path, Report& report) {
     subject.set_sampling();
     SyntheticTrace trace;
     trace.add_code(kCode);
-    Run run(subject, trace);
+    TrialRun run(subject, trace);
     if (!run.begin({})) return;
     for (std::uint32_t burst = 0; burst < 4; ++burst) {
         run.look_at_totals(burst);

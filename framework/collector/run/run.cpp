@@ -86,9 +86,9 @@ Ending end_of_run(const Collection::Outcome& outcome, Ending ending) {
 }
 
 // The members stand in the order in which a run needs them.
-class Run {
+class ProgramRun {
   public:
-    Run(const CoreSettings& settings, const std::vector<std::string>& program)
+    ProgramRun(const CoreSettings& settings, const std::vector<std::string>& program)
         : settings_(settings),
           words_(program),
           program_(find_program(program)),
@@ -123,7 +123,7 @@ class Run {
     std::set<std::string> seen_objects_;  // in the supervisor: files that images have run
 };
 
-Child::Settings Run::child_settings() {
+Child::Settings ProgramRun::child_settings() {
     // Of the kernel's set of signals, which has 64 bits; libc's is longer.
     std::uint64_t mask = 0;
     sigset_t set;
@@ -140,7 +140,7 @@ Child::Settings Run::child_settings() {
             std::move(launch), settings_.randomize_addresses};
 }
 
-Ending Run::execute() {
+Ending ProgramRun::execute() {
     if (supervisor_) follow_children();
     session_.watch(&Child::send);
     const Image image{child_.pid(), 1, true, program_.name, command_line(words_)};
@@ -164,13 +164,13 @@ Ending Run::execute() {
     return end;
 }
 
-void Run::release_outside() {
+void ProgramRun::release_outside() {
     session_.profilers.clear();
     session_.stop_watching();
     session_.symbolizer.end_background();
 }
 
-void Run::follow_children() {
+void ProgramRun::follow_children() {
     log::say_once_among_processes();
     Supervisor::Work work;
     work.begin = [this] {
@@ -201,7 +201,7 @@ void Run::follow_children() {
     supervisor_->start(work);
 }
 
-bool Run::collect_from_child(const Supervisor::Arrival& arrival, int first_process) {
+bool ProgramRun::collect_from_child(const Supervisor::Arrival& arrival, int first_process) {
     session_.symbolizer.forget_replaced();
     Segment segment(arrival.segment_fd);
     const Lifeline lifeline(arrival.lifeline_fd);
@@ -226,10 +226,11 @@ bool Run::collect_from_child(const Supervisor::Arrival& arrival, int first_proce
 // The process ends soon. The kernel takes back at once what the run would give back bit by bit,
 // which takes longer than most of what happens when a program has ended.
 Ending run(const CoreSettings& settings, const std::vector<std::string>& program) {
-    auto run = std::make_unique<Run>(settings, program);
+    auto run = std::make_unique<ProgramRun>(settings, program);
     const Ending ending = run->execute();
     run->release_outside();
-    [[maybe_unused]] static const Run* left;  // so that it counts as in use for LeakSanitizer
+    [[maybe_unused]] static const ProgramRun*
+        left;  // so that it counts as in use for LeakSanitizer
     left = run.release();
     return ending;
 }

@@ -26,9 +26,9 @@ struct Wanted {
 // Asks the profiler for its specification. None if it fails.
 std::optional<Wanted> start(Subject& subject);
 
-class Run {
+class TrialRun {
   public:
-    Run(Subject& subject, SyntheticTrace& trace);
+    TrialRun(Subject& subject, SyntheticTrace& trace);
 
     // In this order. False: the profiler refuses; nothing else is to be called then.
     bool begin(const Settings& settings);

@@ -1,4 +1,4 @@
-#include "tools/check_plugin/run.h"
+#include "tools/check_plugin/trial_run.h"
 
 #include "framework/support/error.h"
 #include "tools/check_plugin/guarded_memory.h"
@@ -30,9 +30,9 @@ std::optional<Wanted> start(Subject& subject) {
 }
 
 // The tables as they are now, for one call.
-class Run::Tables {
+class TrialRun::Tables {
   public:
-    explicit Tables(const Run& run)
+    explicit Tables(const TrialRun& run)
         : run_(run),
           blocks_(run.trace_.blocks()),
           instrs_(run.trace_.instrs()),
@@ -51,19 +51,19 @@ class Run::Tables {
     }
 
   private:
-    const Run& run_;
+    const TrialRun& run_;
     GuardedCopy<trace_block_t> blocks_;
     GuardedCopy<trace_instr_t> instrs_;
     GuardedCopy<trace_site_t> sites_;
     GuardedCopy<trace_context_t> contexts_;
 };
 
-Run::Run(Subject& subject, SyntheticTrace& trace) : subject_(subject), trace_(trace) {
+TrialRun::TrialRun(Subject& subject, SyntheticTrace& trace) : subject_(subject), trace_(trace) {
     totals_.resize(subject.events().size());
     lists_ = subject.value_lists().size();
 }
 
-bool Run::begin(const Settings& settings) {
+bool TrialRun::begin(const Settings& settings) {
     if (!subject_.init()) return false;
     if (!subject_.options(settings)) {
         subject_.release();
@@ -79,7 +79,7 @@ bool Run::begin(const Settings& settings) {
     return true;
 }
 
-void Run::process(const SyntheticTrace::Buffer& buffer) {
+void TrialRun::process(const SyntheticTrace::Buffer& buffer) {
     auto* const function = subject_.table().vp_prof_process;
     if (!function || is_lost()) return;
     // All of it is at another address than in the call before.
@@ -103,7 +103,7 @@ void Run::process(const SyntheticTrace::Buffer& buffer) {
     take("vp_prof_process", samples, count);
 }
 
-void Run::look_at_totals(std::uint64_t times) {
+void TrialRun::look_at_totals(std::uint64_t times) {
     auto* const function = subject_.table().vp_totals;
     if (!function || is_lost()) return;
     const GuardedCopy counts(trace_.counts(times));
@@ -126,7 +126,7 @@ void Run::look_at_totals(std::uint64_t times) {
                                  "`count` numbers");
 }
 
-void Run::finish(std::uint64_t times) {
+void TrialRun::finish(std::uint64_t times) {
     const GuardedCopy counts(wanted_.spec.captures & trace::kCaptureBlockCounts
                                  ? trace_.counts(times)
                                  : std::vector<std::uint64_t>());
@@ -150,7 +150,7 @@ void Run::finish(std::uint64_t times) {
     }
 }
 
-void Run::end() {
+void TrialRun::end() {
     if (is_lost()) return;
     if (subject_.table().vp_summary)
         subject_.call("vp_summary", [&] {
@@ -164,13 +164,13 @@ void Run::end() {
     subject_.release();
 }
 
-void Run::lose(std::string_view function) {
+void TrialRun::lose(std::string_view function) {
     lost_in_ = function;
     why_lost_ = subject_.error();
 }
 
 // Without a reason, that it fails has been said.
-void Run::report_loss() const {
+void TrialRun::report_loss() const {
     if (is_lost() && !why_lost_.empty())
         subject_.report().broken(
             lost_in_, fmt::format("fails in an ordinary run, without options: {}; the profiler is "
@@ -178,7 +178,7 @@ void Run::report_loss() const {
                                   why_lost_));
 }
 
-void Run::take(std::string_view function, const vsample_t* samples, int count) {
+void TrialRun::take(std::string_view function, const vsample_t* samples, int count) {
     Report& report = subject_.report();
     if (count != 0 && !samples)
         return report.broken(function,
@@ -191,7 +191,7 @@ void Run::take(std::string_view function, const vsample_t* samples, int count) {
     samples_ += static_cast<std::uint64_t>(count);
 }
 
-void Run::check_event(std::string_view function, const vsample_t& sample) {
+void TrialRun::check_event(std::string_view function, const vsample_t& sample) {
     Report& report = subject_.report();
     if (sample.event < totals_.size()) {
         if (__builtin_add_overflow(totals_[sample.event], sample.weight, &totals_[sample.event]))
@@ -206,7 +206,7 @@ void Run::check_event(std::string_view function, const vsample_t& sample) {
     }
 }
 
-void Run::check_place(std::string_view function, const vsample_t& sample) {
+void TrialRun::check_place(std::string_view function, const vsample_t& sample) {
     Report& report = subject_.report();
     if (!is_instruction(sample.pc))
         report.broken(function,
@@ -227,7 +227,7 @@ void Run::check_place(std::string_view function, const vsample_t& sample) {
                       "context0 at 0, or call trace_capture_calls");
 }
 
-void Run::check(std::string_view function, const vsample_t& sample) {
+void TrialRun::check(std::string_view function, const vsample_t& sample) {
     if (sample.reserved != 0)
         subject_.report().broken(
             function, fmt::format("returns a sample whose `reserved` is {}: set it to 0, since it "
@@ -237,11 +237,11 @@ void Run::check(std::string_view function, const vsample_t& sample) {
     check_place(function, sample);
 }
 
-bool Run::is_value(const vsample_t& sample) const {
+bool TrialRun::is_value(const vsample_t& sample) const {
     return (VP_VALUE - sample.event) / 2 < std::max<std::size_t>(lists_, 1);
 }
 
-bool Run::is_instruction(std::uint64_t pc) {
+bool TrialRun::is_instruction(std::uint64_t pc) {
     if (pcs_.size() != trace_.instrs().size())
         for (const trace_instr_t& instr : trace_.instrs()) pcs_.insert(instr.pc);
     return pcs_.contains(pc);

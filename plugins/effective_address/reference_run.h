@@ -9,7 +9,7 @@ namespace effective_address {
 // The stride of the first reference of all, which has no predecessor.
 inline constexpr std::int64_t kNoStride = INT64_MIN;
 
-struct Run {
+struct ReferenceRun {
     std::uint64_t end;    // address of the last reference
     std::int64_t stride;  // from each reference to the next, and of the first from the one before
     std::uint64_t count;  // of references
