@@ -43,7 +43,7 @@ class AnyParser {
         pass(block);
     }
 
-    Profile finish() {
+    FileSummary finish() {
         if (beginning_.size() < kBeginning) pass(beginning_);
         if (is_callgrind_) {
             callgrind_.finish();
@@ -69,7 +69,7 @@ class AnyParser {
 
 }  // namespace
 
-Profile read_events(const std::string& path, Handler& handler, Accept accept) {
+FileSummary read_events(const std::string& path, Handler& handler, Accept accept) {
     AnyParser parser(path, handler, accept);
     read_file(path, [&parser](std::string_view block) { parser.feed(block); });
     return parser.finish();

@@ -9,14 +9,16 @@
 
 namespace assay::events {
 
-struct Profile {
+// What a file says as a whole; what it counts where goes to a Handler.
+struct FileSummary {
     Header header;
     std::vector<std::uint64_t> totals;  // one per event, checked against the summary
 };
 
 // Passes the whole file to `handler`. Throws Error if it cannot be read or is malformed or cut
 // short; by then `handler` may have received the beginning of it.
-Profile read_events(const std::string& path, Handler& handler, Accept accept = Accept::kProfiles);
+FileSummary read_events(const std::string& path, Handler& handler,
+                        Accept accept = Accept::kProfiles);
 
 // Whether the file can be opened and begins as one of these does.
 bool begins_as_events_file(const std::string& path);

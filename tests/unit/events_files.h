@@ -82,7 +82,7 @@ class Recorder final : public Handler {
 };
 
 // Parses in blocks of the size given.
-inline Profile parse(const std::string& text, Recorder& recorder, std::size_t block = 1 << 20) {
+inline FileSummary parse(const std::string& text, Recorder& recorder, std::size_t block = 1 << 20) {
     Parser parser("FILE", recorder);
     for (std::size_t at = 0; at < text.size(); at += block)
         parser.feed(std::string_view(text).substr(at, block));

@@ -37,26 +37,26 @@ TEST_CASE("events: what is written is read") {
         write_example(folder.file(name));
         CHECK(begins_as_events_file(folder.file(name)));
         Recorder recorder;
-        const Profile profile = read_events(folder.file(name), recorder);
+        const FileSummary summary = read_events(folder.file(name), recorder);
         CHECK(recorder.text == kExampleRead);
         CHECK(recorder.starts == 1);
-        CHECK(profile.totals == std::vector<std::uint64_t>{29, 3});
+        CHECK(summary.totals == std::vector<std::uint64_t>{29, 3});
         const Header expected = example_header();
-        CHECK(profile.header.descriptions == expected.descriptions);
-        CHECK(profile.header.command == expected.command);
-        CHECK(profile.header.pid == 17);
-        CHECK(profile.header.incomplete == "killed");
-        REQUIRE(profile.header.events.size() == 2);
-        CHECK(profile.header.events[0].description == expected.events[0].description);
-        CHECK(profile.header.events[0].profiler == "cache");
-        CHECK(profile.header.events[1].unit == "data reads");
-        REQUIRE(profile.header.derived.size() == 1);
-        CHECK(profile.header.derived[0].name == expected.derived[0].name);
-        CHECK(profile.header.derived[0].formula == "Dr / Ir");
-        CHECK(profile.header.derived[0].unit == "%");
-        REQUIRE(profile.header.objects.size() == 2);
-        CHECK(profile.header.objects[0].build_id == "abc");
-        CHECK(profile.header.objects[1].path == "/a folder/lib.so");
+        CHECK(summary.header.descriptions == expected.descriptions);
+        CHECK(summary.header.command == expected.command);
+        CHECK(summary.header.pid == 17);
+        CHECK(summary.header.incomplete == "killed");
+        REQUIRE(summary.header.events.size() == 2);
+        CHECK(summary.header.events[0].description == expected.events[0].description);
+        CHECK(summary.header.events[0].profiler == "cache");
+        CHECK(summary.header.events[1].unit == "data reads");
+        REQUIRE(summary.header.derived.size() == 1);
+        CHECK(summary.header.derived[0].name == expected.derived[0].name);
+        CHECK(summary.header.derived[0].formula == "Dr / Ir");
+        CHECK(summary.header.derived[0].unit == "%");
+        REQUIRE(summary.header.objects.size() == 2);
+        CHECK(summary.header.objects[0].build_id == "abc");
+        CHECK(summary.header.objects[1].path == "/a folder/lib.so");
     }
     CHECK(folder.read("packed.gz").substr(0, 2) == "\x1f\x8b");
     CHECK(folder.read("packed.zst").substr(0, 4) == "\x28\xb5\x2f\xfd");
@@ -67,11 +67,11 @@ TEST_CASE("events: a file of version 1 stays readable, however it is cut into bl
     std::string first;
     for (const std::size_t block : {std::size_t{1}, std::size_t{7}, text.size()}) {
         Recorder recorder;
-        const Profile profile = parse(text, recorder, block);
-        CHECK(profile.totals == std::vector<std::uint64_t>{25, 5, 1});
-        CHECK(profile.header.events[2].description == "misses of the \"first\" level, reads");
-        CHECK(profile.header.objects[1].path == "/opt/a folder/lib.so");
-        CHECK(profile.header.incomplete == "ended by SIGKILL");
+        const FileSummary summary = parse(text, recorder, block);
+        CHECK(summary.totals == std::vector<std::uint64_t>{25, 5, 1});
+        CHECK(summary.header.events[2].description == "misses of the \"first\" level, reads");
+        CHECK(summary.header.objects[1].path == "/opt/a folder/lib.so");
+        CHECK(summary.header.incomplete == "ended by SIGKILL");
         if (first.empty()) first = recorder.text;
         CHECK(recorder.text == first);
     }
@@ -163,26 +163,26 @@ TEST_CASE("events: sites of inlined code stand behind the lines of their functio
 
 TEST_CASE("events: a file of Cachegrind's is read") {
     Recorder recorder;
-    const Profile profile = parse(text_of_data("cachegrind.out"), recorder);
-    CHECK(profile.header.command == "/tmp/leaf");
-    CHECK(profile.header.descriptions[2] ==
+    const FileSummary summary = parse(text_of_data("cachegrind.out"), recorder);
+    CHECK(summary.header.command == "/tmp/leaf");
+    CHECK(summary.header.descriptions[2] ==
           std::pair<std::string, std::string>("LL cache", "1048576 B, 64 B, 16-way associative"));
-    CHECK(profile.totals == std::vector<std::uint64_t>{613, 2, 2, 2, 1, 1, 1, 1, 1, 101, 10, 0, 0});
+    CHECK(summary.totals == std::vector<std::uint64_t>{613, 2, 2, 2, 1, 1, 1, 1, 1, 101, 10, 0, 0});
     CHECK(recorder.text.find("/src/leaf.c /src/leaf.c:sum_of_squares\n"
                              "line 5: 200 0 0 0 0 0 0 0 0 0 0 0 0\n") != std::string::npos);
 }
 
 TEST_CASE("events: every liberty that Cachegrind's format gives is understood") {
     Recorder recorder;
-    const Profile profile = parse(kStart +
-                                      "# a comment\n\nfl=a.c\nfn=f\n1 5 .\n2 3\n"
-                                      "fi=b.h\n7   1 1 \nfe=a.c\n3\t. 2\n"
-                                      "summary:  9  3 \n\n# behind it\n",
-                                  recorder);
+    const FileSummary summary = parse(kStart +
+                                          "# a comment\n\nfl=a.c\nfn=f\n1 5 .\n2 3\n"
+                                          "fi=b.h\n7   1 1 \nfe=a.c\n3\t. 2\n"
+                                          "summary:  9  3 \n\n# behind it\n",
+                                      recorder);
     CHECK(recorder.text ==
           "a.c a.c:f\nline 1: 5 0\nline 2: 3 0\n"
           "b.h a.c:f\nline 7: 1 1\na.c a.c:f\nline 3: 0 2\n");
-    CHECK(profile.totals == std::vector<std::uint64_t>{9, 3});
+    CHECK(summary.totals == std::vector<std::uint64_t>{9, 3});
 }
 
 TEST_CASE("events: a difference is read where one is accepted") {
@@ -250,9 +250,9 @@ TEST_CASE("events: names cannot break the file") {
         writer.finish();
     }
     Recorder recorder;
-    const Profile profile = read_events(folder.file("out"), recorder);
-    CHECK(profile.header.command == "sh -c 'desc\\: a\\nb\\x01'");
-    CHECK(profile.header.events[0].unit == "x y");
+    const FileSummary summary = read_events(folder.file("out"), recorder);
+    CHECK(summary.header.command == "sh -c 'desc\\: a\\nb\\x01'");
+    CHECK(summary.header.events[0].unit == "x y");
     CHECK(recorder.text.starts_with("./#! a\\nsummary: 5.c ./#! a\\nsummary: 5.c:f\\nfn=g\n"));
     CHECK(recorder.text.find("x x:a##\\##b\n") != std::string::npos);
 }

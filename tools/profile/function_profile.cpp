@@ -40,7 +40,7 @@ void FunctionProfile::add_file(const std::string& path, Sign sign) {
     sign_ = sign;
     const bool can_be_read_again = events::can_be_read_again(path);
     all_details_ = !can_be_read_again;
-    events::Profile read = events::read_events(path, *this, events::Accept::kDifferences);
+    events::FileSummary read = events::read_events(path, *this, events::Accept::kDifferences);
     add_totals(path, read.totals);
     read_.push_back({path, sign, std::move(read.totals), can_be_read_again});
 }

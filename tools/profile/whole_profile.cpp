@@ -80,7 +80,7 @@ std::span<const Row> rows_of(const std::vector<Row>& rows, const std::vector<std
 
 void WholeProfile::add_file(const std::string& path) {
     path_ = path;
-    const events::Profile read = events::read_events(path, *this);
+    const events::FileSummary read = events::read_events(path, *this);
     paths_.push_back(path);
     totals_.resize(read.totals.size());
     for (std::size_t i = 0; i < totals_.size(); ++i)
