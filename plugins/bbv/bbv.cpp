@@ -97,7 +97,7 @@ std::string function_at(std::uint64_t pc, const assay::Trace& trace) {
     return name == "???" ? "" : name;
 }
 
-class Profiler final : public assay::Profiler {
+class BbvProfiler final : public assay::Profiler {
   public:
     static constexpr const char* kName = "bbv";
     static constexpr const char* kDescription =
@@ -248,4 +248,4 @@ class Profiler final : public assay::Profiler {
 }  // namespace
 }  // namespace bbv
 
-extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = assay::dispatch<bbv::Profiler>();
+extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = assay::dispatch<bbv::BbvProfiler>();

@@ -43,7 +43,7 @@ uint32_t captured_branches(const Settings& settings) {
     return kinds;
 }
 
-class Profiler final : public assay::Profiler {
+class BranchProfiler final : public assay::Profiler {
   public:
     static constexpr const char* kName = "branch";
     static constexpr const char* kDescription =
@@ -169,4 +169,5 @@ class Profiler final : public assay::Profiler {
 }  // namespace
 }  // namespace branch
 
-extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = assay::dispatch<branch::Profiler>();
+extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch =
+    assay::dispatch<branch::BranchProfiler>();

@@ -70,7 +70,7 @@ bool is_locked(const trace_instr_t& instr) {
     return false;
 }
 
-class Profiler final : public assay::Profiler {
+class CacheProfiler final : public assay::Profiler {
   public:
     static constexpr const char* kName = "cache";
     static constexpr const char* kDescription =
@@ -237,4 +237,5 @@ class Profiler final : public assay::Profiler {
 }  // namespace
 }  // namespace cache
 
-extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = assay::dispatch<cache::Profiler>();
+extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch =
+    assay::dispatch<cache::CacheProfiler>();

@@ -134,7 +134,7 @@ void add_summary(std::uint64_t pc, std::uint32_t list, Summary summary, assay::S
     samples.rest(pc, summary.error, summary.rest(), list);
 }
 
-class Profiler final : public assay::Profiler {
+class ClassicProfiler final : public assay::Profiler {
   public:
     static constexpr const char* kName = "classic";
     static constexpr const char* kDescription =
@@ -230,4 +230,5 @@ class Profiler final : public assay::Profiler {
 }  // namespace
 }  // namespace classic
 
-extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = assay::dispatch<classic::Profiler>();
+extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch =
+    assay::dispatch<classic::ClassicProfiler>();

@@ -94,7 +94,7 @@ void count_operand(const Operand& operand, const Count& count) {
     count(kPageCrossing, operand.alignment().page_crossing);
 }
 
-class Profiler final : public assay::Profiler {
+class EffectiveAddressProfiler final : public assay::Profiler {
   public:
     static constexpr const char* kName = "effective_address";
     static constexpr const char* kDescription =
@@ -241,4 +241,4 @@ class Profiler final : public assay::Profiler {
 }  // namespace effective_address
 
 extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch =
-    assay::dispatch<effective_address::Profiler>();
+    assay::dispatch<effective_address::EffectiveAddressProfiler>();

@@ -72,7 +72,7 @@ bool write_file(const std::string& name, const std::string& text) {
     return std::fclose(file) == 0 && written;
 }
 
-class Profiler final : public assay::Profiler {
+class UsedBytesProfiler final : public assay::Profiler {
   public:
     static constexpr const char* kName = "used_bytes";
     static constexpr const char* kDescription =
@@ -253,4 +253,4 @@ class Profiler final : public assay::Profiler {
 }  // namespace used_bytes
 
 extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch =
-    assay::dispatch<used_bytes::Profiler>();
+    assay::dispatch<used_bytes::UsedBytesProfiler>();

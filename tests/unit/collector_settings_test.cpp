@@ -151,7 +151,7 @@ TEST_CASE("options find their profiler") {
     CrashGuard guard;
     LoadedProfiler counts(test_plugin("counts"), "", guard);
     LoadedProfiler crash(test_plugin("crash"), "", guard);
-    Profiler* const both[] = {&crash, &counts};
+    ProfilerHandle* const both[] = {&crash, &counts};
     const auto assign = [&](const std::string& name, const std::string& value,
                             const std::string& origin = "") {
         const Setting setting{name, value, origin};
@@ -169,7 +169,7 @@ TEST_CASE("options find their profiler") {
     CHECK(contains(message([&] { assign("limit", "-1"); }), "not a whole number"));
     CHECK(contains(message([&] { assign("limit", "18446744073709551616"); }), "2^64"));
 
-    Profiler* const twice[] = {&counts, &counts};
+    ProfilerHandle* const twice[] = {&counts, &counts};
     const Setting setting{"limit", "1", ""};
     CHECK(contains(message([&] {
                        assign_to_profilers({&setting, 1}, twice);
@@ -179,7 +179,7 @@ TEST_CASE("options find their profiler") {
 
 TEST_CASE("events of the same name get their profiler's in front") {
     CrashGuard guard;
-    std::vector<std::unique_ptr<Profiler>> profilers;
+    std::vector<std::unique_ptr<ProfilerHandle>> profilers;
     for (const char* plugin : {"counts", "crash", "counts"})
         profilers.push_back(std::make_unique<LoadedProfiler>(test_plugin(plugin), "", guard));
     const Columns columns(profilers);

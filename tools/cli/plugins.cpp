@@ -21,7 +21,7 @@ namespace assay {
 namespace {
 
 using collector::CrashGuard;
-using collector::Profiler;
+using collector::ProfilerHandle;
 
 // Texts of profilers among them.
 template <typename... Args>
@@ -67,7 +67,7 @@ std::string_view argument(const collector::ProfilerOption& option) {
     return "TEXT";
 }
 
-void print_options(const Profiler& profiler) {
+void print_options(const ProfilerHandle& profiler) {
     if (profiler.options().empty()) return;
     say("\nOptions:\n");
     for (const auto& option : profiler.options())
@@ -75,7 +75,7 @@ void print_options(const Profiler& profiler) {
             option.default_value ? fmt::format(" [{}]", *option.default_value) : "");
 }
 
-void print_events(const Profiler& profiler) {
+void print_events(const ProfilerHandle& profiler) {
     if (!profiler.events().empty()) say("\nEvents:\n");
     std::size_t width = 0;
     for (const auto& event : profiler.events()) width = std::max(width, event.name.size());
@@ -134,7 +134,7 @@ std::string names_of_values(const trace::ValueLists& lists) {
 }
 
 // What it captures without any options.
-void print_captures(Profiler& profiler) {
+void print_captures(ProfilerHandle& profiler) {
     collector::Image image;
     image.pid = getpid();
     image.program = "assay";
@@ -164,7 +164,7 @@ void print_captures(Profiler& profiler) {
 void describe_one(const std::string& name) {
     CrashGuard guard;
     const auto loaded = collector::load_profiler(collector::find_plugin(name), "", guard);
-    Profiler& profiler = *loaded;
+    ProfilerHandle& profiler = *loaded;
     say("{}{}{}\n{}\n", profiler.name(), profiler.description().empty() ? "" : ": ",
         profiler.description(), profiler.path());
     print_options(profiler);

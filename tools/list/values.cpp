@@ -57,7 +57,7 @@ ValuePrinter::ValuePrinter(const std::vector<std::string_view>& lists,
     for (const auto& profiler : profilers_) profiler->has_no_columns_to_lose();
 }
 
-collector::Profiler* ValuePrinter::profiler_of(std::string_view list) const {
+collector::ProfilerHandle* ValuePrinter::profiler_of(std::string_view list) const {
     const auto found =
         std::find_if(profilers_.begin(), profilers_.end(), [&](const auto& profiler) {
             return profiler->name() == profiler_name(list) && !profiler->lost();
@@ -69,7 +69,7 @@ std::vector<std::string> ValuePrinter::print(const std::vector<const events::Hot
                                              const trace_instr_t* instr) {
     std::vector<std::string> lines;
     for (const events::Hotlist* list : lists) {
-        collector::Profiler* const profiler = instr ? profiler_of(list->name) : nullptr;
+        collector::ProfilerHandle* const profiler = instr ? profiler_of(list->name) : nullptr;
         std::string text(list->name);
         if (profiler && profiler->has_preface()) {
             const std::optional<std::string> preface =

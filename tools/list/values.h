@@ -3,7 +3,7 @@
 
 #include "assay/trace_types.h"
 #include "framework/collector/profilers/crash_guard.h"
-#include "framework/collector/profilers/profiler.h"
+#include "framework/collector/profilers/profiler_handle.h"
 #include "framework/events/hotlist.h"
 
 #include <memory>
@@ -29,10 +29,10 @@ class ValuePrinter {
                                    const trace_instr_t* instr);
 
   private:
-    collector::Profiler* profiler_of(std::string_view list) const;
+    collector::ProfilerHandle* profiler_of(std::string_view list) const;
 
     collector::CrashGuard guard_;
-    std::vector<std::unique_ptr<collector::Profiler>> profilers_;
+    std::vector<std::unique_ptr<collector::ProfilerHandle>> profilers_;
     std::vector<std::string> notes_;
     std::size_t most_;
 };

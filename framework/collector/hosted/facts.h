@@ -3,7 +3,7 @@
 
 #include "assay/vprofiler.h"
 #include "framework/collector/hosted/channel.h"
-#include "framework/collector/profilers/profiler.h"
+#include "framework/collector/profilers/profiler_handle.h"
 
 #include <cstdint>
 

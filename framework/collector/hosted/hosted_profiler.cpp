@@ -57,7 +57,7 @@ std::string text_of(const ProfilerFacts& facts) {
 }  // namespace
 
 HostedProfiler::HostedProfiler(GuestSettings settings)
-    : Profiler(settings.path),
+    : ProfilerHandle(settings.path),
       settings_(std::move(settings)),
       limit_([this] { return settings_.limit; }) {
     start_process();
@@ -352,8 +352,8 @@ void HostedProfiler::signal_all(int signal) {
         if (const pid_t pid = process; pid > 0) kill(pid, signal);
 }
 
-std::unique_ptr<Profiler> load_profiler(const std::string& path, const std::string& command,
-                                        CrashGuard& guard, const std::string& debug_cache) {
+std::unique_ptr<ProfilerHandle> load_profiler(const std::string& path, const std::string& command,
+                                              CrashGuard& guard, const std::string& debug_cache) {
     if (is_own_plugin(path)) return std::make_unique<LoadedProfiler>(path, command, guard);
     return std::make_unique<HostedProfiler>(
         GuestSettings{path, command, guard.limit(), debug_cache});

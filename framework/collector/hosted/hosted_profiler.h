@@ -9,7 +9,7 @@
 #include "framework/collector/hosted/channel.h"
 #include "framework/collector/hosted/guest.h"
 #include "framework/collector/profilers/crash_guard.h"
-#include "framework/collector/profilers/profiler.h"
+#include "framework/collector/profilers/profiler_handle.h"
 
 #include <sys/types.h>
 #include <chrono>
@@ -22,7 +22,7 @@
 
 namespace assay::collector {
 
-class HostedProfiler final : public Profiler {
+class HostedProfiler final : public ProfilerHandle {
   public:
     using Sink = std::function<void(const vsample_t& sample, std::uint32_t mapping)>;
     // How long a call may take, as of now; 0: as long as it likes.
@@ -121,7 +121,8 @@ class HostedProfiler final : public Profiler {
 
 // Loads a profiler into this process if it is one of assay's own, and else into one of its own.
 // `debug_cache`: see GuestSettings. Throws Error.
-std::unique_ptr<Profiler> load_profiler(const std::string& path, const std::string& command,
-                                        CrashGuard& guard, const std::string& debug_cache = {});
+std::unique_ptr<ProfilerHandle> load_profiler(const std::string& path, const std::string& command,
+                                              CrashGuard& guard,
+                                              const std::string& debug_cache = {});
 
 }  // namespace assay::collector

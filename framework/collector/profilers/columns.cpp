@@ -1,6 +1,6 @@
 #include "framework/collector/profilers/columns.h"
 
-#include "framework/collector/profilers/profiler.h"
+#include "framework/collector/profilers/profiler_handle.h"
 #include "framework/support/error.h"
 
 #include <fmt/core.h>
@@ -39,7 +39,7 @@ std::string rename_events(const std::string& formula, const Renamed& renamed) {
 
 }  // namespace
 
-Columns::Columns(const std::vector<std::unique_ptr<Profiler>>& profilers) {
+Columns::Columns(const std::vector<std::unique_ptr<ProfilerHandle>>& profilers) {
     for (const auto& profiler : profilers) {
         first_.push_back(events_.size());
         Renamed renamed;

@@ -8,13 +8,13 @@
 
 namespace assay::collector {
 
-class Profiler;
+class ProfilerHandle;
 
 class Columns {
   public:
     // Where several profilers declare an event of the same name, the later ones' become
     // PROFILER.NAME, also in their formulas. Throws Error if there are too many.
-    explicit Columns(const std::vector<std::unique_ptr<Profiler>>& profilers);
+    explicit Columns(const std::vector<std::unique_ptr<ProfilerHandle>>& profilers);
 
     std::size_t size() const { return events_.size(); }
     // The column of a profiler's first event.

@@ -93,7 +93,7 @@ struct LoadedProfiler::Library {
 
 LoadedProfiler::LoadedProfiler(const std::string& path, std::string command, CrashGuard& guard,
                                Surroundings surroundings)
-    : Profiler(path),
+    : ProfilerHandle(path),
       Host(std::move(command)),
       guard_(guard),
       own_files_(std::move(surroundings.own_files)) {

@@ -7,7 +7,7 @@
 #include "framework/collector/profilers/crash_guard.h"
 #include "framework/collector/profilers/host.h"
 #include "framework/collector/profilers/own_files.h"
-#include "framework/collector/profilers/profiler.h"
+#include "framework/collector/profilers/profiler_handle.h"
 
 #include <functional>
 #include <memory>
@@ -28,7 +28,7 @@ struct Surroundings {
     std::function<void(const std::string& why)> tell_loss = {};
 };
 
-class LoadedProfiler final : public Profiler, private Host {
+class LoadedProfiler final : public ProfilerHandle, private Host {
   public:
     using SampleSink = std::function<void(const vsample_t&)>;
 

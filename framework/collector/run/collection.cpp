@@ -44,7 +44,7 @@ void Collection::start_profilers() {
 }
 
 void Collection::start_profiler(std::size_t index) {
-    Profiler& profiler = *session_.profilers[index];
+    ProfilerHandle& profiler = *session_.profilers[index];
     profiler.set_command(image_.command);
     profiler.set_sampling(feed_.sampling().wanted());
     profiler.set_options(given_to(profiler, session_.given[index], image_));

@@ -35,14 +35,15 @@ std::string append(std::string name, std::string_view what) {
 }
 
 // With the profiler's name where another one has an option of that name.
-std::string written(const Session& session, const Profiler& profiler, const std::string& option) {
+std::string written(const Session& session, const ProfilerHandle& profiler,
+                    const std::string& option) {
     const bool shared = std::any_of(
         session.profilers.begin(), session.profilers.end(),
         [&](const auto& other) { return other.get() != &profiler && other->option(option); });
     return fmt::format("--{}{}", shared ? profiler.name() + "." : "", option);
 }
 
-bool is_output(const Profiler& profiler, const std::string& option) {
+bool is_output(const ProfilerHandle& profiler, const std::string& option) {
     return profiler.option(option)->type == VP_OPTION_OUTPUT_FILE;
 }
 
@@ -92,7 +93,7 @@ std::vector<OutputFile> output_files(const Session& session, const Image& image)
     if (session.columns.size() > 0)
         files.push_back({"--out", file_of_process(session.settings.out, image), false});
     for (std::size_t i = 0; i < session.profilers.size(); ++i) {
-        const Profiler& profiler = *session.profilers[i];
+        const ProfilerHandle& profiler = *session.profilers[i];
         for (const auto& [option, value] : given_to(profiler, session.given[i], image))
             if (is_output(profiler, option) && !value.empty())
                 files.push_back({written(session, profiler, option), value, true});
@@ -100,7 +101,7 @@ std::vector<OutputFile> output_files(const Session& session, const Image& image)
     return files;
 }
 
-Given given_to(const Profiler& profiler, Given given, const Image& image) {
+Given given_to(const ProfilerHandle& profiler, Given given, const Image& image) {
     for (const ProfilerOption& option : profiler.options()) {
         const auto is_this = [&](const auto& setting) { return setting.first == option.name; };
         if (option.type == VP_OPTION_OUTPUT_FILE && option.default_value &&

@@ -48,7 +48,7 @@ std::vector<OutputFile> output_files(const Session& session, const Image& image)
 
 // The profiler's options as it gets them: files are those of this image, and what such an option
 // has as its default is given.
-Given given_to(const Profiler& profiler, Given given, const Image& image);
+Given given_to(const ProfilerHandle& profiler, Given given, const Image& image);
 
 // Throws Error if two of them are the same file. A device or a pipe may take several.
 void check_distinct(std::span<const OutputFile> files);

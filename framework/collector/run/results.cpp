@@ -17,7 +17,7 @@
 
 namespace assay::collector {
 
-void Results::add_profiler(const Profiler& profiler, bool captures_calls) {
+void Results::add_profiler(const ProfilerHandle& profiler, bool captures_calls) {
     captures_calls_.push_back(captures_calls);
     first_list_.push_back(static_cast<std::uint32_t>(list_names_.size()));
     for (const std::string& list : profiler.value_lists())
@@ -36,11 +36,12 @@ void Results::take(std::size_t profiler, const vsample_t& sample, std::uint32_t 
 void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
                   const vsample_t& sample, std::span<const trace_context_t> contexts) const {
     const std::size_t first = session_.columns.first(profiler);
-    if (Profiler::is_value(sample)) {
+    if (ProfilerHandle::is_value(sample)) {
         // It makes a row, even if nothing is counted there.
-        TopValues& values = counts.hotlists.of(counts.samples.add(key, first, 0),
-                                               first_list_[profiler] + Profiler::list_of(sample));
-        if (Profiler::is_rest(sample))
+        TopValues& values =
+            counts.hotlists.of(counts.samples.add(key, first, 0),
+                               first_list_[profiler] + ProfilerHandle::list_of(sample));
+        if (ProfilerHandle::is_rest(sample))
             values.add_rest(sample.weight, sample.value);
         else
             values.add(sample.value, sample.weight);
@@ -76,7 +77,7 @@ void Results::scale(Counts& counts, const Sampling& sampling) const {
 std::string Results::errors(const Sampling& sampling) const {
     std::string text;
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
-        const Profiler& profiler = *session_.profilers[i];
+        const ProfilerHandle& profiler = *session_.profilers[i];
         if (profiler.lost()) continue;
         for (std::size_t event = 0; event < profiler.events().size(); ++event) {
             if (profiler.leaves_out(event)) continue;
@@ -119,7 +120,7 @@ Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
 }
 
 void Results::add_columns(Profile& profile, std::size_t profiler) const {
-    const Profiler& of = *session_.profilers[profiler];
+    const ProfilerHandle& of = *session_.profilers[profiler];
     std::copy_n(list_names_.begin() + first_list_[profiler], of.value_lists().size(),
                 profile.list_names.begin() + first_list_[profiler]);
     for (std::size_t event = 0; event < of.events().size(); ++event) {
@@ -156,7 +157,7 @@ void Results::write(const Origin& origin) {
 void Results::write_parts(const std::string& file, const Origin& origin) {
     std::set<std::string> files{file};  // a device is not written once more
     for (const auto& [part, counts] : parts_) {
-        const Profiler& profiler = *session_.profilers[part.first];
+        const ProfilerHandle& profiler = *session_.profilers[part.first];
         if (profiler.lost()) continue;
         const std::string& name = profiler.parts()[part.second - 1];
         std::string own = file_of_part(file, name);

@@ -30,7 +30,7 @@ class Results {
     Results& operator=(const Results&) = delete;
 
     // For each profiler, in the session's order, before its first sample.
-    void add_profiler(const Profiler& profiler, bool captures_calls);
+    void add_profiler(const ProfilerHandle& profiler, bool captures_calls);
     // Takes a profiler's sample of an instruction in that mapping. `contexts`: of which its calling
     // context is one.
     void take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,

@@ -17,7 +17,7 @@ namespace assay::collector {
 namespace {
 
 // The names of the profilers that options of this one ask for.
-std::vector<std::string> companions(const Profiler& profiler, const CoreSettings& settings) {
+std::vector<std::string> companions(const ProfilerHandle& profiler, const CoreSettings& settings) {
     std::map<std::string, bool> wanted;  // a later setting wins
     for (const Setting& setting : settings.others) {
         std::string_view name = setting.name;
@@ -33,7 +33,7 @@ std::vector<std::string> companions(const Profiler& profiler, const CoreSettings
     return names;
 }
 
-using Profilers = std::vector<std::unique_ptr<Profiler>>;
+using Profilers = std::vector<std::unique_ptr<ProfilerHandle>>;
 
 bool is_loaded(const Profilers& loaded, const std::string& name) {
     return std::any_of(loaded.begin(), loaded.end(),
@@ -65,7 +65,7 @@ Profilers load(const CoreSettings& settings, const std::string& command, CrashGu
 }
 
 std::vector<Given> assign(const CoreSettings& settings, const Profilers& profilers) {
-    std::vector<Profiler*> pointers(profilers.size());
+    std::vector<ProfilerHandle*> pointers(profilers.size());
     std::transform(profilers.begin(), profilers.end(), pointers.begin(),
                    [](const auto& profiler) { return profiler.get(); });
     return assign_to_profilers(settings.others, pointers);

@@ -6,7 +6,7 @@
 #include "framework/collector/launch/deadline.h"
 #include "framework/collector/profilers/columns.h"
 #include "framework/collector/profilers/crash_guard.h"
-#include "framework/collector/profilers/profiler.h"
+#include "framework/collector/profilers/profiler_handle.h"
 #include "framework/collector/run/settings.h"
 #include "framework/symbols/symbolizer.h"
 
@@ -41,7 +41,7 @@ class Session {
 
     const CoreSettings& settings;
     CrashGuard guard;
-    std::vector<std::unique_ptr<Profiler>> profilers;
+    std::vector<std::unique_ptr<ProfilerHandle>> profilers;
     std::vector<Given> given;  // to each of them
     Columns columns;
     symbols::Symbolizer symbolizer;

@@ -1,6 +1,6 @@
 #include "framework/collector/run/settings.h"
 
-#include "framework/collector/profilers/profiler.h"
+#include "framework/collector/profilers/profiler_handle.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
@@ -182,11 +182,11 @@ void check_type(const Setting& setting, const ProfilerOption& option) {
 }
 
 // The error for an option that nobody has, with the nearest one that somebody has.
-[[noreturn]] void unknown(const Setting& setting, std::span<Profiler* const> profilers) {
+[[noreturn]] void unknown(const Setting& setting, std::span<ProfilerHandle* const> profilers) {
     std::vector<std::string> names;
     for (const CoreOption& option : kCoreOptions)
         if (!option.help.empty()) names.emplace_back(option.name);
-    for (const Profiler* profiler : profilers)
+    for (const ProfilerHandle* profiler : profilers)
         for (const ProfilerOption& option : profiler->options()) {
             names.push_back(option.name);
             names.push_back(profiler->name() + "." + option.name);
@@ -194,7 +194,7 @@ void check_type(const Setting& setting, const ProfilerOption& option) {
     const std::string meant = nearest(setting.name, names);
     const std::string dashes = setting.origin.empty() ? "--" : "";
     std::string owner;
-    for (const Profiler* profiler : profilers)
+    for (const ProfilerHandle* profiler : profilers)
         if (profiler->option(meant)) owner = fmt::format(" (of the profiler {})", profiler->name());
     const std::string where = setting.origin.empty() ? "" : setting.origin + ": ";
     throw Error(fmt::format("{}unknown option {}{}; {}", where, dashes, setting.name,
@@ -205,7 +205,7 @@ void check_type(const Setting& setting, const ProfilerOption& option) {
 
 // The profiler that a setting is for, and the name of its option there.
 std::pair<std::size_t, std::string> owner(const Setting& setting,
-                                          std::span<Profiler* const> profilers) {
+                                          std::span<ProfilerHandle* const> profilers) {
     const std::size_t dot = setting.name.find('.');
     const bool qualified = dot != std::string::npos;
     const std::string name = qualified ? setting.name.substr(dot + 1) : setting.name;
@@ -338,7 +338,7 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
 }
 
 std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
-                                       std::span<Profiler* const> profilers) {
+                                       std::span<ProfilerHandle* const> profilers) {
     std::vector<Given> given(profilers.size());
     for (const Setting& setting : settings) {
         const auto [index, name] = owner(setting, profilers);

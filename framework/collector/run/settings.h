@@ -14,7 +14,7 @@
 
 namespace assay::collector {
 
-class Profiler;
+class ProfilerHandle;
 
 // One option that the user gave.
 struct Setting {
@@ -72,7 +72,7 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line);
 // of them has, that several have, or whose value does not fit its type.
 using Given = std::vector<std::pair<std::string, std::string>>;
 std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
-                                       std::span<Profiler* const> profilers);
+                                       std::span<ProfilerHandle* const> profilers);
 
 // How an option is written: --name, or "FILE:LINE: name".
 std::string describe(const Setting& setting);

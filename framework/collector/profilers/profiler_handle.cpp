@@ -1,4 +1,4 @@
-#include "framework/collector/profilers/profiler.h"
+#include "framework/collector/profilers/profiler_handle.h"
 
 #include "framework/support/log.h"
 
@@ -8,17 +8,17 @@
 
 namespace assay::collector {
 
-Profiler::Profiler(const std::string& path) : path_(path) {
+ProfilerHandle::ProfilerHandle(const std::string& path) : path_(path) {
     facts_.name = std::filesystem::path(path).stem();
 }
 
-const ProfilerOption* Profiler::option(std::string_view name) const {
+const ProfilerOption* ProfilerHandle::option(std::string_view name) const {
     const auto found = std::find_if(options().begin(), options().end(),
                                     [&](const ProfilerOption& o) { return o.name == name; });
     return found == options().end() ? nullptr : &*found;
 }
 
-void Profiler::lose(const std::string& why) {
+void ProfilerHandle::lose(const std::string& why) {
     if (lost_) return;
     lost_ = true;
     if (tell_loss_) return tell_loss_(why);

@@ -56,16 +56,16 @@ struct ProfilerFacts {
     std::vector<bool> told_totals;
 };
 
-class Profiler {
+class ProfilerHandle {
   public:
     // Of a sample that has passed the checks: a value (or the rest of them) and not a count.
     static bool is_value(const vsample_t& sample) { return sample.event >= kFirstValueEvent; }
     static bool is_rest(const vsample_t& sample) { return (VP_VALUE - sample.event) % 2 == 1; }
     static std::uint32_t list_of(const vsample_t& sample) { return (VP_VALUE - sample.event) / 2; }
 
-    virtual ~Profiler() = default;
-    Profiler(const Profiler&) = delete;
-    Profiler& operator=(const Profiler&) = delete;
+    virtual ~ProfilerHandle() = default;
+    ProfilerHandle(const ProfilerHandle&) = delete;
+    ProfilerHandle& operator=(const ProfilerHandle&) = delete;
 
     const std::string& path() const { return path_; }
     const std::string& name() const { return facts_.name; }
@@ -129,7 +129,7 @@ class Profiler {
   protected:
     static constexpr std::uint32_t kFirstValueEvent = VP_VALUE - 2 * VP_VALUE_LISTS_MAX + 1;
 
-    explicit Profiler(const std::string& path);
+    explicit ProfilerHandle(const std::string& path);
 
     // Says that this profiler is lost, and why.
     void lose(const std::string& why);
