@@ -470,11 +470,13 @@ class Shown(unittest.TestCase):
 
     def test_help_names_every_command(self):
         text = run([ASSAY, "--help"]).stdout
-        for name in ("annotate", "merge", "diff", "list", "export", "plugins", "completion"):
+        for name in ("annotate", "merge", "diff", "list", "export", "simpoint", "report", "plugins",
+                     "check-plugin", "completion"):
             self.assertIn(f"  assay {name} ", text)
             shown = run([ASSAY, name, "--help"])
             self.assertEqual((shown.returncode, shown.stderr), (0, ""), name)
             self.assertEqual(run([ASSAY, "help", name]).stdout, shown.stdout)
+            self.assertLessEqual(max(map(len, (text + shown.stdout).splitlines())), 80, name)
 
     def complete(self, line: str) -> list[str]:
         script = self.folder / "completion.bash"

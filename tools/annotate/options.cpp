@@ -25,17 +25,18 @@ struct Arguments {
 };
 
 constexpr const char* kPurpose =
-    "Prints totals, functions and annotated sources of events files, assay's, Cachegrind's or\n"
-    "Callgrind's, whose counts are added up. SOURCEs are annotated whatever they count.\n\n"
+    "Prints totals, functions and annotated sources of events files, assay's,\n"
+    "Cachegrind's or Callgrind's, whose counts are added up. SOURCEs are annotated\n"
+    "whatever they count.\n\n"
     "  assay annotate [options] FILE... [SOURCE...]\n"
     "  assay annotate --diff [options] OLD NEW [SOURCE...]\n";
 
 constexpr const char* kExamples =
     "Examples:\n\n"
-    "  assay annotate assay.out.1234                      the hottest functions and lines\n"
-    "  assay annotate --sort=D1mr --show=D1mr,Ir FILE     where the cache is missed most\n"
-    "  assay annotate --show=Dr,D1mr,'D1 read miss rate' FILE\n"
-    "  assay annotate --asm --threshold=5 FILE            instructions below their lines\n"
+    "  assay annotate assay.out.1234                   what is executed most\n"
+    "  assay annotate --sort=D1mr --show=D1mr,Ir FILE  where the cache is missed most\n"
+    "  assay annotate --show=Dr,D1mr,'D1 miss rate' FILE\n"
+    "  assay annotate --asm --threshold=5 FILE         instructions below their lines\n"
     "  assay annotate --diff --mod-filename='s/v[0-9]+/vN/' v1.out v2.out\n\n"
     "Exit status: 0, or 125 if something could not be read, understood or written.\n";
 
@@ -45,22 +46,23 @@ void add_choice_options(CommandLine& line, Arguments& arguments) {
     line.add_list("--sort", arguments.sort, "A,B,...",
                   "sort by these events; A:P shows functions with at least P % of A");
     line.add_text("--threshold", arguments.threshold, "P",
-                  "show functions with at least P % of the first sort event; default: 0.1");
+                  "show files and functions with at least P % of the first sort event, 0 to 20; "
+                  "default: 0.1");
     line.add_flag("--show-percs{yes},--no-show-percs{no}", arguments.percentages,
                   "show percentages of the totals; default: yes");
-    line.add_flag("--diff", arguments.difference,
-                  "show what OLD has to gain or lose to become NEW");
-    line.add_list("--mod-filename", arguments.file_names, "s/A/B/",
-                  "change the names of files by a Perl search-and-replace expression");
+    line.add_flag("--diff", arguments.difference, "show the counts of NEW less those of OLD");
+    line.add_list(
+        "--mod-filename", arguments.file_names, "s/A/B/",
+        "change the names of files by a Perl search-and-replace expression; may be repeated");
     line.add_list("--mod-funcname", arguments.function_names, "s/A/B/",
-                  "change the names of functions in the same way");
+                  "the same for the names of functions");
 }
 
 void add_source_options(CommandLine& line, Arguments& arguments) {
     line.add_flag("--annotate{yes},--no-annotate{no}", arguments.annotate,
-                  "annotate the sources of the functions shown; default: yes");
+                  "annotate the sources of the files shown; default: yes");
     line.add_text("--auto", arguments.automatic, "yes|no",
-                  "the same, as older releases of cg_annotate");
+                  "the same, as older releases of cg_annotate spell it");
     line.add_flag(
         "--asm", arguments.instructions,
         "show instructions below their lines; needs a profile made with --dump-instr=yes");
@@ -79,7 +81,8 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_arguments("FILE", arguments.files, "events files; source files to annotate");
     add_choice_options(line, arguments);
     add_source_options(line, arguments);
-    line.add_flag("--json", arguments.json, "write JSON, by the schema docs/annotate-schema.json");
+    line.add_flag("--json", arguments.json,
+                  "write JSON, by annotate-schema.json of the documentation");
     line.add_color(arguments.color,
                    "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
     line.add_pager(arguments.pager);

@@ -292,15 +292,15 @@ struct Arguments {
 };
 
 constexpr const char* kPurpose =
-    "Loads profilers, calls every function of each with made-up traces and with options, and says\n"
-    "which rules of the interface (assay/vprofiler.h) they break. Nothing is profiled.\n\n"
+    "Loads profilers, calls every function of each with made-up traces and with\n"
+    "options, and says which rules of the interface (assay/vprofiler.h) they break.\n"
+    "Nothing is profiled.\n\n"
     "  assay check-plugin [--timeout=SECONDS] FILE.so...\n";
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay check-plugin", kPurpose,
-                  "Exit status: 0 if no rule is broken, 1 if one is, 125 if nothing could be "
-                  "checked. Advice\n"
-                  "does not count.\n");
+                  "Exit status: 0 if no rule is broken, 1 if one is, 125 if nothing could be\n"
+                  "checked. Advice does not count.\n");
     line.add_number("--timeout", arguments.timeout, 0, 86'400, "SECONDS",
                     "give a profiler up when one check of it takes longer; 0: never; default: 20");
     line.add_arguments("FILE", arguments.plugins, "profilers, by path or by name");

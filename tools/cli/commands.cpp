@@ -16,6 +16,7 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace assay {
 namespace {
@@ -28,15 +29,17 @@ std::vector<OptionDescription> run_options() {
     std::vector<OptionDescription> options;
     for (const collector::CoreOption& option : collector::core_options()) {
         if (option.help.empty()) continue;
-        options.push_back({{"--" + std::string(option.name)},
-                           std::string(option.argument),
-                           std::string(option.help)});
+        std::vector<std::string> names{"--" + std::string(option.name)};
+        if (option.letter != 0) names.insert(names.begin(), std::string{'-', option.letter});
+        options.push_back(
+            {std::move(names), std::string(option.argument), std::string(option.help)});
     }
     return options;
 }
 
 std::vector<OptionDescription> no_options() {
-    return {{{"-h", "--help"}, "", "show this help"}, {{"--version"}, "", "show the version"}};
+    return {{{"-h", "--help"}, "", "show how it is called"},
+            {{"--version"}, "", "show the version"}};
 }
 
 constexpr std::array kCommands = {
@@ -46,22 +49,22 @@ constexpr std::array kCommands = {
     Command{"annotate", "FILE...", "shows events files beside the source", annotate_main,
             annotate::options},
     Command{"merge", "-o OUT FILE...", "adds up events files to one", merge_main, merge_options},
-    Command{"diff", "OLD NEW", "shows what changed from one events file to another", diff_main,
+    Command{"diff", "OLD NEW", "shows what changed from one file to another", diff_main,
             diff::options},
     Command{"export", "--format=FORMAT FILE...",
             "converts events files for KCachegrind, pprof, speedscope and others", export_main,
             exporting::options},
-    Command{"list", "FILE [PROGRAM]", "shows the counts and values of single instructions",
-            list_main, list::options},
-    Command{"simpoint", "BBFILE", "finds the phases of a program in basic block vectors",
-            simpoint_main, simpoint::options},
+    Command{"list", "FILE [PROGRAM]", "shows counts and values of single instructions", list_main,
+            list::options},
+    Command{"simpoint", "BBFILE", "finds a program's phases in block vectors", simpoint_main,
+            simpoint::options},
     Command{"report", "FILE...", "makes a page of HTML for browsers", report_main, report::options},
-    Command{"plugins", "[NAME]", "lists the profilers, or one's options and events",
+    Command{"plugins", "[NAME]", "lists profilers, or one's options and events",
             [](int argc, char** argv) { return plugins_main(rest(argc, argv)); }, no_options},
-    Command{"check-plugin", "FILE.so...", "says which rules of the interface profilers break",
-            check_plugin_main, check::options},
-    Command{"completion", "SHELL", "prints what completes assay's commands in a shell",
-            completion_main, no_options},
+    Command{"check-plugin", "FILE.so...", "says which rules profilers break", check_plugin_main,
+            check::options},
+    Command{"completion", "SHELL", "prints what completes commands in a shell", completion_main,
+            no_options},
 };
 
 }  // namespace

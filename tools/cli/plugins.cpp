@@ -67,12 +67,23 @@ std::string_view argument(const collector::ProfilerOption& option) {
     return "TEXT";
 }
 
-void print_options(const ProfilerHandle& profiler) {
-    if (profiler.options().empty()) return;
-    say("\nOptions:\n");
+std::string help(const collector::ProfilerOption& option) {
+    if (!option.default_value) return option.help;
+    return option.help.ends_with('.')
+               ? fmt::format("{} Default: {}.", option.help, *option.default_value)
+               : fmt::format("{}; default: {}", option.help, *option.default_value);
+}
+
+std::vector<OptionDescription> described_options(const ProfilerHandle& profiler) {
+    std::vector<OptionDescription> options;
     for (const auto& option : profiler.options())
-        say("  --{}={}\n      {}{}\n", option.name, argument(option), option.help,
-            option.default_value ? fmt::format(" [{}]", *option.default_value) : "");
+        options.push_back({{"--" + option.name}, std::string(argument(option)), help(option)});
+    return options;
+}
+
+void print_options(const ProfilerHandle& profiler) {
+    const std::vector<OptionDescription> options = described_options(profiler);
+    if (!options.empty()) say("\nOptions:\n{}", help_table(options));
 }
 
 void print_events(const ProfilerHandle& profiler) {

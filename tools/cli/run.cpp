@@ -24,13 +24,13 @@ Other commands, each with a --help of its own:
 constexpr std::string_view kExamples = R"(
 First steps:
 
-  assay --plugin=cache -- ls -l            where does ls miss the caches?
-  assay annotate assay.out.1234            with the name that the run has printed
+  assay --plugin=cache -- ls -l         where does ls miss the caches?
+  assay annotate assay.out.1234         with the name that the run has printed
   assay --plugin=cache --D1=32768,8,64 --out=small.out -- ./program input.txt
-  assay plugins cache                      what --D1 means, and what is counted
+  assay plugins cache                   what --D1 means, and what is counted
 
-The program behaves as it would alone: input, output, exit status and signals pass through. Build
-it with -g to get source lines.
+The program behaves as it would alone: input, output, exit status and signals
+pass through. Build it with -g to get source lines.
 
 Options, before PROGRAM:
 
@@ -40,30 +40,17 @@ constexpr std::string_view kTail = R"(
 Every option of a profiler is an option of the run, written --NAME=VALUE, or
 --PROFILER.NAME=VALUE where two profilers have one of that name.
 
-Exit status: that of the program, or 124 after --timeout, 125 if assay itself failed, 126 if the
-program cannot be executed, 127 if it was not found.
+Exit status: that of the program, or 124 after --timeout, 125 if assay itself
+failed, 126 if the program cannot be executed, 127 if it was not found.
 )";
 
 std::string command_table() {
-    constexpr std::size_t kWidth = 26;
+    constexpr std::size_t kWidth = 33;
     std::string table;
     for (const Command& command : commands()) {
         if (command.name == "run") continue;
-        table +=
-            fmt::format("  assay {:{}} {}\n", fmt::format("{} {}", command.name, command.arguments),
-                        kWidth, command.summary);
-    }
-    return table;
-}
-
-std::string option_table() {
-    constexpr std::size_t kNameWidth = 22;
-    std::string table;
-    for (const collector::CoreOption& option : collector::core_options()) {
-        if (option.help.empty()) continue;
-        table += help_row(fmt::format("  --{}{}{}", option.name, option.argument.empty() ? "" : "=",
-                                      option.argument),
-                          option.help, kNameWidth);
+        table += help_row(fmt::format("  assay {} {}", command.name, command.arguments),
+                          command.summary, kWidth);
     }
     return table;
 }
@@ -71,7 +58,8 @@ std::string option_table() {
 }  // namespace
 
 std::string run_help() {
-    return fmt::format("{}{}{}{}{}", kHead, command_table(), kExamples, option_table(), kTail);
+    return fmt::format("{}{}{}{}{}", kHead, command_table(), kExamples,
+                       help_table(find_command("run")->options()), kTail);
 }
 
 int run_main(std::span<const std::string> arguments) {

@@ -17,16 +17,9 @@
 namespace assay {
 namespace {
 
-std::string help_text(const CLI::App& app, const std::vector<OptionDescription>& options) {
-    constexpr std::size_t kNameWidth = 26;
-    std::string text = app.get_description() + "\nOptions:\n\n";
-    for (const OptionDescription& option : options) {
-        std::string names = "  " + join(option.names, ", ");
-        const bool is_long = option.names.back().starts_with("--");
-        if (!option.argument.empty()) names += (is_long ? "=" : " ") + option.argument;
-        text += help_row(std::move(names), option.help, kNameWidth);
-    }
-    return text + (app.get_footer().empty() ? "" : "\n" + app.get_footer());
+std::string help_text(const CLI::App& app, std::span<const OptionDescription> options) {
+    return app.get_description() + "\nOptions:\n\n" + help_table(options) +
+           (app.get_footer().empty() ? "" : "\n" + app.get_footer());
 }
 
 // CLI11 drops what is empty behind = or between commas, and takes the next argument instead.
@@ -58,7 +51,7 @@ bool OptionDescription::takes_file() const {
 }
 
 CommandLine::CommandLine() : app_(std::make_unique<CLI::App>()) {
-    app_->set_help_flag("-h,--help", "show this");
+    app_->set_help_flag("-h,--help", "show the options");
     app_->set_version_flag("--version", version_line(), "show the version");
 }
 
@@ -195,19 +188,33 @@ std::string version_line() {
     return std::string("assay ") + kVersion + "\n";
 }
 
-std::string help_row(std::string names, std::string_view help, std::size_t width) {
-    constexpr std::size_t kLineWidth = 98;
-    std::string row, line = std::move(names);
-    line.resize(std::max(line.size() + 1, width), ' ');
+std::string help_row(std::string_view names, std::string_view help, std::size_t width) {
+    constexpr std::size_t kLineWidth = 80;
+    std::string row(names), line;
+    // At least two blanks stand between them.
+    if (names.size() + 2 > width)
+        row += "\n" + std::string(width, ' ');
+    else
+        row.resize(width, ' ');
     for (const std::string& word : split(help, ' ')) {
-        if (line.size() + 1 + word.size() > kLineWidth) {
-            row += line + "\n";
-            line.assign(width, ' ');
+        if (!line.empty() && width + line.size() + 1 + word.size() > kLineWidth) {
+            row += line + "\n" + std::string(width, ' ');
+            line.clear();
         }
-        if (!line.ends_with(' ')) line += ' ';
-        line += word;
+        line += (line.empty() ? "" : " ") + word;
     }
     return row + line + "\n";
+}
+
+std::string help_table(std::span<const OptionDescription> options) {
+    constexpr std::size_t kNameWidth = 26;
+    std::string table;
+    for (const OptionDescription& option : options) {
+        std::string names = "  " + join(option.names, ", ");
+        if (!option.argument.empty()) names += "=" + option.argument;
+        table += help_row(names, option.help, kNameWidth);
+    }
+    return table;
 }
 
 bool wants_color(std::string_view color) {

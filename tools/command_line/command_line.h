@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -85,8 +86,11 @@ class CommandLine {
 // What --version prints.
 std::string version_line();
 
-// A row of a table of options: the names, and from column `width` on the help, broken into lines.
-std::string help_row(std::string names, std::string_view help, std::size_t width);
+// A row of a table for terminals: the names, and from column `width` on the help, broken into
+// lines.
+std::string help_row(std::string_view names, std::string_view help, std::size_t width);
+// A row for each option.
+std::string help_table(std::span<const OptionDescription> options);
 
 // Whether an argument of --color asks for colours on standard output.
 bool wants_color(std::string_view color);

@@ -15,38 +15,40 @@ struct Arguments {
 };
 
 constexpr const char* kPurpose =
-    "Prints what changed from one events file to another, by function: counts of NEW less those "
-    "of\n"
-    "OLD. Lines are not compared, because any change of a source moves them.\n\n"
+    "Prints what changed from one events file to another, by function: counts of NEW\n"
+    "less those of OLD. Lines are not compared, because any change of a source moves\n"
+    "them.\n\n"
     "  assay diff [options] OLD NEW\n";
 
 constexpr const char* kExamples =
     "Examples:\n\n"
     "  assay diff before.out after.out\n"
-    "  assay diff --mod-filename='s/v[0-9]+/vN/' v1/out v2/out    folders of two versions as one\n"
-    "  assay diff --mod-funcname='s/\\.[0-9]+$//' a.out b.out      without compilers' numbers\n"
-    "  assay diff -o changes.out before.out after.out             for assay annotate, "
-    "cg_annotate\n\n"
+    "  assay diff --mod-filename='s/v[0-9]+/vN/' v1/out v2/out  two folders as one\n"
+    "  assay diff --mod-funcname='s/\\.[0-9]+$//' a.out b.out    no compilers' numbers\n"
+    "  assay diff -o changes.out before.out after.out           for assay annotate\n\n"
     "assay annotate --diff OLD NEW compares line by line, for unchanged sources.\n\n"
-    "Exit status: 0, whether anything changed or not; 125 if something could not be read,\n"
-    "understood or written.\n";
+    "Exit status: 0, whether anything changed or not; 125 if something could not be\n"
+    "read, understood or written.\n";
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay diff", kPurpose, kExamples);
     line.add_arguments("FILE", arguments.files, "two events files");
-    line.add_text("-o,--out", arguments.out, "FILE",
-                  "write the differences to an events file, as cg_diff does; print nothing");
+    line.add_text(
+        "-o,--out", arguments.out, "FILE",
+        "write the differences, those of calling contexts too, to an events file; print nothing");
     line.add_list("--mod-filename", arguments.file_names, "s/A/B/",
-                  "change the names of files by a Perl search-and-replace expression first");
+                  "change the names of files by a Perl search-and-replace expression first; may be "
+                  "repeated");
     line.add_list("--mod-funcname", arguments.function_names, "s/A/B/",
-                  "change the names of functions in the same way");
+                  "the same for the names of functions");
     line.add_list("--show", arguments.show, "A,B,...", "show only these events, in this order");
     line.add_list("--sort", arguments.sort, "A,B,...",
                   "sort by the changes of these events; A:P shows changes of at least P % of A");
-    line.add_text("--threshold", arguments.threshold, "P",
-                  "show functions whose first sort event changed by at least P % of OLD's total; "
-                  "default: 0.1");
-    line.add_flag("--json", arguments.json, "write JSON, by the schema docs/diff-schema.json");
+    line.add_text(
+        "--threshold", arguments.threshold, "P",
+        "show functions whose first sort event changed by at least P % of OLD's total, 0 to "
+        "20; default: 0.1");
+    line.add_flag("--json", arguments.json, "write JSON, by diff-schema.json of the documentation");
     line.add_color(arguments.color,
                    "red for more, green for less; default: on a terminal, unless NO_COLOR is set");
     line.add_pager(arguments.pager);

@@ -57,9 +57,9 @@ std::string format_help() {
     return out +
            "\nExamples:\n"
            "  assay export --format=callgrind -o prog.callgrind assay.out.1234\n"
-           "  assay export --format=folded --event=D1mr assay.out.1234 | flamegraph.pl > d1.svg\n"
+           "  assay export --format=folded --event=D1mr FILE | flamegraph.pl > d1.svg\n"
            "  assay export --format=pprof -o prog.pb.gz assay.out.1234\n"
-           "  assay export --format=folded --diff old.out new.out | flamegraph.pl > diff.svg\n"
+           "  assay export --format=folded --diff OLD NEW | flamegraph.pl > diff.svg\n"
            "\nExit status: 0, or 125 if something could not be read or written.\n";
 }
 
@@ -82,7 +82,7 @@ struct Arguments {
 };
 
 constexpr const char* kDescription =
-    "Converts events files for other tools; the counts of several files are added up.\n\n"
+    "Converts events files for other tools; adds up the counts of several.\n\n"
     "  assay export --format=FORMAT [options] FILE...\n";
 
 void add_options(CommandLine& line, Arguments& arguments) {
@@ -92,12 +92,11 @@ void add_options(CommandLine& line, Arguments& arguments) {
         names += (names.empty() ? "" : "|") + std::string(format.name);
     line.add_text("--format", arguments.format, names.c_str(), "what to write", Need::kRequired);
     line.add_list("--event", arguments.options.events, "A,B,...",
-                  "only these events, in this order [all]");
+                  "only these events, in this order; default: all");
     line.add_flag("--diff", arguments.options.difference,
-                  "of two files OLD NEW: both counts of each stack; folded only");
+                  "both counts of each stack of two files, OLD and NEW; folded only");
     line.add_text("-o,--out", arguments.options.output, "FILE",
-                  "where to write; a name that ends in .gz or .zst is compressed "
-                  "[standard output]");
+                  "where to write; .gz and .zst compress; default: standard output");
     line.add_arguments("FILE", arguments.options.profiles,
                        "events files, whose counts are added up");
 }

@@ -20,8 +20,9 @@ struct Arguments {
 };
 
 constexpr const char* kPurpose =
-    "Prints the instructions of functions with the counts of each, and the most frequent values\n"
-    "that profilers have seen there. The profile must have been made with --dump-instr=yes.\n\n"
+    "Prints the instructions of functions with the counts of each, and the most\n"
+    "frequent values that profilers have seen there. The profile must have been made\n"
+    "with --dump-instr=yes.\n\n"
     "  assay list [options] FILE [PROGRAM]\n";
 
 void add_what_to_list(CommandLine& line, Arguments& arguments) {
@@ -31,16 +32,17 @@ void add_what_to_list(CommandLine& line, Arguments& arguments) {
                       "where a program or library of the profile is now, if it was moved",
                       Need::kOptional);
     line.add_text("--function", arguments.function, "REGEX",
-                  "list the functions whose name contains a match, instead of the busiest ones");
+                  "list the functions whose name contains a match, whatever they count");
     line.add_number("--threshold", options.threshold, 0, 100, "P",
-                    "list functions with at least P % of the first sort event [1]");
+                    "otherwise those with at least P % of the first sort event; default: 1");
     line.add_list("--show", options.show, "A,B,...", "show only these events, in this order");
     line.add_list("--sort", options.sort, "A,B,...", "sort functions by these events");
     line.add_number("--values", options.values, 0, 1024, "N",
-                    "show at most N values of an instruction [8]");
+                    "show at most N values of an instruction; default: 8");
     line.add_list(
         "--plugin", options.plugins, "NAME,...",
-        "profilers that print their values, by name or by path; others are found by their names");
+        "the profilers that print their values, by name or by path; others are found by their "
+        "names");
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {
@@ -48,15 +50,17 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "Exit status: 0, or 125 if something could not be read or written.\n");
     add_what_to_list(line, arguments);
     line.add_choice("--source", arguments.source, "yes|no",
-                    "put the source lines between the instructions [no]");
+                    "put the source lines between the instructions; default: no");
     line.add_list("-I,--include", arguments.plain.where.include_dirs, "DIR",
                   "look for sources in this folder, too, by the ends of their paths");
     line.add_list("--source-extensions", arguments.plain.where.extensions, "EXT,...",
                   "files of these extensions are sources, too, wherever they are");
-    line.add_choice("--syntax", arguments.syntax, "att|intel", "of the instructions [att]");
+    line.add_choice("--syntax", arguments.syntax, "att|intel",
+                    "the syntax of the instructions; default: att");
     line.add_choice("--show-percs", arguments.percentages, "yes|no",
-                    "show percentages of the totals [yes]");
-    line.add_color(arguments.color, "highlight what counts most [auto: on a terminal]");
+                    "show percentages of the totals; default: yes");
+    line.add_color(arguments.color,
+                   "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
     line.add_pager(arguments.pager);
 }
 

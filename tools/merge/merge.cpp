@@ -23,38 +23,37 @@ struct Arguments {
 };
 
 constexpr const char* kPurpose =
-    "Adds up events files, assay's, Cachegrind's or Callgrind's: by line, by instruction, by "
-    "calling\n"
-    "context, and lists of values. The result is an events file. A file named twice counts "
-    "twice.\n\n"
+    "Adds up events files, assay's, Cachegrind's or Callgrind's: by line, by\n"
+    "instruction, by calling context, and lists of values. The result is an events\n"
+    "file. A file named twice counts twice.\n\n"
     "  assay merge -o OUT FILE...\n\n"
-    "Files of block vectors, bbv's or exp-bbv's, become one: the intervals of each behind those of "
-    "the\n"
-    "file before it. Blocks are the same that have the same address and function, which their "
-    "--pc-file\n"
-    "has; or, with --one-run, the same number.\n";
+    "Files of block vectors, bbv's or exp-bbv's, become one: the intervals of each\n"
+    "behind those of the file before it. Blocks are the same that have the same\n"
+    "address and function, which their --pc-file has; or, with --one-run, the same\n"
+    "number.\n";
 
 constexpr const char* kExamples =
     "Examples:\n\n"
-    "  assay merge -o all.out assay.out.*      the processes of one run, or several runs\n"
+    "  assay merge -o all.out assay.out.*      processes of one run, or several runs\n"
     "  assay merge -o all.out.zst assay.out.*  compressed, as .gz is\n\n"
-    "  assay merge --one-run -o all.bb bb.out bb.out.2      the threads of a run\n"
-    "  assay merge -o all.bb --pc-file=1.pc --pc-file=2.pc 1.bb 2.bb   two runs, for assay "
-    "simpoint\n\n"
-    "Exit status: 0, or 125 if something could not be read or written, or if the files do not "
-    "have\n"
-    "the same events.\n";
+    "  assay merge --one-run -o all.bb bb.out bb.out.2                two threads\n"
+    "  assay merge -o all.bb --pc-file=1.pc --pc-file=2.pc 1.bb 2.bb  two runs\n\n"
+    "Exit status: 0, or 125 if something could not be read or written, or if the\n"
+    "files do not have the same events.\n";
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay merge", kPurpose, kExamples);
     line.add_arguments("FILE", arguments.files, "events files, or files of block vectors");
-    line.add_text("-o,--out", arguments.out, "FILE", "where to write; default: standard output");
-    line.add_list("--pc-file", arguments.addresses, "FILE",
-                  "addresses of blocks, once for each file of vectors in turn");
+    line.add_text("-o,--out", arguments.out, "FILE",
+                  "where to write; .gz and .zst compress; default: standard output");
+    line.add_list(
+        "--pc-file", arguments.addresses, "FILE",
+        "addresses of blocks, from --pc-out-file of the run: once for each file of vectors, in "
+        "their order");
     line.add_text("--pc-out-file", arguments.addresses_out, "FILE",
-                  "write the addresses of all blocks");
+                  "write the addresses of all blocks, by their new numbers");
     line.add_flag("--one-run", arguments.one_run,
-                  "the files of vectors are of the threads of one run");
+                  "the files are of the threads of one run, which has one number for each block");
 }
 
 // Of a pipe, only the options tell.

@@ -19,16 +19,16 @@ namespace report {
 namespace {
 
 constexpr const char* kDescription =
-    "Makes one HTML page of events files, which needs nothing else and can be sent to others.\n\n"
+    "Makes one HTML page of events files, which needs nothing else and can be sent to\n"
+    "others.\n\n"
     "  assay report [options] FILE...\n"
     "  assay report --diff [options] OLD NEW\n";
 
 constexpr const char* kFooter =
     "Examples:\n"
-    "  assay report assay.out.1234                   then open report.html in a browser\n"
+    "  assay report assay.out.1234                      then open report.html\n"
     "  assay report --diff -o diff.html before.out after.out\n"
-    "  assay report --block-vectors=bb.out assay.out.7  with its phases, after assay simpoint "
-    "bb.out\n"
+    "  assay report --block-vectors=bb.out assay.out.7  with phases of assay simpoint\n"
     "\nExit status: 0, or 125 if something could not be read or written.\n";
 
 // What is written on the command line, before it is understood.
@@ -41,21 +41,21 @@ void add_options(CommandLine& line, Arguments& arguments) {
     Options& options = arguments.options;
     line.describe("assay report", kDescription, kFooter);
     line.add_arguments("FILE", options.profiles, "events files, whose counts are added up");
-    line.add_text("-o,--out", options.output, "FILE", "the page [report.html]");
+    line.add_text("-o,--out", options.output, "FILE", "the page; default: report.html");
     line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
     line.add_list("-I,--include", options.where.include_dirs, "DIR",
                   "look for sources in this folder, too, by the ends of their paths");
     line.add_list("--source-extensions", options.where.extensions, "EXT,...",
                   "files of these extensions are sources, too, wherever they are");
     line.add_text("--block-vectors", options.block_vectors, "FILE",
-                  "show the phases of the run from this file of the bbv profiler, or of exp-bbv");
+                  "show the phases of the run, from a file of the profiler bbv or of exp-bbv");
     line.add_text("--simpoints", options.simulation_points, "FILE",
-                  "with the points that assay simpoint, or SimPoint, has chosen "
-                  "[FILE.simpts, if there is one]");
+                  "the points of the phases, which assay simpoint or SimPoint has chosen; default: "
+                  ".simpts beside the vectors, if it is there");
     line.add_text("--weights", options.weights, "FILE",
-                  "and their weights [FILE.weights, if there is one]");
+                  "their weights; default: .weights, in the same way");
     line.add_text("--labels", options.labels, "FILE",
-                  "and the phase of each interval [FILE.labels, if there is one]");
+                  "the phase of each interval; default: .labels, in the same way");
 }
 
 void check(const Arguments& arguments) {

@@ -27,19 +27,18 @@ struct Arguments {
 };
 
 constexpr const char* kPurpose =
-    "Finds the phases of a program in its basic block vectors, and for each phase the interval "
-    "that\n"
-    "stands for it. Vectors are projected to a few dimensions and clustered by k-means; of the\n"
-    "numbers of clusters the smallest with a good enough BIC is taken, as SimPoint 3.2 does.\n\n"
+    "Finds the phases of a program in its basic block vectors, and for each phase the\n"
+    "interval that stands for it. Vectors are projected to a few dimensions and\n"
+    "clustered by k-means; of the numbers of clusters the smallest with a good enough\n"
+    "BIC is taken, as SimPoint 3.2 does.\n\n"
     "  assay simpoint [options] BBFILE\n";
 
 constexpr const char* kFooter =
-    "BBFILE is what --plugin=bbv or valgrind --tool=exp-bbv writes; it may be compressed. Results "
-    "go\n"
-    "to BBFILE.simpts (lines \"INTERVAL PHASE\", intervals counted from 0), BBFILE.weights (lines\n"
-    "\"WEIGHT PHASE\") and BBFILE.labels (the phase of each interval), and the phases to the "
-    "terminal.\n"
-    "The same file, options and seed give the same result.\n\n"
+    "BBFILE is what --plugin=bbv or valgrind --tool=exp-bbv writes; it may be\n"
+    "compressed. Results go to BBFILE.simpts (lines \"INTERVAL PHASE\", intervals\n"
+    "counted from 0), BBFILE.weights (lines \"WEIGHT PHASE\") and BBFILE.labels (the\n"
+    "phase of each interval), and the phases to the terminal. The same file, options\n"
+    "and seed give the same result.\n\n"
     "Examples:\n\n"
     "  assay --plugin=bbv --interval-size=10000000 --bb-out-file=bb.out -- ./program\n"
     "  assay simpoint bb.out\n"
@@ -49,31 +48,37 @@ constexpr const char* kFooter =
 void add_search(CommandLine& line, Arguments& arguments) {
     Search& search = arguments.search;
     constexpr std::size_t kMostClusters = 1000, kMostSeeds = 1000, kMostIterations = 100'000;
-    line.add_number("--maxK", search.most_clusters, 1, kMostClusters, "N", "at most N phases [30]");
+    line.add_number("--maxK", search.most_clusters, 1, kMostClusters, "N",
+                    "at most N phases; default: 30");
     line.add_number("--k", search.clusters, 1, kMostClusters, "N", "exactly N phases");
     line.add_number("--dim", arguments.dimensions, 1, kMostDimensions, "N",
-                    "project to N dimensions [15]");
+                    "project to N dimensions; default: 15");
     line.add_number("--seeds", search.seeds, 1, kMostSeeds, "N",
-                    "the best of N initialisations for each k [5]");
-    line.add_number("--seed", search.seed, 0, ~std::size_t{0}, "N", "of all random numbers [0]");
+                    "the best of N initialisations for each k; default: 5");
+    line.add_number("--seed", search.seed, 0, ~std::size_t{0}, "N",
+                    "the seed of all random numbers; default: 0");
     line.add_number("--iters", search.iterations, 1, kMostIterations, "N",
-                    "at most N iterations of k-means [100]");
-    line.add_number("--bic-threshold", search.threshold, 0, 1, "X",
-                    "take the smallest k that reaches this part of the range of scores [0.9]");
+                    "at most N iterations of k-means; default: 100");
+    line.add_number(
+        "--bic-threshold", search.threshold, 0, 1, "X",
+        "take the smallest number of phases that reaches this part of the range of scores; "
+        "default: 0.9");
     line.add_number("--coverage", arguments.coverage, 0, 1, "X",
-                    "leave out the rarest phases beyond this part of the instructions [1]");
+                    "leave out the rarest phases beyond this part of the instructions; default: 1");
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay simpoint", kPurpose, kFooter);
     line.add_argument("BBFILE", arguments.file, "basic block vectors");
     add_search(line, arguments);
-    line.add_text("--save-simpoints", arguments.points, "FILE", "instead of BBFILE.simpts");
-    line.add_text("--save-weights", arguments.weights, "FILE", "instead of BBFILE.weights");
+    line.add_text("--save-simpoints", arguments.points, "FILE",
+                  "the intervals that stand for phases; default: BBFILE.simpts");
+    line.add_text("--save-weights", arguments.weights, "FILE",
+                  "the phases' weights; default: BBFILE.weights");
     line.add_text("--save-labels", arguments.labels, "FILE",
-                  "the phase of each interval, one to a line, instead of BBFILE.labels");
+                  "the phase of each interval; default: BBFILE.labels");
     line.add_choice("--color", arguments.color, "auto|always|never",
-                    "show phases in colours [auto: on a terminal]");
+                    "show phases in colours; default: on a terminal, unless NO_COLOR is set");
 }
 
 struct Phase {

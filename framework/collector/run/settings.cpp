@@ -18,20 +18,22 @@ constexpr std::array kCoreOptions{
     CoreOption{"plugin", "NAME,...", "the profilers, by name or by path (see: assay plugins)"},
     CoreOption{"out", "FILE",
                "where the results go; %p is the process id, %n the program's name, %q{VAR} an "
-               "environment variable; default: assay.out.%p"},
+               "environment variable, - standard output; .gz and .zst compress; default: "
+               "assay.out.%p"},
     CoreOption{"dump-instr", "yes|no", "write counts of single instructions too; default: no"},
     CoreOption{"aslr", "yes|no",
                "randomise addresses as the kernel does; runs differ then; default: no"},
     CoreOption{"cpu", "LEVEL",
                "the processor that the program sees: host, x86-64-v2, x86-64-v3 or x86-64-v4; "
                "default: host"},
-    CoreOption{"collect-at-start", "yes|no",
-               "no: the program says when to begin (assay/client.h); default: yes"},
+    CoreOption{
+        "collect-at-start", "yes|no",
+        "profile from the start, or only once the program says so (assay/client.h); default: yes"},
     CoreOption{"toggle", "FUNCTION,...",
-               "profile only while one of these functions runs; * and ? are wildcards; may be "
-               "repeated"},
+               "profile only while one of these functions runs, with what it calls; * and ? are "
+               "wildcards; may be repeated"},
     CoreOption{"from-instruction", "N", "begin with the Nth instruction of the first thread"},
-    CoreOption{"to-instruction", "M", "end with its Mth"},
+    CoreOption{"to-instruction", "M", "end with the Mth"},
     CoreOption{"sample", "A/B",
                "profile bursts of A out of every B instructions, and estimate the counts of the "
                "whole run from them; 1/100 is 40k/4M"},
@@ -41,14 +43,14 @@ constexpr std::array kCoreOptions{
     CoreOption{"debug-cache", "yes|no",
                "keep decompressed debug information in ~/.cache/assay; default: yes"},
     CoreOption{"timeout", "SECONDS",
-               "end the program after that time: with SIGTERM, and with SIGKILL 5 s later; also "
-               "10m, 1h; exit status 124"},
+               "end the program after that time, by SIGTERM, and by SIGKILL 5 s later; also 10m, "
+               "1h; exit status 124"},
     CoreOption{"profiler-timeout", "SECONDS",
-               "a profiler is given up, with its columns, when one call of it takes longer; 0: "
-               "never; default: 60"},
+               "give a profiler up, with its columns, when one call of it takes longer; 0: never; "
+               "default: 60"},
     CoreOption{"config", "FILE", "YAML with the same options as keys; the command line wins"},
-    CoreOption{"quiet", "", "say nothing but errors (-q)"},
-    CoreOption{"help", "", "show this (-h)"},
+    CoreOption{"quiet", "", "say nothing but errors", 'q'},
+    CoreOption{"help", "", "show the options", 'h'},
     CoreOption{"version", "", "show the version"},
     CoreOption{"driver", "PATH", ""},
     CoreOption{"stress", "yes|no", ""},
@@ -57,6 +59,14 @@ constexpr std::array kCoreOptions{
 const CoreOption* core_option(std::string_view name) {
     const auto found = std::find_if(kCoreOptions.begin(), kCoreOptions.end(),
                                     [&](const CoreOption& o) { return o.name == name; });
+    return found == kCoreOptions.end() ? nullptr : &*found;
+}
+
+// Of a word as "-q".
+const CoreOption* core_option_of_letter(std::string_view word) {
+    if (word.size() != 2 || word[0] != '-') return nullptr;
+    const auto found = std::find_if(kCoreOptions.begin(), kCoreOptions.end(),
+                                    [&](const CoreOption& o) { return o.letter == word[1]; });
     return found == kCoreOptions.end() ? nullptr : &*found;
 }
 
@@ -294,8 +304,10 @@ CommandLine parse_command_line(std::span<const std::string> arguments) {
             ++i;
             break;
         }
-        if (word == "-q") word = "--quiet";
-        if (word == "-h") word = "--help";
+        if (const CoreOption* option = core_option_of_letter(word)) {
+            line.settings.push_back({std::string(option->name), "", ""});
+            continue;
+        }
         if (!word.starts_with("-")) break;
         if (!word.starts_with("--")) throw Error(fmt::format("unknown option {}", word));
         word.remove_prefix(2);
