@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The documents: what they link to is there, in the source tree and where assay is installed; each
-command has a man page that names the options which its --help names."""
+command has a man page, made of a template and of the tables that its --help shows."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 import support
 from support import ASSAY, BUILD, ROOT, run
 
-MAN = ROOT / "docs" / "man"
+PAGES = BUILD / "docs"
+TEMPLATES = ROOT / "docs" / "man"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -51,8 +53,9 @@ class Documents(unittest.TestCase):
         self.assertEqual([link for page in pages
                           for link in broken_links(page, leads_outside=False)], [])
 
-        installed = {page.name for page in folder.rglob("man1/*.1")}
-        self.assertEqual(installed, {page.name for page in MAN.iterdir()})
+        installed = {page.name: page.read_text() for page in folder.rglob("man1/*.1")}
+        self.assertEqual(installed, {page.stem: (PAGES / page.stem).read_text()
+                                     for page in TEMPLATES.iterdir()})
 
 
 OPTION = r"(?<![\w-])--?[A-Za-z][\w-]*"
@@ -63,6 +66,14 @@ def options_of_help(text: str) -> set[str]:
     """Names at the beginning of the lines of a table."""
     tags = re.findall(r"^  (-[^\s,]+(?:, -[^\s,]+)*)", text, re.MULTILINE)
     return {name for tag in tags for name in re.findall(OPTION, tag)}
+
+
+def texts_of_help(text: str) -> list[str]:
+    """What stands in the second column of the options."""
+    table = text.partition("Options")[2].partition("\n\n")[2].partition("\n\n")[0]
+    rows = re.split(r"^  (?=-)", table, flags=re.MULTILINE)[1:]
+    return [" ".join(row.partition("  " if "  " in row.partition("\n")[0] else "\n")[2].split())
+            for row in rows]
 
 
 def options_of_man_page(text: str) -> set[str]:
@@ -78,12 +89,18 @@ class ManPages(unittest.TestCase):
         return ["run", *re.findall(r"^  assay (\S+) ", others, re.MULTILINE)]
 
     def test_each_command_has_a_page_and_each_page_a_command(self):
-        pages = {page.name for page in MAN.iterdir()}
+        pages = {page.name for page in PAGES.glob("*.1")}
         self.assertEqual(pages, {"assay.1", *(f"assay-{name}.1" for name in self.commands())})
-        overview = (MAN / "assay.1").read_text().replace("\\-", "-")
+        self.assertEqual(pages, {page.stem for page in TEMPLATES.iterdir()})
+        overview = (PAGES / "assay.1").read_text().replace("\\-", "-")
         for name in self.commands():
             self.assertIn(f"\n.BR assay-{name} (1)", overview)
-            self.assertRegex(overview, rf"\n\.B assay{'' if name == 'run' else ' ' + name}\n")
+            self.assertIn(f".TP\n\\fBassay {name}\\fR ", overview)
+        version = run([ASSAY, "--version"]).stdout.strip()
+        for page in pages:
+            text = (PAGES / page).read_text()
+            self.assertTrue(text.startswith(".TH ") and f'"{version}"' in text.splitlines()[0])
+            self.assertNotRegex(text, "@[A-Z]+[ @]")
 
     def test_options_are_those_of_help(self):
         of_profilers = options_of_help(run([ASSAY, "plugins", *PLUGINS]).stdout)
@@ -91,21 +108,31 @@ class ManPages(unittest.TestCase):
         for name in self.commands():
             with self.subTest(name):
                 shown = options_of_help(run([ASSAY, name, "--help"]).stdout)
-                documented = options_of_man_page((MAN / f"assay-{name}.1").read_text())
+                documented = options_of_man_page((PAGES / f"assay-{name}.1").read_text())
                 self.assertIn("--help", documented)
                 if name not in ("plugins", "completion"):
                     self.assertIn("Exit status: ", run([ASSAY, name, "--help"]).stdout)
                 if name == "run":
-                    shown |= of_profilers | {"-h", "-q"}
+                    shown |= of_profilers
                 if name in ("plugins", "completion"):  # their help is no table
                     shown |= {"-h", "--help", "--version"}
                 self.assertEqual(documented, shown)
 
     @unittest.skipUnless(shutil.which("groff"), "needs groff")
     def test_groff_has_no_objection(self):
-        for page in MAN.iterdir():
+        for page in PAGES.glob("*.1"):
             checked = run(["groff", "-man", "-ww", "-Tutf8", "-z", page])
             self.assertEqual((checked.returncode, checked.stderr), (0, ""), page.name)
+
+    @unittest.skipUnless(shutil.which("man") and shutil.which("groff"), "needs man and groff")
+    def test_man_shows_what_help_says(self):
+        for name in self.commands():
+            shown = run(["man", "--warnings", "--nh", "-l", PAGES / f"assay-{name}.1"],
+                        env={**os.environ, "MANWIDTH": "1000", "LC_ALL": "C.UTF-8"})
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""), name)
+            page = " ".join(shown.stdout.split())
+            for text in texts_of_help(run([ASSAY, name, "--help"]).stdout):
+                self.assertIn(text[0].upper() + text[1:] + ".", page, name)
 
 
 if __name__ == "__main__":

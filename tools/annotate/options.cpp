@@ -68,12 +68,10 @@ void add_source_options(CommandLine& line, Arguments& arguments) {
         "show instructions below their lines; needs a profile made with --dump-instr=yes");
     line.add_number("--context", arguments.context, 0U, 1'000'000U, "N",
                     "lines of source around each counted one; default: 8");
-    line.add_list("-I,--include", arguments.include_dirs, "DIR",
-                  "look for sources in this folder, too, by the ends of their paths");
+    line.add_source_search(arguments.include_dirs, arguments.extensions);
     line.add_list("--map", arguments.moved, "OLD=NEW",
-                  "sources that were compiled in folder OLD are in NEW now");
-    line.add_list("--source-extensions", arguments.extensions, "EXT,...",
-                  "files of these extensions are sources, too, wherever they are");
+                  "sources that were compiled in folder OLD are in NEW now\n"
+                  "May be repeated: the first that has a source counts.");
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {

@@ -302,7 +302,8 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "Exit status: 0 if no rule is broken, 1 if one is, 125 if nothing could be\n"
                   "checked. Advice does not count.\n");
     line.add_number("--timeout", arguments.timeout, 0, 86'400, "SECONDS",
-                    "give a profiler up when one check of it takes longer; 0: never; default: 20");
+                    "give a profiler up when one check of it takes longer; 0: never; default: 20\n"
+                    "What was built with a sanitizer may need more.");
     line.add_arguments("FILE", arguments.plugins, "profilers, by path or by name");
 }
 

@@ -31,8 +31,7 @@ std::vector<OptionDescription> run_options() {
         if (option.help.empty()) continue;
         std::vector<std::string> names{"--" + std::string(option.name)};
         if (option.letter != 0) names.insert(names.begin(), std::string{'-', option.letter});
-        options.push_back(
-            {std::move(names), std::string(option.argument), std::string(option.help)});
+        options.emplace_back(std::move(names), std::string(option.argument), option.help);
     }
     return options;
 }

@@ -77,7 +77,8 @@ std::string help(const collector::ProfilerOption& option) {
 std::vector<OptionDescription> described_options(const ProfilerHandle& profiler) {
     std::vector<OptionDescription> options;
     for (const auto& option : profiler.options())
-        options.push_back({{"--" + option.name}, std::string(argument(option)), help(option)});
+        options.emplace_back(std::vector{"--" + option.name}, std::string(argument(option)),
+                             help(option));
     return options;
 }
 
@@ -184,6 +185,12 @@ void describe_one(const std::string& name) {
 }
 
 }  // namespace
+
+std::vector<OptionDescription> profiler_options(const std::string& profiler) {
+    CrashGuard guard;
+    return described_options(
+        *collector::load_profiler(collector::find_plugin(profiler), "", guard));
+}
 
 int plugins_main(std::span<const std::string> arguments) {
     if (arguments.empty()) {

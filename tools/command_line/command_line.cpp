@@ -38,6 +38,13 @@ std::string refuse_empty_value(const std::string& value) {
 
 }  // namespace
 
+OptionDescription::OptionDescription(std::vector<std::string> option_names,
+                                     std::string its_argument, std::string_view text)
+    : names(std::move(option_names)),
+      argument(std::move(its_argument)),
+      help(text.substr(0, text.find('\n'))),
+      more(text.substr(std::min(text.size(), help.size() + 1))) {}
+
 std::vector<std::string> OptionDescription::choices() const {
     const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || c == '|' || c == '-'; };
     if (argument.find('|') == std::string::npos ||
@@ -145,25 +152,35 @@ void CommandLine::add_color(std::string& color, const char* help) {
 
 void CommandLine::add_pager(std::string& pager) {
     add_choice("--pager", pager, "auto|no",
-               "auto: what is longer than the terminal goes through $PAGER or less");
+               "send what is longer than the terminal through $PAGER or less; default: auto");
+}
+
+void CommandLine::add_source_search(std::vector<std::string>& include_dirs,
+                                    std::vector<std::string>& extensions) {
+    add_list("-I,--include", include_dirs, "DIR",
+             "look for sources in this folder, too, by the ends of their paths; may be repeated");
+    add_list("--source-extensions", extensions, "EXT,...",
+             "files of these extensions are sources, too, wherever they are\n"
+             "Of files that a profile names, only those are shown that have the extension of a "
+             "source, or are below the working directory or an --include folder, or are named by "
+             "debug information of the profile's programs.");
 }
 
 std::vector<OptionDescription> CommandLine::options() const {
     std::vector<OptionDescription> descriptions;
     for (const CLI::Option* option : std::as_const(*app_).get_options()) {
         if (!option->nonpositional()) continue;
-        OptionDescription description;
-        for (const std::string& name : option->get_snames())
-            description.names.push_back("-" + name);
-        for (const std::string& name : option->get_lnames())
-            description.names.push_back("--" + name);
+        std::vector<std::string> names;
+        for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
         const bool is_flag = option->get_expected_max() == 0 || option->get_type_size_max() == 0;
         // CLI11 appends what the argument is checked for.
         const std::string type = option->get_type_name();
-        if (!is_flag) description.argument = type.substr(0, type.find(':'));
-        description.help = option->get_description();
-        descriptions.push_back(std::move(description));
+        descriptions.emplace_back(std::move(names), is_flag ? "" : type.substr(0, type.find(':')),
+                                  option->get_description());
     }
+    // The constructor has added --help and --version.
+    std::rotate(descriptions.begin(), descriptions.begin() + 2, descriptions.end());
     return descriptions;
 }
 

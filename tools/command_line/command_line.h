@@ -22,6 +22,10 @@ struct OptionDescription {
     std::vector<std::string> names;  // with their dashes
     std::string argument;            // what stands for it in --help; empty if there is none
     std::string help;                // one line
+    std::string more;                // sentences that only the manual page has
+
+    OptionDescription(std::vector<std::string> option_names, std::string its_argument,
+                      std::string_view text);
 
     // Words that the argument may be: those of `yes|no`. Empty if it may be anything.
     std::vector<std::string> choices() const;
@@ -32,8 +36,8 @@ struct OptionDescription {
 enum class Need : std::uint8_t { kOptional, kRequired };
 
 // The names of an option are separated by commas: "-o,--out". `type` is what stands for its
-// argument in --help. Values keep what they are until parse() finds the option, and must live until
-// then.
+// argument in --help. Its `help` may have sentences for the manual page behind a newline. Values
+// keep what they are until parse() finds the option, and must live until then.
 class CommandLine {
   public:
     // With -h, --help and --version.
@@ -73,6 +77,10 @@ class CommandLine {
     // they say.
     void add_color(std::string& color, const char* help);
     void add_pager(std::string& pager);
+
+    // --include and --source-extensions, which are the same for all that show sources.
+    void add_source_search(std::vector<std::string>& include_dirs,
+                           std::vector<std::string>& extensions);
 
     std::vector<OptionDescription> options() const;
     // False if --help or --version was asked for and has been printed. Throws Error if the

@@ -87,10 +87,14 @@ constexpr const char* kDescription =
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay export", kDescription, format_help());
-    std::string names;
-    for (const Format& format : kFormats)
+    std::string names, uses;
+    for (const Format& format : kFormats) {
         names += (names.empty() ? "" : "|") + std::string(format.name);
-    line.add_text("--format", arguments.format, names.c_str(), "what to write", Need::kRequired);
+        uses +=
+            fmt::format("{}{} is for {}.", uses.empty() ? "" : " ", format.name, format.readers);
+    }
+    line.add_text("--format", arguments.format, names.c_str(), ("what to write\n" + uses).c_str(),
+                  Need::kRequired);
     line.add_list("--event", arguments.options.events, "A,B,...",
                   "only these events, in this order; default: all");
     line.add_flag("--diff", arguments.options.difference,

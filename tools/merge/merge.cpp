@@ -49,7 +49,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_list(
         "--pc-file", arguments.addresses, "FILE",
         "addresses of blocks, from --pc-out-file of the run: once for each file of vectors, in "
-        "their order");
+        "their order\nBlocks that have the same address and function are the same.");
     line.add_text("--pc-out-file", arguments.addresses_out, "FILE",
                   "write the addresses of all blocks, by their new numbers");
     line.add_flag("--one-run", arguments.one_run,

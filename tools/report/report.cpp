@@ -43,10 +43,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_arguments("FILE", options.profiles, "events files, whose counts are added up");
     line.add_text("-o,--out", options.output, "FILE", "the page; default: report.html");
     line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
-    line.add_list("-I,--include", options.where.include_dirs, "DIR",
-                  "look for sources in this folder, too, by the ends of their paths");
-    line.add_list("--source-extensions", options.where.extensions, "EXT,...",
-                  "files of these extensions are sources, too, wherever they are");
+    line.add_source_search(options.where.include_dirs, options.where.extensions);
     line.add_text("--block-vectors", options.block_vectors, "FILE",
                   "show the phases of the run, from a file of the profiler bbv or of exp-bbv");
     line.add_text("--simpoints", options.simulation_points, "FILE",

@@ -15,7 +15,10 @@ namespace assay::collector {
 namespace {
 
 constexpr std::array kCoreOptions{
-    CoreOption{"plugin", "NAME,...", "the profilers, by name or by path (see: assay plugins)"},
+    CoreOption{"plugin", "NAME,...",
+               "the profilers, by name or by path (see: assay plugins)\n"
+               "Names are looked for in the folders of ASSAY_PLUGIN_PATH, then where assay is "
+               "installed."},
     CoreOption{"out", "FILE",
                "where the results go; %p is the process id, %n the program's name, %q{VAR} an "
                "environment variable, - standard output; .gz and .zst compress; default: "
@@ -25,26 +28,34 @@ constexpr std::array kCoreOptions{
                "randomise addresses as the kernel does; runs differ then; default: no"},
     CoreOption{"cpu", "LEVEL",
                "the processor that the program sees: host, x86-64-v2, x86-64-v3 or x86-64-v4; "
-               "default: host"},
+               "default: host\n"
+               "host is this one; the others have the features of a level, the same on every "
+               "machine."},
     CoreOption{
         "collect-at-start", "yes|no",
         "profile from the start, or only once the program says so (assay/client.h); default: yes"},
     CoreOption{"toggle", "FUNCTION,...",
                "profile only while one of these functions runs, with what it calls; * and ? are "
                "wildcards; may be repeated"},
-    CoreOption{"from-instruction", "N", "begin with the Nth instruction of the first thread"},
-    CoreOption{"to-instruction", "M", "end with the Mth"},
+    CoreOption{"from-instruction", "N",
+               "begin with the Nth instruction of the first thread\nExact up to a basic block."},
+    CoreOption{"to-instruction", "M",
+               "end with the Mth instruction of the first thread\nExact up to a basic block."},
     CoreOption{"sample", "A/B",
                "profile bursts of A out of every B instructions, and estimate the counts of the "
-               "whole run from them; 1/100 is 40k/4M"},
+               "whole run from them; 1/100 is 40k/4M\n"
+               "Numbers may end in k, M or G. The errors of the estimates stand in the results."},
     CoreOption{"trace-children", "yes|no",
                "profile the processes that the program starts too, each with a file of its own; "
-               "default: yes"},
+               "default: yes\n"
+               "Where --out has no %p, the process id of a child is appended to its name. What a "
+               "process was before it executed another program has a number appended: .1, .2."},
     CoreOption{"debug-cache", "yes|no",
-               "keep decompressed debug information in ~/.cache/assay; default: yes"},
+               "keep decompressed debug information in ~/.cache/assay; default: yes\n"
+               "Or in $XDG_CACHE_HOME/assay, if that is set."},
     CoreOption{"timeout", "SECONDS",
                "end the program after that time, by SIGTERM, and by SIGKILL 5 s later; also 10m, "
-               "1h; exit status 124"},
+               "1h; exit status 124\nThe profile is written nevertheless."},
     CoreOption{"profiler-timeout", "SECONDS",
                "give a profiler up, with its columns, when one call of it takes longer; 0: never; "
                "default: 60"},

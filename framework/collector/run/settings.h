@@ -27,7 +27,7 @@ struct Setting {
 struct CoreOption {
     std::string_view name;
     std::string_view argument;  // "" if it takes none
-    std::string_view help;      // "" if it is not for users
+    std::string_view help;      // "" if it is not for users; for manual pages more behind a newline
     char letter = 0;            // its short name, if it has one
 };
 std::span<const CoreOption> core_options();
