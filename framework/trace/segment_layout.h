@@ -52,6 +52,8 @@ inline constexpr std::uint32_t kMaxTargetBits = 9;
 struct LineFilter {
     std::uint32_t line_bytes;
     std::uint32_t sets;
+
+    friend bool operator==(const LineFilter&, const LineFilter&) = default;
 };
 
 // When to capture. Zeros: always.
@@ -86,7 +88,13 @@ struct Spec {
     std::uint32_t runs;              // not 0: without references that continue a run; see Run
     std::uint32_t random_addresses;  // not 0: the kernel chooses them
     std::uint32_t code_line;  // bytes: with kCaptureCode, at the ends of such lines fetches are cut
+    // Not 0: only what misses a cache of each thread is recorded, one of the filter's lines and
+    // sets and of so many ways.
+    std::uint32_t data_ways, fetch_ways;
 };
+
+// Lines of such a cache.
+inline constexpr std::uint32_t kMostFirstLevelLines = 4096, kMostFirstLevelWays = 64;
 
 // What the driver is doing; written by the driver only.
 enum class DriverState : std::uint32_t {

@@ -89,6 +89,12 @@ uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t inst
  * more. */
 uint32_t trace_parser_stored_bytes(const trace_parser_t* parser, uint32_t instr);
 
+/* What of this profiler's trace_capture_misses is done in the program, the same in the whole run: a
+ * set of TRACE_FETCH_MISSES (all fetches among the records are misses) and TRACE_DATA_MISSES (all
+ * references to data are). */
+enum { TRACE_FETCH_MISSES = 1, TRACE_DATA_MISSES = 2 };
+uint32_t trace_parser_misses(const trace_parser_t* parser);
+
 /* Non-zero if this buffer is only to bring caches and the like into the state that they would be
  * in: see trace_capture_warm_up. */
 int trace_parser_is_warm_up(const trace_parser_t* parser);

@@ -159,6 +159,32 @@ void trace_capture_runs(trace_vlist_table_t* spec);
  * not be 0. */
 void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint32_t filter_sets);
 
+/* A cache of each thread by itself, for trace_capture_misses. */
+typedef struct trace_cache {
+    uint32_t size;       /* of this struct, as the profiler was built */
+    uint32_t line_bytes; /* a power of two from 16 to 4096 */
+    uint32_t sets;       /* a power of two */
+    uint32_t ways;       /* not 0 */
+    uint32_t policy;     /* TRACE_LRU */
+} trace_cache_t;
+
+enum {
+    TRACE_LRU = 0, /* the line is replaced that was referenced least recently; a write brings its
+                      line in as a read does */
+};
+
+/* References and fetches as above, but only those that miss the first level of caches, which is
+ * simulated in the program, where it is many times cheaper than from records. `fetch` and `data`:
+ * its caches, empty when a thread begins; NULL for what is not to be captured by this function. A
+ * reference across two lines is one to both, the lower one first, and misses if one of them does.
+ *
+ * It is a matter of speed only, and not always possible: not where a cache has more than 4096
+ * lines or 64 ways, and not where another profiler of the run wants to have what would be left out.
+ * Then they arrive as through a filter with the lines and sets of the cache, and the profiler
+ * simulates it itself: see trace_parser_misses. */
+void trace_capture_misses(trace_vlist_table_t* spec, const trace_cache_t* fetch,
+                          const trace_cache_t* data);
+
 /* Instruction fetches as references like those to data, for a simulation in which code and data
  * share what is simulated: with trace_capture_references or trace_capture_footprints, in order with
  * the data references and through their filter, which then has the lines of both. Of kind

@@ -42,11 +42,15 @@ uint32_t filter_sets(const Geometry& shape) {
     return static_cast<uint32_t>(std::min(shape.sets(), kMost));
 }
 
-// References are cut to the smallest line. Where D1's is larger, a filter by D1's lines would
-// take the second line of a reference for touched that the simulation, having cut it, never saw.
-uint32_t data_filter_sets(const Geometries& shapes) {
-    const bool cut = std::min(shapes.i1.line, shapes.ll.line) < shapes.d1.line;
-    return cut ? 0 : filter_sets(shapes.d1);
+// References are cut to the smallest line. Where D1's is larger, a filter by D1's lines, or D1
+// itself where the program runs, would take the second line of a reference for touched that the
+// simulation, having cut it, never saw.
+bool cuts_below_d1(const Geometries& shapes) {
+    return std::min(shapes.i1.line, shapes.ll.line) < shapes.d1.line;
+}
+
+trace_cache_t first_level(const Geometry& shape) {
+    return {sizeof(trace_cache_t), shape.line, filter_sets(shape), shape.ways, TRACE_LRU};
 }
 
 // Valgrind takes a locked instruction apart into a load and a compare-and-swap, two references;
@@ -103,6 +107,9 @@ class CacheProfiler final : public assay::Profiler {
         const auto records = trace.records();
         const uint32_t thread = trace.thread();
         simulator_->learn(sites.data(), sites.size());
+        const uint32_t misses = trace.misses();
+        simulator_->records_are_misses(SiteCode::kInstruction, misses & TRACE_FETCH_MISSES);
+        simulator_->records_are_misses(SiteCode::kData, misses & TRACE_DATA_MISSES);
         try {
             if (trace.is_warm_up())
                 simulator_->warm_up(thread, records.data(), records.size());
@@ -175,8 +182,10 @@ class CacheProfiler final : public assay::Profiler {
                 "no memory for the tables of the simulated caches; make them smaller with --I1, "
                 "--D1 or --LL");
         }
-        wanted.references(shapes.d1.line, data_filter_sets(shapes));
-        wanted.fetches(shapes.i1.line, filter_sets(shapes.i1));
+        const trace_cache_t fetch = first_level(shapes.i1), data = first_level(shapes.d1);
+        const bool cut = cuts_below_d1(shapes);
+        wanted.misses(&fetch, cut ? nullptr : &data);
+        if (cut) wanted.references();
         if (is_sampled()) capture_bursts(shapes, wanted);
     }
 

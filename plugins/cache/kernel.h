@@ -47,7 +47,8 @@ void simulate(const Tables& tables, const trace_record_t* records, std::size_t c
                 continue;
             }
             missed[misses] = records;
-            if (missing<Ways>(tables.level1[code.target()], records->value, code.last_byte())) {
+            if (tables.missed[code.target()] ||
+                missing<Ways>(tables.level1[code.target()], records->value, code.last_byte())) {
                 tables.ll.prefetch(records->value);
                 ++misses;
             }

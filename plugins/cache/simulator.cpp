@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <new>
 
 namespace cache {
@@ -140,6 +141,7 @@ void Simulator::simulate(Tables& tables, std::uint32_t thread, const trace_recor
     tables.owner = this;
     tables.level1[SiteCode::kInstruction] = own.instruction.level();
     tables.level1[SiteCode::kData] = own.data.level();
+    std::copy_n(missed_, std::size(missed_), tables.missed);
     tables.ll = ll_.level();
     kernel_(tables, records, count);
 }

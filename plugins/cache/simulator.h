@@ -46,6 +46,8 @@ class Simulator {
 
     // `sites` is the whole table, of which the simulator already knows the beginning.
     void learn(const trace_site_t* sites, std::size_t count);
+    // Whether level 1 has been simulated before: of that kind there are only what missed it.
+    void records_are_misses(SiteCode::Target kind, bool are) { missed_[kind] = are; }
     // Records of one thread, of sites that were learnt. Throws std::bad_alloc if there is no memory
     // for the caches of a thread that is new.
     void process(std::uint32_t thread, const trace_record_t* records, std::size_t count);
@@ -75,6 +77,7 @@ class Simulator {
     const OwnLevel ll_;
     std::unordered_map<std::uint32_t, Level1> level1_;  // by thread
     Kernel kernel_;
+    bool missed_[2] = {};  // by SiteCode::Target
     // References larger than this are taken as this large, so that none touches three lines.
     std::uint16_t largest_reference_;
     std::vector<SiteCode> codes_;

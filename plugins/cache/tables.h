@@ -57,7 +57,8 @@ struct VariableCounts {
 };
 
 struct Tables {
-    Level level1[2];  // by SiteCode::Target
+    Level level1[2];   // by SiteCode::Target
+    bool missed[2]{};  // likewise: level 1 has been looked at before
     Level ll;
     const SiteCode* codes = nullptr;
     Tally* tallies = nullptr;

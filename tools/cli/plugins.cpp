@@ -100,8 +100,11 @@ void print_events(const ProfilerHandle& profiler) {
             figure.unit.empty() ? "" : fmt::format(", in {}", figure.unit));
 }
 
-std::string filter(const trace::LineFilter& filter) {
+std::string filter(const trace::LineFilter& filter, std::uint32_t ways) {
     if (filter.sets == 0) return "";
+    if (ways != 0)
+        return fmt::format(" that miss a cache of {} sets of {} lines of {} bytes", filter.sets,
+                           ways, filter.line_bytes);
     return fmt::format(", through a filter of {} sets of {}-byte lines", filter.sets,
                        filter.line_bytes);
 }
@@ -155,9 +158,10 @@ void print_captures(ProfilerHandle& profiler) {
     if (spec.captures == 0) return;
     say("\nCaptures by default:\n");
     if (spec.captures & trace::kCaptureBlockCounts) say("  block counts\n");
-    if (spec.captures & trace::kCaptureReferences) say("  data references{}\n", filter(spec.data));
+    if (spec.captures & trace::kCaptureReferences)
+        say("  data references{}\n", filter(spec.data, spec.data_ways));
     if (spec.captures & trace::kCaptureFetches)
-        say("  instruction fetches{}\n", filter(spec.fetch));
+        say("  instruction fetches{}\n", filter(spec.fetch, spec.fetch_ways));
     if (spec.captures & trace::kCaptureCode)
         say("  instruction fetches among the data references\n");
     if (spec.captures & trace::kCaptureCalls) say("  calls and returns\n");

@@ -134,6 +134,10 @@ const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser) {
     return &parser->intervals[parser->next_interval++].row;
 }
 
+uint32_t trace_parser_misses(const trace_parser_t* parser) {
+    return parser->misses;
+}
+
 int trace_parser_is_warm_up(const trace_parser_t* parser) {
     return parser->warm_up;
 }

@@ -28,6 +28,7 @@ struct trace_parser {
     std::size_t next_interval = 0;
     double scale = 1;  // of counts
     bool warm_up = false;
+    std::uint32_t misses = 0;  // TRACE_FETCH_MISSES and TRACE_DATA_MISSES
     // Of trace_parser_next(): what the profiler wants, or nullptr; the next record; and which
     // values of the list the last execution had, as bits.
     const assay::trace::ValueLists* wanted = nullptr;

@@ -71,16 +71,29 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
         return !(spec.captures & trace::kCaptureCode) &&
                (!(spec.captures & trace::kCaptureReferences) || spec.runs != 0);
     };
-    return {.captures = a.captures | b.captures,
-            .data = data,
-            .fetch = filter(trace::kCaptureFetches, &trace::Spec::fetch),
-            .interval = combine_intervals(a.interval, b.interval),
-            .warm_up = std::max(a.warm_up, b.warm_up),
-            .branches = a.branches | b.branches,
-            .predictor = a.captures & trace::kCapturePredictions ? a.predictor : b.predictor,
-            .footprints = data.sets != 0 ? a.footprints | b.footprints : 0,
-            .runs = leaves_out(a) && leaves_out(b) ? a.runs | b.runs : 0,
-            .code_line = smaller(a.code_line, b.code_line)};
+    // A cache that both ask for alike.
+    const auto ways = [&](trace::Capture capture, trace::LineFilter trace::Spec::*which,
+                          std::uint32_t trace::Spec::*how_many) -> std::uint32_t {
+        if (!(a.captures & capture)) return b.*how_many;
+        if (!(b.captures & capture)) return a.*how_many;
+        const bool same = a.*which == b.*which && a.*how_many == b.*how_many;
+        return same ? a.*how_many : 0;
+    };
+    const bool code = (a.captures | b.captures) & trace::kCaptureCode;  // among the data
+    return {
+        .captures = a.captures | b.captures,
+        .data = data,
+        .fetch = filter(trace::kCaptureFetches, &trace::Spec::fetch),
+        .interval = combine_intervals(a.interval, b.interval),
+        .warm_up = std::max(a.warm_up, b.warm_up),
+        .branches = a.branches | b.branches,
+        .predictor = a.captures & trace::kCapturePredictions ? a.predictor : b.predictor,
+        .footprints = data.sets != 0 ? a.footprints | b.footprints : 0,
+        .runs = leaves_out(a) && leaves_out(b) ? a.runs | b.runs : 0,
+        .code_line = smaller(a.code_line, b.code_line),
+        .data_ways =
+            code ? 0 : ways(trace::kCaptureReferences, &trace::Spec::data, &trace::Spec::data_ways),
+        .fetch_ways = ways(trace::kCaptureFetches, &trace::Spec::fetch, &trace::Spec::fetch_ways)};
 }
 
 void check_branches(const trace::Spec& spec) {

@@ -74,6 +74,19 @@ void capture(Table& table, assay::trace::Capture what,
     table.spec = assay::collector::combine(table.spec, request);
 }
 
+void capture_misses(Table& table, const trace_cache_t& cache, assay::trace::Capture what,
+                    assay::trace::LineFilter assay::trace::Spec::*filter,
+                    std::uint32_t assay::trace::Spec::*ways) {
+    assay::trace::Spec request{};
+    request.captures = what;
+    request.*filter = {cache.line_bytes, cache.sets};
+    const std::uint64_t lines = std::uint64_t{cache.sets} * cache.ways;
+    if (cache.policy == TRACE_LRU && lines <= assay::trace::kMostFirstLevelLines &&
+        cache.ways <= assay::trace::kMostFirstLevelWays)
+        request.*ways = cache.ways;
+    table.spec = assay::collector::combine(table.spec, request);
+}
+
 }  // namespace
 
 extern "C" {
@@ -157,6 +170,16 @@ void trace_capture_runs(trace_vlist_table_t* spec) {
 void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint32_t filter_sets) {
     capture(*spec, assay::trace::kCaptureFetches, &assay::trace::Spec::fetch, filter_line,
             filter_sets);
+}
+
+void trace_capture_misses(trace_vlist_table_t* spec, const trace_cache_t* fetch,
+                          const trace_cache_t* data) {
+    if (fetch)
+        capture_misses(*spec, *fetch, assay::trace::kCaptureFetches, &assay::trace::Spec::fetch,
+                       &assay::trace::Spec::fetch_ways);
+    if (data)
+        capture_misses(*spec, *data, assay::trace::kCaptureReferences, &assay::trace::Spec::data,
+                       &assay::trace::Spec::data_ways);
 }
 
 void trace_capture_code(trace_vlist_table_t* spec, uint32_t line) {

@@ -97,6 +97,11 @@ class Captures {
     void fetches(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_fetches(spec_, filter_line, filter_sets);
     }
+    // What of either misses a cache of each thread, if that is possible (Trace::misses); nullptr:
+    // not that.
+    void misses(const trace_cache_t* fetch, const trace_cache_t* data) {
+        trace_capture_misses(spec_, fetch, data);
+    }
     // Fetches as references in order with those to data, and through their filter.
     void code(std::uint32_t line) { trace_capture_code(spec_, line); }
     // Calls and returns as records, and the context of each record, for Trace::contexts.
@@ -244,6 +249,9 @@ class Trace {
     std::uint32_t stored_bytes(std::uint32_t instr) const {
         return trace_parser_stored_bytes(parser_, instr);
     }
+    // TRACE_FETCH_MISSES, TRACE_DATA_MISSES: which records are only what misses the caches that
+    // Captures::misses asked for.
+    std::uint32_t misses() const { return trace_parser_misses(parser_); }
     // With --sample: whether nothing in this buffer is to be counted; and, in finish(), what counts
     // are multiplied by.
     bool is_warm_up() const { return trace_parser_is_warm_up(parser_) != 0; }

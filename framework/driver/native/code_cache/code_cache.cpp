@@ -2,6 +2,7 @@
 
 #include "framework/driver/native/emit/assembler.h"
 #include "framework/driver/native/emit/countdown.h"
+#include "framework/driver/native/emit/first_level_stubs.h"
 #include "framework/driver/native/emit/record_stubs.h"
 #include "framework/driver/native/memory/address_space.h"
 
@@ -70,25 +71,40 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
     left_thunk_ = emit_indirect_exit(code, kLeft);
     counted_out_thunk_ = emit_indirect_exit(code, kCountedOut);
     for (unsigned reg = 0; reg <= kGprs; ++reg) {
-        reference_stubs_[reg] = code.address;
+        if (reg == RSP) continue;
         const unsigned cursor = reg == kGprs ? kNoGpr : reg;
-        if (reg != RSP) emit_reference_stub(code, spec, cursor);
-        series_stubs_[reg] = code.address;
-        if (reg != RSP) emit_series_stub(code, spec, cursor, reference_stubs_[reg]);
+        fetch_stubs_[reg] = code.address;
+        if (spec.fetch_ways != 0) emit_first_level_fetch_stub(code, cursor);
+        reference_stubs_[reg] = code.address;
+        if (spec.data_ways != 0) {
+            emit_first_level_reference_stub(code, cursor);
+            series_stubs_[reg] = code.address;
+            emit_first_level_series_stub(code, cursor);
+        } else {
+            emit_reference_stub(code, spec, cursor);
+            series_stubs_[reg] = code.address;
+            emit_series_stub(code, spec, cursor, reference_stubs_[reg]);
+        }
     }
     spec_ = spec;
+    fetch_miss_stub_ = code.address;
+    if (spec.fetch_ways != 0) emit_first_level_fetch_miss_stub(code, spec);
     miss_stubs_ = (code.address + 63) & ~63ULL;
-    thunks_end_ = miss_stubs_ + has_miss_stub_.size() * kMissStubBytes;
+    miss_stub_bytes_ = spec.data_ways != 0 ? first_level_miss_stub_bytes(spec) : kMissStubBytes;
+    thunks_end_ = miss_stubs_ + has_miss_stub_.size() * miss_stub_bytes_;
 }
 
 std::uint64_t CodeCache::miss_stub(unsigned address, unsigned spare, unsigned bytes) {
     const unsigned number =
         (address * kGprs + spare) * kMissStubSizes + static_cast<unsigned>(std::countr_zero(bytes));
-    const std::uint64_t stub = miss_stubs_ + number * kMissStubBytes;
+    const std::uint64_t stub = miss_stubs_ + number * miss_stub_bytes_;
     if (has_miss_stub_[number]) return stub;
     has_miss_stub_[number] = true;
     Assembler code = assembler_at(stub);
-    emit_miss_stub(code, spec_, address, spare, bytes, reference_stub(kGprs));
+    if (spec_.data_ways != 0)
+        emit_first_level_miss_stub(code, spec_, address, spare, bytes, reference_stub(kGprs));
+    else
+        emit_miss_stub(code, spec_, address, spare, bytes, reference_stub(kGprs));
     return stub;
 }
 
@@ -165,6 +181,24 @@ std::uint32_t CodeCache::line_tag(std::uint64_t line) {
     while (number < line_regions_.size() && line_regions_[number] != region) ++number;
     if (number == line_regions_.size() && number < kMostRegions) line_regions_.push_back(region);
     return static_cast<std::uint32_t>((number + 1) << kLineBits | (line & ((1U << kLineBits) - 1)));
+}
+
+std::uint32_t CodeCache::line_number(std::uint64_t line) {
+    if (const std::uint32_t* known = line_numbers_.find(line)) return *known;
+    const std::uint64_t set = line % fetch_filter_.sets;
+    lines_of_set_.resize(fetch_filter_.sets, 1);
+    const std::uint32_t number =
+        lines_of_set_[set] * fetch_filter_.sets + static_cast<std::uint32_t>(set);
+    most_lines_of_set_ = std::max(most_lines_of_set_, ++lines_of_set_[set]);
+    line_numbers_.set(line, number);
+    return number;
+}
+
+bool CodeCache::line_numbers_full() const {
+    constexpr std::uint32_t kMargin = 16384;  // lines, more than a unit has
+    if (most_lines_of_set_ == 0) return false;
+    return std::uint64_t{most_lines_of_set_ + 2} * fetch_filter_.sets + kMargin >
+           FirstLevel::kMostCodeLines;
 }
 
 void CodeCache::link(std::uint32_t exit, Block& target) {

@@ -200,6 +200,11 @@ class CodeCache {
                      unsigned length) const;
     // A number that stands for an instruction line: equal only for equal lines.
     std::uint32_t line_tag(std::uint64_t line);
+    // Likewise, for FirstLevel: from 0 up, densely, but for the lowest bits, which are those of the
+    // line: its set. None is 0.
+    std::uint32_t line_number(std::uint64_t line);
+    // No more code can have such numbers.
+    bool line_numbers_full() const;
 
     // Makes the jump of exits()[exit] go to `target`. It may do so already: the exit may have
     // been taken in code that replace() has replaced. Where there is no room for what that takes,
@@ -286,6 +291,12 @@ class CodeCache {
     // known to be in another line than the most recent of its set, or to be no multiple of `bytes`.
     // Pushed is the site; the cursor is in the context. Changes both registers.
     std::uint64_t miss_stub(unsigned address, unsigned spare, unsigned bytes);
+    // With FirstLevel, the fetch from one or two lines, as emit_first_level_fetch_stub(), and from
+    // one that is not in the cache, as emit_first_level_fetch_miss_stub().
+    std::uint64_t fetch_miss_stub() const { return fetch_miss_stub_; }
+    std::uint64_t fetch_stub(unsigned cursor) const {
+        return fetch_stubs_[std::min(cursor, kGprs)];
+    }
     std::uint64_t indirect_miss() const { return indirect_miss_; }
     // An indirect branch arrives that leaves for kLeft.
     std::uint64_t left_thunk() const { return left_thunk_; }
@@ -350,14 +361,18 @@ class CodeCache {
     std::uint64_t gs_setter_ = 0, exit_thunk_ = 0, indirect_miss_ = 0, left_thunk_ = 0,
                   counted_out_thunk_ = 0;
     static constexpr unsigned kGprs = 16;
-    std::uint64_t reference_stubs_[kGprs + 1]{}, series_stubs_[kGprs + 1]{};
+    std::uint64_t reference_stubs_[kGprs + 1]{}, series_stubs_[kGprs + 1]{},
+        fetch_stubs_[kGprs + 1]{};
     static constexpr unsigned kMissStubSizes = 4;  // log2 of `bytes`
     trace::Spec spec_{};
-    std::uint64_t miss_stubs_ = 0;
+    std::uint64_t miss_stubs_ = 0, miss_stub_bytes_ = 0, fetch_miss_stub_ = 0;
     std::bitset<kGprs * kGprs * kMissStubSizes> has_miss_stub_;
     std::uint64_t thunks_end_ = 0;
     Generation halves_[2];
     std::vector<std::uint64_t> line_regions_;
+    PcMap<std::uint32_t> line_numbers_;
+    std::vector<std::uint32_t> lines_of_set_;  // how many have numbers, and one more
+    std::uint32_t most_lines_of_set_ = 0;
     PcMap<std::uint32_t> tables_[kVersions];  // indexes in blocks(), or kNoBlock
     PcMap<std::uint32_t> pages_;  // by page: the last block that begins there, or kNoBlock
     // By index of the indirect table: the first block.

@@ -118,6 +118,22 @@ class Assembler {
     void load_context_byte(unsigned reg, std::size_t offset, std::uint8_t base = kNoGpr) {
         byte_with_context(0xb6, reg, offset, base, true);
     }
+    // movzx reg, word gs:[offset + base].
+    void load_context_word(unsigned reg, std::size_t offset, std::uint8_t base = kNoGpr) {
+        byte_with_context(0xb7, reg, offset, base, true);
+    }
+    // The same of the one thread, see with_thread().
+    void load_word(unsigned reg, std::size_t offset) {
+        const bool high = reg >= 8;
+        const std::uint64_t end = address + (high ? 1 : 0) + 7;
+        const auto distance = static_cast<std::int64_t>(context + offset - end);
+        if (context == 0 || !fits32(distance)) return load_context_word(reg, offset);
+        if (high) u8(0x44);
+        u8(0x0f);
+        u8(0xb7);
+        u8((reg & 7) << 3 | 5);
+        u32(static_cast<std::uint32_t>(distance));
+    }
     void store_context_byte(std::size_t offset, unsigned reg, std::uint8_t base = kNoGpr) {
         byte_with_context(0x88, reg, offset, base, false);
     }
@@ -126,6 +142,22 @@ class Assembler {
                               std::uint8_t scale) {
         u8(0x65);
         with_memory(opcode, reg, Address{kNoGpr, index, scale, static_cast<std::int32_t>(offset)});
+    }
+    void multiply(unsigned reg, std::uint32_t by) {  // 32 bits
+        registers(0x69, reg, reg, false);
+        u32(by);
+    }
+    // mov gs:[offset + index * scale], reg with its low 16 bits.
+    void store_context_word(std::size_t offset, unsigned reg, std::uint8_t index,
+                            std::uint8_t scale) {
+        u8(0x66);
+        u8(0x65);
+        with_memory(kStore, reg, Address{kNoGpr, index, scale, static_cast<std::int32_t>(offset)},
+                    false);
+    }
+    void shift_right(unsigned reg, unsigned bits) {  // of 32 bits
+        registers(0xc1, reg, 5, false);
+        u8(bits);
     }
     void set_if(unsigned condition, unsigned reg) {  // the low byte
         if (reg >= 4) u8(0x40 | (reg >= 8 ? 1 : 0));
@@ -387,6 +419,10 @@ class Assembler {
     void push(unsigned reg) {
         if (reg >= 8) u8(0x41);
         u8(0x50 | (reg & 7));
+    }
+    void pop(unsigned reg) {
+        if (reg >= 8) u8(0x41);
+        u8(0x58 | (reg & 7));
     }
     void push_literal(std::uint64_t where) {  // push qword [rip + x]
         u8(0xff);

@@ -6,11 +6,6 @@
 
 namespace assay::native {
 
-std::int32_t data_set_mask(const trace::LineFilter& filter) {
-    const std::uint32_t span = std::min(kFilterSpan, filter.sets * filter.line_bytes);
-    return static_cast<std::int32_t>(span - std::min(span, filter.line_bytes));
-}
-
 namespace {
 
 constexpr std::size_t kTag = offsetof(Context, data_filter);

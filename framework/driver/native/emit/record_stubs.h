@@ -22,8 +22,4 @@ void emit_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address, 
 void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
                       std::uint64_t reference_stub);
 
-// The part of an address that selects an entry of Context::data_filter. There may be fewer sets
-// than the simulation has: a table of at most a page.
-std::int32_t data_set_mask(const trace::LineFilter& filter);
-
 }  // namespace assay::native

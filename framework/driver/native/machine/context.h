@@ -7,11 +7,13 @@
 // Offsets that glue.S uses are repeated there and checked here.
 #pragma once
 
+#include "framework/driver/native/machine/first_level.h"
 #include "framework/driver/native/machine/predictor.h"
 #include "framework/trace/segment_layout.h"
 #include "framework/x86/instruction.h"
 
 #include <ucontext.h>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,6 +28,12 @@ inline constexpr std::size_t kVersions = 3;
 inline constexpr std::size_t kIndirectEntries = 65536;  // of each version
 // A most-recent-line table: at most 4096 bytes of address space per filter, see record_stubs.cpp.
 inline constexpr std::uint32_t kFilterSpan = 4096;
+// The part of an address that selects an entry of Context::data_filter. There may be fewer sets
+// than the simulation has: a table of at most a page.
+inline std::int32_t data_set_mask(const trace::LineFilter& filter) {
+    const std::uint32_t span = std::min(kFilterSpan, filter.sets * filter.line_bytes);
+    return static_cast<std::int32_t>(span - std::min(span, filter.line_bytes));
+}
 
 // An entry of the data filter lies as far in its page as the line that it is for, plus this. With
 // 0 there, processors that compare only the low 12 bits of a load's address with those of earlier
@@ -83,8 +91,9 @@ struct Context {
     // Stubs of CodeCache have a stack of their own: what is below the target's stack pointer may be
     // in use, or not be there. While one runs, `target_sp` is the target's.
     std::uint64_t target_sp, stub_sp;
-    std::uint64_t stub_stack[14];
-    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 22) * 8];
+    std::uint64_t stub_stack[64];
+    FirstLevel* first_level;  // that of the thread, if there is one: kFirstLevelInContext
+    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 73) * 8];
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;
@@ -108,7 +117,8 @@ inline constexpr std::size_t kFootprintsOffset =
 static_assert(sizeof(trace::ThreadSlot::footprints) == kFilterSpan);
 inline constexpr std::size_t kCountersInContext = kSlotOffset + trace::kCountersOffset;
 inline constexpr std::size_t kRunsInContext = kSlotOffset + trace::kRunsOffset;
-inline constexpr std::size_t kContextSpan = kRunsInContext + trace::kRunsBytes;
+inline constexpr std::size_t kFirstLevelInContext = kRunsInContext + trace::kRunsBytes;
+inline constexpr std::size_t kContextSpan = kFirstLevelInContext + sizeof(FirstLevel);
 
 static_assert(offsetof(Context, gpr) == 0x1000);
 static_assert(offsetof(Context, rflags) == 0x1080);

@@ -9,8 +9,10 @@
 namespace assay::native {
 namespace {
 
+// Also what translated code calls.
 bool leads_to_translated_code(std::uint64_t pc) {
-    return is_between(pc, reinterpret_cast<const void*>(&assay_enter), assay_enter_end);
+    return is_between(pc, reinterpret_cast<const void*>(&assay_enter), assay_enter_end) ||
+           is_between(pc, __start_assay_first_level, __stop_assay_first_level);
 }
 
 }  // namespace

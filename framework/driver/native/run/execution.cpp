@@ -260,7 +260,7 @@ Block* Execution::block_for(std::uint64_t pc, bool by_indirect_branch) {
     if (Block* block =
             thread_.faults.runs_alone() ? nullptr : process_.cache.find(pc, thread_.version()))
         return block;
-    if (process_.trace.tables_full())
+    if (process_.trace.tables_full() || process_.cache.line_numbers_full())
         thread_.refuse("the program has more code than the trace segment can hold");
     const Region* region = process_.memory.find(pc);
     if (region == nullptr || !region->executable) {

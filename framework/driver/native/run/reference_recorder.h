@@ -1,5 +1,6 @@
 // Records single references whose addresses C++ has found: those that the filter of references to
-// data lets pass, which is the one that translated code uses.
+// data lets pass, which is the one that translated code uses, and that miss the first level where
+// that is simulated.
 #pragma once
 
 #include "framework/driver/native/trace/thread_trace.h"
@@ -18,6 +19,7 @@ class ReferenceRecorder {
           line_(spec.data.line_bytes),
           sets_(spec.data.sets),
           span_(std::min(kFilterSpan, line_ * sets_)),
+          first_level_(spec.data_ways != 0 ? context.first_level : nullptr),
           footprints_(spec.footprints != 0),
           footprint_site_(first_site - 1) {}
 
@@ -28,6 +30,10 @@ class ReferenceRecorder {
         if (footprints_) return footprint(address, bytes, site, first, last);
         const bool straddles = first != last;
         if (entry(first) == first && !straddles) return;
+        if (first_level_ != nullptr) {
+            if (first_level_->refers(address, bytes)) trace_.append(address, site);
+            return;
+        }
         entry(first) = first;
         if (straddles) entry(last) = last;
         trace_.append(address, site);
@@ -48,6 +54,7 @@ class ReferenceRecorder {
     Context& context_;
     ThreadTrace& trace_;
     std::uint32_t line_, sets_, span_;
+    FirstLevel* first_level_;  // where only its misses are recorded
     bool footprints_;
     std::uint32_t footprint_site_;
 };

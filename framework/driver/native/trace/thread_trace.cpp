@@ -27,14 +27,31 @@ bool map_part(int fd, std::uint64_t offset, std::uint64_t bytes, void* where) {
 Context* ThreadTrace::map(TraceTables& tables, std::uint32_t number, std::uint32_t buffers) {
     tables_ = &tables;
     buffers_ = buffers;
-    unsigned char* page = reserve_outside_arena(kContextInPage + kContextSpan);
+    const trace::Spec& spec = tables.spec();
+    const bool has_first_level = spec.data_ways != 0 || spec.fetch_ways != 0;
+    unsigned char* page = reserve_outside_arena(
+        kContextInPage + (has_first_level ? kContextSpan : kFirstLevelInContext));
     unsigned char* ring = reserve_outside_arena(kBufferStride * buffers);
     if (!page || !ring) return nullptr;
     unsigned char* context = page + kContextInPage;
     if (mprotect(page, kContextInPage + kSlotOffset, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    if (has_first_level && !map_first_level(context)) return nullptr;
     ring_ = reinterpret_cast<std::uint64_t>(ring);
     slot_ = reinterpret_cast<trace::ThreadSlot*>(context + kSlotOffset);
     return map_slot(number) ? reinterpret_cast<Context*>(context) : nullptr;
+}
+
+bool ThreadTrace::map_first_level(unsigned char* context) const {
+    unsigned char* const where = context + kFirstLevelInContext;
+    if (!map_part(-1, 0, sizeof(FirstLevel), where)) return false;
+    auto* const level = reinterpret_cast<FirstLevel*>(where);
+    const trace::Spec& spec = tables_->spec();
+    const FirstLevel::Shape data{spec.data.line_bytes, spec.data.sets, spec.data_ways};
+    const FirstLevel::Shape fetch{spec.fetch.line_bytes, spec.fetch.sets, spec.fetch_ways};
+    level->initialise(data, fetch, context + offsetof(Context, data_filter),
+                      static_cast<std::uint64_t>(data_set_mask(spec.data)));
+    reinterpret_cast<Context*>(context)->first_level = level;
+    return true;
 }
 
 bool ThreadTrace::map_slot(std::uint32_t number) {

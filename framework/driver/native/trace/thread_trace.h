@@ -73,6 +73,7 @@ class ThreadTrace {
     static constexpr std::uint32_t kMostTogether = trace::kMostValues + 1;
 
   private:
+    bool map_first_level(unsigned char* context) const;
     std::uint64_t buffer_end() const;
     std::uint64_t complete(std::uint32_t records);
     std::span<trace::Run> runs() const;

@@ -1,38 +1,6 @@
-// Two ways to check whether a reference's line is the most recent one of its set:
-//   branch        compare and branch to cold code, which appends the record
-//   no branch     the record is always written, and the cursor moves on only if the line is a
-//                 new one; for references that miss so often that the branch would be mispredicted
-// All begin with the branch; MissSampler finds those that had better have none.
-#include "framework/driver/native/translate/line_references.h"
-
-#include <array>
+#include "framework/driver/native/translate/filtered_references.h"
 
 namespace assay::native {
-namespace {
-
-class FilteredReferences final : public LineReferences {
-  public:
-    using LineReferences::LineReferences;
-
-  private:
-    void constant_hit(const Operands& /*operands*/, std::size_t /*entry*/) override {}
-    void constant_miss(const Operands& operands, std::size_t entry, std::uint64_t back) override;
-    void computed(Operands& operands) override;
-    void append_if_new(const Operands& operands);
-    void append_if_either_new(const Operands& operands);
-    void branch_if_new(const Operands& operands);
-    std::array<std::uint64_t, 2> check_ends(Assembler& code, const Operands& operands);
-    void check_series(const Operands& operands);
-    std::uint64_t load_line(const Operands& operands, bool compares_alignment);
-    void record_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
-    void record_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
-    void record_miss_inline(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
-    // Calls of stubs take less room, and more time. That of a miss also expects the cursor in the
-    // context.
-    bool records_inline() const {
-        return !writer_.often_missed.empty() || scratch_.cached_cursor() != kNoGpr;
-    }
-};
 
 void FilteredReferences::constant_miss(const Operands& operands, std::size_t entry,
                                        std::uint64_t back) {
@@ -150,7 +118,6 @@ std::array<std::uint64_t, 2> FilteredReferences::check_ends(Assembler& code,
 
 void FilteredReferences::check_series(const Operands& operands) {
     const Item& item = operands.item;
-    const PlannedReference* const series = &plan_.references[item.first_reference];
     const bool rax_free = scratch_.is_free(RAX);
     const KeptFlags flags(hot_, item.flags_live, rax_free);
     const auto differs = check_ends(hot_, operands);
@@ -158,6 +125,12 @@ void FilteredReferences::check_series(const Operands& operands) {
     flags.restore(hot_);
 
     for (const std::uint64_t jump : differs) hot_.patch(jump, cold_.address);
+    record_series(operands, back);
+}
+
+void FilteredReferences::record_series(const Operands& operands, std::uint64_t back) {
+    const Item& item = operands.item;
+    const PlannedReference* const series = &plan_.references[item.first_reference];
     const std::int64_t distance = series[item.series_count - 1].offset - series->offset;
     load_operand_address(cold_, operands, *series, item.flags_live);
     writer_.call_stub(cache_.series_stub(scratch_.cached_cursor()), [&] {
@@ -198,8 +171,8 @@ std::uint64_t FilteredReferences::load_line(const Operands& operands, bool compa
     return straddles;
 }
 
-// The group's first `count` references, which may lie in two lines. Those of a vector often do, and
-// often both lines are the most recent of their sets: then none is recorded.
+// Those of a vector often lie in two lines, and often both are the most recent of their sets: then
+// none is recorded.
 void FilteredReferences::record_two_lines(const Operands& operands, unsigned count,
                                           std::uint64_t back) {
     if (operands.item.high - operands.item.low <= kMostAlignedBytes)
@@ -210,8 +183,6 @@ void FilteredReferences::record_two_lines(const Operands& operands, unsigned cou
     record_each(operands, count, back);
 }
 
-// `a` holds a line that is not the most recent, or, if that `may_be_misaligned`, an address in it
-// whose reference may lie in two.
 void FilteredReferences::record_miss(const Operands& operands, bool may_be_misaligned,
                                      std::uint64_t back) {
     const PlannedReference& first = first_of(operands.item);
@@ -245,8 +216,6 @@ void FilteredReferences::record_miss_inline(const Operands& operands, bool may_b
     cold_.patch_short(misaligned);
     record_two_lines(operands, 1, back);
 }
-
-}  // namespace
 
 std::unique_ptr<DataReferences> filtered_references(UnitWriter& writer) {
     return std::make_unique<FilteredReferences>(writer);

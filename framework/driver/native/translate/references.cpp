@@ -129,6 +129,7 @@ std::unique_ptr<DataReferences> data_references(UnitWriter& writer) {
     const trace::Spec& spec = writer.spec;
     if (spec.runs) return run_references(writer);
     if (spec.data.sets == 0) return unfiltered_references(writer);
+    if (spec.data_ways != 0) return miss_references(writer);
     return spec.footprints ? footprint_references(writer) : filtered_references(writer);
 }
 

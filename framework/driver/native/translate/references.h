@@ -1,8 +1,9 @@
-// Instrumentation of data references, by one of four strategies, as the specification asks:
+// Instrumentation of data references, by one of five strategies, as the specification asks:
 //
 //   unfiltered   each makes a record
 //   filtered     those do whose line is not the most recent one of its set
-//   footprints   likewise, with the bytes of the lines that were touched
+//   misses       those of these that miss a cache, which is simulated in the thread
+//   footprints   as filtered, with the bytes of the lines that were touched
 //   runs         those do that are not where a run of their operand expects them
 //
 // The end of the buffer is a page that cannot be written: the store that begins a record faults
@@ -54,9 +55,10 @@ class DataReferences : public UnitPart {
 
 // The strategy that the specification asks for.
 std::unique_ptr<DataReferences> data_references(UnitWriter& writer);
-// The four.
+// The five.
 std::unique_ptr<DataReferences> unfiltered_references(UnitWriter& writer);
 std::unique_ptr<DataReferences> filtered_references(UnitWriter& writer);
+std::unique_ptr<DataReferences> miss_references(UnitWriter& writer);
 std::unique_ptr<DataReferences> footprint_references(UnitWriter& writer);
 std::unique_ptr<DataReferences> run_references(UnitWriter& writer);
 

@@ -51,11 +51,11 @@ class Scratch {
     // True if the register's present value is worthless to the target.
     bool is_free(unsigned reg) const { return free_ & bit(reg); }
 
-    // A register, not rax, whose value nobody needs at `position`, without borrowing any; kNoGpr
-    // if there is none.
-    unsigned idle(unsigned position) const {
+    // A register, neither rax nor `other`, whose value nobody needs at `position`, without
+    // borrowing any; kNoGpr if there is none.
+    unsigned idle(unsigned position, unsigned other = RAX) const {
         const auto dead = static_cast<GprMask>(~(plan_.gprs_live[position] | taken() | bit(RSP)));
-        const auto found = static_cast<GprMask>((free_ | dead) & ~bit(RAX));
+        const auto found = static_cast<GprMask>((free_ | dead) & ~bit(RAX) & ~bit(other));
         return found == 0 ? kNoGpr : static_cast<unsigned>(__builtin_ctz(found));
     }
 
