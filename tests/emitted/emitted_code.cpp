@@ -108,6 +108,12 @@ std::vector<Combination> combinations() {
               c.spec.captures |= trace::kCaptureReferences;
               c.spec.data = {64, 64};
           }},
+         {"misses ",
+          [](Combination& c) {
+              c.spec.captures |= trace::kCaptureReferences;
+              c.spec.data = {64, 64};
+              c.spec.data_ways = 12;
+          }},
          {"footprints ",
           [](Combination& c) {
               c.spec.captures |= trace::kCaptureReferences;
@@ -131,6 +137,12 @@ std::vector<Combination> combinations() {
           [](Combination& c) {
               c.spec.captures |= trace::kCaptureFetches;
               c.spec.fetch = {64, 64};
+          }},
+         {"fetch misses ",
+          [](Combination& c) {
+              c.spec.captures |= trace::kCaptureFetches;
+              c.spec.fetch = {64, 64};
+              c.spec.fetch_ways = 8;
           }}},
         {{"", [](Combination&) {}},
          {"branches ",
