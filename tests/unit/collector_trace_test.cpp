@@ -84,6 +84,47 @@ TEST_CASE("code goes through the filter of the data, and leaves no runs out") {
                          assay::Error);
 }
 
+TEST_CASE("misses are all that is recorded where nobody wants more") {
+    const trace_cache_t code{sizeof code, 64, 64, 8, TRACE_LRU};
+    const trace_cache_t data{sizeof data, 64, 64, 12, TRACE_LRU};
+    const trace_cache_t other{sizeof other, 64, 64, 8, TRACE_LRU};
+    const trace_cache_t large{sizeof large, 64, 4096, 2, TRACE_LRU};
+    const trace_cache_t wide{sizeof wide, 64, 1, 65, TRACE_LRU};
+    const trace_cache_t strange{sizeof strange, 64, 64, 8, 99};
+    trace_vlist_table misses{}, others{}, counts{};
+    trace_capture_misses(&misses, &code, &data);
+    trace_capture_misses(&others, &code, &other);
+    trace_capture_block_counts(&counts);
+    CHECK(misses.spec.fetch_ways == 8);
+    CHECK(misses.spec.data_ways == 12);
+    CHECK(combine(misses.spec, misses.spec).data_ways == 12);
+    CHECK(combine(counts.spec, misses.spec).data_ways == 12);
+    check(misses.spec);
+    const auto both = combine(misses.spec, others.spec);
+    CHECK(both.fetch_ways == 8);
+    CHECK(both.data_ways == 0);
+    CHECK(both.data.sets == 64);
+    for (const trace_cache_t* cache : {&large, &wide, &strange}) {
+        trace_vlist_table alone{};
+        trace_capture_misses(&alone, nullptr, cache);
+        CHECK(alone.spec.captures == assay::trace::kCaptureReferences);
+        CHECK(alone.spec.data_ways == 0);
+        CHECK(alone.spec.data.sets == cache->sets);
+    }
+    const auto with = [&](auto capture) {
+        trace_vlist_table wanted{};
+        capture(&wanted);
+        CHECK(combine(wanted.spec, misses.spec).fetch_ways == 8);
+        return combine(misses.spec, wanted.spec).data_ways;
+    };
+    CHECK(with([](auto* wanted) { trace_capture_references(wanted, 64, 0); }) == 0);
+    CHECK(with([](auto* wanted) { trace_capture_references(wanted, 64, 64); }) == 0);
+    CHECK(with([](auto* wanted) { trace_capture_footprints(wanted, 64, 64); }) == 0);
+    CHECK(with([](auto* wanted) { trace_capture_runs(wanted); }) == 0);
+    CHECK(with([](auto* wanted) { trace_capture_code(wanted, 64); }) == 0);
+    CHECK(with([](auto* wanted) { trace_capture_calls(wanted); }) == 12);
+}
+
 TEST_CASE("a combined filter passes on what either filter passes on") {
     std::mt19937_64 random(1);
     for (const LineFilter a : {LineFilter{64, 64}, {32, 8}, {64, 1}, {0, 0}, {16, 256}})

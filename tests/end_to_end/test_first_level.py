@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""The level-1 caches that the program's own threads simulate beside those that the cache profiler
+simulates from records, as it does where another profiler of the run wants all references."""
+
+import re
+import subprocess
+import unittest
+
+import support
+from support import PLUGINS, PROGRAMS, read_events
+
+SHAPES = (
+    (),
+    ("--I1=32768,8,64", "--D1=49152,12,64"),
+    ("--I1=256,1,64", "--D1=64,1,64"),
+    ("--I1=1024,16,64", "--D1=4096,64,64"),  # one set
+    ("--I1=512,2,16", "--D1=1024,4,16", "--LL=65536,8,16"),
+    ("--I1=12288,3,64", "--D1=20480,5,64"),
+)
+COUNTED = ("Ir", "I1mr", "ILmr", "Dr", "D1mr", "DLmr", "Dw", "D1mw", "DLmw")
+DRIVER = support.BUILD / "framework/driver/native/assay-driver-native"
+
+
+class FirstLevel(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+
+    def counts(self, program, plugin, *options):
+        """By function, of what is counted."""
+        out = self.folder / "out"
+        ran = support.profile(program, *options, plugin=plugin, out=out)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        events = read_events(out)
+        columns = [events.events.index(name) for name in COUNTED]
+        return {function: [counts[column] for column in columns]
+                for function, counts in events.functions.items()}
+
+    def check(self, program, *options):
+        with self.subTest(program=program[0], options=options):
+            alone = self.counts(program, "cache", *options)
+            from_records = self.counts(program, "cache,effective_address", *options)
+            self.assertGreater(sum(counts[1] for counts in alone.values()), 0)
+            self.assertGreater(sum(counts[4] for counts in alone.values()), 0)
+            # With another profiler, functions may be listed that have none of these.
+            for function in alone.keys() | from_records.keys():
+                self.assertEqual(alone.get(function, [0] * len(COUNTED)),
+                                 from_records.get(function, [0] * len(COUNTED)), function)
+
+    def test_shapes(self):
+        for shape in SHAPES:
+            self.check([PROGRAMS / "work"], *shape)
+
+    def test_programs(self):
+        """References of vectors, across lines, of series, of strings; code that is large."""
+        text = str(self.folder / "text")
+        with open(text, "w", encoding="ascii") as file:
+            file.writelines(f"{i * 7919 % 1000} line {i}\n" for i in range(3000))
+        for program in (["ls", "-l", "/usr/lib"], ["sort", text], ["gzip", "-c", text],
+                        ["bc", "--version"]):
+            if not support.installed(program[0]):
+                continue
+            self.check(program)
+            self.check(program, "--I1=1024,2,32", "--D1=2048,2,64")
+
+    def test_freestanding_programs(self):
+        for name in ("repeat", "straddle", "series", "unusual", "sse", "mixed", "modify",
+                     "branches", "recursion", "scattered", "switch"):
+            self.check([PROGRAMS / name], "--D1=128,1,64", "--I1=64,1,16")
+
+    def test_stress(self):
+        """Rare things happen often: code leaves between any two blocks, and is forgotten."""
+        plain = self.counts([PROGRAMS / "work"], "cache")
+        self.assertEqual(self.counts([PROGRAMS / "work"], "cache", "--stress=yes"), plain)
+
+    def test_what_translated_code_calls_changes_no_vector(self):
+        """And calls nothing that might: vectors are the program's there."""
+        code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", "assay_first_level",
+                               DRIVER],
+                              check=True, stdout=subprocess.PIPE, text=True).stdout
+        functions = set(re.findall(r"<([^>]+)>:$", code, re.MULTILINE))
+        self.assertIn("assay_first_level_fetch", functions)
+        self.assertEqual(re.findall(r"%(?:[xyz]?mm|st)\d*", code), [])
+        for called in re.findall(r"\bcall\s+\w+ <([^>+]+)", code):
+            self.assertIn(called, functions)
+        self.assertNotIn("call   *", code)
+
+
+if __name__ == "__main__":
+    unittest.main()
