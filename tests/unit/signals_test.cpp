@@ -167,6 +167,10 @@ TEST_CASE("signals: one that is ignored meanwhile is forgotten, by another the p
     REQUIRE(thread->signals.arrive(SIGUSR1, info_of(SIGUSR1, SI_USER), &interrupted));
     CHECK(thread->signals.deliver(actions).result == Signals::Delivery::kNothing);
     REQUIRE_FALSE(thread->signals.pending());
+    // Of this one that is the default, which another thread may have restored.
+    REQUIRE(thread->signals.arrive(SIGWINCH, info_of(SIGWINCH, SI_USER), &interrupted));
+    CHECK(thread->signals.deliver(actions).result == Signals::Delivery::kNothing);
+    REQUIRE_FALSE(thread->signals.pending());
     REQUIRE(thread->signals.arrive(SIGTERM, info_of(SIGTERM, SI_USER), &interrupted));
     const Signals::Delivery delivery = thread->signals.deliver(actions);
     CHECK(delivery.result == Signals::Delivery::kDeath);

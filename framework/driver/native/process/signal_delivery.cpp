@@ -100,7 +100,7 @@ Signals::Delivery Signals::deliver(SignalActions& actions) {
         stop_by(number);
         return {};
     }
-    if (action.handler == 0 || forced) return {Delivery::kDeath, number};
+    if (forced || (action.handler == 0 && !ignored)) return {Delivery::kDeath, number};
     if (ignored) {
         pending_ = 0;
         apply_mask();
