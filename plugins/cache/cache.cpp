@@ -182,9 +182,14 @@ class CacheProfiler final : public assay::Profiler {
                 "no memory for the tables of the simulated caches; make them smaller with --I1, "
                 "--D1 or --LL");
         }
-        const trace_cache_t fetch = first_level(shapes.i1), data = first_level(shapes.d1);
         const bool cut = cuts_below_d1(shapes);
-        wanted.misses(&fetch, cut ? nullptr : &data);
+        if (settings_.level1_in_program) {
+            const trace_cache_t fetch = first_level(shapes.i1), data = first_level(shapes.d1);
+            wanted.misses(&fetch, cut ? nullptr : &data);
+        } else {
+            wanted.fetches(shapes.i1.line, filter_sets(shapes.i1));
+            if (!cut) wanted.references(shapes.d1.line, filter_sets(shapes.d1));
+        }
         if (cut) wanted.references();
         if (is_sampled()) capture_bursts(shapes, wanted);
     }

@@ -40,6 +40,10 @@ void apply(Settings& settings, std::string_view name, std::string_view value) {
         if (value != "once" && value != "iterations")
             throw assay::BadOption(name, value, "use once or iterations");
         settings.count_iterations = value == "iterations";
+    } else if (name == "level1") {
+        if (value != "program" && value != "profiler")
+            throw assay::BadOption(name, value, "use program or profiler");
+        settings.level1_in_program = value == "program";
     }  // else branch-sim, for which assay loads the profiler
 }
 

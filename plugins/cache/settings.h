@@ -13,9 +13,10 @@ struct Settings {
     std::optional<Geometry> i1, d1, ll;
     bool simulate = true;
     bool count_iterations = false;
+    bool level1_in_program = true;
 };
 
-inline constexpr std::array<vp_option_t, 6> kOptionTable{{
+inline constexpr std::array<vp_option_t, 7> kOptionTable{{
     {"I1", "SIZE,WAYS,LINE", nullptr,
      "Level-1 instruction cache: bytes, associativity, bytes of a line; default: the processor's.",
      VP_OPTION_TEXT, 0},
@@ -29,6 +30,10 @@ inline constexpr std::array<vp_option_t, 6> kOptionTable{{
     {"rep", "once|iterations", "once",
      "Counts a repeated string instruction once, as hardware does, or once per iteration, as "
      "Cachegrind does.",
+     VP_OPTION_TEXT, 0},
+    {"level1", "program|profiler", "program",
+     "Where I1 and D1 are simulated: by the program's threads takes less processor time, by the "
+     "profiler beside it may be sooner done if most references miss. The counts are the same.",
      VP_OPTION_TEXT, 0},
 }};
 
