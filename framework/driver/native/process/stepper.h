@@ -44,6 +44,7 @@ class Stepper {
     void step_from(ucontext_t* interrupted);
     bool leave_at_entry(Context& context, ucontext_t* interrupted);
     void step_over_string(ucontext_t* interrupted);
+    void step_over_call(ucontext_t* interrupted);
     std::uint64_t step_buffer() const { return cache_.step_buffer(trace_.slot()); }
 
     const CodeCache& cache_;
@@ -51,8 +52,8 @@ class Stepper {
     const ThreadTrace& trace_;
     volatile bool entering_ = false;
     volatile bool stepping_ = false;
-    bool pushes_flags_ = false;       // the instruction being stepped does
-    std::uint64_t after_string_ = 0;  // where to go on behind the one in the step buffer
+    bool pushes_flags_ = false;      // the instruction being stepped does
+    std::uint64_t after_aside_ = 0;  // where to go on behind the one in the step buffer
 };
 
 }  // namespace assay::native
