@@ -77,6 +77,35 @@ class FirstLevel(unittest.TestCase):
         """Rare things happen often: code leaves between any two blocks, and is forgotten."""
         plain = self.counts([PROGRAMS / "work"], "cache")
         self.assertEqual(self.counts([PROGRAMS / "work"], "cache", "--stress=yes"), plain)
+        self.check([PROGRAMS / "work"], "--stress=yes", "--I1=256,2,32", "--D1=512,2,64")
+
+    def test_signals(self):
+        for case in ("fault_and_retry", "no_defer", "jump_from_handler"):
+            self.check([PROGRAMS / "signals", case], "--I1=512,2,32", "--D1=1024,2,64")
+
+    def test_threads(self):
+        """How they wait for one another differs, but not what each of them computes."""
+        program, function = [PROGRAMS / "threads", "atomic_counter"], "add_atomically"
+        counts = [self.counts(program, "cache", f"--level1={where}")[function]
+                  for where in ("program", "profiler")]
+        self.assertGreater(counts[0][0], 100_000)
+        for name, program_count, profiler_count in zip(COUNTED, *counts):
+            if not name.startswith(("IL", "DL")):
+                self.assertEqual(program_count, profiler_count, name)
+
+    def test_children(self):
+        """Each begins with empty caches."""
+        program = ["xargs", "-a", "/dev/null", "ls", "/"]
+        summaries = []
+        for where in ("program", "profiler"):
+            folder = self.folder / where
+            folder.mkdir()
+            ran = support.profile(program, f"--level1={where}", "--cpu=x86-64-v2",
+                                  out=folder / "%p")
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            summaries.append(sorted(read_events(file).summary for file in folder.iterdir()))
+        self.assertEqual(len(summaries[0]), 3)
+        self.assertEqual(*summaries)
 
     def test_what_translated_code_calls_changes_no_vector(self):
         """And calls nothing that might: vectors are the program's there."""

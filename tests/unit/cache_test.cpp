@@ -1,5 +1,6 @@
 // The cache simulator against a model that follows Cachegrind's rules word by word.
 #include "plugins/cache/simulator.h"
+#include "tests/unit/plain_cache.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>
@@ -19,33 +20,9 @@ using cache::Simulator;
 using Records = std::vector<trace_record_t>;
 using Sites = std::vector<trace_site_t>;
 
-// A cache as plainly as possible: each set a list of lines, the most recent first.
-class NaiveCache {
-  public:
-    explicit NaiveCache(const Geometry& geometry)
-        : line_(geometry.line),
-          sets_(geometry.sets(), std::vector<std::uint64_t>(geometry.ways, 0)) {}
-
-    bool misses(std::uint64_t address, std::uint64_t bytes) {
-        bool missed = false;
-        for (std::uint64_t line = address / line_; line <= (address + bytes - 1) / line_; ++line)
-            missed |= !touch(line);
-        return missed;
-    }
-
-  private:
-    bool touch(std::uint64_t line) {
-        auto& set = sets_[line % sets_.size()];
-        const auto found = std::find(set.begin(), set.end(), line);
-        const bool present = found != set.end();
-        set.erase(present ? found : set.end() - 1);
-        set.insert(set.begin(), line);
-        return present;
-    }
-
-    std::uint64_t line_;
-    std::vector<std::vector<std::uint64_t>> sets_;
-};
+PlainCache plain(const Geometry& geometry) {
+    return {geometry.line, geometry.sets(), geometry.ways};
+}
 
 struct Misses {
     std::uint64_t l1 = 0, ll = 0;
@@ -53,14 +30,14 @@ struct Misses {
 };
 
 std::vector<Misses> naive_misses(const Geometries& g, const Sites& sites, const Records& records) {
-    NaiveCache i1(g.i1), d1(g.d1), ll(g.ll);
+    PlainCache i1 = plain(g.i1), d1 = plain(g.d1), ll = plain(g.ll);
     const std::uint64_t largest = std::min({g.i1.line, g.d1.line, g.ll.line});
     std::vector<Misses> misses(sites.size());
     for (const trace_record_t& record : records) {
         const trace_site_t& site = sites[record.site];
         if (site.kind == TRACE_SITE_COUNT) continue;
         const std::uint64_t bytes = std::clamp<std::uint64_t>(site.bytes, 1, largest);
-        NaiveCache& first = site.kind == TRACE_SITE_FETCH ? i1 : d1;
+        PlainCache& first = site.kind == TRACE_SITE_FETCH ? i1 : d1;
         if (!first.misses(record.value, bytes)) continue;
         ++misses[record.site].l1;
         misses[record.site].ll += ll.misses(record.value, bytes);

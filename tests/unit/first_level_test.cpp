@@ -1,7 +1,8 @@
-// The first level of caches in the program's threads against sets that are lists of lines.
+// The first level of caches in the program's threads against plain ones.
 #include "framework/driver/native/machine/first_level.h"
 
 #include "assay/trace_types.h"
+#include "tests/unit/plain_cache.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -17,36 +18,15 @@ namespace {
 
 using assay::native::FirstLevel;
 
-// As plainly as possible: each set a list of lines, the most recent first.
-class Lists {
-  public:
-    explicit Lists(const FirstLevel::Shape& shape)
-        : shape_(shape), sets_(shape.sets, std::vector<std::uint64_t>(shape.ways, 0)) {}
+PlainCache plain(const FirstLevel::Shape& shape) {
+    return {shape.line_bytes, shape.sets, shape.ways};
+}
 
-    bool refers(std::uint64_t address, std::uint64_t bytes) {
-        bool missed = false;
-        const std::uint64_t last = address + std::min<std::uint64_t>(bytes, shape_.line_bytes) - 1;
-        for (std::uint64_t line = address / shape_.line_bytes; line <= last / shape_.line_bytes;
-             ++line)
-            missed |= !use(line);
-        return missed;
-    }
-    bool use(std::uint64_t line) {
-        auto& set = sets_[line % sets_.size()];
-        const auto found = std::find(set.begin(), set.end(), line);
-        const bool present = found != set.end();
-        set.erase(present ? found : set.end() - 1);
-        set.insert(set.begin(), line);
-        return present;
-    }
-    bool is_most_recent(std::uint64_t line) const {
-        return sets_[line % sets_.size()].front() == line;
-    }
-
-  private:
-    FirstLevel::Shape shape_;
-    std::vector<std::vector<std::uint64_t>> sets_;
-};
+// References larger than a line are taken for their first line's bytes.
+bool misses(PlainCache& cache, const FirstLevel::Shape& shape, std::uint64_t address,
+            std::uint64_t bytes) {
+    return cache.misses(address, std::min<std::uint64_t>(bytes, shape.line_bytes));
+}
 
 // One with pages that are not there before they are touched, as the driver maps it.
 struct Simulated {
@@ -111,11 +91,11 @@ TEST_CASE("first level: data misses where lists of lines miss") {
         CAPTURE(shape.ways);
         Simulated simulated(shape, kNone);
         for (int thread = 0; thread < 2; ++thread) {
-            Lists lists(shape);
+            PlainCache lists = plain(shape);
             for (int i = 0; i < 40000; ++i) {
                 const std::uint64_t address = some_address(random, shape);
                 const std::uint64_t bytes = std::array{1, 2, 4, 8, 16, 32, 64, 512}[random() % 8];
-                const bool missed = lists.refers(address, bytes);
+                const bool missed = misses(lists, shape, address, bytes);
                 REQUIRE(simulated.level->refers(address, bytes) == missed);
                 const std::uint64_t line = address & -std::uint64_t{shape.line_bytes};
                 const std::uint64_t known = simulated.filtered(line);
@@ -127,6 +107,26 @@ TEST_CASE("first level: data misses where lists of lines miss") {
     }
 }
 
+TEST_CASE("first level: a reference that misses is recorded") {
+    std::mt19937_64 random(4);
+    std::array<trace_record_t, 4> records{};
+    const auto cursor = reinterpret_cast<std::uint64_t>(records.data());
+    const FirstLevel::Shape shape{64, 16, 3};
+    Simulated simulated(shape, kNone);
+    PlainCache lists = plain(shape);
+    for (int i = 0; i < 40000; ++i) {
+        const std::uint64_t address = some_address(random, shape);
+        const bool missed = misses(lists, shape, address, 16);
+        const std::uint64_t behind =
+            assay_first_level_reference(simulated.level, address, cursor, 88, 16);
+        REQUIRE(behind == cursor + (missed ? sizeof records[0] : 0));
+        if (!missed) continue;
+        REQUIRE(records[0].value == address);
+        REQUIRE(records[0].site == 88);
+        REQUIRE(records[0].aux == 0);
+    }
+}
+
 TEST_CASE("first level: fetches miss where lists of lines miss") {
     std::mt19937_64 random(2);
     std::array<trace_record_t, 4> records{};
@@ -134,14 +134,14 @@ TEST_CASE("first level: fetches miss where lists of lines miss") {
     for (const FirstLevel::Shape& shape : kShapes) {
         Simulated simulated(kNone, shape);
         for (int thread = 0; thread < 2; ++thread) {
-            Lists lists(shape);
+            PlainCache lists = plain(shape);
             for (int i = 0; i < 40000; ++i) {
                 // Numbers of lines are not 0, and end in their set's.
                 const std::uint64_t first =
                     shape.sets * (1 + random() % 70) + random() % 3 % shape.sets;
                 const std::uint64_t last = random() % 4 == 0 ? first + 1 : first;
-                bool missed = !lists.use(first);
-                if (last != first) missed |= !lists.use(last);
+                bool missed = !lists.touch(first);
+                if (last != first) missed |= !lists.touch(last);
                 const std::uint64_t behind = assay_first_level_fetch(
                     simulated.level, 0x1234, cursor, 77, first | last << 32);
                 REQUIRE(behind == cursor + (missed ? sizeof records[0] : 0));
@@ -162,7 +162,7 @@ TEST_CASE("first level: of a series the first references to lines that miss are 
     const auto cursor = reinterpret_cast<std::uint64_t>(records.data());
     const FirstLevel::Shape shape{64, 4, 2};
     Simulated simulated(shape, kNone);
-    Lists lists(shape);
+    PlainCache lists = plain(shape);
     for (int i = 0; i < 40000; ++i) {
         const std::uint64_t address = some_address(random, shape);
         const auto count = static_cast<std::int64_t>(1 + random() % 8);
@@ -170,7 +170,7 @@ TEST_CASE("first level: of a series the first references to lines that miss are 
         std::vector<trace_record_t> expected;
         for (std::int64_t at = 0; at < count; ++at) {
             const std::uint64_t reference = address + static_cast<std::uint64_t>(at * step);
-            if (lists.refers(reference, kStep))
+            if (misses(lists, shape, reference, kStep))
                 expected.push_back({reference, static_cast<std::uint32_t>(500 + at), 0});
         }
         const std::uint64_t behind =
@@ -179,6 +179,7 @@ TEST_CASE("first level: of a series the first references to lines that miss are 
         for (std::size_t at = 0; at < expected.size(); ++at) {
             REQUIRE(records[at].value == expected[at].value);
             REQUIRE(records[at].site == expected[at].site);
+            REQUIRE(records[at].aux == 0);
         }
     }
 }

@@ -61,14 +61,6 @@ void emit_call(Assembler& code, unsigned cursor,
     code.u8(kReturn);
 }
 
-constexpr std::size_t kLines = offsetof(FirstLevel::Cache, lines);
-constexpr std::size_t kUses = offsetof(FirstLevel::Cache, uses);
-constexpr std::size_t kClock = offsetof(FirstLevel::Cache, clock);
-constexpr std::size_t kData = kFirstLevelInContext + offsetof(FirstLevel, data);
-constexpr std::size_t kCode = kFirstLevelInContext + offsetof(FirstLevel, code);
-constexpr std::size_t kDataPlaces = kFirstLevelInContext + offsetof(FirstLevel, data_places);
-constexpr std::size_t kCodePlaces = kFirstLevelInContext + offsetof(FirstLevel, code_places);
-
 Address at(unsigned base, std::int32_t displacement) {
     return {static_cast<std::uint8_t>(base), kNoGpr, 1, displacement};
 }
@@ -77,10 +69,11 @@ Address at(unsigned base, std::int32_t displacement) {
 // one it is cannot be predicted: so there is no branch.
 void emit_least_recent(Assembler& code, std::size_t cache, std::uint32_t ways, unsigned place,
                        unsigned least, unsigned other) {
-    code.with_context(kLoad, least, cache + kUses, true, static_cast<std::uint8_t>(place));
+    code.with_context(kLoad, least, cache + FirstLevel::kUses, true,
+                      static_cast<std::uint8_t>(place));
     for (std::uint32_t way = 1; way < ways; ++way) {
-        code.with_context(kLoad, other, cache + kUses + way * FirstLevel::kPlaceUnit, true,
-                          static_cast<std::uint8_t>(place));
+        code.with_context(kLoad, other, cache + FirstLevel::kUses + way * FirstLevel::kPlaceUnit,
+                          true, static_cast<std::uint8_t>(place));
         code.lea(other, at(other, static_cast<std::int32_t>(way)));
         code.registers(0x39, other, least);  // cmp
         code.move_if(kBelow, least, other);
@@ -91,10 +84,11 @@ void emit_least_recent(Assembler& code, std::size_t cache, std::uint32_t ways, u
 }
 
 void emit_note_use(Assembler& code, std::size_t cache, unsigned place, unsigned time) {
-    code.load_context(time, cache + kClock);
+    code.load_context(time, cache + FirstLevel::kClock);
     code.lea(time, at(time, FirstLevel::kTick));
-    code.store_context(cache + kClock, time);
-    code.with_context(kStore, time, cache + kUses, true, static_cast<std::uint8_t>(place));
+    code.store_context(cache + FirstLevel::kClock, time);
+    code.with_context(kStore, time, cache + FirstLevel::kUses, true,
+                      static_cast<std::uint8_t>(place));
 }
 
 // The record of what is in `value`, which is changed, with the site at [rsp + site].
@@ -154,11 +148,12 @@ void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsign
     code.registers(kStore, spare, line, false);
     code.shift_right(spare, shift - 1);
     code.group1(kAnd, spare, static_cast<std::int32_t>(kPlacesMask * 2), false);
-    code.load_context_word(other, kDataPlaces, index);
+    code.load_context_word(other, kDataPlacesInContext, index);
     code.test_bits(other, FirstLevel::kAmbiguous);
     const std::uint64_t ambiguous = code.jump_if(kNotEqual, code.address);
     // A line with the same element of data_places, still in the cache?
-    code.with_context(kLoad, other, kData + kLines, true, static_cast<std::uint8_t>(other));
+    code.with_context(kLoad, other, kDataCacheInContext + FirstLevel::kLines, true,
+                      static_cast<std::uint8_t>(other));
     code.registers(0x31, other, line);  // xor
     code.test_bits(other, kPlacesMask << shift);
     const std::uint64_t another = code.jump_if(kEqual, code.address);
@@ -169,11 +164,12 @@ void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsign
     code.shift_right(address, shift);
     code.group1(kAnd, address, static_cast<std::int32_t>(spec.data.sets - 1), false);
     code.multiply(address, spec.data_ways * FirstLevel::kPlaceUnit);
-    emit_least_recent(code, kData, spec.data_ways, address, other, spare);
-    code.with_context(kStore, line, kData + kLines, true, static_cast<std::uint8_t>(address));
+    emit_least_recent(code, kDataCacheInContext, spec.data_ways, address, other, spare);
+    code.with_context(kStore, line, kDataCacheInContext + FirstLevel::kLines, true,
+                      static_cast<std::uint8_t>(address));
     code.load_context(spare, kSavedRegisters + 2 * kWord);
-    code.store_context_word(kDataPlaces, address, index, 1);
-    emit_note_use(code, kData, address, other);
+    code.store_context_word(kDataPlacesInContext, address, index, 1);
+    emit_note_use(code, kDataCacheInContext, address, other);
     restore();
     code.u8(kReturn);
 
@@ -202,14 +198,14 @@ void emit_first_level_fetch_miss_stub(Assembler& code, const trace::Spec& spec) 
     code.registers(kStore, kPlace, kLine, false);
     code.group1(kAnd, kPlace, static_cast<std::int32_t>(spec.fetch.sets - 1), false);
     code.multiply(kPlace, spec.fetch_ways * FirstLevel::kPlaceUnit);
-    emit_least_recent(code, kCode, spec.fetch_ways, kPlace, kLeast, kOther);
-    code.with_context(kLoad, kOther, kCode + kLines, true, kPlace);
+    emit_least_recent(code, kCodeCacheInContext, spec.fetch_ways, kPlace, kLeast, kOther);
+    code.with_context(kLoad, kOther, kCodeCacheInContext + FirstLevel::kLines, true, kPlace);
     code.registers(0x31, kLeast, kLeast, false);  // xor
-    code.store_context_word(kCodePlaces, kLeast, kOther, 2);
-    code.with_context(kStore, kLine, kCode + kLines, true, kPlace);
+    code.store_context_word(kCodePlacesInContext, kLeast, kOther, 2);
+    code.with_context(kStore, kLine, kCodeCacheInContext + FirstLevel::kLines, true, kPlace);
     code.lea(kLeast, at(kPlace, FirstLevel::kPlaceUnit), false);
-    code.store_context_word(kCodePlaces, kLeast, kLine, 2);
-    emit_note_use(code, kCode, kPlace, kLeast);
+    code.store_context_word(kCodePlacesInContext, kLeast, kLine, 2);
+    emit_note_use(code, kCodeCacheInContext, kPlace, kLeast);
     code.pop(kOther);
     code.load_context(kLine, kSavedRegisters);
     code.load_context(kPlace, kSavedRegisters + kWord);

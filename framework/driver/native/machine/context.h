@@ -118,6 +118,14 @@ static_assert(sizeof(trace::ThreadSlot::footprints) == kFilterSpan);
 inline constexpr std::size_t kCountersInContext = kSlotOffset + trace::kCountersOffset;
 inline constexpr std::size_t kRunsInContext = kSlotOffset + trace::kRunsOffset;
 inline constexpr std::size_t kFirstLevelInContext = kRunsInContext + trace::kRunsBytes;
+inline constexpr std::size_t kDataCacheInContext =
+    kFirstLevelInContext + offsetof(FirstLevel, data);
+inline constexpr std::size_t kCodeCacheInContext =
+    kFirstLevelInContext + offsetof(FirstLevel, code);
+inline constexpr std::size_t kDataPlacesInContext =
+    kFirstLevelInContext + offsetof(FirstLevel, data_places);
+inline constexpr std::size_t kCodePlacesInContext =
+    kFirstLevelInContext + offsetof(FirstLevel, code_places);
 inline constexpr std::size_t kContextSpan = kFirstLevelInContext + sizeof(FirstLevel);
 
 static_assert(offsetof(Context, gpr) == 0x1000);

@@ -32,6 +32,9 @@ struct FirstLevel {
         std::uint64_t clock;
         std::uint32_t set_mask, ways;
     };
+    // Of its parts, for translated code.
+    static constexpr std::size_t kLines = 0, kUses = kMostLines * sizeof(std::uint64_t),
+                                 kClock = 2 * kUses;
     static constexpr std::uint32_t kPlaceUnit = sizeof(std::uint64_t);
     // The cache may have another line that has the same element of data_places.
     static constexpr std::uint16_t kAmbiguous = 1;
@@ -56,6 +59,9 @@ struct FirstLevel {
     std::uint64_t data_filter_mask, data_line_bytes;
     std::uint32_t data_line_shift;
 };
+static_assert(offsetof(FirstLevel::Cache, lines) == FirstLevel::kLines);
+static_assert(offsetof(FirstLevel::Cache, uses) == FirstLevel::kUses);
+static_assert(offsetof(FirstLevel::Cache, clock) == FirstLevel::kClock);
 static_assert((FirstLevel::kMostLines + 1) * FirstLevel::kPlaceUnit <= UINT16_MAX);
 
 }  // namespace assay::native

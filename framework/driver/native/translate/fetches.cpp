@@ -6,11 +6,9 @@ namespace assay::native {
 namespace {
 
 constexpr std::uint32_t kMostFetchSets = 1024;
-constexpr std::size_t kClock =
-    kFirstLevelInContext + offsetof(FirstLevel, code) + offsetof(FirstLevel::Cache, clock);
+constexpr std::size_t kClock = kCodeCacheInContext + FirstLevel::kClock;
 // Indexed by an element of FirstLevel::code_places.
-constexpr std::size_t kLastUses = kFirstLevelInContext + offsetof(FirstLevel, code) +
-                                  offsetof(FirstLevel::Cache, uses) - FirstLevel::kPlaceUnit;
+constexpr std::size_t kLastUses = kCodeCacheInContext + FirstLevel::kUses - FirstLevel::kPlaceUnit;
 
 }  // namespace
 
@@ -166,8 +164,7 @@ void Fetches::call_first_level(const Fetch& fetch) {
 }
 
 std::size_t Fetches::place_of(std::uint64_t line) {
-    return kFirstLevelInContext + offsetof(FirstLevel, code_places) +
-           cache_.line_number(line) * sizeof(FirstLevel::code_places[0]);
+    return kCodePlacesInContext + cache_.line_number(line) * sizeof(FirstLevel::code_places[0]);
 }
 
 // In cold code; only moves.

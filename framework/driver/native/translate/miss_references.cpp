@@ -8,11 +8,9 @@
 namespace assay::native {
 namespace {
 
-constexpr std::size_t kData = kFirstLevelInContext + offsetof(FirstLevel, data);
-constexpr std::size_t kLines = kData + offsetof(FirstLevel::Cache, lines);
-constexpr std::size_t kUses = kData + offsetof(FirstLevel::Cache, uses);
-constexpr std::size_t kClock = kData + offsetof(FirstLevel::Cache, clock);
-constexpr std::size_t kPlaces = kFirstLevelInContext + offsetof(FirstLevel, data_places);
+constexpr std::size_t kLines = kDataCacheInContext + FirstLevel::kLines;
+constexpr std::size_t kUses = kDataCacheInContext + FirstLevel::kUses;
+constexpr std::size_t kClock = kDataCacheInContext + FirstLevel::kClock;
 constexpr std::size_t kPlaceBytes = sizeof(FirstLevel::data_places[0]);
 
 class MissReferences final : public FilteredReferences {
@@ -37,7 +35,7 @@ std::uint64_t MissReferences::look_up(unsigned line, unsigned place) {
     cold_.registers(kStore, place, line, false);
     cold_.shift_right(place, shift);
     cold_.group1(kAnd, place, (FirstLevel::kPlaces - 1) * kPlaceBytes, false);
-    cold_.load_context_word(place, kPlaces, static_cast<std::uint8_t>(place));
+    cold_.load_context_word(place, kDataPlacesInContext, static_cast<std::uint8_t>(place));
     return look_at_place(line, place);
 }
 
@@ -60,7 +58,8 @@ void MissReferences::constant_miss(const Operands& operands, std::size_t entry,
     const std::uint64_t number = constant_address(operands) / spec_.data.line_bytes;
     cold_.with_thread(kStore, line, entry);
     cold_.with_thread(kStore, place, offsetof(Context, stub_gpr));
-    cold_.load_context_word(place, kPlaces + number % FirstLevel::kPlaces * kPlaceBytes);
+    cold_.load_context_word(place,
+                            kDataPlacesInContext + number % FirstLevel::kPlaces * kPlaceBytes);
     const std::uint64_t elsewhere = look_at_place(line, place);
     note_use(line, place);
     cold_.with_thread(kLoad, place, offsetof(Context, stub_gpr));
