@@ -21,7 +21,7 @@ enum class MessageKind : std::uint32_t {
     // To the profiler's process; each line answers by the message behind it.
     kOptions,  // command, samples, number of settings, names and values: kDone or kRefused
     kStart,    // kSpec or kRefused
-    kCollect,  // process id, specification; with the descriptor of the trace segment: nothing
+    kCollect,  // see HostedProfiler::Collected; with the segment's descriptor: nothing
     kTake,     // a slot, whose next buffer is to be processed: kTaken
     kRest,     // what the slots have left: nothing
     kFinish,   // how long the run took, in ns: kFacts, behind all samples

@@ -181,6 +181,7 @@ class Guest {
         const auto pid = static_cast<int>(fields.number());
         const std::uint64_t interval = fields.number();
         const auto spec = fields.raw<trace::Spec>();
+        const bool contexts = fields.number() != 0;
         segment_.emplace(channel_.take_descriptor(), Segment::Access::kRead);
         feed_.emplace(*segment_, TraceReader::Role::kFollower, pid, spec.regions, symbolizer_);
         feed_->at_totals = [this] { tell_totals(); };
@@ -188,7 +189,7 @@ class Guest {
             samples_.push_back({sample, mapping});
             if (samples_.size() == kBatch) flush();
         });
-        feed_->begin(spec, interval);
+        feed_->begin({spec, interval, contexts});
     }
 
     void take(std::uint32_t slot) {

@@ -141,6 +141,7 @@ void HostedProfiler::collect(const Collected& what, Sink sink) {
     channel_.signal_arrivals();
     Message message(MessageKind::kCollect);
     message.add(static_cast<std::uint64_t>(what.pid)).add(what.interval).add_raw(what.spec);
+    message.add(what.contexts ? 1 : 0);
     tell(message, what.segment);
 }
 

@@ -53,6 +53,7 @@ class HostedProfiler final : public ProfilerHandle {
         int segment;  // its descriptor
         const trace::Spec& spec;
         std::uint64_t interval;  // of trace_capture_intervals
+        bool contexts;           // of all profilers
     };
     // The segment has its specification. From now on SIGIO says when something has arrived.
     void collect(const Collected& what, Sink sink);

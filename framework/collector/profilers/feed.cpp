@@ -1,5 +1,7 @@
 #include "framework/collector/profilers/feed.h"
 
+#include <algorithm>
+
 namespace assay::collector {
 namespace {
 
@@ -15,6 +17,7 @@ std::vector<trace_marker_t> before_any_record(std::span<const trace_marker_t> ma
 Feed::Feed(Segment& segment, TraceReader::Role role, int pid, const trace::Regions& regions,
            symbols::Symbolizer& symbolizer)
     : pid_(pid),
+      role_(role),
       sampling_(regions),
       reader_(
           segment,
@@ -23,15 +26,20 @@ Feed::Feed(Segment& segment, TraceReader::Role role, int pid, const trace::Regio
           role),
       places_(reader_.addresses(), symbolizer) {}
 
-void Feed::begin(const trace::Spec& spec, std::uint64_t interval) {
-    spec_ = spec;
-    interval_ = interval;
+void Feed::begin(const Wanted& wanted) {
+    const trace::Spec& spec = spec_ = wanted.spec;
+    interval_ = wanted.interval;
+    contexts_of_all_ = wanted.contexts;
+    // The first reader has the contexts of all processes' samples.
+    follows_calls_ = spec.captures & trace::kCaptureCalls &&
+                     (role_ == TraceReader::Role::kFirst || contexts_of_all_ ||
+                      std::any_of(fed_.begin(), fed_.end(),
+                                  [](const Fed& fed) { return fed.profiler->captures_calls(); }));
     if (sampling_.wanted()) {
         sampling_.warm_up(spec.regions.sample_warm_up);
         intervals_.estimate();
     }
-    if (fed_.empty() && !(spec.captures & trace::kCaptureCalls) && !sampling_.wanted())
-        reader_.pass_over_records();
+    if (fed_.empty() && !follows_calls_ && !sampling_.wanted()) reader_.pass_over_records();
 }
 
 void Feed::process(TraceReader::Source source, std::span<const trace_record_t> records,
@@ -39,10 +47,7 @@ void Feed::process(TraceReader::Source source, std::span<const trace_record_t> r
     trace_parser view = parser(source.thread, records);
     view.footprints = reader_.footprints();
     std::span<const std::uint32_t> contexts;
-    if (spec_.captures & trace::kCaptureCalls) {
-        contexts = stacks_.follow(source.thread, records, reader_.code());
-        view.context_table = stacks_.contexts().table();
-    }
+    if (follows_calls_) contexts = stacks_.follow(source.thread, records, reader_.code());
     if (interval_ != 0 && !fed_.empty())
         view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code(),
                                          sampling_.is_warm_up(source.slot));
@@ -58,7 +63,9 @@ void Feed::process(TraceReader::Source source, std::span<const trace_record_t> r
         const bool given = !view.warm_up || profiler.warms_up();
         view.records = given ? records : records.first(0);
         view.markers = given ? markers : without_records;
-        view.contexts = given ? contexts : contexts.first(0);
+        const bool has_contexts = this->has_contexts(profiler);
+        view.contexts = given && has_contexts ? contexts : contexts.first(0);
+        view.context_table = context_table(has_contexts);
         profiler.process(view.pid, view, sink);
     });
     if (sampling_.wanted() && sampling_.take(source.thread, source.slot, records, reader_.code()))
@@ -100,7 +107,7 @@ void Feed::finish() {
         intervals_.rests([this](std::uint32_t thread) { return sampling_.executed_by(thread); });
     for_each([&](LoadedProfiler& profiler, const LoadedProfiler::SampleSink& sink) {
         trace_parser view = parser(0, {});
-        if (spec_.captures & trace::kCaptureCalls) view.context_table = stacks_.contexts().table();
+        view.context_table = context_table(has_contexts(profiler));
         view.intervals = rests;
         view.scale = sampling_.factor();
         profiler.finish(view.pid, view, sink);
@@ -121,6 +128,11 @@ trace_parser Feed::parser(std::uint32_t thread, std::span<const trace_record_t> 
             .wanted = nullptr,
             .next = 0,
             .present = 0};
+}
+
+std::span<const trace_context_t> Feed::context_table(bool given) const {
+    if (!given) return {};
+    return stacks_.contexts().table();
 }
 
 template <typename Call>

@@ -31,9 +31,14 @@ class Feed {
     Feed& operator=(const Feed&) = delete;
 
     void add(LoadedProfiler& profiler, Sink sink) { fed_.push_back({&profiler, std::move(sink)}); }
-    // What is captured: after all have been added, before anything is read. `interval`: of
-    // trace_capture_intervals, in instructions; 0 if nobody has asked for them.
-    void begin(const trace::Spec& spec, std::uint64_t interval);
+    // After all have been added, before anything is read.
+    struct Wanted {
+        const trace::Spec& spec;  // what is captured
+        // Of trace_capture_intervals, in instructions; 0 if nobody has asked for them.
+        std::uint64_t interval;
+        bool contexts;  // by all, not only by those that capture calls
+    };
+    void begin(const Wanted& wanted);
     // Called with --sample, where totals_so_far() shall be told to sampling().
     std::function<void()> at_totals;
 
@@ -62,14 +67,20 @@ class Feed {
                  std::span<const trace_marker_t> markers);
     // A parser's view of records, with the tables as they are now.
     trace_parser parser(std::uint32_t thread, std::span<const trace_record_t> records);
+    bool has_contexts(const LoadedProfiler& profiler) const {
+        return follows_calls_ && (contexts_of_all_ || profiler.captures_calls());
+    }
+    std::span<const trace_context_t> context_table(bool given) const;
     // Calls `call(profiler, sink)` for each, with a sink for its samples.
     template <typename Call>
     void for_each(const Call& call);
 
     const int pid_;
+    const TraceReader::Role role_;
     std::vector<Fed> fed_;
     trace::Spec spec_{};
     std::uint64_t interval_ = 0;
+    bool contexts_of_all_ = false, follows_calls_ = false;
     ShadowStacks stacks_;
     IntervalReader intervals_;
     Sampling sampling_;

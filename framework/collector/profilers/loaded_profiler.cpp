@@ -344,6 +344,7 @@ trace::Spec LoadedProfiler::start() {
         if (!wanted) return;
         spec = wanted->spec;
         facts_.warms_up = spec.warm_up != 0;
+        captures_calls_ = spec.captures & trace::kCaptureCalls;
         if (spec.captures & trace::kCaptureValues) wanted_values_ = collector::value_lists(*wanted);
     });
     if (!called) return {};

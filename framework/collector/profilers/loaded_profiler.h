@@ -41,6 +41,8 @@ class LoadedProfiler final : public ProfilerHandle, private Host {
     void set_sampling(bool samples) override { say_sampling(samples); }
     void set_options(std::span<const std::pair<std::string, std::string>> settings) override;
     trace::Spec start() override;
+    // Whether it asks for calls itself. From start() on.
+    bool captures_calls() const { return captures_calls_; }
     std::string summary(std::span<const std::uint64_t> totals) override;
     void stop() override;
     std::optional<std::string> preface(const trace_instr_t& instr, std::string_view list) override;
@@ -97,6 +99,7 @@ class LoadedProfiler final : public ProfilerHandle, private Host {
     std::vector<std::uint64_t> totals_;        // by event, to see that they fit 64 bits
     std::vector<std::uint64_t> value_totals_;  // by list
     bool started_ = false;
+    bool captures_calls_ = false;
     bool counts_values_ = false;  // its one event is how many values there are
 };
 

@@ -40,7 +40,9 @@ void Collection::start_profilers() {
     spec_.random_addresses = session_.settings.randomize_addresses ? 1 : 0;
     interval_ = spec_.interval;
     if (feed_.sampling().wanted()) sample();
-    feed_.begin(spec_, interval_);
+    if (session_.settings.contexts)
+        spec_.captures |= trace::kCaptureCalls | trace::kCaptureBlockCounts;
+    feed_.begin({spec_, interval_, session_.settings.contexts});
 }
 
 void Collection::start_profiler(std::size_t index) {
@@ -80,7 +82,12 @@ void Collection::begin() {
     for (std::size_t i = 0; i < hosted_.size(); ++i) {
         if (!hosted_[i]) continue;
         any = true;
-        hosted_[i]->collect({image_.pid, segment_.fd(), spec_, interval_}, sink_of_other(i));
+        hosted_[i]->collect({.pid = image_.pid,
+                             .segment = segment_.fd(),
+                             .spec = spec_,
+                             .interval = interval_,
+                             .contexts = session_.settings.contexts},
+                            sink_of_other(i));
     }
     if (any)
         feed_.reader().keep_buffers([this](std::uint32_t slot) {

@@ -49,7 +49,8 @@ void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Ke
     }
     const std::size_t column = first + sample.event;
     const std::uint32_t row = counts.samples.add(key, column, sample.weight);
-    if (sample.context0 != 0 && captures_calls_[profiler] && sample.context0 < contexts.size())
+    const bool has_contexts = captures_calls_[profiler] || session_.settings.contexts;
+    if (sample.context0 != 0 && has_contexts && sample.context0 < contexts.size())
         counts.contexts.add(static_cast<std::uint32_t>(sample.context0), row, column,
                             sample.weight);
 }

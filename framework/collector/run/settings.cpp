@@ -24,6 +24,10 @@ constexpr std::array kCoreOptions{
                "environment variable, - standard output; .gz and .zst compress; default: "
                "assay.out.%p"},
     CoreOption{"dump-instr", "yes|no", "write counts of single instructions too; default: no"},
+    CoreOption{"contexts", "yes|no",
+               "count by the stack of calls that led there, too; default: no\n"
+               "For tables, exports and flame graphs by stack, with whichever profiler. Not with "
+               "--sample."},
     CoreOption{"aslr", "yes|no",
                "randomise addresses as the kernel does; runs differ then; default: no"},
     CoreOption{"cpu", "LEVEL",
@@ -254,6 +258,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.out = setting.value == "-" ? "/dev/stdout" : setting.value;
     } else if (setting.name == "dump-instr") {
         core.dump_instructions = yes_or_no(setting);
+    } else if (setting.name == "contexts") {
+        core.contexts = yes_or_no(setting);
     } else if (setting.name == "aslr") {
         core.randomize_addresses = yes_or_no(setting);
     } else if (setting.name == "cpu") {
@@ -357,6 +363,9 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
         throw Error(
             "--sample cannot be combined with --from-instruction or --to-instruction; leave one of "
             "them out");
+    // What is called between bursts is in no context.
+    if (core.regions.sample_period != 0 && core.contexts)
+        throw Error("--contexts cannot be combined with --sample; leave one of them out");
     return core;
 }
 

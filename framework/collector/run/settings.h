@@ -50,6 +50,7 @@ struct CoreSettings {
     std::string out = "assay.out.%p";
     std::string driver;  // "" for the one that was installed
     bool dump_instructions = false;
+    bool contexts = false;  // of all profilers
     bool randomize_addresses = false;
     bool trace_children = true;
     bool debug_cache = true;

@@ -191,7 +191,7 @@ class Trace {
     // The thread whose buffer this is, counted from 0 in order of creation; a program that damages
     // its trace can make it any number. 0 in finish().
     std::uint32_t thread() const { return trace_parser_get_thread(parser_); }
-    // Whether calls are captured, by this profiler or another one of the run.
+    // Whether records have a context: with Captures::calls, and for all profilers with --contexts.
     bool has_context() const { return trace_parser_has_context(parser_) != 0; }
 
     // The buffer. None in finish().
