@@ -23,8 +23,8 @@ uint32_t trace_parser_get_pid(const trace_parser_t* parser);
  * the other. A program that damages its trace can make it any number: do not use it as the index
  * of an array unchecked. In vp_finish: 0. */
 uint32_t trace_parser_get_thread(const trace_parser_t* parser);
-/* Non-zero if records and entries have a context: with trace_capture_calls, and for all profilers of
- * a run with --contexts. */
+/* Non-zero if records and entries have a context: with trace_capture_calls, and for all profilers
+ * of a run with --contexts. */
 int trace_parser_has_context(const trace_parser_t* parser);
 
 /* The contexts of the buffer's records, one number for each of trace_parser_records: that of the

@@ -56,14 +56,18 @@ extern "C" {
  * count of the instruction; `value` is ignored. 48 bytes. */
 typedef struct vsample {
     uint64_t pc;
-    uint64_t
-        context0; /* the context that the count is of, or 0; from profilers that capture calls */
+    uint64_t context0; /* the context that the count is of, VP_NO_CONTEXT, or 0: not said */
     uint64_t context1; /* the part of the profile that the count is of (vp_host_t.part), or 0 */
     uint64_t value;
     uint32_t event;
     uint32_t reserved; /* 0 */
     uint64_t weight;
 } vsample_t;
+/* As context0: the count is outside of all contexts, or of which is not known. Of what a profiler
+ * leaves 0, and does not capture calls itself, assay gives contexts their shares in a run with
+ * --contexts: where it is a multiple of the instruction's executions, by those, or else where it is
+ * one of its mispredictions. */
+#define VP_NO_CONTEXT UINT64_MAX
 #define VP_VALUE UINT32_MAX
 /* A profiler that keeps several lists for an instruction (vp_value_lists) says which is meant; the
  * first is that of VP_VALUE. */

@@ -54,6 +54,8 @@ class Feed {
     void end();
     // By instruction, from end() on; empty if block counts are not captured.
     std::span<const std::uint64_t> executions() const { return executions_; }
+    // Likewise by block; empty if predictions are not captured.
+    std::span<const std::uint64_t> mispredictions() const { return mispredictions_; }
     // Lets the profilers finish.
     void finish();
 

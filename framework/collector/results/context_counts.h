@@ -29,12 +29,16 @@ class ContextCounts {
 
     void add(std::uint32_t context, std::uint32_t instruction, std::size_t column,
              std::uint64_t weight) {
+        row(context, instruction)[column] += weight;
+    }
+    // The row's counts, to be added to. Valid until the next call.
+    std::span<std::uint64_t> row(std::uint32_t context, std::uint32_t instruction) {
         if (rows_.size() >= most_ && !rows_.contains(key(context, instruction)))
             instruction = kAnyRow;
-        const auto [row, is_new] =
+        const auto [found, is_new] =
             rows_.try_emplace(key(context, instruction), static_cast<std::uint32_t>(rows_.size()));
         if (is_new) counts_.resize(counts_.size() + columns_);
-        counts_[row->second * columns_ + column] += weight;
+        return std::span(counts_).subspan(found->second * columns_, columns_);
     }
     std::span<const std::uint64_t> counts(std::uint32_t row) const {
         return std::span(counts_).subspan(row * columns_, columns_);

@@ -4,10 +4,13 @@
 #include "framework/collector/results/profile_stacks.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace assay::collector {
 namespace {
@@ -46,9 +49,20 @@ class ProfileBuilder {
 
     void write(const std::string& path) {
         collect();
-        StackLines stacks(
-            profile_, [this](std::uint64_t pc) { return place_of(pc); }, places_of_rows());
-        find_source_positions(stacks.places());
+        const auto stack_lines = [this] {
+            return StackLines(
+                profile_, [this](std::uint64_t pc) { return place_of(pc); }, places_of_rows());
+        };
+        std::optional<StackLines> lines;
+        if (profile_.share_counts) {
+            find_source_positions(places_of_contexts());
+            profile_.share_counts(alike());
+            lines.emplace(stack_lines());
+        } else {
+            lines.emplace(stack_lines());
+            find_source_positions(lines->places());
+        }
+        StackLines& stacks = *lines;
         stacks.resolve([this](const ObjectPlace& place) { return frames_of(place); });
         sites_.sort();
         for (Part& part : parts_) part.site = sites_.number(part.site);
@@ -134,6 +148,43 @@ class ProfileBuilder {
         std::vector<ObjectPlace> places(profile_.samples->rows());
         for (const Entry& entry : entries_) places[entry.row] = {entry.object, entry.address};
         return places;
+    }
+
+    // Sorted. Which contexts have counts may not be known yet.
+    std::vector<ObjectPlace> places_of_contexts() {
+        std::vector<std::uint64_t> pcs;
+        for (const trace_context_t& context : profile_.contexts.subspan(1)) {
+            pcs.push_back(context.call);
+            pcs.push_back(context.function);
+        }
+        std::sort(pcs.begin(), pcs.end());
+        pcs.erase(std::unique(pcs.begin(), pcs.end()), pcs.end());
+        std::vector<ObjectPlace> places;
+        for (const std::uint64_t pc : pcs) places.push_back(place_of(pc));
+        std::sort(places.begin(), places.end());
+        return places;
+    }
+
+    // By row: one that has the same frames, up to the line that the instruction itself is of.
+    std::vector<std::uint32_t> alike() const {
+        std::vector<std::uint32_t> rows(profile_.samples->rows());
+        std::iota(rows.begin(), rows.end(), 0);
+        std::map<std::vector<std::pair<std::string_view, std::uint32_t>>, std::uint32_t> known;
+        std::vector<std::pair<std::string_view, std::uint32_t>> calls;
+        std::span<const symbols::Frame> last;
+        std::uint32_t last_row = 0;
+        for (const Entry& entry : entries_) {
+            const auto frames = frames_of({entry.object, entry.address});
+            if (last.data() != frames.data()) {
+                calls.clear();
+                for (std::size_t i = 0; i < frames.size(); ++i)
+                    calls.emplace_back(frames[i].function, i == 0 ? 0 : frames[i].line);
+                last_row = known.try_emplace(calls, entry.row).first->second;
+                last = frames;
+            }
+            rows[entry.row] = last_row;
+        }
+        return rows;
     }
 
     // Of the entries and of other places, which are sorted.

@@ -8,6 +8,7 @@
 #include "framework/events/writer.h"
 #include "framework/symbols/symbolizer.h"
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct Profile {
     const Hotlists* hotlists;
     std::vector<std::string> list_names;  // of those; "" for lists that are not written
     const ContextCounts* context_counts;
+    // Gives contexts their shares of what is not known to be of any: called once it is known which
+    // row stands for which others, as ContextShares takes it. Empty if they have none.
+    std::function<void(std::span<const std::uint32_t> alike)> share_counts;
     std::span<const trace_context_t> contexts;  // which the counts are of
     const AddressMap* addresses;
     symbols::Symbolizer* symbolizer;

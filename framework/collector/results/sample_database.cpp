@@ -29,6 +29,14 @@ std::uint32_t SampleDatabase::add(const Key& key, std::size_t column, std::uint6
     return last_row_;
 }
 
+std::uint32_t SampleDatabase::find(const Key& key) const {
+    const auto byte = static_cast<std::uint32_t>(key.pc % kPlaceBytes);
+    const std::uint32_t place = slots_[slot_of({key.pc - byte, key.mapping})];
+    std::uint32_t row = place == kEmpty ? kEmpty : places_[place].row;
+    while (row != kEmpty && links_[row].byte < byte) row = links_[row].next;
+    return row != kEmpty && links_[row].byte == byte ? row : kNoRow;
+}
+
 std::uint32_t SampleDatabase::row_of(Place& place, std::uint32_t byte) {
     std::uint32_t before = kEmpty, row = place.row;
     if (last_row_ != kEmpty && links_[last_row_].byte <= byte) row = last_row_;

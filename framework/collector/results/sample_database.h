@@ -26,6 +26,10 @@ class SampleDatabase {
     // Returns the row.
     std::uint32_t add(const Key& key, std::size_t column, std::uint64_t weight);
 
+    // The row of the instruction; kNoRow if it has none.
+    static constexpr std::uint32_t kNoRow = UINT32_MAX;
+    std::uint32_t find(const Key& key) const;
+
     std::size_t rows() const { return links_.size(); }
     std::span<const std::uint64_t> counts(std::size_t row) const { return {cell(row), columns_}; }
     // Calls `change(counts)` of each row.

@@ -275,8 +275,14 @@ void Collection::check_counts() {
 // The summaries, and what other processes leave, are none the worse for a full disk.
 void Collection::write() {
     try {
-        results_.write({feed_.reader().addresses(), feed_.contexts().table(), feed_.sampling(),
-                        incomplete_, replaced()});
+        results_.write({.addresses = feed_.reader().addresses(),
+                        .contexts = feed_.contexts().table(),
+                        .sampling = feed_.sampling(),
+                        .incomplete = incomplete_,
+                        .replaced = replaced(),
+                        .code = feed_.reader().code(),
+                        .executions = feed_.executions(),
+                        .mispredictions = feed_.mispredictions()});
     } catch (const Error& e) {
         log::problem(e.what());
         outcome_.lost = true;

@@ -49,10 +49,56 @@ void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Ke
     }
     const std::size_t column = first + sample.event;
     const std::uint32_t row = counts.samples.add(key, column, sample.weight);
-    const bool has_contexts = captures_calls_[profiler] || session_.settings.contexts;
-    if (sample.context0 != 0 && has_contexts && sample.context0 < contexts.size())
+    const bool all_have_contexts = session_.settings.contexts;
+    if (sample.context0 == 0 || !(captures_calls_[profiler] || all_have_contexts)) return;
+    if (sample.context0 < contexts.size())
         counts.contexts.add(static_cast<std::uint32_t>(sample.context0), row, column,
                             sample.weight);
+    if (!all_have_contexts || &counts != &counts_) return;
+    const std::size_t end = (row + std::size_t{1}) * session_.columns.size();
+    if (counts.told.size() < end) counts.told.resize(end + end / 2);
+    counts.told[end - session_.columns.size() + column] += sample.weight;
+}
+
+// A profiler that captures calls knows what is in no context.
+std::vector<std::uint64_t> Results::untold() const {
+    const std::size_t columns = session_.columns.size();
+    std::vector<std::uint64_t> untold(counts_.samples.rows() * columns);
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        const std::size_t first = session_.columns.first(i);
+        const std::size_t events = session_.profilers[i]->events().size();
+        if (captures_calls_[i] || session_.profilers[i]->lost()) continue;
+        for (std::size_t column = first; column < first + events; ++column) {
+            // They count where they lead to.
+            if (session_.columns.event(column).unit == "calls") continue;
+            for (std::size_t row = 0; row < counts_.samples.rows(); ++row) {
+                const std::size_t at = row * columns + column;
+                const std::uint64_t told = at < counts_.told.size() ? counts_.told[at] : 0;
+                untold[at] = counts_.samples.counts(row)[column] - told;
+            }
+        }
+    }
+    return untold;
+}
+
+std::vector<std::uint32_t> Results::rows_of_instructions(const Origin& origin) const {
+    std::vector<std::uint32_t> rows;
+    rows.reserve(origin.code.instrs.size());
+    AddressMap::Finder mappings(origin.addresses);
+    for (const trace_instr_t& instr : origin.code.instrs)
+        rows.push_back(counts_.samples.find({instr.pc, mappings.find(instr.pc)}));
+    return rows;
+}
+
+// Once, even if the file is written twice.
+void Results::share_counts(const Origin& origin, std::span<const std::uint32_t> alike) {
+    if (std::exchange(shared_, true)) return;
+    ContextShares shares(
+        {origin.code, origin.executions, origin.mispredictions, rows_of_instructions(origin)},
+        untold(), session_.columns.size(), alike);
+    origin.executions_by_context([&](std::span<const ContextExecutions> executions) {
+        shares.add(executions, counts_.contexts);
+    });
 }
 
 void Results::scale(const Sampling& sampling) {
@@ -106,6 +152,7 @@ Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
                     .hotlists = &counts.hotlists,
                     .list_names = std::vector<std::string>(list_names_.size()),
                     .context_counts = &counts.contexts,
+                    .share_counts = {},
                     .contexts = origin.contexts,
                     .addresses = &origin.addresses,
                     .symbolizer = &session_.symbolizer,
@@ -142,6 +189,10 @@ void Results::write(const Origin& origin) {
     Profile profile = profile_of(counts_, origin);
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)
         if (!session_.profilers[i]->lost()) add_columns(profile, i);
+    if (session_.settings.contexts && origin.executions_by_context)
+        profile.share_counts = [this, &origin](std::span<const std::uint32_t> alike) {
+            share_counts(origin, alike);
+        };
     if (profile.columns.empty()) return;  // profilers without events have their own output
     const std::string& out = session_.settings.out;
     const std::string file =

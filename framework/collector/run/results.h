@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/collector/results/context_counts.h"
+#include "framework/collector/results/context_shares.h"
 #include "framework/collector/results/hotlists.h"
 #include "framework/collector/results/sample_database.h"
 #include "framework/collector/results/sampling.h"
@@ -11,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -45,6 +47,14 @@ class Results {
         const Sampling& sampling;
         const std::string& incomplete;  // why the profile is; "" if it is not
         bool replaced;                  // another image of the process follows
+        // With --contexts, what was executed, of which contexts get their shares.
+        CodeTables code = {};
+        std::span<const std::uint64_t> executions = {};      // by instruction
+        std::span<const std::uint64_t> mispredictions = {};  // by block
+        // Calls its argument with all that was executed in contexts, in as many parts as it likes.
+        // Empty if that is not known.
+        std::function<void(const std::function<void(std::span<const ContextExecutions>)>& take)>
+            executions_by_context = {};
     };
     // Writes the events file, and one for each part of the profile. Throws Error.
     void write(const Origin& origin);
@@ -57,11 +67,17 @@ class Results {
         SampleDatabase samples;
         ContextCounts contexts;
         Hotlists hotlists;
+        // By row of the samples and column: what is of a context, or of none, as the profiler has
+        // told. Only with --contexts.
+        std::vector<std::uint64_t> told;
     };
 
     void add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
              const vsample_t& sample, std::span<const trace_context_t> contexts) const;
     void scale(Counts& counts, const Sampling& sampling) const;
+    std::vector<std::uint64_t> untold() const;
+    std::vector<std::uint32_t> rows_of_instructions(const Origin& origin) const;
+    void share_counts(const Origin& origin, std::span<const std::uint32_t> alike);
     std::string errors(const Sampling& sampling) const;
     Profile profile_of(const Counts& counts, const Origin& origin) const;
     void add_columns(Profile& profile, std::size_t profiler) const;
@@ -79,6 +95,7 @@ class Results {
     std::vector<bool> captures_calls_;       // by profiler
     std::string file_;                       // that has been written; "" if none
     std::size_t part_files_ = 0;
+    bool shared_ = false;  // counts among contexts
 };
 
 }  // namespace assay::collector

@@ -1,0 +1,82 @@
+// What calling contexts have of counts that no profiler has told a context of.
+//
+// A count to which each execution of an instruction has added the same, as of instructions, or of
+// data references, is a multiple of the executions: each context has as many of it as it has
+// executions. A count of mispredicted branches is a multiple of the mispredictions. Any other stays
+// in no context, and so do the executions outside of all of them.
+#pragma once
+
+#include "framework/collector/results/context_counts.h"
+#include "framework/collector/results/sample_database.h"
+#include "framework/collector/trace/code_tables.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace assay::collector {
+
+// How often instructions that follow one another in a block have been executed in a context. There
+// can be several of a context and a block, of all or a part of its instructions; they add up.
+struct ContextExecutions {
+    std::uint32_t context;
+    std::uint32_t first_instr, instr_count;
+    std::uint64_t executions;
+    std::uint64_t mispredictions;  // of the last one
+};
+
+class ContextShares {
+  public:
+    struct Instructions {
+        CodeTables code;
+        std::span<const std::uint64_t> executions;      // by instruction
+        std::span<const std::uint64_t> mispredictions;  // by block; empty if they are not known
+        std::vector<std::uint32_t> rows;                // by instruction: SampleDatabase::find()
+    };
+    // What is to be divided, by row of the sample database, `columns` for each.
+    // `alike`: likewise, the row that stands for it and all others that are of the same functions
+    // to whoever reads the counts of contexts. Shares are counted for that one.
+    ContextShares(Instructions instructions, std::span<const std::uint64_t> counts,
+                  std::size_t columns, std::span<const std::uint32_t> alike);
+
+    // Adds what they have. Quickest with those of one context one behind the other.
+    void add(std::span<const ContextExecutions> all, ContextCounts& to);
+
+  private:
+    // Of a row's count: what each execution has of it, or each misprediction.
+    struct Share {
+        std::uint32_t row;
+        std::uint32_t column : 31;
+        std::uint32_t mispredicted : 1;
+        std::uint64_t each;
+    };
+    using Range = std::pair<std::uint32_t, std::uint32_t>;
+
+    void find_shares(std::span<const std::uint64_t> counts, std::size_t columns,
+                     std::span<const std::uint32_t> alike);
+    void append(std::uint32_t instr, bool last, std::vector<Share>& shares) const;
+    void append_all(std::uint32_t first_instr, std::uint32_t count, std::vector<Share>& shares);
+    std::span<const Share> shares_of_block(std::uint32_t block);
+    void add_shares(std::span<const Share> shares, const ContextExecutions& executed);
+    void flush(ContextCounts& to);
+    static std::uint64_t take(std::uint64_t wanted, std::uint64_t& left);
+
+    Instructions instructions_;
+    std::size_t columns_;
+    std::vector<Share> shares_;  // one row's behind the other, with the row that stands for it
+    std::vector<std::uint32_t> first_share_;  // by row, and the end
+    std::vector<Share> block_shares_;         // those of one row and column added up
+    std::vector<Range> shares_of_;            // by block, once they are made
+    std::vector<Share> some_shares_;          // of a part of a block
+    // What no context has had yet, of the executions of an instruction that is the first of some,
+    // and of the mispredictions of a block: a damaged trace may have more.
+    std::vector<std::uint64_t> executions_left_, mispredictions_left_;
+    // The present context's, by row that stands for others.
+    std::uint32_t context_ = 0;
+    std::vector<std::uint32_t> touched_, place_in_touched_;
+    std::vector<std::uint64_t> sums_;
+};
+
+}  // namespace assay::collector
