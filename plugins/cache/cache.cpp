@@ -113,6 +113,8 @@ class CacheProfiler final : public assay::Profiler {
         try {
             if (trace.is_warm_up())
                 simulator_->warm_up(thread, records.data(), records.size());
+            else if (trace.has_context())
+                simulator_->process(thread, records, trace.contexts());
             else
                 simulator_->process(thread, records.data(), records.size());
         } catch (const std::bad_alloc&) {
@@ -125,7 +127,7 @@ class CacheProfiler final : public assay::Profiler {
 
     // What finish_more() would add up to.
     void totals(assay::Trace& trace, std::span<uint64_t> by_event) {
-        const auto sum = [by_event](uint64_t, uint32_t event, uint64_t weight) {
+        const auto sum = [by_event](uint64_t, uint32_t event, uint64_t weight, uint64_t = 0) {
             by_event[event] += weight;
         };
         const Tables tables(trace);
@@ -141,8 +143,9 @@ class CacheProfiler final : public assay::Profiler {
         const Tables tables(trace);
         const auto blocks = trace.blocks();
         const std::size_t sites = simulator_ ? tables.sites.size() : 0;
-        const auto add = [&samples](uint64_t pc, uint32_t event, uint64_t weight) {
-            samples.count(pc, event, weight);
+        const auto add = [&samples](uint64_t pc, uint32_t event, uint64_t weight,
+                                    uint64_t context = 0) {
+            samples.count(pc, event, weight, context);
         };
         if (simulator_) simulator_->learn(tables.sites.data(), sites);
         while (next_block_ < blocks.size() && samples.size() < kPortion) {
@@ -203,44 +206,55 @@ class CacheProfiler final : public assay::Profiler {
         for (const uint32_t event : {kILmr, kDLmr, kDLmw}) leave_out(event);
     }
 
-    // How often the operands of an instruction were referenced, if it says so itself.
-    uint64_t counted_references(std::span<const trace_site_t> sites, std::size_t at) const {
+    // Calls `visit(context, references)` with how often the operands of an instruction were
+    // referenced, as it says itself.
+    template <typename Visit>
+    void counted_references(std::span<const trace_site_t> sites, std::size_t at,
+                            const Visit& visit) const {
         const uint32_t instr = sites[at].instr;
-        for (; at < sites.size() && sites[at].instr == instr; ++at)
-            if (sites[at].kind == TRACE_SITE_COUNT) return simulator_->counts(at).references;
-        return 0;
+        while (at < sites.size() && sites[at].instr == instr && sites[at].kind != TRACE_SITE_COUNT)
+            ++at;
+        if (at < sites.size() && sites[at].instr == instr)
+            simulator_->each_context(at, [&](uint64_t context, const SiteCounts& counts) {
+                visit(context, counts.references);
+            });
     }
 
-    // Passes on what has been counted at a site: add(pc, event, count).
+    // Passes on what has been counted at a site: add(pc, event, count, context), or without a
+    // context where each execution of the instruction counts the same.
     template <typename Add>
     void count_site(const assay::Trace& trace, const Tables& tables, std::size_t at,
                     const Add& add) const {
         const trace_site_t& site = tables.sites[at];
         const trace_instr_t& instr = tables.instrs[site.instr];
-        const SiteCounts counts = simulator_->counts(at);
         if (site.kind == TRACE_SITE_COUNT) {
             // Cachegrind counts each iteration as an instruction, and so the check that finds rcx
             // 0, which is the one that Ir has already.
-            if (settings_.count_iterations && instr.flags & TRACE_INSTR_REPEATED)
-                add(instr.pc, kIr, counts.references - counts.ended_early);
+            if (!settings_.count_iterations || !(instr.flags & TRACE_INSTR_REPEATED)) return;
+            simulator_->each_context(at, [&](uint64_t context, const SiteCounts& counts) {
+                add(instr.pc, kIr, counts.references - counts.ended_early, context);
+            });
             return;
         }
-        if (site.kind == TRACE_SITE_FETCH) {
-            add(instr.pc, kI1mr, counts.l1_misses);
-            add(instr.pc, kILmr, counts.ll_misses);
-            return;
-        }
+        const auto add_misses = [&](EventIndex l1, EventIndex ll) {
+            simulator_->each_context(at, [&](uint64_t context, const SiteCounts& counts) {
+                add(instr.pc, l1, counts.l1_misses, context);
+                add(instr.pc, ll, counts.ll_misses, context);
+            });
+        };
+        if (site.kind == TRACE_SITE_FETCH) return add_misses(kI1mr, kILmr);
         const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
                           site.kind == TRACE_SITE_MODIFY;
         if (!data) return;  // what another profiler of the run captures
-        uint64_t references = instr.flags & TRACE_INSTR_VARIABLE
-                                  ? counted_references(tables.sites, at)
-                                  : trace.count(site.instr);
-        if (site.kind == TRACE_SITE_MODIFY && is_locked(instr)) references *= 2;
         const bool write = site.kind == TRACE_SITE_WRITE;
-        add(instr.pc, write ? kDw : kDr, references);
-        add(instr.pc, write ? kD1mw : kD1mr, counts.l1_misses);
-        add(instr.pc, write ? kDLmw : kDLmr, counts.ll_misses);
+        const uint64_t times = site.kind == TRACE_SITE_MODIFY && is_locked(instr) ? 2 : 1;
+        if (instr.flags & TRACE_INSTR_VARIABLE)
+            counted_references(tables.sites, at, [&](uint64_t context, uint64_t references) {
+                add(instr.pc, write ? kDw : kDr, references * times, context);
+            });
+        else
+            add(instr.pc, write ? kDw : kDr, trace.count(site.instr) * times);
+        add_misses(write ? kD1mw : kD1mr, write ? kDLmw : kDLmr);
     }
 
     Settings settings_;

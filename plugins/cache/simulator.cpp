@@ -89,20 +89,25 @@ Simulator::Simulator(const Geometries& geometries, InstructionSet set)
     level1_.try_emplace(0, geometries);
 }
 
-void Simulator::learn(const trace_site_t* sites, std::size_t count) {
-    tallies_.resize(std::max(tallies_.size(), count));
-    for (std::size_t i = codes_.size(); i < count; ++i) {
-        codes_.emplace_back(target(sites[i]),
-                            std::clamp<std::uint16_t>(sites[i].bytes, 1, largest_reference_));
-        if (codes_.back().target() != SiteCode::kCount) continue;
-        tallies_[i].l1_misses = static_cast<std::uint32_t>(variable_.size());
-        variable_.emplace_back();
-    }
+SiteCounts& SiteCounts::operator+=(const SiteCounts& other) {
+    l1_misses += other.l1_misses;
+    ll_misses += other.ll_misses;
+    references += other.references;
+    ended_early += other.ended_early;
+    return *this;
 }
 
-SiteCounts Simulator::counts(std::size_t site) const {
-    const Tally& tally = tallies_[site];
-    if (codes_[site].target() == SiteCode::kCount) {
+void Counters::add(SiteCode code) {
+    codes_.push_back(code);
+    tallies_.emplace_back();
+    if (code.target() != SiteCode::kCount) return;
+    tallies_.back().l1_misses = static_cast<std::uint32_t>(variable_.size());
+    variable_.emplace_back();
+}
+
+SiteCounts Counters::counts(std::size_t index) const {
+    const Tally& tally = tallies_[index];
+    if (codes_[index].target() == SiteCode::kCount) {
         const VariableCounts& counts = variable_[tally.l1_misses];
         return {.references = counts.references, .ended_early = counts.ended_early};
     }
@@ -110,35 +115,100 @@ SiteCounts Simulator::counts(std::size_t site) const {
         const auto found = carries_.find(place);
         return found == carries_.end() ? 0 : found->second << 32;
     };
-    return {.l1_misses = carried(2 * site) + tally.l1_misses,
-            .ll_misses = carried(2 * site + 1) + tally.ll_misses};
+    return {.l1_misses = carried(2 * index) + tally.l1_misses,
+            .ll_misses = carried(2 * index + 1) + tally.ll_misses};
 }
 
-void Simulator::carry(void* simulator, const std::uint32_t* tally) {
-    auto& self = *static_cast<Simulator*>(simulator);
+void Counters::carry(void* counters, const std::uint32_t* tally) {
+    auto& self = *static_cast<Counters*>(counters);
     ++self.carries_[static_cast<std::size_t>(tally - &self.tallies_.front().l1_misses)];
 }
 
-void Simulator::process(std::uint32_t thread, const trace_record_t* records, std::size_t count) {
-    Tables tables{.tallies = tallies_.data(), .variable = variable_.data(), .carry = carry};
-    simulate(tables, thread, records, count);
+void Counters::put_into(Tables& tables) {
+    tables.codes = codes_.data();
+    tables.tallies = tallies_.data();
+    tables.variable = variable_.data();
+    tables.carry = carry;
+    tables.owner = this;
 }
 
-void Simulator::warm_up(std::uint32_t thread, const trace_record_t* records, std::size_t count) {
+// Laid out as those that are read.
+void Counters::put_unread_into(Tables& tables) {
     for (std::size_t i = unread_tallies_.size(); i < tallies_.size(); ++i)
         unread_tallies_.push_back(codes_[i].target() == SiteCode::kCount ? tallies_[i] : Tally{});
     unread_variable_.resize(variable_.size());
-    Tables tables{.tallies = unread_tallies_.data(),
-                  .variable = unread_variable_.data(),
-                  .carry = [](void*, const std::uint32_t*) {}};
+    tables.codes = codes_.data();
+    tables.tallies = unread_tallies_.data();
+    tables.variable = unread_variable_.data();
+    tables.carry = [](void*, const std::uint32_t*) {};
+}
+
+void Simulator::learn(const trace_site_t* sites, std::size_t count) {
+    for (std::size_t i = by_site_.size(); i < count; ++i) {
+        const SiteCode::Target kind = target(sites[i]);
+        by_site_.add({kind, std::clamp<std::uint16_t>(sites[i].bytes, 1, largest_reference_)});
+        is_counted_.push_back(kind != SiteCode::kCount || sites[i].kind == TRACE_SITE_COUNT);
+    }
+}
+
+SiteCounts Simulator::counts(std::size_t site) const {
+    SiteCounts sum;
+    each_context(site, [&](std::uint64_t, const SiteCounts& counts) { sum += counts; });
+    return sum;
+}
+
+void Simulator::process(std::uint32_t thread, const trace_record_t* records, std::size_t count) {
+    Tables tables;
+    by_site_.put_into(tables);
+    simulate(tables, thread, records, count);
+}
+
+// In portions that are still in the processor's cache, with what is counted of them, when they are
+// simulated.
+void Simulator::process(std::uint32_t thread, std::span<const trace_record_t> records,
+                        std::span<const std::uint32_t> contexts) {
+    constexpr std::size_t kPortion = 256;
+    records_by_row_.resize(kPortion);
+    while (!records.empty()) {
+        const std::size_t count = std::min(kPortion, records.size());
+        const std::size_t left = number(records.first(count), contexts.first(count));
+        Tables tables;
+        by_row_.put_into(tables);
+        simulate(tables, thread, records_by_row_.data(), left);
+        records = records.subspan(count);
+        contexts = contexts.subspan(count);
+    }
+}
+
+// Of the records that matter, those with their rows instead of their sites. Returns how many.
+std::size_t Simulator::number(std::span<const trace_record_t> records,
+                              std::span<const std::uint32_t> contexts) {
+    for (std::size_t i = 0; i < records.size(); ++i)
+        if (is_counted_[records[i].site]) rows_.prefetch(contexts[i], records[i].site);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const std::uint32_t site = records[i].site;
+        if (!is_counted_[site]) continue;
+        const std::uint32_t row = rows_.of(contexts[i], site);
+        if (row == by_row_.size())
+            by_row_.add(by_site_.code(site));
+        else
+            by_row_.prefetch(row);
+        records_by_row_[count] = records[i];
+        records_by_row_[count++].site = row;
+    }
+    return count;
+}
+
+void Simulator::warm_up(std::uint32_t thread, const trace_record_t* records, std::size_t count) {
+    Tables tables;
+    by_site_.put_unread_into(tables);
     simulate(tables, thread, records, count);
 }
 
 void Simulator::simulate(Tables& tables, std::uint32_t thread, const trace_record_t* records,
                          std::size_t count) {
     const Level1& own = level1_.try_emplace(thread, geometries_).first->second;
-    tables.codes = codes_.data();
-    tables.owner = this;
     tables.level1[SiteCode::kInstruction] = own.instruction.level();
     tables.level1[SiteCode::kData] = own.data.level();
     std::copy_n(missed_, std::size(missed_), tables.missed);

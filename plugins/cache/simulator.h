@@ -5,6 +5,9 @@
 #include "plugins/cache/tables.h"
 #include "plugins/common/geometry.h"
 
+#include <assay/context_rows.hpp>
+
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -29,12 +32,43 @@ class OwnLevel {
     Level level_;
 };
 
-// What happened at a site.
+// What happened at a site, or at one in a context.
 struct SiteCounts {
     std::uint64_t l1_misses = 0;
     std::uint64_t ll_misses = 0;
     std::uint64_t references = 0;  // see VariableCounts
     std::uint64_t ended_early = 0;
+
+    SiteCounts& operator+=(const SiteCounts& other);
+};
+
+// What the inner loop counts, by a number that records have as their site.
+class Counters {
+  public:
+    void add(SiteCode code);
+    std::size_t size() const { return codes_.size(); }
+    SiteCode code(std::size_t index) const { return codes_[index]; }
+    SiteCounts counts(std::size_t index) const;
+    void prefetch(std::size_t index) const {
+        __builtin_prefetch(&codes_[index]);
+        __builtin_prefetch(&tallies_[index], 1);
+    }
+    // For tests: as if it had missed so often already, in level 1 and LL.
+    void set_misses(std::size_t index, std::uint32_t misses) { tallies_[index] = {misses, misses}; }
+    void put_into(Tables& tables);
+    // Where nobody reads what is counted.
+    void put_unread_into(Tables& tables);
+
+  private:
+    static void carry(void* counters, const std::uint32_t* tally);
+
+    std::vector<SiteCode> codes_;
+    std::vector<Tally> tallies_;
+    std::vector<VariableCounts> variable_;
+    std::vector<Tally> unread_tallies_;
+    std::vector<VariableCounts> unread_variable_;
+    // How often a tally exceeded its 32 bits; by its place: twice the index, and 1 for LL.
+    std::unordered_map<std::size_t, std::uint64_t> carries_;
 };
 
 class Simulator {
@@ -51,6 +85,9 @@ class Simulator {
     // Records of one thread, of sites that were learnt. Throws std::bad_alloc if there is no memory
     // for the caches of a thread that is new.
     void process(std::uint32_t thread, const trace_record_t* records, std::size_t count);
+    // The same, and each is counted in its context: `contexts` has one for each record.
+    void process(std::uint32_t thread, std::span<const trace_record_t> records,
+                 std::span<const std::uint32_t> contexts);
     // The same, and nothing is counted.
     void warm_up(std::uint32_t thread, const trace_record_t* records, std::size_t count);
     // No records of the thread follow: its caches are not needed any more.
@@ -58,14 +95,24 @@ class Simulator {
     std::size_t thread_count() const { return level1_.size(); }
 
     SiteCounts counts(std::size_t site) const;
-    std::size_t site_count() const { return codes_.size(); }
-    // For tests: as if the site had missed so often already, in level 1 and LL.
-    void set_misses(std::size_t site, std::uint32_t misses) { tallies_[site] = {misses, misses}; }
+    // Calls `visit(context, counts)` for each context that the site was in, with a context as
+    // samples have it. Where nothing was processed with contexts, once, with 0.
+    template <typename Visit>
+    void each_context(std::size_t site, const Visit& visit) const {
+        if (by_row_.size() == 0) return visit(std::uint64_t{0}, by_site_.counts(site));
+        rows_.each(static_cast<std::uint32_t>(site), [&](std::uint32_t row) {
+            visit(rows_.context_of_samples(row), by_row_.counts(row));
+        });
+    }
+    std::size_t site_count() const { return by_site_.size(); }
+    // For tests.
+    void set_misses(std::size_t site, std::uint32_t misses) { by_site_.set_misses(site, misses); }
 
   private:
     void simulate(Tables& tables, std::uint32_t thread, const trace_record_t* records,
                   std::size_t count);
-    static void carry(void* simulator, const std::uint32_t* tally);
+    std::size_t number(std::span<const trace_record_t> records,
+                       std::span<const std::uint32_t> contexts);
 
     struct Level1 {
         explicit Level1(const Geometries& geometries)
@@ -80,14 +127,12 @@ class Simulator {
     bool missed_[2] = {};  // by SiteCode::Target
     // References larger than this are taken as this large, so that none touches three lines.
     std::uint16_t largest_reference_;
-    std::vector<SiteCode> codes_;
-    std::vector<Tally> tallies_;  // by site
-    std::vector<VariableCounts> variable_;
-    // What nobody reads, laid out as those two.
-    std::vector<Tally> unread_tallies_;
-    std::vector<VariableCounts> unread_variable_;
-    // How often a tally exceeded its 32 bits; by its place: twice the site, and 1 for LL.
-    std::unordered_map<std::size_t, std::uint64_t> carries_;
+    Counters by_site_;
+    std::vector<bool> is_counted_;  // by site: not one of another profiler of the run
+    // With contexts.
+    assay::ContextRows rows_;
+    Counters by_row_;
+    std::vector<trace_record_t> records_by_row_;
 };
 
 }  // namespace cache

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -146,6 +147,54 @@ TEST_CASE("every kernel agrees with the naive model in every shape") {
                 }
             }
         }
+    }
+}
+
+TEST_CASE("each context has what happened in it, and all together what happened") {
+    constexpr std::uint32_t kContexts = 7;
+    const Sites sites = every_site();
+    Sites with_calls = sites;  // of another profiler
+    with_calls.push_back({.instr = 1, .bytes = 0, .kind = TRACE_SITE_CALL});
+    const Geometries g{shape(4, 2, 64), shape(8, 2, 64), shape(16, 4, 64)};
+    const Records records = random_records(sites, 20'000, 5);
+    // To the naive model, a site in each context is a site of its own.
+    Sites naive_sites;
+    for (std::uint32_t context = 0; context < kContexts; ++context)
+        naive_sites.insert(naive_sites.end(), sites.begin(), sites.end());
+    Records naive_records = records, mixed;
+    std::vector<std::uint32_t> contexts;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const auto context = static_cast<std::uint32_t>(i / 3 % (kContexts * 5) % kContexts);
+        naive_records[i].site += context * static_cast<std::uint32_t>(sites.size());
+        mixed.push_back(records[i]);
+        contexts.push_back(context);
+        if (i % 3 != 2) continue;
+        mixed.push_back({.value = 0, .site = static_cast<std::uint32_t>(sites.size()), .aux = 0});
+        contexts.push_back(context);
+    }
+    const auto expected = naive_misses(g, naive_sites, naive_records);
+    for (const InstructionSet set : instruction_sets()) {
+        Simulator simulator(g, set);
+        for (std::size_t at = 0; at < mixed.size(); at += 777) {
+            const std::size_t count = std::min<std::size_t>(777, mixed.size() - at);
+            simulator.learn(with_calls.data(), with_calls.size());
+            simulator.process(0, std::span(mixed).subspan(at, count),
+                              std::span(contexts).subspan(at, count));
+        }
+        std::vector<Misses> found(naive_sites.size());
+        for (std::size_t site = 0; site < sites.size(); ++site)
+            simulator.each_context(site, [&](std::uint64_t context, const cache::SiteCounts& own) {
+                const std::uint64_t number = context == VP_NO_CONTEXT ? 0 : context;
+                found[number * sites.size() + site] = {own.l1_misses, own.ll_misses};
+            });
+        CHECK(found == expected);
+        const auto all = naive_misses(g, sites, records);
+        for (std::size_t site = 0; site < sites.size(); ++site)
+            CHECK(simulator.counts(site).l1_misses == all[site].l1);
+        std::uint64_t references = 0;
+        for (const trace_record_t& record : records)
+            if (sites[record.site].kind == TRACE_SITE_COUNT) references += record.value;
+        CHECK(simulator.counts(sites.size() - 1).references == references);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 #include <array>
+#include <assay/context_rows.hpp>
 #include <assay/profiler.hpp>
 #include <assay/text.hpp>
 #include <cstring>
@@ -316,6 +317,41 @@ TEST_CASE("sdk: tables can be arrays of either kind, and totals begin at 0") {
     CHECK(kPortions.vp_totals(1, &parser, totals, 1) == 0);
     CHECK(totals[0] == 9);
     kPortions.vp_release();
+}
+
+TEST_CASE("sdk: rows of contexts and sites") {
+    assay::ContextRows rows;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> known;
+    for (std::uint32_t i = 0; i < 20'000; ++i) {
+        const std::uint32_t context = i * 7 % 1000, site = i / 3 % 11;
+        const auto next = static_cast<std::uint32_t>(known.size());
+        const std::uint32_t row = known.try_emplace({context, site}, next).first->second;
+        REQUIRE(rows.of(context, site) == row);
+    }
+    CHECK(rows.size() == known.size());
+    std::size_t visited = 0;
+    for (std::uint32_t site = 0; site < 12; ++site)
+        rows.each(site, [&](std::uint32_t row) {
+            CHECK(rows.site(row) == site);
+            CHECK(known.at({rows.context(row), site}) == row);
+            CHECK(rows.context_of_samples(row) ==
+                  (rows.context(row) == 0 ? VP_NO_CONTEXT : rows.context(row)));
+            ++visited;
+        });
+    CHECK(visited == known.size());
+}
+
+TEST_CASE("sdk: with too many rows, new ones are of no context") {
+    assay::ContextRows rows(2);
+    CHECK(rows.of(1, 5) == 0);
+    CHECK(rows.of(2, 5) == 1);
+    CHECK(rows.of(3, 5) == 2);
+    CHECK(rows.of(4, 5) == 2);
+    CHECK(rows.of(4, 6) == 3);
+    CHECK(rows.of(1, 5) == 0);
+    CHECK(rows.of(3, 5) == 2);
+    CHECK(rows.context_of_samples(2) == VP_NO_CONTEXT);
+    CHECK(rows.site(3) == 6);
 }
 
 TEST_CASE("sdk: numbers for people") {
