@@ -72,7 +72,7 @@ class BranchProfiler final : public assay::Profiler {
         const uint32_t thread = trace.thread();
         try {
             learn(trace);
-            simulator_->process(thread, records.data(), records.size());
+            simulator_->process(thread, records, trace.contexts());
         } catch (const std::bad_alloc&) {
             throw std::runtime_error(
                 "no memory for the predictors of thread " + std::to_string(thread) +
@@ -83,7 +83,7 @@ class BranchProfiler final : public assay::Profiler {
 
     // What finish_more() would add up to.
     void totals(assay::Trace& trace, std::span<uint64_t> by_event) {
-        const auto sum = [by_event](uint64_t, uint32_t event, uint64_t weight) {
+        const auto sum = [by_event](uint64_t, uint32_t event, uint64_t weight, uint64_t = 0) {
             by_event[event] += weight;
         };
         learn(trace);
@@ -94,8 +94,9 @@ class BranchProfiler final : public assay::Profiler {
     bool finish_more(assay::Trace& trace, assay::Samples& samples) override {
         constexpr std::size_t kPortion = 8192;
         const std::size_t instrs = trace.instrs().size(), sites = trace.sites().size();
-        const auto add = [&samples](uint64_t pc, uint32_t event, uint64_t weight) {
-            samples.count(pc, event, weight);
+        const auto add = [&samples](uint64_t pc, uint32_t event, uint64_t weight,
+                                    uint64_t context = 0) {
+            samples.count(pc, event, weight, context);
         };
         learn(trace);
         for (; next_instr_ < instrs && samples.size() < kPortion; ++next_instr_)
@@ -145,19 +146,24 @@ class BranchProfiler final : public assay::Profiler {
     void count_site(const assay::Trace& trace, uint32_t index, const Add& add_to) const {
         const trace_site_t& site = trace.sites()[index];
         const trace_instr_t& instr = trace.instrs()[site.instr];
-        const Tally tally = simulator_->tally(index);
         if (site.kind == TRACE_SITE_PREDICTIONS) {
             if (!settings_.predicts_conditional_inside()) return;
-            const bool repeated = instr.flags & TRACE_INSTR_REPEATED;
-            add_to(instr.pc, kBc, repeated ? tally.branches : trace.count(site.instr));
-            add_to(instr.pc, kBcm,
-                   repeated ? tally.mispredicted : trace.mispredictions(site.instr));
+            if (!(instr.flags & TRACE_INSTR_REPEATED)) {
+                add_to(instr.pc, kBc, trace.count(site.instr));
+                add_to(instr.pc, kBcm, trace.mispredictions(site.instr));
+                return;
+            }
+            simulator_->each_context(index, [&](uint64_t context, const Tally& tally) {
+                add_to(instr.pc, kBc, tally.branches, context);
+                add_to(instr.pc, kBcm, tally.mispredicted, context);
+            });
         } else if (site.kind == TRACE_SITE_BRANCH) {
-            add_to(instr.pc,
-                   instr.flags & TRACE_INSTR_CONDITIONAL ? kBcm
-                   : instr.flags & TRACE_INSTR_RETURN    ? kBrm
-                                                         : kBim,
-                   tally.mispredicted);
+            const Event event = instr.flags & TRACE_INSTR_CONDITIONAL ? kBcm
+                                : instr.flags & TRACE_INSTR_RETURN    ? kBrm
+                                                                      : kBim;
+            simulator_->each_context(index, [&](uint64_t context, const Tally& tally) {
+                add_to(instr.pc, event, tally.mispredicted, context);
+            });
         }
     }
 

@@ -5,7 +5,8 @@ namespace branch {
 void Simulator::learn(const trace_site_t* sites, std::size_t count, const trace_instr_t* instrs) {
     for (std::size_t i = branches_.size(); i < count; ++i) {
         const trace_instr_t& instr = instrs[sites[i].instr];
-        Branch branch{instr.pc, 0, instr.length, sites[i].kind == TRACE_SITE_PREDICTIONS};
+        Branch branch{instr.pc, sites[i].instr, 0, instr.length,
+                      sites[i].kind == TRACE_SITE_PREDICTIONS};
         if (sites[i].kind == TRACE_SITE_BRANCH) branch.flags = instr.flags;
         branches_.push_back(branch);
     }
@@ -25,18 +26,44 @@ Simulator::Predictors& Simulator::predictors_of(std::uint32_t thread) {
     return predictors;
 }
 
-void Simulator::process(std::uint32_t thread, const trace_record_t* records, std::size_t count) {
+Tally Simulator::tally(std::size_t site) const {
+    Tally sum;
+    each_context(site, [&](std::uint64_t, const Tally& tally) {
+        sum.branches += tally.branches;
+        sum.mispredicted += tally.mispredicted;
+    });
+    return sum;
+}
+
+// The records that tell of an instruction's call or return stand before that of the branch.
+void Simulator::process(std::uint32_t thread, std::span<const trace_record_t> records,
+                        std::span<const std::uint32_t> contexts) {
     Predictors& predictors = predictors_of(thread);
-    for (std::size_t i = 0; i < count; ++i) {
+    if (contexts.empty()) {
+        for (const trace_record_t& record : records)
+            if (branches_[record.site].counts()) count(predictors, record, tallies_[record.site]);
+        return;
+    }
+    for (std::size_t i = 0; i < records.size(); ++i) {
         const Branch& branch = branches_[records[i].site];
-        Tally& tally = tallies_[records[i].site];
-        if (branch.flags != 0) {
-            ++tally.branches;
-            tally.mispredicted += mispredicts(predictors, branch, records[i]);
-        } else if (branch.sums) {
-            tally.branches += records[i].value;
-            tally.mispredicted += records[i].aux;
-        }
+        if (branch.instr != predictors.instr) predictors.context = predictors.context_behind;
+        predictors.instr = branch.counts() ? kNoInstr : branch.instr;
+        predictors.context_behind = contexts[i];
+        if (!branch.counts()) continue;
+        const std::uint32_t row = rows_.of(predictors.context, records[i].site);
+        if (row == by_row_.size()) by_row_.emplace_back();
+        count(predictors, records[i], by_row_[row]);
+    }
+}
+
+void Simulator::count(Predictors& predictors, const trace_record_t& record, Tally& tally) const {
+    const Branch& branch = branches_[record.site];
+    if (branch.sums) {
+        tally.branches += record.value;
+        tally.mispredicted += record.aux;
+    } else {
+        ++tally.branches;
+        tally.mispredicted += mispredicts(predictors, branch, record);
     }
 }
 

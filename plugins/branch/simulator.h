@@ -7,9 +7,12 @@
 
 #include "assay/trace_types.h"
 
+#include <assay/context_rows.hpp>
+
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace branch {
@@ -26,29 +29,48 @@ class Simulator {
     // records of them.
     void learn(const trace_site_t* sites, std::size_t count, const trace_instr_t* instrs);
     // The next records of a thread. Each thread has predictors of its own, as on a processor of its
-    // own. May throw std::bad_alloc.
-    void process(std::uint32_t thread, const trace_record_t* records, std::size_t count);
+    // own. `contexts`: those behind each record; empty if they have none. Each branch counts in the
+    // one that it was executed in. May throw std::bad_alloc.
+    void process(std::uint32_t thread, std::span<const trace_record_t> records,
+                 std::span<const std::uint32_t> contexts = {});
 
     // No records of the thread follow: its predictors are not needed any more.
     void end(std::uint32_t thread) { predictors_.erase(thread); }
     std::size_t thread_count() const { return predictors_.size(); }
 
-    const Tally& tally(std::size_t site) const { return tallies_[site]; }
+    Tally tally(std::size_t site) const;
+    // Calls `visit(context, tally)` for each context that the site was in, with a context as
+    // samples have it. Where no record had any, once, with 0.
+    template <typename Visit>
+    void each_context(std::size_t site, const Visit& visit) const {
+        if (by_row_.empty()) return visit(std::uint64_t{0}, tallies_[site]);
+        rows_.each(static_cast<std::uint32_t>(site),
+                   [&](std::uint32_t row) { visit(rows_.context_of_samples(row), by_row_[row]); });
+    }
 
   private:
+    static constexpr std::uint32_t kNoInstr = UINT32_MAX;
+
     // What is known of a branch, or of another site: then only `flags` is.
     struct Branch {
         std::uint64_t pc = 0;
+        std::uint32_t instr = 0;
         std::uint8_t flags = 0;  // TRACE_INSTR_*; 0: no branch
         std::uint8_t length = 0;
         bool sums = false;  // a TRACE_SITE_PREDICTIONS, which has them already
+
+        bool counts() const { return flags != 0 || sums; }
     };
     struct Predictors {
         std::unique_ptr<ConditionalPredictor> conditional;  // null: in the program
         std::unique_ptr<TargetPredictor> target;            // likewise
         std::unique_ptr<ReturnStack> returns;               // null: returns are not predicted
+        // Of the last record: its instruction, and the contexts where that began and where control
+        // went on.
+        std::uint32_t instr = kNoInstr, context = 0, context_behind = 0;
     };
 
+    void count(Predictors& predictors, const trace_record_t& record, Tally& tally) const;
     Predictors& predictors_of(std::uint32_t thread);
     static bool mispredicts(Predictors& predictors, const Branch& branch,
                             const trace_record_t& record);
@@ -56,6 +78,8 @@ class Simulator {
     const Settings settings_;
     std::vector<Branch> branches_;  // by site, as are the tallies
     std::vector<Tally> tallies_;
+    assay::ContextRows rows_;
+    std::vector<Tally> by_row_;                       // of those
     std::map<std::uint32_t, Predictors> predictors_;  // by thread
 };
 

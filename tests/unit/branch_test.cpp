@@ -13,9 +13,12 @@
 #include <array>
 #include <deque>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -233,8 +236,8 @@ TEST_CASE("the simulator counts by site, each thread with predictors of its own 
     simulator.learn(sites, 4, instrs);
     const std::vector<trace_record_t> records{
         {0x5000, 0, 1}, {0x2000, 1, 1}, {0x5000, 3, 0}, {0x1007, 2, 1}, {0x1007, 2, 1}};
-    simulator.process(0, records.data(), records.size());
-    simulator.process(1, records.data(), records.size());
+    simulator.process(0, records);
+    simulator.process(1, records);
     CHECK(simulator.tally(0).branches == 2);
     CHECK(simulator.tally(0).mispredicted == 2);
     CHECK(simulator.tally(2).branches == 4);
@@ -245,6 +248,43 @@ TEST_CASE("the simulator counts by site, each thread with predictors of its own 
     simulator.end(1);
     CHECK(simulator.thread_count() == 1);
     CHECK(simulator.tally(2).branches == 4);
+}
+
+TEST_CASE("a branch counts in the context that it was executed in, also a call or a return") {
+    branch::Settings settings;
+    settings.predictor = "bimodal";
+    settings.return_stack = 8;
+    branch::Simulator simulator(settings);
+    trace_instr_t instrs[3] = {};
+    instrs[0].pc = 0x1000, instrs[0].length = 2, instrs[0].flags = TRACE_INSTR_CONDITIONAL;
+    instrs[1].pc = 0x1002, instrs[1].length = 5, instrs[1].flags = TRACE_INSTR_CALL;
+    instrs[2].pc = 0x2000, instrs[2].length = 1, instrs[2].flags = TRACE_INSTR_RETURN;
+    const trace_site_t sites[] = {{0, 0, TRACE_SITE_BRANCH, 0}, {1, 8, TRACE_SITE_WRITE, 0},
+                                  {1, 0, TRACE_SITE_CALL, 0},   {1, 0, TRACE_SITE_BRANCH, 0},
+                                  {2, 8, TRACE_SITE_READ, 0},   {2, 0, TRACE_SITE_RETURN, 0},
+                                  {2, 0, TRACE_SITE_BRANCH, 0}};
+    simulator.learn(sites, 7, instrs);
+    // Two calls within one another, and two returns with nothing between them; context 0 is
+    // outside, 1 the function.
+    const std::vector<trace_record_t> records{
+        {0x5000, 0, 1}, {0x7000, 1, 0}, {0x7008, 2, 0}, {0x2000, 3, 1}, {0x5000, 0, 1},
+        {0x6000, 1, 0}, {0x6008, 2, 0}, {0x2000, 3, 1}, {0x6000, 4, 0}, {0x6008, 5, 0},
+        {0x1007, 6, 1}, {0x7000, 4, 0}, {0x7008, 5, 0}, {0x1007, 6, 1}, {0x5000, 0, 1}};
+    const std::vector<std::uint32_t> contexts{0, 0, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 0, 0, 0};
+    for (std::size_t length : {records.size(), std::size_t{1}})
+        for (std::size_t at = 0; at < records.size(); at += length)
+            simulator.process(0, std::span(records).subspan(at, length),
+                              std::span(contexts).subspan(at, length));
+    std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t> found;
+    for (std::size_t site = 0; site < 7; ++site)
+        simulator.each_context(site, [&](std::uint64_t context, const branch::Tally& tally) {
+            found[{site, context == VP_NO_CONTEXT ? 0 : context}] = tally.branches;
+        });
+    CHECK(found ==
+          std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t>{
+              {{0, 0}, 4}, {{0, 1}, 2}, {{3, 0}, 2}, {{3, 1}, 2}, {{6, 2}, 2}, {{6, 1}, 2}});
+    CHECK(simulator.tally(0).branches == 6);
+    CHECK(simulator.tally(6).mispredicted == 0);
 }
 
 TEST_CASE("the branch profiler's options are checked") {
