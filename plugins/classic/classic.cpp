@@ -124,12 +124,13 @@ ValueTable table_for(const trace_site_t& site, const Kinds& kinds, bool whole_st
     return table;
 }
 
+// As many as there are values, each execution has; of the others it is not known how many.
 void add_summary(std::uint64_t pc, std::uint32_t list, Summary summary, assay::Samples& samples) {
     summary.shorten(kMostValues);
     samples.count(pc, kVals, summary.total);
-    samples.count(pc, kZeros, summary.zeros);
-    samples.count(pc, kSame, summary.repeated);
-    samples.count(pc, kTop, summary.top());
+    samples.count(pc, kZeros, summary.zeros, VP_NO_CONTEXT);
+    samples.count(pc, kSame, summary.repeated, VP_NO_CONTEXT);
+    samples.count(pc, kTop, summary.top(), VP_NO_CONTEXT);
     for (const Counted& each : summary.values) samples.value(pc, each.value, each.count, list);
     samples.rest(pc, summary.error, summary.rest(), list);
 }
@@ -181,7 +182,7 @@ class ClassicProfiler final : public assay::Profiler {
         const std::vector<StoreCounts>& by_instr = tables_.by_instr;
         for (std::size_t i = 0; i < by_instr.size(); ++i) {
             const std::uint64_t pc = trace.instrs()[i].pc;
-            samples.count(pc, kSilent, by_instr[i].silent);
+            samples.count(pc, kSilent, by_instr[i].silent, VP_NO_CONTEXT);
             samples.count(pc, kStores, by_instr[i].stores);
         }
     }

@@ -211,11 +211,14 @@ class EffectiveAddressProfiler final : public assay::Profiler {
 
     void add_operand(const Operand& operand, const Shared& shared, assay::Samples& samples) const {
         const uint64_t pc = operand.pc();
-        count_operand(operand,
-                      [&](Event event, uint64_t number) { samples.count(pc, event, number); });
-        samples.count(pc, kFalselyShared, shared.falsely);
-        samples.count(pc, kTrulyShared, shared.truly);
-        samples.count(pc, kPageShared, shared.pages);
+        // References are left out of runs: in which contexts those were is not known.
+        const auto add = [&](Event event, uint64_t number) {
+            samples.count(pc, event, number, event == kReferences ? 0 : VP_NO_CONTEXT);
+        };
+        count_operand(operand, add);
+        add(kFalselyShared, shared.falsely);
+        add(kTrulyShared, shared.truly);
+        add(kPageShared, shared.pages);
         // What is not in the list is told as one, so that shares are those of all references.
         uint64_t others = operand.references(), least = operand.references();
         for (const Item& item : operand.addresses(hottest_)) {

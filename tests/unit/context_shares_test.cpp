@@ -93,6 +93,14 @@ TEST_CASE("shares: what is a multiple of neither is in no context") {
     CHECK(shared(program, {{1, 0, 1, 10, 4}}) == Counted{{{1, 0}, {10, 0, 0}}});
 }
 
+TEST_CASE("shares: of an instruction whose executions differ, only what each has once") {
+    Program program;
+    program.add_block(1, 10);
+    program.instrs[0].flags = TRACE_INSTR_VARIABLE;
+    program.count(0, kReads) = 20;
+    CHECK(shared(program, {{1, 0, 1, 10, 0}}) == Counted{{{1, 0}, {10, 0, 0}}});
+}
+
 TEST_CASE("shares: instructions of the same functions are counted as one") {
     Program program;
     program.add_block(3, 10);

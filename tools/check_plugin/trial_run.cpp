@@ -213,7 +213,8 @@ void TrialRun::check_place(std::string_view function, const vsample_t& sample) {
                       fmt::format("returns a sample at pc {:#x}, where no instruction is: take "
                                   "trace_instr_t.pc or that of trace_parser_next",
                                   sample.pc));
-    if (sample.context0 != 0 && sample.context0 >= trace_.contexts().size())
+    const bool in_context = sample.context0 != 0 && sample.context0 != VP_NO_CONTEXT;
+    if (in_context && sample.context0 >= trace_.contexts().size())
         report.broken(function, fmt::format("returns a sample of context {}, and there are {}: "
                                             "take numbers of trace_parser_contexts",
                                             sample.context0, trace_.contexts().size()));
@@ -221,7 +222,7 @@ void TrialRun::check_place(std::string_view function, const vsample_t& sample) {
         report.broken(function, fmt::format("returns a sample of part {}, and has named {}: take "
                                             "numbers that host->part has given, or 0",
                                             sample.context1, subject_.parts()));
-    if (sample.context0 != 0 && !captures_calls())
+    if (in_context && !captures_calls())
         report.broken(function,
                       "returns a context without having asked for calls: leave "
                       "context0 at 0, or call trace_capture_calls");

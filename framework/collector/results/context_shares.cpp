@@ -22,10 +22,15 @@ ContextShares::ContextShares(Instructions instructions, std::span<const std::uin
 void ContextShares::find_shares(std::span<const std::uint64_t> counts, std::size_t columns,
                                 std::span<const std::uint32_t> alike) {
     std::vector<std::uint64_t> executions(alike.size()), mispredictions(alike.size());
+    std::vector<bool> varies(alike.size());
     const CodeTables& code = instructions_.code;
-    for (std::size_t i = 0; i < code.instrs.size(); ++i)
-        if (instructions_.rows[i] != SampleDatabase::kNoRow)
-            executions[instructions_.rows[i]] += instructions_.executions[i];
+    for (std::size_t i = 0; i < code.instrs.size(); ++i) {
+        const std::uint32_t row = instructions_.rows[i];
+        if (row == SampleDatabase::kNoRow) continue;
+        executions[row] += instructions_.executions[i];
+        if (code.instrs[i].flags & (TRACE_INSTR_VARIABLE | TRACE_INSTR_REPEATED))
+            varies[row] = true;
+    }
     for (std::size_t i = 0; i < instructions_.mispredictions.size(); ++i) {
         const std::uint32_t last = code.blocks[i].first_instr + code.blocks[i].instr_count - 1;
         if (instructions_.rows[last] != SampleDatabase::kNoRow)
@@ -39,7 +44,8 @@ void ContextShares::find_shares(std::span<const std::uint64_t> counts, std::size
         for (std::uint32_t column = 0; column < columns; ++column) {
             const std::uint64_t count = counts[row * columns + column];
             if (count == 0) continue;
-            const bool by_executions = divides(executions[row], count);
+            const bool by_executions =
+                varies[row] ? count == executions[row] : divides(executions[row], count);
             if (!by_executions && !divides(mispredictions[row], count)) continue;
             shares_.push_back({alike[row], column, !by_executions,
                                count / (by_executions ? executions : mispredictions)[row]});

@@ -2,8 +2,10 @@
 //
 // A count to which each execution of an instruction has added the same, as of instructions, or of
 // data references, is a multiple of the executions: each context has as many of it as it has
-// executions. A count of mispredicted branches is a multiple of the mispredictions. Any other stays
-// in no context, and so do the executions outside of all of them.
+// executions. Where executions differ by themselves, as those of repeated string instructions, only
+// a count that is equal to them is taken for such. A count of mispredicted branches is a multiple
+// of the mispredictions. Any other stays in no context, and so do the executions outside of all of
+// them.
 #pragma once
 
 #include "framework/collector/results/context_counts.h"
