@@ -176,5 +176,103 @@ class Contexts(unittest.TestCase):
         self.assertEqual(columns[0], columns[1])
 
 
+class ContextsOfAllProfilers(unittest.TestCase):
+    """--contexts."""
+
+    def profile(self, program, *options, plugin, contexts="yes"):
+        out = support.temporary_folder(self) / "events"
+        result = profile([PROGRAMS / program], f"--contexts={contexts}", *options, plugin=plugin,
+                         out=out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.stderr = result.stderr
+        return read_events(out)
+
+    def stacks(self, events) -> dict[str, Counter]:
+        """Counts of each path of functions, by event."""
+        names, found = {0: ()}, {}
+        for remark in events.remarks:
+            if not (stack := STACK.match(remark)):
+                continue
+            number, parent, _, function, counts = stack.groups()
+            names[int(number)] = (*names[int(parent)], function_name(function))
+            counter = found.setdefault("/".join(names[int(number)]), Counter())
+            for event, count in zip(events.events, counts.split()):
+                counter[event] += int(count)
+        return found
+
+    def test_misses_known_on_paper(self):
+        for level1 in ("program", "profiler"):
+            events = self.profile("callers", *support.GEOMETRY, f"--level1={level1}",
+                                  plugin="cache")
+            stacks = self.stacks(events)
+            misses = {path: (counts["D1mr"], counts["DLmr"]) for path, counts in stacks.items()
+                      if path.endswith(("read_lines", "descend"))}
+            self.assertEqual(misses, {"program/cold/read_lines": (199, 199),
+                                      "program/mixed/read_lines": (100, 100),
+                                      "program/descend": (100, 100)} |
+                             {path: (0, 0) for path in misses if "warm" in path})
+            self.assertEqual(stacks["program/cold/copy"]["D1mr"], 1)
+            # The last of 1000 bytes are in lines that have been read.
+            self.assertEqual(stacks["program/warm/copy"]["D1mr"], 0)
+            for event in ("Dr", "Dw"):
+                self.assertEqual(stacks["program/warm/copy"][event] -
+                                 stacks["program/cold/copy"][event], 990)
+
+    def test_counts_are_the_same_as_without(self):
+        for plugin, *options in (("cache",), ("cache", "--level1=profiler"),
+                                 ("cache", "--cache-sim=no"), ("cache", "--rep=iterations"),
+                                 ("branch",),
+                                 ("branch", "--predictor=tage", "--return-stack=4"),
+                                 ("classic",), ("effective_address",),
+                                 ("cache,branch,used_bytes",)):
+            with self.subTest(plugin=plugin, options=options):
+                without, with_contexts = (
+                    self.profile("calling", *options, plugin=plugin, contexts=contexts)
+                    for contexts in ("no", "yes"))
+                self.assertEqual(with_contexts.functions, without.functions)
+                sums = Counter()
+                for counts in self.stacks(with_contexts).values():
+                    sums.update(counts)
+                for event, total in zip(with_contexts.events, with_contexts.summary):
+                    self.assertLessEqual(sums[event], total, event)
+
+    def test_mispredicted_branches(self):
+        """Those that the profiler predicts itself; a return belongs to the function that it ends."""
+        events = self.profile("recursion", "--predictor=gshare", "--return-stack=1",
+                              plugin="branch")
+        stacks = self.stacks(events)
+        totals = dict(zip(events.events, events.summary))
+        for event in ("Bcm", "Brm"):
+            self.assertEqual(sum(counts[event] for counts in stacks.values()), totals[event])
+        self.assertTrue(any(path.endswith("fibonacci") and counts["Brm"] > 100
+                            for path, counts in stacks.items()))
+
+    def test_others_do_not_pay(self):
+        """What one profiler asks for is not the others' business."""
+        events = self.profile("callers", plugin=f"cache,{PLUGINS / 'contexts.so'}", contexts="no")
+        stacks = self.stacks(events)
+        self.assertTrue(any(counts["Calls"] for counts in stacks.values()))
+        self.assertFalse(any(counts["D1mr"] for counts in stacks.values()))
+
+    def test_profilers_in_processes_of_their_own(self):
+        found = []
+        for options in (["--contexts=no"], ["--contexts=yes", "--calls=no"]):
+            events = self.profile("callers", "--references=yes", *options,
+                                  plugin=PLUGINS / "contexts.so")
+            found.append({path: counts["Refs"] for path, counts in self.stacks(events).items()
+                          if path.endswith("read_lines")})
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(found[0]["program/mixed/read_lines"], 303)
+        self.profile("callers", "--references=yes", "--calls=no", "--contexts=no",
+                     plugin=f"cache,{PLUGINS / 'contexts.so'}")
+        self.assertIn("no contexts", self.stderr)
+
+    def test_not_in_bursts(self):
+        result = profile([PROGRAMS / "callers"], "--contexts=yes", "--sample=1/100")
+        self.assertEqual(result.returncode, 125, result.stderr)
+        self.assertEqual(result.stderr, "assay: --contexts cannot be combined with --sample; leave "
+                                        "one of them out\n")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -12,7 +12,7 @@ enum { MOST_RECORDS = 8192 };
 static const vp_host_t* host;
 static trace_vlist_table_t* spec;
 static vsample_t samples[MOST_RECORDS];
-static int references; /* capture them */
+static int references, own_calls = 1; /* capture them */
 static size_t deepest, known;
 
 static const char* name(void) {
@@ -37,19 +37,25 @@ static const vp_option_t* option_table(uint32_t* count) {
     static const vp_option_t table[] = {{.name = "references",
                                          .default_value = "no",
                                          .help = "Counts references too.",
+                                         .type = VP_OPTION_YES_NO},
+                                        {.name = "calls",
+                                         .default_value = "yes",
+                                         .help = "Asks for contexts by itself.",
                                          .type = VP_OPTION_YES_NO}};
-    *count = 1;
+    *count = 2;
     return table;
 }
 
 static int options(const vp_setting_t* settings, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) references = strcmp(settings[i].value, "yes") == 0;
+    for (uint32_t i = 0; i < count; ++i)
+        *(strcmp(settings[i].name, "calls") == 0 ? &own_calls : &references) =
+            strcmp(settings[i].value, "yes") == 0;
     return 0;
 }
 
 static trace_vlist_table_t* prof_init(void) {
     spec = trace_vlist_table_alloc();
-    trace_capture_calls(spec);
+    if (own_calls) trace_capture_calls(spec);
     if (references) trace_capture_references(spec, 64, 0);
     return spec;
 }
