@@ -153,6 +153,7 @@ class ProfileBuilder {
     // Sorted. Which contexts have counts may not be known yet.
     std::vector<ObjectPlace> places_of_contexts() {
         std::vector<std::uint64_t> pcs;
+        pcs.reserve(2 * profile_.contexts.size());
         for (const trace_context_t& context : profile_.contexts.subspan(1)) {
             pcs.push_back(context.call);
             pcs.push_back(context.function);
@@ -160,6 +161,7 @@ class ProfileBuilder {
         std::sort(pcs.begin(), pcs.end());
         pcs.erase(std::unique(pcs.begin(), pcs.end()), pcs.end());
         std::vector<ObjectPlace> places;
+        places.reserve(pcs.size());
         for (const std::uint64_t pc : pcs) places.push_back(place_of(pc));
         std::sort(places.begin(), places.end());
         return places;
