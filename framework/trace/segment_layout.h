@@ -36,6 +36,7 @@ enum Capture : std::uint32_t {
     kCaptureBranches = 0x100,
     kCapturePredictions = 0x200,
     kCaptureCode = 0x400,
+    kCaptureContexts = 0x800,  // with block counts: also by calling context, see ContextNode
 };
 
 // See trace_capture_predictions.
@@ -262,8 +263,11 @@ inline constexpr std::uint64_t kInstrsOffset =
     kBlocksOffset + std::uint64_t{kMaxBlocks} * sizeof(trace_block_t);
 inline constexpr std::uint64_t kSitesOffset =
     kInstrsOffset + std::uint64_t{kMaxInstrs} * sizeof(trace_instr_t);
-inline constexpr std::uint64_t kThreadsOffset =
+// std::uint16_t, by block: which word of a ContextNode counts it, see there.
+inline constexpr std::uint64_t kContextWordsOffset =
     kSitesOffset + std::uint64_t{kMaxSites} * sizeof(trace_site_t);
+inline constexpr std::uint64_t kThreadsOffset =
+    kContextWordsOffset + std::uint64_t{kMaxBlocks} * sizeof(std::uint16_t);
 
 // Inside a slot.
 // uint64_t, by block index: see counters().
@@ -298,7 +302,59 @@ inline std::uint64_t executions(const ThreadSlot* slot, const Spec& spec, std::u
 inline constexpr std::uint64_t thread_offset(std::uint32_t thread) {
     return kThreadsOffset + thread * kThreadStride;
 }
-inline constexpr std::uint64_t kSegmentBytes = thread_offset(kMaxThreads);
+
+// --- With kCaptureContexts, behind all slots: of each the calling contexts in which its threads
+// have executed something, and how often which block.
+
+// The nodes of one slot: this, and behind it `count` of them, the root first, all of the same size.
+struct ContextNodes {
+    std::atomic<std::uint32_t> count;
+    std::uint32_t reserved[15];
+};
+
+// A function that was called, in the context of its caller; or what it has jumped to since, in code
+// that lies elsewhere. A node counts the blocks that begin in its own range of addresses only, so
+// that it can be small. Blocks are counted in its words, from the word whose number
+// kContextWordsOffset has for the block: trace::counters() of them. With 0 the block is counted in
+// no context. Blocks that begin at the same address and are equal have the same word. What else the
+// words hold is the driver's business.
+struct ContextNode {
+    enum Kind : std::uint16_t {
+        kRoot,     // outside of all calls
+        kCall,     // of the function at `entry`, at `site`
+        kHandler,  // of a signal, which has interrupted the instruction at `site`
+        kJump,     // `frame` has gone on here
+    };
+    std::uint64_t entry;   // pc
+    std::uint64_t site;    // pc; 0 of kRoot and kJump
+    std::uint64_t range;   // begins here, and has kCodeRange bytes
+    std::uint32_t number;  // of this node; that of the root is 0
+    std::uint32_t parent;  // the node that called; itself for the root
+    std::uint32_t frame;   // itself but for kJump: the node of the call that is not over yet
+    Kind kind;
+    std::uint16_t beyond;  // not 0: stands for contexts for which there was no room
+};
+inline constexpr std::uint64_t kCodeRange = 256;  // a power of two
+// Of a node: with those of its header, which have no other use. A block has 20 bytes on average.
+inline constexpr std::uint32_t context_words(const Spec& spec) {
+    return counters(spec) == 1 ? 48 : 112;
+}
+inline constexpr std::uint32_t kFirstContextWord = sizeof(ContextNode) / sizeof(std::uint64_t);
+// Whether records say in which context they are: `aux` of a reference or a fetch is the number of
+// the node in the record's slot, and before others there is one of kind TRACE_SITE_CONTEXT. That is
+// so if references and fetches are misses, of which there are few. Else calls are captured.
+inline constexpr bool tells_contexts(const Spec& spec) {
+    constexpr std::uint32_t kOthers =
+        kCaptureValues | kCaptureCalls | kCaptureBranches | kCaptureCode;
+    return (spec.captures & kCaptureContexts) != 0 && (spec.captures & kOthers) == 0 &&
+           (!(spec.captures & kCaptureReferences) || spec.data_ways != 0) &&
+           (!(spec.captures & kCaptureFetches) || spec.fetch_ways != 0);
+}
+inline constexpr std::uint64_t kContextsBytes = 4096 * kMiB;  // of a slot
+inline constexpr std::uint64_t contexts_offset(std::uint32_t slot) {
+    return thread_offset(kMaxThreads) + slot * kContextsBytes;
+}
+inline constexpr std::uint64_t kSegmentBytes = contexts_offset(kMaxThreads);
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

@@ -136,6 +136,10 @@ enum {
 
     /* With trace_capture_code: the fetch of `bytes` bytes of code, from `instr` on. */
     TRACE_SITE_CODE = 20,
+
+    /* With --contexts, and in a buffer of which trace_parser_contexts has contexts: what follows
+     * but references is in another one. */
+    TRACE_SITE_CONTEXT = 21,
 };
 
 /* Kinds of branches, for trace_capture_branches: a set of bits. */
@@ -151,7 +155,8 @@ enum {
 typedef struct trace_record {
     uint64_t value; /* a reference: its virtual address (of its first byte) */
     uint32_t site;  /* index in the site table */
-    uint32_t aux;   /* 0 in a reference, but see trace_capture_runs; in a count of a repeated
+    uint32_t aux;   /* 0 in a reference, but see trace_capture_runs, and without meaning in one
+                       that trace_parser_contexts has a context of; in a count of a repeated
                        comparison 1 if its result ended it, 0 if rcx did */
 } trace_record_t;
 

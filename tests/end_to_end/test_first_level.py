@@ -109,7 +109,7 @@ class FirstLevel(unittest.TestCase):
 
     def test_what_translated_code_calls_changes_no_vector(self):
         """And calls nothing that might: vectors are the program's there."""
-        code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", "assay_first_level",
+        code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", "assay_in_translated_code",
                                DRIVER],
                               check=True, stdout=subprocess.PIPE, text=True).stdout
         functions = set(re.findall(r"<([^>]+)>:$", code, re.MULTILINE))

@@ -86,6 +86,11 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
             emit_series_stub(code, spec, cursor, reference_stubs_[reg]);
         }
     }
+    for (unsigned stub = 0; stub < kCallTreeStubs; ++stub) {
+        call_tree_stubs_[stub] = code.address;
+        if (spec.captures & trace::kCaptureContexts)
+            emit_call_tree_stub(code, static_cast<CallTreeStub>(stub));
+    }
     spec_ = spec;
     fetch_miss_stub_ = code.address;
     if (spec.fetch_ways != 0) emit_first_level_fetch_miss_stub(code, spec);

@@ -11,6 +11,7 @@
 // have.
 #pragma once
 
+#include "framework/driver/native/emit/call_tree_stubs.h"
 #include "framework/driver/native/machine/code_address.h"
 #include "framework/driver/native/machine/context.h"
 #include "framework/driver/native/machine/pc_map.h"
@@ -26,8 +27,6 @@
 #include <vector>
 
 namespace assay::native {
-
-class Assembler;
 
 inline constexpr std::uint32_t kNoBlock = 0xffffffff, kNoExit = 0xffffffff;
 
@@ -297,6 +296,8 @@ class CodeCache {
     std::uint64_t fetch_stub(unsigned cursor) const {
         return fetch_stubs_[std::min(cursor, kGprs)];
     }
+    // With contexts: see call_tree_stubs.h.
+    std::uint64_t call_tree_stub(CallTreeStub stub) const { return call_tree_stubs_[stub]; }
     std::uint64_t indirect_miss() const { return indirect_miss_; }
     // An indirect branch arrives that leaves for kLeft.
     std::uint64_t left_thunk() const { return left_thunk_; }
@@ -363,6 +364,7 @@ class CodeCache {
     static constexpr unsigned kGprs = 16;
     std::uint64_t reference_stubs_[kGprs + 1]{}, series_stubs_[kGprs + 1]{},
         fetch_stubs_[kGprs + 1]{};
+    std::uint64_t call_tree_stubs_[kCallTreeStubs]{};
     static constexpr unsigned kMissStubSizes = 4;  // log2 of `bytes`
     trace::Spec spec_{};
     std::uint64_t miss_stubs_ = 0, miss_stub_bytes_ = 0, fetch_miss_stub_ = 0;

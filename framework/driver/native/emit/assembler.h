@@ -42,6 +42,7 @@ enum Opcode : unsigned {
 enum Group1 : unsigned { kAdd = 0, kAddCarry = 2, kAnd = 4, kSubtract = 5, kCompare = 7 };
 enum Condition : unsigned {
     kBelow = 2,
+    kAboveEqual = 3,
     kEqual = 4,
     kNotEqual = 5,
     kBelowEqual = 6,
@@ -250,6 +251,10 @@ class Assembler {
         u8(0x80 | (~count & 15U) << 3 | 1);
         u8(0xf7);
         u8(0xc0 | (reg & 7) << 3 | (from & 7));
+    }
+    void shift_left_by_three(unsigned reg) {  // 64 bits
+        registers(0xc1, reg, 4);
+        u8(3);
     }
     // shr reg, 1 with a 32-bit operand.
     void shift_right_by_one(unsigned reg) { registers(0xd1, reg, 5, false); }

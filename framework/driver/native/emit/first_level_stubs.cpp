@@ -92,12 +92,18 @@ void emit_note_use(Assembler& code, std::size_t cache, unsigned place, unsigned 
 }
 
 // The record of what is in `value`, which is changed, with the site at [rsp + site].
-void emit_record(Assembler& code, unsigned value, unsigned cursor, std::int32_t site) {
+void emit_record(Assembler& code, const trace::Spec& spec, unsigned value, unsigned cursor,
+                 std::int32_t site) {
     code.load_context(cursor, kCursorOffset);
     // Faults at the end of the buffer; the handler then changes `cursor`.
     code.with_memory(kStore, value, at(cursor, 0));
     code.with_memory(kLoad, value, at(RSP, site), false);
     code.with_memory(kStore, value, at(cursor, kWord));
+    if (trace::tells_contexts(spec)) {
+        code.load_context(value, offsetof(Context, calls) + offsetof(CallState, node));
+        code.with_memory(kLoad, value, at(value, offsetof(trace::ContextNode, number)), false);
+        code.with_memory(kStore, value, at(cursor, offsetof(trace_record_t, aux)), false);
+    }
     code.prefetch_for_write(at(cursor, kPrefetched));
     code.lea(cursor, at(cursor, kRecordBytes));
     code.store_context(kCursorOffset, cursor);
@@ -118,7 +124,7 @@ void emit_first_level_fetch_stub(Assembler& code, unsigned cursor) {
 }
 
 std::uint64_t first_level_miss_stub_bytes(const trace::Spec& spec) {
-    constexpr std::uint64_t kOfWay = 24, kOther = 320;
+    constexpr std::uint64_t kOfWay = 24, kOther = 336;
     return (kOther + spec.data_ways * kOfWay + 63) & ~std::uint64_t{63};
 }
 
@@ -159,7 +165,7 @@ void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsign
     const std::uint64_t another = code.jump_if(kEqual, code.address);
 
     code.store_context(kSavedRegisters + 2 * kWord, spare);
-    emit_record(code, address, other, kWord);
+    emit_record(code, spec, address, other, kWord);
     code.registers(kStore, address, line, false);
     code.shift_right(address, shift);
     code.group1(kAnd, address, static_cast<std::int32_t>(spec.data.sets - 1), false);
@@ -193,7 +199,7 @@ void emit_first_level_fetch_miss_stub(Assembler& code, const trace::Spec& spec) 
     code.store_context(kSavedRegisters + 2 * kWord, kLeast);
     code.push(kOther);
     code.with_memory(kLoad, kLine, at(RSP, kPc));
-    emit_record(code, kLine, kLeast, kSite);
+    emit_record(code, spec, kLine, kLeast, kSite);
     code.with_memory(kLoad, kLine, at(RSP, kNumber), false);
     code.registers(kStore, kPlace, kLine, false);
     code.group1(kAnd, kPlace, static_cast<std::int32_t>(spec.fetch.sets - 1), false);

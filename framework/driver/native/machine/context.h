@@ -7,6 +7,7 @@
 // Offsets that glue.S uses are repeated there and checked here.
 #pragma once
 
+#include "framework/driver/native/machine/call_tree.h"
 #include "framework/driver/native/machine/first_level.h"
 #include "framework/driver/native/machine/predictor.h"
 #include "framework/trace/segment_layout.h"
@@ -93,7 +94,10 @@ struct Context {
     std::uint64_t target_sp, stub_sp;
     std::uint64_t stub_stack[64];
     FirstLevel* first_level;  // that of the thread, if there is one: kFirstLevelInContext
-    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 73) * 8];
+    CallState calls;
+    CallTree* call_tree;     // nullptr without contexts
+    std::uint64_t call_rax;  // rax, for a moment: contexts.cpp
+    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 79) * 8];
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;

@@ -1,12 +1,9 @@
 #include "framework/driver/native/machine/first_level.h"
 
 #include "assay/trace_types.h"
+#include "framework/driver/native/machine/in_translated_code.h"
 
 #include <initializer_list>
-
-// The functions that translated code enters, and what they call.
-#define IN_TRANSLATED_CODE __attribute__((section("assay_first_level"), noinline))
-#define PART_OF_THESE __attribute__((always_inline)) inline
 
 namespace assay::native {
 namespace {
@@ -14,11 +11,12 @@ namespace {
 using std::uint32_t;
 using std::uint64_t;
 
-PART_OF_THESE uint64_t append(uint64_t cursor, uint64_t value, uint64_t site) {
+PART_OF_THESE uint64_t append(const FirstLevel& level, uint64_t cursor, uint64_t value,
+                              uint64_t site) {
     auto* const record = reinterpret_cast<trace_record_t*>(cursor);
     record->value = value;
     record->site = static_cast<uint32_t>(site);
-    record->aux = 0;
+    record->aux = level.context_node == nullptr ? 0 : (*level.context_node)->number;
     return cursor + sizeof *record;
 }
 
@@ -124,7 +122,8 @@ uint32_t log2_of(uint32_t value) {
 }  // namespace
 
 void FirstLevel::initialise(const Shape& data_shape, const Shape& code_shape, unsigned char* filter,
-                            uint64_t filter_mask) {
+                            uint64_t filter_mask, const trace::ContextNode* const* context) {
+    context_node = context;
     data_filter = filter;
     data_filter_mask = filter_mask;
     data_line_bytes = data_shape.line_bytes;
@@ -162,7 +161,7 @@ IN_TRANSLATED_CODE std::uint64_t assay_first_level_reference(FirstLevel* level,
                                                              std::uint64_t site,
                                                              std::uint64_t bytes) {
     return assay::native::reference(*level, address, bytes)
-               ? assay::native::append(cursor, address, site)
+               ? assay::native::append(*level, cursor, address, site)
                : cursor;
 }
 
@@ -178,7 +177,7 @@ IN_TRANSLATED_CODE std::uint64_t assay_first_level_series(FirstLevel* level, std
         const std::uint64_t last = (reference + kBytes - 1) & -size;
         if ((reference & -size) != line || last != line) {
             if (assay::native::reference(*level, reference, kBytes))
-                cursor = assay::native::append(cursor, reference, site);
+                cursor = assay::native::append(*level, cursor, reference, site);
             line = last;
         }
         if (at == distance) return cursor;
@@ -190,7 +189,7 @@ IN_TRANSLATED_CODE std::uint64_t assay_first_level_fetch(FirstLevel* level, std:
                                                          std::uint64_t lines) {
     bool missed = assay::native::use_code(*level, static_cast<std::uint32_t>(lines));
     missed |= assay::native::use_code(*level, static_cast<std::uint32_t>(lines >> 32));
-    return missed ? assay::native::append(cursor, pc, site) : cursor;
+    return missed ? assay::native::append(*level, cursor, pc, site) : cursor;
 }
 
 }  // extern "C"

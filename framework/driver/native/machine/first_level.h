@@ -8,6 +8,8 @@
 // misses goes to stubs (emit/first_level_stubs.h), and rare cases to the functions below.
 #pragma once
 
+#include "framework/trace/segment_layout.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -39,9 +41,10 @@ struct FirstLevel {
     // The cache may have another line that has the same element of data_places.
     static constexpr std::uint16_t kAmbiguous = 1;
 
-    // `filter`: Context::data_filter, of which `filter_mask` selects an entry.
+    // `filter`: Context::data_filter, of which `filter_mask` selects an entry. `context`: where the
+    // number of the present node is found that records are given (trace::tells_contexts).
     void initialise(const Shape& data_shape, const Shape& code_shape, unsigned char* filter,
-                    std::uint64_t filter_mask);
+                    std::uint64_t filter_mask, const trace::ContextNode* const* context = nullptr);
     // As when a thread begins.
     void clear();
     // A reference to no more than a line; of a larger one it is the first bytes. True if it misses.
@@ -58,6 +61,7 @@ struct FirstLevel {
     unsigned char* data_filter;
     std::uint64_t data_filter_mask, data_line_bytes;
     std::uint32_t data_line_shift;
+    const trace::ContextNode* const* context_node;  // nullptr: records have none
 };
 static_assert(offsetof(FirstLevel::Cache, lines) == FirstLevel::kLines);
 static_assert(offsetof(FirstLevel::Cache, uses) == FirstLevel::kUses);
@@ -66,10 +70,8 @@ static_assert((FirstLevel::kMostLines + 1) * FirstLevel::kPlaceUnit <= UINT16_MA
 
 }  // namespace assay::native
 
-// What stubs of translated code call: one use of the cache, and where it misses its record at
-// `cursor`, behind which there is room for two. They return the cursor behind. They change none but
-// the registers that a call may change, of the general ones, and leave vector and x87 state alone;
-// a signal may interrupt them as it does translated code: their code lies in a section of its own.
+// What stubs of translated code call (in_translated_code.h): one use of the cache, and where it
+// misses its record at `cursor`, behind which there is room for two. They return the cursor behind.
 extern "C" {
 std::uint64_t assay_first_level_reference(assay::native::FirstLevel* level, std::uint64_t address,
                                           std::uint64_t cursor, std::uint64_t site,
@@ -83,7 +85,4 @@ std::uint64_t assay_first_level_series(assay::native::FirstLevel* level, std::ui
 std::uint64_t assay_first_level_fetch(assay::native::FirstLevel* level, std::uint64_t pc,
                                       std::uint64_t cursor, std::uint64_t site,
                                       std::uint64_t lines);
-extern const char
-    __start_assay_first_level[];               // NOLINT(bugprone-reserved-identifier): the linker's
-extern const char __stop_assay_first_level[];  // NOLINT(bugprone-reserved-identifier)
 }

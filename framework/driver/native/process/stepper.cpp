@@ -1,5 +1,6 @@
 #include "framework/driver/native/process/stepper.h"
 
+#include "framework/driver/native/machine/in_translated_code.h"
 #include "framework/driver/native/process/interrupted_state.h"
 
 #include <atomic>
@@ -12,7 +13,7 @@ namespace {
 // Also what translated code calls.
 bool leads_to_translated_code(std::uint64_t pc) {
     return is_between(pc, reinterpret_cast<const void*>(&assay_enter), assay_enter_end) ||
-           is_between(pc, __start_assay_first_level, __stop_assay_first_level);
+           is_between(pc, __start_assay_in_translated_code, __stop_assay_in_translated_code);
 }
 
 }  // namespace

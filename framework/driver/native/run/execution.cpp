@@ -43,6 +43,8 @@ void Execution::run() {
         next_ = nullptr;
         if (block == nullptr) continue;
         context_.entry = block->entry;
+        if (context_.call_tree != nullptr && block->version != kPlain)
+            context_.call_tree->arrive(block->pc, context_.gpr[RSP]);
         thread_.bursts.enters(context_, *block, process_.regions.version_of(context_) == kPlain);
         enter();
         count_exit();
@@ -57,6 +59,8 @@ void Execution::deliver_signal() {
     const int handled = thread_.deliver_signal();
     next_ = nullptr;
     thread_.intervals.send_corrections();
+    if (handled != 0 && context_.call_tree != nullptr)
+        context_.call_tree->enter_handler(context_.gpr[RSP] + 8, interrupted, context_.pc);
     if (handled != 0 && thread_.captures_calls()) record_handler(handled, interrupted);
 }
 
@@ -112,6 +116,9 @@ void Execution::record_at(const Exit& exit, std::uint32_t id) {
         instruction.form->processor_use == ProcessorUse::kIdentify)
         identify_processor(instruction);
     const std::uint32_t site = exit.first_site;
+    if (trace::tells_contexts(process_.trace.spec()))
+        thread_.trace.append(context_.calls.node->number,
+                             process_.trace.driver_site(0, TRACE_SITE_CONTEXT));
     process_.lock.unlock();
     if (exit.kind == ExitKind::kValuesBefore)
         values_.read(instruction);

@@ -21,7 +21,8 @@ class ReferenceRecorder {
           span_(std::min(kFilterSpan, line_ * sets_)),
           first_level_(spec.data_ways != 0 ? context.first_level : nullptr),
           footprints_(spec.footprints != 0),
-          footprint_site_(first_site - 1) {}
+          footprint_site_(first_site - 1),
+          context_number_(trace::tells_contexts(spec) ? context.calls.node->number : 0) {}
 
     void reference(std::uint64_t address, unsigned bytes, std::uint32_t site) {
         if (sets_ == 0) return trace_.append(address, site);
@@ -31,7 +32,7 @@ class ReferenceRecorder {
         const bool straddles = first != last;
         if (entry(first) == first && !straddles) return;
         if (first_level_ != nullptr) {
-            if (first_level_->refers(address, bytes)) trace_.append(address, site);
+            if (first_level_->refers(address, bytes)) trace_.append(address, site, context_number_);
             return;
         }
         entry(first) = first;
@@ -74,6 +75,7 @@ class ReferenceRecorder {
     FirstLevel* first_level_;  // where only its misses are recorded
     bool footprints_;
     std::uint32_t footprint_site_;
+    std::uint32_t context_number_;  // what records of references have in `aux`
 };
 
 }  // namespace assay::native

@@ -36,6 +36,9 @@ Context* ThreadTrace::map(TraceTables& tables, std::uint32_t number, std::uint32
     unsigned char* context = page + kContextInPage;
     if (mprotect(page, kContextInPage + kSlotOffset, PROT_READ | PROT_WRITE) != 0) return nullptr;
     if (has_first_level && !map_first_level(context)) return nullptr;
+    if (tables.captures(trace::kCaptureContexts) &&
+        !map_call_tree(*reinterpret_cast<Context*>(context)))
+        return nullptr;
     ring_ = reinterpret_cast<std::uint64_t>(ring);
     slot_ = reinterpret_cast<trace::ThreadSlot*>(context + kSlotOffset);
     return map_slot(number) ? reinterpret_cast<Context*>(context) : nullptr;
@@ -48,9 +51,21 @@ bool ThreadTrace::map_first_level(unsigned char* context) const {
     const trace::Spec& spec = tables_->spec();
     const FirstLevel::Shape data{spec.data.line_bytes, spec.data.sets, spec.data_ways};
     const FirstLevel::Shape fetch{spec.fetch.line_bytes, spec.fetch.sets, spec.fetch_ways};
+    const CallState& calls = reinterpret_cast<Context*>(context)->calls;
     level->initialise(data, fetch, context + offsetof(Context, data_filter),
-                      static_cast<std::uint64_t>(data_set_mask(spec.data)));
+                      static_cast<std::uint64_t>(data_set_mask(spec.data)),
+                      trace::tells_contexts(spec) ? &calls.node : nullptr);
     reinterpret_cast<Context*>(context)->first_level = level;
+    return true;
+}
+
+bool ThreadTrace::map_call_tree(Context& context) {
+    unsigned char* const tree = reserve_outside_arena(sizeof(CallTree));
+    unsigned char* const nodes = reserve_outside_arena(trace::kContextsBytes);
+    if (!tree || !nodes || !map_part(-1, 0, sizeof(CallTree), tree)) return false;
+    nodes_ = reinterpret_cast<trace::ContextNodes*>(nodes);
+    call_tree_ = context.call_tree = reinterpret_cast<CallTree*>(tree);
+    call_tree_->initialise(context.calls, nodes_, trace::context_words(tables_->spec()));
     return true;
 }
 
@@ -62,6 +77,9 @@ bool ThreadTrace::map_slot(std::uint32_t number) {
         if (!map_part(fd, slot + trace::kRingOffset + std::uint64_t{i} * trace::kBufferBytes,
                       trace::kBufferBytes, reinterpret_cast<void*>(ring_ + i * kBufferStride)))
             return false;
+    if (nodes_ != nullptr &&
+        !map_part(fd, trace::contexts_offset(number), trace::kContextsBytes, nodes_))
+        return false;
     slot_->buffer_count = buffers_;
     slot_->buffer_start.store(buffer_address(0), std::memory_order_relaxed);
     set_cursor(buffer_address(0));
@@ -72,6 +90,7 @@ bool ThreadTrace::map_slot(std::uint32_t number) {
 
 void ThreadTrace::begin(std::uint32_t thread) {
     if (tables_->spec().footprints) forget_lines();
+    if (call_tree_ != nullptr) call_tree_->begin_thread();
     slot_->thread.store(thread, std::memory_order_release);
 }
 
@@ -240,12 +259,14 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
 void ThreadTrace::detach() {
     const std::uint64_t cursor = slot_->cursor.load(std::memory_order_relaxed);
     const std::uint64_t start = slot_->buffer_start.load(std::memory_order_relaxed);
-    bool mapped = map_part(-1, 0, kSharedBytes, slot_);
+    bool mapped = map_part(-1, 0, kSharedBytes, slot_) &&
+                  (nodes_ == nullptr || map_part(-1, 0, trace::kContextsBytes, nodes_));
     for (std::uint32_t i = 0; i < buffers_; ++i)
         mapped &= map_part(-1, 0, trace::kBufferBytes,
                            reinterpret_cast<void*>(ring_ + i * kBufferStride));
     constexpr int kFailedChild = 125;
     if (!mapped) _exit(kFailedChild);
+    if (call_tree_ != nullptr) call_tree_->begin_thread();
     set_cursor(cursor);
     slot_->buffer_start.store(start, std::memory_order_relaxed);
 }

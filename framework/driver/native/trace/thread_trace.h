@@ -74,6 +74,7 @@ class ThreadTrace {
 
   private:
     bool map_first_level(unsigned char* context) const;
+    bool map_call_tree(Context& context);
     std::uint64_t buffer_end() const;
     std::uint64_t complete(std::uint32_t records);
     std::span<trace::Run> runs() const;
@@ -89,6 +90,9 @@ class ThreadTrace {
     std::uint32_t number_ = 0;   // of the slot
     std::uint64_t ring_ = 0;     // buffers with a guard page behind each
     std::uint32_t buffers_ = 0;  // a power of two
+    // With contexts.
+    trace::ContextNodes* nodes_ = nullptr;
+    CallTree* call_tree_ = nullptr;
 };
 
 }  // namespace assay::native

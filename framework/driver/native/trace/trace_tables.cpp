@@ -27,6 +27,7 @@ bool TraceTables::map(void* where) {
     blocks_ = reinterpret_cast<trace_block_t*>(base + trace::kBlocksOffset);
     instrs_ = reinterpret_cast<trace_instr_t*>(base + trace::kInstrsOffset);
     sites_ = reinterpret_cast<trace_site_t*>(base + trace::kSitesOffset);
+    context_words_ = reinterpret_cast<std::uint16_t*>(base + trace::kContextWordsOffset);
     return true;
 }
 
@@ -60,6 +61,9 @@ bool TraceTables::move_to(NewImage& image) {
         !image.write(trace::kBlocksOffset, blocks_, next_.block * sizeof *blocks_) ||
         !image.write(trace::kInstrsOffset, instrs_, next_.instr * sizeof *instrs_) ||
         !image.write(trace::kSitesOffset, sites_, next_.site * sizeof *sites_) ||
+        (captures(trace::kCaptureContexts) &&
+         !image.write(trace::kContextWordsOffset, context_words_,
+                      next_.block * sizeof *context_words_)) ||
         !image.announce(channel_))
         return false;
     fd_ = own_descriptor(image.take_segment());

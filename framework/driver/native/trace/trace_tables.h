@@ -4,6 +4,7 @@
 #pragma once
 
 #include "framework/driver/native/machine/pc_map.h"
+#include "framework/driver/native/trace/context_words.h"
 #include "framework/driver/native/trace/new_image.h"
 #include "framework/driver/native/trace/run_numbers.h"
 #include "framework/trace/launch.h"
@@ -71,6 +72,11 @@ class TraceTables {
     // The block consists of the instructions added since the last block.
     void add_block(std::uint64_t pc);
     void publish();
+    // With contexts: words of nodes, for the blocks and the calls of translated code.
+    ContextWords& context_words() { return words_; }
+    void set_context_word(std::uint32_t block, std::uint32_t word) {
+        if (context_words_[block] == 0) context_words_[block] = static_cast<std::uint16_t>(word);
+    }
     // Until end_comparison() rows are compared with those that are there from `first` on instead of
     // being appended. Returns whether they are the same, and end where `end` is.
     void begin_comparison(const TableRows& first);
@@ -136,6 +142,8 @@ class TraceTables {
     trace_block_t* blocks_ = nullptr;
     trace_instr_t* instrs_ = nullptr;
     trace_site_t* sites_ = nullptr;
+    std::uint16_t* context_words_ = nullptr;
+    ContextWords words_;
     std::vector<trace::ThreadSlot*> slots_;
     RunNumbers run_numbers_;
     std::vector<std::uint32_t> runs_of_sites_;

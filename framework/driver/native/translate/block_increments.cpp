@@ -24,6 +24,18 @@ void BlockIncrements::emit(const Item& item) {
         hot_.increment_context(counter);
     }
     writer_.counted = true;
+    if (writer_.offset_in_node() != 0) count_in_context(item);
+}
+
+void BlockIncrements::count_in_context(const Item& item) {
+    const unsigned node = scratch_.acquire(0, item.position);
+    hot_.load_context(node, offsetof(Context, calls) + offsetof(CallState, node));
+    const Address word{static_cast<std::uint8_t>(node), kNoGpr, 1, writer_.offset_in_node()};
+    if (!item.flags_live) return hot_.with_memory(kIncrement, 0, word);
+    const unsigned count = scratch_.acquire(bit(node), item.position);
+    hot_.with_memory(kLoad, count, word);
+    hot_.lea(count, Address{static_cast<std::uint8_t>(count), kNoGpr, 1, 1});
+    hot_.with_memory(kStore, count, word);
 }
 
 }  // namespace assay::native

@@ -16,6 +16,9 @@ class BlockIncrements final : public Capture {
 
     void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
     void emit(const Item& item) override;
+
+  private:
+    void count_in_context(const Item& item);
 };
 
 }  // namespace assay::native

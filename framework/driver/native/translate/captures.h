@@ -4,6 +4,7 @@
 
 #include "framework/driver/native/translate/block_increments.h"
 #include "framework/driver/native/translate/capture_list.h"
+#include "framework/driver/native/translate/contexts.h"
 #include "framework/driver/native/translate/control_flow.h"
 #include "framework/driver/native/translate/fetches.h"
 #include "framework/driver/native/translate/memory_references.h"
@@ -14,8 +15,9 @@ namespace assay::native {
 
 // Of an instruction, its fetch is recorded before its references, which for a call are still its
 // caller's. Values are read on a way out before others borrow registers there. What counts the
-// block goes to a place that the items of all others have left.
-using Captures = CaptureList<Fetches, MemoryReferences, Specials, Predictions, Branches, Values,
-                             Calls, BlockIncrements>;
+// block goes to a place that the items of all others have left. On a way out all else is still done
+// in the block's context.
+using Captures = CaptureList<Contexts, Fetches, MemoryReferences, Specials, Predictions, Branches,
+                             Values, Calls, BlockIncrements>;
 
 }  // namespace assay::native

@@ -1,48 +1,14 @@
 #include "framework/driver/native/translate/control_flow.h"
 
+#include "framework/driver/native/translate/borrowed.h"
+
 namespace assay::native {
 namespace {
 
 constexpr std::size_t kPredictor = offsetof(Context, predictor);
+constexpr std::size_t kContextNode = offsetof(Context, calls) + offsetof(CallState, node);
 constexpr std::size_t kHistory = kPredictor + offsetof(Predictor, history);
 constexpr std::size_t kNextStates = kPredictor + offsetof(Predictor, next_states);
-
-// Registers for code at the end of a block: dead ones, as far as there are any.
-class Borrowed {
-  public:
-    Borrowed(Assembler& code, GprMask live, unsigned count) : code_(code), count_(count) {
-        for (unsigned i = 0; i < count_; ++i) {
-            const auto rest = static_cast<GprMask>(~(bit(RSP) | taken_));
-            const auto dead = static_cast<GprMask>(rest & ~live);
-            // Low numbers need no prefix. High ones hold what lives long, and waiting for their
-            // values when they are loaded again delays least.
-            regs_[i] = dead != 0 ? static_cast<unsigned>(__builtin_ctz(dead))
-                                 : 31U - static_cast<unsigned>(__builtin_clz(rest));
-            taken_ |= bit(regs_[i]);
-            if (dead != 0) continue;
-            code_.store_context(slot(regs_[i]), regs_[i]);
-            saved_ |= bit(regs_[i]);
-        }
-    }
-    Borrowed(const Borrowed&) = delete;
-    Borrowed& operator=(const Borrowed&) = delete;
-    ~Borrowed() {
-        for (unsigned i = 0; i < count_; ++i)
-            if (saved_ & bit(regs_[i])) code_.load_context(regs_[i], slot(regs_[i]));
-    }
-
-    std::uint8_t operator[](unsigned index) const {
-        return static_cast<std::uint8_t>(regs_[index]);
-    }
-
-  private:
-    static std::size_t slot(unsigned reg) { return offsetof(Context, gpr) + reg * 8U; }
-
-    Assembler& code_;
-    unsigned count_;
-    unsigned regs_[2] = {};
-    GprMask taken_ = 0, saved_ = 0;
-};
 
 bool two_are_dead(GprMask live) {
     return __builtin_popcount(static_cast<GprMask>(~(live | bit(RSP)))) >= 2;
@@ -99,7 +65,7 @@ void Predictions::leave(const Way& way) {
 
 // One register is enough, but two make it faster. Arithmetic where flags are dead, else moves.
 void Predictions::predict(const Instruction& branch, bool taken, Live live) {
-    const bool two = live.flags != 0 || two_are_dead(live.gprs);
+    const bool two = live.flags != 0 || two_are_dead(live.gprs) || writer_.offset_in_node() != 0;
     const Borrowed regs(hot_, live.gprs, two ? 2 : 1);
     const std::uint8_t history = regs[0], state = regs[two ? 1 : 0];
     const auto outcome = taken ? static_cast<std::int32_t>(taken_bit(spec_.predictor)) : 0;
@@ -129,14 +95,26 @@ void Predictions::predict(const Instruction& branch, bool taken, Live live) {
         }
         hot_.store_context_byte(counter, state, history);
     }
+    const std::int32_t offset = writer_.offset_in_node();
     if (live.flags == 0) {
         hot_.with_context_indexed(kGroup1Byte, kAdd, writer_.counter(), state, 8);
+        hot_.u8(1);
+        if (offset == 0) return;
+        hot_.load_context(history, kContextNode);
+        hot_.with_memory(kGroup1Byte, kAdd, Address{history, state, 8, offset});
         hot_.u8(1);
         return;
     }
     hot_.with_context_indexed(kLoad, history, writer_.counter(), state, 8);
     hot_.lea(history, Address{history, kNoGpr, 1, 1});
     hot_.with_context_indexed(kStore, history, writer_.counter(), state, 8);
+    if (offset == 0) return;
+    // The word's address in one register, then its value in the other.
+    hot_.load_context(history, kContextNode);
+    hot_.lea(history, Address{history, state, 8, offset});
+    hot_.with_memory(kLoad, state, Address{history, kNoGpr, 1, 0});
+    hot_.lea(state, Address{state, kNoGpr, 1, 1});
+    hot_.with_memory(kStore, state, Address{history, kNoGpr, 1, 0});
 }
 
 void Predictions::leave_indirectly(const Instruction& branch, unsigned position) {
@@ -154,6 +132,12 @@ void Predictions::leave_indirectly(const Instruction& branch, unsigned position)
     hot_.set_if(kNotEqual, RAX);
     hot_.with_context_indexed(kGroup1Byte, kAdd, writer_.counter(), RAX, 8);
     hot_.u8(1);
+    if (const std::int32_t offset = writer_.offset_in_node(); offset != 0) {
+        hot_.shift_left_by_three(RAX);
+        hot_.with_context(kAddMemory, RAX, kContextNode);
+        hot_.with_memory(kGroup1Byte, kAdd, Address{RAX, kNoGpr, 1, offset});
+        hot_.u8(1);
+    }
     if (flags_live) {
         hot_.load_context(RAX, offsetof(Context, flags_rax));
         restore_flags(hot_, true);

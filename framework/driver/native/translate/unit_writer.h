@@ -46,7 +46,8 @@ class UnitWriter {
           output(to),
           numbers_(numbers),
           next_site_(numbers.site),
-          hot_begin_(hot.address) {}
+          hot_begin_(hot.address),
+          context_words_(of.blocks.size()) {}
     UnitWriter(const UnitWriter&) = delete;
     UnitWriter& operator=(const UnitWriter&) = delete;
 
@@ -58,6 +59,12 @@ class UnitWriter {
     std::uint32_t new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand);
     // Of the present block's counter, in the context.
     std::size_t counter() const;
+    // With contexts: of the word that counts the present block in each node; 0 if none does.
+    std::int32_t offset_in_node() const {
+        constexpr std::uint32_t kWordBytes = sizeof(std::uint64_t);
+        return static_cast<std::int32_t>(context_words_[block_index] * kWordBytes);
+    }
+    void set_context_word(std::uint32_t word) { context_words_[block_index] = word; }
 
     // --- Ways out of the unit.
 
@@ -113,6 +120,7 @@ class UnitWriter {
     const Numbers numbers_;
     std::uint32_t next_site_;
     const std::uint64_t hot_begin_;
+    std::vector<std::uint32_t> context_words_;  // by block
 };
 
 // What the parts of the emitter have in common: the names of what the writer has.

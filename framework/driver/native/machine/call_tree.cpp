@@ -1,0 +1,406 @@
+#include "framework/driver/native/machine/call_tree.h"
+
+#include "framework/driver/native/machine/in_translated_code.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+namespace assay::native {
+namespace {
+
+using std::uint32_t;
+using std::uint64_t;
+
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kRangeMask = ~(trace::kCodeRange - 1);
+// Of the frame below all: no stack pointer is above it.
+constexpr uint64_t kHighest = UINT64_MAX;
+constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint64_t kNodeUnit = 128;  // nodes are not smaller
+constexpr uint64_t kFewestKnown = 4096, kFewestFrames = 256, kFewestStacks = 16;
+
+PART_OF_THESE long call_kernel(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                               uint64_t e, uint64_t f) {
+    register uint64_t fourth __asm__("r10") = d;
+    register uint64_t fifth __asm__("r8") = e;
+    register uint64_t sixth __asm__("r9") = f;
+    long result = number;
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+// Zeroed. Without memory for so little, nothing could go on.
+template <typename Element>
+PART_OF_THESE Element* allocate(uint64_t count) {
+    const long memory =
+        call_kernel(SYS_mmap, 0, count * sizeof(Element), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, static_cast<uint64_t>(-1), 0);
+    if (memory < 0 && memory > -4096) __builtin_trap();
+    return reinterpret_cast<Element*>(memory);
+}
+
+template <typename Element>
+PART_OF_THESE void release_elements(Element* elements, uint64_t count) {
+    if (elements != nullptr)
+        call_kernel(SYS_munmap, reinterpret_cast<uint64_t>(elements), count * sizeof(Element), 0, 0,
+                    0, 0);
+}
+
+// Finalizer of MurmurHash3 (Austin Appleby, public domain).
+PART_OF_THESE uint64_t mixed(uint64_t value) {
+    value = (value ^ value >> 33) * 0xff51afd7ed558ccdULL;
+    value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53ULL;
+    return value ^ value >> 33;
+}
+
+PART_OF_THESE uint64_t& word_of(trace::ContextNode* node, uint64_t offset) {
+    return *reinterpret_cast<uint64_t*>(reinterpret_cast<unsigned char*>(node) + offset);
+}
+
+}  // namespace
+
+IN_TRANSLATED_CODE void CallTree::initialise(CallState& state, trace::ContextNodes* nodes,
+                                             uint32_t words) {
+    state_ = &state;
+    present_ = kNone;
+    nodes_ = nodes;
+    node_bytes_ = words * sizeof(uint64_t);
+    most_nodes_ =
+        static_cast<uint32_t>((trace::kContextsBytes - sizeof(trace::ContextNodes)) / node_bytes_);
+}
+
+IN_TRANSLATED_CODE void CallTree::release() {
+    for (uint32_t i = 0; i < stack_count_; ++i)
+        release_elements(stacks_[i].frames,
+                         static_cast<uint64_t>(stacks_[i].end - stacks_[i].frames));
+    stack_count_ = 0;
+    present_ = kNone;
+}
+
+IN_TRANSLATED_CODE void CallTree::begin_thread() {
+    release();
+    if (nodes_->count.load(std::memory_order_relaxed) == 0) {
+        release_elements(known_, known_size_);
+        known_size_ = kFewestKnown;
+        known_used_ = 0;
+        known_ = allocate<Known>(known_size_);
+        populated_ = 0;
+        for (Found& found : found_) found.parent = nullptr;
+        new_node({.entry = 0,
+                  .site = 0,
+                  .range = 1,  // no code is in it
+                  .number = 0,
+                  .parent = 0,
+                  .frame = 0,
+                  .kind = Node::kRoot,
+                  .beyond = 0});
+    }
+    *state_ = {node_at(0), nullptr, nullptr, 0};
+}
+
+// --- Nodes.
+
+PART_OF_THESE CallTree::Node* CallTree::node_at(uint32_t index) const {
+    return reinterpret_cast<Node*>(reinterpret_cast<unsigned char*>(nodes_ + 1) +
+                                   index * node_bytes_);
+}
+
+IN_TRANSLATED_CODE CallTree::Node* CallTree::known(uint64_t key, uint32_t parent) const {
+    const uint64_t mask = known_size_ - 1;
+    for (uint64_t slot = mixed(key + parent) & mask; known_[slot].node != 0;
+         slot = (slot + 1) & mask)
+        if (known_[slot].key == key && known_[slot].parent == parent)
+            return node_at(known_[slot].node);
+    return nullptr;
+}
+
+IN_TRANSLATED_CODE void CallTree::remember(uint64_t key, uint32_t parent, Node* node) {
+    if ((known_used_ + 1) * 4 > known_size_ * 3) {
+        Known* const before = known_;
+        const uint64_t size = known_size_;
+        known_size_ *= 2;
+        known_used_ = 0;
+        known_ = allocate<Known>(known_size_);
+        for (uint64_t i = 0; i < size; ++i)
+            if (before[i].node != 0)
+                remember(before[i].key, before[i].parent, node_at(before[i].node));
+        release_elements(before, size);
+    }
+    const uint64_t mask = known_size_ - 1;
+    uint64_t slot = mixed(key + parent) & mask;
+    while (known_[slot].node != 0) slot = (slot + 1) & mask;
+    known_[slot] = {key, parent, node->number};
+    ++known_used_;
+}
+
+// The collector reads a node only when the thread has stopped; the order is for one that was
+// killed.
+IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
+    const uint32_t index = nodes_->count.load(std::memory_order_relaxed);
+    if (index >= most_nodes_) __builtin_trap();
+    Node* const made = node_at(index);
+    const uint64_t end = reinterpret_cast<uint64_t>(made) + node_bytes_;
+    if (end > populated_) {
+        // Many pages at once, where the kernel can: one fault each takes three times as long.
+        constexpr uint64_t kPortion = 256 * kKiB, kPage = 4 * kKiB, kPopulateForWriting = 23;
+        const uint64_t from = (end - 1) & ~(kPage - 1);
+        call_kernel(SYS_madvise, from, kPortion, kPopulateForWriting, 0, 0, 0);
+        populated_ = from + kPortion;
+    }
+    *made = node;
+    made->number = index;
+    nodes_->count.store(index + 1, std::memory_order_release);
+    return made;
+}
+
+// The context of the function's call that is not over yet, if there is one on the way to `parent`.
+// What a handler calls is no recursion of what it has interrupted.
+IN_TRANSLATED_CODE CallTree::Node* CallTree::first_entry(Node* parent, uint64_t function) const {
+    for (Node* node = frame_of(parent);; node = frame_of(node_at(node->parent))) {
+        if (node->kind == Node::kRoot) return nullptr;
+        if (node->entry == function) return node;
+        if (node->kind == Node::kHandler) return nullptr;
+    }
+}
+
+// The node that a call or a jump leads to.
+IN_TRANSLATED_CODE CallTree::Node* CallTree::child(Node* parent, Node::Kind kind, uint64_t site,
+                                                   uint64_t target) {
+    Found& found = found_[(reinterpret_cast<uint64_t>(parent) / kNodeUnit ^ site ^ target >> 4) %
+                          kFoundLately];
+    if (found.parent == parent && found.site == site && found.target == target) return found.node;
+    Node* const node = find_or_make(parent, kind, site, target);
+    found = {parent, site, target, node};
+    return node;
+}
+
+IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Kind kind,
+                                                          uint64_t site, uint64_t target) {
+    const uint64_t key = mixed(site + kind) ^ target;
+    const uint32_t number = parent->number;
+    if (Node* const node = known(key, number)) return node;
+    Node* node = kind == Node::kCall ? first_entry(parent, target) : nullptr;
+    const uint32_t made = nodes_->count.load(std::memory_order_relaxed);
+    if (node != nullptr) {
+        node = in_range(node, target);
+    } else if (made < most_nodes_ - kBeyond) {
+        const bool jumps = kind == Node::kJump;
+        node = new_node({.entry = target,
+                         .site = site,
+                         .range = target & kRangeMask,
+                         .number = made,
+                         .parent = number,
+                         .frame = jumps ? number : made,
+                         .kind = kind,
+                         .beyond = parent->beyond});
+    } else {
+        return beyond(target);
+    }
+    remember(key, number, node);
+    return node;
+}
+
+// One for each range of code.
+IN_TRANSLATED_CODE CallTree::Node* CallTree::beyond(uint64_t target) {
+    constexpr uint32_t kNoParent = UINT32_MAX;
+    const uint64_t range = target & kRangeMask;
+    if (Node* const node = known(range, kNoParent)) return node;
+    const uint32_t made = nodes_->count.load(std::memory_order_relaxed);
+    Node* const node = new_node({.entry = target,
+                                 .site = 0,
+                                 .range = range,
+                                 .number = made,
+                                 .parent = 0,
+                                 .frame = made,
+                                 .kind = Node::kCall,
+                                 .beyond = 1});
+    remember(range, kNoParent, node);
+    return node;
+}
+
+// What counts the blocks of that range in the node's frame.
+IN_TRANSLATED_CODE CallTree::Node* CallTree::in_range(Node* node, uint64_t pc) {
+    const uint64_t range = pc & kRangeMask;
+    if (node->range == range) return node;
+    Node* const frame = frame_of(node);
+    return frame->range == range ? frame : child(frame, Node::kJump, 0, range);
+}
+
+// --- Calls and jumps.
+
+IN_TRANSLATED_CODE void CallTree::call(const CallSite& site, uint64_t target, uint64_t address) {
+    if (present_ == kNone) load(new_stack(address));
+    Node* const caller = state_->node;
+    push(in_range(caller, site.behind), address);
+    Node* const callee = child(caller, Node::kCall, site.pc, target);
+    if (site.word != 0) word_of(caller, site.word) = reinterpret_cast<uint64_t>(callee);
+    state_->node = callee;
+}
+
+IN_TRANSLATED_CODE void CallTree::jump(uint64_t target, uint64_t word) {
+    Node* const before = state_->node;
+    Node* const node = in_range(before, target);
+    if (word != 0) word_of(before, word) = reinterpret_cast<uint64_t>(node);
+    state_->node = node;
+}
+
+IN_TRANSLATED_CODE void CallTree::arrive(uint64_t pc, uint64_t sp, bool from_elsewhere) {
+    // The largest frames are arrays of megabytes. A coroutine's whole stack can be a few KiB, and
+    // the next one lie beside it.
+    constexpr Reach kOfCall{16 * kKiB * kKiB, 16 * kKiB * kKiB}, kOfValue{4 * kKiB, 4 * kKiB};
+    move(sp, from_elsewhere ? kOfValue : kOfCall);
+    state_->node = in_range(state_->node, pc);
+}
+
+// On the stack of what it interrupts, below the red zone and all registers, or on one of its own.
+IN_TRANSLATED_CODE void CallTree::enter_handler(uint64_t address, uint64_t interrupted,
+                                                uint64_t handler) {
+    constexpr Reach kOfHandler{64 * kKiB, 4 * kKiB};
+    Node* const below = state_->node;
+    move(address, kOfHandler);
+    push(state_->node, address);
+    state_->node = child(below, Node::kHandler, interrupted, handler);
+}
+
+IN_TRANSLATED_CODE void CallTree::push(Node* caller, uint64_t address) {
+    if (state_->top == state_->end) {
+        save();
+        Stack& stack = stacks_[present_];
+        const auto room = static_cast<uint64_t>(stack.end - stack.frames);
+        CallFrame* const frames = allocate<CallFrame>(room * 2);
+        for (uint64_t i = 0; i < room; ++i) frames[i] = stack.frames[i];
+        release_elements(stack.frames, room);
+        stack.frames = frames;
+        stack.top = frames + room;
+        stack.end = frames + room * 2;
+        state_->top = stack.top;
+        state_->end = stack.end;
+    }
+    *state_->top++ = {caller, address};
+}
+
+// --- Stacks.
+
+IN_TRANSLATED_CODE void CallTree::save() {
+    if (present_ == kNone) return;
+    Stack& stack = stacks_[present_];
+    stack.node = state_->node;
+    stack.top = state_->top;
+    const uint64_t innermost = stack.top[-1].address;
+    stack.low = innermost < stack.low ? innermost : stack.low;
+}
+
+IN_TRANSLATED_CODE void CallTree::load(uint32_t number) {
+    const Stack& stack = stacks_[number];
+    present_ = number;
+    *state_ = {stack.node, stack.top, stack.end, stack.low};
+}
+
+// Makes the stack that contains `sp` the present one, and removes the frames that are gone.
+IN_TRANSLATED_CODE void CallTree::move(uint64_t sp, const Reach& reach) {
+    save();
+    load(stack_of(sp, reach));
+    extend(sp);
+    while (state_->top[-1].address <= sp) state_->node = (--state_->top)->caller;
+}
+
+IN_TRANSLATED_CODE uint32_t CallTree::stack_of(uint64_t sp, const Reach& reach) {
+    constexpr uint64_t kNear = 4 * kKiB;
+    const auto contains = [&](const Stack& stack) { return stack.low <= sp && sp <= stack.high; };
+    const bool any = present_ != kNone;
+    if (any && contains(stacks_[present_])) return present_;
+    uint32_t found = find(sp, 0);
+    if (found == kNone && any && stacks_[present_].low - sp <= reach.below) return present_;
+    if (found == kNone && any && sp - stacks_[present_].high <= reach.above) return present_;
+    if (found == kNone) found = find(sp, kNear);
+    return found == kNone ? new_stack(sp) : found;
+}
+
+// The first one that ends at `sp` or above.
+IN_TRANSLATED_CODE uint32_t CallTree::first_above(uint64_t sp) const {
+    uint32_t low = 0, high = stack_count_;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (stacks_[middle].high < sp)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// A stack that contains the address, or is at most so far away.
+IN_TRANSLATED_CODE uint32_t CallTree::find(uint64_t sp, uint64_t reach) const {
+    const uint32_t above = first_above(sp);
+    if (above < stack_count_ && (stacks_[above].low <= sp || stacks_[above].low - sp <= reach))
+        return above;
+    if (above == 0) return kNone;
+    return sp - stacks_[above - 1].high <= reach ? above - 1 : kNone;
+}
+
+IN_TRANSLATED_CODE uint32_t CallTree::new_stack(uint64_t sp) {
+    if (stack_count_ >= kMostStacks) forget_others();
+    if (stack_count_ == stack_room_) {
+        const uint64_t room = stack_room_ == 0 ? kFewestStacks : stack_room_ * 2;
+        auto* const stacks = allocate<Stack>(room);
+        for (uint32_t i = 0; i < stack_count_; ++i) stacks[i] = stacks_[i];
+        release_elements(stacks_, stack_room_);
+        stacks_ = stacks;
+        stack_room_ = static_cast<uint32_t>(room);
+    }
+    const uint32_t number = first_above(sp);
+    for (uint32_t i = stack_count_; i > number; --i) stacks_[i] = stacks_[i - 1];
+    ++stack_count_;
+    if (present_ != kNone && present_ >= number) ++present_;
+    CallFrame* const frames = allocate<CallFrame>(kFewestFrames);
+    frames[0] = {node_at(0), kHighest};
+    stacks_[number] = {sp, sp, node_at(0), frames, frames + 1, frames + kFewestFrames};
+    return number;
+}
+
+// The present stack reaches to `sp`; those above may not, which end where it does.
+IN_TRANSLATED_CODE void CallTree::extend(uint64_t sp) {
+    Stack& stack = stacks_[present_];
+    stack.low = sp < stack.low ? sp : stack.low;
+    state_->stack_low = stack.low;
+    if (sp <= stack.high) return;
+    stack.high = sp;
+    for (; present_ + 1 < stack_count_ && stacks_[present_ + 1].high < sp; ++present_) {
+        const Stack moved = stacks_[present_];
+        stacks_[present_] = stacks_[present_ + 1];
+        stacks_[present_ + 1] = moved;
+    }
+}
+
+IN_TRANSLATED_CODE void CallTree::forget_others() {
+    for (uint32_t i = 0; i < stack_count_; ++i)
+        if (i != present_)
+            release_elements(stacks_[i].frames,
+                             static_cast<uint64_t>(stacks_[i].end - stacks_[i].frames));
+    if (present_ != kNone) stacks_[0] = stacks_[present_];
+    stack_count_ = present_ == kNone ? 0 : 1;
+    present_ = present_ == kNone ? kNone : 0;
+}
+
+}  // namespace assay::native
+
+using assay::native::CallSite;
+using assay::native::CallTree;
+
+IN_TRANSLATED_CODE void assay_tree_call(CallTree* tree, const CallSite* site, std::uint64_t target,
+                                        std::uint64_t sp) {
+    tree->call(*site, target, sp + sizeof(std::uint64_t));
+}
+
+IN_TRANSLATED_CODE void assay_tree_jump(CallTree* tree, std::uint64_t word, std::uint64_t target,
+                                        std::uint64_t /*sp*/) {
+    tree->jump(target, word);
+}
+
+IN_TRANSLATED_CODE void assay_tree_arrive(CallTree* tree, std::uint64_t from_elsewhere,
+                                          std::uint64_t target, std::uint64_t sp) {
+    tree->arrive(target, sp, from_elsewhere != 0);
+}

@@ -1,0 +1,46 @@
+#include "framework/driver/native/trace/context_words.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace assay::native {
+namespace {
+
+// FNV-1a's, in steps of up to 64 bits.
+constexpr std::uint64_t kBasis = 0xcbf29ce484222325, kPrime = 0x100000001b3;
+
+std::uint64_t hashed(std::uint64_t hash, std::uint64_t value) {
+    hash = (hash ^ value) * kPrime;
+    return hash ^ hash >> 32;
+}
+
+}  // namespace
+
+std::uint32_t ContextWords::of_block(const trace::Spec& spec, std::uint64_t range,
+                                     std::span<const Instruction> instructions) {
+    std::uint64_t key = hashed(kBasis, instructions.front().pc);
+    for (const Instruction& instruction : instructions)
+        for (unsigned i = 0; i < instruction.form->length; ++i)
+            key = hashed(key, instruction.bytes[i]);
+    return of(spec, range, key, trace::counters(spec), 0);
+}
+
+std::uint32_t ContextWords::of_way(const trace::Spec& spec, std::uint64_t range, std::uint64_t pc,
+                                   std::uint64_t target) {
+    // What blocks count is lost without a word, ways only take longer.
+    const std::uint32_t kept_back = trace::context_words(spec) / 3;
+    return of(spec, range, hashed(hashed(~kBasis, pc), target), 1, kept_back);
+}
+
+std::uint32_t ContextWords::of(const trace::Spec& spec, std::uint64_t range, std::uint64_t key,
+                               std::uint32_t count, std::uint32_t kept_back) {
+    Range& words = ranges_[range];
+    const auto known = std::find_if(words.used.begin(), words.used.end(),
+                                    [key](const Used& used) { return used.key == key; });
+    if (known != words.used.end()) return known->word;
+    if (words.next + count + kept_back > trace::context_words(spec)) return 0;
+    words.used.push_back({key, std::exchange(words.next, words.next + count)});
+    return words.used.back().word;
+}
+
+}  // namespace assay::native

@@ -1,0 +1,299 @@
+#include "framework/driver/native/translate/contexts.h"
+
+#include "framework/driver/native/translate/borrowed.h"
+#include "framework/driver/native/translate/control_flow.h"
+
+namespace assay::native {
+namespace {
+
+constexpr std::size_t kNode = offsetof(Context, calls) + offsetof(CallState, node);
+constexpr std::size_t kTop = offsetof(Context, calls) + offsetof(CallState, top);
+constexpr std::size_t kEnd = offsetof(Context, calls) + offsetof(CallState, end);
+constexpr std::size_t kStackLow = offsetof(Context, calls) + offsetof(CallState, stack_low);
+constexpr std::size_t kSpare = offsetof(Context, call_rax);
+constexpr std::int32_t kFrameBytes = sizeof(CallFrame);
+constexpr std::int32_t kCaller = offsetof(CallFrame, caller),
+                       kAddress = offsetof(CallFrame, address);
+constexpr std::int32_t kEntry = offsetof(trace::ContextNode, entry);
+constexpr std::int32_t kRange = offsetof(trace::ContextNode, range);
+constexpr auto kLast = static_cast<std::int32_t>(trace::kCodeRange - 1);
+
+std::uint64_t range_of(std::uint64_t pc) {
+    return pc & ~(trace::kCodeRange - 1);
+}
+
+Address at(unsigned base, std::int32_t displacement) {
+    return {static_cast<std::uint8_t>(base), kNoGpr, 1, displacement};
+}
+
+std::int32_t offset_of(std::uint32_t word) {
+    return static_cast<std::int32_t>(word * sizeof(std::uint64_t));
+}
+
+// The arithmetic flags, kept in the context if they are live, while no register is borrowed yet or
+// any more. rax is free between the two functions only if `rax_free`.
+void keep_flags(Assembler& code, bool live) {
+    if (!live) return;
+    save_flags(code, true);
+    code.store_context(offsetof(Context, flags_rax), RAX);
+}
+
+void take_flags_back(Assembler& code, bool live) {
+    if (!live) return;
+    code.load_context(RAX, offsetof(Context, flags_rax));
+    restore_flags(code, true);
+}
+
+}  // namespace
+
+std::uint64_t Contexts::range() const {
+    return range_of(plan_.blocks[writer_.block_index].pc);
+}
+
+std::uint32_t Contexts::word_of_way(std::uint64_t pc, std::uint64_t target) {
+    return writer_.tables.context_words().of_way(spec_, range(), pc, target);
+}
+
+std::uint64_t Contexts::emit_site(const CallSite& site) {
+    cold_.align_data(alignof(CallSite));
+    const std::uint64_t address = cold_.address;
+    cold_.raw(&site, sizeof site);
+    return address;
+}
+
+// `target`: the register that it is in.
+void Contexts::call_subroutine(CallTreeStub stub, std::uint64_t argument, unsigned target) {
+    writer_.call_stub(cache_.call_tree_stub(stub), [&] {
+        if (fits32(static_cast<std::int64_t>(argument))) {
+            cold_.push_constant(static_cast<std::uint32_t>(argument));
+        } else {
+            // Right where it would be, and the target's register again.
+            cold_.push(target);
+            cold_.move_imm64(target, argument);
+            cold_.with_memory(0x87, target, at(RSP, 0));  // xchg
+        }
+        cold_.push(target);
+    });
+}
+
+// --- Where the stack pointer gets a value from elsewhere.
+
+void Contexts::behind(const Instruction& /*instruction*/, unsigned position) {
+    if (!Calls::leaves_stack(plan_, plan_.blocks[writer_.block_index], position)) return;
+    scratch_.give_back_all();
+    hot_.store_context(offsetof(Context, indirect_rax), RAX);
+    keep_flags(hot_, true);
+    hot_.with_context(kCompareMemory, RSP, kStackLow);
+    const std::uint64_t below = hot_.jump_if(kBelow, hot_.address);
+    hot_.load_context(RAX, kTop);
+    hot_.with_memory(kCompareMemory, RSP, at(RAX, kAddress - kFrameBytes));
+    const std::uint64_t above = hot_.jump_if(kAboveEqual, hot_.address);
+    const std::uint64_t back = hot_.address;
+    take_flags_back(hot_, true);
+    hot_.load_context(RAX, offsetof(Context, indirect_rax));
+
+    constexpr std::uint64_t kFromElsewhere = 1;
+    for (const std::uint64_t jump : {below, above}) hot_.patch(jump, cold_.address);
+    cold_.move_imm64(RAX, range());
+    call_subroutine(kArriveStub, kFromElsewhere, RAX);
+    cold_.jump(back);
+}
+
+// --- Blocks.
+
+void Contexts::at_entry(const PlannedBlock& block, Block& record) {
+    const std::span instructions(plan_.instructions);
+    const std::uint32_t word = writer_.tables.context_words().of_block(
+        spec_, range_of(block.pc), instructions.subspan(block.first, block.count));
+    writer_.set_context_word(word);
+    if (writer_.trace != nullptr) writer_.tables.set_context_word(record.id, word);
+}
+
+// --- Ways out of a block.
+
+bool Contexts::follows(const Instruction& branch, unsigned /*position*/) {
+    return range_of(branch.target()) != range() || range_of(branch.next_pc()) != range();
+}
+
+void Contexts::leave(const Way& way) {
+    if (way.target == 0) return;
+    if (way.last.form->flow == Flow::kCall)
+        call(way);
+    else if (range_of(way.target) != range())
+        jump(way);
+}
+
+// The return address has been pushed.
+void Contexts::call(const Way& way) {
+    const std::uint64_t behind = way.last.next_pc();
+    const std::uint32_t word = word_of_way(way.last.pc, way.target);
+    const bool flags_live = way.live.flags != 0;
+    if (flags_live) hot_.store_context(offsetof(Context, indirect_rax), RAX);
+    keep_flags(hot_, flags_live);
+    std::uint64_t full = 0, unknown = 0;
+    const std::uint64_t site =
+        emit_site({way.last.pc, behind, way.target, static_cast<std::uint64_t>(offset_of(word))});
+    std::uint64_t back = 0;
+    {
+        const Borrowed regs(hot_, way.live.gprs, 2);
+        const unsigned top = regs[0], node = regs[1];
+        if (word != 0 && range_of(behind) == range()) {
+            hot_.load_context(top, kTop);
+            hot_.with_context(kCompareMemory, top, kEnd);
+            full = hot_.jump_if(kAboveEqual, hot_.address);
+            hot_.lea(node, at(RSP, 8));
+            hot_.with_memory(kStore, node, at(top, kAddress));
+            hot_.load_context(node, kNode);
+            hot_.with_memory(kStore, node, at(top, kCaller));
+            hot_.with_memory(kLoad, node, at(node, offset_of(word)));
+            hot_.registers(0x85, node, node);  // test
+            unknown = hot_.jump_if(kEqual, hot_.address);
+            hot_.lea(top, at(top, kFrameBytes));
+            hot_.store_context(kTop, top);
+            hot_.store_context(kNode, node);
+        } else {
+            unknown = hot_.jump(hot_.address);
+        }
+        back = hot_.address;
+        for (const std::uint64_t jump : {full, unknown})
+            if (jump != 0) hot_.patch(jump, cold_.address);
+        cold_.load_address(node, way.target);
+        call_subroutine(kCallStub, site, node);
+        cold_.jump(back);
+    }
+    take_flags_back(hot_, flags_live);
+    if (flags_live) hot_.load_context(RAX, offsetof(Context, indirect_rax));
+}
+
+void Contexts::jump(const Way& way) {
+    const std::uint32_t word = word_of_way(0, range_of(way.target));
+    const bool flags_live = way.live.flags != 0;
+    if (flags_live) hot_.store_context(offsetof(Context, indirect_rax), RAX);
+    keep_flags(hot_, flags_live);
+    {
+        const Borrowed regs(hot_, way.live.gprs, 1);
+        const unsigned node = regs[0];
+        std::uint64_t unknown = 0;
+        if (word != 0) {
+            hot_.load_context(node, kNode);
+            hot_.with_memory(kLoad, node, at(node, offset_of(word)));
+            hot_.registers(0x85, node, node);  // test
+            unknown = hot_.jump_if(kEqual, hot_.address);
+            hot_.store_context(kNode, node);
+        } else {
+            unknown = hot_.jump(hot_.address);
+        }
+        const std::uint64_t back = hot_.address;
+        hot_.patch(unknown, cold_.address);
+        cold_.load_address(node, way.target);
+        call_subroutine(kJumpStub, static_cast<std::uint64_t>(offset_of(word)), node);
+        cold_.jump(back);
+    }
+    take_flags_back(hot_, flags_live);
+    if (flags_live) hot_.load_context(RAX, offsetof(Context, indirect_rax));
+}
+
+void Contexts::leave_indirectly(const Instruction& branch, unsigned position) {
+    const bool flags_live = plan_.flags_live[position] != 0;
+    keep_flags(hot_, flags_live);
+    switch (branch.form->flow) {
+        case Flow::kCallIndirect:
+            call_indirectly(branch);
+            break;
+        case Flow::kJumpIndirect:
+            jump_indirectly(branch);
+            break;
+        default:
+            come_back();
+    }
+    take_flags_back(hot_, flags_live);
+}
+
+void Contexts::call_indirectly(const Instruction& branch) {
+    constexpr std::size_t kSavedRdx = offsetof(Context, gpr) + RDX * 8;
+    const std::uint64_t behind = branch.next_pc();
+    const std::uint32_t word = word_of_way(branch.pc, 0);
+    const std::uint64_t site =
+        emit_site({branch.pc, behind, 0, static_cast<std::uint64_t>(offset_of(word))});
+    std::uint64_t full = 0, unknown = 0, another = 0;
+    hot_.store_context(kSavedRdx, RDX);
+    if (word != 0 && range_of(behind) == range()) {
+        hot_.load_context(RAX, kTop);
+        hot_.with_context(kCompareMemory, RAX, kEnd);
+        full = hot_.jump_if(kAboveEqual, hot_.address);
+        hot_.lea(RDX, at(RSP, 8));
+        hot_.with_memory(kStore, RDX, at(RAX, kAddress));
+        hot_.load_context(RDX, kNode);
+        hot_.with_memory(kStore, RDX, at(RAX, kCaller));
+        hot_.with_memory(kLoad, RDX, at(RDX, offset_of(word)));
+        hot_.registers(0x85, RDX, RDX);  // test
+        unknown = hot_.jump_if(kEqual, hot_.address);
+        hot_.with_memory(kCompareMemory, RCX, at(RDX, kEntry));
+        another = hot_.jump_if(kNotEqual, hot_.address);
+        hot_.lea(RAX, at(RAX, kFrameBytes));
+        hot_.store_context(kTop, RAX);
+        hot_.store_context(kNode, RDX);
+    } else {
+        unknown = hot_.jump(hot_.address);
+    }
+    const std::uint64_t back = hot_.address;
+    hot_.load_context(RDX, kSavedRdx);
+    for (const std::uint64_t jump : {full, unknown, another})
+        if (jump != 0) hot_.patch(jump, cold_.address);
+    call_subroutine(kCallStub, site, RCX);
+    cold_.jump(back);
+}
+
+void Contexts::jump_indirectly(const Instruction& branch) {
+    const std::uint32_t word = word_of_way(branch.pc, 0);
+    // Most go to the same range: tables of switch statements.
+    hot_.load_context(RAX, kNode);
+    hot_.with_memory(kLoad, RAX, at(RAX, kRange));
+    hot_.registers(0x31, RAX, RCX);  // xor
+    hot_.group1(kCompare, RAX, kLast, true);
+    const std::uint64_t elsewhere = hot_.jump_if(kAbove, hot_.address);
+    const std::uint64_t back = hot_.address;
+    hot_.patch(elsewhere, cold_.address);
+    std::uint64_t unknown = 0, another = 0;
+    if (word != 0) {
+        cold_.load_context(RAX, kNode);
+        cold_.with_memory(kLoad, RAX, at(RAX, offset_of(word)));
+        cold_.registers(0x85, RAX, RAX);  // test
+        unknown = cold_.jump_if(kEqual, cold_.address);
+        cold_.store_context(kSpare, RAX);
+        cold_.with_memory(kLoad, RAX, at(RAX, kRange));
+        cold_.registers(0x31, RAX, RCX);  // xor
+        cold_.group1(kCompare, RAX, kLast, true);
+        another = cold_.jump_if(kAbove, cold_.address);
+        cold_.load_context(RAX, kSpare);
+        cold_.store_context(kNode, RAX);
+        cold_.jump(back);
+    }
+    for (const std::uint64_t jump : {unknown, another})
+        if (jump != 0) cold_.patch(jump, cold_.address);
+    call_subroutine(kJumpStub, static_cast<std::uint64_t>(offset_of(word)), RCX);
+    cold_.jump(back);
+}
+
+// From a function; rsp is as it is behind.
+void Contexts::come_back() {
+    hot_.load_context(RAX, kTop);
+    hot_.with_memory(kCompareMemory, RSP, at(RAX, kAddress - kFrameBytes));
+    const std::uint64_t elsewhere = hot_.jump_if(kNotEqual, hot_.address);
+    hot_.with_memory(kLoad, RAX, at(RAX, kCaller - kFrameBytes));
+    hot_.store_context(kNode, RAX);
+    hot_.with_memory(kLoad, RAX, at(RAX, kRange));
+    hot_.registers(0x31, RAX, RCX);  // xor
+    hot_.group1(kCompare, RAX, kLast, true);
+    const std::uint64_t outside = hot_.jump_if(kAbove, hot_.address);
+    hot_.load_context(RAX, kTop);
+    hot_.lea(RAX, at(RAX, -kFrameBytes));
+    hot_.store_context(kTop, RAX);
+    const std::uint64_t back = hot_.address;
+    for (const std::uint64_t jump : {elsewhere, outside}) hot_.patch(jump, cold_.address);
+    constexpr std::uint64_t kByReturn = 0;
+    call_subroutine(kArriveStub, kByReturn, RCX);
+    cold_.jump(back);
+}
+
+}  // namespace assay::native
