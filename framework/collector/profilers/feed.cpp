@@ -1,6 +1,7 @@
 #include "framework/collector/profilers/feed.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::collector {
 namespace {
@@ -18,6 +19,7 @@ Feed::Feed(Segment& segment, TraceReader::Role role, int pid, const trace::Regio
            symbols::Symbolizer& symbolizer)
     : pid_(pid),
       role_(role),
+      executed_contexts_(segment, stacks_.contexts()),
       sampling_(regions),
       reader_(
           segment,
@@ -35,11 +37,13 @@ void Feed::begin(const Wanted& wanted) {
                      (role_ == TraceReader::Role::kFirst || contexts_of_all_ ||
                       std::any_of(fed_.begin(), fed_.end(),
                                   [](const Fed& fed) { return fed.profiler->captures_calls(); }));
+    tells_contexts_ = contexts_of_all_ && trace::tells_contexts(spec);
     if (sampling_.wanted()) {
         sampling_.warm_up(spec.regions.sample_warm_up);
         intervals_.estimate();
     }
-    if (fed_.empty() && !follows_calls_ && !sampling_.wanted()) reader_.pass_over_records();
+    if (fed_.empty() && !follows_calls_ && !tells_contexts_ && !sampling_.wanted())
+        reader_.pass_over_records();
 }
 
 void Feed::process(TraceReader::Source source, std::span<const trace_record_t> records,
@@ -48,6 +52,7 @@ void Feed::process(TraceReader::Source source, std::span<const trace_record_t> r
     view.footprints = reader_.footprints();
     std::span<const std::uint32_t> contexts;
     if (follows_calls_) contexts = stacks_.follow(source.thread, records, reader_.code());
+    if (tells_contexts_) contexts = executed_contexts_.follow(source.slot, records, reader_.code());
     if (interval_ != 0 && !fed_.empty())
         view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code(),
                                          sampling_.is_warm_up(source.slot));
@@ -87,6 +92,7 @@ std::string Feed::impossible_counts(std::chrono::duration<double> time) {
 void Feed::end() {
     if (spec_.captures & trace::kCaptureBlockCounts) executions_ = reader_.instruction_counts();
     mispredictions_ = reader_.mispredictions();
+    if (spec_.captures & trace::kCaptureContexts) executed_contexts_.enter_all(reader_.slots());
     if (sampling_.wanted()) {
         for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
             sampling_.executed(reader_.thread_of(slot), reader_.executed(slot));
@@ -100,6 +106,23 @@ void Feed::end() {
         if (!sampling_.is_warm_up(slot))
             intervals_.take_rest(reader_.thread_of(slot), slot, reader_.block_counts(slot),
                                  reader_.code());
+}
+
+std::function<void(const Feed::TakeExecutions&)> Feed::executions_by_context() {
+    if (!(spec_.captures & trace::kCaptureContexts)) return {};
+    return [this](const TakeExecutions& take) {
+        const CodeTables code = reader_.code();
+        std::vector<ContextExecutions> portion;
+        constexpr std::size_t kPortion = 8192;
+        const auto visit = [&](const ExecutedContexts::Executed& executed) {
+            const trace_block_t& block = code.blocks[executed.block];
+            portion.push_back({executed.context, block.first_instr, block.instr_count,
+                               executed.executions, executed.mispredictions});
+            if (portion.size() == kPortion) take(std::exchange(portion, {}));
+        };
+        executed_contexts_.for_each(reader_.slots(), {code, executions_, mispredictions_}, visit);
+        take(portion);
+    };
 }
 
 void Feed::finish() {

@@ -5,7 +5,9 @@
 #include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/collector/profilers/source_places.h"
 #include "framework/collector/profilers/trace_parser.h"
+#include "framework/collector/results/context_shares.h"
 #include "framework/collector/results/sampling.h"
+#include "framework/collector/trace/executed_contexts.h"
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/collector/trace/shadow_stack.h"
 #include "framework/collector/trace/trace_reader.h"
@@ -56,6 +58,9 @@ class Feed {
     std::span<const std::uint64_t> executions() const { return executions_; }
     // Likewise by block; empty if predictions are not captured.
     std::span<const std::uint64_t> mispredictions() const { return mispredictions_; }
+    // Then: Results::Origin::executions_by_context; empty without contexts.
+    using TakeExecutions = std::function<void(std::span<const ContextExecutions>)>;
+    std::function<void(const TakeExecutions& take)> executions_by_context();
     // Lets the profilers finish.
     void finish();
 
@@ -70,7 +75,8 @@ class Feed {
     // A parser's view of records, with the tables as they are now.
     trace_parser parser(std::uint32_t thread, std::span<const trace_record_t> records);
     bool has_contexts(const LoadedProfiler& profiler) const {
-        return follows_calls_ && (contexts_of_all_ || profiler.captures_calls());
+        return (follows_calls_ || tells_contexts_) &&
+               (contexts_of_all_ || profiler.captures_calls());
     }
     std::span<const trace_context_t> context_table(bool given) const;
     // Calls `call(profiler, sink)` for each, with a sink for its samples.
@@ -82,8 +88,9 @@ class Feed {
     std::vector<Fed> fed_;
     trace::Spec spec_{};
     std::uint64_t interval_ = 0;
-    bool contexts_of_all_ = false, follows_calls_ = false;
+    bool contexts_of_all_ = false, follows_calls_ = false, tells_contexts_ = false;
     ShadowStacks stacks_;
+    ExecutedContexts executed_contexts_;
     IntervalReader intervals_;
     Sampling sampling_;
     TraceReader reader_;

@@ -40,8 +40,10 @@ void Collection::start_profilers() {
     spec_.random_addresses = session_.settings.randomize_addresses ? 1 : 0;
     interval_ = spec_.interval;
     if (feed_.sampling().wanted()) sample();
-    if (session_.settings.contexts)
-        spec_.captures |= trace::kCaptureCalls | trace::kCaptureBlockCounts;
+    if (session_.settings.contexts) {
+        spec_.captures |= trace::kCaptureContexts | trace::kCaptureBlockCounts;
+        if (!trace::tells_contexts(spec_)) spec_.captures |= trace::kCaptureCalls;
+    }
     feed_.begin({spec_, interval_, session_.settings.contexts});
 }
 
@@ -282,7 +284,8 @@ void Collection::write() {
                         .replaced = replaced(),
                         .code = feed_.reader().code(),
                         .executions = feed_.executions(),
-                        .mispredictions = feed_.mispredictions()});
+                        .mispredictions = feed_.mispredictions(),
+                        .executions_by_context = feed_.executions_by_context()});
     } catch (const Error& e) {
         log::problem(e.what());
         outcome_.lost = true;

@@ -128,6 +128,19 @@ std::vector<trace::Run> Segment::runs(std::uint32_t index, std::uint32_t count) 
     return runs;
 }
 
+std::uint32_t Segment::context_node_count(std::uint32_t index) const {
+    trace::ContextNodes nodes;
+    read(&nodes, sizeof nodes, trace::contexts_offset(index));
+    return nodes.count.load(std::memory_order_relaxed);
+}
+
+void Segment::read_context_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t words,
+                                 std::span<std::uint64_t> nodes) const {
+    read(nodes.data(), nodes.size_bytes(),
+         trace::contexts_offset(index) + sizeof(trace::ContextNodes) +
+             std::uint64_t{first} * words * sizeof(std::uint64_t));
+}
+
 void Segment::read(void* into, std::size_t bytes, std::uint64_t offset) const {
     if (pread(fd(), into, bytes, static_cast<off_t>(offset)) != static_cast<ssize_t>(bytes))
         fail("read", bytes);

@@ -58,6 +58,11 @@ class Segment {
     const trace_instr_t* instrs() const { return &tables_.at<trace_instr_t>(trace::kInstrsOffset); }
     const trace_site_t* sites() const { return &tables_.at<trace_site_t>(trace::kSitesOffset); }
 
+    // By block: see trace::ContextNode.
+    std::span<const std::uint16_t> context_words() const {
+        return {&tables_.at<const std::uint16_t>(trace::kContextWordsOffset), trace::kMaxBlocks};
+    }
+
     // Thread slots are mapped when they are needed: the first `count`, where they are not yet. The
     // earlier ones stay where they are. Throws Error.
     void map_slots(std::uint32_t count);
@@ -78,6 +83,12 @@ class Segment {
                       std::uint64_t most = UINT64_MAX) const;
     // The first `count` runs of a slot, likewise.
     std::vector<trace::Run> runs(std::uint32_t index, std::uint32_t count) const;
+
+    // The nodes of calling contexts of a slot: how many there are, and as many of them as `nodes`
+    // has room for, of `words` words each.
+    std::uint32_t context_node_count(std::uint32_t index) const;
+    void read_context_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t words,
+                            std::span<std::uint64_t> nodes) const;
 
   private:
     void read(void* into, std::size_t bytes, std::uint64_t offset) const;

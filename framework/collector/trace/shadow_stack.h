@@ -36,6 +36,7 @@ class ShadowStacks {
                                           std::span<const trace_record_t> records,
                                           const CodeTables& code);
 
+    ContextTree& contexts() { return tree_; }
     const ContextTree& contexts() const { return tree_; }
     std::size_t stacks() const { return stacks_.size(); }
 

@@ -1,0 +1,190 @@
+#include "framework/collector/trace/executed_contexts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <numeric>
+#include <span>
+#include <unordered_map>
+#include <utility>
+
+namespace assay::collector {
+namespace {
+
+constexpr std::uint64_t kRangeMask = ~(trace::kCodeRange - 1);
+
+// The blocks of a range of code, by their words, and what of them has not been told yet.
+class CountedBlocks {
+  public:
+    CountedBlocks(const Segment& segment, const ExecutedContexts::Counts& counts)
+        : mispredictions_(counts.mispredictions.begin(), counts.mispredictions.end()) {
+        const std::span<const std::uint16_t> words = segment.context_words();
+        executions_.resize(counts.code.blocks.size());
+        for (std::uint32_t block = 0; block < counts.code.blocks.size(); ++block) {
+            const trace_block_t& row = counts.code.blocks[block];
+            if (words[block] == 0 || row.first_instr >= counts.executions.size()) continue;
+            executions_[block] = counts.executions[row.first_instr];
+            ranges_[row.pc & kRangeMask].push_back({words[block], block});
+        }
+        for (auto& [range, counted] : ranges_) std::sort(counted.begin(), counted.end());
+    }
+
+    using Counted = std::pair<std::uint16_t, std::uint32_t>;  // the word, and the block
+    std::span<const Counted> in_range(std::uint64_t range) const {
+        const auto found = ranges_.find(range);
+        if (found == ranges_.end()) return {};
+        return found->second;
+    }
+
+    // Of so many executions and mispredictions, those that are the block's: of blocks that are
+    // alike only the sum is known. `last`: of them.
+    std::pair<std::uint64_t, std::uint64_t> take(std::uint32_t block, std::uint64_t executions,
+                                                 std::uint64_t mispredictions, bool last) {
+        const std::uint64_t taken = last ? executions : std::min(executions, executions_[block]);
+        executions_[block] -= std::min(taken, executions_[block]);
+        if (block >= mispredictions_.size()) return {taken, 0};
+        const std::uint64_t wrong =
+            last ? mispredictions : std::min({mispredictions, mispredictions_[block], taken});
+        mispredictions_[block] -= std::min(wrong, mispredictions_[block]);
+        return {taken, wrong};
+    }
+
+  private:
+    std::unordered_map<std::uint64_t, std::vector<Counted>> ranges_;
+    std::vector<std::uint64_t> executions_, mispredictions_;  // by block, those that are left
+};
+
+}  // namespace
+
+ExecutedContexts::Slot& ExecutedContexts::slot(std::uint32_t index) {
+    if (slots_.size() <= index) slots_.resize(index + 1);
+    return slots_[index];
+}
+
+// The context of the next node, which comes behind its parent and its frame.
+bool ExecutedContexts::enter(Slot& slot, const trace::ContextNode& node) {
+    const auto number = static_cast<std::uint32_t>(slot.contexts.size());
+    const bool begins = node.kind != trace::ContextNode::kJump;
+    const bool in_order = begins ? node.frame == number && (number == 0 || node.parent < number)
+                                 : node.frame < number;
+    if (!in_order || node.number != number || (number == 0) != (node.kind == node.kRoot))
+        return false;
+    std::uint32_t context = 0;
+    if (node.kind == trace::ContextNode::kJump)
+        context = slot.contexts[node.frame];
+    else if (node.kind == trace::ContextNode::kCall && node.beyond == 0)
+        context = tree_.enter(slot.contexts[node.parent], node.site, node.entry, 0);
+    else if (node.kind == trace::ContextNode::kHandler && node.beyond == 0)
+        context =
+            tree_.enter(slot.contexts[node.parent], node.site, node.entry, TRACE_CONTEXT_SIGNAL);
+    else if (node.kind > trace::ContextNode::kJump)
+        return false;
+    slot.contexts.push_back(context);
+    return true;
+}
+
+// Those that follow what has been read, at least one.
+void ExecutedContexts::read_nodes(std::uint32_t index) {
+    constexpr std::uint32_t kPortion = 2048;
+    const std::uint32_t words = trace::context_words(segment_.control().spec);
+    Slot& slot = this->slot(index);
+    const auto first = static_cast<std::uint32_t>(slot.nodes.size());
+    const std::uint32_t count = segment_.context_node_count(index);
+    slot.damaged = count <= first;
+    if (slot.damaged) return;
+    std::vector<std::uint64_t> read(std::size_t{std::min(kPortion, count - first)} * words);
+    segment_.read_context_nodes(index, first, words, read);
+    for (std::span<const std::uint64_t> rest = read; !rest.empty(); rest = rest.subspan(words))
+        std::memcpy(&slot.nodes.emplace_back(), rest.data(), sizeof(trace::ContextNode));
+}
+
+void ExecutedContexts::enter(std::uint32_t index, std::uint32_t count) {
+    Slot& slot = this->slot(index);
+    while (slot.contexts.size() < count && !slot.damaged) {
+        if (slot.contexts.size() == slot.nodes.size()) read_nodes(index);
+        if (!slot.damaged) slot.damaged = !enter(slot, slot.nodes[slot.contexts.size()]);
+    }
+    complete_ = complete_ && !slot.damaged;
+}
+
+std::uint32_t ExecutedContexts::context_of(std::uint32_t index, std::uint32_t node) {
+    enter(index, node + 1);
+    const Slot& slot = this->slot(index);
+    return node < slot.contexts.size() ? slot.contexts[node] : 0;
+}
+
+std::span<const std::uint32_t> ExecutedContexts::follow(std::uint32_t index,
+                                                        std::span<const trace_record_t> records,
+                                                        const CodeTables& code) {
+    result_.resize(records.size());
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        switch (code.sites[records[i].site].kind) {
+            case TRACE_SITE_READ:
+            case TRACE_SITE_WRITE:
+            case TRACE_SITE_MODIFY:
+            case TRACE_SITE_FETCH:
+                result_[i] = context_of(index, records[i].aux);
+                break;
+            case TRACE_SITE_CONTEXT:
+                slot(index).present =
+                    context_of(index, static_cast<std::uint32_t>(records[i].value));
+                [[fallthrough]];
+            default:
+                result_[i] = slot(index).present;
+        }
+    }
+    return result_;
+}
+
+void ExecutedContexts::enter_all(std::uint32_t slots) {
+    for (std::uint32_t slot = 0; slot < slots; ++slot)
+        enter(slot, segment_.context_node_count(slot));
+}
+
+void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
+                                const std::function<void(const Executed&)>& visit) {
+    constexpr std::uint32_t kPortion = 2048;
+    CountedBlocks blocks(segment_, counts);
+    const std::uint32_t counters = trace::counters(segment_.control().spec);
+    const std::uint32_t words = trace::context_words(segment_.control().spec);
+    const auto visit_node = [&](const trace::ContextNode& node, std::uint32_t context,
+                                std::span<const std::uint64_t> node_words) {
+        const auto counted = blocks.in_range(node.range);
+        std::uint64_t executions = 0, mispredictions = 0;
+        for (auto at = counted.begin(); at != counted.end(); ++at) {
+            const auto [word, block] = *at;
+            if (word + counters > words) return;
+            if (at == counted.begin() || std::prev(at)->first != word) {
+                const std::span<const std::uint64_t> own = node_words.subspan(word, counters);
+                executions = std::accumulate(own.begin(), own.end(), std::uint64_t{0});
+                mispredictions = counters == 1 ? 0 : own[1] + own[2];
+            }
+            if (executions == 0) continue;
+            const bool last = std::next(at) == counted.end() || std::next(at)->first != word;
+            const auto [taken, wrong] = blocks.take(block, executions, mispredictions, last);
+            executions -= taken;
+            mispredictions -= wrong;
+            if (taken != 0) visit({context, block, taken, wrong});
+        }
+    };
+    std::vector<std::uint64_t> read;
+    for (std::uint32_t index = 0; index < slots; ++index) {
+        const Slot& slot = this->slot(index);
+        const auto count = static_cast<std::uint32_t>(slot.contexts.size());
+        for (std::uint32_t first = 0; first < count; first += kPortion) {
+            const std::uint32_t portion = std::min(kPortion, count - first);
+            read.resize(std::size_t{portion} * words);
+            segment_.read_context_nodes(index, first, words, read);
+            for (std::uint32_t i = 0; i < portion; ++i) {
+                const trace::ContextNode& node = slot.nodes[first + i];
+                if (node.beyond != 0)
+                    complete_ = false;
+                else
+                    visit_node(node, slot.contexts[first + i],
+                               std::span(read).subspan(std::size_t{i} * words, words));
+            }
+        }
+    }
+}
+
+}  // namespace assay::collector
