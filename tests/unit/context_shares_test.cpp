@@ -51,15 +51,17 @@ using Counted = std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<st
 Counted counted(const ContextCounts& counts) {
     Counted found;
     for (const ContextCounts::Row& row : counts.sorted_rows()) {
-        const auto own = counts.counts(row.number);
-        found[{row.context, row.instruction}] = {own.begin(), own.end()};
+        std::vector<std::uint64_t>& own = found[{row.context, row.instruction}];
+        own.resize(kColumns);
+        counts.each_count(row.number,
+                          [&](std::size_t column, std::uint64_t count) { own[column] = count; });
     }
     return found;
 }
 
 Counted shared(const Program& program, const std::vector<ContextExecutions>& executed) {
     ContextShares shares = program.shares();
-    ContextCounts counts(kColumns);
+    ContextCounts counts;
     shares.add(executed, counts);
     return counted(counts);
 }

@@ -345,7 +345,7 @@ TEST_CASE("calls beyond the greatest number of contexts stay in their caller's")
 }
 
 TEST_CASE("contexts: when there are too many counts, instructions are not told apart") {
-    ContextCounts counts(2, 2);
+    ContextCounts counts(2);
     counts.add(7, 5, 0, 10);
     counts.add(3, 1, 1, 20);
     counts.add(3, 2, 1, 30);
@@ -356,8 +356,34 @@ TEST_CASE("contexts: when there are too many counts, instructions are not told a
     CHECK(rows[0].context == 3);
     CHECK(rows[0].instruction == 1);
     CHECK(rows[1].instruction == ContextCounts::kAnyRow);
-    const auto rest = counts.counts(rows[1].number), known = counts.counts(rows[2].number);
-    CHECK(std::vector(rest.begin(), rest.end()) == std::vector<std::uint64_t>{40, 30});
+    const auto of = [&](std::size_t row) {
+        std::vector<std::uint64_t> columns(2);
+        counts.each_count(rows[row].number, [&](std::size_t column, std::uint64_t count) {
+            columns[column] = count;
+        });
+        return columns;
+    };
+    CHECK(of(1) == std::vector<std::uint64_t>{40, 30});
     CHECK(rows[2].context == 7);
-    CHECK(std::vector(known.begin(), known.end()) == std::vector<std::uint64_t>{10, 50});
+    CHECK(of(2) == std::vector<std::uint64_t>{10, 50});
+}
+
+TEST_CASE("contexts: any number of counts, each once") {
+    ContextCounts counts;
+    CHECK(counts.empty());
+    counts.add(1, 1, 0, 0);
+    CHECK(counts.empty());
+    for (std::uint32_t round = 0; round < 2; ++round)
+        for (std::uint32_t i = 0; i < 10'000; ++i) counts.add(i / 7, i % 7, i % 3, 1 + round);
+    counts.change_counts([](std::size_t column, std::uint64_t count) { return count * column; });
+    const std::vector<ContextCounts::Row> rows = counts.sorted_rows();
+    REQUIRE(rows.size() == 10'000);
+    for (std::uint32_t i = 0; i < 10'000; ++i) {
+        REQUIRE(rows[i].context == i / 7);
+        REQUIRE(rows[i].instruction == i % 7);
+        counts.each_count(rows[i].number, [&](std::size_t column, std::uint64_t count) {
+            REQUIRE(column == i % 3);
+            REQUIRE(count == 3 * column);
+        });
+    }
 }

@@ -131,11 +131,8 @@ void ContextShares::add_shares(std::span<const Share> shares, const ContextExecu
 
 void ContextShares::flush(ContextCounts& to) {
     for (std::size_t i = 0; i < touched_.size(); ++i) {
-        const auto sums = std::span(sums_).subspan(i * columns_, columns_);
-        if (std::all_of(sums.begin(), sums.end(), [](std::uint64_t sum) { return sum == 0; }))
-            continue;
-        const std::span<std::uint64_t> row = to.row(context_, touched_[i]);
-        for (std::size_t column = 0; column < columns_; ++column) row[column] += sums[column];
+        for (std::size_t column = 0; column < columns_; ++column)
+            to.add(context_, touched_[i], column, sums_[i * columns_ + column]);
     }
     touched_.clear();
     sums_.clear();

@@ -22,7 +22,8 @@ bool is_of(std::string_view function, std::string_view entered) {
 StackLines::StackLines(const Profile& profile,
                        const std::function<ObjectPlace(std::uint64_t)>& find,
                        std::span<const ObjectPlace> instructions)
-    : profile_(profile) {
+    : profile_(profile), events_(profile.samples->columns(), kNoEvent) {
+    for (std::size_t i = 0; i < profile.columns.size(); ++i) events_[profile.columns[i]] = i;
     const std::span<const trace_context_t> contexts = profile.contexts;
     std::vector<bool> shown(contexts.size());
     const std::vector<ContextCounts::Row> rows = profile.context_counts->sorted_rows();
@@ -50,10 +51,12 @@ StackLines::StackLines(const Profile& profile,
 }
 
 bool StackLines::has_counts(std::uint32_t row, bool calls) const {
-    const std::span<const std::uint64_t> counts = profile_.context_counts->counts(row);
-    for (std::size_t i = 0; i < profile_.columns.size(); ++i)
-        if (counts_calls(i) == calls && counts[profile_.columns[i]] != 0) return true;
-    return false;
+    bool found = false;
+    profile_.context_counts->each_count(row, [&](std::size_t column, std::uint64_t count) {
+        const std::size_t event = events_[column];
+        found |= event != kNoEvent && counts_calls(event) == calls && count != 0;
+    });
+    return found;
 }
 
 std::vector<ObjectPlace> StackLines::places() const {
@@ -108,10 +111,11 @@ std::uint32_t StackLines::add_line(const Line& line) {
 // Calls are counts of the context that they enter, wherever they come from.
 void StackLines::add_counts(std::uint32_t line, std::uint32_t row, bool calls) {
     const std::size_t columns = profile_.columns.size();
-    const std::span<const std::uint64_t> from = profile_.context_counts->counts(row);
-    for (std::size_t i = 0; i < columns; ++i)
-        if (counts_calls(i) == calls)
-            counts_[(line - 1) * columns + i] += from[profile_.columns[i]];
+    profile_.context_counts->each_count(row, [&](std::size_t column, std::uint64_t count) {
+        const std::size_t event = events_[column];
+        if (event != kNoEvent && counts_calls(event) == calls)
+            counts_[(line - 1) * columns + event] += count;
+    });
 }
 
 std::uint32_t StackLines::line_of(std::uint32_t context) {

@@ -88,11 +88,14 @@ class StackLines {
     std::uint32_t innermost(std::uint32_t context, std::span<const symbols::Frame> frames);
     std::uint32_t inlined(std::uint32_t parent, std::uint32_t call_line, std::string_view function);
 
+    static constexpr std::size_t kNoEvent = SIZE_MAX;
+
     const Profile& profile_;
-    std::vector<Counted> counted_;   // by context and place
-    std::vector<Context> contexts_;  // by number
-    std::vector<Entry> entries_;     // by context
-    std::vector<Line> lines_;        // by their number in the file, from 1
+    std::vector<std::size_t> events_;  // of the file, by column of the database
+    std::vector<Counted> counted_;     // by context and place
+    std::vector<Context> contexts_;    // by number
+    std::vector<Entry> entries_;       // by context
+    std::vector<Line> lines_;          // by their number in the file, from 1
     std::vector<std::uint64_t> counts_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string_view>, std::uint32_t> inlined_;
     std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> others_;  // line_of()

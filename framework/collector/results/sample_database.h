@@ -31,6 +31,7 @@ class SampleDatabase {
     std::uint32_t find(const Key& key) const;
 
     std::size_t rows() const { return links_.size(); }
+    std::size_t columns() const { return columns_; }
     std::span<const std::uint64_t> counts(std::size_t row) const { return {cell(row), columns_}; }
     // Calls `change(counts)` of each row.
     template <typename Change>

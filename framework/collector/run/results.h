@@ -63,7 +63,7 @@ class Results {
 
   private:
     struct Counts {
-        explicit Counts(std::size_t columns) : samples(columns), contexts(columns) {}
+        explicit Counts(std::size_t columns) : samples(columns) {}
         SampleDatabase samples;
         ContextCounts contexts;
         Hotlists hotlists;
