@@ -56,7 +56,6 @@ void ContextShares::find_shares(std::span<const std::uint64_t> counts, std::size
 
 void ContextShares::add(std::span<const ContextExecutions> all, ContextCounts& to) {
     for (const ContextExecutions& each : all) {
-        if (each.context == 0) continue;
         if (each.context != context_) flush(to);
         context_ = each.context;
         const std::uint32_t block = instructions_.code.instrs[each.first_instr].block;

@@ -4,8 +4,7 @@
 // data references, is a multiple of the executions: each context has as many of it as it has
 // executions. Where executions differ by themselves, as those of repeated string instructions, only
 // a count that is equal to them is taken for such. A count of mispredicted branches is a multiple
-// of the mispredictions. Any other stays in no context, and so do the executions outside of all of
-// them.
+// of the mispredictions. Any other stays in no context.
 #pragma once
 
 #include "framework/collector/results/context_counts.h"

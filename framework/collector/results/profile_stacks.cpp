@@ -22,7 +22,9 @@ bool is_of(std::string_view function, std::string_view entered) {
 StackLines::StackLines(const Profile& profile,
                        const std::function<ObjectPlace(std::uint64_t)>& find,
                        std::span<const ObjectPlace> instructions)
-    : profile_(profile), events_(profile.samples->columns(), kNoEvent) {
+    : profile_(profile),
+      has_roots_(profile.share_counts != nullptr),
+      events_(profile.samples->columns(), kNoEvent) {
     for (std::size_t i = 0; i < profile.columns.size(); ++i) events_[profile.columns[i]] = i;
     const std::span<const trace_context_t> contexts = profile.contexts;
     std::vector<bool> shown(contexts.size());
@@ -32,6 +34,10 @@ StackLines::StackLines(const Profile& profile,
     for (std::size_t i = contexts.size(); i-- > 1;)
         if (shown[i]) shown[contexts[i].parent] = true;
     auto row = rows.begin();
+    for (; row != rows.end() && row->context == 0; ++row)
+        if (has_roots_ && has_counts(row->number) && row->instruction != ContextCounts::kAnyRow)
+            counted_.push_back({instructions[row->instruction], row->number, false});
+    root_counts_ = counted_.size();
     for (std::uint32_t i = 1; i < contexts.size(); ++i) {
         if (!shown[i]) continue;
         const Context context = {i, find(contexts[i].call), find(contexts[i].function),
@@ -73,6 +79,8 @@ std::vector<ObjectPlace> StackLines::places() const {
 
 void StackLines::resolve(const FramesOf& frames_of) {
     entries_.resize(profile_.contexts.size());
+    for (std::size_t i = 0; i < root_counts_; ++i)
+        add_counts(innermost(0, frames_of(counted_[i].place)), counted_[i].row, false);
     for (const Context& context : contexts_) {
         enter(context, frames_of(context.call), frames_of(context.function));
         for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
@@ -127,6 +135,11 @@ std::uint32_t StackLines::line_of(std::uint32_t context) {
 // A stub is not in the way of what it leads to, which it need not have the name of: that of memcpy
 // leads to one of several functions, and for the first time to the dynamic linker.
 std::uint32_t StackLines::line_of(std::uint32_t context, std::string_view function) {
+    if (context == 0) {
+        const auto [root, is_new] = others_.try_emplace({0, function}, 0);
+        if (is_new) root->second = add_line({0, events::StackKind::kJumped, {}, 0, function});
+        return root->second;
+    }
     const Entry& entry = entries_[context];
     if (is_of(function, entry.line.function)) return line_of(context);
     const auto [known, is_new] = others_.try_emplace({context, function}, 0);
@@ -141,7 +154,7 @@ std::uint32_t StackLines::line_of(std::uint32_t context, std::string_view functi
 }
 
 std::uint32_t StackLines::innermost(std::uint32_t context, std::span<const symbols::Frame> frames) {
-    if (context == 0) return 0;
+    if (context == 0 && !has_roots_) return 0;
     std::uint32_t line = line_of(context, frames.back().function);
     for (std::size_t i = frames.size() - 1; i-- > 0;)
         line = inlined(line, frames[i + 1].line, frames[i].function);

@@ -24,8 +24,8 @@ constexpr std::array kCoreOptions{
                "environment variable, - standard output; .gz and .zst compress; default: "
                "assay.out.%p"},
     CoreOption{"dump-instr", "yes|no", "write counts of single instructions too; default: no"},
-    CoreOption{"contexts", "yes|no",
-               "count by the stack of calls that led there, too; default: no\n"
+    CoreOption{"contexts", "",
+               "count by the stack of calls that led there, too\n"
                "For tables, exports and flame graphs by stack, with whichever profiler. Not with "
                "--sample."},
     CoreOption{"aslr", "yes|no",
@@ -259,7 +259,7 @@ void take(CoreSettings& core, const Setting& setting) {
     } else if (setting.name == "dump-instr") {
         core.dump_instructions = yes_or_no(setting);
     } else if (setting.name == "contexts") {
-        core.contexts = yes_or_no(setting);
+        core.contexts = setting.value.empty() || yes_or_no(setting);
     } else if (setting.name == "aslr") {
         core.randomize_addresses = yes_or_no(setting);
     } else if (setting.name == "cpu") {
