@@ -20,7 +20,7 @@ OPTIONS = {
 TRIPLES = [("cache", "used_bytes", "effective_address"), ("branch", "effective_address", "classic")]
 
 GENERAL = ["", "--dump-instr=yes", "--trace-children=no", "--dump-instr=yes --trace-children=no",
-           "--contexts=yes"]
+           "--contexts"]
 SAMPLES = ["", "1/100", "1k/9k"]
 STRETCH = {"1/100": 4_000_000, "1k/9k": 9_000}  # instructions, of which one burst is profiled
 
@@ -67,7 +67,7 @@ class Variant:
 
 REFERENCE = Setting({"cache": "--cache-sim=no"})  # what Ir must be, whoever counts it
 VARIANTS = [Variant(general, sample) for general in GENERAL for sample in SAMPLES
-            if not (sample and "--contexts=yes" in general)]
+            if not (sample and "--contexts" in general)]
 
 
 def settings() -> list[Setting]:

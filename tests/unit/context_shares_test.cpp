@@ -72,10 +72,14 @@ TEST_CASE("shares: of a multiple of the executions, by executions") {
     Program program;
     program.add_block(2, 10);
     program.count(1, kReads) = 20;
-    // 3 of the 10 are outside of all contexts.
+    // 3 of the 10 are outside of all calls.
     CHECK(shared(program, {{1, 0, 2, 4, 0}, {2, 0, 2, 3, 0}, {0, 0, 2, 3, 0}}) ==
-          Counted{
-              {{1, 0}, {4, 0, 0}}, {{1, 1}, {4, 8, 0}}, {{2, 0}, {3, 0, 0}}, {{2, 1}, {3, 6, 0}}});
+          Counted{{{0, 0}, {3, 0, 0}},
+                  {{0, 1}, {3, 6, 0}},
+                  {{1, 0}, {4, 0, 0}},
+                  {{1, 1}, {4, 8, 0}},
+                  {{2, 0}, {3, 0, 0}},
+                  {{2, 1}, {3, 6, 0}}});
 }
 
 TEST_CASE("shares: of mispredictions, by those of the block's last instruction") {
