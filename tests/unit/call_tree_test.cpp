@@ -1,0 +1,194 @@
+// The tree that translated code keeps of calling contexts, by the functions that it calls.
+#include "framework/driver/native/machine/call_tree.h"
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+using namespace assay;
+using native::CallSite;
+using native::CallState;
+using native::CallTree;
+
+namespace {
+
+constexpr std::uint64_t kStack = 0x7ffff000, kFrame = 64;
+constexpr std::uint64_t kMain = 0x401000, kF = 0x402000, kG = 0x403000, kHandler = 0x404000;
+
+// A thread that calls and returns, with the words of nodes as translated code has them.
+class Thread {
+  public:
+    Thread() {
+        tree_->initialise(state, nodes_, trace::context_words({}));
+        tree_->begin_thread();
+        arrive(kMain, kStack);
+    }
+    ~Thread() {
+        tree_->release();
+        munmap(nodes_, trace::kContextsBytes);
+    }
+    Thread(const Thread&) = delete;
+    Thread& operator=(const Thread&) = delete;
+
+    // From `pc`, with the stack pointer `sp` before.
+    void call(std::uint64_t pc, std::uint64_t function, std::uint64_t sp) {
+        tree_->call({pc, pc + 5, function, 0}, function, sp);
+    }
+    void arrive(std::uint64_t pc, std::uint64_t sp) { tree_->arrive(pc, sp); }
+    void move(std::uint64_t pc, std::uint64_t sp) { tree_->arrive(pc, sp, true); }
+    void jump(std::uint64_t pc) { tree_->jump(pc, 0); }
+    void handle(std::uint64_t interrupted, std::uint64_t sp) {
+        tree_->enter_handler(sp, interrupted, kHandler);
+    }
+    // The functions on the way to the present node, the outermost first, in hexadecimal.
+    std::string path() const { return path(state.node->number); }
+    std::uint32_t nodes() const { return nodes_->count; }
+
+    CallTree& tree() { return *tree_; }
+
+    CallState state{};
+
+  private:
+    const trace::ContextNode& node(std::uint32_t number) const {
+        const auto* words = reinterpret_cast<const std::uint64_t*>(nodes_ + 1);
+        return *reinterpret_cast<const trace::ContextNode*>(words + std::size_t{number} *
+                                                                        trace::context_words({}));
+    }
+    std::string path(std::uint32_t number) const {
+        const trace::ContextNode& frame = node(node(number).frame);
+        if (frame.kind == trace::ContextNode::kRoot) return "";
+        char name[32];
+        std::snprintf(name, sizeof name, "%s%llx",
+                      frame.kind == trace::ContextNode::kHandler ? "!" : "/",
+                      static_cast<unsigned long long>(frame.entry));
+        return path(frame.parent) + name;
+    }
+
+    trace::ContextNodes* nodes_ = static_cast<trace::ContextNodes*>(
+        mmap(nullptr, trace::kContextsBytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    std::unique_ptr<CallTree> tree_{new CallTree{}};
+};
+
+}  // namespace
+
+TEST_CASE("call tree: a call and its return") {
+    Thread thread;
+    CHECK(thread.path().empty());
+    thread.call(kMain, kF, kStack);
+    CHECK(thread.path() == "/402000");
+    thread.call(kF + 8, kG, kStack - kFrame);
+    CHECK(thread.path() == "/402000/403000");
+    CHECK(thread.state.node->range == kG);
+    thread.arrive(kF + 13, kStack - kFrame);
+    CHECK(thread.path() == "/402000");
+    thread.arrive(kMain + 5, kStack);
+    CHECK(thread.path().empty());
+    const std::uint32_t nodes = thread.nodes();
+    thread.call(kMain, kF, kStack);
+    CHECK(thread.path() == "/402000");
+    CHECK(thread.nodes() == nodes);
+    thread.arrive(kMain + 5, kStack);
+    thread.call(kMain + 16, kF, kStack);  // from elsewhere
+    CHECK(thread.nodes() == nodes + 1);
+}
+
+TEST_CASE("call tree: code in another range belongs to the frame") {
+    Thread thread;
+    thread.call(kMain, kF, kStack);
+    const trace::ContextNode* const entered = thread.state.node;
+    thread.jump(kF + trace::kCodeRange);
+    CHECK(thread.path() == "/402000");
+    CHECK(thread.state.node != entered);
+    CHECK(thread.state.node->range == kF + trace::kCodeRange);
+    thread.jump(kF);
+    CHECK(thread.state.node == entered);
+    // A call whose last byte is its range's comes back to the next one.
+    thread.call(kF + trace::kCodeRange - 5, kG, kStack - kFrame);
+    thread.arrive(kF + trace::kCodeRange, kStack - kFrame);
+    CHECK(thread.state.node->range == kF + trace::kCodeRange);
+    CHECK(thread.path() == "/402000");
+}
+
+TEST_CASE("call tree: a recursion is in the context of its first entry") {
+    Thread thread;
+    thread.call(kMain, kF, kStack);
+    const trace::ContextNode* const first = thread.state.node;
+    thread.call(kF + 8, kG, kStack - kFrame);
+    thread.call(kG + 8, kF, kStack - 2 * kFrame);
+    CHECK(thread.state.node == first);
+    thread.arrive(kG + 13, kStack - 2 * kFrame);
+    CHECK(thread.path() == "/402000/403000");
+    thread.call(kG + 8, kF, kStack - 2 * kFrame);
+    std::uint64_t sp = kStack - 2 * kFrame;
+    const std::uint32_t nodes = thread.nodes();
+    for (int i = 0; i < 100'000; ++i) thread.call(kF + 16, kF, sp -= kFrame);
+    CHECK(thread.state.node == first);
+    CHECK(thread.nodes() == nodes);
+    // All at once, as longjmp(3) does.
+    thread.move(kMain + 32, kStack);
+    CHECK(thread.path().empty());
+}
+
+TEST_CASE("call tree: what a handler calls is no recursion of what it interrupted") {
+    Thread thread;
+    thread.call(kMain, kF, kStack);
+    thread.handle(kF + 3, kStack - 1024);
+    CHECK(thread.path() == "/402000!404000");
+    thread.call(kHandler + 1, kF, kStack - 1024 - kFrame);
+    CHECK(thread.path() == "/402000!404000/402000");
+    thread.arrive(kF + 3, kStack - kFrame);  // sigreturn(2)
+    CHECK(thread.path() == "/402000");
+}
+
+TEST_CASE("call tree: a handler on a stack of its own") {
+    constexpr std::uint64_t kAside = 0x10000000;
+    Thread thread;
+    thread.call(kMain, kF, kStack);
+    thread.handle(kF + 3, kAside);
+    CHECK(thread.path() == "/402000!404000");
+    thread.arrive(kF + 3, kStack - kFrame);
+    CHECK(thread.path() == "/402000");
+    thread.arrive(kMain + 5, kStack);
+    CHECK(thread.path().empty());
+}
+
+TEST_CASE("call tree: coroutines have stacks of their own") {
+    constexpr std::uint64_t kOther = 0x20000000;
+    Thread thread;
+    thread.call(kMain, kF, kStack);
+    thread.move(kG, kOther);
+    CHECK(thread.path().empty());
+    thread.call(kG + 8, kG + 64, kOther - kFrame);
+    CHECK(thread.path() == "/403040");
+    for (int i = 0; i < 3; ++i) {
+        thread.move(kF + 8, kStack - kFrame);
+        CHECK(thread.path() == "/402000");
+        thread.move(kG + 72, kOther - 2 * kFrame);
+        CHECK(thread.path() == "/403040");
+    }
+}
+
+TEST_CASE("call tree: many stacks") {
+    Thread thread;
+    thread.call(kMain, kF, kStack);
+    constexpr std::uint64_t kStacks = 70'000, kApart = 64 * 1024;
+    for (std::uint64_t i = 1; i <= kStacks; ++i) {
+        thread.move(kG, 0x100000000 + i * kApart);
+        thread.call(kG + 8, kG + 64, 0x100000000 + i * kApart - kFrame);
+    }
+    thread.move(kG + 64, 0x100000000 + (kStacks - 1) * kApart - 2 * kFrame);
+    CHECK(thread.path() == "/403040");
+}
+
+TEST_CASE("call tree: a way is kept in a word of the node that it leads from") {
+    Thread thread;
+    constexpr std::uint64_t kWord = trace::kFirstContextWord * sizeof(std::uint64_t);
+    const CallState& state = thread.state;
+    auto* const from = reinterpret_cast<unsigned char*>(state.node);
+    CallTree& tree = thread.tree();
+    tree.call({kMain, kMain + 5, kF, kWord}, kF, kStack);
+    CHECK(*reinterpret_cast<trace::ContextNode**>(from + kWord) == state.node);
+}
