@@ -5,10 +5,10 @@
 // instruction, costs have addresses; what lines count beyond their instructions has address 0.
 #include "framework/events/lexical.h"
 #include "framework/version.h"
-#include "tools/export/call_graph.h"
 #include "tools/export/export.h"
 #include "tools/export/line_counts.h"
 #include "tools/export/stacks.h"
+#include "tools/profile/call_graph.h"
 
 #include <fmt/format.h>  // format_to: clang finds none in the library
 #include <algorithm>
@@ -55,7 +55,9 @@ class Document {
           events_(selection.events),
           sink_(sink),
           has_instructions_(!profile_.instructions().empty()),
-          calls_(call_graph(profile_, kUnknownFile)) {}
+          calls_(call_graph(profile_).calls) {
+        leave_out_callers_outside();
+    }
 
     void write() {
         write_header();
@@ -67,11 +69,15 @@ class Document {
     }
 
   private:
-    // Not the number of any text of the profile.
-    static constexpr Strings::Id kUnknownFile = std::numeric_limits<Strings::Id>::max();
-
-    std::string_view text(Strings::Id id) const {
-        return id == kUnknownFile ? kUnknown : std::string_view(profile_.text(id));
+    // What nobody else calls has no need of a caller. Of the others, callgrind_annotate takes the
+    // costs of all calls together for the inclusive ones.
+    void leave_out_callers_outside() {
+        std::set<FunctionKey> called;
+        for (const auto& [site, calls] : calls_)
+            if (site.caller != kOutsideCaller) called.insert(site.callee);
+        std::erase_if(calls_, [&](const auto& call) {
+            return call.first.caller == kOutsideCaller && !called.contains(call.first.callee);
+        });
     }
 
     void write_header() {
@@ -186,8 +192,9 @@ class Document {
         sink_.write("\n");
         if (has_instructions_)
             sink_.write(fmt::format("ob={}\n", object_names_.reference(object_name(object))));
-        sink_.write(fmt::format("fl={}\nfn={}\n", file_names_.reference(text(key.file)),
-                                function_names_.reference(text(key.name))));
+        sink_.write(fmt::format("fl={}\nfn={}\n",
+                                file_names_.reference(text_of(profile_, key.file)),
+                                function_names_.reference(text_of(profile_, key.name))));
         file_ = function_file_ = key.file;
     }
 
@@ -196,7 +203,7 @@ class Document {
         if (file == file_) return;
         file_ = file;
         sink_.write(fmt::format("{}={}\n", file == function_file_ ? "fe" : "fi",
-                                file_names_.reference(text(file))));
+                                file_names_.reference(text_of(profile_, file))));
     }
 
     std::string position(std::uint64_t address, std::uint32_t line) const {
@@ -211,7 +218,7 @@ class Document {
     // --- Calls
 
     // The first call site of a caller, in the order of the call graph.
-    CallGraph::const_iterator first_call(const FunctionKey& caller) const {
+    std::map<CallSite, Calls>::const_iterator first_call(const FunctionKey& caller) const {
         CallSite first{};
         first.caller = caller;
         return calls_.lower_bound(first);
@@ -236,10 +243,11 @@ class Document {
                 sink_.write(fmt::format(
                     "cob={}\n", object_names_.reference(object_name(object_of(site.callee)))));
             // callgrind_annotate takes the costs of 0 calls for the caller's own.
-            sink_.write(fmt::format(
-                "cfi={}\ncfn={}\ncalls={} {}\n", file_names_.reference(text(site.callee.file)),
-                function_names_.reference(text(site.callee.name)),
-                std::max<std::uint64_t>(1, call->second.number), position(0, 0)));
+            sink_.write(fmt::format("cfi={}\ncfn={}\ncalls={} {}\n",
+                                    file_names_.reference(text_of(profile_, site.callee.file)),
+                                    function_names_.reference(text_of(profile_, site.callee.name)),
+                                    std::max<std::uint64_t>(1, call->second.number),
+                                    position(0, 0)));
             sink_.write(position(site.address, site.line) + numbers(call->second.inclusive) + "\n");
         }
     }
@@ -263,7 +271,7 @@ class Document {
     const std::vector<std::size_t>& events_;
     Sink& sink_;
     bool has_instructions_;
-    CallGraph calls_;
+    std::map<CallSite, Calls> calls_;
     std::map<FunctionKey, std::uint32_t> objects_;
     Names object_names_, file_names_, function_names_;
     Strings::Id file_ = 0, function_file_ = 0;

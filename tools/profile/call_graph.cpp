@@ -1,0 +1,203 @@
+#include "tools/profile/call_graph.h"
+
+#include "tools/profile/stack_tree.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+namespace assay {
+
+namespace {
+
+void add_to(std::vector<std::uint64_t>& sums, std::span<const std::uint64_t> counts) {
+    sums.resize(counts.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
+}
+
+class Builder {
+  public:
+    explicit Builder(const WholeProfile& profile)
+        : profile_(profile),
+          by_context_(counted_by_context(profile, nullptr)),
+          columns_(profile.events().size()),
+          counts_(columns_),
+          inclusive_(profile.contexts().size() * columns_),
+          active_(profile.strings().size()) {
+        const auto calls = std::find_if(profile.events().begin(), profile.events().end(),
+                                        [](const auto& event) { return event.unit == "calls"; });
+        if (calls != profile.events().end())
+            calls_event_ = static_cast<std::size_t>(calls - profile.events().begin());
+    }
+
+    CallGraph build() {
+        add_up();
+        order_children();
+        walk();
+        for (const WholeProfile::Line& line : profile_.lines_by_site()) add_line(line);
+        if (profile_.has_contexts())
+            complete_functions();
+        else
+            graph_.functions.clear();
+        return std::move(graph_);
+    }
+
+  private:
+    std::span<std::uint64_t> inclusive(std::uint32_t context) {
+        return std::span(inclusive_).subspan(context * columns_, columns_);
+    }
+
+    // Contexts come after their parents, so from the last on each is complete when it is added.
+    void add_up() {
+        for (auto i = static_cast<std::uint32_t>(profile_.contexts().size()); i-- > 1;) {
+            const WholeProfile::Context& context = profile_.contexts()[i];
+            profile_.counts().add_to(inclusive(i), context.row);
+            const std::span<std::uint64_t> sum = inclusive(context.parent);
+            for (std::size_t event = 0; event < columns_; ++event)
+                sum[event] += inclusive(i)[event];
+        }
+    }
+
+    // Lists of children, linked through next_.
+    void order_children() {
+        first_child_.assign(profile_.contexts().size(), 0);
+        next_.assign(profile_.contexts().size(), 0);
+        for (auto i = static_cast<std::uint32_t>(profile_.contexts().size()); i-- > 1;) {
+            std::uint32_t& first = first_child_[profile_.contexts()[i].parent];
+            next_[i] = first;
+            first = i;
+        }
+    }
+
+    // Depth first, without recursion: contexts nest as deeply as the program's calls.
+    void walk() {
+        std::uint32_t context = first_child_[0];
+        while (context != 0) {
+            add_call(context);
+            ++active_[profile_.contexts()[context].function];
+            if (first_child_[context] != 0) {
+                context = first_child_[context];
+                continue;
+            }
+            while (context != 0) {
+                --active_[profile_.contexts()[context].function];
+                if (next_[context] != 0) {
+                    context = next_[context];
+                    break;
+                }
+                context = profile_.contexts()[context].parent;
+            }
+        }
+    }
+
+    void add_call(std::uint32_t number) {
+        const WholeProfile::Context& context = profile_.contexts()[number];
+        const FunctionKey callee = key(context.function);
+        const bool is_outermost = active_[context.function] == 0;
+        profile_.counts().read(context.row, counts_);
+        const std::uint64_t called = calls_event_ ? counts_[*calls_event_] : 0;
+        add_to(own_[callee], counts_);
+        FunctionCounts& function = graph_.functions[callee];
+        if (is_outermost) add_to(function.inclusive, inclusive(number));
+        if (context.parent == 0) {
+            calls_from_outside_[callee] += called;
+            return;
+        }
+        Calls& calls = graph_.calls[{key(profile_.contexts()[context.parent].function),
+                                     !events::has_place(context.kind), context.object,
+                                     context.address, profile_.call_line(context), callee}];
+        calls.inclusive.resize(columns_);
+        calls.number += called;
+        if (is_outermost) add_to(calls.inclusive, inclusive(number));
+    }
+
+    void add_line(const WholeProfile::Line& line) {
+        const WholeProfile::Place& place = profile_.places()[line.place];
+        const FunctionKey function = {place.function_file, place.function};
+        profile_.counts().read(line.row, counts_);
+        if (profile_.has_contexts()) add_to(graph_.functions[function].exclusive, counts_);
+        for (std::size_t event = 0; event < columns_; ++event)
+            if (by_context_[event]) counts_[event] = 0;
+        if (std::any_of(counts_.begin(), counts_.end(), [](std::uint64_t n) { return n != 0; }))
+            add_inlined(profile_.sites_to(line.site), function);
+    }
+
+    // Counts that are not counted by context, in the calls through which a line was inlined.
+    void add_inlined(const std::vector<std::uint32_t>& path, const FunctionKey& function) {
+        for (std::size_t i = 0; i < path.size(); ++i) {
+            const WholeProfile::Site& site = profile_.sites()[path[i]];
+            const FunctionKey caller = caller_at(site);
+            const FunctionKey callee =
+                i + 1 < path.size() ? caller_at(profile_.sites()[path[i + 1]]) : function;
+            if (active_[caller.name]++ == 0) add_to(graph_.functions[caller].inclusive, counts_);
+            Calls& calls = graph_.calls[{caller, true, 0, 0, site.line, callee}];
+            calls.inclusive.resize(columns_);
+            if (active_[callee.name] == 0) add_to(calls.inclusive, counts_);
+        }
+        if (active_[function.name] == 0) add_to(graph_.functions[function].inclusive, counts_);
+        for (const std::uint32_t site : path) --active_[profile_.sites()[site].function];
+    }
+
+    void complete_functions() {
+        std::map<FunctionKey, std::vector<std::uint64_t>> called;
+        for (const auto& [site, calls] : graph_.calls) add_to(called[site.callee], calls.inclusive);
+        for (auto& [function, counts] : graph_.functions) {
+            counts.exclusive.resize(columns_);
+            counts.inclusive.resize(columns_);
+            add_outside_of_contexts(function, counts);
+            std::vector<std::uint64_t> rest = counts.inclusive;
+            const auto known = called.find(function);
+            for (std::size_t event = 0; known != called.end() && event < columns_; ++event)
+                rest[event] -= known->second[event];
+            if (std::all_of(rest.begin(), rest.end(), [](std::uint64_t n) { return n == 0; }))
+                continue;
+            Calls& calls = graph_.calls[{kOutsideCaller, true, 0, 0, 0, function}];
+            calls.number = calls_from_outside_[function];
+            calls.inclusive = std::move(rest);
+        }
+    }
+
+    // What the lines of a function count and its contexts do not.
+    void add_outside_of_contexts(const FunctionKey& function, FunctionCounts& counts) {
+        const auto own = own_.find(function);
+        for (std::size_t event = 0; event < columns_; ++event) {
+            const std::uint64_t in_contexts = own == own_.end() ? 0 : own->second[event];
+            if (by_context_[event] && counts.exclusive[event] > in_contexts)
+                counts.inclusive[event] += counts.exclusive[event] - in_contexts;
+        }
+    }
+
+    static FunctionKey caller_at(const WholeProfile::Site& site) {
+        return {site.file, site.function};
+    }
+
+    FunctionKey key(Strings::Id name) const {
+        const std::optional<std::uint32_t> function = profile_.function_named(name);
+        return {function ? profile_.functions()[*function].file : kUnknownFile, name};
+    }
+
+    const WholeProfile& profile_;
+    std::vector<bool> by_context_;  // by event
+    std::size_t columns_;
+    std::vector<std::uint64_t> counts_;  // scratch
+    std::optional<std::size_t> calls_event_;
+    std::vector<std::uint64_t> inclusive_;  // by context and event
+    std::vector<std::uint32_t> first_child_, next_;
+    std::vector<std::uint32_t> active_;  // by function name: how often on the stack
+    std::map<FunctionKey, std::vector<std::uint64_t>> own_;  // in contexts
+    std::map<FunctionKey, std::uint64_t> calls_from_outside_;
+    CallGraph graph_;
+};
+
+}  // namespace
+
+std::string_view text_of(const WholeProfile& profile, Strings::Id id) {
+    return id == kUnknownFile ? "???" : id == kOutsideName ? kOutside : profile.text(id);
+}
+
+CallGraph call_graph(const WholeProfile& profile) {
+    if (!profile.has_contexts() && !profile.has_sites()) return {};
+    return Builder(profile).build();
+}
+
+}  // namespace assay
