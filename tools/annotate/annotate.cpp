@@ -1,16 +1,20 @@
 #include "tools/annotate/annotate.h"
 
 #include "framework/events/formula.h"
+#include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/annotate/calls.h"
 #include "tools/annotate/functions.h"
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/json.h"
 #include "tools/annotate/sources.h"
+#include "tools/annotate/tree.h"
 #include "tools/profile/function_profile.h"
 #include "tools/table/table.h"
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <memory>
 
 namespace assay::annotate {
 
@@ -133,6 +137,25 @@ Details details_of(const SourceChoice& choice, const FunctionProfile& profile,
     return details;
 }
 
+// Wide tables of many events would not fit on a page with what is called from where.
+std::vector<std::size_t> events_to_show(const Options& options, const std::vector<SortColumn>& sort,
+                                        const events::Header& header) {
+    if (options.by_context() && options.show.empty()) return {sort.front().event};
+    return shown_events(options.show, header);
+}
+
+// Throws Error if there are no contexts, or if a file has changed since the totals were read.
+void read_contexts(const Options& options, Counts totals, WholeProfile& profile) {
+    for (const std::string& path : options.profiles) profile.add_file(path);
+    profile.finish();
+    if (!std::equal(totals.begin(), totals.end(), profile.totals().begin(), profile.totals().end()))
+        throw Error(
+            fmt::format("{} was changed while it was being read", join(options.profiles, ", ")));
+    if (!profile.has_contexts())
+        throw Error(fmt::format("{} was measured without contexts: run with --contexts",
+                                join(options.profiles, ", ")));
+}
+
 }  // namespace
 
 void annotate(const Options& options, Output& output) {
@@ -146,24 +169,36 @@ void annotate(const Options& options, Output& output) {
         for (const std::string& path : options.profiles) profile.add_file(path);
     }
     const events::Header& header = profile.header();
-    const Columns columns = {header, profile.totals(), shown_events(options.show, header),
-                             options.percentages, options.color};
     const std::vector<SortColumn> sort = sort_columns(options.sort, options.threshold, header);
+    const Columns columns = {header, profile.totals(), events_to_show(options, sort, header),
+                             options.percentages, options.color};
+    WholeProfile contexts;
+    if (options.by_context()) read_contexts(options, profile.totals(), contexts);
+    const auto calls =
+        options.calls ? std::make_unique<CallTable>(contexts, columns, sort) : nullptr;
+    const auto tree =
+        options.tree ? std::make_unique<ContextTree>(contexts, columns, sort) : nullptr;
     const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
     if (!choice.found.empty()) profile.read_details(details_of(choice, profile, options));
     const Assembly assembly = options.instructions ? assembly_of(profile) : Assembly();
 
     if (options.json) {
         Sink sink("");
-        write_json(options, {profile, inlined, choice, assembly}, columns, sort, sink);
+        write_json(options, {profile, inlined, choice, assembly, calls.get(), tree.get()}, columns,
+                   sort, sink);
         return sink.finish();
     }
     write_header(options, profile, columns.shown, sort, output);
     write_legend(columns, output);
     write_totals(columns, output);
-    write_functions(profile, columns, sort, output);
-    write_inlined(inlined, profile, columns, sort, output);
-    write_sources(options, profile, columns, choice, assembly, output);
+    if (calls) calls->write(output);
+    if (tree) tree->write(output);
+    if (!options.by_context()) {
+        write_functions(profile, columns, sort, output);
+        write_inlined(inlined, profile, columns, sort, output);
+    }
+    if (!options.by_context() || !options.sources.empty())
+        write_sources(options, profile, columns, choice, assembly, output);
     output.finish();
 }
 

@@ -33,6 +33,8 @@ class Document {
         write_row(columns_.totals);
         write_functions(sort);
         write_inlined(sort);
+        if (content_.calls) content_.calls->write_json(json_);
+        if (content_.tree) content_.tree->write_json(json_);
         write_sources();
         json_.end_object();
     }

@@ -1,9 +1,11 @@
 // What assay annotate shows, as JSON: docs/annotate-schema.json.
 #pragma once
 
+#include "tools/annotate/calls.h"
 #include "tools/annotate/functions.h"
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/sources.h"
+#include "tools/annotate/tree.h"
 #include "tools/output/sink.h"
 
 #include <vector>
@@ -16,6 +18,8 @@ struct Content {
     const InlinedCalls& inlined;
     const SourceChoice& choice;
     const Assembly& assembly;
+    const CallTable* calls;   // null: not asked for
+    const ContextTree* tree;  // the same
 };
 
 void write_json(const Options& options, const Content& content, const Columns& columns,

@@ -20,7 +20,7 @@ struct Arguments {
         function_names;
     std::string threshold, percentages = "yes", annotate = "yes", automatic = "yes", color = "auto",
                            pager = "auto";
-    bool difference = false, instructions = false, json = false;
+    bool difference = false, instructions = false, calls = false, tree = false, json = false;
     unsigned context = 8;
 };
 
@@ -37,6 +37,7 @@ constexpr const char* kExamples =
     "  assay annotate --sort=D1mr --show=D1mr,Ir FILE  where the cache is missed most\n"
     "  assay annotate --show=Dr,D1mr,'D1 miss rate' FILE\n"
     "  assay annotate --asm --threshold=5 FILE         instructions below their lines\n"
+    "  assay annotate --calls --sort=D1mr FILE         who calls what misses the cache\n"
     "  assay annotate --diff --mod-filename='s/v[0-9]+/vN/' v1.out v2.out\n\n"
     "Exit status: 0, or 125 if something could not be read, understood or written.\n";
 
@@ -56,6 +57,35 @@ void add_choice_options(CommandLine& line, Arguments& arguments) {
         "change the names of files by a Perl search-and-replace expression; may be repeated");
     line.add_list("--mod-funcname", arguments.function_names, "s/A/B/",
                   "the same for the names of functions");
+}
+
+void add_context_options(CommandLine& line, Arguments& arguments) {
+    line.add_flag(
+        "--calls", arguments.calls,
+        "show functions with their callers and callees, instead of sources\n"
+        "Counts are those with all that is called. Needs a profile with calling contexts.");
+    line.add_flag("--tree", arguments.tree,
+                  "show the tree of calling contexts, instead of sources\n"
+                  "Each with all that is called from there, and the function itself. With both, "
+                  "without --show, of the first sort event only.");
+}
+
+// Contexts are read as the profile has them.
+void check_context_options(const Options& options) {
+    if (!options.by_context()) return;
+    const std::string_view name = options.calls ? "--calls" : "--tree";
+    if (options.difference)
+        throw Error(
+            fmt::format("{} shows one profile, not a difference: leave out --diff, or use "
+                        "assay diff, which compares calling contexts",
+                        name));
+    if (!options.file_names.empty() || !options.function_names.empty())
+        throw Error(fmt::format("{} shows names as they are: leave out {}", name,
+                                options.file_names.empty() ? "--mod-funcname" : "--mod-filename"));
+    for (const std::string& profile : options.profiles)
+        if (!events::can_be_read_again(profile))
+            throw Error(fmt::format("{} cannot be read twice, as {} does: write it to a file first",
+                                    profile == "-" ? "standard input" : profile, name));
 }
 
 void add_source_options(CommandLine& line, Arguments& arguments) {
@@ -78,6 +108,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay annotate", kPurpose, kExamples);
     line.add_arguments("FILE", arguments.files, "events files; source files to annotate");
     add_choice_options(line, arguments);
+    add_context_options(line, arguments);
     add_source_options(line, arguments);
     line.add_flag("--json", arguments.json,
                   "write JSON, by annotate-schema.json of the documentation");
@@ -147,12 +178,16 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.automatic = parse_yes_no("--auto", arguments.automatic) &&
                         parse_yes_no("--annotate", arguments.annotate);
     options.instructions = arguments.instructions;
+    options.calls = arguments.calls;
+    options.tree = arguments.tree;
+    if (options.by_context()) options.automatic = false;
     options.context = arguments.context;
     options.where = {arguments.include_dirs, parse_moved(arguments.moved), arguments.extensions};
     options.json = arguments.json;
     options.pager = arguments.pager == "auto" && !options.json;
     options.color = wants_color(arguments.color);
     sort_files(arguments.files, options);
+    check_context_options(options);
     return options;
 }
 

@@ -25,8 +25,11 @@ struct Options {
 
     bool automatic = true;      // annotate the files of the functions shown
     bool instructions = false;  // below their lines
-    unsigned context = 8;       // lines around each line with counts
-    SourceOptions where;        // to look for sources
+    bool calls = false;         // callers and callees, instead of all this
+    bool tree = false;          // calling contexts, the same
+    bool by_context() const { return calls || tree; }
+    unsigned context = 8;  // lines around each line with counts
+    SourceOptions where;   // to look for sources
 
     bool json = false;
     bool color = false;

@@ -28,12 +28,13 @@ std::uint64_t outside(const WholeProfile& profile, std::size_t event) {
 
 StackTree::StackTree(std::size_t columns, std::size_t most_depth)
     : most_depth_(most_depth),
-      frames_{{0, 0, names_.id(""), false, false, std::vector<std::uint64_t>(columns)}} {}
+      frames_{{0, 0, names_.id(""), false, false, false, std::vector<std::uint64_t>(columns)}} {}
 
 std::uint32_t StackTree::enter(std::uint32_t parent, std::string_view name,
                                events::StackKind kind) {
     if (frames_[parent].depth >= most_depth_) return parent;
     const bool inlined = kind == events::StackKind::kInlined;
+    const bool jumped = inlined || kind == events::StackKind::kJumped;
     const Strings::Id id = names_.id(name);
     const auto [entry, is_new] =
         known_.try_emplace({parent, id}, static_cast<std::uint32_t>(frames_.size()));
@@ -43,10 +44,11 @@ std::uint32_t StackTree::enter(std::uint32_t parent, std::string_view name,
             throw Error(fmt::format(
                 "the profile has more than {} call stacks, which no program has", frames_.size()));
         frames_.push_back({parent, frames_[parent].depth + 1, id,
-                           kind == events::StackKind::kHandler, inlined,
+                           kind == events::StackKind::kHandler, inlined, jumped,
                            std::vector<std::uint64_t>(columns)});
     }
     frames_[entry->second].inlined &= inlined;
+    frames_[entry->second].jumped &= jumped;
     return entry->second;
 }
 

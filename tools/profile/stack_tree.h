@@ -30,7 +30,8 @@ class StackTree {
     struct Frame {
         std::uint32_t parent, depth;
         Strings::Id name;
-        bool handler, inlined;  // inlined: wherever it was entered from
+        bool handler;
+        bool inlined, jumped;  // wherever it was entered from; jumped: or inlined there
         std::vector<std::uint64_t> counts;
     };
 

@@ -1,0 +1,163 @@
+#include "tools/annotate/calls.h"
+
+#include "framework/support/text.h"
+#include "tools/profile/call_graph.h"
+#include "tools/profile/stack_tree.h"
+#include "tools/table/json.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace assay::annotate {
+
+namespace {
+
+// By caller and callee, wherever the calls stand.
+std::map<std::pair<FunctionKey, FunctionKey>, Calls> calls_of_functions(
+    const std::map<CallSite, Calls>& sites) {
+    std::map<std::pair<FunctionKey, FunctionKey>, Calls> sums;
+    for (const auto& [site, calls] : sites) {
+        Calls& sum = sums[{site.caller, site.callee}];
+        sum.number += calls.number;
+        sum.inclusive.resize(calls.inclusive.size());
+        for (std::size_t i = 0; i < calls.inclusive.size(); ++i)
+            sum.inclusive[i] += calls.inclusive[i];
+    }
+    return sums;
+}
+
+std::string name_text(std::string_view file, std::string_view function) {
+    if (function == kOutside) return printable(function);
+    return printable(file) + ":" + printable(function);
+}
+
+}  // namespace
+
+CallTable::CallTable(const WholeProfile& profile, const Columns& columns,
+                     const std::vector<SortColumn>& sort)
+    : columns_(columns), sort_(sort) {
+    CallGraph graph = call_graph(profile);
+    const auto text = [&](Strings::Id id) { return text_of(profile, id); };
+    std::map<FunctionKey, std::size_t> indices;
+    for (auto& [key, counts] : graph.functions) {
+        if (!is_shown(counts.inclusive)) continue;
+        indices.emplace(key, functions_.size());
+        functions_.push_back({text(key.file),
+                              text(key.name),
+                              std::move(counts.exclusive),
+                              std::move(counts.inclusive),
+                              {},
+                              {}});
+    }
+    for (const auto& [pair, calls] : calls_of_functions(graph.calls)) {
+        const auto& [caller, callee] = pair;
+        if (const auto found = indices.find(caller); found != indices.end())
+            functions_[found->second].callees.push_back(
+                {text(callee.file), text(callee.name), calls.number, calls.inclusive});
+        if (const auto found = indices.find(callee); found != indices.end())
+            functions_[found->second].callers.push_back(
+                {text(caller.file), text(caller.name), calls.number, calls.inclusive});
+    }
+    for (Function& function : functions_) {
+        sort_and_choose(function.callers);
+        std::reverse(function.callers.begin(), function.callers.end());
+        sort_and_choose(function.callees);
+    }
+    std::sort(functions_.begin(), functions_.end(), [&](const Function& a, const Function& b) {
+        return comes_first(a.inclusive, b.inclusive, sort_, columns_.header)
+            .value_or(std::tie(a.file, a.name) < std::tie(b.file, b.name));
+    });
+}
+
+bool CallTable::is_shown(Counts counts) const {
+    return is_above_threshold(counts, columns_.totals, sort_, columns_.header);
+}
+
+// The most important first. Calls within others of the same function have no counts, but say that
+// it is recursive.
+void CallTable::sort_and_choose(std::vector<Call>& calls) const {
+    std::erase_if(calls, [&](const Call& call) {
+        const bool is_empty = std::all_of(call.counts.begin(), call.counts.end(),
+                                          [](std::uint64_t count) { return count == 0; });
+        return !is_empty && !is_shown(call.counts);
+    });
+    std::sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) {
+        return comes_first(a.counts, b.counts, sort_, columns_.header)
+            .value_or(std::tie(a.file, a.function) < std::tie(b.file, b.function));
+    });
+}
+
+void CallTable::write_calls(std::string_view mark, const std::vector<Call>& calls,
+                            const Table& table, Output& output) const {
+    for (const Call& call : calls) {
+        const std::string number =
+            call.number == 0 ? "" : fmt::format(" ({}x)", with_thousands(call.number));
+        output.write(
+            table.row(call.counts,
+                      fmt::format("{}   {}{}", mark, name_text(call.file, call.function), number)));
+    }
+}
+
+void CallTable::write(Output& output) const {
+    Table table(columns_);
+    for (const Function& function : functions_) {
+        table.fit(function.inclusive);
+        table.fit(function.exclusive);
+        for (const auto* calls : {&function.callers, &function.callees})
+            for (const Call& call : *calls) table.fit(call.counts);
+    }
+    output.section("Functions with their callers and callees");
+    output.write("< caller, * function with all that it calls, = itself, > callee\n\n");
+    output.write(table.heading("file:function") + "\n");
+    for (const Function& function : functions_) {
+        write_calls("<", function.callers, table, output);
+        output.write(table.row(function.inclusive, "* " + name_text(function.file, function.name)));
+        output.write(table.row(function.exclusive, "=   itself"));
+        write_calls(">", function.callees, table, output);
+        output.write("\n");
+    }
+    if (functions_.empty()) output.write("  none is above the threshold\n\n");
+}
+
+void CallTable::write_json_calls(std::string_view key, const std::vector<Call>& calls,
+                                 JsonWriter& json) const {
+    json.key(key);
+    json.begin_array();
+    for (const Call& call : calls) {
+        json.begin_object();
+        json.text("file", call.file);
+        json.text("function", call.function);
+        json.key("calls");
+        if (call.number == 0)
+            json.null();
+        else
+            json.number(call.number);
+        json.key("counts");
+        write_counts(columns_.header, columns_.shown, call.counts, json);
+        json.end_object();
+    }
+    json.end_array();
+}
+
+void CallTable::write_json(JsonWriter& json) const {
+    json.key("calls");
+    json.begin_array();
+    for (const Function& function : functions_) {
+        json.begin_object();
+        json.text("file", function.file);
+        json.text("function", function.name);
+        json.key("inclusive");
+        write_counts(columns_.header, columns_.shown, function.inclusive, json);
+        json.key("exclusive");
+        write_counts(columns_.header, columns_.shown, function.exclusive, json);
+        write_json_calls("callers", function.callers, json);
+        write_json_calls("callees", function.callees, json);
+        json.end_object();
+    }
+    json.end_array();
+}
+
+}  // namespace assay::annotate
