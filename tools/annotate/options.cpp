@@ -60,14 +60,14 @@ void add_choice_options(CommandLine& line, Arguments& arguments) {
 }
 
 void add_context_options(CommandLine& line, Arguments& arguments) {
-    line.add_flag(
-        "--calls", arguments.calls,
-        "show functions with their callers and callees, instead of sources\n"
-        "Counts are those with all that is called. Needs a profile with calling contexts.");
+    line.add_flag("--calls", arguments.calls,
+                  "show functions with their callers and callees, instead of sources\n"
+                  "With what they and all that they call count. Needs a profile with calling "
+                  "contexts. Without --show, the first sort event only.");
     line.add_flag("--tree", arguments.tree,
                   "show the tree of calling contexts, instead of sources\n"
-                  "Each with all that is called from there, and the function itself. With both, "
-                  "without --show, of the first sort event only.");
+                  "Each with all that is called from there, and the function itself. Needs and "
+                  "shows the same as --calls.");
 }
 
 // Contexts are read as the profile has them.

@@ -55,7 +55,8 @@ class Document {
           events_(selection.events),
           sink_(sink),
           has_instructions_(!profile_.instructions().empty()),
-          calls_(call_graph(profile_).calls) {
+          graph_(call_graph(profile_)),
+          calls_(graph_.calls) {
         leave_out_callers_outside();
     }
 
@@ -69,14 +70,23 @@ class Document {
     }
 
   private:
-    // What nobody else calls has no need of a caller. Of the others, callgrind_annotate takes the
-    // costs of all calls together for the inclusive ones.
+    // callgrind_annotate takes the costs of all calls of a function together for its inclusive
+    // ones; where there are none, its own with those of the calls in it. If these are right, it
+    // needs no caller outside.
     void leave_out_callers_outside() {
+        std::map<FunctionKey, std::vector<std::uint64_t>> sums;
         std::set<FunctionKey> called;
-        for (const auto& [site, calls] : calls_)
-            if (site.caller != kOutsideCaller) called.insert(site.callee);
+        for (const auto& [function, counts] : graph_.functions) sums[function] = counts.exclusive;
+        for (const auto& [site, calls] : calls_) {
+            if (site.caller == kOutsideCaller) continue;
+            called.insert(site.callee);
+            std::vector<std::uint64_t>& sum = sums[site.caller];
+            for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += calls.inclusive[i];
+        }
         std::erase_if(calls_, [&](const auto& call) {
-            return call.first.caller == kOutsideCaller && !called.contains(call.first.callee);
+            const FunctionKey& callee = call.first.callee;
+            return call.first.caller == kOutsideCaller && !called.contains(callee) &&
+                   sums[callee] == graph_.functions[callee].inclusive;
         });
     }
 
@@ -271,7 +281,8 @@ class Document {
     const std::vector<std::size_t>& events_;
     Sink& sink_;
     bool has_instructions_;
-    std::map<CallSite, Calls> calls_;
+    CallGraph graph_;
+    std::map<CallSite, Calls>& calls_;  // of it
     std::map<FunctionKey, std::uint32_t> objects_;
     Names object_names_, file_names_, function_names_;
     Strings::Id file_ = 0, function_file_ = 0;

@@ -23,7 +23,10 @@ class Builder {
           columns_(profile.events().size()),
           counts_(columns_),
           inclusive_(profile.contexts().size() * columns_),
-          active_(profile.strings().size()) {
+          active_(profile.strings().size()),
+          in_contexts_(profile.strings().size()) {
+        for (const WholeProfile::Context& context : profile.contexts().subspan(1))
+            in_contexts_[context.function] = true;
         const auto calls = std::find_if(profile.events().begin(), profile.events().end(),
                                         [](const auto& event) { return event.unit == "calls"; });
         if (calls != profile.events().end())
@@ -113,7 +116,7 @@ class Builder {
 
     void add_line(const WholeProfile::Line& line) {
         const WholeProfile::Place& place = profile_.places()[line.place];
-        const FunctionKey function = {place.function_file, place.function};
+        const FunctionKey function = known_by(place.function_file, place.function);
         profile_.counts().read(line.row, counts_);
         if (profile_.has_contexts()) add_to(graph_.functions[function].exclusive, counts_);
         for (std::size_t event = 0; event < columns_; ++event)
@@ -126,9 +129,9 @@ class Builder {
     void add_inlined(const std::vector<std::uint32_t>& path, const FunctionKey& function) {
         for (std::size_t i = 0; i < path.size(); ++i) {
             const WholeProfile::Site& site = profile_.sites()[path[i]];
-            const FunctionKey caller = caller_at(site);
+            const FunctionKey caller = caller_of(site);
             const FunctionKey callee =
-                i + 1 < path.size() ? caller_at(profile_.sites()[path[i + 1]]) : function;
+                i + 1 < path.size() ? caller_of(profile_.sites()[path[i + 1]]) : function;
             if (active_[caller.name]++ == 0) add_to(graph_.functions[caller].inclusive, counts_);
             Calls& calls = graph_.calls[{caller, true, 0, 0, site.line, callee}];
             calls.inclusive.resize(columns_);
@@ -139,12 +142,13 @@ class Builder {
     }
 
     void complete_functions() {
+        const std::vector<bool> events = broken_down();
         std::map<FunctionKey, std::vector<std::uint64_t>> called;
         for (const auto& [site, calls] : graph_.calls) add_to(called[site.callee], calls.inclusive);
         for (auto& [function, counts] : graph_.functions) {
             counts.exclusive.resize(columns_);
             counts.inclusive.resize(columns_);
-            add_outside_of_contexts(function, counts);
+            add_outside_of_contexts(function, events, counts);
             std::vector<std::uint64_t> rest = counts.inclusive;
             const auto known = called.find(function);
             for (std::size_t event = 0; known != called.end() && event < columns_; ++event)
@@ -157,18 +161,35 @@ class Builder {
         }
     }
 
-    // What the lines of a function count and its contexts do not.
-    void add_outside_of_contexts(const FunctionKey& function, FunctionCounts& counts) {
-        const auto own = own_.find(function);
-        for (std::size_t event = 0; event < columns_; ++event) {
-            const std::uint64_t in_contexts = own == own_.end() ? 0 : own->second[event];
-            if (by_context_[event] && counts.exclusive[event] > in_contexts)
-                counts.inclusive[event] += counts.exclusive[event] - in_contexts;
+    // Events whose contexts break down the counts of the same function's lines. Calls, for
+    // instance, can be counted where they stand, and for the context that they enter.
+    std::vector<bool> broken_down() {
+        std::vector<bool> result = by_context_;
+        for (const auto& [function, own] : own_) {
+            const std::vector<std::uint64_t>& all = graph_.functions[function].exclusive;
+            for (std::size_t event = 0; event < columns_; ++event)
+                if (own[event] > (all.empty() ? 0 : all[event])) result[event] = false;
         }
+        return result;
     }
 
-    static FunctionKey caller_at(const WholeProfile::Site& site) {
-        return {site.file, site.function};
+    // What the lines of a function count and its contexts do not.
+    void add_outside_of_contexts(const FunctionKey& function, const std::vector<bool>& events,
+                                 FunctionCounts& counts) {
+        const auto own = own_.find(function);
+        for (std::size_t event = 0; event < columns_; ++event)
+            if (events[event])
+                counts.inclusive[event] +=
+                    counts.exclusive[event] - (own == own_.end() ? 0 : own->second[event]);
+    }
+
+    FunctionKey caller_of(const WholeProfile::Site& site) const {
+        return known_by(site.file, site.function);
+    }
+
+    // What contexts know by its name only is one function, whatever files it has lines in.
+    FunctionKey known_by(Strings::Id file, Strings::Id name) const {
+        return in_contexts_[name] ? key(name) : FunctionKey{file, name};
     }
 
     FunctionKey key(Strings::Id name) const {
@@ -184,6 +205,7 @@ class Builder {
     std::vector<std::uint64_t> inclusive_;  // by context and event
     std::vector<std::uint32_t> first_child_, next_;
     std::vector<std::uint32_t> active_;  // by function name: how often on the stack
+    std::vector<bool> in_contexts_;      // by function name
     std::map<FunctionKey, std::vector<std::uint64_t>> own_;  // in contexts
     std::map<FunctionKey, std::uint64_t> calls_from_outside_;
     CallGraph graph_;

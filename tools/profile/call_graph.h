@@ -14,7 +14,8 @@
 namespace assay {
 
 // A function by file and name, as in WholeProfile::Function. Contexts have only names; the file is
-// that of WholeProfile::function_named(), or kUnknownFile. That of a site is the one of the call.
+// that of WholeProfile::function_named(), or kUnknownFile. Of others, that of a site is the one of
+// the call.
 struct FunctionKey {
     Strings::Id file, name;
     bool operator==(const FunctionKey&) const = default;
