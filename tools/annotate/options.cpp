@@ -37,7 +37,7 @@ constexpr const char* kExamples =
     "  assay annotate --sort=D1mr --show=D1mr,Ir FILE  where the cache is missed most\n"
     "  assay annotate --show=Dr,D1mr,'D1 miss rate' FILE\n"
     "  assay annotate --asm --threshold=5 FILE         instructions below their lines\n"
-    "  assay annotate --calls --sort=D1mr FILE         who calls what misses the cache\n"
+    "  assay annotate --calls --sort=D1mr FILE         who calls what misses most\n"
     "  assay annotate --diff --mod-filename='s/v[0-9]+/vN/' v1.out v2.out\n\n"
     "Exit status: 0, or 125 if something could not be read, understood or written.\n";
 
