@@ -234,6 +234,21 @@ class Reports(unittest.TestCase):
             *words, self.write("other", "0\n0\n1\n"), ALL_KINDS))
         self.assertIn("need the points", self.refused("--labels", vectors, ALL_KINDS))
 
+    def test_calls(self):
+        """The callers of each function, and one outside, make up its inclusive counts."""
+        stacks = ROOT / "tests" / "end_to_end" / "data" / "contexts.events"
+        calls = self.report(stacks)["calls"]
+        found = [Counter() for _ in calls["counts"]]
+        for event, counts in enumerate(calls["counts"]):
+            for callee, count in zip(calls["callee"], counts, strict=True):
+                found[event][callee] += count
+            self.assertEqual(+found[event], +Counter(dict(enumerate(calls["inclusive"][event]))))
+        named = dict(zip(calls["name"], zip(*calls["inclusive"])))
+        self.assertEqual(named["fact"][:3], (110, 8, 44))
+        self.assertEqual(calls["name"][-1], "[outside of known calls]")
+        self.assertIsNone(self.report("--diff", stacks, stacks)["calls"])
+        self.assertIsNone(self.report(ROOT / "tests" / "unit" / "data" / "cachegrind.out")["calls"])
+
     def test_malformed_phases(self):
         good = self.write("bb", "T:1:90   \n")
         for text, error in (("T:1:x   \n", "bb2:1: expected a number"),

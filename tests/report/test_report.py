@@ -17,7 +17,8 @@ from support import ASSAY, PLUGINS, ROOT, run
 
 PROGRAM = Path(__file__).with_name("walk.c")
 USED_BYTES = support.BUILD / "plugins" / "used_bytes" / "used_bytes.so"
-VIEWS = ["overview", "functions", "source", "flame", "lines", "values", "phases"]
+VIEWS = ["overview", "functions", "source", "flame", "lines", "values", "phases",
+         "calls"]
 
 
 def make_profile(folder: Path) -> str:
@@ -135,7 +136,7 @@ class Page(unittest.TestCase):
             "document.querySelector('[role=tab][aria-selected=true]').id.slice(4)")
 
     def test_all_views_fit_and_are_legible(self):
-        for page, views in ((self.page, VIEWS[:5]), (self.kinds, VIEWS[:4] + VIEWS[5:]),
+        for page, views in ((self.page, VIEWS[:5] + ["calls"]), (self.kinds, VIEWS[:4] + VIEWS[5:]),
                             (self.difference, VIEWS[:5]), (self.stacks, ["flame"]),
                             (self.hostile, VIEWS[:3])):
             for width, dark in ((1280, False), (390, True)):

@@ -15,20 +15,6 @@ namespace assay::annotate {
 
 namespace {
 
-// By caller and callee, wherever the calls stand.
-std::map<std::pair<FunctionKey, FunctionKey>, Calls> calls_of_functions(
-    const std::map<CallSite, Calls>& sites) {
-    std::map<std::pair<FunctionKey, FunctionKey>, Calls> sums;
-    for (const auto& [site, calls] : sites) {
-        Calls& sum = sums[{site.caller, site.callee}];
-        sum.number += calls.number;
-        sum.inclusive.resize(calls.inclusive.size());
-        for (std::size_t i = 0; i < calls.inclusive.size(); ++i)
-            sum.inclusive[i] += calls.inclusive[i];
-    }
-    return sums;
-}
-
 std::string name_text(std::string_view file, std::string_view function) {
     if (function == kOutside) return printable(function);
     return printable(file) + ":" + printable(function);
@@ -52,7 +38,7 @@ CallTable::CallTable(const WholeProfile& profile, const Columns& columns,
                               {},
                               {}});
     }
-    for (const auto& [pair, calls] : calls_of_functions(graph.calls)) {
+    for (const auto& [pair, calls] : calls_of_functions(graph)) {
         const auto& [caller, callee] = pair;
         if (const auto found = indices.find(caller); found != indices.end())
             functions_[found->second].callees.push_back(

@@ -222,4 +222,14 @@ CallGraph call_graph(const WholeProfile& profile) {
     return Builder(profile).build();
 }
 
+std::map<std::pair<FunctionKey, FunctionKey>, Calls> calls_of_functions(const CallGraph& graph) {
+    std::map<std::pair<FunctionKey, FunctionKey>, Calls> sums;
+    for (const auto& [site, calls] : graph.calls) {
+        Calls& sum = sums[{site.caller, site.callee}];
+        sum.number += calls.number;
+        add_to(sum.inclusive, calls.inclusive);
+    }
+    return sums;
+}
+
 }  // namespace assay

@@ -9,6 +9,7 @@
 #include <map>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -74,5 +75,8 @@ struct CallGraph {
 };
 
 CallGraph call_graph(const WholeProfile& profile);
+
+// By caller and callee, wherever the calls stand.
+std::map<std::pair<FunctionKey, FunctionKey>, Calls> calls_of_functions(const CallGraph& graph);
 
 }  // namespace assay

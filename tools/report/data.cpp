@@ -5,6 +5,7 @@
 #include "framework/support/text.h"
 #include "tools/output/json_writer.h"
 #include "tools/profile/stack_tree.h"
+#include "tools/report/calls.h"
 #include "tools/sources/source_files.h"
 #include "tools/sources/source_finder.h"
 
@@ -27,6 +28,7 @@ constexpr std::size_t kMostValueLists = 2'000;
 // Frames that have less than this share of every event are not drawn: they would be narrower than
 // a hundredth of a pixel.
 constexpr double kLeastFrame = 1e-5;
+constexpr double kLeastCalls = 1e-4;  // share of a total, of functions and calls in their view
 constexpr std::size_t kMostStackDepth = 256;
 constexpr std::uint32_t kContextLines = 6;  // of source around those with counts
 
@@ -62,6 +64,11 @@ class Document {
         write_functions();
         write_sources();
         write_flame_graph();
+        json_.key("calls");
+        if (old_)
+            json_.null();  // only one profile's calls can be shown
+        else
+            write_calls(profile_, kLeastCalls, json_);
         write_values();
         write_phases();
         json_.end_object();

@@ -9,6 +9,7 @@ function tabsOf(data) {
     ["overview", "Overview", true], ["functions", "Functions", true],
     ["source", "Source", data.sources.length > 0],
     ["flame", "Flame graph", data.flame.events.length > 0],
+    ["calls", "Calls", data.calls !== null],
     ["lines", "Cache lines", fetched && data.events[index("ReadB")].total > 0],
     ["values", "Values", data.values.length > 0], ["phases", "Phases", data.phases !== null],
   ].filter(([, , available]) => available);
@@ -103,6 +104,7 @@ function App({ data }) {
     functions: () => html`<${Functions} data=${data} event=${event} openFunction=${openFunction} searchRef=${searchRef} />`,
     source: () => html`<${Source} data=${data} event=${event} place=${place} go=${go} searchRef=${searchRef} />`,
     flame: () => html`<${FlameGraph} data=${data} event=${event} openFunctionNamed=${openFunctionNamed} searchRef=${searchRef} go=${go} />`,
+    calls: () => html`<${Calls} data=${data} event=${event} openFunctionNamed=${openFunctionNamed} searchRef=${searchRef} />`,
     lines: () => html`<${CacheLines} data=${data} readEvent=${index("ReadB")} usedEvent=${index("UsedB")} openFunction=${openFunction} go=${go} />`,
     values: () => html`<${Values} data=${data} searchRef=${searchRef} go=${go} />`,
     phases: () => html`<${Phases} data=${data} />`,
