@@ -39,6 +39,7 @@ CallTable::CallTable(const WholeProfile& profile, const Columns& columns,
                               {}});
     }
     for (const auto& [pair, calls] : calls_of_functions(graph)) {
+        if (!is_call_shown(calls.inclusive)) continue;
         const auto& [caller, callee] = pair;
         if (const auto found = indices.find(caller); found != indices.end())
             functions_[found->second].callees.push_back(
@@ -48,9 +49,9 @@ CallTable::CallTable(const WholeProfile& profile, const Columns& columns,
                 {text(caller.file), text(caller.name), calls.number, calls.inclusive});
     }
     for (Function& function : functions_) {
-        sort_and_choose(function.callers);
+        put_in_order(function.callers);
         std::reverse(function.callers.begin(), function.callers.end());
-        sort_and_choose(function.callees);
+        put_in_order(function.callees);
     }
     std::sort(functions_.begin(), functions_.end(), [&](const Function& a, const Function& b) {
         return comes_first(a.inclusive, b.inclusive, sort_, columns_.header)
@@ -62,14 +63,14 @@ bool CallTable::is_shown(Counts counts) const {
     return is_above_threshold(counts, columns_.totals, sort_, columns_.header);
 }
 
-// The most important first. Calls within others of the same function have no counts, but say that
-// it is recursive.
-void CallTable::sort_and_choose(std::vector<Call>& calls) const {
-    std::erase_if(calls, [&](const Call& call) {
-        const bool is_empty = std::all_of(call.counts.begin(), call.counts.end(),
-                                          [](std::uint64_t count) { return count == 0; });
-        return !is_empty && !is_shown(call.counts);
-    });
+// Calls within others of the same function have no counts, but say that it is recursive.
+bool CallTable::is_call_shown(Counts counts) const {
+    return is_shown(counts) || std::all_of(counts.begin(), counts.end(),
+                                           [](std::uint64_t count) { return count == 0; });
+}
+
+// The most important first.
+void CallTable::put_in_order(std::vector<Call>& calls) const {
     std::sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) {
         return comes_first(a.counts, b.counts, sort_, columns_.header)
             .value_or(std::tie(a.file, a.function) < std::tie(b.file, b.function));

@@ -36,7 +36,8 @@ class CallTable {
     };
 
     bool is_shown(Counts counts) const;
-    void sort_and_choose(std::vector<Call>& calls) const;
+    bool is_call_shown(Counts counts) const;
+    void put_in_order(std::vector<Call>& calls) const;
     void write_calls(std::string_view mark, const std::vector<Call>& calls, const Table& table,
                      Output& output) const;
     void write_json_calls(std::string_view key, const std::vector<Call>& calls,
