@@ -15,9 +15,11 @@ constexpr std::size_t kMostDepth = 512;
 // A page has no room for more.
 constexpr std::size_t kMostIndentation = 24;
 
-// How a function was entered, unless by a call.
+// How a function was entered, unless by a call. What a thread begins with comes from nowhere.
 std::string_view entry(const StackTree::Frame& frame) {
-    return frame.handler ? "interrupted" : frame.inlined ? "inlined" : frame.jumped ? "jumped" : "";
+    if (frame.handler) return "interrupted";
+    if (frame.parent == 0) return "";
+    return frame.inlined ? "inlined" : frame.jumped ? "jumped" : "";
 }
 
 }  // namespace
