@@ -93,7 +93,7 @@ class StackLines {
     const Profile& profile_;
     // What is executed outside of all calls has contexts, too: where threads begin.
     const bool has_roots_;
-    std::size_t root_counts_ = 0;  // so many of counted_ are outside of all calls
+    std::size_t root_counts_ = 0;      // so many of counted_ are outside of all calls
     std::vector<std::size_t> events_;  // of the file, by column of the database
     std::vector<Counted> counted_;     // by context and place
     std::vector<Context> contexts_;    // by number
