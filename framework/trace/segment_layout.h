@@ -12,6 +12,7 @@
 #pragma once
 
 #include "assay/trace_types.h"
+#include "framework/trace/context_nodes.h"
 #include "framework/trace/cpu_level.h"
 #include "framework/trace/value_lists.h"
 
@@ -303,43 +304,12 @@ inline constexpr std::uint64_t thread_offset(std::uint32_t thread) {
     return kThreadsOffset + thread * kThreadStride;
 }
 
-// --- With kCaptureContexts, behind all slots: of each the calling contexts in which its threads
-// have executed something, and how often which block.
+// --- With kCaptureContexts, behind all slots: the ContextNodes of each.
 
-// The nodes of one slot: this, and behind it `count` of them, the root first, all of the same size.
-struct ContextNodes {
-    std::atomic<std::uint32_t> count;
-    std::uint32_t reserved[15];
-};
-
-// A function that was called, in the context of its caller; or what it has jumped to since, in code
-// that lies elsewhere. A node counts the blocks that begin in its own range of addresses only, so
-// that it can be small. Blocks are counted in its words, from the word whose number
-// kContextWordsOffset has for the block: trace::counters() of them. With 0 the block is counted in
-// no context. Blocks that begin at the same address and are equal have the same word. What else the
-// words hold is the driver's business.
-struct ContextNode {
-    enum Kind : std::uint16_t {
-        kRoot,     // outside of all calls
-        kCall,     // of the function at `entry`, at `site`
-        kHandler,  // of a signal, which has interrupted the instruction at `site`
-        kJump,     // `frame` has gone on here
-    };
-    std::uint64_t entry;   // pc
-    std::uint64_t site;    // pc; 0 of kRoot and kJump
-    std::uint64_t range;   // begins here, and has kCodeRange bytes
-    std::uint32_t number;  // of this node; that of the root is 0
-    std::uint32_t parent;  // the node that called; itself for the root
-    std::uint32_t frame;   // itself but for kJump: the node of the call that is not over yet
-    Kind kind;
-    std::uint16_t beyond;  // not 0: stands for contexts for which there was no room
-};
-inline constexpr std::uint64_t kCodeRange = 256;  // a power of two
 // Of a node: with those of its header, which have no other use. A block has 20 bytes on average.
 inline constexpr std::uint32_t context_words(const Spec& spec) {
     return counters(spec) == 1 ? 48 : 112;
 }
-inline constexpr std::uint32_t kFirstContextWord = sizeof(ContextNode) / sizeof(std::uint64_t);
 // Whether records say in which context they are: `aux` of a reference or a fetch is the number of
 // the node in the record's slot, and before others there is one of kind TRACE_SITE_CONTEXT. That is
 // so if references and fetches are misses, of which there are few. Else calls are captured.
@@ -350,7 +320,6 @@ inline constexpr bool tells_contexts(const Spec& spec) {
            (!(spec.captures & kCaptureReferences) || spec.data_ways != 0) &&
            (!(spec.captures & kCaptureFetches) || spec.fetch_ways != 0);
 }
-inline constexpr std::uint64_t kContextsBytes = 4096 * kMiB;  // of a slot
 inline constexpr std::uint64_t contexts_offset(std::uint32_t slot) {
     return thread_offset(kMaxThreads) + slot * kContextsBytes;
 }

@@ -1,5 +1,6 @@
 // The tree that translated code keeps of calling contexts, by the functions that it calls.
 #include "framework/driver/native/machine/call_tree.h"
+#include "framework/trace/segment_layout.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -8,7 +9,6 @@
 #include <string>
 
 using namespace assay;
-using native::CallSite;
 using native::CallState;
 using native::CallTree;
 

@@ -5,6 +5,7 @@
 #include "framework/collector/trace/code_tables.h"
 #include "framework/collector/trace/context_tree.h"
 #include "framework/collector/trace/segment.h"
+#include "framework/trace/context_nodes.h"
 
 #include <cstdint>
 #include <functional>

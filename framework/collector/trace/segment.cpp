@@ -131,7 +131,7 @@ std::vector<trace::Run> Segment::runs(std::uint32_t index, std::uint32_t count) 
 std::uint32_t Segment::context_node_count(std::uint32_t index) const {
     trace::ContextNodes nodes;
     read(&nodes, sizeof nodes, trace::contexts_offset(index));
-    return nodes.count.load(std::memory_order_relaxed);
+    return nodes.count;
 }
 
 void Segment::read_context_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t words,

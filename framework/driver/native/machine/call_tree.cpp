@@ -82,7 +82,7 @@ IN_TRANSLATED_CODE void CallTree::release() {
 
 IN_TRANSLATED_CODE void CallTree::begin_thread() {
     release();
-    if (nodes_->count.load(std::memory_order_relaxed) == 0) {
+    if (nodes_->count == 0) {
         release_elements(known_, known_size_);
         known_size_ = kFewestKnown;
         known_used_ = 0;
@@ -139,7 +139,7 @@ IN_TRANSLATED_CODE void CallTree::remember(uint64_t key, uint32_t parent, Node* 
 // The collector reads a node only when the thread has stopped; the order is for one that was
 // killed.
 IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
-    const uint32_t index = nodes_->count.load(std::memory_order_relaxed);
+    const uint32_t index = nodes_->count;
     if (index >= most_nodes_) __builtin_trap();
     Node* const made = node_at(index);
     const uint64_t end = reinterpret_cast<uint64_t>(made) + node_bytes_;
@@ -152,7 +152,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
     }
     *made = node;
     made->number = index;
-    nodes_->count.store(index + 1, std::memory_order_release);
+    __atomic_store_n(&nodes_->count, index + 1, __ATOMIC_RELEASE);
     return made;
 }
 
@@ -183,7 +183,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
     const uint32_t number = parent->number;
     if (Node* const node = known(key, number)) return node;
     Node* node = kind == Node::kCall ? first_entry(parent, target) : nullptr;
-    const uint32_t made = nodes_->count.load(std::memory_order_relaxed);
+    const uint32_t made = nodes_->count;
     if (node != nullptr) {
         node = in_range(node, target);
     } else if (made < most_nodes_ - kBeyond) {
@@ -208,7 +208,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::beyond(uint64_t target) {
     constexpr uint32_t kNoParent = UINT32_MAX;
     const uint64_t range = target & kRangeMask;
     if (Node* const node = known(range, kNoParent)) return node;
-    const uint32_t made = nodes_->count.load(std::memory_order_relaxed);
+    const uint32_t made = nodes_->count;
     Node* const node = new_node({.entry = target,
                                  .site = 0,
                                  .range = range,

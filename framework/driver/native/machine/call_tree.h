@@ -13,7 +13,7 @@
 // the context of its first entry.
 #pragma once
 
-#include "framework/trace/segment_layout.h"
+#include "framework/trace/context_nodes.h"
 
 #include <cstdint>
 

@@ -8,7 +8,7 @@
 // misses goes to stubs (emit/first_level_stubs.h), and rare cases to the functions below.
 #pragma once
 
-#include "framework/trace/segment_layout.h"
+#include "framework/trace/context_nodes.h"
 
 #include <cstddef>
 #include <cstdint>
