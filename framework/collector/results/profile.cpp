@@ -4,9 +4,11 @@
 #include "framework/collector/results/profile_stacks.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -95,9 +97,13 @@ class ProfileBuilder {
             if (!has_counts(row.number) &&
                 profile_.hotlists->named(row.number, profile_.list_names).empty())
                 return;
+            if (row.key.mapping == kNoMapping) {
+                entries_.push_back({row.key.pc, anonymous_object(row.key.pc), row.number});
+                return;
+            }
             if (!object || row.key.mapping != mapping) {
                 mapping = row.key.mapping;
-                link_address_of_0 = mapping == kNoMapping ? 0 : bias(mapping);
+                link_address_of_0 = bias(mapping);
                 object = object_index(mapping);
             }
             entries_.push_back({row.key.pc + link_address_of_0, *object, row.number});
@@ -124,22 +130,33 @@ class ProfileBuilder {
     }
 
     std::uint32_t object_index(std::uint32_t mapping) {
-        const bool anonymous = mapping == kNoMapping;
-        const std::string path =
-            anonymous ? std::string(kAnonymous) : *profile_.addresses->mappings()[mapping].path;
+        const std::string& path = *profile_.addresses->mappings()[mapping].path;
+        return object_index(path, [&] { return profile_.symbolizer->build_id(path); });
+    }
+
+    template <typename BuildId>
+    std::uint32_t object_index(std::string_view path, const BuildId& build_id) {
         std::vector<events::Object>& objects = header_.objects;
         const auto known = std::find_if(objects.begin(), objects.end(),
                                         [&](const events::Object& o) { return o.path == path; });
         const auto index = static_cast<std::uint32_t>(known - objects.begin());
-        if (known == objects.end())
-            objects.push_back(
-                {path, anonymous ? std::string() : profile_.symbolizer->build_id(path)});
+        if (known == objects.end()) objects.push_back({std::string(path), build_id()});
+        return index;
+    }
+
+    // Of code that no file holds: the file that names it.
+    std::uint32_t anonymous_object(std::uint64_t pc) {
+        const auto named = profile_.generated->find(pc);
+        const std::uint32_t index =
+            object_index(named ? named->source : kAnonymous, [] { return std::string(); });
+        if (named) generated_.insert(index);
         return index;
     }
 
     ObjectPlace place_of(std::uint64_t pc) {
         const std::uint32_t mapping = profile_.addresses->find(pc);
-        return {object_index(mapping), mapping == kNoMapping ? pc : pc + bias(mapping)};
+        if (mapping == kNoMapping) return {anonymous_object(pc), pc};
+        return {object_index(mapping), pc + bias(mapping)};
     }
 
     // By row of the database; empty if no context refers to any.
@@ -212,12 +229,22 @@ class ProfileBuilder {
         }
         for (; other != others.end(); ++other) ask_for(other->object, other->address);
         locations_ = profile_.symbolizer->resolve(requests_);
+        for (const std::uint32_t object : generated_) name_generated(object);
         for (auto begin = entries_.cbegin(); begin != entries_.cend();) {
             const auto end = std::find_if(begin, entries_.cend(), [&](const Entry& entry) {
                 return entry.object != begin->object;
             });
             divide({begin, end});
             begin = end;
+        }
+    }
+
+    void name_generated(std::uint32_t object) {
+        for (std::size_t i = 0; i < locations_[object].size(); ++i) {
+            const auto named = profile_.generated->find(requests_[object].addresses[i]);
+            if (!named) continue;
+            generated_frames_.push_back(named->frame);
+            locations_[object][i].frames = {&generated_frames_.back(), 1};
         }
     }
 
@@ -307,6 +334,8 @@ class ProfileBuilder {
     // By object: addresses that were resolved, and where they are.
     std::vector<symbols::Request> requests_;
     std::vector<std::vector<symbols::Location>> locations_;
+    std::set<std::uint32_t> generated_;  // objects that name code which no file holds
+    std::deque<symbols::Frame> generated_frames_;
     Counts counts_;
 };
 

@@ -6,6 +6,7 @@
 #include "framework/collector/results/sample_database.h"
 #include "framework/collector/trace/address_map.h"
 #include "framework/events/writer.h"
+#include "framework/symbols/generated_code.h"
 #include "framework/symbols/symbolizer.h"
 
 #include <functional>
@@ -28,6 +29,7 @@ struct Profile {
     std::span<const trace_context_t> contexts;  // which the counts are of
     const AddressMap* addresses;
     symbols::Symbolizer* symbolizer;
+    const symbols::GeneratedCode* generated;  // what is known of code that no file holds
     bool dump_instructions;
 };
 

@@ -1,5 +1,6 @@
 #include "framework/collector/run/results.h"
 
+#include "framework/collector/results/generated_names.h"
 #include "framework/collector/results/profile.h"
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
@@ -156,6 +157,7 @@ Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
                     .contexts = origin.contexts,
                     .addresses = &origin.addresses,
                     .symbolizer = &session_.symbolizer,
+                    .generated = &generated_,
                     .dump_instructions = session_.settings.dump_instructions};
     profile.header.command = image_.command;
     profile.header.pid = static_cast<std::uint32_t>(image_.pid);
@@ -186,6 +188,7 @@ void Results::add_columns(Profile& profile, std::size_t profiler) const {
 }
 
 void Results::write(const Origin& origin) {
+    generated_ = read_generated_names(image_.pid, origin.addresses, session_.begin_of_run);
     Profile profile = profile_of(counts_, origin);
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)
         if (!session_.profilers[i]->lost()) add_columns(profile, i);

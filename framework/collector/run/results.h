@@ -9,6 +9,7 @@
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/session.h"
 #include "framework/collector/trace/address_map.h"
+#include "framework/symbols/generated_code.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -93,7 +94,8 @@ class Results {
     std::vector<std::uint32_t> first_list_;  // by profiler: the number of its first
     std::vector<std::string> list_names_;    // by number
     std::vector<bool> captures_calls_;       // by profiler
-    std::string file_;                       // that has been written; "" if none
+    symbols::GeneratedCode generated_;
+    std::string file_;  // that has been written; "" if none
     std::size_t part_files_ = 0;
     bool shared_ = false;  // counts among contexts
 };

@@ -11,6 +11,7 @@
 #include "framework/symbols/symbolizer.h"
 
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ class Session {
     std::string end_by_deadline() const { return deadline_ ? deadline_->reason() : ""; }
 
     const CoreSettings& settings;
+    const std::time_t begin_of_run = std::time(nullptr);
     CrashGuard guard;
     std::vector<std::unique_ptr<ProfilerHandle>> profilers;
     std::vector<Given> given;  // to each of them

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Names of code that a program makes itself: perf maps and jitdump files."""
+
+import shutil
+import unittest
+from pathlib import Path
+
+import support
+from support import ASSAY, PROGRAMS, profile, read_events, run
+
+NAMED = PROGRAMS / "named_code"
+# Instructions of one call of a function that the program has made.
+CALL = 2
+
+
+class GeneratedNames(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.out = self.folder / "events"
+
+    def profiled(self, *arguments, program=NAMED, options=()):
+        """The exact counts of functions by name, and what assay has said."""
+        result = profile([program, *arguments], "--dump-instr=yes", *options, out=self.out,
+                         cwd=self.folder)  # node leaves a log
+        self.assertEqual(result.returncode, 0, result.stderr)
+        events = read_events(self.out)
+        self.events = events
+        pid = next(line.split()[-1] for line in events.remarks if " pid " in line)
+        self.map = Path(f"/tmp/perf-{pid}.map")
+        self.addCleanup(self.map.unlink, missing_ok=True)
+        column = events.events.index("Ir")
+        return {name: row[column] for name, row in events.functions.items()}, result.stderr
+
+    def objects(self):
+        return [line for line in self.events.remarks if line.startswith("#! object ")]
+
+    def test_perf_map(self):
+        counts, said = self.profiled()
+        self.assertEqual(counts["first(int)"], 3 * CALL)
+        self.assertEqual(counts["js:~second a.js:1:2"], 5 * CALL)
+        # Both were at one address: the counts are the later one's.
+        self.assertEqual(counts["new"], 2 * CALL)
+        self.assertNotIn("old", counts)
+        self.assertIn(f"{self.map}: line 2 is not a start, a size and a name", said)
+        self.assertTrue(any(str(self.map) in line for line in self.objects()), self.objects())
+        self.assertTrue(any("[anonymous]" in line for line in self.objects()), self.objects())
+        shown = run([ASSAY, "annotate", "--threshold=0", self.out])
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertTrue("js:~second a.js:1:2" in shown.stdout)
+
+    def test_contexts(self):
+        counts, _ = self.profiled(options=["--contexts=yes"])
+        self.assertEqual(counts["first(int)"], 3 * CALL)
+        folded = run([ASSAY, "export", "--format=folded", "-o", self.folder / "folded", self.out])
+        self.assertEqual(folded.returncode, 0, folded.stderr)
+        stacks = (self.folder / "folded").read_text()
+        self.assertIn("call;first(int) ", stacks)
+
+    def test_jitdump(self):
+        counts, _ = self.profiled(self.folder)
+        self.assertEqual(counts["first(int)"], 3 * CALL + 4 * CALL)  # with those after it has moved
+        self.assertEqual(counts["second"], 5 * CALL)
+        text = self.out.read_text()
+        self.assertIn("fl=made.lang\nfn=first(int)\n10 7 ", text)
+        self.assertIn("\n11 7 ", text)
+        self.assertTrue(any("/jit-" in line for line in self.objects()), self.objects())
+
+    def test_file_of_an_earlier_process(self):
+        """One with this process id, that is."""
+        script = ("echo $$; printf '0 7fffffffffff stale\\n' > /tmp/perf-$$.map; "
+                  f"touch -d '2 hours ago' /tmp/perf-$$.map; exec {NAMED} {self.folder}")
+        counts, _ = self.profiled("-c", script, program="/bin/sh")
+        self.assertNotIn("stale", counts)
+        self.assertEqual(counts["second"], 5 * CALL)
+
+    def test_link(self):
+        """Others can put links into /tmp."""
+        (self.folder / "map").write_text("0 7fffffffffff linked\n")
+        script = f"ln -s {self.folder}/map /tmp/perf-$$.map; exec {NAMED} {self.folder}"
+        counts, _ = self.profiled("-c", script, program="/bin/sh")
+        self.assertNotIn("linked", counts)
+
+    @unittest.skipUnless(shutil.which("node"), "no just-in-time compiler")
+    def test_node(self):
+        script = self.folder / "a.js"
+        script.write_text("function hot(n) { let s = 0; for (let i = 0; i < n; ++i) s += i % 7; "
+                          "return s; }\nlet t = 0; for (let i = 0; i < 300; ++i) t += hot(1000);\n"
+                          "console.log(t);\n")
+        counts, _ = self.profiled("--perf-basic-prof", script, program="node")
+        self.assertTrue(any("hot" in name and "a.js" in name for name in counts))
+
+
+if __name__ == "__main__":
+    unittest.main()
