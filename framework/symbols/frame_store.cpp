@@ -1,9 +1,12 @@
 #include "framework/symbols/frame_store.h"
 
+#include "framework/symbols/rust_names.h"
+
 #include <cxxabi.h>
 
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 namespace assay::symbols {
 
@@ -17,6 +20,8 @@ std::string_view Names::readable(std::string_view symbol_name) {
 
     std::size_t version = symbol_name.find('@', 1);
     std::string plain(symbol_name.substr(0, version));
+    // First: the older names of Rust are names of C++, too.
+    if (auto rust = rust_name(plain)) plain = std::move(*rust);
     // Without this check __cxa_demangle would take a C function "f" for the type "float".
     if (plain.starts_with("_Z")) {
         int status = 0;

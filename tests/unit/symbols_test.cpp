@@ -168,6 +168,64 @@ TEST_CASE("names are demangled and lose their version") {
     CHECK(names.readable("") == "???");
 }
 
+// Most are the examples of the RFC that describes the mangling (Rust RFC 2603), or are made by its
+// grammar.
+TEST_CASE("names of Rust are demangled, without hashes") {
+    Names names;
+    CHECK(names.readable("_RNvC6_123foo3bar") == "123foo::bar");
+    CHECK(names.readable("_RNvNtCs1234_7mycrate3foo3bar") == "mycrate::foo::bar");
+    CHECK(names.readable("_RNvNtC7mycrateu8gdel_5qa3foo") ==
+          "mycrate::g\xc3\xb6"
+          "del::foo");
+    CHECK(names.readable("_RNCNvC1a1b0B2_") == "a::b::{closure#0}");
+    CHECK(names.readable("_RINvNtC3std3mem8align_ofdE") == "std::mem::align_of::<f64>");
+    CHECK(names.readable("_RINvC3std3fooKj2a_E") == "std::foo::<42>");
+    CHECK(names.readable("_RINvC3std3fooTRhOlAsj3_SmFEuPbQxEE") ==
+          "std::foo::<(&u8, *mut i32, [i16; 3], [u32], fn(), *const bool, &mut i64)>");
+    CHECK(names.readable("_RNvXNtC5crate3modNtB2_3FooNtNtC4core3fmt5Debug3fmt") ==
+          "<crate::mod::Foo as core::fmt::Debug>::fmt");
+    CHECK(names.readable("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE") ==
+          "core::fmt::Write::write_fmt");
+    CHECK(names.readable("_ZN66_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..drop..Drop$GT$"
+                         "4drop17h0123456789abcdefE") ==
+          "<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop");
+    // What is appended.
+    CHECK(names.readable("_RNvC6_123foo3bar.llvm.1234") == "123foo::bar");
+    CHECK(names.readable("_RNvC6_123foo3bar.cold") == "123foo::bar [clone .cold]");
+    CHECK(names.readable("_RNvC6_123foo3bar.cold.1.llvm.77") == "123foo::bar [clone .cold.1]");
+    CHECK(names.readable("_ZN4core3fmt5write17h0123456789abcdefE.llvm.99") == "core::fmt::write");
+    CHECK(names.readable("_ZN4core3fmt5write17h0123456789abcdefE.cold") ==
+          "core::fmt::write [clone .cold]");
+    // What is none.
+    for (const std::string name : {"_R", "_Rfoo", "_RNvC", "_RNvC6_123foo3ba", "_ZN3foo17h01E"})
+        CHECK(names.readable(name) == name);
+    CHECK(names.readable("_ZN6shapes5twiceEv") == "shapes::twice()");
+}
+
+// Each level refers twice to the one before it: 2 to the 60th types.
+TEST_CASE("a Rust name that would never end is left as it is") {
+    std::string symbol = "_RINvC1a1b";
+    std::string last = "u";
+    const auto base_62 = [](std::size_t number) {
+        constexpr std::string_view kDigits =
+            "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        if (number == 0) return std::string("_");
+        std::string text;
+        for (--number; text.empty() || number != 0; number /= kDigits.size())
+            text.insert(text.begin(), kDigits[number % kDigits.size()]);
+        return text + "_";
+    };
+    for (int level = 0; level < 60; ++level) {
+        const std::string here = "B" + base_62(symbol.size() - 2);
+        symbol += "T" + last + last + "E";
+        last = here;
+    }
+    symbol += "E";
+    Names names;
+    CHECK(names.readable(symbol) == symbol);
+    CHECK(names.readable("_RINvC1a1bTuuETB7_B7_EE") == "a::b::<((), ()), (((), ()), ((), ()))>");
+}
+
 TEST_CASE("files, lines, functions and inlined calls are those of addr2line") {
     CompiledPrograms folder;
     for (std::string flags :

@@ -1,0 +1,49 @@
+#include "framework/symbols/rust_names.h"
+
+#include <libiberty/demangle.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace assay::symbols {
+namespace {
+
+// A short symbol can stand for a name of any length, by referring to parts of itself.
+constexpr std::size_t kMostBytes = 1 << 14;
+struct TooLong {};
+
+void append(const char* text, std::size_t size, void* to) {
+    std::string& name = *static_cast<std::string*>(to);
+    if (size > kMostBytes - name.size()) throw TooLong();
+    name.append(text, size);
+}
+
+// Where the mangled name ends, and what has been appended to it begins. The older mangling can have
+// dots inside.
+std::size_t end_of(std::string_view symbol) {
+    if (symbol.starts_with("_R")) return std::min(symbol.find('.'), symbol.size());
+    constexpr std::string_view kHash = "17h";
+    constexpr std::size_t kHashBytes = kHash.size() + 16 + 1;  // its digits, and the E
+    const std::size_t hash = symbol.rfind(kHash);
+    if (hash == std::string_view::npos || symbol.size() - hash < kHashBytes) return symbol.size();
+    return hash + kHashBytes;
+}
+
+}  // namespace
+
+std::optional<std::string> rust_name(const std::string& symbol) {
+    if (!symbol.starts_with("_R") && !symbol.starts_with("_ZN")) return std::nullopt;
+    const std::size_t end = end_of(symbol);
+    std::string name;
+    try {
+        if (rust_demangle_callback(symbol.substr(0, end).c_str(), 0, &append, &name) == 0)
+            return std::nullopt;
+    } catch (const TooLong&) {
+        return std::nullopt;
+    }
+    const std::string suffix = symbol.substr(end, symbol.find(".llvm.", end) - end);
+    return suffix.empty() ? name : name + " [clone " + suffix + "]";
+}
+
+}  // namespace assay::symbols
