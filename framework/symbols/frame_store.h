@@ -20,7 +20,7 @@ class Names {
     // The kept copy of `text`.
     std::string_view keep(std::string_view text);
     // The readable form of a symbol's name: without its version ("@@GLIBC_2.14"), and demangled
-    // where it is a C++ name.
+    // where it is a name of C++ or Rust.
     std::string_view readable(std::string_view symbol_name);
 
   private:

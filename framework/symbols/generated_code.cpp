@@ -183,8 +183,16 @@ class GeneratedCode::JitdumpReader {
         }
         std::stable_sort(lines.begin(), lines.end(),
                          [](const Line& a, const Line& b) { return a.offset < b.offset; });
+        without_elf_header(lines);
         lines_[*address] = std::move(lines);
         return true;
+    }
+
+    // V8 adds what perf inject once put before the code: the first line is at 64 then, not at 0.
+    static void without_elf_header(std::vector<Line>& lines) {
+        constexpr std::uint64_t kElfHeaderBytes = 64;
+        if (lines.empty() || lines.front().offset != kElfHeaderBytes) return;
+        for (Line& line : lines) line.offset -= kElfHeaderBytes;
     }
 
     GeneratedCode& code_;

@@ -50,15 +50,15 @@ std::string move(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
     return record(1, body);
 }
 
-std::string lines(std::uint64_t address) {
+std::string lines(std::uint64_t address, std::uint64_t added = 0) {
     std::string body;
     put<std::uint64_t>(body, address);
     put<std::uint64_t>(body, 2);
-    put<std::uint64_t>(body, address);
+    put<std::uint64_t>(body, address + added);
     put<std::uint32_t>(body, 10);
     put<std::uint32_t>(body, 0);
     body += std::string("a.lang") + '\0';
-    put<std::uint64_t>(body, address + 8);
+    put<std::uint64_t>(body, address + added + 8);
     put<std::uint32_t>(body, 12);
     put<std::uint32_t>(body, 0);
     return record(2, body + '\xff' + '\0');
@@ -121,12 +121,20 @@ TEST_CASE("jitdump files name code and its lines") {
     CHECK(function_at(code, 0x4000) == "");
 }
 
+TEST_CASE("jitdump files can add an ELF header to the addresses of lines") {
+    GeneratedCode code;
+    CHECK(code.add_jitdump("d", header() + lines(0x1000, 64) + load(0x1000, 80, "f")) == "");
+    CHECK(code.find(0x1000)->frame.line == 10);
+    CHECK(code.find(0x1008)->frame.line == 12);
+    CHECK(code.find(0x1040)->frame.line == 12);
+}
+
 TEST_CASE("jitdump files can be cut anywhere, and be garbage") {
     const std::string whole = header() + lines(0x1000) + load(0x1000, 16, "f");
     for (std::size_t size = 0; size < whole.size(); ++size) {
         GeneratedCode code;
         const std::string problem = code.add_jitdump("d", whole.substr(0, size));
-        CHECK((problem == "") == (size >= header().size()));
+        CHECK(problem.empty() == (size >= header().size()));
         CHECK(code.empty());
     }
     GeneratedCode code;
