@@ -49,7 +49,7 @@ class GeneratedNames(unittest.TestCase):
         self.assertTrue("js:~second a.js:1:2" in shown.stdout)
 
     def test_contexts(self):
-        counts, _ = self.profiled(options=["--contexts=yes"])
+        counts, _ = self.profiled(options=["--contexts"])
         self.assertEqual(counts["first(int)"], 3 * CALL)
         folded = run([ASSAY, "export", "--format=folded", "-o", self.folder / "folded", self.out])
         self.assertEqual(folded.returncode, 0, folded.stderr)

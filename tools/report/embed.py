@@ -8,12 +8,12 @@ not end them.
 import sys
 from pathlib import Path
 
-PIECE = 8000  # compilers limit the length of a literal
+PIECE = 8000  # bytes: compilers limit the length of a literal
 
 
-def literal(text: str) -> str:
-    pieces = [text[i:i + PIECE] for i in range(0, len(text), PIECE)]
-    return "\n".join(f'R"~~~~({piece})~~~~"' for piece in pieces)
+def pieces(text: str) -> str:
+    literals = (f'R"~~~~({text[i:i + PIECE]})~~~~"' for i in range(0, len(text), PIECE))
+    return ",\n".join(literals)
 
 
 def main(output, style, *scripts):
@@ -25,9 +25,9 @@ def main(output, style, *scripts):
     script = "\n;".join(texts[name] for name in scripts)
     Path(output).write_text(
         '#include "tools/report/page.h"\n\nnamespace assay::report {\n\n'
-        f"constexpr std::string_view kStyleText =\n{literal(texts[style])};\n"
-        f"constexpr std::string_view kScriptText =\n{literal(script)};\n"
-        "const std::string_view kStyle = kStyleText, kScript = kScriptText;\n\n"
+        f"constexpr std::string_view kStylePieces[] = {{\n{pieces(texts[style])}}};\n"
+        f"constexpr std::string_view kScriptPieces[] = {{\n{pieces(script)}}};\n"
+        "const std::span<const std::string_view> kStyle = kStylePieces, kScript = kScriptPieces;\n\n"
         "}  // namespace assay::report\n")
 
 

@@ -163,7 +163,7 @@ void write_page(const Content& content, const Options& options, Sink& sink) {
         "<title>");
     sink.write(html_text(printable(content.profile.commands().front())));
     sink.write(" - assay</title>\n<style>\n");
-    sink.write(kStyle);
+    for (const std::string_view piece : kStyle) sink.write(piece);
     sink.write(
         "</style>\n</head>\n<body>\n<div id=\"app\"><p class=\"loading\">Unpacking the "
         "profile ...</p></div>\n<noscript>This page shows its profile by JavaScript."
@@ -174,7 +174,7 @@ void write_page(const Content& content, const Options& options, Sink& sink) {
     data.finish();
     encoder.finish();
     sink.write("</script>\n<script>\n");
-    sink.write(kScript);
+    for (const std::string_view piece : kScript) sink.write(piece);
     sink.write("</script>\n</body>\n</html>\n");
 }
 
