@@ -47,6 +47,8 @@ class Feed {
     TraceReader& reader() { return reader_; }
     Sampling& sampling() { return sampling_; }
     const ContextTree& contexts() const { return stacks_.contexts(); }
+    // False if something was executed in contexts that nobody knows.
+    bool knows_contexts() const { return executed_contexts_.complete(); }
     // Of one of those that were added, by number, at the end of a burst.
     std::vector<std::uint64_t> totals_so_far(std::size_t profiler);
 

@@ -286,6 +286,10 @@ void Collection::write() {
                         .executions = feed_.executions(),
                         .mispredictions = feed_.mispredictions(),
                         .executions_by_context = feed_.executions_by_context()});
+        if (!feed_.knows_contexts())
+            log::remark(
+                "the program has more calling contexts than there is room for: what it executed in "
+                "later ones is in none");
     } catch (const Error& e) {
         log::problem(e.what());
         outcome_.lost = true;

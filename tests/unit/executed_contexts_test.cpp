@@ -1,0 +1,222 @@
+// Calling contexts and counts from made-up nodes in a trace segment.
+#include "framework/collector/trace/executed_contexts.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <vector>
+
+using namespace assay;
+using collector::ContextTree;
+using collector::ExecutedContexts;
+using trace::ContextNode;
+
+namespace {
+
+constexpr std::uint64_t kMain = 0x401000, kF = 0x402000;
+
+class Program {
+  public:
+    explicit Program(std::uint32_t captures = trace::kCaptureBlockCounts) {
+        segment.control().spec.captures = captures | trace::kCaptureContexts;
+        words_ = trace::context_words(segment.control().spec);
+    }
+
+    // A block of one instruction, which is counted in that word.
+    void block(std::uint64_t pc, std::uint16_t word, std::uint64_t executions) {
+        const auto number = static_cast<std::uint32_t>(blocks_.size());
+        blocks_.push_back({pc, number, 1});
+        trace_instr_t& instr = instrs_.emplace_back();
+        instr.pc = pc;
+        instr.block = number;
+        executions_.push_back(executions);
+        put(trace::kContextWordsOffset + number * sizeof word, word);
+    }
+    // The next node of the slot, whose block counts are those of its first words.
+    void node(std::uint32_t slot, ContextNode node, const std::vector<std::uint64_t>& counts = {}) {
+        std::uint32_t& count = counts_of_nodes_[slot];
+        node.number = count + wrong_number;
+        const std::uint64_t nodes = trace::contexts_offset(slot);
+        const std::uint64_t at =
+            nodes + sizeof(trace::ContextNodes) + std::uint64_t{count} * words_ * 8;
+        std::vector<std::uint64_t> none(words_);
+        pwrite(segment.fd(), none.data(), words_ * 8, static_cast<off_t>(at));
+        put(at, node);
+        for (std::size_t i = 0; i < counts.size(); ++i)
+            put(at + (trace::kFirstContextWord + i) * 8, counts[i]);
+        put(nodes, ++count);
+    }
+    // The root, main, which was called from there, and f, called by main, which has jumped
+    // elsewhere.
+    void usual_nodes(std::uint32_t slot) {
+        node(slot, {.range = 1, .kind = ContextNode::kRoot});
+        node(slot,
+             {.entry = kMain,
+              .site = 0x400100,
+              .range = kMain,
+              .frame = 1,
+              .kind = ContextNode::kCall},
+             {1});
+        node(slot,
+             {.entry = kF,
+              .site = kMain + 8,
+              .range = kF,
+              .parent = 1,
+              .frame = 2,
+              .kind = ContextNode::kCall},
+             {30, 2});
+        node(slot,
+             {.entry = kF + 256,
+              .range = kF + 256,
+              .parent = 2,
+              .frame = 2,
+              .kind = ContextNode::kJump},
+             {5});
+    }
+    void usual_blocks() {
+        block(kMain, kWord, 1);
+        block(kF, kWord, 30);
+        block(kF + 4, kWord + 1, 2);
+        block(kF + 256, kWord, 5);
+    }
+
+    using Counted = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
+    std::vector<Counted> counts(std::uint32_t slots) {
+        std::vector<Counted> found;
+        contexts.enter_all(slots);
+        contexts.for_each(
+            slots, {code(), executions_, {}}, [&](const ExecutedContexts::Executed& executed) {
+                found.emplace_back(executed.context, executed.block, executed.executions);
+            });
+        std::sort(found.begin(), found.end());
+        return found;
+    }
+    collector::CodeTables code() const { return {blocks_, instrs_, sites}; }
+
+    static constexpr std::uint16_t kWord = trace::kFirstContextWord;
+    collector::Segment segment;
+    ContextTree tree;
+    ExecutedContexts contexts{segment, tree};
+    std::vector<trace_site_t> sites;
+    std::uint32_t wrong_number = 0;
+
+  private:
+    template <typename T>
+    void put(std::uint64_t offset, const T& value) const {
+        REQUIRE(pwrite(segment.fd(), &value, sizeof value, static_cast<off_t>(offset)) ==
+                sizeof value);
+    }
+
+    std::uint32_t words_;
+    std::array<std::uint32_t, 4> counts_of_nodes_{};
+    std::vector<trace_block_t> blocks_;
+    std::vector<trace_instr_t> instrs_;
+    std::vector<std::uint64_t> executions_;
+};
+
+using Counts = std::vector<Program::Counted>;
+
+}  // namespace
+
+TEST_CASE("executed contexts: counts of nodes") {
+    Program program;
+    program.usual_blocks();
+    program.usual_nodes(0);
+    // What f jumped to is in its context.
+    CHECK(program.counts(1) == Counts{{1, 0, 1}, {2, 1, 30}, {2, 2, 2}, {2, 3, 5}});
+    CHECK(program.contexts.complete());
+    REQUIRE(program.tree.table().size() == 3);
+    CHECK(program.tree.table()[2].call == kMain + 8);
+    CHECK(program.tree.table()[2].function == kF);
+    CHECK(program.tree.table()[2].parent == 1);
+}
+
+TEST_CASE("executed contexts: those of several slots are one") {
+    Program program;
+    program.usual_blocks();
+    program.usual_nodes(0);
+    program.usual_nodes(1);
+    const Counts counts = program.counts(2);
+    CHECK(counts.size() == 8);
+    CHECK(program.tree.table().size() == 3);
+}
+
+TEST_CASE("executed contexts: blocks that are alike") {
+    Program program;
+    program.block(kF, Program::kWord, 20);
+    program.block(kF, Program::kWord, 12);
+    program.usual_nodes(0);
+    CHECK(program.counts(1) == Counts{{2, 0, 20}, {2, 1, 10}});
+}
+
+TEST_CASE("executed contexts: of records") {
+    Program program(trace::kCaptureBlockCounts | trace::kCaptureReferences);
+    program.usual_blocks();
+    program.usual_nodes(0);
+    program.sites = {
+        {0, 8, TRACE_SITE_READ, 0}, {0, 0, TRACE_SITE_CONTEXT, 0}, {0, 0, TRACE_SITE_COUNT, 0}};
+    const std::vector<trace_record_t> records = {{0x1000, 0, 3}, {0x1000, 0, 1}, {0, 2, 0},
+                                                 {2, 1, 0},      {10, 2, 1},     {0x1000, 0, 0}};
+    const auto found = program.contexts.follow(0, records, program.code());
+    CHECK(std::vector(found.begin(), found.end()) == std::vector<std::uint32_t>{2, 1, 0, 2, 2, 0});
+}
+
+TEST_CASE("executed contexts: contexts have the numbers of their first records") {
+    Program program;
+    program.usual_nodes(0);
+    program.node(0, {.entry = kF,
+                     .site = kMain + 16,
+                     .range = kF,
+                     .parent = 1,
+                     .frame = 4,
+                     .kind = ContextNode::kCall});
+    program.sites = {{0, 8, TRACE_SITE_READ, 0}};
+    const auto context_of = [&](std::uint32_t node) {
+        const trace_record_t record{0x1000, 0, node};
+        return program.contexts.follow(0, {&record, 1}, program.code())[0];
+    };
+    CHECK(context_of(1) == 1);
+    CHECK(program.tree.table().size() == 2);
+    CHECK(context_of(4) == 3);
+    CHECK(context_of(2) == 2);
+    CHECK(context_of(400) == 0);
+    CHECK_FALSE(program.contexts.complete());
+}
+
+TEST_CASE("executed contexts: what the driver had no room for") {
+    Program program;
+    program.block(kMain, Program::kWord, 1);
+    program.node(0, {.range = 1, .kind = ContextNode::kRoot});
+    program.node(
+        0, {.entry = kMain, .range = kMain, .frame = 1, .kind = ContextNode::kCall, .beyond = 1},
+        {7});
+    CHECK(program.counts(1).empty());
+    CHECK_FALSE(program.contexts.complete());
+}
+
+TEST_CASE("executed contexts: the program has written over nodes") {
+    const ContextNode call{.entry = kMain, .range = kMain, .frame = 1, .kind = ContextNode::kCall};
+    ContextNode other_frame = call, later_parent = call, jumps_ahead = call, unknown = call,
+                another_root = call;
+    other_frame.frame = 0;
+    later_parent.parent = 5;
+    jumps_ahead.kind = ContextNode::kJump;
+    unknown.kind = static_cast<ContextNode::Kind>(17);
+    another_root.kind = ContextNode::kRoot;
+    for (const ContextNode& node :
+         {other_frame, later_parent, jumps_ahead, unknown, another_root}) {
+        Program program;
+        program.block(kMain, Program::kWord, 1);
+        program.node(0, {.range = 1, .kind = ContextNode::kRoot});
+        program.node(0, node, {7});
+        CHECK(program.counts(1).empty());
+        CHECK_FALSE(program.contexts.complete());
+    }
+    Program program;
+    program.wrong_number = 1;
+    program.usual_nodes(0);
+    CHECK(program.counts(1).empty());
+    CHECK_FALSE(program.contexts.complete());
+}
