@@ -271,6 +271,33 @@ class ContextsOfAllProfilers(unittest.TestCase):
                      plugin=f"cache,{PLUGINS / 'contexts.so'}", contexts=False)
         self.assertIn("no contexts", self.stderr)
 
+    @unittest.skipUnless(installed("valgrind", "callgrind_annotate"), "Valgrind is not installed")
+    def test_inclusive_counts_are_callgrind_s(self):
+        for program in ("recursion", "many", "list", "indirect"):
+            with self.subTest(program=program):
+                events = self.profile(program, "--cache-sim=no", plugin="cache")
+                ours = Counter()
+                for path, counts in self.stacks(events).items():
+                    for function in set(path.split("/")):
+                        ours[function] += counts["Ir"]
+                theirs = self.callgrind_inclusive(PROGRAMS / program)
+                self.assertGreater(len(theirs), 4)
+                self.assertEqual(theirs, {name: ours[name] for name in theirs})
+
+    def callgrind_inclusive(self, program) -> dict[str, int]:
+        """Ir by function; without what Callgrind calls a recursion of it, and the start."""
+        out = support.temporary_folder(self) / "callgrind.out"
+        run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", program])
+        shown = run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", "--auto=no",
+                     "--show-percs=no", out]).stdout
+        found = {}
+        for line in shown.splitlines():
+            if row := re.match(r"\s*([\d,]+)\s+\S*?:(\w+)(?: \[.*\])?$", line):
+                # Of a function from several files, once for each.
+                count = int(row[1].replace(",", ""))
+                found[row[2]] = max(count, found.get(row[2], 0))
+        return {name: count for name, count in found.items() if name != "_start"}
+
     def test_not_in_bursts(self):
         result = profile([PROGRAMS / "callers"], "--contexts", "--sample=1/100")
         self.assertEqual(result.returncode, 125, result.stderr)
