@@ -1,8 +1,8 @@
 // The shared memory between a driver and the collector: one sparse memory file per profiled
 // process, laid out at fixed offsets, so that neither side ever sends a pointer.
 //
-//   control | value lists | event log | block table | instruction table | site table | thread slot
-//   0, 1, ...
+//   control | value lists | event log | block table | instruction table | site table |
+//   words of blocks | thread slot 0, 1, ... | nodes of slot 0, 1, ...
 //
 // The driver appends to the tables and publishes a new length with release order; whatever a
 // record or a counter refers to has been published before it. The tables are the arrays that

@@ -176,8 +176,7 @@ void annotate(const Options& options, Output& output) {
     if (options.by_context()) read_contexts(options, profile.totals(), contexts);
     const auto calls =
         options.calls ? std::make_unique<CallTable>(contexts, columns, sort) : nullptr;
-    const auto tree =
-        options.tree ? std::make_unique<ContextTree>(contexts, columns, sort) : nullptr;
+    const auto tree = options.tree ? std::make_unique<TreeTable>(contexts, columns, sort) : nullptr;
     const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
     if (!choice.found.empty()) profile.read_details(details_of(choice, profile, options));
     const Assembly assembly = options.instructions ? assembly_of(profile) : Assembly();

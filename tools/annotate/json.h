@@ -18,8 +18,8 @@ struct Content {
     const InlinedCalls& inlined;
     const SourceChoice& choice;
     const Assembly& assembly;
-    const CallTable* calls;   // null: not asked for
-    const ContextTree* tree;  // the same
+    const CallTable* calls;  // null: not asked for
+    const TreeTable* tree;   // the same
 };
 
 void write_json(const Options& options, const Content& content, const Columns& columns,

@@ -24,8 +24,8 @@ std::string_view entry(const StackTree::Frame& frame) {
 
 }  // namespace
 
-ContextTree::ContextTree(const WholeProfile& profile, const Columns& columns,
-                         const std::vector<SortColumn>& sort)
+TreeTable::TreeTable(const WholeProfile& profile, const Columns& columns,
+                     const std::vector<SortColumn>& sort)
     : columns_(columns), tree_(columns.totals.size(), kMostDepth) {
     tree_.add(profile, 0, counted_by_context(profile, nullptr));
     keep_exclusive();
@@ -33,13 +33,13 @@ ContextTree::ContextTree(const WholeProfile& profile, const Columns& columns,
     choose(sort);
 }
 
-void ContextTree::keep_exclusive() {
+void TreeTable::keep_exclusive() {
     for (const StackTree::Frame& frame : tree_.frames())
         exclusive_.insert(exclusive_.end(), frame.counts.begin(), frame.counts.end());
 }
 
 // A frame never counts more than the one that it is in, so what is left out is whole subtrees.
-void ContextTree::choose(const std::vector<SortColumn>& sort) {
+void TreeTable::choose(const std::vector<SortColumn>& sort) {
     const auto frames = tree_.frames();
     std::vector<std::vector<std::uint32_t>> children(frames.size());
     for (std::uint32_t i = 1; i < frames.size(); ++i)
@@ -60,7 +60,7 @@ void ContextTree::choose(const std::vector<SortColumn>& sort) {
     }
 }
 
-std::string ContextTree::text(std::uint32_t number) const {
+std::string TreeTable::text(std::uint32_t number) const {
     const StackTree::Frame& frame = tree_.frames()[number];
     const std::size_t depth = frame.depth - 1;
     std::string text(std::min(depth, kMostIndentation), ' ');
@@ -71,7 +71,7 @@ std::string ContextTree::text(std::uint32_t number) const {
     return text;
 }
 
-void ContextTree::write(Output& output) const {
+void TreeTable::write(Output& output) const {
     Table with_inner(columns_), own(columns_);
     for (const std::uint32_t frame : shown_) {
         with_inner.fit(inclusive(frame));
@@ -91,7 +91,7 @@ void ContextTree::write(Output& output) const {
     output.write("\n");
 }
 
-void ContextTree::write_json(JsonWriter& json) const {
+void TreeTable::write_json(JsonWriter& json) const {
     json.key("tree");
     json.begin_array();
     for (const std::uint32_t number : shown_) {

@@ -15,10 +15,10 @@
 
 namespace assay::annotate {
 
-class ContextTree {
+class TreeTable {
   public:
-    ContextTree(const WholeProfile& profile, const Columns& columns,
-                const std::vector<SortColumn>& sort);
+    TreeTable(const WholeProfile& profile, const Columns& columns,
+              const std::vector<SortColumn>& sort);
 
     void write(Output& output) const;
     // Under the key "tree".

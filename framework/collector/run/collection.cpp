@@ -288,8 +288,9 @@ void Collection::write() {
                         .executions_by_context = feed_.executions_by_context()});
         if (!feed_.knows_contexts())
             log::remark(
-                "the program has more calling contexts than there is room for: what it executed in "
-                "later ones is in none");
+                "not all calling contexts are known, since there was no room for them or the "
+                "program "
+                "has written over them: what was executed there is in none");
     } catch (const Error& e) {
         log::problem(e.what());
         outcome_.lost = true;

@@ -6,6 +6,7 @@
 #include "framework/driver/native/emit/store_forwarding.h"
 #include "framework/x86/instruction.h"
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -39,6 +40,9 @@ enum Opcode : unsigned {
     kGroup1 = 0x81,      // with 32 bits, sign-extended
     kGroup1Byte = 0x83,  // with a sign-extended byte
 };
+// What a function may change (System V psABI, 3.2.1), in the order in which stubs save it.
+inline constexpr std::array<unsigned, 9> kChangedByCalls{RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11};
+
 enum Group1 : unsigned { kAdd = 0, kAddCarry = 2, kAnd = 4, kSubtract = 5, kCompare = 7 };
 enum Condition : unsigned {
     kBelow = 2,

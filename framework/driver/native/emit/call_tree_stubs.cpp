@@ -2,14 +2,8 @@
 
 #include "framework/driver/native/machine/context.h"
 
-#include <array>
-#include <iterator>
-
 namespace assay::native {
 namespace {
-
-// What a function may change (System V psABI, 3.2.1).
-constexpr std::array<unsigned, 9> kSaved{RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11};
 
 std::uint64_t function_of(CallTreeStub stub) {
     switch (stub) {
@@ -26,15 +20,15 @@ std::uint64_t function_of(CallTreeStub stub) {
 
 void emit_call_tree_stub(Assembler& code, CallTreeStub stub) {
     // Above what is saved and the return address.
-    constexpr auto kArguments = static_cast<std::int32_t>((kSaved.size() + 1) * 8);
-    for (const unsigned reg : kSaved) code.push(reg);
+    constexpr auto kArguments = static_cast<std::int32_t>((kChangedByCalls.size() + 1) * 8);
+    for (const unsigned reg : kChangedByCalls) code.push(reg);
     code.with_memory(kLoad, RDX, Address{RSP, kNoGpr, 1, kArguments});
     code.with_memory(kLoad, RSI, Address{RSP, kNoGpr, 1, kArguments + 8});
     code.load_context(RDI, offsetof(Context, call_tree));
     code.load_context(RCX, offsetof(Context, target_sp));
     code.move_imm64(RAX, function_of(stub));
     code.registers(0xff, RAX, 2, false);  // call
-    for (auto reg = kSaved.rbegin(); reg != kSaved.rend(); ++reg) code.pop(*reg);
+    for (auto reg = kChangedByCalls.rbegin(); reg != kChangedByCalls.rend(); ++reg) code.pop(*reg);
     code.u8(0xc3);  // ret
 }
 

@@ -5,22 +5,19 @@
 #include "framework/driver/native/machine/context.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <iterator>
 
 namespace assay::native {
 namespace {
 
-// What a function may change (System V psABI, 3.2.1), in the order in which they are pushed.
-constexpr std::array<unsigned, 9> kSaved{RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11};
 constexpr std::int32_t kWord = 8;
 constexpr unsigned kReturn = 0xc3;
 constexpr std::size_t kSavedRegisters = offsetof(Context, stub_gpr);
 
-// Where one of kSaved is, above the stack pointer.
+// Where one of kChangedByCalls is, above the stack pointer.
 std::int32_t saved_at(std::size_t index) {
-    return static_cast<std::int32_t>(kSaved.size() - 1 - index) * kWord;
+    return static_cast<std::int32_t>(kChangedByCalls.size() - 1 - index) * kWord;
 }
 
 // `function`: assay_first_level_*, with its arguments behind the first one in the order of the
@@ -30,11 +27,11 @@ void emit_call(Assembler& code, unsigned cursor,
                std::uint64_t (*function)(FirstLevel*, Arguments...)) {
     constexpr std::uint8_t kStack = RSP;
     // Above what is saved and the return address.
-    constexpr auto kArguments = static_cast<std::int32_t>(kSaved.size() + 1) * kWord;
+    constexpr auto kArguments = static_cast<std::int32_t>(kChangedByCalls.size() + 1) * kWord;
     const auto argument = [&](unsigned reg, int index) {
         code.with_memory(kLoad, reg, Address{kStack, kNoGpr, 1, kArguments + index * kWord});
     };
-    for (const unsigned reg : kSaved) code.push(reg);
+    for (const unsigned reg : kChangedByCalls) code.push(reg);
     if (cursor == kNoGpr)
         code.load_context(RDX, kCursorOffset);
     else
@@ -48,16 +45,17 @@ void emit_call(Assembler& code, unsigned cursor,
     code.load_context(RDI, offsetof(Context, first_level));
     code.move_imm64(RAX, reinterpret_cast<std::uint64_t>(function));
     code.registers(0xff, RAX, 2, false);  // call
-    const auto* const saved = std::find(kSaved.begin(), kSaved.end(), cursor);
+    const auto* const saved = std::find(kChangedByCalls.begin(), kChangedByCalls.end(), cursor);
     if (cursor == kNoGpr)
         code.store_context(kCursorOffset, RAX);
-    else if (saved == kSaved.end())
+    else if (saved == kChangedByCalls.end())
         code.registers(kStore, cursor, RAX);
     else
         code.with_memory(
             kStore, RAX,
-            Address{kStack, kNoGpr, 1, saved_at(static_cast<std::size_t>(saved - kSaved.begin()))});
-    for (auto reg = kSaved.rbegin(); reg != kSaved.rend(); ++reg) code.pop(*reg);
+            Address{kStack, kNoGpr, 1,
+                    saved_at(static_cast<std::size_t>(saved - kChangedByCalls.begin()))});
+    for (auto reg = kChangedByCalls.rbegin(); reg != kChangedByCalls.rend(); ++reg) code.pop(*reg);
     code.u8(kReturn);
 }
 

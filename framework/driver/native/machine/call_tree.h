@@ -19,19 +19,18 @@
 
 namespace assay::native {
 
+struct CallFrame {
+    trace::ContextNode* caller;
+    std::uint64_t address;  // the canonical frame address
+};
+
 // What translated code itself uses, in the context.
 struct CallState {
     trace::ContextNode* node;  // the present one
     // Of the present stack: behind the innermost frame, and behind the last one that there is room
     // for.
-    struct CallFrame* top;
-    struct CallFrame* end;
+    CallFrame *top, *end;
     std::uint64_t stack_low;  // the stack pointer was not lower
-};
-
-struct CallFrame {
-    trace::ContextNode* caller;
-    std::uint64_t address;  // the canonical frame address
 };
 
 // A call or a jump, as translated code tells it.
@@ -61,7 +60,7 @@ class CallTree {
     // A signal's handler has been entered, on the stack of what it interrupts or another one.
     void enter_handler(std::uint64_t address, std::uint64_t interrupted, std::uint64_t handler);
 
-    // Gives back what was allocated.
+    // Gives the memory of all frames back.
     void release();
 
   private:

@@ -30,8 +30,8 @@ std::int32_t offset_of(std::uint32_t word) {
     return static_cast<std::int32_t>(word * sizeof(std::uint64_t));
 }
 
-// The arithmetic flags, kept in the context if they are live, while no register is borrowed yet or
-// any more. rax is free between the two functions only if `rax_free`.
+// The arithmetic flags, kept in the context if they are live. rax is free where these are called,
+// and in between.
 void keep_flags(Assembler& code, bool live) {
     if (!live) return;
     save_flags(code, true);
@@ -123,7 +123,33 @@ void Contexts::leave(const Way& way) {
         jump(way);
 }
 
-// The return address has been pushed.
+// Behind the innermost frame, that of a call whose return address has been pushed: it does not
+// count yet. Then `top` is where it is, and `node` the present node. Returns the jump for want of
+// room.
+std::uint64_t Contexts::write_frame(unsigned top, unsigned node) {
+    hot_.load_context(top, kTop);
+    hot_.with_context(kCompareMemory, top, kEnd);
+    const std::uint64_t full = hot_.jump_if(kAboveEqual, hot_.address);
+    hot_.lea(node, at(RSP, 8));
+    hot_.with_memory(kStore, node, at(top, kAddress));
+    hot_.load_context(node, kNode);
+    hot_.with_memory(kStore, node, at(top, kCaller));
+    return full;
+}
+
+// The node that a word of `node` leads to. Returns the jump if there is none.
+std::uint64_t Contexts::load_next(unsigned node, std::uint32_t word) {
+    hot_.with_memory(kLoad, node, at(node, offset_of(word)));
+    hot_.registers(0x85, node, node);  // test
+    return hot_.jump_if(kEqual, hot_.address);
+}
+
+void Contexts::enter_callee(unsigned top, unsigned node) {
+    hot_.lea(top, at(top, kFrameBytes));
+    hot_.store_context(kTop, top);
+    hot_.store_context(kNode, node);
+}
+
 void Contexts::call(const Way& way) {
     const std::uint64_t behind = way.last.next_pc();
     const std::uint32_t word = word_of_way(way.last.pc, way.target);
@@ -138,19 +164,9 @@ void Contexts::call(const Way& way) {
         const Borrowed regs(hot_, way.live.gprs, 2);
         const unsigned top = regs[0], node = regs[1];
         if (word != 0 && range_of(behind) == range()) {
-            hot_.load_context(top, kTop);
-            hot_.with_context(kCompareMemory, top, kEnd);
-            full = hot_.jump_if(kAboveEqual, hot_.address);
-            hot_.lea(node, at(RSP, 8));
-            hot_.with_memory(kStore, node, at(top, kAddress));
-            hot_.load_context(node, kNode);
-            hot_.with_memory(kStore, node, at(top, kCaller));
-            hot_.with_memory(kLoad, node, at(node, offset_of(word)));
-            hot_.registers(0x85, node, node);  // test
-            unknown = hot_.jump_if(kEqual, hot_.address);
-            hot_.lea(top, at(top, kFrameBytes));
-            hot_.store_context(kTop, top);
-            hot_.store_context(kNode, node);
+            full = write_frame(top, node);
+            unknown = load_next(node, word);
+            enter_callee(top, node);
         } else {
             unknown = hot_.jump(hot_.address);
         }
@@ -176,9 +192,7 @@ void Contexts::jump(const Way& way) {
         std::uint64_t unknown = 0;
         if (word != 0) {
             hot_.load_context(node, kNode);
-            hot_.with_memory(kLoad, node, at(node, offset_of(word)));
-            hot_.registers(0x85, node, node);  // test
-            unknown = hot_.jump_if(kEqual, hot_.address);
+            unknown = load_next(node, word);
             hot_.store_context(kNode, node);
         } else {
             unknown = hot_.jump(hot_.address);
@@ -218,21 +232,11 @@ void Contexts::call_indirectly(const Instruction& branch) {
     std::uint64_t full = 0, unknown = 0, another = 0;
     hot_.store_context(kSavedRdx, RDX);
     if (word != 0 && range_of(behind) == range()) {
-        hot_.load_context(RAX, kTop);
-        hot_.with_context(kCompareMemory, RAX, kEnd);
-        full = hot_.jump_if(kAboveEqual, hot_.address);
-        hot_.lea(RDX, at(RSP, 8));
-        hot_.with_memory(kStore, RDX, at(RAX, kAddress));
-        hot_.load_context(RDX, kNode);
-        hot_.with_memory(kStore, RDX, at(RAX, kCaller));
-        hot_.with_memory(kLoad, RDX, at(RDX, offset_of(word)));
-        hot_.registers(0x85, RDX, RDX);  // test
-        unknown = hot_.jump_if(kEqual, hot_.address);
+        full = write_frame(RAX, RDX);
+        unknown = load_next(RDX, word);
         hot_.with_memory(kCompareMemory, RCX, at(RDX, kEntry));
         another = hot_.jump_if(kNotEqual, hot_.address);
-        hot_.lea(RAX, at(RAX, kFrameBytes));
-        hot_.store_context(kTop, RAX);
-        hot_.store_context(kNode, RDX);
+        enter_callee(RAX, RDX);
     } else {
         unknown = hot_.jump(hot_.address);
     }

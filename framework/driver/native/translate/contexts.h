@@ -36,6 +36,9 @@ class Contexts final : public Capture {
     std::uint64_t emit_site(const CallSite& site);
     void call_subroutine(CallTreeStub stub, std::uint64_t argument, unsigned target);
 
+    std::uint64_t write_frame(unsigned top, unsigned node);
+    std::uint64_t load_next(unsigned node, std::uint32_t word);
+    void enter_callee(unsigned top, unsigned node);
     void call(const Way& way);
     void jump(const Way& way);
     void call_indirectly(const Instruction& branch);
