@@ -2,7 +2,7 @@
 // process, laid out at fixed offsets, so that neither side ever sends a pointer.
 //
 //   control | value lists | event log | block table | instruction table | site table |
-//   words of blocks | thread slot 0, 1, ... | nodes of slot 0, 1, ...
+//   words of blocks | thread slot 0, 1, ... | nodes of slot 0, 1, ... | allocation log
 //
 // The driver appends to the tables and publishes a new length with release order; whatever a
 // record or a counter refers to has been published before it. The tables are the arrays that
@@ -12,6 +12,7 @@
 #pragma once
 
 #include "assay/trace_types.h"
+#include "framework/trace/allocation_log.h"
 #include "framework/trace/context_nodes.h"
 #include "framework/trace/cpu_level.h"
 #include "framework/trace/value_lists.h"
@@ -93,6 +94,12 @@ struct Spec {
     // Not 0: only what misses a cache of each thread is recorded, one of the filter's lines and
     // sets and of so many ways.
     std::uint32_t data_ways, fetch_ways;
+    // With the allocation log: records have an object, and a calling context only if that is wanted
+    // by itself. Besides those that are known, functions that allocate memory, as --alloc-functions
+    // has them.
+    enum Objects : std::uint32_t { kNoObjects, kObjectsOnly, kObjectsAndContexts };
+    std::uint32_t objects;
+    char allocation_functions[kMostNames];
 };
 
 // Lines of such a cache.
@@ -127,21 +134,23 @@ struct Control {
     // Which image of its process this is, from 1: written before the driver starts.
     std::uint32_t image;
     std::atomic<std::uint32_t> run_count;  // of each slot's runs
+    std::atomic<std::uint64_t> allocation_count;
 };
 static_assert(sizeof(Control) <= 4096);
 
 // --- Event log: rare events, in order. Each is an EventHeader and its body, padded to 8 bytes.
 
 enum class EventType : std::uint32_t {
-    kMapped = 1,    // MappedEvent, then the path without a final zero byte
-    kPartial = 2,   // PartialEvent
-    kMessage = 3,   // text for the user
-    kRefused = 4,   // text: why the driver stops; its exit status is 125
-    kUnmapped = 5,  // UnmappedEvent
-    kCommand = 6,   // the name of the executed file, then the arguments; a zero byte behind each
-    kLeaves = 7,    // text: what the process runs natively from now on; "": that has failed
-    kMarker = 8,    // MarkerEvent, then the text
-    kProblem = 9,   // text for the user, however quiet assay is to be
+    kMapped = 1,       // MappedEvent, then the path without a final zero byte
+    kPartial = 2,      // PartialEvent
+    kMessage = 3,      // text for the user
+    kRefused = 4,      // text: why the driver stops; its exit status is 125
+    kUnmapped = 5,     // UnmappedEvent
+    kCommand = 6,      // the name of the executed file, then the arguments; a zero byte behind each
+    kLeaves = 7,       // text: what the process runs natively from now on; "": that has failed
+    kMarker = 8,       // MarkerEvent, then the text
+    kProblem = 9,      // text for the user, however quiet assay is to be
+    kMappedFile = 10,  // the path of a file that is mapped, numbered from 0: MemoryUse::kFile
 };
 
 struct EventHeader {
@@ -217,6 +226,8 @@ struct ThreadSlot {
     std::atomic<std::uint32_t> filled[kBufferCount];
     // The thread whose records each completed buffer has; written before `filled` is.
     std::atomic<std::uint32_t> owner[kBufferCount];
+    // With Spec::objects: the length of the allocation log when each was completed.
+    std::atomic<std::uint64_t> allocations_at_end[kBufferCount];
     // With sampling: what the thread has executed since its begin, captured or not, as of when it
     // was in the driver last.
     std::atomic<std::uint64_t> executed;
@@ -323,7 +334,8 @@ inline constexpr bool tells_contexts(const Spec& spec) {
 inline constexpr std::uint64_t contexts_offset(std::uint32_t slot) {
     return thread_offset(kMaxThreads) + slot * kContextsBytes;
 }
-inline constexpr std::uint64_t kSegmentBytes = contexts_offset(kMaxThreads);
+inline constexpr std::uint64_t kAllocationsOffset = contexts_offset(kMaxThreads);
+inline constexpr std::uint64_t kSegmentBytes = kAllocationsOffset + kAllocationsBytes;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

@@ -140,6 +140,9 @@ enum {
     /* With --contexts, and in a buffer of which trace_parser_contexts has contexts: what follows
      * but references is in another one. */
     TRACE_SITE_CONTEXT = 21,
+
+    /* With --objects: something about memory that the program allocates, for assay itself. */
+    TRACE_SITE_ALLOCATION = 22,
 };
 
 /* Kinds of branches, for trace_capture_branches: a set of bits. */

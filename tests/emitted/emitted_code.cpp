@@ -298,7 +298,8 @@ class Driver {
     CodeWatch watch_{memory_};
     CodeCache cache_;
     Regions regions_;
-    Translator translator_{memory_, watch_, cache_, regions_, trace_};
+    AllocationFunctions allocation_functions_;
+    Translator translator_{memory_, watch_, cache_, regions_, allocation_functions_, trace_};
     std::uint64_t window_ = 0;
 };
 

@@ -112,6 +112,8 @@ class DriverParts {
     assay::native::CodeWatch watch{memory};
     assay::native::CodeCache cache;
     assay::native::Regions regions;
-    assay::native::Translator translator{memory, watch, cache, regions, trace};
+    assay::native::AllocationFunctions allocation_functions;
+    assay::native::Translator translator{memory, watch, cache, regions, allocation_functions,
+                                         trace};
     std::uint64_t start = 0;  // of the code, and of a page
 };

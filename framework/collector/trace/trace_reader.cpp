@@ -139,6 +139,7 @@ bool TraceReader::has_next(const Ring& ring) const {
 
 void TraceReader::pass_on_next(Ring& ring) {
     refresh();
+    allocations_ = ring.slot->allocations_at_end[ring.index()].load();
     pass_on(ring, ring.slot->owner[ring.index()].load(), ring.slot->filled[ring.index()].load(),
             ring.slot->touched_at_end[ring.index()]);
     ++ring.consumed;
@@ -166,6 +167,7 @@ void TraceReader::give_back(const Kept& kept) {
 // A driver that was killed while it completed a buffer has said whose it is and how full, and may
 // have moved the cursor on already. Of a buffer that was given back the length is 0.
 void TraceReader::consume_last(const Ring& ring) {
+    allocations_ = segment_.control().allocation_count.load();
     const trace::ThreadSlot& slot = *ring.slot;
     const std::uint32_t filled = slot.filled[ring.index()].load();
     if (filled != 0)
@@ -328,6 +330,9 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
             addresses_.unmap(event.start, event.end);
             return;
         }
+        case trace::EventType::kMappedFile:
+            mapped_files_.emplace_back(text(0));
+            return;
         case trace::EventType::kPartial:
             fixed(trace::PartialEvent{});
             partials_.push_back(body);

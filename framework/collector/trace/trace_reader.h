@@ -66,6 +66,10 @@ class TraceReader {
     const CodeTables& code() const { return code_; }
     const AddressMap& addresses() const { return addresses_; }
     std::uint64_t records() const { return records_; }
+    // Of Spec::objects: the paths of files, by their numbers; and during a call of the sink how
+    // many entries the allocation log had when the buffer was complete.
+    const std::deque<std::string>& mapped_files() const { return mapped_files_; }
+    std::uint64_t allocations() const { return allocations_; }
     // During a call of the sink: trace_parser_footprints().
     std::span<const std::uint64_t> footprints() const { return footprints_; }
     // Why the driver refused to go on; "" if it did not.
@@ -151,6 +155,8 @@ class TraceReader {
     std::uint64_t event_bytes_ = 0;           // of the event log, taken
     std::vector<const std::byte*> partials_;  // events in the log, of which the driver counts more
     MarkerQueues markers_;
+    std::deque<std::string> mapped_files_;
+    std::uint64_t allocations_ = 0;
     std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;
     std::uint64_t most_executions_ = UINT64_MAX;  // of a block by a thread, once that is known

@@ -75,7 +75,7 @@ struct Block {
 static_assert(sizeof(Block) == 64);
 
 // kSpecial, kValuesBefore to kStateBehind and kCheck come back to where they left from, kEnters,
-// kCountdown and kInterval may.
+// kAllocates, kCountdown and kInterval may.
 enum class ExitKind : std::uint8_t {
     kDirect,
     kSyscall,
@@ -86,6 +86,7 @@ enum class ExitKind : std::uint8_t {
     kStateBehind,
     kCheck,
     kEnters,     // a function that switches collecting on
+    kAllocates,  // one of AllocationFunctions
     kCountdown,  // Context::countdown has become negative
     kInterval,   // Context::interval_countdown has
     kMarker,

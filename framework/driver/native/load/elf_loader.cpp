@@ -168,10 +168,11 @@ void* reserve_for(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t pr
 }
 
 LoadError map_image(const File& file, const std::string& path, std::uint64_t preferred,
-                    MemoryMap& memory, std::vector<LoadedCode>& code, Image& image) {
-    std::uint64_t low = ~0ULL, high = 0;
+                    MemoryMap& memory, LoadedProgram& out, Image& image) {
+    std::uint64_t low = ~0ULL, high = 0, offset = 0;
     for (const Elf64_Phdr& segment : image.segments) {
         if (segment.p_type != PT_LOAD) continue;
+        if (page_down(segment.p_vaddr) < low) offset = page_down(segment.p_offset);
         low = std::min(low, page_down(segment.p_vaddr));
         high = std::max(high, page_up(segment.p_vaddr + segment.p_memsz));
     }
@@ -183,6 +184,7 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
     image.bias = fixed ? 0 : reinterpret_cast<std::uint64_t>(base) - low;
     image.end = image.bias + high;
     const std::string name = file.name();
+    out.images.push_back({image.bias + low, image.end, offset, name});
     for (const Elf64_Phdr& segment : image.segments) {
         if (segment.p_type != PT_LOAD || segment.p_memsz == 0) continue;
         if (!map_segment(file, segment, image.bias))
@@ -192,7 +194,7 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
         const std::uint64_t end = page_up(image.bias + segment.p_vaddr + segment.p_memsz);
         const bool writable = segment.p_flags & PF_W;
         memory.add({.start = start, .end = end, .writable = writable, .changeable = writable});
-        code.push_back({start, end, page_down(segment.p_offset), name});
+        out.code.push_back({start, end, page_down(segment.p_offset), name});
     }
     return {};
 }
@@ -211,7 +213,7 @@ LoadError load_program(int descriptor, const std::string& name, std::uint64_t pr
         return error;
     if (LoadError error = check_segments(file, out.executable, image); error.exit_status)
         return error;
-    if (LoadError error = map_image(file, out.executable, preferred_base, memory, out.code, image);
+    if (LoadError error = map_image(file, out.executable, preferred_base, memory, out, image);
         error.exit_status)
         return error;
     out.entry = out.start = image.header.e_entry + image.bias;
@@ -239,7 +241,7 @@ LoadError load_program(int descriptor, const std::string& name, std::uint64_t pr
         return error;
     if (LoadError error = check_segments(loader, *interpreter, second); error.exit_status)
         return error;
-    if (LoadError error = map_image(loader, *interpreter, 0, memory, out.code, second);
+    if (LoadError error = map_image(loader, *interpreter, 0, memory, out, second);
         error.exit_status)
         return error;
     out.start = second.header.e_entry + second.bias;

@@ -10,8 +10,8 @@
 
 namespace assay::native {
 
-// An executable part of a file.
-struct LoadedCode {
+// Part of a file.
+struct LoadedPart {
     std::uint64_t start = 0, end = 0, offset = 0;
     std::string path;
 };
@@ -38,7 +38,8 @@ struct LoadedProgram {
     std::string executable;  // the file, absolute and without symbolic links
     dev_t device = 0;        // of that file
     ino_t inode = 0;
-    std::vector<LoadedCode> code;
+    std::vector<LoadedPart> code;    // what can be executed
+    std::vector<LoadedPart> images;  // all of the program, and of its interpreter
 };
 
 struct LoadError {

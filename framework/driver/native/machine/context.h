@@ -81,7 +81,8 @@ struct Context {
     // See Regions. Compared with the stack pointer: where a function is entered that switches
     // collecting on, and at returns and indirect jumps.
     std::uint64_t enters_above, leaves_above;
-    std::int64_t countdown;  // of instructions
+    std::uint64_t allocates_above;  // likewise, of AllocationFunctions; 0 outside of all
+    std::int64_t countdown;         // of instructions
     std::int64_t interval_countdown;
     // What value_records.cpp and special_values.cpp read before an instruction, by its place in the
     // list; with `values_present` where only the execution tells which there are.
@@ -97,10 +98,16 @@ struct Context {
     CallState calls;
     CallTree* call_tree;     // nullptr without contexts
     std::uint64_t call_rax;  // rax, for a moment: contexts.cpp
-    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 79) * 8];
+    unsigned char unused[kIndirectTableOffset - 0x4138 - (trace::kMostValues + 80) * 8];
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;
+
+    // Returns and indirect jumps leave for what is left first.
+    void set_leaves_above() {
+        leaves_above = std::min(enters_above - 1, allocates_above - 1) + 1;
+        if (leaves_above == 0) leaves_above = UINT64_MAX;
+    }
 
     // 0 of kFlat.
     std::uint64_t segment_base(Segment segment) const {

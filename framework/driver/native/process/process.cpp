@@ -49,6 +49,14 @@ void note_vdso(std::uint64_t base, MemoryMap& memory, TraceTables& trace) {
     }
 }
 
+// Its data lie right below it: at most some pages (arch/x86/entry/vdso/vma.c).
+void note_vdso_objects(std::uint64_t base, Allocations& allocations) {
+    constexpr std::uint64_t kMostBytes = 64 * 1024;
+    if (base == 0) return;
+    allocations.map_file(base - kMostBytes, base, {"[vvar]", 0, false});
+    allocations.map_file(base, base + kMostBytes, {"[vdso]", 0, true});
+}
+
 // libc could not create it.
 bool never_began(const Thread& thread) {
     return thread.tid() == 0;
@@ -79,6 +87,10 @@ bool Process::initialise(const trace::Launch& launch) {
     }
     cache.initialise(*first->context, trace.spec());
     regions.initialise(trace.spec());
+    if (trace.spec().objects != 0) {
+        const char* more = trace.spec().allocation_functions;
+        allocation_functions.initialise({more, strnlen(more, trace::kMostNames)});
+    }
     trace.set_pid(getpid());
     Signals::block_all();
     actions.initialise(&Thread::handle_signal);
@@ -98,13 +110,19 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
     const std::uint64_t base = cache.open_window();
     const LoadError error = load_program(launch.program_fd, launch.name, base, memory, program);
     if (error.exit_status != 0) thread.refuse(error.reason, error.exit_status);
-    for (const LoadedCode& code : program.code)
+    for (const LoadedPart& code : program.code)
         mapped(code.start, code.end, code.offset, code.path);
-    if (has_vdso(level)) note_vdso(program.vdso, memory, trace);
+    for (const LoadedPart& image : program.images)
+        thread.allocations.map_file(image.start, image.end, {image.path, image.offset, true});
+    if (has_vdso(level)) {
+        note_vdso(program.vdso, memory, trace);
+        note_vdso_objects(program.vdso, thread.allocations);
+    }
     break_end = program.break_start;
     attributes.personality = personality_of_program(launch.fixed_addresses);
     const std::uint64_t stack = build_stack(program, level, argv, environment);
     if (stack == 0) thread.refuse("no memory for the program's stack");
+    thread.allocations.map(program.stack_start, program.stack_end);
     if (program.executable_stack)
         memory.add({.start = program.stack_start,
                     .end = program.stack_end,
@@ -137,12 +155,14 @@ void Process::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offse
     cache.forget_rows();
     trace.mapped(start, end, offset, path);
     regions.mapped(start, end, offset, path);
+    allocation_functions.mapped(start, end, offset, path);
 }
 
 void Process::unmapped(std::uint64_t start, std::uint64_t end) {
     cache.forget_rows();
     trace.unmapped(start, end);
     regions.unmapped(start, end);
+    allocation_functions.unmapped(start, end);
 }
 
 void Process::switch_others(const Thread& thread) const {

@@ -25,7 +25,8 @@ class Process {
   public:
     // `runs_thread` runs a thread of the program, which has begun, until it ends.
     explicit Process(void (*runs_thread)(Thread&))
-        : translator(memory, watch, cache, regions, trace), run_thread(runs_thread) {}
+        : translator(memory, watch, cache, regions, allocation_functions, trace),
+          run_thread(runs_thread) {}
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
 
@@ -88,6 +89,7 @@ class Process {
     CodeWatch watch{memory};
     CodeCache cache;
     Regions regions;
+    AllocationFunctions allocation_functions;
     Translator translator;
     void (*const run_thread)(Thread&);
     Stress stress;

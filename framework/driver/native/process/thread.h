@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"
+#include "framework/driver/native/process/allocations.h"
 #include "framework/driver/native/process/bursts.h"
 #include "framework/driver/native/process/intervals.h"
 #include "framework/driver/native/process/signals.h"
@@ -83,6 +84,7 @@ class Thread {
     ThreadTrace trace;
     Intervals intervals;
     Bursts bursts;
+    Allocations allocations;
     Stepper stepper;
     CodeFaults faults;
     Signals signals;

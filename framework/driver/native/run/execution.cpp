@@ -33,6 +33,7 @@ std::string hexadecimal(std::uint64_t value) {
 
 void Execution::run() {
     process_.lock.lock();
+    thread_.allocations.begin(context_);
     while (!thread_.ended()) {
         thread_.signals.has_left();
         if (thread_.wait_while_held()) next_ = nullptr;  // others have perhaps forgotten it
@@ -59,6 +60,7 @@ void Execution::deliver_signal() {
     const int handled = thread_.deliver_signal();
     next_ = nullptr;
     thread_.intervals.send_corrections();
+    if (handled != 0) thread_.allocations.interrupt(context_);
     if (handled != 0 && context_.call_tree != nullptr)
         context_.call_tree->enter_handler(context_.gpr[RSP] + 8, interrupted, context_.pc);
     if (handled != 0 && thread_.captures_calls()) record_handler(handled, interrupted);
@@ -167,7 +169,10 @@ void Execution::handle_exit() {
         return change_burst_if_due();
     }
     if (id == kIndirectMiss) return indirect_miss();
-    if (id == kLeft) return process_.regions.leave_functions(context_);
+    if (id == kLeft) {
+        thread_.allocations.leave(context_);
+        return process_.regions.leave_functions(context_);
+    }
     const Exit exit = process_.cache.exit(id);
     switch (exit.kind) {
         case ExitKind::kSyscall:
@@ -182,6 +187,13 @@ void Execution::handle_exit() {
         case ExitKind::kEnters:
             context_.pc = exit.target;
             return process_.regions.enter(context_);
+        case ExitKind::kAllocates:
+            context_.pc = exit.target;
+            if (const auto* function = process_.allocation_functions.find(context_.pc))
+                return thread_.allocations.enter(context_, *function);
+            // It has been unmapped, and something else is there.
+            context_.allocates_above = context_.gpr[RSP];
+            return context_.set_leaves_above();
         case ExitKind::kCountdown:
             return reach(process_.cache.block_of(id));
         case ExitKind::kInterval:

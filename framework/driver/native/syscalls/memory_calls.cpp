@@ -40,18 +40,35 @@ std::optional<MappedFile> file_at(std::uint64_t start, int fd, std::uint64_t off
     return MappedFile{status.st_dev, status.st_ino, start - offset};
 }
 
+// "" if it cannot be found out.
+std::string path_of(int fd) {
+    std::array<char, 64> link{};
+    std::array<char, 4096> path{};
+    std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
+    const ssize_t length = readlink(link.data(), path.data(), path.size() - 1);
+    return {path.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
 void note_executable(const Call& call, const Region& region, int fd, std::uint64_t offset) {
     call.process().memory.add(region);
     if (fd < 0) return;
     const auto file = region.shared ? std::nullopt : file_at(region.start, fd, offset);
     if (file) call.process().code_places.add({region.start, region.end}, *file);
-    std::array<char, 64> link{};
-    std::array<char, 4096> path{};
-    std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
-    const ssize_t length = readlink(link.data(), path.data(), path.size() - 1);
-    if (length > 0)
-        call.process().mapped(region.start, region.end, offset,
-                              std::string(path.data(), static_cast<std::size_t>(length)));
+    const std::string path = path_of(fd);
+    if (!path.empty()) call.process().mapped(region.start, region.end, offset, path);
+}
+
+// For the allocation log.
+void note_objects(const Call& call, const Range& range, int fd) {
+    Allocations& allocations = call.thread.allocations;
+    if (!allocations.wanted()) return;
+    const std::string path = fd < 0 ? std::string() : path_of(fd);
+    if (path.empty())
+        allocations.map(range.start, range.end);
+    else
+        allocations.map_file(
+            range.start, range.end,
+            {path, call.unsigned_argument(5), (call.arguments[2] & PROT_EXEC) != 0});
 }
 
 // glibc makes the stack executable by that; the driver's mapping of it does not grow by itself.
@@ -211,6 +228,7 @@ long do_break(const Call& call) {
         forget_executable(process, page_up(wanted), mapped);
     }
     process.break_end = wanted;
+    call.thread.allocations.set_break(process.program.break_start, page_up(wanted));
     return static_cast<long>(wanted);
 }
 
@@ -224,8 +242,9 @@ long do_map(Call call) {
     const auto start = static_cast<std::uint64_t>(result);
     const std::uint64_t end = start + page_up(call.unsigned_argument(1));
     forget_executable(call.process(), start, end);
-    if (!(call.arguments[2] & PROT_EXEC)) return result;
     const bool anonymous = call.arguments[3] & MAP_ANONYMOUS;
+    note_objects(call, {start, end}, anonymous ? -1 : static_cast<int>(call.arguments[4]));
+    if (!(call.arguments[2] & PROT_EXEC)) return result;
     const bool writable = call.arguments[2] & PROT_WRITE;
     const bool shared = (call.arguments[3] & MAP_TYPE) != MAP_PRIVATE;
     note_executable(call,
@@ -254,6 +273,7 @@ long do_unmap(const Call& call) {
         result = pass_on_locked(passed);
         if (is_error(result)) break;
         note_unmapped(part);
+        call.thread.allocations.unmap(part.start, part.end);
         forget_executable(call.process(), part.start, part.end);
     }
     return result;
@@ -355,6 +375,7 @@ long do_attach(const Call& call) {
     const std::uint64_t end = start + bytes;
     note_mapped({start, end});
     call.process().attached[start] = end;
+    call.thread.allocations.map(start, end);
     forget_executable(call.process(), start, end);
     if (!(call.arguments[2] & SHM_EXEC)) return result;
     call.process().memory.add({.start = start,
@@ -374,6 +395,7 @@ long do_detach(const Call& call) {
     const Range range{found->first, found->second};
     attached.erase(found);
     note_unmapped(range);
+    call.thread.allocations.unmap(range.start, range.end);
     forget_executable(call.process(), range.start, range.end);
     return result;
 }
@@ -433,6 +455,7 @@ long do_remap(const Call& call) {
     const std::uint64_t end = to + page_up(call.unsigned_argument(2));
     if (!(call.arguments[3] & MREMAP_DONTUNMAP)) note_unmapped(range_of(call, 0, 1));
     note_mapped({to, end});
+    call.thread.allocations.remap(from, to, end);
     forget_executable(call.process(), from, from + page_up(call.unsigned_argument(1)));
     forget_executable(call.process(), to, end);
     if (!before.executable) return result;

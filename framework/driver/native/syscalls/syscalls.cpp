@@ -326,12 +326,15 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
             thread.refuse("a handler of a signal goes on in another code segment");
         thread.signals.return_from_handler();
         thread.record_stack(site);
+        thread.allocations.leave(context);
+        thread.allocations.resume(context);
         return thread.process.regions.leave_functions(context);
     }
     context.gpr[RCX] = context.pc;
     context.gpr[R11] = context.rflags;
     thread.signals.begin_call(call.number);
     const long result = dispatch(call);
+    thread.allocations.look_at_others();
     thread.signals.end_call();
     // The handler finds the registers of before the call: kernel/seccomp.c, syscall_rollback().
     if (thread.signals.call_refused()) return;

@@ -11,7 +11,7 @@ namespace assay::native {
 namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-constexpr std::uint64_t kOutside = 0, kNowhere = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kOutside = 0;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Regions::unmapped(std::uint64_t start, std::uint64_t end) {
 
 void Regions::begin(Context& context, bool first_thread) const {
     context.enters_above = kOutside;
-    context.leaves_above = kNowhere;
+    context.set_leaves_above();
     context.countdown = kNever;
     if (first_thread && counts_)
         context.countdown = static_cast<std::int64_t>(in_range_ ? to_ : from_ - 1);
@@ -54,13 +54,14 @@ bool Regions::set_collecting(bool wanted) {
 }
 
 void Regions::enter(Context& context) const {
-    context.enters_above = context.leaves_above = context.gpr[RSP];
+    context.enters_above = context.gpr[RSP];
+    context.set_leaves_above();
 }
 
 void Regions::leave_functions(Context& context) const {
-    if (context.gpr[RSP] <= context.leaves_above) return;
+    if (context.enters_above == kOutside || context.gpr[RSP] <= context.enters_above) return;
     context.enters_above = kOutside;
-    context.leaves_above = kNowhere;
+    context.set_leaves_above();
 }
 
 void Regions::reach(Context& context) {

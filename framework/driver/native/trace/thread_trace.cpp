@@ -233,6 +233,8 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
     if (tables_->spec().footprints) take_footprints(produced & (buffers_ - 1));
     slot_->owner[produced & (buffers_ - 1)].store(slot_->thread.load(std::memory_order_relaxed),
                                                   std::memory_order_relaxed);
+    slot_->allocations_at_end[produced & (buffers_ - 1)].store(tables_->allocations(),
+                                                               std::memory_order_relaxed);
     slot_->filled[produced & (buffers_ - 1)].store(records, std::memory_order_release);
     const std::uint64_t start = buffer_address(produced + 1);
     // The order lets a collector that finds this process dead tell which buffer the cursor

@@ -31,11 +31,22 @@ bool TraceTables::map(void* where) {
     return true;
 }
 
+// At the same place in every image.
+bool TraceTables::map_allocations() {
+    if (spec().objects == 0) return true;
+    void* memory = mmap(allocations_, trace::kAllocationsBytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_NORESERVE | (allocations_ ? MAP_FIXED : 0), fd_,
+                        static_cast<off_t>(trace::kAllocationsOffset));
+    if (memory == MAP_FAILED) return false;
+    allocations_ = static_cast<trace::AllocationEntry*>(memory);
+    return true;
+}
+
 bool TraceTables::attach(const trace::Launch& launch) {
     fd_ = own_descriptor(launch.segment_fd);  // for the slots of later threads
     lifeline_ = adopt_descriptor(launch.lifeline_fd);
     channel_ = adopt_common_descriptor(launch.channel_fd);
-    if (!map(nullptr)) return false;
+    if (!map(nullptr) || !map_allocations()) return false;
     log_used_ = control_->event_log_bytes.load(std::memory_order_relaxed);
     return control_->magic == trace::kMagic && control_->layout_version == trace::kLayoutVersion;
 }
@@ -48,7 +59,8 @@ std::string TraceTables::lasting_events() const {
         std::memcpy(&header, log_ + at, sizeof header);
         const std::uint64_t bytes = (sizeof header + header.bytes + 7) & ~7ULL;
         if (header.type == trace::EventType::kCommand || header.type == trace::EventType::kMapped ||
-            header.type == trace::EventType::kUnmapped)
+            header.type == trace::EventType::kUnmapped ||
+            header.type == trace::EventType::kMappedFile)
             events.append(reinterpret_cast<const char*>(log_ + at), bytes);
         at += bytes;
     }
@@ -64,11 +76,14 @@ bool TraceTables::move_to(NewImage& image) {
         (captures(trace::kCaptureContexts) &&
          !image.write(trace::kContextWordsOffset, context_words_,
                       next_.block * sizeof *context_words_)) ||
+        !image.write(trace::kAllocationsOffset, allocations_,
+                     allocation_count_ * sizeof *allocations_) ||
         !image.announce(channel_))
         return false;
     fd_ = own_descriptor(image.take_segment());
     lifeline_ = adopt_descriptor(image.take_lifeline());
-    if (!map(control_)) return false;
+    if (!map(control_) || !map_allocations()) return false;
+    control_->allocation_count.store(allocation_count_, std::memory_order_release);
     log_used_ = events.size();
     partials_.clear();
     publish();
@@ -211,6 +226,33 @@ void TraceTables::marker(const trace::MarkerEvent& marker, std::string_view text
         log(trace::EventType::kMarker, &marker, sizeof marker, text);
     else if (!std::exchange(markers_lost_, true))
         message("the program names too many phases and memory regions: the rest is not noted");
+}
+
+// Leaves room for what else there is to say.
+std::optional<std::uint32_t> TraceTables::mapped_file(std::string_view path) {
+    constexpr std::uint64_t kMostBytes = trace::kEventLogBytes / 2;
+    if (const auto known = mapped_files_.find(path); known != mapped_files_.end())
+        return known->second;
+    if (log_used_ >= kMostBytes || mapped_files_.size() == trace::kMaxMappedFiles)
+        return std::nullopt;
+    log(trace::EventType::kMappedFile, nullptr, 0, path);
+    const auto number = static_cast<std::uint32_t>(mapped_files_.size());
+    mapped_files_.emplace(path, number);
+    return number;
+}
+
+bool TraceTables::add_allocation(const trace::AllocationEntry& entry) {
+    if (detached()) return false;
+    if (allocation_count_ == trace::kMaxAllocations) {
+        if (!std::exchange(allocations_lost_, true))
+            message(
+                "the program allocates memory too often: of blocks that it allocates from now on "
+                "nothing is known");
+        return false;
+    }
+    allocations_[allocation_count_++] = entry;
+    control_->allocation_count.store(allocation_count_, std::memory_order_release);
+    return true;
 }
 
 void TraceTables::message(std::string_view text) {

@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -110,6 +112,14 @@ class TraceTables {
     void unmapped(std::uint64_t start, std::uint64_t end);
     void partial(std::uint32_t block, std::uint32_t executed, bool counted);
     void marker(const trace::MarkerEvent& marker, std::string_view text);
+    // The number of a file for MemoryUse::kFile; none if there is no room for its name.
+    std::optional<std::uint32_t> mapped_file(std::string_view path);
+    // With Spec::objects. False if there is no room.
+    bool add_allocation(const trace::AllocationEntry& entry);
+    // Async-signal-safe, and of any thread.
+    std::uint64_t allocations() const {
+        return control_->allocation_count.load(std::memory_order_acquire);
+    }
     void message(std::string_view text);
     void problem(std::string_view text);
     void refuse(std::string_view text);
@@ -131,6 +141,7 @@ class TraceTables {
   private:
     void log(trace::EventType type, const void* body, std::size_t bytes, std::string_view tail);
     bool map(void* where);
+    bool map_allocations();
     template <typename Row>
     void add(Row* rows, std::uint32_t& next, const Row& row);
     std::string lasting_events() const;
@@ -144,6 +155,9 @@ class TraceTables {
     trace_site_t* sites_ = nullptr;
     std::uint16_t* context_words_ = nullptr;
     ContextWords words_;
+    trace::AllocationEntry* allocations_ = nullptr;
+    std::uint64_t allocation_count_ = 0;
+    std::map<std::string, std::uint32_t, std::less<>> mapped_files_;  // their numbers
     std::vector<trace::ThreadSlot*> slots_;
     RunNumbers run_numbers_;
     std::vector<std::uint32_t> runs_of_sites_;
@@ -154,7 +168,7 @@ class TraceTables {
     TableRows end_{};  // of all rows, during a comparison
     bool compares_ = false, same_ = false;
     std::uint32_t block_begin_ = 0;  // first instruction of the next block
-    bool markers_lost_ = false;
+    bool markers_lost_ = false, allocations_lost_ = false;
     std::atomic<bool> detached_{false};
 };
 

@@ -6,13 +6,18 @@ namespace assay::native {
 
 // Before a block, where all of the target's state is in its place.
 void Boundaries::gate(const PlannedBlock& block) {
-    if (!block.enters_function && !block.counted_down && !block.counted_in_interval) return;
+    if (!block.has_boundary()) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     const KeptFlags flags(hot_, flags_live, false);
     if (block.enters_function) {
         hot_.with_context(kCompareMemory, RSP, offsetof(Context, enters_above));
         const std::uint64_t enters = hot_.jump_if(kAbove, hot_.address);
         hot_.patch(enters, leave_at_entry(block, ExitKind::kEnters, flags_live));
+    }
+    if (block.allocates) {
+        hot_.with_context(kCompareMemory, RSP, offsetof(Context, allocates_above));
+        const std::uint64_t allocates = hot_.jump_if(kAbove, hot_.address);
+        hot_.patch(allocates, leave_at_entry(block, ExitKind::kAllocates, flags_live));
     }
     if (block.counted_down) {
         count_down(hot_, offsetof(Context, countdown), block.count);

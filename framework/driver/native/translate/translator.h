@@ -12,11 +12,11 @@ namespace assay::native {
 class Translator {
   public:
     Translator(const MemoryMap& memory, CodeWatch& watch, CodeCache& cache, const Regions& regions,
-               TraceTables& trace)
+               const AllocationFunctions& allocation_functions, TraceTables& trace)
         : memory_(memory),
           cache_(cache),
           trace_(trace),
-          planner_(decoder_, memory, watch, cache, regions, trace),
+          planner_(decoder_, memory, watch, cache, regions, allocation_functions, trace),
           misses_(trace) {}
 
     // True if the code cache has to be flushed before the code at `pc` is translated.

@@ -162,7 +162,7 @@ bool Planner::wants_one_place(const UnitPlan& plan, std::size_t index) const {
     const trace::Spec& spec = trace_.spec();
     const bool landing = plan.landing && index == 0;  // looks at registers, too
     return Captures::one_place_will_do(spec) && spec.interval == 0 && !landing &&
-           !plan.blocks[index].has_gate() && !regions_.has_functions() && !plan.counts_at_exits;
+           !plan.blocks[index].has_gate() && !looks_for_left() && !plan.counts_at_exits;
 }
 
 // From what is `live` behind the block. Returns whether the flags are dead anywhere in it.

@@ -70,7 +70,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     block.pc = pc;
     block.first = static_cast<std::uint16_t>(out.instructions.size());
     set_gates(block, out);
-    while (block.count < limit && (block.count == 0 || !regions_.is_entry(pc))) {
+    while (block.count < limit && (block.count == 0 || !enters(pc))) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
         if (is_changeable(pc)) {
@@ -93,8 +93,19 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     return true;
 }
 
+// One of the functions whose entries are of interest.
+bool Planner::enters(std::uint64_t pc) const {
+    return regions_.is_entry(pc) || allocation_functions_.find(pc) != nullptr;
+}
+
+// Whether they have been left.
+bool Planner::looks_for_left() const {
+    return regions_.has_functions() || !allocation_functions_.empty();
+}
+
 void Planner::set_gates(PlannedBlock& block, const UnitPlan& plan) const {
     block.enters_function = regions_.is_entry(block.pc);
+    block.allocates = allocation_functions_.find(block.pc) != nullptr;
     block.counted_down = regions_.counts() || (regions_.samples() && plan.collects());
     const bool first = plan.blocks.empty();
     block.counted_in_interval = trace_.spec().interval != 0 && plan.collects() &&
@@ -133,7 +144,7 @@ bool Planner::goes_round(const UnitPlan& plan) {
 void Planner::begin(UnitPlan& out, Version version) const {
     out.clear();
     out.version = version;
-    out.leaves_functions = regions_.has_functions();
+    out.leaves_functions = looks_for_left();
     out.counts_at_exits = regions_.samples() && version == kPlain;
 }
 
@@ -234,7 +245,7 @@ void Planner::analyse(UnitPlan& plan) {
     plan.flags_live.assign(plan.instructions.size(), kArithmeticFlags);
     plan.gprs_live.assign(plan.instructions.size(), kAllGprs);
     const bool captures = plan.collects() && trace_.spec().captures != 0;
-    if (!captures && !regions_.has_functions() && !regions_.counts() && !regions_.samples()) return;
+    if (!captures && !looks_for_left() && !regions_.counts() && !regions_.samples()) return;
     for (std::size_t i = plan.blocks.size(); i-- > 0;) analyse_block(plan, i);
     if (captures) find_short_loops(plan);
 }

@@ -6,6 +6,7 @@
 #include "framework/driver/native/code_cache/code_cache.h"
 #include "framework/driver/native/code_cache/code_watch.h"
 #include "framework/driver/native/memory/memory_map.h"
+#include "framework/driver/native/trace/allocation_functions.h"
 #include "framework/driver/native/trace/regions.h"
 #include "framework/driver/native/trace/trace_tables.h"
 #include "framework/x86/decoder.h"
@@ -76,6 +77,7 @@ struct PlannedBlock {
     bool in_short_loop = false;  // of the unit: its counter is soon incremented again
     // See Regions.
     bool enters_function = false;
+    bool allocates = false;  // of AllocationFunctions
     bool counted_down = false;
     bool counted_in_interval = false;  // in its interval, whichever way leads to it
     std::uint16_t counted_beyond = 0;  // then: instructions of other units, too
@@ -86,8 +88,10 @@ struct PlannedBlock {
 
     // Whatever leads to it has to arrive at its very beginning.
     std::uint16_t end() const { return static_cast<std::uint16_t>(first + count); }
-    bool has_gate() const {
-        return checked || enters_function || counted_down || counted_in_interval;
+    bool has_gate() const { return checked || has_boundary(); }
+    // See Boundaries.
+    bool has_boundary() const {
+        return enters_function || allocates || counted_down || counted_in_interval;
     }
 };
 
@@ -98,7 +102,7 @@ struct UnitPlan {
     std::vector<PlannedBlock> blocks;
     std::vector<Item> items;
     std::vector<PlannedReference> references;
-    bool leaves_functions = false;  // returns and jumps look whether they do: Regions
+    bool leaves_functions = false;  // returns and jumps look whether they do: Regions, Allocations
     bool counts_at_exits = false;   // instructions, where it is left: Bursts
     // Before each instruction.
     std::vector<std::uint16_t> flags_live;
@@ -119,12 +123,14 @@ struct UnitPlan {
 class Planner {
   public:
     Planner(Decoder& decoder, const MemoryMap& memory, CodeWatch& watch, CodeCache& cache,
-            const Regions& regions, const TraceTables& trace)
+            const Regions& regions, const AllocationFunctions& allocation_functions,
+            const TraceTables& trace)
         : decoder_(decoder),
           memory_(memory),
           watch_(watch),
           cache_(cache),
           regions_(regions),
+          allocation_functions_(allocation_functions),
           trace_(trace) {}
 
     // Plans a new unit that begins at `pc`. False if there is no instruction. `landing`: see
@@ -159,6 +165,8 @@ class Planner {
     void count_beyond(UnitPlan& plan) const;
     bool watch(std::uint64_t begin, std::uint64_t end);
     bool is_changeable(std::uint64_t pc) const;
+    bool enters(std::uint64_t pc) const;
+    bool looks_for_left() const;
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
     static bool goes_round(const UnitPlan& plan);
     bool reads(std::uint16_t pending, std::uint64_t pc, unsigned limit);
@@ -180,6 +188,7 @@ class Planner {
     CodeWatch& watch_;
     CodeCache& cache_;
     const Regions& regions_;
+    const AllocationFunctions& allocation_functions_;
     const TraceTables& trace_;
     PcMap<bool> reads_flags_;
     PcMap<Live> live_;
