@@ -1,0 +1,131 @@
+#include "framework/symbols/data_symbols.h"
+
+#include "framework/symbols/debug_file.h"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace assay::symbols {
+namespace {
+
+// Of several names of one variable: the larger one, then the name with the fewest underscores in
+// front, then the shortest, then the first in the alphabet.
+auto rank(const DataSymbol& symbol) {
+    const std::size_t underscores =
+        std::min(symbol.name.find_first_not_of('_'), symbol.name.size());
+    return std::tuple(symbol.start, UINT64_MAX - symbol.size, underscores, symbol.name.size(),
+                      std::string_view(symbol.name));
+}
+
+// Of symbols by address, that contains the address.
+const DataSymbol* containing(const std::vector<DataSymbol>& symbols, Address address) {
+    const auto behind = std::upper_bound(
+        symbols.begin(), symbols.end(), address,
+        [](Address wanted, const DataSymbol& symbol) { return wanted < symbol.start; });
+    if (behind == symbols.begin()) return nullptr;
+    const DataSymbol& last = *std::prev(behind);
+    return address - last.start < last.size ? &last : nullptr;
+}
+
+// Leaves out what begins in another one. One without a size reaches to the next, or to the end of
+// its section.
+void separate(std::vector<DataSymbol>& symbols, const std::vector<DataSymbol>& sections) {
+    std::sort(symbols.begin(), symbols.end(),
+              [](const DataSymbol& a, const DataSymbol& b) { return rank(a) < rank(b); });
+    std::vector<DataSymbol> kept;
+    for (DataSymbol& symbol : symbols) {
+        if (!kept.empty() && kept.back().size == 0 && kept.back().start != symbol.start)
+            kept.back().size = symbol.start - kept.back().start;
+        if (!kept.empty() && (symbol.start - kept.back().start < kept.back().size ||
+                              symbol.start == kept.back().start))
+            continue;
+        kept.push_back(std::move(symbol));
+    }
+    for (DataSymbol& symbol : kept) {
+        const DataSymbol* section = containing(sections, symbol.start);
+        if (section == nullptr) continue;
+        const Address room = section->start + section->size - symbol.start;
+        symbol.size = symbol.size == 0 ? room : std::min(symbol.size, room);
+    }
+    symbols = std::move(kept);
+}
+
+}  // namespace
+
+std::unique_ptr<DataSymbols> DataSymbols::open(const std::string& path,
+                                               const std::string& debug_root) {
+    std::unique_ptr<ElfFile> file = ElfFile::open(path);
+    if (file == nullptr) return nullptr;
+    const std::unique_ptr<ElfFile> debug_file =
+        file->section(".symtab") ? nullptr : find_debug_file(*file, debug_root);
+    file->close_descriptor();
+    std::unique_ptr<DataSymbols> symbols(new DataSymbols(std::move(file)));
+    symbols->read(debug_file.get());
+    return symbols;
+}
+
+void DataSymbols::read(const ElfFile* debug_file) {
+    add_sections();
+    Names names;
+    for (const char* table : {".symtab", ".dynsym"}) {
+        if (const Section* own = file_->section(table)) add_symbols(*file_, *own, names);
+        const Section* separate = debug_file ? debug_file->section(table) : nullptr;
+        if (separate != nullptr) add_symbols(*debug_file, *separate, names);
+    }
+    separate(variables_, sections_);
+}
+
+void DataSymbols::add_symbols(const ElfFile& file, const Section& table, Names& names) {
+    const Elf_Data* data = file.data(table);
+    if (data == nullptr || data->d_type != ELF_T_SYM) return;
+    const std::span all(static_cast<const Elf64_Sym*>(data->d_buf),
+                        data->d_size / sizeof(Elf64_Sym));
+    for (const Elf64_Sym& symbol : all) {
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx == SHN_UNDEF ||
+            symbol.st_shndx == SHN_ABS)
+            continue;
+        const char* name = elf_strptr(file.elf(), table.header.sh_link, symbol.st_name);
+        if (name == nullptr || *name == '\0') continue;
+        variables_.push_back(
+            {symbol.st_value, symbol.st_size, std::string(names.readable(name)), false});
+    }
+}
+
+void DataSymbols::add_sections() {
+    for (const Section& section : file_->sections()) {
+        const bool loaded = section.header.sh_flags & SHF_ALLOC && section.header.sh_size != 0;
+        // .tbss has addresses that others have, too.
+        if (!loaded || (section.header.sh_flags & SHF_TLS && section.header.sh_type == SHT_NOBITS))
+            continue;
+        sections_.push_back(
+            {section.header.sh_addr, section.header.sh_size, std::string(section.name), true});
+    }
+    separate(sections_, {});
+}
+
+std::optional<DataSymbols::Found> DataSymbols::find(Address address) const {
+    if (const DataSymbol* variable = containing(variables_, address))
+        return Found{variable, variable->start, variable->start + variable->size};
+    const DataSymbol* section = containing(sections_, address);
+    if (section == nullptr) return std::nullopt;
+    Found found{section, section->start, section->start + section->size};
+    const auto next = std::upper_bound(
+        variables_.begin(), variables_.end(), address,
+        [](Address wanted, const DataSymbol& symbol) { return wanted < symbol.start; });
+    if (next != variables_.end()) found.end = std::min(found.end, next->start);
+    if (next != variables_.begin()) {
+        const DataSymbol& before = *std::prev(next);
+        found.start = std::max(found.start, before.start + before.size);
+    }
+    return found;
+}
+
+Address DataSymbols::address_of_offset(std::uint64_t file_offset) const {
+    return file_->address_of_offset(file_offset);
+}
+
+}  // namespace assay::symbols
