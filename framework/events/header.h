@@ -64,6 +64,14 @@ struct Site {
     std::string_view file, function;  // of the call, not of what is called
 };
 
+// Whose counts are: an object of the data, a member of a type, a thread. Those of one kind break
+// the counts of lines down.
+struct Group {
+    std::uint32_t number, parent;  // from 1 upwards; the parent's is lower; 0: in none
+    std::string kind, name;
+    std::vector<std::pair<std::string, std::string>> attributes;
+};
+
 struct Header {
     std::vector<std::pair<std::string, std::string>> descriptions;  // desc: NAME: TEXT
     std::string command;                                            // cmd:

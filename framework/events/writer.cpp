@@ -337,6 +337,22 @@ void Writer::values(std::uint32_t object, std::uint64_t address, const Hotlist& 
     out += '\n';
 }
 
+void Writer::group(const Group& group) {
+    impl_->end_sites();
+    std::string& out = impl_->text;
+    append(out, {"fl=#! group ", std::to_string(group.number), " ", group.kind,
+                 " in=", std::to_string(group.parent), " ", word(free_text(group.name))});
+    for (const auto& [key, value] : group.attributes)
+        append(out, {" ", key, "=", word(free_text(value))});
+    out += '\n';
+}
+
+void Writer::counts_of(std::uint32_t group, std::span<const std::uint64_t> counts) {
+    std::string& out = impl_->instructions;
+    append(out, {"fl=#! of ", std::to_string(group), " ", std::to_string(impl_->last_line)});
+    append_counts(out, without_last_zeros(counts), impl_->difference);
+}
+
 void Writer::stack(const Stack& stack, std::span<const std::uint64_t> counts) {
     if (has_place(stack.kind)) impl_->check_object(stack.object);
     impl_->end_location();

@@ -41,6 +41,10 @@ class Writer {
     // header) of the line last written; a breakdown of counts that line() already carried.
     void instruction(std::uint32_t object, std::uint64_t address,
                      std::span<const std::uint64_t> counts, std::uint32_t site = 0);
+    // Before all locations, behind sites. Numbers go up from 1.
+    void group(const Group& group);
+    // Counts of the line last written that belong to that group itself.
+    void counts_of(std::uint32_t group, std::span<const std::uint64_t> counts);
     // Values of such an instruction. They are cut to those that a line of the file can hold.
     void values(std::uint32_t object, std::uint64_t address, const Hotlist& list);
     // Counts of one calling context (docs/events-file.md), after all lines and instructions: a

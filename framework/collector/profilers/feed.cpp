@@ -17,7 +17,8 @@ std::vector<trace_marker_t> before_any_record(std::span<const trace_marker_t> ma
 
 Feed::Feed(Segment& segment, TraceReader::Role role, int pid, const trace::Regions& regions,
            symbols::Symbolizer& symbolizer)
-    : pid_(pid),
+    : segment_(segment),
+      pid_(pid),
       role_(role),
       executed_contexts_(segment, stacks_.contexts()),
       sampling_(regions),
@@ -33,8 +34,11 @@ void Feed::begin(const Wanted& wanted) {
     interval_ = wanted.interval;
     contexts_of_all_ = wanted.contexts;
     // The first reader has the contexts of all processes' samples.
+    if (spec.objects != trace::Spec::kNoObjects)
+        objects_.emplace(segment_, reader_.mapped_files(), stacks_.contexts(),
+                         spec.objects == trace::Spec::kObjectsAndContexts);
     follows_calls_ = spec.captures & trace::kCaptureCalls &&
-                     (role_ == TraceReader::Role::kFirst || contexts_of_all_ ||
+                     (role_ == TraceReader::Role::kFirst || contexts_of_all_ || objects_ ||
                       std::any_of(fed_.begin(), fed_.end(),
                                   [](const Fed& fed) { return fed.profiler->captures_calls(); }));
     tells_contexts_ = contexts_of_all_ && trace::tells_contexts(spec);
@@ -53,6 +57,9 @@ void Feed::process(TraceReader::Source source, std::span<const trace_record_t> r
     std::span<const std::uint32_t> contexts;
     if (follows_calls_) contexts = stacks_.follow(source.thread, records, reader_.code());
     if (tells_contexts_) contexts = executed_contexts_.follow(source.slot, records, reader_.code());
+    if (objects_)
+        contexts = objects_->follow(source.thread, reader_.allocations(), records, contexts,
+                                    reader_.code());
     if (interval_ != 0 && !fed_.empty())
         view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code(),
                                          sampling_.is_warm_up(source.slot));

@@ -9,12 +9,14 @@
 #include "framework/collector/results/sampling.h"
 #include "framework/collector/trace/executed_contexts.h"
 #include "framework/collector/trace/interval_reader.h"
+#include "framework/collector/trace/referenced_objects.h"
 #include "framework/collector/trace/shadow_stack.h"
 #include "framework/collector/trace/trace_reader.h"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +49,8 @@ class Feed {
     TraceReader& reader() { return reader_; }
     Sampling& sampling() { return sampling_; }
     const ContextTree& contexts() const { return stacks_.contexts(); }
+    // Null without --objects.
+    const ReferencedObjects* objects() const { return objects_ ? &*objects_ : nullptr; }
     // False if something was executed in contexts that nobody knows.
     bool knows_contexts() const { return executed_contexts_.complete(); }
     // Of one of those that were added, by number, at the end of a burst.
@@ -78,13 +82,14 @@ class Feed {
     trace_parser parser(std::uint32_t thread, std::span<const trace_record_t> records);
     bool has_contexts(const LoadedProfiler& profiler) const {
         return (follows_calls_ || tells_contexts_) &&
-               (contexts_of_all_ || profiler.captures_calls());
+               (contexts_of_all_ || objects_ || profiler.captures_calls());
     }
     std::span<const trace_context_t> context_table(bool given) const;
     // Calls `call(profiler, sink)` for each, with a sink for its samples.
     template <typename Call>
     void for_each(const Call& call);
 
+    const Segment& segment_;
     const int pid_;
     const TraceReader::Role role_;
     std::vector<Fed> fed_;
@@ -96,6 +101,7 @@ class Feed {
     IntervalReader intervals_;
     Sampling sampling_;
     TraceReader reader_;
+    std::optional<ReferencedObjects> objects_;
     SourcePlaces places_;
     std::vector<std::uint64_t> executions_;      // by instruction, at the end
     std::vector<std::uint64_t> mispredictions_;  // by block, at the end

@@ -1,5 +1,6 @@
 #include "framework/collector/results/profile.h"
 
+#include "framework/collector/results/object_groups.h"
 #include "framework/collector/results/profile_sites.h"
 #include "framework/collector/results/profile_stacks.h"
 
@@ -47,13 +48,17 @@ bool same_source(std::span<const symbols::Frame> a, std::span<const symbols::Fra
 class ProfileBuilder {
   public:
     explicit ProfileBuilder(const Profile& profile)
-        : profile_(profile), header_(profile.header), counts_(profile.columns.size()) {}
+        : profile_(profile),
+          header_(profile.header),
+          counts_(profile.columns.size()),
+          objects_(profile) {}
 
     void write(const std::string& path) {
         collect();
         const auto stack_lines = [this] {
             return StackLines(
-                profile_, [this](std::uint64_t pc) { return place_of(pc); }, places_of_rows());
+                profile_, [this](std::uint64_t pc) { return place_of(pc); }, places_of_rows(),
+                objects_.contexts());
         };
         std::optional<StackLines> lines;
         if (profile_.share_counts) {
@@ -71,8 +76,17 @@ class ProfileBuilder {
         // Those of one line stay in the order of their addresses.
         std::stable_sort(parts_.begin(), parts_.end(),
                          [](const Part& a, const Part& b) { return a.position() < b.position(); });
+        const ObjectGroups::Surroundings surroundings{
+            .binary = [this](std::string_view file) { return index_of_file(file); },
+            .stack = [&](std::uint32_t context) { return stacks.line_of(context); },
+            .caller =
+                [this](std::uint32_t context) {
+                    return frames_of(place_of(profile_.contexts[context].call)).front();
+                }};
+        const std::vector<events::Group> groups = objects_.groups(surroundings);
         events::Writer writer(path, header_);
         sites_.write(writer);
+        for (const events::Group& group : groups) writer.group(group);
         for (auto begin = parts_.cbegin(); begin != parts_.cend();) {
             const auto end = std::find_if(begin, parts_.cend(), [&](const Part& part) {
                 return part.position() != begin->position();
@@ -142,6 +156,10 @@ class ProfileBuilder {
         const auto index = static_cast<std::uint32_t>(known - objects.begin());
         if (known == objects.end()) objects.push_back({std::string(path), build_id()});
         return index;
+    }
+
+    std::uint32_t index_of_file(std::string_view path) {
+        return object_index(path, [&] { return profile_.symbolizer->build_id(std::string(path)); });
     }
 
     // Of code that no file holds: the file that names it.
@@ -280,6 +298,10 @@ class ProfileBuilder {
             for (const Entry& entry : part.entries) add_counts(entry);
         writer.location(parts[0].file, parts[0].function);
         writer.line(parts[0].line, counts_, parts[0].site);
+        rows_.clear();
+        for (const Part& part : parts)
+            for (const Entry& entry : part.entries) rows_.push_back(entry.row);
+        objects_.write_line(writer, rows_);
         if (!profile_.dump_instructions && profile_.hotlists->empty()) return;
         for (const Part& part : parts) write_instructions(writer, part.entries, part.site);
     }
@@ -337,6 +359,8 @@ class ProfileBuilder {
     std::set<std::uint32_t> generated_;  // objects that name code which no file holds
     std::deque<symbols::Frame> generated_frames_;
     Counts counts_;
+    ObjectGroups objects_;
+    std::vector<std::uint32_t> rows_;  // of the line that is being written
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "framework/collector/results/hotlists.h"
 #include "framework/collector/results/sample_database.h"
 #include "framework/collector/trace/address_map.h"
+#include "framework/collector/trace/memory_objects.h"
 #include "framework/events/writer.h"
 #include "framework/symbols/generated_code.h"
 #include "framework/symbols/symbolizer.h"
@@ -27,6 +28,8 @@ struct Profile {
     // row stands for which others, as ContextShares takes it. Empty if they have none.
     std::function<void(std::span<const std::uint32_t> alike)> share_counts;
     std::span<const trace_context_t> contexts;  // which the counts are of
+    const ContextCounts* object_counts;         // by the number of an object instead of a context
+    const MemoryObjects* objects;               // null without --objects
     const AddressMap* addresses;
     symbols::Symbolizer* symbolizer;
     const symbols::GeneratedCode* generated;  // what is known of code that no file holds

@@ -21,7 +21,8 @@ bool is_of(std::string_view function, std::string_view entered) {
 
 StackLines::StackLines(const Profile& profile,
                        const std::function<ObjectPlace(std::uint64_t)>& find,
-                       std::span<const ObjectPlace> instructions)
+                       std::span<const ObjectPlace> instructions,
+                       std::span<const std::uint32_t> others)
     : profile_(profile),
       has_roots_(profile.share_counts != nullptr),
       events_(profile.samples->columns(), kNoEvent) {
@@ -31,6 +32,7 @@ StackLines::StackLines(const Profile& profile,
     const std::vector<ContextCounts::Row> rows = profile.context_counts->sorted_rows();
     for (const ContextCounts::Row& row : rows)
         if (has_counts(row.number)) shown[row.context] = true;
+    for (const std::uint32_t context : others) shown[context] = true;
     for (std::size_t i = contexts.size(); i-- > 1;)
         if (shown[i]) shown[contexts[i].parent] = true;
     auto row = rows.begin();

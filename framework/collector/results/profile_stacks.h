@@ -36,12 +36,16 @@ class StackLines {
     // The contexts that have counts, or lead to some that have. `find` is called for the places
     // that the lines name; `instructions` are those of the rows of the sample database.
     StackLines(const Profile& profile, const std::function<ObjectPlace(std::uint64_t)>& find,
-               std::span<const ObjectPlace> instructions);
+               std::span<const ObjectPlace> instructions,
+               std::span<const std::uint32_t> others = {});
 
     // What resolve() asks for.
     std::vector<ObjectPlace> places() const;
     void resolve(const FramesOf& frames_of);
     void write(events::Writer& writer) const;
+    // From resolve() on, before write(): the number of the line of a context's function. 0 outside
+    // of all calls. One of those that have counts, or that were `others`.
+    std::uint32_t line_of(std::uint32_t context);
 
   private:
     struct Context {
@@ -83,7 +87,6 @@ class StackLines {
     void add_counts(std::uint32_t line, std::uint32_t row, bool calls);
     // The number of the line of a context's function; of another function whose code was executed
     // in that context; of the innermost one that was inlined there. 0 outside of all calls.
-    std::uint32_t line_of(std::uint32_t context);
     std::uint32_t line_of(std::uint32_t context, std::string_view function);
     std::uint32_t innermost(std::uint32_t context, std::span<const symbols::Frame> frames);
     std::uint32_t inlined(std::uint32_t parent, std::uint32_t call_line, std::string_view function);

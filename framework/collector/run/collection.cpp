@@ -34,6 +34,7 @@ void Collection::check_files() const {
 
 void Collection::start_profilers() {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) start_profiler(i);
+    if (session_.settings.objects) capture_objects();
     spec_.cpu_level = session_.settings.cpu_level;
     spec_.regions = session_.settings.regions;
     spec_.stress = session_.settings.stress ? 1 : 0;
@@ -45,6 +46,18 @@ void Collection::start_profilers() {
         if (!trace::tells_contexts(spec_)) spec_.captures |= trace::kCaptureCalls;
     }
     feed_.begin({spec_, interval_, session_.settings.contexts});
+}
+
+// All references, and the calls that lead to allocations.
+void Collection::capture_objects() {
+    const bool contexts = spec_.captures & trace::kCaptureCalls;
+    spec_ =
+        combine(spec_, trace::Spec{.captures = trace::kCaptureReferences |
+                                               trace::kCaptureBlockCounts | trace::kCaptureCalls});
+    spec_.objects = contexts || session_.settings.contexts ? trace::Spec::kObjectsAndContexts
+                                                           : trace::Spec::kObjectsOnly;
+    const std::string& functions = session_.settings.allocation_functions;
+    std::copy(functions.begin(), functions.end(), spec_.allocation_functions);
 }
 
 void Collection::start_profiler(std::size_t index) {
@@ -64,7 +77,7 @@ void Collection::start_profiler(std::size_t index) {
 
 Feed::Sink Collection::sink(std::size_t index) {
     return [this, index](const vsample_t& sample, std::uint32_t mapping) {
-        results_.take(index, sample, mapping, feed_.contexts().table());
+        results_.take(index, sample, mapping, feed_.contexts());
     };
 }
 
@@ -279,6 +292,7 @@ void Collection::write() {
     try {
         results_.write({.addresses = feed_.reader().addresses(),
                         .contexts = feed_.contexts().table(),
+                        .objects = feed_.objects(),
                         .sampling = feed_.sampling(),
                         .incomplete = incomplete_,
                         .replaced = replaced(),

@@ -49,6 +49,7 @@ class Collection {
     void check_files() const;
     void start_profilers();
     void start_profiler(std::size_t index);
+    void capture_objects();
     Feed::Sink sink(std::size_t profiler);
     HostedProfiler::Sink sink_of_other(std::size_t profiler);
     void begin();

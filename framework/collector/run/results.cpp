@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,14 @@
 #include <set>
 
 namespace assay::collector {
+namespace {
+
+// Events that each execution of an instruction has, whatever it refers to.
+bool is_of_data(std::string_view unit) {
+    return unit != "instructions" && unit != "branches" && unit != "calls" && unit != "executions";
+}
+
+}  // namespace
 
 void Results::add_profiler(const ProfilerHandle& profiler, bool captures_calls) {
     captures_calls_.push_back(captures_calls);
@@ -26,7 +35,7 @@ void Results::add_profiler(const ProfilerHandle& profiler, bool captures_calls) 
 }
 
 void Results::take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,
-                   std::span<const trace_context_t> contexts) {
+                   const ContextTree& contexts) {
     Counts* counts = &counts_;
     if (sample.context1 != 0)
         counts =
@@ -35,7 +44,7 @@ void Results::take(std::size_t profiler, const vsample_t& sample, std::uint32_t 
 }
 
 void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
-                  const vsample_t& sample, std::span<const trace_context_t> contexts) const {
+                  const vsample_t& sample, const ContextTree& contexts) const {
     const std::size_t first = session_.columns.first(profiler);
     if (ProfilerHandle::is_value(sample)) {
         // It makes a row, even if nothing is counted there.
@@ -50,15 +59,29 @@ void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Ke
     }
     const std::size_t column = first + sample.event;
     const std::uint32_t row = counts.samples.add(key, column, sample.weight);
+    if (sample.context0 == 0) return;
+    const bool known = sample.context0 < contexts.table().size();
+    const ContextTree::Origin origin =
+        known ? contexts.origin(static_cast<std::uint32_t>(sample.context0))
+              : ContextTree::Origin{0, ContextTree::kNoObject};
+    const bool shared = origin.object == ReferencedObjects::kAsReferences;
+    if (session_.settings.objects && &counts == &counts_ && !shared) {
+        if (origin.object != ContextTree::kNoObject)
+            counts.objects.add(origin.object, row, column, sample.weight);
+        add_told(counts.told_object, row, column, sample.weight);
+    }
     const bool all_have_contexts = session_.settings.contexts;
-    if (sample.context0 == 0 || !(captures_calls_[profiler] || all_have_contexts)) return;
-    if (sample.context0 < contexts.size())
-        counts.contexts.add(static_cast<std::uint32_t>(sample.context0), row, column,
-                            sample.weight);
-    if (!all_have_contexts || &counts != &counts_) return;
+    if (!captures_calls_[profiler] && !all_have_contexts) return;
+    if (known && (origin.context != 0 || all_have_contexts))
+        counts.contexts.add(origin.context, row, column, sample.weight);
+    if (all_have_contexts && &counts == &counts_) add_told(counts.told, row, column, sample.weight);
+}
+
+void Results::add_told(std::vector<std::uint64_t>& told, std::uint32_t row, std::size_t column,
+                       std::uint64_t weight) const {
     const std::size_t end = (row + std::size_t{1}) * session_.columns.size();
-    if (counts.told.size() < end) counts.told.resize(end + end / 2);
-    counts.told[end - session_.columns.size() + column] += sample.weight;
+    if (told.size() < end) told.resize(end + end / 2);
+    told[end - session_.columns.size() + column] += weight;
 }
 
 // A profiler that captures calls knows what is in no context.
@@ -100,6 +123,56 @@ void Results::share_counts(const Origin& origin, std::span<const std::uint32_t> 
     origin.executions_by_context([&](std::span<const ContextExecutions> executions) {
         shares.add(executions, counts_.contexts);
     });
+}
+
+// Once. What no profiler has told an object of, but is as much as references of the instruction
+// have been: of data read, written or either.
+void Results::share_among_objects(const Origin& origin) {
+    if (std::exchange(objects_shared_, true)) return;
+    struct References {
+        std::uint64_t reads = 0, writes = 0, modifications = 0;
+
+        std::array<std::uint64_t, 5> sums() const {
+            return {reads + modifications, writes, writes + modifications,
+                    reads + writes + modifications, modifications};
+        }
+    };
+    const std::vector<std::uint32_t> rows = rows_of_instructions(origin);
+    std::map<std::pair<std::uint32_t, std::uint32_t>, References> of_objects;  // by row and object
+    std::vector<References> of_rows(counts_.samples.rows());
+    for (const ReferencedObjects::Count& count : origin.objects->counts()) {
+        const trace_site_t& site = origin.code.sites[count.site];
+        const std::uint32_t row = rows[site.instr];
+        if (row == SampleDatabase::kNoRow) continue;
+        for (References* to : {&of_rows[row], &of_objects[{row, count.object}]})
+            (site.kind == TRACE_SITE_READ    ? to->reads
+             : site.kind == TRACE_SITE_WRITE ? to->writes
+                                             : to->modifications) += count.references;
+    }
+    const std::size_t columns = session_.columns.size();
+    for (std::size_t column = 0; column < columns; ++column) {
+        if (!is_of_data(session_.columns.event(column).unit)) continue;
+        for (const auto& [place, references] : of_objects) {
+            const auto [row, object] = place;
+            const std::size_t at = row * columns + column;
+            const std::uint64_t told =
+                at < counts_.told_object.size() ? counts_.told_object[at] : 0;
+            const std::uint64_t count = counts_.samples.counts(row)[column] - told;
+            if (count == 0) continue;
+            const auto all = of_rows[row].sums();
+            // Of what is read and written in one, some count two.
+            for (const unsigned times : {1U, 2U}) {
+                const auto which =
+                    std::find_if(all.begin(), all.end(),
+                                 [&](std::uint64_t sum) { return sum * times == count; }) -
+                    all.begin();
+                if (which == std::ssize(all)) continue;
+                counts_.objects.add(object, row, column,
+                                    references.sums()[static_cast<std::size_t>(which)] * times);
+                break;
+            }
+        }
+    }
 }
 
 void Results::scale(const Sampling& sampling) {
@@ -155,6 +228,8 @@ Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
                     .context_counts = &counts.contexts,
                     .share_counts = {},
                     .contexts = origin.contexts,
+                    .object_counts = &counts.objects,
+                    .objects = origin.objects ? &origin.objects->memory() : nullptr,
                     .addresses = &origin.addresses,
                     .symbolizer = &session_.symbolizer,
                     .generated = &generated_,
@@ -189,6 +264,7 @@ void Results::add_columns(Profile& profile, std::size_t profiler) const {
 
 void Results::write(const Origin& origin) {
     generated_ = read_generated_names(image_.pid, origin.addresses, session_.begin_of_run);
+    if (origin.objects != nullptr) share_among_objects(origin);
     Profile profile = profile_of(counts_, origin);
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)
         if (!session_.profilers[i]->lost()) add_columns(profile, i);

@@ -9,6 +9,8 @@
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/session.h"
 #include "framework/collector/trace/address_map.h"
+#include "framework/collector/trace/context_tree.h"
+#include "framework/collector/trace/referenced_objects.h"
 #include "framework/symbols/generated_code.h"
 
 #include <cstddef>
@@ -37,7 +39,7 @@ class Results {
     // Takes a profiler's sample of an instruction in that mapping. `contexts`: of which its calling
     // context is one.
     void take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,
-              std::span<const trace_context_t> contexts);
+              const ContextTree& contexts);
     // Makes what was counted in bursts estimates of the whole run.
     void scale(const Sampling& sampling);
 
@@ -45,6 +47,7 @@ class Results {
     struct Origin {
         const AddressMap& addresses;
         std::span<const trace_context_t> contexts;
+        const ReferencedObjects* objects;  // null without --objects
         const Sampling& sampling;
         const std::string& incomplete;  // why the profile is; "" if it is not
         bool replaced;                  // another image of the process follows
@@ -67,17 +70,21 @@ class Results {
         explicit Counts(std::size_t columns) : samples(columns) {}
         SampleDatabase samples;
         ContextCounts contexts;
+        ContextCounts objects;  // by number of the object instead of the context
         Hotlists hotlists;
         // By row of the samples and column: what is of a context, or of none, as the profiler has
-        // told. Only with --contexts.
-        std::vector<std::uint64_t> told;
+        // told. Only with --contexts; likewise of an object.
+        std::vector<std::uint64_t> told, told_object;
     };
 
     void add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
-             const vsample_t& sample, std::span<const trace_context_t> contexts) const;
+             const vsample_t& sample, const ContextTree& contexts) const;
+    void add_told(std::vector<std::uint64_t>& told, std::uint32_t row, std::size_t column,
+                  std::uint64_t weight) const;
     void scale(Counts& counts, const Sampling& sampling) const;
     std::vector<std::uint64_t> untold() const;
     std::vector<std::uint32_t> rows_of_instructions(const Origin& origin) const;
+    void share_among_objects(const Origin& origin);
     void share_counts(const Origin& origin, std::span<const std::uint32_t> alike);
     std::string errors(const Sampling& sampling) const;
     Profile profile_of(const Counts& counts, const Origin& origin) const;
@@ -97,7 +104,8 @@ class Results {
     symbols::GeneratedCode generated_;
     std::string file_;  // that has been written; "" if none
     std::size_t part_files_ = 0;
-    bool shared_ = false;  // counts among contexts
+    bool shared_ = false;          // counts among contexts
+    bool objects_shared_ = false;  // and among objects
 };
 
 }  // namespace assay::collector

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <regex>
 
 namespace assay::collector {
 namespace {
@@ -28,6 +29,18 @@ constexpr std::array kCoreOptions{
                "count by the stack of calls that led there, too\n"
                "For tables, exports and flame graphs by stack, with whichever profiler. Not with "
                "--sample."},
+    CoreOption{"objects", "",
+               "count by the data that is referenced, too: variables, blocks of the heap by where "
+               "they were allocated, stacks, mapped files\n"
+               "For annotate --by=object. All references are captured then. Not with --sample."},
+    CoreOption{
+        "alloc-functions", "NAME(ROLE=N,...),...",
+        "with --objects, further functions that allocate memory: which argument has which "
+        "role, from 1\n"
+        "Roles are size, count (the block has their product), old (the block that the new "
+        "one replaces), result (where its address is stored; else it is returned), and free. "
+        "As in pool_alloc(size=2),pool_free(free=2). malloc(3), its relatives and C++'s "
+        "operators are known."},
     CoreOption{"aslr", "yes|no",
                "randomise addresses as the kernel does; runs differ then; default: no"},
     CoreOption{"cpu", "LEVEL",
@@ -197,6 +210,24 @@ void add_functions(trace::Regions& regions, const Setting& setting) {
     std::copy(all.begin(), all.end(), regions.functions);
 }
 
+// As the driver takes them: trace/allocation_functions.h of it.
+void add_allocation_functions(std::string& all, const Setting& setting) {
+    static const std::regex kFunction(
+        R"(([^(),\s]+)\(((size|count|old|free|result)=[1-6])(,(size|count|old|result)=[1-6])*\))");
+    for (const std::string& function : split_functions(setting.value)) {
+        const bool allocates = function.find("size=") != std::string::npos;
+        const bool frees = function.find("free=") != std::string::npos;
+        if (!std::regex_match(function, kFunction) || allocates == frees)
+            bad_value(setting,
+                      "a list of functions with the roles of their arguments, as in "
+                      "pool_alloc(size=2),pool_free(free=1)");
+        all += (all.empty() ? "" : "\n") + function;
+    }
+    if (all.size() >= trace::kMostNames)
+        throw Error(fmt::format("{}: more than {} characters of functions", describe(setting),
+                                trace::kMostNames));
+}
+
 void check_type(const Setting& setting, const ProfilerOption& option) {
     if (option.type == VP_OPTION_YES_NO || option.type == VP_OPTION_PROFILER) yes_or_no(setting);
     if (option.type != VP_OPTION_UNSIGNED) return;
@@ -260,6 +291,10 @@ void take(CoreSettings& core, const Setting& setting) {
         core.dump_instructions = yes_or_no(setting);
     } else if (setting.name == "contexts") {
         core.contexts = setting.value.empty() || yes_or_no(setting);
+    } else if (setting.name == "objects") {
+        core.objects = setting.value.empty() || yes_or_no(setting);
+    } else if (setting.name == "alloc-functions") {
+        add_allocation_functions(core.allocation_functions, setting);
     } else if (setting.name == "aslr") {
         core.randomize_addresses = yes_or_no(setting);
     } else if (setting.name == "cpu") {
@@ -366,6 +401,10 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
     // What is called between bursts is in no context.
     if (core.regions.sample_period != 0 && core.contexts)
         throw Error("--contexts cannot be combined with --sample; leave one of them out");
+    if (!core.allocation_functions.empty() && !core.objects)
+        throw Error("--alloc-functions is for --objects: give both");
+    if (core.regions.sample_period != 0 && core.objects)
+        throw Error("--objects cannot be combined with --sample; leave one of them out");
     return core;
 }
 

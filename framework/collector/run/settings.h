@@ -51,6 +51,8 @@ struct CoreSettings {
     std::string driver;  // "" for the one that was installed
     bool dump_instructions = false;
     bool contexts = false;  // of all profilers
+    bool objects = false;
+    std::string allocation_functions;  // Spec::allocation_functions
     bool randomize_addresses = false;
     bool trace_children = true;
     bool debug_cache = true;

@@ -31,6 +31,24 @@ std::uint32_t ContextTree::destination(std::uint32_t parent, std::uint64_t call,
     return static_cast<std::uint32_t>(contexts_.size() - 1);
 }
 
+std::uint32_t ContextTree::variant(std::uint32_t context, std::uint32_t object) {
+    const auto [found, is_new] =
+        variants_.try_emplace(std::uint64_t{context} << 32 | object, context);
+    if (!is_new) return found->second;
+    if (variants_.size() > most_) {
+        overflowed_ = true;
+        variants_.erase(found);
+        return context;
+    }
+    for (auto number = static_cast<std::uint32_t>(origins_.size()); number < contexts_.size();
+         ++number)
+        origins_.push_back({number, kNoObject});
+    const trace_context_t same = contexts_[context];
+    contexts_.push_back(same);
+    origins_.push_back({context, object});
+    return found->second = static_cast<std::uint32_t>(contexts_.size() - 1);
+}
+
 std::size_t ContextTree::slot_of(std::uint32_t parent, std::uint64_t call,
                                  std::uint64_t function) const {
     // The multipliers of splitmix64's finaliser (Steele, Lea, Flood 2014).

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace assay::collector {
@@ -25,6 +26,18 @@ class ContextTree {
     // contexts a call that is new stays in `parent`.
     std::uint32_t enter(std::uint32_t parent, std::uint64_t call, std::uint64_t function,
                         std::uint32_t flags);
+
+    // The same context, for what refers to that object: another number, with the same calls. Beyond
+    // the greatest number the context itself.
+    std::uint32_t variant(std::uint32_t context, std::uint32_t object);
+    // What a number stands for; kNoObject if it is no variant.
+    static constexpr std::uint32_t kNoObject = UINT32_MAX;
+    struct Origin {
+        std::uint32_t context, object;
+    };
+    Origin origin(std::uint32_t number) const {
+        return number < origins_.size() ? origins_[number] : Origin{number, kNoObject};
+    }
 
     // By number; the first is what is outside of all calls.
     std::span<const trace_context_t> table() const { return contexts_; }
@@ -49,6 +62,8 @@ class ContextTree {
     std::vector<trace_context_t> contexts_;
     std::vector<Edge> edges_;
     std::vector<std::uint32_t> slots_;  // edges by hash: open addressing, a power of two
+    std::vector<Origin> origins_;       // of variants, and of what was entered before the last
+    std::unordered_map<std::uint64_t, std::uint32_t> variants_;  // by context and object
     bool overflowed_ = false;
 };
 

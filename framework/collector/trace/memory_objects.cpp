@@ -1,0 +1,440 @@
+#include "framework/collector/trace/memory_objects.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace assay::collector {
+namespace {
+
+using Kind = DataObject::Kind;
+
+// What is looked at for one address in lists of blocks that may overlap.
+constexpr std::size_t kMostLooks = 64;
+constexpr std::size_t kMostPast = 1024 * 1024;
+
+// Of a range that begins at a key of an ordered map, the last that contains the address.
+template <typename Map>
+auto containing(Map& map, std::uint64_t address) {
+    auto at = map.upper_bound(address);
+    if (at == map.begin()) return map.end();
+    --at;
+    return address < at->second.end ? at : map.end();
+}
+
+}  // namespace
+
+MemoryObjects::MemoryObjects(const Segment& segment, const std::deque<std::string>& paths)
+    : log_(segment.fd(), trace::kAllocationsOffset, trace::kAllocationsBytes,
+           SharedMemory::Access::kRead),
+      paths_(paths),
+      objects_(1) {}
+
+void MemoryObjects::available(std::uint64_t entries) {
+    available_ = std::clamp(entries, available_, trace::kMaxAllocations);
+}
+
+const trace::AllocationEntry& MemoryObjects::entry(std::uint64_t number) const {
+    return log_.at<const trace::AllocationEntry>(number * sizeof(trace::AllocationEntry));
+}
+
+// The first thread's begin, and what it begins with, are told before there is any record.
+MemoryObjects::Thread& MemoryObjects::thread(std::uint32_t number) {
+    const auto [found, is_new] = threads_.try_emplace(number);
+    if (is_new && number == 0) {
+        std::uint64_t first = 0;
+        while (first < available_ && entry(first).use != trace::MemoryUse::kStack) ++first;
+        found->second.now = std::min(first + 1, available_);
+        advance(found->second.now);
+    }
+    return found->second;
+}
+
+void MemoryObjects::mark(std::uint32_t number, const trace_record_t& record,
+                         std::uint32_t context) {
+    Thread& thread = this->thread(number);
+    if (record.aux == trace::kBegins) {
+        thread.context = context;
+        return;
+    }
+    const std::uint64_t seen = std::min(record.value, available_);
+    if (seen <= thread.now) return;
+    thread.now = seen;
+    advance(seen);
+    if (record.aux != trace::kHas || seen != record.value) return;
+    const trace::AllocationEntry& own = entry(seen - 1);
+    const bool by_function =
+        own.use == trace::MemoryUse::kAllocated || own.use == trace::MemoryUse::kMoved;
+    resolve(own, seen - 1, by_function ? thread.context : context);
+}
+
+void MemoryObjects::advance(std::uint64_t to) {
+    while (applied_ < to) apply(applied_++);
+}
+
+void MemoryObjects::apply(std::uint64_t number) {
+    const trace::AllocationEntry own = entry(number);
+    const std::uint64_t end = own.address + own.bytes;
+    if (end < own.address) return;
+    switch (own.use) {
+        case trace::MemoryUse::kMoved:
+            give_back(own.before, number);
+            [[fallthrough]];
+        case trace::MemoryUse::kAllocated:
+            return allocate(own.address, own.bytes, number);
+        case trace::MemoryUse::kFreed:
+            return give_back(own.address, number);
+        case trace::MemoryUse::kMapped:
+            return set_area(own.address, {.end = end, .born = number});
+        case trace::MemoryUse::kFile:
+            return map_file(own, number);
+        case trace::MemoryUse::kUnmapped:
+            clear_areas(own.address, end);
+            images_.erase(images_.lower_bound(own.address), images_.lower_bound(end));
+            return;
+        case trace::MemoryUse::kBreak:
+            return set_area(own.address, {.end = end,
+                                          .kind = Kind::kBreak,
+                                          .object = object_of(Kind::kBreak, 0),
+                                          .born = number});
+        case trace::MemoryUse::kStack:
+            return name_stack(own);
+        case trace::MemoryUse::kRemapped:
+            return move_area(own);
+    }
+}
+
+// --- Blocks.
+
+// The innermost block that contains the address, by its index.
+std::uint32_t MemoryObjects::innermost(std::uint64_t address) const {
+    auto at = block_at_.upper_bound(address);
+    if (at == block_at_.begin()) return kNone;
+    std::uint32_t block = std::prev(at)->second;
+    while (block != kNone && !blocks_[block].contains(address)) block = blocks_[block].outer;
+    return block;
+}
+
+// A block that reaches into a new one, and does not contain it, is gone: nobody has told.
+void MemoryObjects::allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_t born) {
+    if (bytes == 0) return;
+    const std::uint64_t end = start + bytes;
+    for (auto at = block_at_.lower_bound(start); at != block_at_.end() && at->first < end;
+         at = block_at_.lower_bound(start)) {
+        const Block& there = blocks_[at->second];
+        if (there.start == start && there.end > end) break;
+        remove(at->second, born);
+    }
+    std::uint32_t outer = innermost(start);
+    while (outer != kNone && blocks_[outer].end < end) {
+        remove(outer, born);
+        outer = innermost(start);
+    }
+    std::uint32_t number = static_cast<std::uint32_t>(blocks_.size());
+    if (free_blocks_.empty()) {
+        blocks_.emplace_back();
+    } else {
+        number = free_blocks_.back();
+        free_blocks_.pop_back();
+    }
+    Block& block = blocks_[number];
+    block = {.start = start, .end = end, .born = born, .outer = outer, .version = block.version};
+    if (outer != kNone) {
+        ++blocks_[outer].inner;
+        ++blocks_[outer].version;
+    }
+    block_at_[start] = number;
+    ++blocks_version_;
+}
+
+void MemoryObjects::give_back(std::uint64_t start, std::uint64_t died) {
+    const auto found = block_at_.find(start);
+    if (found != block_at_.end()) remove(found->second, died);
+}
+
+// With those that lie in it.
+void MemoryObjects::remove(std::uint32_t number, std::uint64_t died) {
+    Block& block = blocks_[number];
+    while (block.inner != 0) {
+        // The one that begins last is in it, or in one that is.
+        auto last = std::prev(block_at_.lower_bound(block.end));
+        if (last->second == number) break;
+        remove(last->second, died);
+    }
+    if (threads_.size() > 1) {
+        forget_past();
+        past_.emplace(block.start, Past{block.end, block.born, died, object_of_block(block)});
+    }
+    if (block.object != kNone) {
+        DataObject& object = objects_[block.object];
+        object.live -= std::min(object.live, block.end - block.start);
+    }
+    const auto at = block_at_.find(block.start);
+    if (block.outer != kNone) {
+        --blocks_[block.outer].inner;
+        ++blocks_[block.outer].version;
+    }
+    if (at != block_at_.end() && at->second == number) {
+        if (block.outer != kNone && blocks_[block.outer].start == block.start)
+            at->second = block.outer;
+        else
+            block_at_.erase(at);
+    }
+    ++block.version;
+    block.object = kNone;
+    block.start = block.end = 0;
+    free_blocks_.push_back(number);
+    ++blocks_version_;
+}
+
+// What no thread can refer to any more, that has seen its end; or the oldest, if there is too much.
+void MemoryObjects::forget_past() {
+    if (past_.size() < kMostPast) return;
+    std::uint64_t all_have_seen = UINT64_MAX;
+    for (const auto& [number, thread] : threads_)
+        all_have_seen = std::min(all_have_seen, thread.now);
+    std::erase_if(past_, [&](const auto& past) { return past.second.died <= all_have_seen; });
+    if (past_.size() < kMostPast / 2) return;
+    const std::uint64_t horizon = applied_ - std::min<std::uint64_t>(applied_, kMostPast / 4);
+    std::erase_if(past_, [&](const auto& past) { return past.second.died <= horizon; });
+}
+
+// --- Memory of system calls.
+
+void MemoryObjects::clear_areas(std::uint64_t start, std::uint64_t end) {
+    ++areas_version_;
+    auto at = areas_.upper_bound(start);
+    if (at != areas_.begin()) {
+        auto before = std::prev(at);
+        if (before->first < start && before->second.end > start) {
+            if (before->second.end > end) areas_.emplace(end, before->second);
+            before->second.end = start;
+        }
+    }
+    for (at = areas_.lower_bound(start); at != areas_.end() && at->first < end;
+         at = areas_.erase(at))
+        if (at->second.end > end) {
+            areas_.emplace(end, at->second);
+        }
+}
+
+void MemoryObjects::set_area(std::uint64_t start, const Area& area) {
+    clear_areas(start, area.end);
+    if (area.end > start) areas_.insert_or_assign(start, area);
+}
+
+// ld.so maps a library as a whole, and then its segments over that.
+void MemoryObjects::map_file(const trace::AllocationEntry& mapped, std::uint64_t number) {
+    const trace::FilePlace place = trace::file_place(mapped.before);
+    const std::uint64_t end = mapped.address + mapped.bytes;
+    if (place.file >= paths_.size()) return;
+    const auto around = containing(images_, mapped.address);
+    if (around != images_.end() && end <= around->second.end) {
+        if (around->second.file == place.file) around->second.executable |= place.executable;
+    } else {
+        images_.insert_or_assign(mapped.address,
+                                 Image{end, place.file, place.offset, place.executable});
+    }
+    set_area(mapped.address, {.end = end,
+                              .kind = Kind::kFile,
+                              .object = object_of(Kind::kFile, place.file),
+                              .file = place.file,
+                              .born = number});
+}
+
+void MemoryObjects::move_area(const trace::AllocationEntry& moved) {
+    const auto from = containing(areas_, moved.before);
+    Area area = from == areas_.end() ? Area{} : from->second;
+    if (from != areas_.end()) clear_areas(moved.before, area.end);
+    area.end = moved.address + moved.bytes;
+    set_area(moved.address, area);
+}
+
+void MemoryObjects::name_stack(const trace::AllocationEntry& begun) {
+    thread(begun.thread);
+    // The stack pointer can be right behind it.
+    const auto at = containing(areas_, begun.address - 1);
+    if (at == areas_.end()) return;
+    at->second.kind = Kind::kStack;
+    at->second.object = object_of(Kind::kStack, begun.thread);
+    ++areas_version_;
+}
+
+// --- Objects.
+
+std::uint32_t MemoryObjects::new_object(const DataObject& object) {
+    objects_.push_back(object);
+    return static_cast<std::uint32_t>(objects_.size() - 1);
+}
+
+std::uint32_t MemoryObjects::object_of(Kind kind, std::uint64_t key) {
+    const auto [found, is_new] = numbers_.try_emplace({kind, key}, 0);
+    if (!is_new) return found->second;
+    DataObject object{.kind = kind};
+    const auto number = static_cast<std::uint32_t>(key);
+    if (kind == Kind::kHeap || kind == Kind::kMapping) object.context = number;
+    if (kind == Kind::kStack) object.thread = number;
+    if (kind == Kind::kFile) object.file = number;
+    return found->second = new_object(object);
+}
+
+std::uint32_t MemoryObjects::final_number(std::uint32_t object) const {
+    return object < final_.size() && final_[object] != kNone ? final_[object] : object;
+}
+
+void MemoryObjects::add_block(std::uint32_t number, std::uint64_t bytes) {
+    DataObject& object = objects_[number];
+    object.size = object.blocks == 0 || object.size == bytes ? bytes : 0;
+    ++object.blocks;
+    object.bytes += bytes;
+    object.live += bytes;
+    object.peak = std::max(object.peak, object.live);
+}
+
+// It is known now where the entry's memory was allocated.
+void MemoryObjects::resolve(const trace::AllocationEntry& own, std::uint64_t number,
+                            std::uint32_t context) {
+    switch (own.use) {
+        case trace::MemoryUse::kAllocated:
+        case trace::MemoryUse::kMoved: {
+            const std::uint32_t object = object_of(Kind::kHeap, context);
+            add_block(object, own.bytes);
+            if (const auto coming = coming_objects_.extract(number)) {
+                final_.resize(objects_.size(), kNone);
+                final_[coming.mapped()] = object;
+            }
+            const auto at = block_at_.find(own.address);
+            if (at == block_at_.end() || blocks_[at->second].born != number) {
+                // Another thread has given it back already.
+                objects_[object].live -= own.bytes;
+                return;
+            }
+            Block& block = blocks_[at->second];
+            block.object = object;
+            ++block.version;
+            return;
+        }
+        case trace::MemoryUse::kMapped: {
+            const auto at = areas_.find(own.address);
+            if (at == areas_.end() || at->second.born != number) return;
+            at->second.object = object_of(Kind::kMapping, context);
+            add_block(at->second.object, own.bytes);
+            ++areas_version_;
+            return;
+        }
+        default:
+            return;
+    }
+}
+
+// One of its own if it is not known yet.
+std::uint32_t MemoryObjects::object_of_block(Block& block) {
+    if (block.object != kNone) return block.object;
+    const auto [found, is_new] = coming_objects_.try_emplace(block.born, 0);
+    if (is_new) found->second = new_object({.kind = Kind::kHeap});
+    return found->second;
+}
+
+const symbols::DataSymbols* MemoryObjects::symbols_of(std::uint32_t file) {
+    const auto [found, is_new] = symbols_.try_emplace(file);
+    if (is_new) found->second = symbols::DataSymbols::open(paths_[file]);
+    return found->second.get();
+}
+
+// --- Finding.
+
+MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t address) {
+    const Thread& thread = this->thread(number);
+    if (const std::uint32_t index = innermost(address); index != kNone) {
+        Block& block = blocks_[index];
+        if (threads_.size() == 1 || block.born < thread.now) {
+            const bool whole = block.inner == 0;
+            return {whole ? block.start : address, whole ? block.end : address + 1,
+                    object_of_block(block), &block.version, block.version};
+        }
+    }
+    if (threads_.size() > 1) {
+        if (const auto past = find_past(thread, address)) return *past;
+        if (const std::uint32_t index = innermost(address); index != kNone) {
+            Block& block = blocks_[index];
+            return {address, address + 1, object_of_block(block), &block.version, block.version};
+        }
+        if (const auto coming = find_coming(address)) return *coming;
+    }
+    const auto image = containing(images_, address);
+    if (image != images_.end() && image->second.executable)
+        return find_in_image(address, image->first, image->second);
+    if (const auto area = find_in_areas(address)) return *area;
+    return {address, address + 1, kUnknown, &areas_version_, areas_version_};
+}
+
+MemoryObjects::Found MemoryObjects::find_in_image(std::uint64_t address, std::uint64_t start,
+                                                  const Image& image) {
+    const symbols::DataSymbols* symbols = symbols_of(image.file);
+    const std::uint32_t whole = object_of(Kind::kFile, image.file);
+    const Found unnamed{address, address + 1, whole, &areas_version_, areas_version_};
+    if (symbols == nullptr) return unnamed;
+    const std::uint64_t bias = start - symbols->address_of_offset(image.offset);
+    const auto here = symbols->find(address - bias);
+    if (!here) return unnamed;
+    const auto [found, is_new] = variables_.try_emplace(here->symbol, 0);
+    if (is_new)
+        found->second = new_object({.kind = Kind::kVariable,
+                                    .file = image.file,
+                                    .symbol = here->symbol,
+                                    .size = here->symbol->size});
+    return {here->start + bias, here->end + bias, found->second, &areas_version_, areas_version_};
+}
+
+// Between blocks, where that can be the allocator's own.
+std::optional<MemoryObjects::Found> MemoryObjects::find_in_areas(std::uint64_t address) {
+    const auto at = containing(areas_, address);
+    if (at == areas_.end()) return std::nullopt;
+    Area& area = at->second;
+    if (area.object == kNone) area.object = new_object({.kind = Kind::kMapping});
+    if (area.kind == Kind::kStack || area.kind == Kind::kFile)
+        return Found{at->first, area.end, area.object, &areas_version_, areas_version_};
+    const auto next = block_at_.upper_bound(address);
+    const std::uint64_t end = next == block_at_.end() ? area.end : std::min(area.end, next->first);
+    std::uint64_t start = at->first;
+    if (next != block_at_.begin())
+        start = std::max(start, std::min(address, blocks_[std::prev(next)->second].end));
+    return Found{start, end, area.object, &blocks_version_, blocks_version_};
+}
+
+// Given back since, as far as this thread can know.
+std::optional<MemoryObjects::Found> MemoryObjects::find_past(const Thread& thread,
+                                                             std::uint64_t address) {
+    auto at = past_.upper_bound(address);
+    for (std::size_t looks = 0; looks < kMostLooks && at != past_.begin(); ++looks) {
+        --at;
+        const Past& past = at->second;
+        if (address < past.end && past.born < thread.now && thread.now <= past.died)
+            return Found{address, address + 1, past.object, &blocks_version_, blocks_version_};
+    }
+    return std::nullopt;
+}
+
+// Allocated by another thread, of which the records have not been read that tell where.
+std::optional<MemoryObjects::Found> MemoryObjects::find_coming(std::uint64_t address) {
+    for (indexed_ = std::max(indexed_, applied_); indexed_ < available_; ++indexed_) {
+        const trace::AllocationEntry& next = entry(indexed_);
+        if (next.use == trace::MemoryUse::kAllocated || next.use == trace::MemoryUse::kMoved)
+            coming_.emplace(next.address, Coming{next.address + next.bytes, indexed_});
+    }
+    auto at = coming_.upper_bound(address);
+    for (std::size_t looks = 0; looks < kMostLooks && at != coming_.begin(); ++looks) {
+        --at;
+        if (at->second.born < applied_) {
+            at = coming_.erase(at);
+            continue;
+        }
+        if (address >= at->second.end) continue;
+        const auto [found, is_new] = coming_objects_.try_emplace(at->second.born, 0);
+        if (is_new) found->second = new_object({.kind = Kind::kHeap});
+        return Found{address, address + 1, found->second, &blocks_version_, blocks_version_};
+    }
+    return std::nullopt;
+}
+
+}  // namespace assay::collector

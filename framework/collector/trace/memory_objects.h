@@ -1,0 +1,167 @@
+// What the memory of the program is, over time: variables, blocks of the heap, stacks, mapped
+// files; as the allocation log tells (framework/trace/allocation_log.h).
+//
+// Entries are applied as the records of their own thread are read, which tell where they belong. So
+// the buffers of a single thread see each block from its allocation to its end, and no longer. Of
+// another thread it is known what it has seen at least, by its last system call or entry, and at
+// most, by the end of the buffer: what it refers to is what was there in between. Where an address
+// was given to two blocks in that time, it counts for the first.
+#pragma once
+
+#include "framework/collector/trace/segment.h"
+#include "framework/symbols/data_symbols.h"
+#include "framework/trace/allocation_log.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace assay::collector {
+
+// What counts are charged to: a variable; all blocks that were allocated in one calling context; a
+// thread's stack.
+struct DataObject {
+    enum class Kind : std::uint8_t {
+        kUnknown,
+        kVariable,  // of an image, or a section of one where there is no variable
+        kThreadLocal,
+        kHeap,     // blocks of allocation functions
+        kMapping,  // memory of no file, by system calls
+        kFile,
+        kBreak,  // below the program break, and no block: the allocator's own
+        kStack,
+    };
+    Kind kind = Kind::kUnknown;
+    std::uint32_t context = 0;  // kHeap, kMapping: where it was allocated
+    std::uint32_t thread = 0;   // kStack
+    std::uint32_t file = 0;     // kVariable, kThreadLocal, kFile: its path, MemoryObjects::path()
+    const symbols::DataSymbol* symbol = nullptr;  // kVariable
+    std::uint64_t size = 0;  // kVariable; kHeap and kMapping if all blocks have the same, else 0
+    std::uint64_t blocks = 0, bytes = 0, peak = 0;  // kHeap, kMapping
+    std::uint64_t live = 0;                         // bytes, now
+};
+
+class MemoryObjects {
+  public:
+    static constexpr std::uint32_t kUnknown = 0;  // the object that there is always
+
+    // `paths`: of mapped files, by their numbers. Both must live longer.
+    MemoryObjects(const Segment& segment, const std::deque<std::string>& paths);
+
+    // The log can be read up to there.
+    void available(std::uint64_t entries);
+    // A TRACE_SITE_ALLOCATION record of the thread, with the calling context behind it.
+    void mark(std::uint32_t thread, const trace_record_t& record, std::uint32_t context);
+
+    // What is at `address` for the thread. The same is so for all of [start, end), as long as
+    // *version has that value.
+    struct Found {
+        std::uint64_t start, end;
+        std::uint32_t object;
+        const std::uint32_t* version;
+        std::uint32_t valid_version;
+    };
+    Found find(std::uint32_t thread, std::uint64_t address);
+
+    // By number. What was referred to before it was known where it had been allocated has a number
+    // of its own: `final_number` is that of the object that it belongs to.
+    const std::vector<DataObject>& objects() const { return objects_; }
+    std::uint32_t final_number(std::uint32_t object) const;
+    const std::string& path(std::uint32_t file) const { return paths_[file]; }
+
+  private:
+    static constexpr std::uint32_t kNone = UINT32_MAX;
+
+    // Of an allocation function. Blocks can lie in another one, out of which they were cut.
+    struct Block {
+        std::uint64_t start = 0, end = 0;
+        std::uint64_t born = 0;        // its entry in the log
+        std::uint32_t object = kNone;  // none as long as it is not known where it was allocated
+        std::uint32_t outer = kNone;
+        std::uint32_t inner = 0;  // how many lie in it
+        std::uint32_t version = 0;
+
+        bool contains(std::uint64_t address) const { return start <= address && address < end; }
+    };
+    // That was given back.
+    struct Past {
+        std::uint64_t end;
+        std::uint64_t born, died;
+        std::uint32_t object;
+    };
+    struct Coming {
+        std::uint64_t end, born;
+    };
+    // By a system call.
+    struct Area {
+        std::uint64_t end = 0;
+        DataObject::Kind kind = DataObject::Kind::kMapping;
+        std::uint32_t object = kNone;
+        std::uint32_t file = 0;
+        std::uint64_t born = 0;
+    };
+    // An ELF file with code.
+    struct Image {
+        std::uint64_t end = 0;
+        std::uint32_t file = 0;
+        std::uint64_t offset = 0;
+        bool executable = false;
+    };
+    struct Thread {
+        std::uint64_t now = 0;  // entries that it has seen
+        std::uint32_t context = 0;
+    };
+
+    Thread& thread(std::uint32_t number);
+    const trace::AllocationEntry& entry(std::uint64_t number) const;
+    void advance(std::uint64_t to);
+    void apply(std::uint64_t number);
+    void allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_t born);
+    void give_back(std::uint64_t start, std::uint64_t died);
+    void remove(std::uint32_t block, std::uint64_t died);
+    std::uint32_t innermost(std::uint64_t address) const;
+    void set_area(std::uint64_t start, const Area& area);
+    void clear_areas(std::uint64_t start, std::uint64_t end);
+    void map_file(const trace::AllocationEntry& mapped, std::uint64_t number);
+    void move_area(const trace::AllocationEntry& moved);
+    void name_stack(const trace::AllocationEntry& begun);
+    void resolve(const trace::AllocationEntry& own, std::uint64_t number, std::uint32_t context);
+    void add_block(std::uint32_t object, std::uint64_t bytes);
+    std::uint32_t object_of_block(Block& block);
+    std::uint32_t object_of(DataObject::Kind kind, std::uint64_t key);
+    Found find_in_image(std::uint64_t address, std::uint64_t start, const Image& image);
+    std::optional<Found> find_in_areas(std::uint64_t address);
+    std::optional<Found> find_past(const Thread& thread, std::uint64_t address);
+    std::optional<Found> find_coming(std::uint64_t address);
+    void forget_past();
+    std::uint32_t new_object(const DataObject& object);
+    const symbols::DataSymbols* symbols_of(std::uint32_t file);
+
+    SharedMemory log_;
+    const std::deque<std::string>& paths_;
+    std::uint64_t available_ = 0, applied_ = 0, indexed_ = 0;
+    std::unordered_map<std::uint32_t, Thread> threads_;
+    std::deque<Block> blocks_;
+    std::vector<std::uint32_t> free_blocks_;
+    std::map<std::uint64_t, std::uint32_t> block_at_;  // by start; the innermost
+    std::map<std::uint64_t, Area> areas_;
+    std::map<std::uint64_t, Image> images_;
+    std::multimap<std::uint64_t, Past> past_;
+    std::multimap<std::uint64_t, Coming> coming_;
+    // Change whenever blocks, or areas, do.
+    std::uint32_t blocks_version_ = 0, areas_version_ = 0;
+    std::vector<DataObject> objects_;
+    std::vector<std::uint32_t> final_;  // by number; kNone: as it is
+    std::map<std::pair<DataObject::Kind, std::uint64_t>, std::uint32_t> numbers_;
+    std::unordered_map<const symbols::DataSymbol*, std::uint32_t> variables_;
+    std::unordered_map<std::uint64_t, std::uint32_t> coming_objects_;  // by entry
+    std::map<std::uint32_t, std::unique_ptr<symbols::DataSymbols>> symbols_;
+};
+
+}  // namespace assay::collector
