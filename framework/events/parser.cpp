@@ -172,6 +172,7 @@ void Parser::parse_summary(std::string_view text) {
     }
     check_part(instruction_totals_, "instruction");
     check_part(stack_totals_, "calling context");
+    for (std::size_t i = 0; i < kinds_.size(); ++i) check_part(kind_totals_[i], kinds_[i]);
     state_ = State::kEnd;
 }
 
@@ -197,6 +198,9 @@ void Parser::turn_into_difference(std::string_view count) {
     const auto has_sign = [](std::uint64_t value) { return value >> 63 != 0; };
     for (const auto* counts : {&counts_, &totals_, &instruction_totals_, &stack_totals_})
         if (std::any_of(counts->begin(), counts->end(), has_sign))
+            fail("negative count beside one that exceeds 63 bits", count);
+    for (const auto& totals : kind_totals_)
+        if (std::any_of(totals.begin(), totals.end(), has_sign))
             fail("negative count beside one that exceeds 63 bits", count);
     header_.difference = true;
     handler_.turns_into_difference();

@@ -53,6 +53,11 @@ class Handler {
     // over.
     virtual void line_sites(std::uint32_t, std::uint64_t /*count*/) {}
     virtual void instruction_sites(std::uint32_t, std::uint64_t /*count*/) {}
+    // Before all locations, behind sites.
+    virtual void group(const Group&) {}
+    // The breakdown of a line already passed: what belongs to a group itself.
+    virtual void counts_of(std::uint32_t /*group*/, std::uint32_t /*line*/,
+                           std::span<const std::uint64_t>) {}
     // The breakdown of all lines by calling context, after them.
     virtual void stack(const Stack&, std::span<const std::uint64_t>) {}
 
@@ -111,6 +116,8 @@ class Parser {
     void parse_site(std::string_view text);
     enum class Rows : std::uint8_t { kLines, kInstructions };
     void parse_sites(std::string_view text, Rows rows);
+    void parse_group(std::string_view text);
+    void parse_counts_of(std::string_view text);
     void parse_stack(std::string_view text);
     // How and where a context was entered.
     void take_entry(std::string_view& text, Stack& stack);
@@ -143,6 +150,9 @@ class Parser {
     Header header_;
     std::vector<std::uint64_t> counts_, totals_, instruction_totals_, stack_totals_;
     std::uint32_t stacks_ = 0, sites_ = 0;
+    std::vector<std::uint32_t> groups_;  // by number, from 0: the index of its kind
+    std::vector<std::string> kinds_;
+    std::vector<std::vector<std::uint64_t>> kind_totals_;
     std::array<std::uint64_t, 2> without_site_{};  // Rows of this location whose site may follow
     std::string file_, function_file_, function_;
     bool has_file_ = false, has_function_ = false;

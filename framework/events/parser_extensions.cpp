@@ -54,6 +54,10 @@ void Parser::parse_extension(std::string_view text) {
         parse_sites(text, Rows::kLines);
     } else if (keyword == "at-sites") {
         parse_sites(text, Rows::kInstructions);
+    } else if (keyword == "group") {
+        parse_group(text);
+    } else if (keyword == "of") {
+        parse_counts_of(text);
     } else if (keyword == "stack") {
         parse_stack(text);
     } else if (state_ != State::kExtensions) {
@@ -224,6 +228,55 @@ void Parser::parse_sites(std::string_view text, Rows rows) {
         else
             handler_.instruction_sites(number, times);
     }
+}
+
+// Kinds of groups are few: they are of what counts are broken down by.
+void Parser::parse_group(std::string_view text) {
+    constexpr std::size_t kMostKinds = 64;
+    start_body();
+    if (has_function_) fail("a group behind the first function", text);
+    has_file_ = false;
+    const std::string number = take_word(text).value_or("");
+    if (parse_number(number, kMax32) != groups_.size() + 1)
+        fail("groups must be numbered from 1 upwards", number);
+    Group group{static_cast<std::uint32_t>(groups_.size() + 1), 0, {}, {}, {}};
+    group.kind = take_word(text).value_or("");
+    if (group.kind.empty()) fail("expected the kind of a group", number);
+    const std::uint64_t parent = parse_number(take_attribute(text, "in").value_or(""), kMax32);
+    if (parent >= group.number) fail("a group in one that does not come before it", number);
+    group.parent = static_cast<std::uint32_t>(parent);
+    const std::optional<std::string> name = take_word(text);
+    if (!name) fail("malformed name of a group", text);
+    group.name = *name;
+    for (text = skip_blanks(text); !text.empty(); text = skip_blanks(text)) {
+        const std::string key(text.substr(0, text.find('=')));
+        const std::optional<std::string> value = take_attribute(text, key);
+        if (key.empty() || !value) fail("expected KEY=VALUE", text);
+        group.attributes.emplace_back(key, *value);
+    }
+    const auto kind = std::find(kinds_.begin(), kinds_.end(), group.kind);
+    groups_.push_back(static_cast<std::uint32_t>(kind - kinds_.begin()));
+    if (kind == kinds_.end()) {
+        if (kinds_.size() == kMostKinds) fail("more kinds of groups than there can be", group.kind);
+        kinds_.push_back(group.kind);
+        kind_totals_.emplace_back(counts_.size());
+    }
+    handler_.group(group);
+}
+
+void Parser::parse_counts_of(std::string_view text) {
+    start_body();
+    if (!has_function_) fail("counts of a group without fn= before them", text);
+    has_file_ = false;
+    const std::string number = take_word(text).value_or("");
+    const std::uint64_t group = parse_number(number, kMax32);
+    if (group == 0 || group > groups_.size()) fail("unknown group", number);
+    const std::uint64_t line = parse_number(take_word(text).value_or(""), kMax32);
+    parse_counts(text);
+    add_counts(kind_totals_[groups_[group - 1]]);
+    announce_location();
+    handler_.counts_of(static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(line),
+                       counts_);
 }
 
 void Parser::parse_stack(std::string_view text) {

@@ -5,6 +5,7 @@
 #include "framework/support/text.h"
 #include "tools/annotate/calls.h"
 #include "tools/annotate/functions.h"
+#include "tools/annotate/groups.h"
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/json.h"
 #include "tools/annotate/sources.h"
@@ -144,13 +145,43 @@ std::vector<std::size_t> events_to_show(const Options& options, const std::vecto
     return shown_events(options.show, header);
 }
 
+void check_unchanged(const Options& options, Counts totals, Counts read_again) {
+    if (!std::equal(totals.begin(), totals.end(), read_again.begin(), read_again.end()))
+        throw Error(
+            fmt::format("{} was changed while it was being read", join(options.profiles, ", ")));
+}
+
+// Throws Error if there are none of that kind, or if a file has changed since the totals were read.
+void read_groups(const Options& options, Counts totals, GroupProfile& profile) {
+    for (const std::string& path : options.profiles) profile.add_file(path);
+    profile.finish();
+    check_unchanged(options, totals, profile.totals());
+    const std::vector<std::string>& kinds = profile.kinds();
+    if (std::find(kinds.begin(), kinds.end(), options.by) != kinds.end()) return;
+    const std::string file = join(options.profiles, ", ");
+    if (!kinds.empty())
+        throw Error(fmt::format("--by={}: {} has counts by {} only", options.by, file,
+                                join(kinds, " and ")));
+    throw Error(
+        fmt::format("{} was measured without {}s: run with --{}s", file, options.by, options.by));
+}
+
+// What is not of any group would only take room, and percentages where there are many columns.
+void choose_counted(const Options& options, const GroupProfile& groups, Columns& columns,
+                    std::vector<SortColumn>& sort) {
+    const std::vector<std::size_t> counted = GroupTable::counted_events(groups, options.by);
+    if (counted.empty()) return;
+    constexpr std::size_t kMostWithPercentages = 3;
+    if (options.show.empty()) columns.shown = counted;
+    if (options.show.empty() && counted.size() > kMostWithPercentages) columns.percentages = false;
+    if (options.sort.empty()) sort = {{counted.front(), options.threshold}};
+}
+
 // Throws Error if there are no contexts, or if a file has changed since the totals were read.
 void read_contexts(const Options& options, Counts totals, WholeProfile& profile) {
     for (const std::string& path : options.profiles) profile.add_file(path);
     profile.finish();
-    if (!std::equal(totals.begin(), totals.end(), profile.totals().begin(), profile.totals().end()))
-        throw Error(
-            fmt::format("{} was changed while it was being read", join(options.profiles, ", ")));
+    check_unchanged(options, totals, profile.totals());
     if (!profile.has_contexts())
         throw Error(fmt::format("{} was measured without contexts: run with --contexts",
                                 join(options.profiles, ", ")));
@@ -169,11 +200,20 @@ void annotate(const Options& options, Output& output) {
         for (const std::string& path : options.profiles) profile.add_file(path);
     }
     const events::Header& header = profile.header();
-    const std::vector<SortColumn> sort = sort_columns(options.sort, options.threshold, header);
-    const Columns columns = {header, profile.totals(), events_to_show(options, sort, header),
-                             options.percentages, options.color};
+    std::vector<SortColumn> sort = sort_columns(options.sort, options.threshold, header);
+    Columns columns = {header, profile.totals(), events_to_show(options, sort, header),
+                       options.percentages, options.color};
     WholeProfile contexts;
     if (options.by_context()) read_contexts(options, profile.totals(), contexts);
+    GroupProfile groups;
+    if (!options.by.empty()) {
+        read_groups(options, profile.totals(), groups);
+        choose_counted(options, groups, columns, sort);
+    }
+    const auto group_table =
+        options.by.empty()
+            ? nullptr
+            : std::make_unique<GroupTable>(groups, options.by, columns, sort, options.lines);
     const auto calls =
         options.calls ? std::make_unique<CallTable>(contexts, columns, sort) : nullptr;
     const auto tree = options.tree ? std::make_unique<TreeTable>(contexts, columns, sort) : nullptr;
@@ -183,8 +223,9 @@ void annotate(const Options& options, Output& output) {
 
     if (options.json) {
         Sink sink("");
-        write_json(options, {profile, inlined, choice, assembly, calls.get(), tree.get()}, columns,
-                   sort, sink);
+        write_json(options,
+                   {profile, inlined, choice, assembly, calls.get(), tree.get(), group_table.get()},
+                   columns, sort, sink);
         return sink.finish();
     }
     write_header(options, profile, columns.shown, sort, output);
@@ -192,11 +233,12 @@ void annotate(const Options& options, Output& output) {
     write_totals(columns, output);
     if (calls) calls->write(output);
     if (tree) tree->write(output);
-    if (!options.by_context()) {
+    if (group_table) group_table->write(output);
+    if (!options.without_sources()) {
         write_functions(profile, columns, sort, output);
         write_inlined(inlined, profile, columns, sort, output);
     }
-    if (!options.by_context() || !options.sources.empty())
+    if (!options.without_sources() || !options.sources.empty())
         write_sources(options, profile, columns, choice, assembly, output);
     output.finish();
 }

@@ -35,6 +35,7 @@ class Document {
         write_inlined(sort);
         if (content_.calls) content_.calls->write_json(json_);
         if (content_.tree) content_.tree->write_json(json_);
+        if (content_.groups) content_.groups->write_json(json_);
         write_sources();
         json_.end_object();
     }

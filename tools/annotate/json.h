@@ -3,6 +3,7 @@
 
 #include "tools/annotate/calls.h"
 #include "tools/annotate/functions.h"
+#include "tools/annotate/groups.h"
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/sources.h"
 #include "tools/annotate/tree.h"
@@ -20,6 +21,7 @@ struct Content {
     const Assembly& assembly;
     const CallTable* calls;  // null: not asked for
     const TreeTable* tree;   // the same
+    const GroupTable* groups;
 };
 
 void write_json(const Options& options, const Content& content, const Columns& columns,

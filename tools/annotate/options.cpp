@@ -20,7 +20,9 @@ struct Arguments {
         function_names;
     std::string threshold, percentages = "yes", annotate = "yes", automatic = "yes", color = "auto",
                            pager = "auto";
+    std::string by;
     bool difference = false, instructions = false, calls = false, tree = false, json = false;
+    bool lines = false;
     unsigned context = 8;
 };
 
@@ -38,6 +40,7 @@ constexpr const char* kExamples =
     "  assay annotate --show=Dr,D1mr,'D1 miss rate' FILE\n"
     "  assay annotate --asm --threshold=5 FILE         instructions below their lines\n"
     "  assay annotate --calls --sort=D1mr FILE         who calls what misses most\n"
+    "  assay annotate --by=object --sort=D1mr FILE     which data are missed most\n"
     "  assay annotate --diff --mod-filename='s/v[0-9]+/vN/' v1.out v2.out\n\n"
     "Exit status: 0, or 125 if something could not be read, understood or written.\n";
 
@@ -68,12 +71,22 @@ void add_context_options(CommandLine& line, Arguments& arguments) {
                   "show the tree of calling contexts, instead of sources\n"
                   "Each with all that is called from there, and the function itself. Needs and "
                   "shows the same as --calls.");
+    line.add_text(
+        "--by", arguments.by, "KIND",
+        "show whose the counts are, instead of sources: object, type or thread\n"
+        "Needs a profile that was made with --objects, --types or --threads. Sorted by the "
+        "first event that has such counts, without --sort.");
+    line.add_flag("--lines", arguments.lines,
+                  "with --by: below each, the lines of source that its counts are of");
 }
 
 // Contexts are read as the profile has them.
 void check_context_options(const Options& options) {
-    if (!options.by_context()) return;
-    const std::string_view name = options.calls ? "--calls" : "--tree";
+    if (options.lines && options.by.empty()) throw Error("--lines is for --by=KIND: give both");
+    if (!options.without_sources()) return;
+    const std::string name = !options.by.empty() ? "--by=" + options.by
+                             : options.calls     ? "--calls"
+                                                 : "--tree";
     if (options.difference)
         throw Error(
             fmt::format("{} shows one profile, not a difference: leave out --diff, or use "
@@ -180,7 +193,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.instructions = arguments.instructions;
     options.calls = arguments.calls;
     options.tree = arguments.tree;
-    if (options.by_context()) options.automatic = false;
+    options.by = arguments.by;
+    options.lines = arguments.lines;
+    if (options.without_sources()) options.automatic = false;
     options.context = arguments.context;
     options.where = {arguments.include_dirs, parse_moved(arguments.moved), arguments.extensions};
     options.json = arguments.json;

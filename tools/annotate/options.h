@@ -27,7 +27,10 @@ struct Options {
     bool instructions = false;  // below their lines
     bool calls = false;         // callers and callees, instead of all this
     bool tree = false;          // calling contexts, the same
+    std::string by;             // a kind of groups: counts by these, the same
+    bool lines = false;         // then: with the lines that they are of
     bool by_context() const { return calls || tree; }
+    bool without_sources() const { return by_context() || !by.empty(); }
     unsigned context = 8;  // lines around each line with counts
     SourceOptions where;   // to look for sources
 

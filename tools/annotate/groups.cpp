@@ -1,0 +1,238 @@
+#include "tools/annotate/groups.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "tools/table/json.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+
+namespace assay::annotate {
+
+namespace {
+
+constexpr std::uint64_t kCacheLine = 64;  // bytes
+constexpr std::size_t kMostCallers = 5;
+constexpr std::size_t kMostLines = 8;
+
+std::string bytes_text(std::uint64_t bytes) {
+    std::string digits = std::to_string(bytes);
+    for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+    return digits + (bytes == 1 ? " byte" : " bytes");
+}
+
+// "heap  make (a.c:12), 3 blocks of 24 bytes < main < ..."
+std::string object_text(const GroupProfile::Group& group) {
+    std::string text = fmt::format("{}  {}", padded(group.attribute("class"), 7), group.name);
+    const auto size = group.number("size"), blocks = group.number("blocks"),
+               bytes = group.number("bytes");
+    if (blocks && bytes && size)
+        text += *blocks == 1 ? fmt::format(", {}", bytes_text(*size))
+                             : fmt::format(", {} blocks of {}", *blocks, bytes_text(*size));
+    else if (blocks && bytes)
+        text += fmt::format(", {} blocks, {}", *blocks, bytes_text(*bytes));
+    else if (size)
+        text += fmt::format(", {}", bytes_text(*size));
+    // The first is the allocation function, and the next has the name.
+    for (std::size_t i = 2; i < std::min(group.callers.size(), kMostCallers); ++i)
+        text += " < " + group.callers[i];
+    if (group.callers.size() > kMostCallers) text += " < ...";
+    return text;
+}
+
+std::string group_text(const GroupProfile::Group& group) {
+    if (group.kind == "object") return object_text(group);
+    std::string text = group.name;
+    if (!group.attribute("type").empty())
+        text = fmt::format("{}  {}", text, group.attribute("type"));
+    if (!group.attribute("bits").empty()) text += fmt::format(" :{}", group.attribute("bits"));
+    const auto size = group.number("size"), offset = group.number("offset");
+    if (size && !offset) text += fmt::format(", {}", bytes_text(*size));
+    if (size && offset) text = fmt::format("{:5} {:4}  {}", *offset, *size, text);
+    return text;
+}
+
+bool is_laid_out(const std::vector<GroupProfile::Group>& groups,
+                 const std::vector<std::uint32_t>& inner) {
+    return !inner.empty() && std::all_of(inner.begin(), inner.end(), [&](std::uint32_t group) {
+        return groups[group].number("offset").has_value();
+    });
+}
+
+}  // namespace
+
+std::vector<std::size_t> GroupTable::counted_events(const GroupProfile& profile,
+                                                    std::string_view kind) {
+    std::vector<std::size_t> events;
+    for (std::size_t event = 0; event < profile.totals().size(); ++event)
+        if (std::any_of(profile.groups().begin(), profile.groups().end(),
+                        [&](const GroupProfile::Group& group) {
+                            return group.kind == kind && group.counts[event] != 0;
+                        }))
+            events.push_back(event);
+    return events;
+}
+
+GroupTable::GroupTable(const GroupProfile& profile, std::string_view kind, const Columns& columns,
+                       const std::vector<SortColumn>& sort, bool lines)
+    : profile_(profile),
+      kind_(kind),
+      columns_(columns),
+      sort_(sort),
+      lines_(lines),
+      rest_(columns.totals.begin(), columns.totals.end()) {
+    const std::vector<GroupProfile::Group>& groups = profile.groups();
+    std::vector<std::uint32_t> outer;
+    for (std::uint32_t i = 0; i < groups.size(); ++i) {
+        if (groups[i].kind != kind) continue;
+        if (groups[i].parent != GroupProfile::kNone && groups[groups[i].parent].kind == kind)
+            continue;
+        outer.push_back(i);
+        for (std::size_t event = 0; event < rest_.size(); ++event)
+            rest_[event] -= groups[i].counts[event];
+    }
+    std::stable_sort(outer.begin(), outer.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return comes_first(groups[a].counts, groups[b].counts, sort, columns.header)
+            .value_or(groups[a].name < groups[b].name);
+    });
+    for (const std::uint32_t group : outer) {
+        if (!is_above_threshold(groups[group].counts, columns.totals, sort, columns.header))
+            continue;
+        shown_.push_back(group);
+        add(group, 0);
+    }
+}
+
+void GroupTable::add(std::uint32_t number, std::size_t depth) {
+    const GroupProfile::Group& group = profile_.groups()[number];
+    rows_.push_back({number, depth, group_text(group)});
+    add_inner(group, depth + 1);
+}
+
+// By their places if they have such, with what lies between them; else the most important first.
+void GroupTable::add_inner(const GroupProfile::Group& group, std::size_t depth) {
+    constexpr std::size_t kMostDepth = 16;
+    const std::vector<GroupProfile::Group>& groups = profile_.groups();
+    std::vector<std::uint32_t> inner = group.inner;
+    if (depth > kMostDepth) return;
+    if (!is_laid_out(groups, inner)) {
+        std::stable_sort(inner.begin(), inner.end(), [&](std::uint32_t a, std::uint32_t b) {
+            return comes_first(groups[a].counts, groups[b].counts, sort_, columns_.header)
+                .value_or(groups[a].name < groups[b].name);
+        });
+        for (const std::uint32_t each : inner)
+            if (is_above_threshold(groups[each].counts, columns_.totals, sort_, columns_.header))
+                add(each, depth);
+        return;
+    }
+    const auto offset = [&](std::uint32_t each) { return *groups[each].number("offset"); };
+    std::stable_sort(inner.begin(), inner.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return offset(a) < offset(b); });
+    const std::uint64_t begin = group.number("offset").value_or(0);
+    std::uint64_t end = begin;
+    for (const std::uint32_t each : inner) {
+        const std::uint64_t from = offset(each);
+        add_gap(end, from, depth);
+        if (depth == 1 && from / kCacheLine != 0 &&
+            (end == begin || end / kCacheLine != from / kCacheLine || from % kCacheLine == 0))
+            rows_.push_back({GroupProfile::kNone, depth,
+                             fmt::format("---------- line {} ----------", from / kCacheLine)});
+        add(each, depth);
+        end = std::max(end, from + groups[each].number("size").value_or(0));
+    }
+    if (const auto size = group.number("size")) add_gap(end, begin + *size, depth);
+}
+
+void GroupTable::add_gap(std::uint64_t from, std::uint64_t to, std::size_t depth) {
+    if (from < to)
+        rows_.push_back(
+            {GroupProfile::kNone, depth, fmt::format("{:5} {:4}  (nothing)", from, to - from)});
+}
+
+// The most important first.
+std::vector<GroupProfile::Line> GroupTable::lines_of(std::uint32_t group) const {
+    std::vector<GroupProfile::Line> lines = profile_.lines(group);
+    std::stable_sort(
+        lines.begin(), lines.end(), [&](const GroupProfile::Line& a, const GroupProfile::Line& b) {
+            return comes_first(a.counts, b.counts, sort_, columns_.header).value_or(false);
+        });
+    return lines;
+}
+
+std::string GroupTable::line_text(const GroupProfile::Line& line) const {
+    const std::string_view file = profile_.text(line.file);
+    return fmt::format("{}:{} ({})", printable(file.substr(file.rfind('/') + 1)), line.line,
+                       printable(profile_.text(line.function)));
+}
+
+void GroupTable::write(Output& output) const {
+    Table table(columns_);
+    for (const Row& row : rows_) {
+        if (row.group == GroupProfile::kNone) continue;
+        table.fit(profile_.groups()[row.group].counts);
+    }
+    table.fit(rest_);
+    output.section(fmt::format("By {}", kind_));
+    output.write(table.heading(kind_));
+    for (const Row& row : rows_) {
+        const std::string text = std::string(2 * row.depth, ' ') + printable(row.text);
+        if (row.group == GroupProfile::kNone) {
+            output.write(table.empty_row(text));
+            continue;
+        }
+        output.write(table.row(profile_.groups()[row.group].counts, text));
+        if (!lines_) continue;
+        std::vector<GroupProfile::Line> lines = lines_of(row.group);
+        const std::string indentation(2 * row.depth + 4, ' ');
+        for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i)
+            output.write(table.row(lines[i].counts, indentation + line_text(lines[i])));
+        if (lines.size() > kMostLines)
+            output.write(table.empty_row(
+                fmt::format("{}and {} more", indentation, lines.size() - kMostLines)));
+    }
+    if (std::any_of(rest_.begin(), rest_.end(), [](std::uint64_t count) { return count != 0; }))
+        output.write(table.row(rest_, "(none)"));
+    if (rows_.empty()) output.write("  none is above the threshold\n");
+    output.write("\n");
+}
+
+void GroupTable::write_json(std::uint32_t number, JsonWriter& json) const {
+    const GroupProfile::Group& group = profile_.groups()[number];
+    json.begin_object();
+    json.text("kind", group.kind);
+    json.text("name", group.name);
+    json.key("attributes");
+    json.begin_object();
+    for (const auto& [key, value] : group.attributes)
+        if (key != "stack" && key != "binary") json.text(key, value);
+    json.end_object();
+    json.texts("callers", group.callers);
+    json.key("counts");
+    write_counts(columns_.header, columns_.shown, group.counts, json);
+    json.key("lines");
+    json.begin_array();
+    for (const GroupProfile::Line& line : lines_of(number)) {
+        json.begin_object();
+        json.text("file", profile_.text(line.file));
+        json.text("function", profile_.text(line.function));
+        json.number("line", line.line);
+        json.key("counts");
+        write_counts(columns_.header, columns_.shown, line.counts, json);
+        json.end_object();
+    }
+    json.end_array();
+    json.key("inner");
+    json.begin_array();
+    for (const std::uint32_t inner : group.inner) write_json(inner, json);
+    json.end_array();
+    json.end_object();
+}
+
+void GroupTable::write_json(JsonWriter& json) const {
+    json.key("groups");
+    json.begin_array();
+    for (const std::uint32_t group : shown_) write_json(group, json);
+    json.end_array();
+}
+
+}  // namespace assay::annotate

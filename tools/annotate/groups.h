@@ -1,0 +1,57 @@
+// Counts by whose they are: the groups of one kind, each with those in it.
+#pragma once
+
+#include "tools/output/json_writer.h"
+#include "tools/output/output.h"
+#include "tools/profile/group_profile.h"
+#include "tools/table/sort.h"
+#include "tools/table/table.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::annotate {
+
+class GroupTable {
+  public:
+    // `lines`: with those that the counts are of. Throws Error if there are no groups of the kind.
+    GroupTable(const GroupProfile& profile, std::string_view kind, const Columns& columns,
+               const std::vector<SortColumn>& sort, bool lines);
+
+    void write(Output& output) const;
+    // Under the key "groups".
+    void write_json(JsonWriter& json) const;
+
+    // Which events have counts of groups of that kind.
+    static std::vector<std::size_t> counted_events(const GroupProfile& profile,
+                                                   std::string_view kind);
+
+  private:
+    // A group, or what lies between two in their outer one.
+    struct Row {
+        std::uint32_t group;  // kNone: bytes that are in no group
+        std::size_t depth;
+        std::string text;
+    };
+
+    void add(std::uint32_t group, std::size_t depth);
+    void add_inner(const GroupProfile::Group& group, std::size_t depth);
+    void add_gap(std::uint64_t from, std::uint64_t to, std::size_t depth);
+    std::vector<GroupProfile::Line> lines_of(std::uint32_t group) const;
+    std::string line_text(const GroupProfile::Line& line) const;
+    void write_json(std::uint32_t group, JsonWriter& json) const;
+
+    const GroupProfile& profile_;
+    const std::string kind_;
+    const Columns& columns_;
+    const std::vector<SortColumn>& sort_;
+    const bool lines_;
+    std::vector<std::uint32_t> shown_;  // that are in no other of the kind, in order
+    std::vector<Row> rows_;
+    std::vector<std::uint64_t> rest_;  // what is in no group of the kind
+};
+
+}  // namespace assay::annotate

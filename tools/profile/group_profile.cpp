@@ -1,0 +1,161 @@
+#include "tools/profile/group_profile.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <limits>
+
+namespace assay {
+
+namespace {
+
+void add(std::vector<std::uint64_t>& to, Counts counts) {
+    if (to.size() < counts.size()) to.resize(counts.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) to[i] += counts[i];
+}
+
+std::optional<std::uint64_t> parse(std::string_view text) {
+    std::uint64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || rest != end) return std::nullopt;
+    return number;
+}
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
+    return a > std::numeric_limits<std::uint64_t>::max() - b ? a : a + b;
+}
+
+}  // namespace
+
+std::string_view GroupProfile::Group::attribute(std::string_view key) const {
+    for (const auto& attribute : attributes)
+        if (attribute.first == key) return attribute.second;
+    return {};
+}
+
+std::optional<std::uint64_t> GroupProfile::Group::number(std::string_view key) const {
+    return parse(attribute(key));
+}
+
+void GroupProfile::add_file(const std::string& path) {
+    path_ = path;
+    if (first_path_.empty()) first_path_ = path;
+    read_.clear();
+    contexts_.assign(1, {});
+    read_lines_.clear();
+    events::read_events(path, *this);
+    std::vector<std::uint32_t> indices;
+    for (const events::Group& group : read_)
+        indices.push_back(index_of(group, group.parent == 0 ? kNone : indices[group.parent - 1]));
+    for (const auto& [key, counts] : read_lines_) {
+        const std::uint32_t group = indices[key.group - 1];
+        add(groups_[group].counts, counts);
+        add(lines_[{group, key.file, key.function, key.line}], counts);
+    }
+}
+
+void GroupProfile::start(const events::Header& header) {
+    if (totals_.empty()) {
+        header_ = header;
+        totals_.resize(header.events.size());
+    } else {
+        events::check_same_events(header, path_, header_, first_path_);
+    }
+}
+
+void GroupProfile::location(const events::Location& location) {
+    file_ = strings_.id(location.file);
+    function_ = strings_.id(location.function);
+}
+
+void GroupProfile::line(std::uint32_t, Counts counts) {
+    add(totals_, counts);
+}
+
+void GroupProfile::group(const events::Group& group) {
+    read_.push_back(group);
+}
+
+void GroupProfile::counts_of(std::uint32_t group, std::uint32_t line, Counts counts) {
+    add(read_lines_[{group, file_, function_, line}], counts);
+}
+
+void GroupProfile::stack(const events::Stack& stack, Counts) {
+    contexts_.push_back({stack.parent, std::string(stack.function)});
+}
+
+std::vector<std::string> GroupProfile::callers_of(const events::Group& group) const {
+    constexpr std::size_t kMost = 64;
+    std::vector<std::string> callers;
+    for (const auto& [key, value] : group.attributes) {
+        if (key != "stack") continue;
+        std::uint64_t context = parse(value).value_or(0);
+        for (; context != 0 && context < contexts_.size() && callers.size() < kMost;
+             context = contexts_[context].parent)
+            callers.push_back(contexts_[context].function);
+    }
+    return callers;
+}
+
+std::uint32_t GroupProfile::index_of(const events::Group& group, std::uint32_t parent) {
+    std::vector<std::string> callers = callers_of(group);
+    std::vector<std::string> identity = {std::to_string(parent), group.kind, group.name};
+    for (const char* key : {"class", "size", "offset", "number"})
+        for (const auto& [name, value] : group.attributes)
+            if (name == key) identity.push_back(name + "=" + value);
+    identity.insert(identity.end(), callers.begin(), callers.end());
+    const auto [found, is_new] =
+        indices_.try_emplace(identity, static_cast<std::uint32_t>(groups_.size()));
+    if (!is_new) {
+        add_attributes(groups_[found->second], group);
+        return found->second;
+    }
+    groups_.push_back({parent,
+                       group.kind,
+                       group.name,
+                       group.attributes,
+                       std::move(callers),
+                       {},
+                       std::vector<std::uint64_t>(totals_.size())});
+    if (parent != kNone) groups_[parent].inner.push_back(found->second);
+    if (std::find(kinds_.begin(), kinds_.end(), group.kind) == kinds_.end())
+        kinds_.push_back(group.kind);
+    return found->second;
+}
+
+void GroupProfile::add_attributes(Group& to, const events::Group& from) {
+    const auto value_in = [&](const std::string& key) -> const std::string* {
+        for (const auto& [name, value] : from.attributes)
+            if (name == key) return &value;
+        return nullptr;
+    };
+    std::erase_if(to.attributes, [&](std::pair<std::string, std::string>& attribute) {
+        auto& [key, value] = attribute;
+        const std::string* const other = value_in(key);
+        if (other == nullptr) return true;
+        if (key == "blocks" || key == "bytes")
+            value = std::to_string(sum(parse(value).value_or(0), parse(*other).value_or(0)));
+        else if (key == "peak")
+            value = std::to_string(std::max(parse(value).value_or(0), parse(*other).value_or(0)));
+        else
+            return value != *other;
+        return false;
+    });
+}
+
+// An inner group comes behind the one that it is in.
+void GroupProfile::finish() {
+    for (std::size_t i = groups_.size(); i-- > 0;)
+        if (groups_[i].parent != kNone) add(groups_[groups_[i].parent].counts, groups_[i].counts);
+}
+
+std::vector<GroupProfile::Line> GroupProfile::lines(std::uint32_t group) const {
+    std::vector<Line> lines;
+    for (auto at = lines_.lower_bound({group, 0, 0, 0});
+         at != lines_.end() && at->first.group == group; ++at)
+        lines.push_back({at->first.file, at->first.function, at->first.line, at->second});
+    return lines;
+}
+
+}  // namespace assay
