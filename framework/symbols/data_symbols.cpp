@@ -77,6 +77,21 @@ void DataSymbols::read(const ElfFile* debug_file) {
         if (separate != nullptr) add_symbols(*debug_file, *separate, names);
     }
     separate(variables_, sections_);
+    separate(thread_locals_, {});
+}
+
+const DataSymbol* DataSymbols::find_thread_local(std::uint64_t offset) const {
+    return containing(thread_locals_, offset);
+}
+
+DataSymbols::ThreadLocalBlock DataSymbols::thread_local_block() const {
+    std::size_t count = 0;
+    if (elf_getphdrnum(file_->elf(), &count) != 0) return {};
+    const Elf64_Phdr* const headers = elf64_getphdr(file_->elf());
+    for (std::size_t i = 0; headers != nullptr && i < count; ++i)
+        if (headers[i].p_type == PT_TLS)
+            return {headers[i].p_vaddr, headers[i].p_memsz, headers[i].p_align};
+    return {};
 }
 
 void DataSymbols::add_symbols(const ElfFile& file, const Section& table, Names& names) {
@@ -85,13 +100,14 @@ void DataSymbols::add_symbols(const ElfFile& file, const Section& table, Names& 
     const std::span all(static_cast<const Elf64_Sym*>(data->d_buf),
                         data->d_size / sizeof(Elf64_Sym));
     for (const Elf64_Sym& symbol : all) {
-        if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx == SHN_UNDEF ||
-            symbol.st_shndx == SHN_ABS)
+        const bool is_thread_local = ELF64_ST_TYPE(symbol.st_info) == STT_TLS;
+        if ((ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT && !is_thread_local) ||
+            symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS)
             continue;
         const char* name = elf_strptr(file.elf(), table.header.sh_link, symbol.st_name);
         if (name == nullptr || *name == '\0') continue;
-        variables_.push_back(
-            {symbol.st_value, symbol.st_size, std::string(names.readable(name)), false});
+        (is_thread_local ? thread_locals_ : variables_)
+            .push_back({symbol.st_value, symbol.st_size, std::string(names.readable(name)), false});
     }
 }
 

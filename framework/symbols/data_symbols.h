@@ -33,6 +33,16 @@ class DataSymbols {
         Address start, end;
     };
     std::optional<Found> find(Address address) const;
+    // The thread-local variable that has that byte of the file's thread-local block; null if none
+    // has.
+    const DataSymbol* find_thread_local(std::uint64_t offset) const;
+    // PT_TLS; zeros if there is none.
+    struct ThreadLocalBlock {
+        Address address = 0;
+        std::uint64_t bytes = 0, alignment = 0;
+    };
+    ThreadLocalBlock thread_local_block() const;
+
     // Of the loaded segment that has that byte of the file; 0 if none has.
     Address address_of_offset(std::uint64_t file_offset) const;
 
@@ -45,6 +55,7 @@ class DataSymbols {
     std::unique_ptr<ElfFile> file_;
     // Both by address, and none in another.
     std::vector<DataSymbol> variables_, sections_;
+    std::vector<DataSymbol> thread_locals_;  // by offset
 };
 
 }  // namespace assay::symbols

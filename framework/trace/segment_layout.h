@@ -135,6 +135,7 @@ struct Control {
     std::uint32_t image;
     std::atomic<std::uint32_t> run_count;  // of each slot's runs
     std::atomic<std::uint64_t> allocation_count;
+    std::uint64_t inherited_allocations;  // so many of those are of before a fork
 };
 static_assert(sizeof(Control) <= 4096);
 

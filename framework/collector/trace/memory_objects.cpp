@@ -1,6 +1,7 @@
 #include "framework/collector/trace/memory_objects.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <utility>
 
@@ -27,6 +28,7 @@ auto containing(Map& map, std::uint64_t address) {
 MemoryObjects::MemoryObjects(const Segment& segment, const std::deque<std::string>& paths)
     : log_(segment.fd(), trace::kAllocationsOffset, trace::kAllocationsBytes,
            SharedMemory::Access::kRead),
+      segment_(segment),
       paths_(paths),
       objects_(1) {}
 
@@ -44,10 +46,23 @@ MemoryObjects::Thread& MemoryObjects::thread(std::uint32_t number) {
     if (is_new && number == 0) {
         std::uint64_t first = 0;
         while (first < available_ && entry(first).use != trace::MemoryUse::kStack) ++first;
-        found->second.now = std::min(first + 1, available_);
+        const std::uint64_t inherited = segment_.control().inherited_allocations;
+        found->second.now = std::min(std::max(first + 1, inherited), available_);
         advance(found->second.now);
+        inherit();
     }
     return found->second;
+}
+
+// Of what a forked process has of its parent nobody knows where it was allocated.
+void MemoryObjects::inherit() {
+    for (const auto& [start, number] : block_at_) {
+        Block& block = blocks_[number];
+        block.object = object_of(Kind::kHeap, 0);
+        add_block(block.object, block.end - block.start);
+    }
+    for (auto& [start, area] : areas_)
+        if (area.object == kNone) area.object = object_of(Kind::kMapping, 0);
 }
 
 void MemoryObjects::mark(std::uint32_t number, const trace_record_t& record,
@@ -99,6 +114,8 @@ void MemoryObjects::apply(std::uint64_t number) {
                                           .born = number});
         case trace::MemoryUse::kStack:
             return name_stack(own);
+        case trace::MemoryUse::kThreadPointer:
+            return place_thread_locals(own.address, number);
         case trace::MemoryUse::kRemapped:
             return move_area(own);
     }
@@ -234,6 +251,7 @@ void MemoryObjects::map_file(const trace::AllocationEntry& mapped, std::uint64_t
     } else {
         images_.insert_or_assign(mapped.address,
                                  Image{end, place.file, place.offset, place.executable});
+        images_in_order_.push_back(place.file);
     }
     set_area(mapped.address, {.end = end,
                               .kind = Kind::kFile,
@@ -258,6 +276,50 @@ void MemoryObjects::name_stack(const trace::AllocationEntry& begun) {
     at->second.kind = Kind::kStack;
     at->second.object = object_of(Kind::kStack, begun.thread);
     ++areas_version_;
+}
+
+// What the program begins with has its thread-local blocks at fixed distances below the thread
+// pointer, in the order in which it was mapped (glibc's elf/dl-tls.c, _dl_determine_tlsoffset, for
+// TLS_TCB_AT_TP; the psABI's variant II). What it loads later has blocks of the heap.
+void MemoryObjects::lay_out_thread_locals() {
+    thread_local_blocks_.emplace();
+    std::uint64_t offset = 0, free_top = 0, free_bottom = 0;
+    const auto round_up = [](std::uint64_t value, std::uint64_t alignment) {
+        return (value + alignment - 1) & ~(alignment - 1);
+    };
+    for (const std::uint32_t file : images_in_order_) {
+        const symbols::DataSymbols* symbols = symbols_of(file);
+        if (symbols == nullptr) continue;
+        const auto block = symbols->thread_local_block();
+        const std::uint64_t alignment = std::max<std::uint64_t>(block.alignment, 1);
+        if (block.bytes == 0 || !std::has_single_bit(alignment)) continue;
+        const std::uint64_t first = -(block.address & (alignment - 1)) & (alignment - 1);
+        std::uint64_t below = round_up(free_top + block.bytes - first, alignment) + first;
+        if (free_bottom - free_top >= block.bytes && below <= free_bottom) {
+            free_top = below;
+        } else {
+            below = round_up(offset + block.bytes - first, alignment) + first;
+            if (below > offset + block.bytes + (free_bottom - free_top)) {
+                free_top = offset;
+                free_bottom = below - block.bytes;
+            }
+            offset = below;
+        }
+        thread_local_blocks_->push_back({file, below, block.bytes});
+    }
+}
+
+void MemoryObjects::place_thread_locals(std::uint64_t thread_pointer, std::uint64_t number) {
+    if (!thread_local_blocks_) lay_out_thread_locals();
+    for (const ThreadLocalBlock& block : *thread_local_blocks_) {
+        const std::uint64_t start = thread_pointer - block.below;
+        if (start < thread_pointer)
+            set_area(start, {.end = start + block.bytes,
+                             .kind = Kind::kThreadLocal,
+                             .object = object_of(Kind::kFile, block.file),
+                             .file = block.file,
+                             .born = number});
+    }
 }
 
 // --- Objects.
@@ -377,13 +439,32 @@ MemoryObjects::Found MemoryObjects::find_in_image(std::uint64_t address, std::ui
     const std::uint64_t bias = start - symbols->address_of_offset(image.offset);
     const auto here = symbols->find(address - bias);
     if (!here) return unnamed;
-    const auto [found, is_new] = variables_.try_emplace(here->symbol, 0);
+    const std::uint32_t object = object_of_variable(*here->symbol, Kind::kVariable, image.file);
+    return {here->start + bias, here->end + bias, object, &areas_version_, areas_version_};
+}
+
+std::uint32_t MemoryObjects::object_of_variable(const symbols::DataSymbol& variable, Kind kind,
+                                                std::uint32_t file) {
+    const auto [found, is_new] = variables_.try_emplace(&variable, 0);
     if (is_new)
-        found->second = new_object({.kind = Kind::kVariable,
-                                    .file = image.file,
-                                    .symbol = here->symbol,
-                                    .size = here->symbol->size});
-    return {here->start + bias, here->end + bias, found->second, &areas_version_, areas_version_};
+        found->second =
+            new_object({.kind = kind, .file = file, .symbol = &variable, .size = variable.size});
+    return found->second;
+}
+
+// Each thread has one; they are one object.
+std::optional<MemoryObjects::Found> MemoryObjects::find_thread_local(std::uint64_t address,
+                                                                     std::uint64_t start,
+                                                                     const Area& area) {
+    const symbols::DataSymbols* symbols = symbols_of(area.file);
+    const symbols::DataSymbol* variable =
+        symbols ? symbols->find_thread_local(address - start) : nullptr;
+    if (variable == nullptr)
+        return Found{address, address + 1, area.object, &areas_version_, areas_version_};
+    const std::uint32_t object = object_of_variable(*variable, area.kind, area.file);
+    const std::uint64_t begin = start + variable->start;
+    return Found{begin, std::min(area.end, begin + variable->size), object, &areas_version_,
+                 areas_version_};
 }
 
 // Between blocks, where that can be the allocator's own.
@@ -392,6 +473,7 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_in_areas(std::uint64_t a
     if (at == areas_.end()) return std::nullopt;
     Area& area = at->second;
     if (area.object == kNone) area.object = new_object({.kind = Kind::kMapping});
+    if (area.kind == Kind::kThreadLocal) return find_thread_local(address, at->first, area);
     if (area.kind == Kind::kStack || area.kind == Kind::kFile)
         return Found{at->first, area.end, area.object, &areas_version_, areas_version_};
     const auto next = block_at_.upper_bound(address);

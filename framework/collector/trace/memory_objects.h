@@ -120,6 +120,7 @@ class MemoryObjects {
 
     Thread& thread(std::uint32_t number);
     const trace::AllocationEntry& entry(std::uint64_t number) const;
+    void inherit();
     void advance(std::uint64_t to);
     void apply(std::uint64_t number);
     void allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_t born);
@@ -131,12 +132,18 @@ class MemoryObjects {
     void map_file(const trace::AllocationEntry& mapped, std::uint64_t number);
     void move_area(const trace::AllocationEntry& moved);
     void name_stack(const trace::AllocationEntry& begun);
+    void place_thread_locals(std::uint64_t thread_pointer, std::uint64_t number);
+    void lay_out_thread_locals();
     void resolve(const trace::AllocationEntry& own, std::uint64_t number, std::uint32_t context);
     void add_block(std::uint32_t object, std::uint64_t bytes);
     std::uint32_t object_of_block(Block& block);
     std::uint32_t object_of(DataObject::Kind kind, std::uint64_t key);
     Found find_in_image(std::uint64_t address, std::uint64_t start, const Image& image);
     std::optional<Found> find_in_areas(std::uint64_t address);
+    std::optional<Found> find_thread_local(std::uint64_t address, std::uint64_t start,
+                                           const Area& area);
+    std::uint32_t object_of_variable(const symbols::DataSymbol& variable, DataObject::Kind kind,
+                                     std::uint32_t file);
     std::optional<Found> find_past(const Thread& thread, std::uint64_t address);
     std::optional<Found> find_coming(std::uint64_t address);
     void forget_past();
@@ -144,6 +151,7 @@ class MemoryObjects {
     const symbols::DataSymbols* symbols_of(std::uint32_t file);
 
     SharedMemory log_;
+    const Segment& segment_;
     const std::deque<std::string>& paths_;
     std::uint64_t available_ = 0, applied_ = 0, indexed_ = 0;
     std::unordered_map<std::uint32_t, Thread> threads_;
@@ -152,6 +160,13 @@ class MemoryObjects {
     std::map<std::uint64_t, std::uint32_t> block_at_;  // by start; the innermost
     std::map<std::uint64_t, Area> areas_;
     std::map<std::uint64_t, Image> images_;
+    std::vector<std::uint32_t> images_in_order_;  // files, as they were mapped
+    // Of an image, below the thread pointer; known once there is one.
+    struct ThreadLocalBlock {
+        std::uint32_t file;
+        std::uint64_t below, bytes;
+    };
+    std::optional<std::vector<ThreadLocalBlock>> thread_local_blocks_;
     std::multimap<std::uint64_t, Past> past_;
     std::multimap<std::uint64_t, Coming> coming_;
     // Change whenever blocks, or areas, do.

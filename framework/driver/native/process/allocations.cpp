@@ -23,6 +23,7 @@ void Allocations::begin(Context& context) {
     interrupted_.clear();
     set_call(context, {});
     note(trace::MemoryUse::kStack, context.gpr[RSP], 0);
+    if (context.target_fs != 0) note(trace::MemoryUse::kThreadPointer, context.target_fs, 0);
 }
 
 void Allocations::set_call(Context& context, const Call& call) {
@@ -101,6 +102,10 @@ void Allocations::unmap(std::uint64_t start, std::uint64_t end) {
 
 void Allocations::remap(std::uint64_t from, std::uint64_t start, std::uint64_t end) {
     if (wanted()) note(trace::MemoryUse::kRemapped, start, end - start, from);
+}
+
+void Allocations::set_thread_pointer(std::uint64_t address) {
+    if (wanted()) note(trace::MemoryUse::kThreadPointer, address, 0);
 }
 
 void Allocations::set_break(std::uint64_t start, std::uint64_t end) {

@@ -41,6 +41,7 @@ class Allocations {
     void map_file(std::uint64_t start, std::uint64_t end, const File& file);
     void unmap(std::uint64_t start, std::uint64_t end);
     void remap(std::uint64_t from, std::uint64_t start, std::uint64_t end);
+    void set_thread_pointer(std::uint64_t address);
     void set_break(std::uint64_t start, std::uint64_t end);
     // After any: what others have done until now came before what follows.
     void look_at_others();

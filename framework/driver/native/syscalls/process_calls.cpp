@@ -95,6 +95,7 @@ long do_arch_prctl(const Call& call) {
     switch (call.arguments[0]) {
         case ARCH_SET_FS:
             context.target_fs = call.unsigned_argument(1);
+            call.thread.allocations.set_thread_pointer(context.target_fs);
             return 0;
         case ARCH_GET_FS:
             return put(context.target_fs);

@@ -83,6 +83,7 @@ bool TraceTables::move_to(NewImage& image) {
     fd_ = own_descriptor(image.take_segment());
     lifeline_ = adopt_descriptor(image.take_lifeline());
     if (!map(control_) || !map_allocations()) return false;
+    control_->inherited_allocations = allocation_count_;
     control_->allocation_count.store(allocation_count_, std::memory_order_release);
     log_used_ = events.size();
     partials_.clear();

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Data objects of programs whose memory is known: tests/programs/hosted/objects.c."""
+
+import json
+import unittest
+
+import support
+from support import ASSAY, PROGRAMS, profile, run
+
+WORDS = 1000
+SIZE = 8 * WORDS
+
+
+class Objects(unittest.TestCase):
+    def profile(self, *program, options=(), plugin="effective_address"):
+        self.out = support.temporary_folder(self) / "events"
+        result = profile(program, "--objects", *options, out=self.out, plugin=plugin)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def annotate(self, *options):
+        result = run([ASSAY, "annotate", "--json", "--by=object", "--threshold=0", *options,
+                      self.out])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def groups(self, event="Refs", functions=("fill", "walk")):
+        """(class, name without its line, blocks, bytes): the references of those functions."""
+        document = self.annotate()
+        names = [column["name"] for column in document["events"]]
+        column = names.index(event)
+        found = {}
+        for group in document["groups"]:
+            attributes = group["attributes"]
+            count = sum(line["counts"][column] for line in group["lines"]
+                        if line["function"] in functions)
+            key = (attributes["class"], group["name"].split(" (")[0],
+                   int(attributes.get("blocks", 0)), int(attributes.get("bytes", 0)))
+            if count:
+                found[key] = found.get(key, 0) + count
+        # Each call reads the address to return to.
+        return {key: count for key, count in found.items() if count >= WORDS}
+
+    def test_blocks(self):
+        """By where they were allocated: each block of a site counts for it."""
+        self.profile(PROGRAMS / "objects", "blocks")
+        self.assertEqual(self.groups(), {
+            ("heap", "allocate", 1, SIZE): WORDS,
+            ("heap", "second_site", 3, 3 * SIZE): 3 * WORDS,
+            ("heap", "growing", 1, SIZE): WORDS,          # realloc
+            ("heap", "growing", 1, 2 * SIZE): WORDS,      # reallocarray
+            ("heap", "aligned", 1, SIZE): 3 * WORDS})
+
+    def test_all_is_told(self):
+        """Every event of data is of some object."""
+        self.profile(PROGRAMS / "objects", "blocks", plugin="cache")
+        document = self.annotate()
+        names = [column["name"] for column in document["events"]]
+        for column, name in enumerate(names):
+            total = document["totals"][column]
+            told = sum(group["counts"][column] for group in document["groups"])
+            self.assertEqual(told, total if name[0] == "D" else 0, name)
+
+    def test_other_memory(self):
+        self.profile(PROGRAMS / "objects", "others")
+        found = self.groups()
+        self.assertEqual(found.pop(("static", "counters", 0, 0)), WORDS)
+        self.assertEqual(found.pop(("static", "shared_table", 0, 0)), WORDS)
+        self.assertEqual(found.pop(("stack", "stack of thread 1", 0, 0)), WORDS + 6)  # returns
+        self.assertEqual(found.pop(("mapping", "others", 1, 16384)), 2 * WORDS)
+        self.assertEqual(found, {("thread-local", "own", 0, 0): WORDS})
+
+    def test_longjmp(self):
+        """Out of a function that is no allocation function, and then back to normal."""
+        self.profile(PROGRAMS / "objects", "longjmp",
+                     options=["--alloc-functions=refuse(size=1)"])
+        self.assertEqual(self.groups(), {("heap", "allocate", 1, SIZE): WORDS})
+
+    def test_named_functions(self):
+        """What is cut out of a block is an object of its own, and the rest of it stays."""
+        self.profile(PROGRAMS / "objects", "pools",
+                     options=["--alloc-functions=pool_alloc(size=2)"])
+        self.assertEqual(self.groups(), {("heap", "pools", 1, SIZE): WORDS,
+                                         ("heap", "pools", 1, 1 << 20): WORDS})
+
+    def test_threads(self):
+        """A block of one thread that others fill counts for where the first has allocated it."""
+        self.profile(PROGRAMS / "objects", "threads")
+        self.assertEqual(self.groups(), {("heap", "threads", 1, 2 * SIZE): 2 * WORDS,
+                                         ("heap", "work", 2, 2 * SIZE): 2 * WORDS})
+
+    def test_child(self):
+        """Blocks of before a fork are known, but not where they were allocated."""
+        self.profile(PROGRAMS / "objects", "child", options=["--quiet"])
+        (file,) = [path for path in self.out.parent.iterdir() if path != self.out]
+        self.out = file
+        ((key, count),) = self.groups().items()
+        self.assertEqual((key[0], count), ("heap", WORDS))
+
+    def test_runs_are_alike(self):
+        self.profile(PROGRAMS / "objects", "blocks", plugin="cache")
+        first = self.out.read_text()
+        self.profile(PROGRAMS / "objects", "blocks", plugin="cache")
+
+        def without_pid(text):
+            return [line for line in text.splitlines() if not line.startswith("fl=#! pid")]
+        self.assertEqual(without_pid(first), without_pid(self.out.read_text()))
+
+    def test_with_contexts(self):
+        """Objects and contexts at once: neither changes the other's counts."""
+        self.profile(PROGRAMS / "objects", "blocks", options=["--contexts"])
+        self.assertEqual(self.groups()[("heap", "second_site", 3, 3 * SIZE)], 3 * WORDS)
+        with_objects = support.read_events(self.out)
+        out = self.out.parent / "contexts"
+        profile([PROGRAMS / "objects", "blocks"], "--contexts", out=out,
+                plugin="effective_address")
+        without = support.read_events(out)
+        for function in ("main", "fill", "walk", "second_site"):
+            self.assertEqual(with_objects.functions[function], without.functions[function])
+
+    def test_errors(self):
+        for option, reason in (
+                ("--alloc-functions=f", "a list of functions"),
+                ("--alloc-functions=f(size=7)", "a list of functions"),
+                ("--alloc-functions=f(size=1,free=2)", "a list of functions")):
+            result = profile([PROGRAMS / "objects", "blocks"], "--objects", option)
+            self.assertEqual(result.returncode, 125)
+            self.assertIn(reason, result.stderr)
+        result = profile([PROGRAMS / "objects"], "--objects", "--sample=1/20")
+        self.assertIn("--objects cannot be combined with --sample", result.stderr)
+        result = profile([PROGRAMS / "objects"], "--alloc-functions=f(size=1)")
+        self.assertIn("--alloc-functions is for --objects", result.stderr)
+
+    def test_profiles_without_objects(self):
+        out = support.temporary_folder(self) / "events"
+        profile([PROGRAMS / "objects", "blocks"], out=out)
+        result = run([ASSAY, "annotate", "--by=object", out])
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("was measured without objects: run with --objects", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
