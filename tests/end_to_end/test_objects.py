@@ -2,19 +2,28 @@
 """Data objects of programs whose memory is known: tests/programs/hosted/objects.c."""
 
 import json
+import os
+import shutil
 import unittest
+from pathlib import Path
 
 import support
 from support import ASSAY, PROGRAMS, profile, run
 
 WORDS = 1000
 SIZE = 8 * WORDS
+BLOCKS = {  # as groups() has them
+    ("heap", "allocate", 1, SIZE): WORDS,
+    ("heap", "second_site", 3, 3 * SIZE): 3 * WORDS,
+    ("heap", "growing", 1, SIZE): WORDS,      # realloc
+    ("heap", "growing", 1, 2 * SIZE): WORDS,  # reallocarray
+    ("heap", "aligned", 1, SIZE): 3 * WORDS}
 
 
 class Objects(unittest.TestCase):
-    def profile(self, *program, options=(), plugin="effective_address"):
+    def profile(self, *program, options=(), plugin="effective_address", **more):
         self.out = support.temporary_folder(self) / "events"
-        result = profile(program, "--objects", *options, out=self.out, plugin=plugin)
+        result = profile(program, "--objects", *options, out=self.out, plugin=plugin, **more)
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def annotate(self, *options):
@@ -43,12 +52,32 @@ class Objects(unittest.TestCase):
     def test_blocks(self):
         """By where they were allocated: each block of a site counts for it."""
         self.profile(PROGRAMS / "objects", "blocks")
-        self.assertEqual(self.groups(), {
-            ("heap", "allocate", 1, SIZE): WORDS,
-            ("heap", "second_site", 3, 3 * SIZE): 3 * WORDS,
-            ("heap", "growing", 1, SIZE): WORDS,          # realloc
-            ("heap", "growing", 1, 2 * SIZE): WORDS,      # reallocarray
-            ("heap", "aligned", 1, SIZE): 3 * WORDS})
+        self.assertEqual(self.groups(), BLOCKS)
+
+    def test_other_allocators(self):
+        """Their functions are known by the same names, wherever they are."""
+        for library in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"):
+            path = Path("/usr/lib/x86_64-linux-gnu") / library
+            with self.subTest(library):
+                if not path.exists():
+                    self.skipTest("not installed")
+                self.profile(PROGRAMS / "objects", "blocks",
+                             env={**os.environ, "LD_PRELOAD": str(path)})
+                self.assertEqual(self.groups(), BLOCKS)
+
+    def test_static_programs(self):
+        compiler = shutil.which("musl-gcc")
+        source = Path(__file__).parent.parent / "programs" / "hosted" / "objects.c"
+        for command in (["gcc"], [compiler]):
+            with self.subTest(command[0]):
+                if not command[0]:
+                    self.skipTest("not installed")
+                program = support.temporary_folder(self) / "static"
+                built = run([*command, "-D_GNU_SOURCE", "-O1", "-g", "-fno-inline", "-static",
+                             source, "-o", program, "-pthread"])
+                self.assertEqual(built.returncode, 0, built.stderr)
+                self.profile(program, "blocks")
+                self.assertEqual(self.groups(), BLOCKS)
 
     def test_all_is_told(self):
         """Every event of data is of some object."""
