@@ -63,6 +63,17 @@ class Recorder final : public Handler {
     void instruction_sites(std::uint32_t site, std::uint64_t count) override {
         text += "instructions in " + std::to_string(site) + ": " + std::to_string(count) + "\n";
     }
+    void group(const Group& group) override {
+        text += "group " + std::to_string(group.number) + " " + group.kind + " in " +
+                std::to_string(group.parent) + " " + group.name;
+        for (const auto& [key, value] : group.attributes)
+            text.append(" ").append(key).append("=").append(value);
+        text += "\n";
+    }
+    void counts_of(std::uint32_t group, std::uint32_t line,
+                   std::span<const std::uint64_t> counts) override {
+        text += "of " + std::to_string(group) + " line " + std::to_string(line) + numbers(counts);
+    }
     void stack(const Stack& stack, std::span<const std::uint64_t> counts) override {
         text += "stack " + std::to_string(stack.number) + " in " + std::to_string(stack.parent) +
                 entry(stack) + " " + std::string(stack.function) + numbers(counts);

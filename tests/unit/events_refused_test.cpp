@@ -104,7 +104,7 @@ TEST_CASE("events: malformed extensions are refused") {
         {kVersion + kPlace + "fl=#! at 0x1 1 1\n", "FILE:7: expected OBJECT:0xADDRESS (0x1)"},
         {kVersion + "fl=#! object 0 a\n" + kPlace + "1 1\nfl=#! at 0:0x1 1 1\n1 1\n",
          "FILE:10: counts without fl= and fn= before them (1 1)"},
-        {kVersion + kPlace + "1 1\nfl=#! of a later release\n1 1\n",
+        {kVersion + kPlace + "1 1\nfl=#! from a later release\n1 1\n",
          "FILE:9: counts without fl= and fn= before them (1 1)"},
         {kVersion + "fl=#! object 0 a\n" + kPlace + "1 1\nfl=#! at 0:0x1 1 2\nsummary: 1 0\n",
          "FILE:10: the counts of Ir by instruction exceed its summary (2)"},
@@ -141,6 +141,26 @@ TEST_CASE("events: malformed extensions are refused") {
         {kContexts + "1 in=0 call=0:0x1 f 2\nsummary: 1 2\n",
          "FILE:10: the counts of Ir by calling context exceed its summary (2)"},
     };
+    const std::string groups = kVersion + "fl=#! group 1 object in=0 a\n";
+    const std::map<std::string, std::string> cases_of_groups = {
+        {kVersion + "fl=#! group 2 object in=0 a\n",
+         "FILE:5: groups must be numbered from 1 upwards (2)"},
+        {kVersion + "fl=#! group 1\n", "FILE:5: expected the kind of a group (1)"},
+        {kVersion + "fl=#! group 1 object a\n", "FILE:5: malformed number ()"},
+        {kVersion + "fl=#! group 1 object in=1 a\n",
+         "FILE:5: a group in one that does not come before it (1)"},
+        {kVersion + "fl=#! group 1 object in=0 \"a\n", "FILE:5: malformed name of a group ()"},
+        {kVersion + "fl=#! group 1 object in=0 a size\n", "FILE:5: expected KEY=VALUE (size)"},
+        {groups + kPlace + "1 1\nfl=#! group 2 object in=0 a\n",
+         "FILE:9: a group behind the first function (2 object in=0 a)"},
+        {groups + "fl=#! of 1 1 1\n", "FILE:6: counts of a group without fn= before them (1 1 1)"},
+        {groups + kPlace + "1 1\nfl=#! of 2 1 1\n", "FILE:9: unknown group (2)"},
+        {groups + kPlace + "1 1\nfl=#! of 0 1 1\n", "FILE:9: unknown group (0)"},
+        {groups + kPlace + "1 1\nfl=#! of 1 x\n", "FILE:9: malformed number (x)"},
+        {groups + kPlace + "1 1\nfl=#! of 1 1 2\nsummary: 1 0\n",
+         "FILE:10: the counts of Ir by object exceed its summary (2)"},
+    };
+    for (const auto& [text, error] : cases_of_groups) CHECK(error_of(text) == error);
     for (const auto& [text, error] : cases) CHECK(error_of(text) == error);
     CHECK(error_of(kVersion + "fl=#! later anything\n" + kPlace + "1 2\nsummary: 2 0\n") == "");
 }

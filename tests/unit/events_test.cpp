@@ -121,6 +121,39 @@ TEST_CASE("events: contexts stand behind all counts") {
                                 "stack 5 in 1 jumped to at 0 tail: 0 0\n"));
 }
 
+TEST_CASE("events: groups stand before all lines, and their counts below those of a function") {
+    const TemporaryFolder folder;
+    {
+        Writer writer(folder.file("events"), example_header());
+        const std::uint64_t five_one[] = {5, 1}, two[] = {2, 0};
+        writer.site({1, 0, 7, "a.c", "main"});
+        writer.group({1, 0, "object", "a heap (a.c:1)", {{"class", "heap"}, {"size", "8"}}});
+        writer.group({2, 1, "member", "m", {{"type", "a type"}}});
+        writer.location("a.c", "main");
+        writer.line(3, five_one);
+        writer.counts_of(2, two);
+        writer.line(4, five_one);
+        writer.counts_of(1, five_one);
+        writer.finish();
+    }
+    CHECK(
+        folder.read("events").ends_with("fl=#! site 1 a.c main 7\n"
+                                        "fl=#! group 1 object in=0 \"a heap (a.c:1)\" class=heap "
+                                        "size=8\n"
+                                        "fl=#! group 2 member in=1 m type=\"a type\"\n"
+                                        "fl=a.c\nfn=main\n3 5 1\n4 5 1\n"
+                                        "fl=#! of 2 3 2\n"
+                                        "fl=#! of 1 4 5 1\n"
+                                        "summary: 10 2\n"));
+    Recorder recorder;
+    CHECK(read_events(folder.file("events"), recorder).totals == std::vector<std::uint64_t>{10, 2});
+    CHECK(
+        recorder.text.ends_with("group 1 object in 0 a heap (a.c:1) class=heap size=8\n"
+                                "group 2 member in 1 m type=a type\n"
+                                "a.c a.c:main\nline 3: 5 1\nline 4: 5 1\n"
+                                "of 2 line 3: 2 0\nof 1 line 4: 5 1\n"));
+}
+
 TEST_CASE("events: sites of inlined code stand behind the lines of their function") {
     const TemporaryFolder folder;
     {
