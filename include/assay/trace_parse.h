@@ -35,6 +35,11 @@ const uint32_t* trace_parser_contexts(const trace_parser_t* parser, size_t* coun
  * its address can change. Empty without context. */
 const trace_context_t* trace_parser_context_table(const trace_parser_t* parser, size_t* count);
 
+/* With --objects, each reference has a context of its own for each object that is referred to in
+ * the same calls: what `context` is of. NULL without --objects, and of other contexts. Valid until
+ * the profiler's function returns. */
+const trace_data_object_t* trace_parser_data_object(const trace_parser_t* parser, uint32_t context);
+
 /* What the thread of this buffer said with assay/client.h: its phases, and memory regions of the
  * process, in its order. A buffer can have markers and no records. 0 of them in vp_finish. The
  * strings are valid during this call of vp_prof_process. Nothing needs to be asked for. */

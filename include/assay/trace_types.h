@@ -181,6 +181,34 @@ enum {
     TRACE_CONTEXT_SIGNAL = 1, /* a signal handler, entered at no call */
 };
 
+/* What data references are of, with --objects. Structs of this kind get members only behind the
+ * last: compare `size`. */
+typedef struct trace_data_object {
+    uint32_t size;    /* of this struct, as assay was built */
+    uint32_t number;  /* the same for all that is of one object, from 0 upwards. In
+                         vp_prof_process it can still become another, of what another thread has
+                         allocated whose records are yet to come */
+    uint32_t kind;    /* TRACE_DATA_*; more may come */
+    uint32_t context; /* TRACE_DATA_HEAP and _MAPPING: of the allocation function or the system
+                         call, all of whose blocks are one object; 0 if it is not known */
+    uint32_t thread;  /* TRACE_DATA_STACK: whose */
+    uint32_t reserved;
+    uint64_t bytes;   /* of a variable, or of each block; 0 if blocks differ, and of others */
+    uint64_t blocks;  /* how many have been allocated so far; 0 of others */
+    const char* name; /* of a variable, or the path of a file; else "". Never NULL */
+} trace_data_object_t;
+
+enum {
+    TRACE_DATA_UNKNOWN = 0,
+    TRACE_DATA_STATIC = 1,       /* a variable, or a section of a file without any */
+    TRACE_DATA_THREAD_LOCAL = 2, /* that of all threads */
+    TRACE_DATA_HEAP = 3,         /* blocks of allocation functions */
+    TRACE_DATA_MAPPING = 4,      /* memory of no file, by system calls */
+    TRACE_DATA_FILE = 5,         /* mapped */
+    TRACE_DATA_BREAK = 6,        /* below the program break, outside of blocks */
+    TRACE_DATA_STACK = 7,
+};
+
 /* What the program said with assay/client.h, or what assay notes among the records. Operations that
  * are not known are to be skipped: more may come. 48 bytes. */
 typedef struct trace_marker {

@@ -140,6 +140,17 @@ class ForAuthors(unittest.TestCase):
             self.assertIn(self.counts(folder / f"{policy}.out", "use_hot")["Misses"] - hot, (0, 1))
             self.assertIn(self.counts(folder / f"{policy}.out", "scan")["Misses"] - 800, (0, 1))
 
+    def test_allocation_misses(self):
+        source = ROOT / "examples" / "allocation_misses" / "allocation_misses.cpp"
+        self.assertLess(len(source.read_text().splitlines()), 60)
+        folder, _ = self.example("allocation_misses")
+        result = run(["sh", "-c", "assay --plugin=./allocation_misses.so --objects --out=again.out"
+                      " -- ./sites"], cwd=folder, env=self.environment)
+        found = {name: int(count) for count, name in
+                 re.findall(r"== (\d+) (\w+):\d+$", result.stderr, re.M)}
+        for site, misses in (("small", 128), ("large", 10240), ("once", 192)):
+            self.assertIn(found[site] - misses, range(-4, 4), found)  # the allocator's
+
     def test_silent_stores(self):
         folder, _ = self.example("silent_stores")
         self.assertEqual(self.counts(folder / "fill.out", "fill"), {"Stores": 3000, "Silent": 1000})

@@ -155,6 +155,7 @@ trace_parser Feed::parser(std::uint32_t thread, std::span<const trace_record_t> 
             .places = &places_,
             .contexts = {},
             .context_table = {},
+            .objects = objects_ ? &*objects_ : nullptr,
             .wanted = nullptr,
             .next = 0,
             .present = 0};

@@ -159,6 +159,12 @@ uint32_t trace_parser_stored_bytes(const trace_parser_t* parser, uint32_t instr)
     return instr < parser->code.instrs.size() ? parser->code.instrs[instr].reserved : 0;
 }
 
+const trace_data_object_t* trace_parser_data_object(const trace_parser_t* parser,
+                                                    uint32_t context) {
+    if (parser->objects == nullptr) return nullptr;
+    return parser->objects->of_context(context);
+}
+
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc) {
     return parser->addresses->object(pc);
 }

@@ -6,6 +6,7 @@
 #include "framework/collector/trace/address_map.h"
 #include "framework/collector/trace/code_tables.h"
 #include "framework/collector/trace/interval_reader.h"
+#include "framework/collector/trace/referenced_objects.h"
 #include "framework/trace/value_lists.h"
 
 #include <span>
@@ -24,6 +25,7 @@ struct trace_parser {
     // With calls; else both are empty.
     std::span<const std::uint32_t> contexts = {};  // by record
     std::span<const trace_context_t> context_table = {};
+    const assay::collector::ReferencedObjects* objects = nullptr;  // null without --objects
     std::span<const assay::collector::Interval> intervals = {};
     std::size_t next_interval = 0;
     double scale = 1;  // of counts

@@ -27,6 +27,7 @@ namespace assay::collector {
 // What counts are charged to: a variable; all blocks that were allocated in one calling context; a
 // thread's stack.
 struct DataObject {
+    // As TRACE_DATA_*.
     enum class Kind : std::uint8_t {
         kUnknown,
         kVariable,  // of an image, or a section of one where there is no variable

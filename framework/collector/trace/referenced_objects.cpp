@@ -64,6 +64,27 @@ std::uint32_t ReferencedObjects::refer(std::uint32_t thread, const trace_record_
     return last.variant;
 }
 
+const trace_data_object_t* ReferencedObjects::of_context(std::uint32_t context) const {
+    static_assert(static_cast<int>(DataObject::Kind::kStack) == TRACE_DATA_STACK);
+    const std::uint32_t variant = tree_.origin(context).object;
+    if (variant >= memory_.objects().size()) return nullptr;
+    const std::uint32_t number = memory_.final_number(variant);
+    const DataObject& object = memory_.objects()[number];
+    const char* name = "";
+    if (object.symbol != nullptr) name = object.symbol->name.c_str();
+    if (object.kind == DataObject::Kind::kFile) name = memory_.path(object.file).c_str();
+    told_ = {.size = sizeof told_,
+             .number = number,
+             .kind = static_cast<std::uint32_t>(object.kind),
+             .context = object.context,
+             .thread = object.thread,
+             .reserved = 0,
+             .bytes = object.size,
+             .blocks = object.blocks,
+             .name = name};
+    return &told_;
+}
+
 std::vector<ReferencedObjects::Count> ReferencedObjects::counts() const {
     std::vector<Count> counts = counts_;
     for (Count& count : counts) count.object = memory_.final_number(count.object);

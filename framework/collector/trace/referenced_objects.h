@@ -35,6 +35,8 @@ class ReferencedObjects {
                                           const CodeTables& code);
 
     const MemoryObjects& memory() const { return memory_; }
+    // What a variant is of, for profilers; null if it is none. Valid until the next call.
+    const trace_data_object_t* of_context(std::uint32_t context) const;
 
     // How many references a site has made to an object, whose number is the final one.
     struct Count {
@@ -65,6 +67,7 @@ class ReferencedObjects {
     std::vector<Count> counts_;
     std::unordered_map<std::uint64_t, std::uint32_t> count_of_;  // by site and object
     std::vector<std::uint32_t> result_;
+    mutable trace_data_object_t told_{};  // of_context()
 };
 
 }  // namespace assay::collector

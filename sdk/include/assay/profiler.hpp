@@ -198,6 +198,10 @@ class Trace {
     std::span<const trace_record_t> records() const { return table(trace_parser_records); }
     // By record; empty without calls.
     std::span<const std::uint32_t> contexts() const { return table(trace_parser_contexts); }
+    // With --objects, what a reference in that context is of; else null.
+    const trace_data_object_t* data_object(std::uint32_t context) const {
+        return trace_parser_data_object(parser_, context);
+    }
     // The next execution with values; none at the end of the buffer.
     std::optional<Execution> next() {
         Execution found{};
