@@ -249,6 +249,40 @@ class Reports(unittest.TestCase):
         self.assertIsNone(self.report("--diff", stacks, stacks)["calls"])
         self.assertIsNone(self.report(ROOT / "tests" / "unit" / "data" / "cachegrind.out")["calls"])
 
+    def test_groups(self):
+        """What groups count themselves is what their lines do."""
+        path = ROOT / "tests" / "end_to_end" / "data" / "groups.events"
+        data = self.report(path)
+        groups = data["groups"]
+        self.assertEqual([kind["name"] for kind in groups["kinds"]], ["object", "type", "thread"])
+        self.assertEqual([kind["counts"] for kind in groups["kinds"]],
+                         [[0, 399, 133], [0, 330, 129], [690, 400, 133]])
+        self.assertEqual((groups["leftOut"], groups["lines"]["leftOut"]), (0, 0))
+        for event, counts in enumerate(groups["counts"]):
+            own = Counter(dict(enumerate(counts)))
+            for index, parent in enumerate(groups["parent"]):
+                self.assertLessEqual(parent, index)
+                if parent:
+                    own[parent - 1] -= counts[index]
+            lines = Counter()
+            for group, count in zip(groups["lines"]["group"], groups["lines"]["counts"][event],
+                                    strict=True):
+                lines[group] += count
+            self.assertEqual(+own, +lines)
+        node = groups["name"].index("make_node (a.c:12)")
+        self.assertEqual(groups["attributes"][node], {"class": "heap", "size": "88", "blocks": "1000",
+                                                      "bytes": "88000", "peak": "88000"})
+        self.assertEqual(groups["callers"][node], ["malloc", "make_node", "main"])
+        twice = self.report(path, path)["groups"]
+        self.assertEqual(len(twice["name"]), len(groups["name"]))
+        self.assertEqual([counts[node] for counts in twice["counts"]], [0, 660, 258])
+        self.assertEqual(twice["attributes"][node]["blocks"], "2000")
+        self.assertIsNone(self.report("--diff", path, path)["groups"])
+        self.assertIsNone(self.report(ALL_KINDS)["groups"])
+        result = run([ASSAY, "report", "-o", self.page, "-"], input=path.read_text())
+        self.assertIn("standard input cannot be read twice", result.stderr)
+        self.assertEqual(result.returncode, 125)
+
     def test_malformed_phases(self):
         good = self.write("bb", "T:1:90   \n")
         for text, error in (("T:1:x   \n", "bb2:1: expected a number"),

@@ -18,7 +18,7 @@ from support import ASSAY, PLUGINS, ROOT, run
 PROGRAM = Path(__file__).with_name("walk.c")
 USED_BYTES = support.BUILD / "plugins" / "used_bytes" / "used_bytes.so"
 VIEWS = ["overview", "functions", "source", "flame", "lines", "values", "phases",
-         "calls"]
+         "calls", "groups"]
 
 
 def make_profile(folder: Path) -> str:
@@ -58,11 +58,16 @@ def write_long_names(folder: Path, file_name: str, largest: int) -> Path:
     counts = [largest // (i + 1) for i in range(len(names))]
     lines = "".join(
         f"fn={name}\n{i} {count} {count} {count // 3}\nfl=#! at 0:{i:#x} {i} {count}\n"
+        f"fl=#! of {i} {i} {count // 2}\nfl=#! of {i + 20} {i} {count // 3}\n"
         f"fl=#! value 0:{i:#x} {i} used_bytes.bytes {count // 64} 0x8:{count // 64}\n"
         f"fl=#! value 0:{i:#x} {i} classic.loaded {count} error=9 "
         f"0xffffffffffffffff:{count // 2} 0x1:1\nfl={file}\n" for i, (name, count) in enumerate(zip(names, counts, strict=True), 1))
     stacks = "".join(f'fl=#! stack {i} in={i // 2} call=0:{i:#x} "{name}" {count}\n'
                      for i, (name, count) in enumerate(zip(names, counts, strict=True), 1))
+    groups = "".join(f'fl=#! group {i} object in=0 "{name}" class=heap size={2 ** i} '
+                     f'blocks={largest} stack={i}\n' for i, name in enumerate(names, 1))
+    groups += "".join(f'fl=#! group {i + 20} type in={i + 19 if i > 1 else 0} "{name}" '
+                      f'size={2 ** 12} offset={i} type="{name}"\n' for i, name in enumerate(names, 1))
     total = sum(counts)
     path = folder / file_name
     path.write_text(
@@ -71,7 +76,7 @@ def write_long_names(folder: Path, file_name: str, largest: int) -> Path:
         "fl=#! event Ir unit=instructions profiler=cache "
         f'"instructions executed {"at length " * 20}"\n'
         f'fl=#! derived "a figure of a long name {"and so on " * 20}" unit=% = UsedB / ReadB\n'
-        f"fl=#! object 0 {file}\nfl=#! incomplete by {file}\nfl={file}\n{lines}{stacks}"
+        f"fl=#! object 0 {file}\nfl=#! incomplete by {file}\n{groups}fl={file}\n{lines}{stacks}"
         f"summary: {total} {total} {sum(count // 3 for count in counts)}\n")
     return path
 
@@ -93,6 +98,7 @@ class Page(unittest.TestCase):
         data = ROOT / "tests" / "end_to_end" / "data"
         cls.stacks = make_report(folder, "stacks.html", "--diff", data / "stacks-old.events",
                                  data / "stacks-new.events")
+        cls.groups = make_report(folder, "groups.html", data / "groups.events")
         hostile = folder / "hostile"
         name = "</script><img src=x onerror=document.body.dataset.hacked=1>"
         hostile.write_text(f"desc: {name}: {name}\ncmd: {name}\nevents: Ir\nfl={name}\nfn={name}\n"
@@ -138,6 +144,7 @@ class Page(unittest.TestCase):
     def test_all_views_fit_and_are_legible(self):
         for page, views in ((self.page, VIEWS[:5] + ["calls"]), (self.kinds, VIEWS[:4] + VIEWS[5:]),
                             (self.difference, VIEWS[:5]), (self.stacks, ["flame"]),
+                            (self.groups, ["source", "groups"]),
                             (self.hostile, VIEWS[:3])):
             for width, dark in ((1280, False), (390, True)):
                 for view in views:
@@ -253,6 +260,71 @@ class Page(unittest.TestCase):
         self.assertEqual([title for title in bytes_used if "100.0 %" in title],
                          [f"byte {i}: used in 100.0 % of the lines" for i in range(16, 24)])
         self.assertGreater(len(self.texts(".heatmap i")), 400)
+
+    def choose(self, selector, value):
+        self.browser.evaluate(f"""(() => {{
+            const chosen = document.querySelector({selector!r});
+            chosen.value = {value!r};
+            chosen.dispatchEvent(new Event('change', {{ bubbles: true }}));
+        }})()""")
+        self.browser.settle()
+
+    def click(self, text):
+        self.browser.evaluate(f"[...document.querySelectorAll('main button')]"
+                              f".find(each => each.textContent === {text!r}).click()")
+        self.browser.settle()
+
+    def test_objects(self):
+        self.browser.open(self.groups + "#groups/Ir")
+        self.assertEqual(self.texts("[role=tab][aria-selected=true]"), ["Objects, types, threads"])
+        self.assertIn("Ir is not counted by object", self.texts("main p")[0])
+        self.browser.press("]")
+        self.browser.press("]")
+        rows = "main .columns > div:first-child td:not(.wide)"
+        self.assertEqual(self.texts(rows), ["129", "97.0 %", "2", "1.50 %", "1", "0.75 %", "1",
+                                            "0.75 %"])
+        self.browser.press("[")
+        self.assertEqual(self.texts(rows)[-2:], ["1", "0.25 %"])
+        self.assertIn("malloc ← make_node ← main", self.texts("table.made td"))
+        self.click("stack of thread 1")
+        self.assertEqual(self.texts("h2"), ["Dr by object", "stack of thread 1", "What is in it",
+                                            "Lines that touch it"])
+        self.click("sum")
+        self.assertIn("in main", self.texts("main p"))
+        self.browser.press("/")
+        self.browser.type("malloc")
+        self.assertEqual(self.texts("[role=status]"), ["1 object"])
+
+    def test_layout_of_a_type(self):
+        self.browser.open(self.groups + "#groups/D1mr")
+        self.choose(".tools select", "type")
+        layout = "main .columns > div:last-child section:nth-child(2) tr"
+        self.assertEqual([re.sub(r"\s+", " ", text) for text in self.texts(layout)], [
+            "OffsetSizeNameD1mr", "08next struct node *8060.2 %", "84flag unsigned, bits 0:110.75 %",
+            "84kind unsigned, bits 1:700.00 %", "124(nothing)", "1648place struct place96.77 %",
+            "168x double96.77 %", "2440name char[40]00.00 %", "cache line 1",
+            "648key long3929.3 %", "7216(nothing)"])
+        titles = self.browser.evaluate(
+            "[...document.querySelectorAll('.strip i')].map(each => each.title)")
+        self.assertEqual(len(titles), 128)
+        self.assertEqual([titles[i] for i in (7, 8, 12, 16, 64, 87, 88)], [
+            "byte 7: next: 80", "byte 8: flag: 1, kind: 0", "byte 12: nothing",
+            "byte 16: place.x: 9", "byte 64: key: 39", "byte 87: nothing", ""])
+        self.click("place")
+        self.assertEqual(self.texts("h2")[1], "place")
+
+    def test_from_line_to_object_and_back(self):
+        self.browser.open(self.groups + "#source/D1mr")
+        self.assertEqual(self.texts(".status div"), [
+            "by object: make_node (a.c:12) 119, make_names (a.c:14) 1",
+            "by type: struct node: next 80, struct node: key 39",
+            "by thread: main 100, </script><b>worker 20"])
+        self.click("struct node: key")
+        self.assertEqual(self.view(), "groups")
+        self.assertEqual(self.texts("h2")[:2], ["D1mr by type", "key"])
+        self.click("a.c:20")
+        self.assertEqual(self.view(), "source")
+        self.assertEqual(self.texts(".source .row.cursor .number"), ["20"])
 
     def test_values_and_phases(self):
         self.browser.open(self.kinds + "#values")

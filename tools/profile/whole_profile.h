@@ -118,6 +118,8 @@ class WholeProfile final : public events::Handler {
 
     std::span<const Context> contexts() const { return contexts_; }
     bool has_contexts() const { return contexts_.size() > 1; }
+    // Of which GroupProfile tells.
+    bool has_groups() const { return has_groups_; }
     // What of each event is counted by context.
     Counts context_totals() const { return context_totals_; }
     // The function of that name. A function that has lines in several files, because it includes
@@ -139,6 +141,7 @@ class WholeProfile final : public events::Handler {
     void site(const events::Site& site) override;
     void line_sites(std::uint32_t site, std::uint64_t count) override;
     void instruction_sites(std::uint32_t site, std::uint64_t count) override;
+    void group(const events::Group&) override { has_groups_ = true; }
     void stack(const events::Stack& stack, Counts counts) override;
 
     void check_events(const events::Header& header) const;
@@ -188,6 +191,7 @@ class WholeProfile final : public events::Handler {
     std::vector<Values> values_;
     std::size_t rows_when_compacted_ = 0, rows_since_ = 0;
     bool contexts_came_again_ = false;  // since then
+    bool has_groups_ = false;
     std::vector<Function> functions_;
     // Where those of a place begin.
     std::vector<std::size_t> place_lines_, place_lines_by_site_, place_instructions_, place_values_;

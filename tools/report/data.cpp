@@ -6,6 +6,7 @@
 #include "tools/output/json_writer.h"
 #include "tools/profile/stack_tree.h"
 #include "tools/report/calls.h"
+#include "tools/report/groups.h"
 #include "tools/sources/source_files.h"
 #include "tools/sources/source_finder.h"
 
@@ -51,6 +52,7 @@ class Document {
     Document(const Content& content, const Options& options, Sink& sink)
         : profile_(content.profile),
           old_(content.old),
+          groups_(content.groups),
           phases_(content.phases),
           options_(options),
           columns_(profile_.events().size()),
@@ -69,6 +71,8 @@ class Document {
             json_.null();  // only one profile's calls can be shown
         else
             write_calls(profile_, kLeastCalls, json_);
+        json_.key("groups");
+        write_groups(groups_, json_);
         write_values();
         write_phases();
         json_.end_object();
@@ -92,6 +96,7 @@ class Document {
 
     const WholeProfile& profile_;
     const WholeProfile* old_;
+    const GroupProfile* groups_;
     const std::optional<Phases>& phases_;
     const Options& options_;
     std::size_t columns_;

@@ -1,5 +1,6 @@
 #include "tools/report/report.h"
 
+#include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/block_vectors/simulation_points.h"
@@ -178,6 +179,21 @@ void write_page(const Content& content, const Options& options, Sink& sink) {
     sink.write("</script>\n</body>\n</html>\n");
 }
 
+// Throws Error if a file has changed since the totals were read, or is gone as pipes are.
+void read_groups(const std::vector<std::string>& paths, Counts totals, GroupProfile& groups) {
+    for (const std::string& path : paths) {
+        if (!events::can_be_read_again(path))
+            throw Error(
+                fmt::format("{} cannot be read twice, as counts by object, type or thread are: "
+                            "write it to a file first",
+                            path == "-" ? "standard input" : path));
+        groups.add_file(path);
+    }
+    groups.finish();
+    if (!std::equal(totals.begin(), totals.end(), groups.totals().begin(), groups.totals().end()))
+        throw Error(fmt::format("{} was changed while it was being read", join(paths, ", ")));
+}
+
 }  // namespace
 
 std::vector<OptionDescription> options() {
@@ -199,7 +215,11 @@ int report_main(int argc, char** argv) {
         old.finish();
         profile.check_same_events(old);
     }
-    Content content{profile, difference ? &old : nullptr, std::nullopt};
+    GroupProfile groups;
+    const bool has_groups = profile.has_groups() && !difference;
+    if (has_groups) read_groups(options->profiles, profile.totals(), groups);
+    Content content{profile, difference ? &old : nullptr, has_groups ? &groups : nullptr,
+                    std::nullopt};
     if (!options->block_vectors.empty())
         content.phases = read_phases(options->block_vectors, options->simulation_points,
                                      options->weights, options->labels);

@@ -24,7 +24,8 @@ function linePatterns(data) {
 
 // How many bytes a line has, from what the profile says of the cache.
 function lineBytes(data) {
-  const cache = data.descriptions.find(([name]) => name === "cache");
+  const described = (name) => data.descriptions.find((each) => each[0] === name);
+  const cache = described("cache") || described("D1 cache");
   const sizes = cache ? cache[1].match(/\d+(?= B)/g) : null;
   return sizes && sizes.length > 1 ? Number(sizes[1]) : 64;
 }

@@ -46,7 +46,7 @@ function Making({ data }) {
 
 function Keys() {
   return html`<section class="panel"><h2>Keyboard</h2><div class="keys">
-    <span><kbd>1</kbd> ... <kbd>8</kbd></span><span>choose a view</span>
+    <span><kbd>1</kbd> ... <kbd>9</kbd></span><span>choose a view</span>
     <span><kbd>[</kbd> <kbd>]</kbd></span><span>previous or next event</span>
     <span><kbd>/</kbd></span><span>search</span>
     <span><kbd>Tab</kbd></span><span>into the list, and on</span>

@@ -10,6 +10,7 @@ function tabsOf(data) {
     ["source", "Source", data.sources.length > 0],
     ["flame", "Flame graph", data.flame.events.length > 0],
     ["calls", "Calls", data.calls !== null],
+    ["groups", data.groups && groupsTitle(data.groups), data.groups !== null],
     ["lines", "Cache lines", fetched && data.events[index("ReadB")].total > 0],
     ["values", "Values", data.values.length > 0], ["phases", "Phases", data.phases !== null],
   ].filter(([, , available]) => available);
@@ -19,7 +20,7 @@ function stateOfLocation(data, tabs) {
   const [tab, name] = decodeURIComponent(location.hash.slice(1)).split("/");
   const event = data.events.findIndex((each) => each.name === name);
   return { tab: tabs.some(([id]) => id === tab) ? tab : "overview", event: Math.max(0, event),
-           place: { source: null, line: null, time: 0 } };
+           place: { source: null, line: null, time: 0 }, group: null };
 }
 
 // The place of a function's hottest line, in the chosen event or else in any; null if there is none.
@@ -73,7 +74,7 @@ function Tabs({ tabs, tab, go }) {
 function App({ data }) {
   const tabs = useMemo(() => tabsOf(data), []);
   const [state, setState] = useState(() => stateOfLocation(data, tabs));
-  const { tab, event, place } = state;
+  const { tab, event, place, group } = state;
   const searchRef = useRef();
   const go = (change) => setState((before) => ({ ...before, ...change }));
   useEffect(() => {
@@ -105,6 +106,7 @@ function App({ data }) {
     source: () => html`<${Source} data=${data} event=${event} place=${place} go=${go} searchRef=${searchRef} />`,
     flame: () => html`<${FlameGraph} data=${data} event=${event} openFunctionNamed=${openFunctionNamed} searchRef=${searchRef} go=${go} />`,
     calls: () => html`<${Calls} data=${data} event=${event} openFunctionNamed=${openFunctionNamed} searchRef=${searchRef} />`,
+    groups: () => html`<${Groups} data=${data} event=${event} group=${group} go=${go} openFunctionNamed=${openFunctionNamed} searchRef=${searchRef} />`,
     lines: () => html`<${CacheLines} data=${data} readEvent=${index("ReadB")} usedEvent=${index("UsedB")} openFunction=${openFunction} go=${go} />`,
     values: () => html`<${Values} data=${data} searchRef=${searchRef} go=${go} />`,
     phases: () => html`<${Phases} data=${data} />`,

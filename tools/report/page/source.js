@@ -1,5 +1,7 @@
 // Sources.
 
+const MOST_OF_LINE = 5;  // groups of a kind
+
 // The counts of each line with its functions, and the rows to show: lines and gaps.
 function sourceRows(source, events) {
   const lines = new Map();
@@ -71,6 +73,23 @@ function SourceTools({ data, event, order, index, go, searchRef, step, all, setA
     </div>`;
 }
 
+// Whose the counts of a line are, by kind, the most important first.
+function LineGroups({ data, event, file, line, go }) {
+  const { groups } = data;
+  const found = useMemo(() => groupsOfLines(groups, event, file), [event, file]);
+  const here = found.get(line) || [];
+  const name = (i) => (groups.parent[i] ? groups.name[groups.parent[i] - 1] + ": " : "") + groups.name[i];
+  const kinds = groups.kinds.map((kind) => ({ kind: kind.name,
+    rows: here.filter(([group]) => kindOf(groups, group) === kind.name) })).filter(({ rows }) => rows.length);
+  return html`<div class="status" role="status"><b>${fileName(file)}:${line || "?"}</b>
+    ${kinds.length === 0 && html`<span class="soft">no ${data.events[event].name} by ${
+      groups.kinds.map((kind) => kind.name).join(", ")}</span>`}
+    ${kinds.map(({ kind, rows }) => html`<div><span class="soft">by ${kind}: </span>${
+      rows.slice(0, MOST_OF_LINE).map(([group, count], i) => html`${i > 0 ? ", " : ""}<button class="linkish"
+        onClick=${() => go({ tab: "groups", event, group })}>${name(group)}</button> ${whole(count)}`)}${
+      rows.length > MOST_OF_LINE ? ", ..." : ""}</div>`)}</div>`;
+}
+
 function Source({ data, event, place, go, searchRef }) {
   const [all, setAll] = useState(false);
   const order = useMemo(() => sourceOrder(data, event), [event]);
@@ -116,5 +135,7 @@ function Source({ data, event, place, go, searchRef }) {
       : source.found ? "it could not be read, or there are too many." : "it was not found when the report was made; --include=DIR tries the ends of its name in DIR."}</p>`}
     <${VirtualList} count=${rows.length} height=${21} headHeight=${28} head=${head} row=${row}
       kind="source" label=${"Source of " + source.name} role="grid" cursor=${cursor}
-      setCursor=${setCursor} width=${width} />`;
+      setCursor=${setCursor} width=${width} />
+    ${data.groups && rows.length > 0 && html`<${LineGroups} data=${data} event=${event}
+      file=${source.name} line=${(rows[cursor] || rows[0]).line} go=${go} />`}`;
 }

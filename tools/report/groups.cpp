@@ -1,0 +1,191 @@
+#include "tools/report/groups.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::report {
+
+namespace {
+
+// The rest is left out and said so.
+constexpr std::size_t kMostGroups = 10'000;
+constexpr std::size_t kMostLines = 100'000;
+
+class Document {
+  public:
+    Document(const GroupProfile& profile, JsonWriter& json) : profile_(profile), json_(json) {}
+
+    void write() {
+        choose_groups();
+        json_.begin_object();
+        write_kinds();
+        write_shown();
+        write_lines();
+        json_.end_object();
+    }
+
+  private:
+    struct Line {
+        std::size_t group;  // index in shown_
+        GroupProfile::Line line;
+        double share;
+    };
+
+    // The largest share of a total that the counts have.
+    double share(Counts counts) const {
+        double largest = 0;
+        for (std::size_t i = 0; i < counts.size(); ++i)
+            if (profile_.totals()[i] != 0)
+                largest = std::max(largest, static_cast<double>(counts[i]) /
+                                                static_cast<double>(profile_.totals()[i]));
+        return largest;
+    }
+
+    // A group comes before those in it, which cannot have larger shares.
+    void choose_groups() {
+        const std::vector<GroupProfile::Group>& groups = profile_.groups();
+        std::vector<double> shares;
+        shares.reserve(groups.size());
+        for (const GroupProfile::Group& group : groups) shares.push_back(share(group.counts));
+        shown_.resize(groups.size());
+        std::iota(shown_.begin(), shown_.end(), 0);
+        std::stable_sort(shown_.begin(), shown_.end(),
+                         [&](std::uint32_t a, std::uint32_t b) { return shares[a] > shares[b]; });
+        shown_.resize(std::min(shown_.size(), kMostGroups));
+    }
+
+    // With what groups of each have together, of which some may be left out.
+    void write_kinds() {
+        const std::vector<GroupProfile::Group>& groups = profile_.groups();
+        json_.key("kinds");
+        json_.begin_array();
+        for (const std::string& kind : profile_.kinds()) {
+            std::vector<std::uint64_t> sum(profile_.totals().size());
+            bool stands_alone = false;  // members are shown in their types
+            for (const GroupProfile::Group& group : groups) {
+                const bool is_outer = group.parent == GroupProfile::kNone;
+                if (group.kind != kind || (!is_outer && groups[group.parent].kind == kind))
+                    continue;
+                stands_alone |= is_outer;
+                for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += group.counts[i];
+            }
+            if (!stands_alone) continue;
+            json_.begin_object();
+            json_.text("name", kind);
+            json_.numbers("counts", sum);
+            json_.end_object();
+        }
+        json_.end_array();
+    }
+
+    void write_shown() {
+        std::map<std::uint32_t, std::uint64_t> indices;
+        std::vector<std::string> kinds, names;
+        std::vector<std::uint64_t> parents;  // the index plus 1; 0: in none
+        std::vector<Counts> counts;
+        for (const std::uint32_t number : shown_) {
+            const GroupProfile::Group& group = profile_.groups()[number];
+            indices.emplace(number, indices.size());
+            kinds.push_back(group.kind);
+            names.push_back(group.name);
+            parents.push_back(group.parent == GroupProfile::kNone ? 0
+                                                                  : indices.at(group.parent) + 1);
+            counts.emplace_back(group.counts);
+        }
+        json_.number("leftOut", profile_.groups().size() - shown_.size());
+        json_.texts("kind", kinds);
+        json_.texts("name", names);
+        json_.numbers("parent", parents);
+        json_.key("attributes");
+        json_.begin_array();
+        for (const std::uint32_t number : shown_) write_attributes(profile_.groups()[number]);
+        json_.end_array();
+        json_.key("callers");
+        json_.begin_array();
+        for (const std::uint32_t number : shown_) {
+            json_.begin_array();
+            for (const std::string& caller : profile_.groups()[number].callers) json_.text(caller);
+            json_.end_array();
+        }
+        json_.end_array();
+        write_columns(counts);
+    }
+
+    // Numbers of lines of the events file say nothing here.
+    void write_attributes(const GroupProfile::Group& group) {
+        json_.begin_object();
+        for (const auto& [key, value] : group.attributes)
+            if (key != "stack" && key != "binary") json_.text(key, value);
+        json_.end_object();
+    }
+
+    void write_lines() {
+        std::vector<Line> lines;
+        for (std::size_t i = 0; i < shown_.size(); ++i)
+            for (GroupProfile::Line& line : profile_.lines(shown_[i])) {
+                const double of_total = share(line.counts);
+                lines.push_back({i, std::move(line), of_total});
+            }
+        std::stable_sort(lines.begin(), lines.end(),
+                         [](const Line& a, const Line& b) { return a.share > b.share; });
+        const std::size_t left_out = lines.size() - std::min(lines.size(), kMostLines);
+        lines.resize(lines.size() - left_out);
+        std::vector<std::string> texts;
+        std::map<Strings::Id, std::uint64_t> indices;
+        const auto index_of = [&](Strings::Id id) {
+            const auto [found, is_new] = indices.try_emplace(id, texts.size());
+            if (is_new) texts.emplace_back(profile_.text(id));
+            return found->second;
+        };
+        std::vector<std::uint64_t> groups, files, functions, numbers;
+        std::vector<Counts> counts;
+        for (const Line& each : lines) {
+            groups.push_back(each.group);
+            files.push_back(index_of(each.line.file));
+            functions.push_back(index_of(each.line.function));
+            numbers.push_back(each.line.line);
+            counts.emplace_back(each.line.counts);
+        }
+        json_.key("lines");
+        json_.begin_object();
+        json_.number("leftOut", left_out);
+        json_.texts("texts", texts);
+        json_.numbers("group", groups);
+        json_.numbers("file", files);
+        json_.numbers("function", functions);
+        json_.numbers("line", numbers);
+        write_columns(counts);
+        json_.end_object();
+    }
+
+    // By event.
+    void write_columns(const std::vector<Counts>& rows) {
+        json_.key("counts");
+        json_.begin_array();
+        std::vector<std::uint64_t> column(rows.size());
+        for (std::size_t event = 0; event < profile_.totals().size(); ++event) {
+            for (std::size_t i = 0; i < rows.size(); ++i) column[i] = rows[i][event];
+            json_.numbers(column);
+        }
+        json_.end_array();
+    }
+
+    const GroupProfile& profile_;
+    JsonWriter& json_;
+    std::vector<std::uint32_t> shown_;  // the largest shares first
+};
+
+}  // namespace
+
+void write_groups(const GroupProfile* profile, JsonWriter& json) {
+    if (profile == nullptr) return json.null();
+    Document(*profile, json).write();
+}
+
+}  // namespace assay::report
