@@ -103,7 +103,7 @@ std::uint32_t GroupProfile::index_of(const events::Group& group, std::uint32_t p
     std::vector<std::string> identity = {std::to_string(parent), group.kind, group.name};
     for (const char* key : {"class", "size", "offset", "number"})
         for (const auto& [name, value] : group.attributes)
-            if (name == key) identity.push_back(name + "=" + value);
+            if (name == key) identity.insert(identity.end(), {name, value});
     identity.insert(identity.end(), callers.begin(), callers.end());
     const auto [found, is_new] =
         indices_.try_emplace(identity, static_cast<std::uint32_t>(groups_.size()));

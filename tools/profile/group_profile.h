@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,7 +63,10 @@ class GroupProfile final : public events::Handler {
         std::uint32_t group;
         Strings::Id file, function;
         std::uint32_t line;
-        auto operator<=>(const LineKey&) const = default;
+        bool operator<(const LineKey& other) const {
+            return std::tie(group, file, function, line) <
+                   std::tie(other.group, other.file, other.function, other.line);
+        }
     };
 
     void start(const events::Header& header) override;
