@@ -3,6 +3,8 @@
 const MOST_GROUPS = 50;  // at first
 const MOST_LINES = 30;   // of a group
 const MOST_STRIPS = 16;  // cache lines of a type
+const MOST_MEMBERS = 500;
+const MOST_DEPTH = 16;   // of groups in one another
 
 const groupsTitle = ({ kinds }) => kinds.map(({ name }, i) =>
   (i === 0 ? name[0].toUpperCase() + name.slice(1) : name) + "s").join(", ");
@@ -105,7 +107,7 @@ function innerRows(groups, inner, event, group, lineSize) {
       }
       rows.push({ index: i, text: groups.name[i], offset: number(i, "offset"),
                   size: number(i, "size"), depth });
-      if (depth < 16) add(i, depth + 1);
+      if (depth < MOST_DEPTH) add(i, depth + 1);
     }
     if (laidOut && number(outer, "size") !== null) addHole(begin + number(outer, "size"));
   };
@@ -120,16 +122,17 @@ function countsOfBytes(groups, inner, event, group, most) {
   if (!isLaidOut(groups, inner[group])) return [];
   const bytes = Array.from({ length: Math.min(most, number(group, "size") || 0) },
                            () => ({ count: 0, members: [] }));
-  const add = (i, path) => {
+  const add = (i, path, depth) => {
     const name = path + groups.name[i], count = groups.counts[event][i];
-    if (isLaidOut(groups, inner[i])) return inner[i].forEach((each) => add(each, name + "."));
+    if (depth < MOST_DEPTH && isLaidOut(groups, inner[i]))
+      return inner[i].forEach((each) => add(each, name + ".", depth + 1));
     const begin = number(i, "offset");
     for (const byte of bytes.slice(begin, begin + (number(i, "size") || 0))) {
       byte.count += count;
       byte.members.push(`${name}: ${whole(count)}`);
     }
   };
-  inner[group].forEach((i) => add(i, ""));
+  inner[group].forEach((i) => add(i, "", 0));
   return bytes;
 }
 
@@ -160,7 +163,7 @@ function Inner({ data, event, inner, group, choose }) {
     <div class="scroll-x"><table class="plain counts">
       <thead><tr>${laidOut && html`<th scope="col" class="num">Offset</th><th scope="col" class="num">Size</th>`}
         <th scope="col" class="wide">Name</th><th scope="col" class="num">${data.events[event].name}</th><th></th></tr></thead>
-      <tbody>${rows.map((row) => row.line !== undefined
+      <tbody>${rows.slice(0, MOST_MEMBERS).map((row) => row.line !== undefined
         ? html`<tr class="ruler"><td colspan=${laidOut ? 5 : 3}>cache line ${row.line}</td></tr>`
         : html`<tr>${laidOut && html`<td class="num soft">${row.offset}</td><td class="num soft">${row.size}</td>`}
           <td class="wide" style=${{ paddingLeft: row.depth * 1.2 + 0.5 + "rem" }}>${row.index === undefined
@@ -172,6 +175,7 @@ function Inner({ data, event, inner, group, choose }) {
           <td class="num">${row.index !== undefined ? whole(groups.counts[event][row.index]) : ""}</td>
           <td class="num soft">${row.index !== undefined
             ? percent(groups.counts[event][row.index], total) : ""}</td></tr>`)}</tbody></table></div>
+    ${rows.length > MOST_MEMBERS && html`<p class="soft">and ${whole(rows.length - MOST_MEMBERS)} more</p>`}
   </section>`;
 }
 
