@@ -150,7 +150,11 @@ class Parser {
     Header header_;
     std::vector<std::uint64_t> counts_, totals_, instruction_totals_, stack_totals_;
     std::uint32_t stacks_ = 0, sites_ = 0;
-    std::vector<std::uint32_t> groups_;  // by number, from 0: the index of its kind
+    struct KnownGroup {
+        std::uint32_t kind;   // an index
+        std::uint32_t depth;  // how many it is in, itself included
+    };
+    std::vector<KnownGroup> groups_;  // by number, from 0
     std::vector<std::string> kinds_;
     std::vector<std::vector<std::uint64_t>> kind_totals_;
     std::array<std::uint64_t, 2> without_site_{};  // Rows of this location whose site may follow

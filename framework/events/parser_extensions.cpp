@@ -230,9 +230,11 @@ void Parser::parse_sites(std::string_view text, Rows rows) {
     }
 }
 
-// Kinds of groups are few: they are of what counts are broken down by.
+// Kinds of groups are few: they are of what counts are broken down by. Nor are members of types
+// deep in one another, so that readers may follow them by recursion.
 void Parser::parse_group(std::string_view text) {
     constexpr std::size_t kMostKinds = 64;
+    constexpr std::uint32_t kMostDepth = 256;
     start_body();
     if (has_function_) fail("a group behind the first function", text);
     has_file_ = false;
@@ -245,6 +247,8 @@ void Parser::parse_group(std::string_view text) {
     const std::uint64_t parent = parse_number(take_attribute(text, "in").value_or(""), kMax32);
     if (parent >= group.number) fail("a group in one that does not come before it", number);
     group.parent = static_cast<std::uint32_t>(parent);
+    const std::uint32_t depth = parent == 0 ? 1 : groups_[parent - 1].depth + 1;
+    if (depth > kMostDepth) fail("more groups in one another than there can be", number);
     const std::optional<std::string> name = take_word(text);
     if (!name) fail("malformed name of a group", text);
     group.name = *name;
@@ -255,7 +259,7 @@ void Parser::parse_group(std::string_view text) {
         group.attributes.emplace_back(key, *value);
     }
     const auto kind = std::find(kinds_.begin(), kinds_.end(), group.kind);
-    groups_.push_back(static_cast<std::uint32_t>(kind - kinds_.begin()));
+    groups_.push_back({static_cast<std::uint32_t>(kind - kinds_.begin()), depth});
     if (kind == kinds_.end()) {
         if (kinds_.size() == kMostKinds) fail("more kinds of groups than there can be", group.kind);
         kinds_.push_back(group.kind);
@@ -273,7 +277,7 @@ void Parser::parse_counts_of(std::string_view text) {
     if (group == 0 || group > groups_.size()) fail("unknown group", number);
     const std::uint64_t line = parse_number(take_word(text).value_or(""), kMax32);
     parse_counts(text);
-    add_counts(kind_totals_[groups_[group - 1]]);
+    add_counts(kind_totals_[groups_[group - 1].kind]);
     announce_location();
     handler_.counts_of(static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(line),
                        counts_);

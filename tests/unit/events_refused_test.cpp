@@ -3,6 +3,7 @@
 #include "tests/unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 #include <map>
 #include <string>
 
@@ -161,6 +162,11 @@ TEST_CASE("events: malformed extensions are refused") {
          "FILE:10: the counts of Ir by object exceed its summary (2)"},
     };
     for (const auto& [text, error] : cases_of_groups) CHECK(error_of(text) == error);
+    std::string deep = kVersion, kinds = kVersion;
+    for (int i = 1; i <= 257; ++i) deep += fmt::format("fl=#! group {} member in={} a\n", i, i - 1);
+    for (int i = 1; i <= 65; ++i) kinds += fmt::format("fl=#! group {} kind{} in=0 a\n", i, i);
+    CHECK(error_of(deep) == "FILE:261: more groups in one another than there can be (257)");
+    CHECK(error_of(kinds) == "FILE:69: more kinds of groups than there can be (kind65)");
     for (const auto& [text, error] : cases) CHECK(error_of(text) == error);
     CHECK(error_of(kVersion + "fl=#! later anything\n" + kPlace + "1 2\nsummary: 2 0\n") == "");
 }
