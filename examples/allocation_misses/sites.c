@@ -1,5 +1,5 @@
-// Three places that allocate: what one of them has does not fit into 32 KiB, and is walked again and
-// again.
+// Three places that allocate: what one of them has does not fit into 32 KiB, and is walked again
+// and again.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -167,7 +167,7 @@ int main(int count, char** arguments) {
     static const struct {
         const char* name;
         void (*run)(void);
-    } kCases[] = {{"blocks", blocks}, {"others", others}, {"longjmp", longjmp_out},
+    } kCases[] = {{"blocks", blocks}, {"others", others},   {"longjmp", longjmp_out},
                   {"pools", pools},   {"threads", threads}, {"child", child}};
     for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; ++i)
         if (count > 1 && strcmp(arguments[1], kCases[i].name) == 0) return kCases[i].run(), 0;
