@@ -1,0 +1,66 @@
+// For each instruction that refers to memory: the type, and the member of it, that it refers to. As
+// far as debug information and the machine code tell (register_types.h).
+#pragma once
+
+#include "framework/data_references/debug_entries.h"
+#include "framework/data_references/register_types.h"
+#include "framework/data_references/type_tree.h"
+#include "framework/symbols/debug_info.h"
+#include "framework/symbols/elf_file.h"
+#include "framework/symbols/symbolizer.h"
+#include "framework/x86/decoder.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::data_references {
+
+// Of one instruction.
+struct MemberReference {
+    enum class Kind : std::uint8_t {
+        kNone,      // there is no debug information
+        kNoMemory,  // it refers to none
+        kUnknown,   // its type is not known
+        kStack,     // the frame, but for structs and arrays there
+        kTyped,
+    };
+    Kind kind = Kind::kNone;
+    std::uint32_t node = 0;  // of the tree
+};
+
+// For one object.
+class MemberReferences {
+  public:
+    // `tree` gets the types.
+    MemberReferences(const std::string& object_path, TypeTree& tree,
+                     const std::string& debug_root = symbols::kDebugRoot,
+                     const symbols::ImageCache& cache = symbols::ImageCache(""));
+    ~MemberReferences();
+
+    // One for each of the addresses, which are sorted and the object's own. An instruction with two
+    // references of which one is implicit has the kind of the other one; if both are explicit and
+    // differ, it is unknown.
+    std::vector<MemberReference> find(std::span<const std::uint64_t> addresses);
+
+  private:
+    struct At {
+        std::uint64_t pc;
+        MemberReference reference;
+    };
+    std::vector<At> find_in(const Dwarf_Die& function);
+    MemberReference reference_of(const native::Instruction& instruction,
+                                 const std::array<DataTarget, 2>& targets);
+    MemberReference reference_of(const DataTarget& target);
+
+    TypeTree& tree_;
+    symbols::DebugInfo debug_;
+    std::unique_ptr<symbols::ElfFile> file_;
+    symbols::DataTypes types_;
+    std::unique_ptr<DebugEntries> entries_;  // null if there is no debug information
+    native::Decoder decoder_;
+};
+
+}  // namespace assay::data_references

@@ -1,0 +1,591 @@
+#include "framework/data_references/register_types.h"
+
+#include <Zydis/Zydis.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+namespace assay::data_references {
+namespace {
+
+using namespace native;
+using symbols::DataType;
+using symbols::DataTypeId;
+
+constexpr std::uint16_t kPointerBytes = 8;
+constexpr std::size_t kMostSlots = 512;
+constexpr int kDeepest = 64;     // arrays of arrays
+constexpr int kMostVisits = 64;  // of a block: what is known of a register can change that often
+constexpr GprMask kClobbered =
+    bit(RAX) | bit(RCX) | bit(RDX) | bit(RSI) | bit(RDI) | bit(R8) | bit(R9) | bit(R10) | bit(R11);
+
+bool is_call(const Instruction& instruction) {
+    return instruction.form->flow == Flow::kCall || instruction.form->flow == Flow::kCallIndirect;
+}
+
+bool is_whole(const RegisterOperand& operand) {
+    return operand.kind == RegisterOperand::kGpr && operand.bytes == kPointerBytes;
+}
+
+// Of an index. Bounded, so that no sum of some overflows.
+std::int64_t constant_part(const Value& value) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    const bool is_number =
+        value.kind == Value::Kind::kNumber || value.kind == Value::Kind::kConstant;
+    const bool usable = is_number && value.offset < kMost && value.offset > -kMost;
+    return usable ? value.offset : 0;
+}
+
+// A value that this instruction is the first to have.
+Value unknown_from(const Instruction& instruction) {
+    return {Value::Kind::kUnknown, 0, static_cast<std::int64_t>(instruction.pc)};
+}
+
+bool is_plain_unknown(const Value& value) {
+    return value == Value{};
+}
+
+// Also of pushes and pops whose operand lies in memory.
+std::optional<std::int64_t> stack_change(const Instruction& instruction) {
+    const std::optional<std::int64_t> change = instruction.stack_change();
+    const Form& form = *instruction.form;
+    const bool of_memory = form.reference_count == 2;
+    if (change || !of_memory) return change;
+    if (form.mnemonic == ZYDIS_MNEMONIC_PUSH) return -std::int64_t{form.references[1].bytes};
+    if (form.mnemonic == ZYDIS_MNEMONIC_POP) return form.references[0].bytes;
+    return std::nullopt;
+}
+
+// The operand of a lea, which refers to nothing.
+MemoryReference address_operand(const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    const std::uint8_t before =
+        form.opcode_offset > 0 ? instruction.bytes[form.opcode_offset - 1] : 0;
+    const unsigned rex = (before & 0xf0) == 0x40 ? before : 0;
+    const unsigned modrm = instruction.bytes[form.modrm_offset];
+    const unsigned mode = modrm >> 6, rm = modrm & 7;
+    MemoryReference reference;
+    reference.encoded = true;
+    if (rm == 4) {
+        const unsigned sib = instruction.bytes[form.modrm_offset + 1];
+        const unsigned index = (sib >> 3 & 7) | (rex & 2) << 2;
+        if (index != RSP) reference.index = static_cast<std::uint8_t>(index);
+        reference.scale = static_cast<std::uint8_t>((1U << (sib >> 6)) & 0xf);
+        if ((sib & 7) != 5 || mode != 0)
+            reference.base = static_cast<std::uint8_t>((sib & 7) | (rex & 1) << 3);
+    } else if (rm == 5 && mode == 0) {
+        reference.base = kRip;
+    } else {
+        reference.base = static_cast<std::uint8_t>(rm | (rex & 1) << 3);
+    }
+    return reference;
+}
+
+}  // namespace
+
+void RegisterTypes::find(const Take& take) {
+    if (code_.blocks.empty()) return;
+    solve();
+    for (std::size_t i = 0; i < code_.blocks.size(); ++i) {
+        State state = entry_[i];
+        run(code_.blocks[i], state, &take);
+    }
+}
+
+// What no jump leads to is reached through tables, or by exceptions: then little more is known than
+// how deep the stack is.
+void RegisterTypes::solve() {
+    entry_.assign(code_.blocks.size(), {});
+    entry_[code_.entry].registers[RSP] = {Value::Kind::kFrame, 0, -std::int64_t{kPointerBytes}};
+    entry_[code_.entry].reached = true;
+    std::set<std::uint32_t> waiting = {code_.entry};
+    spread(waiting);
+    State elsewhere = before_table_jumps();
+    if (!elsewhere.reached) {
+        elsewhere.reached = true;
+        elsewhere.registers[RSP] = usual(RSP);
+        elsewhere.registers[RBP] = usual(RBP);
+    }
+    for (std::uint32_t i = 0; i < code_.blocks.size(); ++i) {
+        const FunctionCode::Block& block = code_.blocks[i];
+        if (entry_[i].reached || block.has_predecessor || is_padding(block)) continue;
+        entry_[i] = elsewhere;
+        waiting.insert(i);
+    }
+    spread(waiting);
+}
+
+void RegisterTypes::spread(std::set<std::uint32_t>& waiting) {
+    std::vector<int> visits(code_.blocks.size());
+    while (!waiting.empty()) {
+        const std::uint32_t block = waiting.extract(waiting.begin()).value();
+        if (++visits[block] > kMostVisits) continue;
+        State state = entry_[block];
+        run(code_.blocks[block], state, nullptr);
+        for (const std::uint32_t next : code_.blocks[block].successors)
+            if (merge(entry_[next], state)) waiting.insert(next);
+    }
+}
+
+// What only aligns the code behind it.
+bool RegisterTypes::is_padding(const FunctionCode::Block& block) const {
+    return std::all_of(code_.instructions.begin() + block.first,
+                       code_.instructions.begin() + block.end, [](const Instruction& instruction) {
+                           return instruction.form->mnemonic == ZYDIS_MNEMONIC_NOP;
+                       });
+}
+
+// What all jumps through tables have in common.
+RegisterTypes::State RegisterTypes::before_table_jumps() {
+    State all;
+    for (std::size_t i = 0; i < code_.blocks.size(); ++i) {
+        const Instruction& last = code_.instructions[code_.blocks[i].end - 1];
+        if (!entry_[i].reached || last.form->flow != Flow::kJumpIndirect) continue;
+        State state = entry_[i];
+        run(code_.blocks[i], state, nullptr);
+        merge(all, state);
+    }
+    return all;
+}
+
+// Of all blocks that have been reached, the value that most begin with.
+Value RegisterTypes::usual(unsigned reg) const {
+    std::map<std::int64_t, std::size_t> counts;
+    for (const State& state : entry_)
+        if (state.reached && state.registers[reg].kind == Value::Kind::kFrame)
+            ++counts[state.registers[reg].offset];
+    const auto most =
+        std::max_element(counts.begin(), counts.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    return most == counts.end() ? Value{} : Value{Value::Kind::kFrame, 0, most->first};
+}
+
+bool RegisterTypes::merge(State& into, const State& from) {
+    if (!into.reached) {
+        into = from;
+        return true;
+    }
+    bool changed = false;
+    for (std::size_t i = 0; i < into.registers.size(); ++i) {
+        const Value both = merged(into.registers[i], from.registers[i]);
+        changed |= both != into.registers[i];
+        into.registers[i] = both;
+    }
+    for (auto slot = into.slots.begin(); slot != into.slots.end();) {
+        const auto other = from.slots.find(slot->first);
+        const Value both =
+            other != from.slots.end() ? merged(slot->second, other->second) : Value{};
+        changed |= both != slot->second;
+        slot->second = both;
+        slot = both.kind == Value::Kind::kUnknown ? into.slots.erase(slot) : std::next(slot);
+    }
+    return changed;
+}
+
+// What is true of both.
+Value RegisterTypes::merged(const Value& a, const Value& b) {
+    if (a == b) return a;
+    if (a.kind == Value::Kind::kZero) return b;
+    if (b.kind == Value::Kind::kZero) return a;
+    const Value first = as_pointer(a), second = as_pointer(b);
+    if (first.kind != Value::Kind::kPointer || second.kind != Value::Kind::kPointer ||
+        first.type != second.type)
+        return {};
+    const auto size = static_cast<std::int64_t>(types_[first.type].size);
+    if (size <= 0) return first.offset == second.offset ? first : Value{};
+    const auto wrapped = [size](std::int64_t offset) { return (offset % size + size) % size; };
+    if (wrapped(first.offset) != wrapped(second.offset)) return {};
+    return {Value::Kind::kPointer, first.type, wrapped(first.offset)};
+}
+
+Value RegisterTypes::pointer_to(DataTypeId type, std::int64_t offset) const {
+    for (int depth = 0; types_[type].kind == DataType::Kind::kArray && depth < kDeepest; ++depth)
+        type = types_[type].element;
+    return type != 0 ? Value{Value::Kind::kPointer, type, offset} : Value{};
+}
+
+// The address of a variable becomes that of an object of its type.
+Value RegisterTypes::as_pointer(const Value& value) {
+    if (value.kind == Value::Kind::kNumber) return {};
+    if (value.kind != Value::Kind::kConstant) return value;
+    const auto address = static_cast<std::uint64_t>(value.offset);
+    const auto variable = entries_.variable_at(address);
+    return variable ? pointer_to(variable->type,
+                                 value.offset - static_cast<std::int64_t>(variable->address))
+                    : Value{};
+}
+
+void RegisterTypes::run(const FunctionCode::Block& block, State& state, const Take* take) {
+    for (std::uint32_t i = block.first; i < block.end; ++i) {
+        const Instruction& instruction = code_.instructions[i];
+        const Form& form = *instruction.form;
+        if (take != nullptr && form.reference_count != 0) {
+            std::array<DataTarget, 2> targets;
+            for (unsigned n = 0; n < form.reference_count; ++n) {
+                const MemoryReference& reference = form.references[n];
+                targets[n] = target_of(state, instruction.pc,
+                                       address_of(state, instruction, reference), reference.bytes);
+                if (targets[n].kind == DataTarget::Kind::kUnknown && reference.base == RSP)
+                    targets[n].kind = DataTarget::Kind::kStack;
+            }
+            (*take)(instruction, targets);
+        }
+        execute(state, instruction);
+    }
+}
+
+// What debug information says of the register, or the code: which one of the larger object.
+Value RegisterTypes::in_register(const State& state, unsigned reg, std::uint64_t pc) {
+    if (reg >= state.registers.size()) return {};
+    const Value& value = state.registers[reg];
+    std::optional<Pointee> variable = variables_.in_register(reg, pc);
+    if (!variable && value.kind == Value::Kind::kUnknown) variable = variable_of(state, value, pc);
+    if (!variable || value.kind == Value::Kind::kFrame) return value;
+    const Value pointer = as_pointer(value);
+    const DataType& type = types_[pointer.type];
+    const bool inside = pointer.kind == Value::Kind::kPointer && pointer.offset >= 0 &&
+                        static_cast<std::uint64_t>(pointer.offset) < type.size;
+    if (inside && type.has_members() && type.size > types_[variable->type].size) return value;
+    return pointer_to(variable->type, variable->offset);
+}
+
+// Of another register with the same value.
+std::optional<Pointee> RegisterTypes::variable_of(const State& state, const Value& value,
+                                                  std::uint64_t pc) const {
+    if (value.offset == 0) return std::nullopt;
+    for (unsigned reg = 0; reg < state.registers.size(); ++reg) {
+        if (state.registers[reg] != value) continue;
+        if (const auto variable = variables_.in_register(reg, pc)) return variable;
+    }
+    return std::nullopt;
+}
+
+Value RegisterTypes::sum(const Value& value, std::int64_t addend) {
+    Value result = value;
+    if (addend == 0) return value;
+    if (value.kind == Value::Kind::kUnknown) return {Value::Kind::kNumber, 0, addend};
+    if (value.kind == Value::Kind::kZero) result.kind = Value::Kind::kConstant;
+    return __builtin_add_overflow(value.offset, addend, &result.offset) ? Value{} : result;
+}
+
+// After a number has been added that is not known: another element of what is there.
+Value RegisterTypes::indexed(const State& state, std::uint64_t pc, const Value& value) {
+    if (value.kind != Value::Kind::kFrame) return as_pointer(value);
+    const auto variable = frame_variable(state, pc, value.offset);
+    return variable && !variable->indirect ? pointer_to(variable->type, variable->offset) : Value{};
+}
+
+Value RegisterTypes::address_of(const State& state, const Instruction& instruction,
+                                const MemoryReference& reference) {
+    if (reference.segment != Segment::kFlat || reference.address32) return {};
+    const std::int64_t displacement =
+        (reference.encoded ? instruction.displacement() : 0) + reference.bias;
+    const Value constant{Value::Kind::kConstant, 0, displacement};
+    if (reference.base == kRip)
+        return sum(constant, static_cast<std::int64_t>(instruction.next_pc()));
+    Value base = in_register(state, reference.base, instruction.pc);
+    const Value index = in_register(state, reference.index, instruction.pc);
+    const bool has_index = reference.index != kNoGpr;
+    if (reference.base == kNoGpr && !has_index) return constant;
+    // Which of two registers is the address, encodings do not say.
+    Value number = index;
+    if (as_pointer(base).kind == Value::Kind::kUnknown && has_index && reference.scale == 1 &&
+        as_pointer(index).kind != Value::Kind::kUnknown)
+        std::swap(base, number);
+    const std::int64_t addend = displacement + constant_part(number) * reference.scale;
+    if (as_pointer(base).kind == Value::Kind::kUnknown) {
+        const Value array = indexed(state, instruction.pc, constant);
+        if (displacement > 0 && array.kind != Value::Kind::kUnknown)
+            return indexed(state, instruction.pc, sum(constant, addend - displacement));
+        return sum({Value::Kind::kNumber, 0, constant_part(base)}, addend);
+    }
+    base = sum(base, addend);
+    return has_index ? indexed(state, instruction.pc, base) : base;
+}
+
+std::optional<RegisterTypes::FrameVariable> RegisterTypes::frame_variable(const State& state,
+                                                                          std::uint64_t pc,
+                                                                          std::int64_t offset) {
+    std::optional<FrameVariable> found;
+    for (const VariableLocations::InMemory& variable : variables_.in_memory()) {
+        if (pc < variable.start || pc >= variable.end) continue;
+        std::int64_t begin = variable.offset;
+        if (variable.base != kFrameAddress) {
+            if (variable.base >= state.registers.size()) continue;
+            const Value& base = state.registers[variable.base];
+            if (base.kind != Value::Kind::kFrame) continue;
+            begin += base.offset;
+        }
+        const std::uint64_t size = variable.indirect ? kPointerBytes : types_[variable.type].size;
+        if (offset < begin || static_cast<std::uint64_t>(offset - begin) >= size) continue;
+        if (found && types_[found->type].size >= types_[variable.type].size) continue;
+        found = FrameVariable{variable.type, offset - begin, variable.indirect};
+    }
+    return found;
+}
+
+DataTarget RegisterTypes::target_of(const State& state, std::uint64_t pc, const Value& address,
+                                    std::uint16_t bytes) {
+    if (address.kind == Value::Kind::kFrame) {
+        const auto variable = frame_variable(state, pc, address.offset);
+        if (variable && !variable->indirect &&
+            (types_[variable->type].has_members() ||
+             types_[variable->type].kind == DataType::Kind::kArray))
+            return {DataTarget::Kind::kObject, variable->type, variable->offset, bytes};
+        return {DataTarget::Kind::kStack, 0, 0, bytes};
+    }
+    const Value pointer = as_pointer(address);
+    if (pointer.kind != Value::Kind::kPointer || types_[pointer.type].size == 0) return {};
+    return {DataTarget::Kind::kObject, pointer.type, pointer.offset, bytes};
+}
+
+// What a load of a member that is a pointer gives; of one of the frame that is not known to be one,
+// what was stored there.
+Value RegisterTypes::loaded(const State& state, std::uint64_t pc, const Value& address,
+                            std::uint16_t bytes) {
+    if (bytes != kPointerBytes) return {};
+    if (address.kind != Value::Kind::kFrame) {
+        const Value pointer = as_pointer(address);
+        return pointer.kind == Value::Kind::kPointer ? member(pointer.type, pointer.offset)
+                                                     : Value{};
+    }
+    if (const auto variable = frame_variable(state, pc, address.offset)) {
+        const Value found = variable->indirect ? pointer_to(variable->type, 0)
+                                               : member(variable->type, variable->offset);
+        if (found.kind == Value::Kind::kPointer) return found;
+    }
+    const auto slot = state.slots.find(address.offset);
+    return slot != state.slots.end() ? slot->second : Value{};
+}
+
+// Of an object of the type.
+Value RegisterTypes::member(DataTypeId type, std::int64_t offset) {
+    const auto place = types_.place(type, offset, kPointerBytes);
+    if (!place || types_[place->part].kind != DataType::Kind::kPointer) return {};
+    return pointer_to(types_.target(place->part), 0);
+}
+
+// Variables of the frame are taken to be written by nobody who has their address: what is there is
+// of the same type then.
+void RegisterTypes::store(State& state, const Value& address, std::uint16_t bytes,
+                          const Value& value) {
+    if (address.kind != Value::Kind::kFrame) return;
+    auto slot = state.slots.upper_bound(address.offset - kPointerBytes);
+    while (slot != state.slots.end() && slot->first < address.offset + bytes)
+        slot = state.slots.erase(slot);
+    if (bytes == kPointerBytes && value.kind != Value::Kind::kUnknown &&
+        state.slots.size() < kMostSlots)
+        state.slots[address.offset] = value;
+}
+
+void RegisterTypes::execute(State& state, const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    if (is_call(instruction)) {
+        execute_call(state, instruction);
+        return;
+    }
+    const State before_writes = [&] {
+        State copy;
+        copy.registers = state.registers;
+        return copy;
+    }();
+    const Value result = result_of(state, instruction);
+    const Value stored = stored_by(state, instruction);
+    if (form.mnemonic == ZYDIS_MNEMONIC_LEAVE) {
+        const Value frame = state.registers[RBP];
+        state.registers[RBP] = loaded(state, instruction.pc, frame, kPointerBytes);
+        state.registers[RSP] = sum(frame, kPointerBytes);
+        return;
+    }
+    if (form.mnemonic == ZYDIS_MNEMONIC_MOV && form.reference_count == 1 &&
+        stored.kind == Value::Kind::kUnknown && stored.offset != 0)
+        learn(state, instruction, stored);
+    for (unsigned n = 0; n < form.reference_count; ++n) {
+        const MemoryReference& reference = form.references[n];
+        if (reference.kind != TRACE_SITE_READ)
+            store(state, address_of(before_writes, instruction, reference), reference.bytes,
+                  stored);
+    }
+    const std::optional<std::int64_t> change = stack_change(instruction);
+    for (unsigned reg = 0; reg < state.registers.size(); ++reg) {
+        if (!(form.writes & bit(reg))) continue;
+        const bool is_destination =
+            form.destination.kind == RegisterOperand::kGpr && form.destination.number == reg;
+        if (reg == RSP && change)
+            state.registers[RSP] = sum(state.registers[RSP], *change);
+        else
+            state.registers[reg] = is_destination ? result : Value{};
+        if (is_destination && is_plain_unknown(result))
+            state.registers[reg] = unknown_from(instruction);
+    }
+    if (form.mnemonic == ZYDIS_MNEMONIC_XCHG && is_whole(form.sources[0]) &&
+        is_whole(form.sources[1])) {
+        state.registers[form.sources[0].number] = before_writes.registers[form.sources[1].number];
+        state.registers[form.sources[1].number] = before_writes.registers[form.sources[0].number];
+    }
+}
+
+// What is stored into a member that is a pointer is of its type: memory that was allocated just
+// now.
+void RegisterTypes::learn(State& state, const Instruction& instruction, const Value& stored) {
+    const MemoryReference& reference = instruction.form->references[0];
+    if (reference.bytes != kPointerBytes || reference.kind != TRACE_SITE_WRITE) return;
+    const Value to = as_pointer(address_of(state, instruction, reference));
+    if (to.kind != Value::Kind::kPointer) return;
+    const Value learned = member(to.type, to.offset);
+    if (learned.kind != Value::Kind::kPointer) return;
+    for (Value& value : state.registers)
+        if (value == stored) value = learned;
+}
+
+Value RegisterTypes::operand(const State& state, const Instruction& instruction,
+                             const RegisterOperand& reg) {
+    return is_whole(reg) ? in_register(state, reg.number, instruction.pc) : Value{};
+}
+
+// What a move has to the right of its destination.
+Value RegisterTypes::source_of(const State& state, const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    if (form.reference_count != 0 && form.references[0].kind == TRACE_SITE_READ)
+        return loaded(state, instruction.pc, address_of(state, instruction, form.references[0]),
+                      form.references[0].bytes);
+    const RegisterOperand& last =
+        form.sources[1].kind != RegisterOperand::kNone ? form.sources[1] : form.sources[0];
+    if (last.kind != RegisterOperand::kNone) return operand(state, instruction, last);
+    if (form.imm_bytes == 0) return {};
+    // A move to half a register clears the other half.
+    const std::int64_t number = form.destination.bytes == 4
+                                    ? static_cast<std::uint32_t>(instruction.immediate())
+                                    : instruction.immediate();
+    return {number == 0 ? Value::Kind::kZero : Value::Kind::kConstant, 0, number};
+}
+
+Value RegisterTypes::stored_by(const State& state, const Instruction& instruction) {
+    switch (instruction.form->mnemonic) {
+        case ZYDIS_MNEMONIC_MOV:
+        case ZYDIS_MNEMONIC_PUSH:
+            return source_of(state, instruction);
+        default:
+            return {};
+    }
+}
+
+// The sum of an address and an index, whichever is which.
+Value RegisterTypes::added(const State& state, std::uint64_t pc, Value a, Value b) {
+    if (as_pointer(a).kind == Value::Kind::kUnknown) std::swap(a, b);
+    if (as_pointer(a).kind == Value::Kind::kUnknown) {
+        const std::int64_t number = constant_part(a) + constant_part(b);
+        return number != 0 ? Value{Value::Kind::kNumber, 0, number} : Value{};
+    }
+    return indexed(state, pc, sum(a, constant_part(b)));
+}
+
+Value RegisterTypes::moved_number(const State& state, const RegisterOperand& from) {
+    if (from.kind != RegisterOperand::kGpr) return {};
+    const Value& value = state.registers[from.number];
+    return value.kind == Value::Kind::kNumber ? value : Value{};
+}
+
+// Of the destination, where that is a register.
+Value RegisterTypes::result_of(const State& state, const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    const RegisterOperand& to = form.destination;
+    if (to.kind != RegisterOperand::kGpr) return {};
+    const bool from_register =
+        form.reference_count == 0 && form.sources[1].kind == RegisterOperand::kGpr;
+    const bool of_itself = from_register && form.sources[0].number == form.sources[1].number;
+    switch (form.mnemonic) {
+        case ZYDIS_MNEMONIC_XOR:
+        case ZYDIS_MNEMONIC_SUB:
+            if (of_itself && to.bytes >= 4) return {Value::Kind::kZero, 0, 0};
+            [[fallthrough]];
+        case ZYDIS_MNEMONIC_ADD:
+            // An index, which is extended later.
+            if (to.bytes == 4 && form.imm_bytes != 0 && form.reference_count == 0)
+                return {Value::Kind::kNumber, 0,
+                        constant_part(state.registers[to.number]) +
+                            (form.mnemonic == ZYDIS_MNEMONIC_ADD ? instruction.immediate()
+                                                                 : -instruction.immediate())};
+            break;
+        case ZYDIS_MNEMONIC_MOVSXD:
+        case ZYDIS_MNEMONIC_CDQE:
+            if (form.reference_count == 0) return moved_number(state, form.sources[0]);
+            break;
+        case ZYDIS_MNEMONIC_SHL:
+            if (form.imm_bytes == 1 && form.reference_count == 0)
+                return {Value::Kind::kNumber, 0,
+                        constant_part(state.registers[to.number])
+                            << (instruction.immediate() & 15)};
+            break;
+        case ZYDIS_MNEMONIC_MOV:
+            if (to.bytes != 4 || form.reference_count != 0) break;
+            return form.imm_bytes != 0 ? source_of(state, instruction)
+                                       : moved_number(state, form.sources[0]);
+        case ZYDIS_MNEMONIC_LEA:
+            if (to.bytes == 4) {
+                const Value sum = address_of(state, instruction, address_operand(instruction));
+                return sum.kind == Value::Kind::kNumber ? sum : Value{};
+            }
+            break;
+        default:
+            break;
+    }
+    if (to.bytes != kPointerBytes) return {};
+    const Value before = in_register(state, to.number, instruction.pc);
+    switch (form.mnemonic) {
+        case ZYDIS_MNEMONIC_MOV:
+        case ZYDIS_MNEMONIC_POP:
+            return source_of(state, instruction);
+        case ZYDIS_MNEMONIC_LEA:
+            return address_of(state, instruction, address_operand(instruction));
+        case ZYDIS_MNEMONIC_INC:
+            return sum(before, 1);
+        case ZYDIS_MNEMONIC_DEC:
+            return sum(before, -1);
+        case ZYDIS_MNEMONIC_AND:
+            return form.imm_bytes != 0 && instruction.immediate() < 0 && to.number != RSP ? before
+                                                                                          : Value{};
+        case ZYDIS_MNEMONIC_ADD:
+            if (form.imm_bytes != 0) return sum(before, instruction.immediate());
+            return from_register
+                       ? added(state, instruction.pc, before, source_of(state, instruction))
+                       : indexed(state, instruction.pc, before);
+        case ZYDIS_MNEMONIC_SUB:
+            if (form.imm_bytes != 0) return sum(before, -instruction.immediate());
+            if (from_register &&
+                as_pointer(source_of(state, instruction)).kind != Value::Kind::kUnknown)
+                return {};
+            return indexed(state, instruction.pc, before);
+        default:
+            break;
+    }
+    // If it moves, or does not.
+    if (form.mnemonic >= ZYDIS_MNEMONIC_CMOVB && form.mnemonic <= ZYDIS_MNEMONIC_CMOVZ)
+        return merged(before, source_of(state, instruction));
+    return {};
+}
+
+void RegisterTypes::execute_call(State& state, const Instruction& instruction) {
+    const DataTypeId type = returned_by(state, instruction);
+    for (unsigned reg = 0; reg < state.registers.size(); ++reg)
+        if (kClobbered & bit(reg)) state.registers[reg] = {};
+    if (types_[type].kind == DataType::Kind::kPointer)
+        state.registers[RAX] = pointer_to(types_.target(type), 0);
+    if (is_plain_unknown(state.registers[RAX])) state.registers[RAX] = unknown_from(instruction);
+}
+
+DataTypeId RegisterTypes::returned_by(const State& state, const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    if (const auto known = variables_.returned_to(instruction.next_pc())) return *known;
+    if (form.flow == Flow::kCall) {
+        const Dwarf_Die* callee = entries_.function_at(instruction.target());
+        return callee != nullptr ? types_.type_of(*callee) : 0;
+    }
+    const Value callee = source_of(state, instruction);
+    const bool known = callee.kind == Value::Kind::kPointer &&
+                       types_[callee.type].kind == DataType::Kind::kFunction;
+    return known ? types_.target(callee.type) : 0;
+}
+
+}  // namespace assay::data_references

@@ -1,0 +1,122 @@
+// What the registers and the stack frame of a function hold while its code runs: addresses of which
+// types of objects. Known are the function's variables, where debug information says that they are
+// in a register, and what the code makes of them: moves, sums, loads of members that are pointers,
+// calls that return some.
+#pragma once
+
+#include "framework/data_references/debug_entries.h"
+#include "framework/data_references/function_code.h"
+#include "framework/data_references/variable_locations.h"
+#include "framework/symbols/data_types.h"
+#include "framework/x86/instruction.h"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace assay::data_references {
+
+// What a register or a slot of the frame holds.
+struct Value {
+    enum class Kind : std::uint8_t {
+        kUnknown,   // `offset` is the instruction that it comes from, or 0
+        kNumber,    // one that is not known, plus offset: an index
+        kZero,      // that is, any null pointer
+        kPointer,   // address of an object of a type, plus offset
+        kConstant,  // a number, which can be an address of the program
+        kFrame,     // rsp before the function was called (kFrameAddress), plus offset
+    };
+    Kind kind = Kind::kUnknown;
+    symbols::DataTypeId type = 0;
+    std::int64_t offset = 0;
+
+    bool operator==(const Value&) const = default;
+};
+
+// What a reference to memory is to.
+struct DataTarget {
+    enum class Kind : std::uint8_t {
+        kUnknown,
+        kStack,  // the frame, but for structs and arrays there
+        kObject,
+    };
+    Kind kind = Kind::kUnknown;
+    symbols::DataTypeId type = 0;
+    std::int64_t offset = 0;  // of its beginning; may be that of a neighbour of its type
+    std::uint16_t bytes = 0;
+};
+
+class RegisterTypes {
+  public:
+    RegisterTypes(const FunctionCode& code, const VariableLocations& variables,
+                  DebugEntries& entries, symbols::DataTypes& types)
+        : code_(code), variables_(variables), entries_(entries), types_(types) {}
+
+    // Calls `take` for each of the code's instructions that refers to memory. `targets` are those
+    // of its form's references.
+    using Take =
+        std::function<void(const native::Instruction&, const std::array<DataTarget, 2>& targets)>;
+    void find(const Take& take);
+
+  private:
+    struct State {
+        std::array<Value, 16> registers;
+        std::map<std::int64_t, Value> slots;  // of 8 bytes, by offset in the frame
+        bool reached = false;
+    };
+
+    void solve();
+    void spread(std::set<std::uint32_t>& waiting);
+    bool is_padding(const FunctionCode::Block& block) const;
+    State before_table_jumps();
+    Value usual(unsigned reg) const;
+    bool merge(State& into, const State& from);
+    Value merged(const Value& a, const Value& b);
+    void run(const FunctionCode::Block& block, State& state, const Take* take);
+
+    Value pointer_to(symbols::DataTypeId type, std::int64_t offset) const;
+    Value as_pointer(const Value& value);
+    Value in_register(const State& state, unsigned reg, std::uint64_t pc);
+    std::optional<Pointee> variable_of(const State& state, const Value& value,
+                                       std::uint64_t pc) const;
+    static Value sum(const Value& value, std::int64_t addend);
+    Value indexed(const State& state, std::uint64_t pc, const Value& value);
+    Value address_of(const State& state, const native::Instruction& instruction,
+                     const native::MemoryReference& reference);
+    DataTarget target_of(const State& state, std::uint64_t pc, const Value& address,
+                         std::uint16_t bytes);
+    struct FrameVariable {
+        symbols::DataTypeId type;
+        std::int64_t offset;  // in it
+        bool indirect;        // see VariableLocations::InMemory
+    };
+    std::optional<FrameVariable> frame_variable(const State& state, std::uint64_t pc,
+                                                std::int64_t offset);
+    Value loaded(const State& state, std::uint64_t pc, const Value& address, std::uint16_t bytes);
+    Value member(symbols::DataTypeId type, std::int64_t offset);
+    static void store(State& state, const Value& address, std::uint16_t bytes, const Value& value);
+
+    void execute(State& state, const native::Instruction& instruction);
+    void execute_call(State& state, const native::Instruction& instruction);
+    symbols::DataTypeId returned_by(const State& state, const native::Instruction& instruction);
+    void learn(State& state, const native::Instruction& instruction, const Value& stored);
+    Value operand(const State& state, const native::Instruction& instruction,
+                  const native::RegisterOperand& reg);
+    Value source_of(const State& state, const native::Instruction& instruction);
+    Value stored_by(const State& state, const native::Instruction& instruction);
+    Value added(const State& state, std::uint64_t pc, Value a, Value b);
+    static Value moved_number(const State& state, const native::RegisterOperand& from);
+    Value result_of(const State& state, const native::Instruction& instruction);
+
+    const FunctionCode& code_;
+    const VariableLocations& variables_;
+    DebugEntries& entries_;
+    symbols::DataTypes& types_;
+    std::vector<State> entry_;  // by block
+};
+
+}  // namespace assay::data_references

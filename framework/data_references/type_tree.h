@@ -1,0 +1,45 @@
+// The types and members that references of a run go to, of all objects. The same struct is
+// described in each object, and each compilation unit, that uses it.
+#pragma once
+
+#include "framework/symbols/data_types.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace assay::data_references {
+
+struct TypeNode {
+    std::uint32_t parent = 0;  // a member's type, or the member that it is a part of; else 0
+    bool is_member = false;
+    std::string name;  // never empty
+    std::uint64_t offset = 0,
+                  size = 0;  // in bytes; of members, from the start of the type they are in
+    std::uint32_t first_bit = 0, bits = 0;  // of a bit-field
+    std::string type;                       // of a member
+    std::string kind;  // of a type: "struct", "class", "union", "pointer" or "other"
+    std::string file;  // where a struct is declared
+    std::uint32_t line = 0;
+};
+
+class TypeTree {
+  public:
+    // Its number, from 1 on. Nodes are numbered in the order of their first use, and after those
+    // that they are in.
+    std::uint32_t add(const symbols::DataPlace& place, symbols::DataTypes& types);
+    // The first stands for none.
+    const std::vector<TypeNode>& nodes() const { return nodes_; }
+
+  private:
+    using Key = std::tuple<std::uint32_t, std::string, std::uint64_t, std::uint64_t, std::string,
+                           std::uint32_t, std::uint32_t>;
+    std::uint32_t add(TypeNode&& node);
+
+    std::vector<TypeNode> nodes_ = {{}};
+    std::map<Key, std::uint32_t> numbers_;
+};
+
+}  // namespace assay::data_references

@@ -1,0 +1,181 @@
+// Which member each instruction of a program refers to, from debug information and its code.
+#include "framework/data_references/member_references.h"
+#include "tests/unit/compiled_programs.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace assay::data_references;
+using Kind = MemberReference::Kind;
+
+struct Found {
+    std::vector<std::uint64_t> addresses;
+    std::vector<MemberReference> references;
+    TypeTree tree;
+
+    std::string path(std::uint32_t node) const {
+        const TypeNode& at = tree.nodes()[node];
+        return at.parent == 0 ? at.name : path(at.parent) + "." + at.name;
+    }
+    // Each once, in the order of the alphabet.
+    std::string paths() const {
+        std::set<std::string> paths;
+        for (const MemberReference& reference : references)
+            if (reference.kind == Kind::kTyped) paths.insert(path(reference.node));
+        std::string text;
+        for (const std::string& one : paths) text += (text.empty() ? "" : ", ") + one;
+        return text;
+    }
+    std::size_t count(Kind kind) const {
+        return static_cast<std::size_t>(
+            std::count_if(references.begin(), references.end(),
+                          [&](const MemberReference& r) { return r.kind == kind; }));
+    }
+};
+
+// Of all instructions of a function.
+Found found_in(const CompiledPrograms& folder, const std::string& function) {
+    Found found;
+    std::istringstream listing(
+        folder.run("objdump -d --no-show-raw-insn --disassemble=" + function + " program"));
+    for (std::string line; std::getline(listing, line);) {
+        const std::size_t colon = line.find(":\t");
+        if (colon != std::string::npos)
+            found.addresses.push_back(std::stoull(line.substr(0, colon), nullptr, 16));
+    }
+    REQUIRE(!found.addresses.empty());
+    found.references = MemberReferences(folder / "program", found.tree, "").find(found.addresses);
+    return found;
+}
+
+struct Compiled : CompiledPrograms {
+    explicit Compiled(const std::string& text, const std::string& flags = "-O2 -g") {
+        write("program.cpp", text);
+        run("c++ " + flags + " -o program program.cpp");
+    }
+};
+
+constexpr const char* kList = R"(
+struct Inner { int low, high; };
+struct Node { long key; Node* next; Inner inner; Inner several[4]; void* data; };
+extern "C" __attribute__((noinline)) long walk(const Node* n) {
+    long sum = 0;
+    for (; n; n = n->next) sum += n->next ? n->next->inner.high : 0;
+    return sum;
+}
+extern "C" __attribute__((noinline)) long indexed(const Node* n, int i) { return n[i].several[i & 3].low; }
+extern "C" __attribute__((noinline)) Node* made() { static Node node; return &node; }
+extern "C" __attribute__((noinline)) long called(long a) { return made()->key + a; }
+Node table[8];
+extern "C" __attribute__((noinline)) long global(int i) { return table[i].inner.low + (long)table[2].data; }
+int main(int argc, char**) { return walk(table) + indexed(table, argc) + called(argc) + global(argc); }
+)";
+
+}  // namespace
+
+TEST_CASE("members are found through pointers, in arrays and of what calls return") {
+    for (const char* flags : {"-O2 -g", "-O1 -g -gdwarf-4", "-O0 -g", "-O2 -g -fno-pie -no-pie"}) {
+        CAPTURE(flags);
+        const Compiled folder(kList, flags);
+        CHECK(found_in(folder, "walk").paths() == "Node.inner.high, Node.next");
+        CHECK(found_in(folder, "indexed").paths() == "Node.several.low");
+        CHECK(found_in(folder, "called").paths() == "Node.key");
+        CHECK(found_in(folder, "global").paths() == "Node.data, Node.inner.low");
+        CHECK(found_in(folder, "walk").count(Kind::kUnknown) == 0);
+    }
+}
+
+TEST_CASE("bases, unions and bit-fields have their names") {
+    const Compiled folder(R"(
+struct Base { virtual ~Base() = default; int id = 0; };
+struct Derived : Base { int own = 0; union { long whole; char* text; }; unsigned a : 3, b : 13, c : 16; };
+extern "C" __attribute__((noinline)) int sum(const Derived* d) { return d->id + d->own; }
+extern "C" __attribute__((noinline)) long either(const Derived* d) { return d->whole; }
+extern "C" __attribute__((noinline)) void set(Derived* d, int n) { d->c = n; }
+int main(int argc, char**) { Derived d; set(&d, argc); return sum(&d) + either(&d); }
+)");
+    CHECK(found_in(folder, "sum").paths() == "Derived.Base.id, Derived.own");
+    CHECK(found_in(folder, "either").paths() == "Derived.(union).whole");
+    const Found set = found_in(folder, "set");
+    CHECK(set.paths() == "Derived.c");
+    const auto& nodes = set.tree.nodes();
+    const auto field = std::find_if(nodes.begin(), nodes.end(),
+                                    [](const TypeNode& node) { return node.name == "c"; });
+    REQUIRE(field != nodes.end());
+    CHECK(field->bits == 16);
+    CHECK(field->first_bit == 0);
+    CHECK(field->type == "unsigned int");
+}
+
+TEST_CASE("spilled pointers keep their types, and plain variables of the stack are apart") {
+    const Compiled folder(R"(
+struct Pair { long first, second; };
+long other(long, Pair*);
+extern "C" __attribute__((noinline)) long spill(Pair* p) {
+    asm volatile("" : : : "rbx", "rbp", "r12", "r13", "r14", "r15");
+    long before = p->first;
+    asm volatile("" : : : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11",
+                 "r12", "r13", "r14", "r15");
+    return before + p->second;
+}
+extern "C" __attribute__((noinline)) long local(long n) {
+    volatile Pair pair{n, n};
+    volatile long plain = n;
+    return pair.second + plain;
+}
+int main(int argc, char**) { Pair pair{argc, argc}; return spill(&pair) + local(argc); }
+)");
+    const Found spill = found_in(folder, "spill");
+    CHECK(spill.paths() == "Pair.first, Pair.second");
+    CHECK(spill.count(Kind::kUnknown) == 0);
+    CHECK(spill.count(Kind::kStack) > 2);
+    const Found local = found_in(folder, "local");
+    CHECK(local.paths() == "Pair.first, Pair.second");
+    CHECK(local.count(Kind::kStack) >= 2);
+}
+
+TEST_CASE("nothing is claimed where paths disagree, or without debug information") {
+    const Compiled folder(R"(
+struct A { long a; };
+struct B { long b; };
+extern "C" __attribute__((noinline)) long either(bool which, A* a, B* b) {
+    void* chosen = which ? (void*)a : (void*)b;
+    asm volatile("" : "+r"(chosen));
+    return *(long*)chosen;
+}
+int main(int argc, char**) { A a{1}; B b{2}; return either(argc > 1, &a, &b); }
+)");
+    const Found found = found_in(folder, "either");
+    CHECK(found.paths().find("A.a") == std::string::npos);
+    CHECK(found.paths().find("B.b") == std::string::npos);
+    folder.run("strip -g program");
+    CHECK(found_in(folder, "either").count(Kind::kNone) == found.addresses.size());
+}
+
+TEST_CASE("damaged debug information of functions is survived") {
+    const Compiled folder(kList);
+    const std::string bytes = read_bytes(folder / "program");
+    const std::vector<std::uint64_t> addresses = found_in(folder, "walk").addresses;
+    const std::size_t begin = bytes.size() / 3;
+    std::uint32_t random = 54321;
+    for (int round = 0; round < 200; ++round) {
+        std::string damaged = bytes;
+        for (int i = 0; i < 20; ++i) {
+            random = random * 1664525 + 1013904223;
+            damaged[begin + (random >> 8) % (bytes.size() - begin)] = static_cast<char>(random);
+        }
+        write_bytes(folder / "damaged", damaged);
+        TypeTree tree;
+        const auto found = MemberReferences(folder / "damaged", tree, "").find(addresses);
+        CHECK(found.size() == addresses.size());
+    }
+}
