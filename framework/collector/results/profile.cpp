@@ -3,6 +3,7 @@
 #include "framework/collector/results/object_groups.h"
 #include "framework/collector/results/profile_sites.h"
 #include "framework/collector/results/profile_stacks.h"
+#include "framework/collector/results/type_groups.h"
 
 #include <algorithm>
 #include <deque>
@@ -51,7 +52,8 @@ class ProfileBuilder {
         : profile_(profile),
           header_(profile.header),
           counts_(profile.columns.size()),
-          objects_(profile) {}
+          objects_(profile),
+          types_(profile) {}
 
     void write(const std::string& path) {
         collect();
@@ -83,10 +85,12 @@ class ProfileBuilder {
                 [this](std::uint32_t context) {
                     return frames_of(place_of(profile_.contexts[context].call)).front();
                 }};
-        const std::vector<events::Group> groups = objects_.groups(surroundings);
+        std::vector<events::Group> groups = objects_.groups(surroundings);
+        find_types(static_cast<std::uint32_t>(groups.size() + 1));
         events::Writer writer(path, header_);
         sites_.write(writer);
         for (const events::Group& group : groups) writer.group(group);
+        for (const events::Group& group : types_.groups()) writer.group(group);
         for (auto begin = parts_.cbegin(); begin != parts_.cend();) {
             const auto end = std::find_if(begin, parts_.cend(), [&](const Part& part) {
                 return part.position() != begin->position();
@@ -257,6 +261,25 @@ class ProfileBuilder {
         }
     }
 
+    // The groups are numbered from `first` on.
+    void find_types(std::uint32_t first) {
+        std::vector<std::uint64_t> addresses;
+        std::vector<std::uint32_t> rows;
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
+            addresses.push_back(entries_[i].address);
+            rows.push_back(entries_[i].row);
+            const std::uint32_t object = entries_[i].object;
+            if (i + 1 < entries_.size() && entries_[i + 1].object == object) continue;
+            if (!generated_.contains(object))
+                types_.add(header_.objects[object].path, addresses, rows);
+            addresses.clear();
+            rows.clear();
+        }
+        types_.finish(first);
+        if (const std::string coverage = types_.coverage(); !coverage.empty())
+            header_.descriptions.emplace_back("Types", coverage);
+    }
+
     void name_generated(std::uint32_t object) {
         for (std::size_t i = 0; i < locations_[object].size(); ++i) {
             const auto named = profile_.generated->find(requests_[object].addresses[i]);
@@ -302,6 +325,7 @@ class ProfileBuilder {
         for (const Part& part : parts)
             for (const Entry& entry : part.entries) rows_.push_back(entry.row);
         objects_.write_line(writer, rows_);
+        types_.write_line(writer, rows_);
         if (!profile_.dump_instructions && profile_.hotlists->empty()) return;
         for (const Part& part : parts) write_instructions(writer, part.entries, part.site);
     }
@@ -360,6 +384,7 @@ class ProfileBuilder {
     std::deque<symbols::Frame> generated_frames_;
     Counts counts_;
     ObjectGroups objects_;
+    TypeGroups types_;
     std::vector<std::uint32_t> rows_;  // of the line that is being written
 };
 

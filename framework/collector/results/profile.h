@@ -34,6 +34,9 @@ struct Profile {
     symbols::Symbolizer* symbolizer;
     const symbols::GeneratedCode* generated;  // what is known of code that no file holds
     bool dump_instructions;
+    bool types;                             // count by type and member, too
+    std::string debug_cache;                // folder of a symbols::ImageCache
+    std::vector<std::uint64_t> references;  // with types: to data, by row of the database
 };
 
 // Finds source positions for all addresses and writes the file, sorted by file, function and line.

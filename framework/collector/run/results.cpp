@@ -1,5 +1,6 @@
 #include "framework/collector/run/results.h"
 
+#include "framework/collector/results/data_events.h"
 #include "framework/collector/results/generated_names.h"
 #include "framework/collector/results/profile.h"
 #include "framework/events/formula.h"
@@ -18,14 +19,6 @@
 #include <set>
 
 namespace assay::collector {
-namespace {
-
-// Events that each execution of an instruction has, whatever it refers to.
-bool is_of_data(std::string_view unit) {
-    return unit != "instructions" && unit != "branches" && unit != "calls" && unit != "executions";
-}
-
-}  // namespace
 
 void Results::add_profiler(const ProfilerHandle& profiler, bool captures_calls) {
     captures_calls_.push_back(captures_calls);
@@ -175,6 +168,20 @@ void Results::share_among_objects(const Origin& origin) {
     }
 }
 
+// By row: references to data, executions of instructions that have one counted once for each.
+std::vector<std::uint64_t> Results::references(const Origin& origin) const {
+    std::vector<std::uint64_t> references(counts_.samples.rows());
+    if (origin.executions.size() < origin.code.instrs.size()) return references;
+    const std::vector<std::uint32_t> rows = rows_of_instructions(origin);
+    for (const trace_site_t& site : origin.code.sites) {
+        const bool is_data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
+                             site.kind == TRACE_SITE_MODIFY;
+        if (is_data && rows[site.instr] != SampleDatabase::kNoRow)
+            references[rows[site.instr]] += origin.executions[site.instr];
+    }
+    return references;
+}
+
 void Results::scale(const Sampling& sampling) {
     scale(counts_, sampling);
     for (auto& [part, counts] : parts_) scale(counts, sampling);
@@ -233,7 +240,10 @@ Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
                     .addresses = &origin.addresses,
                     .symbolizer = &session_.symbolizer,
                     .generated = &generated_,
-                    .dump_instructions = session_.settings.dump_instructions};
+                    .dump_instructions = session_.settings.dump_instructions,
+                    .types = session_.settings.types,
+                    .debug_cache = session_.debug_cache,
+                    .references = {}};
     profile.header.command = image_.command;
     profile.header.pid = static_cast<std::uint32_t>(image_.pid);
     profile.header.incomplete = origin.incomplete;
@@ -266,6 +276,7 @@ void Results::write(const Origin& origin) {
     generated_ = read_generated_names(image_.pid, origin.addresses, session_.begin_of_run);
     if (origin.objects != nullptr) share_among_objects(origin);
     Profile profile = profile_of(counts_, origin);
+    if (profile.types) profile.references = references(origin);
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)
         if (!session_.profilers[i]->lost()) add_columns(profile, i);
     if (session_.settings.contexts && origin.executions_by_context)

@@ -85,6 +85,7 @@ class Results {
     std::vector<std::uint64_t> untold() const;
     std::vector<std::uint32_t> rows_of_instructions(const Origin& origin) const;
     void share_among_objects(const Origin& origin);
+    std::vector<std::uint64_t> references(const Origin& origin) const;
     void share_counts(const Origin& origin, std::span<const std::uint32_t> alike);
     std::string errors(const Sampling& sampling) const;
     Profile profile_of(const Counts& counts, const Origin& origin) const;

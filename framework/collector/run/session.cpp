@@ -40,7 +40,7 @@ bool is_loaded(const Profilers& loaded, const std::string& name) {
                        [&](const auto& profiler) { return profiler->name() == name; });
 }
 
-std::string debug_cache(const CoreSettings& settings) {
+std::string cache_folder(const CoreSettings& settings) {
     return settings.debug_cache ? symbols::ImageCache::folder_of_user() : std::string();
 }
 
@@ -48,7 +48,7 @@ Profilers load(const CoreSettings& settings, const std::string& command, CrashGu
     guard.set_limit(settings.profiler_timeout);
     Profilers loaded;
     const auto load_one = [&](const std::string& name) {
-        loaded.push_back(load_profiler(find_plugin(name), command, guard, debug_cache(settings)));
+        loaded.push_back(load_profiler(find_plugin(name), command, guard, cache_folder(settings)));
     };
     for (const std::string& name : settings.plugins) {
         load_one(name);
@@ -85,7 +85,8 @@ Session::Session(const CoreSettings& core_settings, const std::string& command)
       profilers(load(settings, command, guard)),
       given(assign(settings, profilers)),
       columns(profilers),
-      symbolizer(symbols::kDebugRoot, debug_cache(settings)),
+      debug_cache(cache_folder(settings)),
+      symbolizer(symbols::kDebugRoot, debug_cache),
       begin_(kernels_time()) {}
 
 std::chrono::duration<double> Session::time() const {

@@ -46,6 +46,7 @@ class Session {
     std::vector<std::unique_ptr<ProfilerHandle>> profilers;
     std::vector<Given> given;  // to each of them
     Columns columns;
+    const std::string debug_cache;  // folder of a symbols::ImageCache
     symbols::Symbolizer symbolizer;
 
   private:

@@ -34,6 +34,11 @@ constexpr std::array kCoreOptions{
                "they were allocated, stacks, mapped files\n"
                "For annotate --by=object. All references are captured then. Not with --sample."},
     CoreOption{
+        "types", "",
+        "count by the types and members of the data that is referenced, too\n"
+        "For annotate --by=type and --by=member. Found from debug information and the machine "
+        "code, for all events of data."},
+    CoreOption{
         "alloc-functions", "NAME(ROLE=N,...),...",
         "with --objects, further functions that allocate memory: which argument has which "
         "role, from 1\n"
@@ -293,6 +298,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.contexts = setting.value.empty() || yes_or_no(setting);
     } else if (setting.name == "objects") {
         core.objects = setting.value.empty() || yes_or_no(setting);
+    } else if (setting.name == "types") {
+        core.types = setting.value.empty() || yes_or_no(setting);
     } else if (setting.name == "alloc-functions") {
         add_allocation_functions(core.allocation_functions, setting);
     } else if (setting.name == "aslr") {

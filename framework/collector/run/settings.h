@@ -50,6 +50,7 @@ struct CoreSettings {
     std::string out = "assay.out.%p";
     std::string driver;  // "" for the one that was installed
     bool dump_instructions = false;
+    bool types = false;
     bool contexts = false;  // of all profilers
     bool objects = false;
     std::string allocation_functions;  // Spec::allocation_functions

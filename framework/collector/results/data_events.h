@@ -1,0 +1,13 @@
+// Which events are of references to data.
+#pragma once
+
+#include <string_view>
+
+namespace assay::collector {
+
+// False for events that each execution of an instruction has, whatever it refers to.
+inline bool is_of_data(std::string_view unit) {
+    return unit != "instructions" && unit != "branches" && unit != "calls" && unit != "executions";
+}
+
+}  // namespace assay::collector
