@@ -2,110 +2,14 @@
 
 #include "framework/symbols/function_tree.h"
 #include "framework/symbols/line_table.h"
-
-#include <dwarf.h>
+#include "framework/symbols/unit_map.h"
 
 #include <cstdint>
-#include <map>
 #include <unordered_map>
-#include <unordered_set>
-#include <utility>
 
 namespace assay::symbols {
 
 namespace {
-
-struct UnitAddresses {
-    Dwarf_Off unit;                      // offset of the unit's own entry in .debug_info
-    std::vector<std::uint32_t> indices;  // in the addresses that were asked for, ascending
-};
-
-// Finds the compilation units whose code was executed, without reading what is in any of them.
-class UnitMap {
-  public:
-    UnitMap(std::span<const Address> addresses, Address code_start)
-        : addresses_(addresses), code_start_(code_start) {}
-
-    void read_aranges(Dwarf* dwarf);
-    void read_units(Dwarf* dwarf);
-    std::vector<UnitAddresses> group();
-
-  private:
-    void add_ranges(Dwarf_Die* unit);
-    void add(Address low, Address high, Dwarf_Off unit);
-
-    std::span<const Address> addresses_;
-    Address code_start_;
-    IntervalMap ranges_;
-    std::vector<Dwarf_Off> units_;  // values of ranges_
-    std::unordered_set<Dwarf_Off> in_aranges_;
-};
-
-void UnitMap::add(Address low, Address high, Dwarf_Off unit) {
-    if (low < code_start_ || !any_within(addresses_, low, high)) return;
-    if (units_.empty() || units_.back() != unit) units_.push_back(unit);
-    ranges_.add(low, high, static_cast<std::uint32_t>(units_.size() - 1));
-}
-
-void UnitMap::read_aranges(Dwarf* dwarf) {
-    Dwarf_Aranges* aranges = nullptr;
-    std::size_t count = 0;
-    if (dwarf_getaranges(dwarf, &aranges, &count) != 0) return;
-    for (std::size_t i = 0; i < count; ++i) {
-        Dwarf_Addr start = 0;
-        Dwarf_Word length = 0;
-        Dwarf_Off unit = 0;
-        Dwarf_Arange* arange = dwarf_onearange(aranges, i);
-        if (arange == nullptr || dwarf_getarangeinfo(arange, &start, &length, &unit) != 0) continue;
-        in_aranges_.insert(unit);
-        add(start, start + length, unit);
-    }
-}
-
-// Units that .debug_aranges does not mention: gcc lists all of its units there, clang none. Only
-// the headers of the others are read.
-void UnitMap::read_units(Dwarf* dwarf) {
-    Dwarf_Off next = 0;
-    std::size_t header_bytes = 0;
-    for (Dwarf_Off at = 0;
-         dwarf_nextcu(dwarf, at, &next, &header_bytes, nullptr, nullptr, nullptr) == 0 && next > at;
-         at = next) {
-        Dwarf_Die die;
-        if (in_aranges_.contains(at + header_bytes) ||
-            dwarf_offdie(dwarf, at + header_bytes, &die) == nullptr) {
-            continue;
-        }
-        std::uint8_t type = 0;
-        dwarf_cu_info(die.cu, nullptr, &type, nullptr, nullptr, nullptr, nullptr, nullptr);
-        if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
-        add_ranges(&die);
-    }
-}
-
-void UnitMap::add_ranges(Dwarf_Die* unit) {
-    Dwarf_Addr base = 0, low = 0, high = 0;
-    for (std::ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &low, &high)) > 0;) {
-        add(low, high, dwarf_dieoffset(unit));
-    }
-}
-
-std::vector<UnitAddresses> UnitMap::group() {
-    ranges_.seal();
-    std::map<Dwarf_Off, std::vector<std::uint32_t>> groups;
-    const std::vector<std::uint32_t> found = ranges_.find_all(addresses_);
-    std::uint32_t last = IntervalMap::kNone;
-    std::vector<std::uint32_t>* group = nullptr;
-    for (std::uint32_t i = 0; i < found.size(); ++i) {
-        if (found[i] == IntervalMap::kNone) continue;
-        if (found[i] != std::exchange(last, found[i]) || group == nullptr)
-            group = &groups[units_[last]];
-        group->push_back(i);
-    }
-    std::vector<UnitAddresses> result;
-    result.reserve(groups.size());
-    for (auto& [unit, indices] : groups) result.push_back({unit, std::move(indices)});
-    return result;
-}
 
 // Where the addresses of one compilation unit come from.
 class Unit {
@@ -120,7 +24,6 @@ class Unit {
     Location locate(Address address, std::string_view symbol);
 
   private:
-    static Dwarf_Die split_unit(Dwarf_Die unit);
     SourcePosition position(std::size_t row, std::uint32_t function) const;
     std::size_t row_with_line(std::size_t row, std::uint32_t function) const;
     std::string_view file_name(const char* file);
@@ -140,16 +43,6 @@ class Unit {
     std::string_view last_symbol_;
     Location last_;
 };
-
-// With -gsplit-dwarf the functions stand in a .dwo file.
-Dwarf_Die Unit::split_unit(Dwarf_Die unit) {
-    Dwarf_Die split{};
-    std::uint8_t type = 0;
-    bool is_split =
-        dwarf_cu_info(unit.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) == 0 &&
-        type == DW_UT_skeleton && split.addr != nullptr;
-    return is_split ? split : unit;
-}
 
 // The last row before `row` that has a line and belongs to the same call of `function`, or
 // LineTable::kNone. Compilers mark instructions that stem from no line, or from several, with
@@ -225,11 +118,9 @@ Location Unit::locate(Address address, std::string_view symbol) {
 void resolve_with_dwarf(Dwarf* dwarf, Address code_start, std::span<const Address> addresses,
                         std::span<const std::string_view> functions, FrameStore& frames,
                         std::vector<Location>& locations) {
-    UnitMap units(addresses, code_start);
-    units.read_aranges(dwarf);
-    units.read_units(dwarf);
+    const UnitMap units(dwarf, code_start, addresses);
     std::vector<Address> of_unit;
-    for (const UnitAddresses& group : units.group()) {
+    for (const UnitAddresses& group : units.group(addresses)) {
         Dwarf_Die die;
         if (dwarf_offdie(dwarf, group.unit, &die) == nullptr) continue;
         of_unit.clear();
