@@ -22,6 +22,8 @@ class DebugInfo {
     DebugInfo(const std::string& object_path, const std::string& debug_root,
               const ImageCache& cache);
 
+    // Null if it cannot be read.
+    const ElfFile* object_file() const { return object_.get(); }
     // Null if the object holds its debug information itself, or has none.
     const ElfFile* separate_file() const { return separate_.get(); }
     // Null if there is none.

@@ -1,0 +1,414 @@
+#include "framework/symbols/frame_variables.h"
+
+#include "framework/symbols/image_cache.h"
+
+#include <dwarf.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+namespace assay::symbols {
+
+namespace {
+
+constexpr int kMostDepth = 256;
+constexpr int kMostReferences = 64;  // from a type to what it is an array, or another name, of
+// Of a function: what real ones do not come near.
+constexpr std::size_t kMostEntries = std::size_t{1} << 16;
+// Of a unit.
+constexpr std::size_t kMostRanges = std::size_t{1} << 20;
+// What is kept of functions, and of answers, before all of it is forgotten.
+constexpr std::size_t kMostKept = std::size_t{1} << 19;
+// A frame that is larger does not exist.
+constexpr std::int64_t kLargestFrame = std::int64_t{1} << 40;
+
+constexpr unsigned kRbpNumber = 6, kRspNumber = 7;  // DWARF's, of x86-64
+
+std::int64_t sum(std::int64_t a, std::uint64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + b);
+}
+
+bool has(Dwarf_Die die, unsigned attribute) {
+    return dwarf_hasattr(&die, attribute) != 0;
+}
+
+std::optional<Dwarf_Die> type_of(Dwarf_Die die) {
+    Dwarf_Attribute attribute;
+    Dwarf_Die type;
+    if (dwarf_formref_die(dwarf_attr_integrate(&die, DW_AT_type, &attribute), &type) == nullptr)
+        return std::nullopt;
+    return type;
+}
+
+std::optional<std::uint64_t> number(Dwarf_Die die, unsigned name) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word value = 0;
+    if (dwarf_formudata(dwarf_attr_integrate(&die, name, &attribute), &value) != 0)
+        return std::nullopt;
+    return value;
+}
+
+// 0 if it is not known.
+std::uint64_t element_count(Dwarf_Die array) {
+    std::uint64_t count = 1;
+    Dwarf_Die child;
+    int status = dwarf_child(&array, &child);
+    for (int i = 0; status == 0 && i < kMostReferences; ++i) {
+        if (dwarf_tag(&child) == DW_TAG_subrange_type) {
+            std::optional<std::uint64_t> length = number(child, DW_AT_count);
+            if (!length) {
+                length = number(child, DW_AT_upper_bound);
+                if (length) ++*length;
+            }
+            if (!length || __builtin_mul_overflow(count, *length, &count)) return 0;
+        }
+        status = dwarf_siblingof(&child, &child);
+    }
+    return count;
+}
+
+// Of a variable; 0 if it is not known. (libdw's own function does not return from types that
+// refer to one another in circles.)
+std::uint64_t size_of(Dwarf_Die variable) {
+    std::uint64_t count = 1;
+    Dwarf_Die at = variable;
+    for (int i = 0; i < kMostReferences; ++i) {
+        const std::optional<Dwarf_Die> type = type_of(at);
+        if (!type) return 0;
+        at = *type;
+        std::uint64_t bytes = number(at, DW_AT_byte_size).value_or(0);
+        switch (dwarf_tag(&at)) {
+            case DW_TAG_pointer_type:
+            case DW_TAG_reference_type:
+            case DW_TAG_rvalue_reference_type:
+                bytes = sizeof(Address);
+                break;
+            case DW_TAG_array_type:
+                if (bytes == 0 && __builtin_mul_overflow(count, element_count(at), &count))
+                    return 0;
+                break;
+            default:
+                break;
+        }
+        if (bytes != 0) return __builtin_mul_overflow(count, bytes, &bytes) ? 0 : bytes;
+    }
+    return 0;
+}
+
+}  // namespace
+
+std::unique_ptr<FrameVariables> FrameVariables::open(const std::string& path,
+                                                     const std::string& debug_root,
+                                                     const std::string& cache_folder) {
+    auto debug = std::make_unique<DebugInfo>(path, debug_root, ImageCache(cache_folder));
+    if (debug->dwarf() == nullptr) return nullptr;
+    return std::unique_ptr<FrameVariables>(new FrameVariables(std::move(debug)));
+}
+
+// The frame information of the object itself is there even if its debug information lies apart.
+FrameVariables::FrameVariables(std::unique_ptr<DebugInfo> debug)
+    : debug_(std::move(debug)),
+      code_start_(debug_->object_file()->code_start()),
+      cfi_(dwarf_getcfi_elf(debug_->object_file()->elf())),
+      unit_map_(debug_->dwarf(), code_start_) {}
+
+std::optional<FrameVariable> FrameVariables::find(Address pc, std::int64_t offset_from_cfa) {
+    const std::span variables = at(pc);
+    const auto found =
+        std::find_if(variables.rbegin(), variables.rend(), [&](const FrameVariable& variable) {
+            return variable.start <= offset_from_cfa && offset_from_cfa < variable.end;
+        });
+    if (found == variables.rend()) return std::nullopt;
+    return *found;
+}
+
+std::span<const FrameVariable> FrameVariables::at(Address pc) {
+    if (answered_ > kMostKept) {
+        answers_.clear();
+        answered_ = 0;
+    }
+    const auto [known, is_new] = answers_.try_emplace(pc);
+    if (is_new) {
+        if (const Function* function = function_of(pc)) known->second = resolve(*function, pc);
+        answered_ += known->second.size() + 1;
+    }
+    return known->second;
+}
+
+// --- Functions.
+
+const FrameVariables::Function* FrameVariables::function_of(Address pc) {
+    const std::optional<Dwarf_Off> offset = unit_map_.find(pc);
+    if (!offset) return nullptr;
+    Unit& unit = unit_at(*offset);
+    std::uint32_t index = unit.map.find(pc);
+    if (index == IntervalMap::kNone && !unit.everywhere) {
+        unit.everywhere = true;
+        list_functions(unit);
+        index = unit.map.find(pc);
+    }
+    if (index == IntervalMap::kNone) return nullptr;
+    const Dwarf_Die die = unit.functions[index];
+    if (entries_ > kMostKept) {
+        functions_.clear();
+        entries_ = 0;
+    }
+    const auto [known, is_new] = functions_.try_emplace(die.addr);
+    if (is_new) {
+        known->second = read(die);
+        entries_ += known->second.entries.size() + 1;
+    }
+    return &known->second;
+}
+
+FrameVariables::Unit& FrameVariables::unit_at(Dwarf_Off offset) {
+    const auto [known, is_new] = units_.try_emplace(offset);
+    Unit& unit = known->second;
+    Dwarf_Die die;
+    if (is_new && dwarf_offdie(debug_->dwarf(), offset, &die) != nullptr) {
+        unit.die = split_unit(die);
+        list_functions(unit);
+    }
+    return unit;
+}
+
+void FrameVariables::list_functions(Unit& unit) {
+    unit.map = {};
+    unit.functions.clear();
+    Children children;
+    std::size_t left = kMostRanges;
+    if (unit.die.addr != nullptr) list_functions_of(unit, children, unit.die, 0, left);
+    unit.map.seal();
+}
+
+void FrameVariables::list_functions_of(Unit& unit, Children& children, Dwarf_Die parent, int depth,
+                                       std::size_t& left) {
+    if (depth > kMostDepth) return;
+    for (Dwarf_Die die : children.of(parent)) {
+        if (left == 0) return;
+        --left;
+        switch (dwarf_tag(&die)) {
+            case DW_TAG_subprogram:
+                for (const auto& [low, high] : ranges_of(die, left))
+                    unit.map.add(low, high, static_cast<std::uint32_t>(unit.functions.size()));
+                unit.functions.push_back(die);
+                break;
+            case DW_TAG_namespace:
+            case DW_TAG_module:
+                list_functions_of(unit, children, die, depth + 1, left);
+                continue;
+            default:
+                break;
+        }
+        if (unit.everywhere) list_functions_of(unit, children, die, depth + 1, left);
+    }
+}
+
+FrameVariables::Ranges FrameVariables::ranges_of(Dwarf_Die die, std::size_t& left) const {
+    Ranges ranges;
+    Dwarf_Addr base = 0, low = 0, high = 0;
+    for (std::ptrdiff_t at = 0; left > 0 && (at = dwarf_ranges(&die, at, &base, &low, &high)) > 0;
+         --left) {
+        if (low >= code_start_ && low < high) ranges.emplace_back(low, high);
+    }
+    return ranges;
+}
+
+// --- What is in a function.
+
+FrameVariables::Function FrameVariables::read(Dwarf_Die die) {
+    Function function;
+    Reading reading{function, {}, kMostEntries};
+    const Ranges ranges = ranges_of(die, reading.left);
+    Dwarf_Attribute attribute;
+    Dwarf_Addr base = 0, low = 0, high = 0;
+    Dwarf_Op* operations = nullptr;
+    std::size_t count = 0;
+    if (dwarf_attr_integrate(&die, DW_AT_frame_base, &attribute) != nullptr) {
+        for (std::ptrdiff_t at = 0;
+             reading.left > 0 &&
+             (at = dwarf_getlocations(&attribute, at, &base, &low, &high, &operations, &count)) > 0;
+             --reading.left) {
+            const std::vector<Place> found = places({operations, count});
+            if (found.size() == 1) function.bases.push_back({low, high, found[0]});
+            if (count != 1) continue;
+            // What the register holds.
+            if (operations->atom == DW_OP_reg0 + kRbpNumber)
+                function.bases.push_back({low, high, {Base::kRbp}});
+            if (operations->atom == DW_OP_reg0 + kRspNumber)
+                function.bases.push_back({low, high, {Base::kRsp}});
+        }
+    }
+    read_children(reading, die, ranges, {}, 0);
+    return function;
+}
+
+void FrameVariables::read_children(Reading& reading, Dwarf_Die parent, const Ranges& scope,
+                                   std::string_view inlined, int depth) {
+    if (depth > kMostDepth) return;
+    for (Dwarf_Die die : reading.children.of(parent)) {
+        if (reading.left == 0) return;
+        --reading.left;
+        switch (dwarf_tag(&die)) {
+            case DW_TAG_variable:
+            case DW_TAG_formal_parameter:
+                read_variable(reading, die, scope, inlined);
+                break;
+            case DW_TAG_inlined_subroutine: {
+                const char* name = dwarf_diename(&die);
+                read_children(reading, die, ranges_of(die, reading.left),
+                              names_.keep(name != nullptr ? name : kUnknown), depth + 1);
+                break;
+            }
+            case DW_TAG_lexical_block:
+            case DW_TAG_try_block:
+            case DW_TAG_catch_block:
+            case DW_TAG_with_stmt:
+            case DW_TAG_GNU_formal_parameter_pack:
+                if (has(die, DW_AT_low_pc) || has(die, DW_AT_ranges))
+                    read_children(reading, die, ranges_of(die, reading.left), inlined, depth + 1);
+                else
+                    read_children(reading, die, scope, inlined, depth + 1);
+                break;
+            default:
+                break;
+        }
+    }
+}
+
+void FrameVariables::read_variable(Reading& reading, Dwarf_Die variable, const Ranges& scope,
+                                   std::string_view inlined) {
+    Dwarf_Attribute attribute;
+    if (dwarf_attr(&variable, DW_AT_location, &attribute) == nullptr) return;
+    const char* name = dwarf_diename(&variable);
+    if (name == nullptr || *name == '\0') return;
+    std::optional<std::uint64_t> whole;
+    Dwarf_Addr base = 0, low = 0, high = 0;
+    Dwarf_Op* operations = nullptr;
+    std::size_t count = 0;
+    for (std::ptrdiff_t at = 0;
+         reading.left > 0 &&
+         (at = dwarf_getlocations(&attribute, at, &base, &low, &high, &operations, &count)) > 0;
+         --reading.left) {
+        for (Place place : places({operations, count})) {
+            if (!whole) whole = size_of(variable);
+            if (place.size == 0) place.size = *whole - std::min(*whole, place.first);
+            if (place.size == 0 || place.size > kLargestFrame) continue;
+            for (const auto& [from, to] : scope) {
+                if (reading.left == 0) return;
+                const Address start = std::max(from, low), end = std::min(to, high);
+                if (start >= end) continue;
+                --reading.left;
+                reading.function.entries.push_back({start, end, place, names_.keep(name), inlined});
+            }
+        }
+    }
+}
+
+// Those in memory, as far as they need nothing but a register or the CFA.
+std::vector<FrameVariables::Place> FrameVariables::places(std::span<const Dwarf_Op> operations) {
+    std::vector<Place> found;
+    std::uint64_t first = 0;
+    std::size_t i = 0;
+    while (i < operations.size()) {
+        std::optional<Place> place;
+        const Dwarf_Op& operation = operations[i];
+        const auto offset = static_cast<std::int64_t>(operation.number);
+        switch (operation.atom) {
+            case DW_OP_call_frame_cfa:
+                place = Place{Base::kCfa, 0};
+                break;
+            case DW_OP_fbreg:
+                place = Place{Base::kFrameBase, offset};
+                break;
+            case DW_OP_breg0 + kRbpNumber:
+                place = Place{Base::kRbp, offset};
+                break;
+            case DW_OP_breg0 + kRspNumber:
+                place = Place{Base::kRsp, offset};
+                break;
+            case DW_OP_bregx:
+                if (operation.number == kRbpNumber || operation.number == kRspNumber)
+                    place = Place{operation.number == kRbpNumber ? Base::kRbp : Base::kRsp,
+                                  static_cast<std::int64_t>(operation.number2)};
+                break;
+            default:
+                break;
+        }
+        if (operation.atom != DW_OP_piece) ++i;  // without a location: that part is nowhere
+        for (; i < operations.size() && operations[i].atom == DW_OP_plus_uconst; ++i) {
+            if (place) place->offset = sum(place->offset, operations[i].number);
+        }
+        if (i == operations.size()) {
+            if (place && first == 0) found.push_back(*place);
+            break;
+        }
+        for (; i < operations.size() && operations[i].atom != DW_OP_piece; ++i) place.reset();
+        if (i == operations.size()) break;
+        const std::uint64_t bytes = operations[i].number;
+        if (place && bytes != 0) {
+            place->first = first;
+            place->size = bytes;
+            found.push_back(*place);
+        }
+        first += bytes;
+        ++i;
+    }
+    return found;
+}
+
+// --- Where it is.
+
+std::vector<FrameVariable> FrameVariables::resolve(const Function& function, Address pc) const {
+    std::vector<FrameVariable> variables;
+    for (const Entry& entry : function.entries) {
+        if (pc < entry.low || pc >= entry.high) continue;
+        const std::optional<std::int64_t> start = from_cfa(function, entry.place, pc);
+        if (!start || *start > kLargestFrame || *start < -kLargestFrame) continue;
+        variables.push_back({*start, sum(*start, entry.place.size), entry.name, entry.function});
+    }
+    return variables;
+}
+
+std::optional<std::int64_t> FrameVariables::from_cfa(const Function& function, const Place& place,
+                                                     Address pc) const {
+    switch (place.base) {
+        case Base::kCfa:
+            return place.offset;
+        case Base::kRbp:
+        case Base::kRsp: {
+            const std::optional<std::int64_t> base = register_from_cfa(place.base, pc);
+            if (!base) return std::nullopt;
+            return sum(*base, static_cast<std::uint64_t>(place.offset));
+        }
+        case Base::kFrameBase:
+            break;
+    }
+    for (const FrameBase& base : function.bases) {
+        if (pc < base.low || pc >= base.high || base.place.base == Base::kFrameBase) continue;
+        const std::optional<std::int64_t> start = from_cfa(function, base.place, pc);
+        if (!start) return std::nullopt;
+        return sum(*start, static_cast<std::uint64_t>(place.offset));
+    }
+    return std::nullopt;
+}
+
+// What the register holds, if that is what the CFA is computed from at `pc`.
+std::optional<std::int64_t> FrameVariables::register_from_cfa(Base base, Address pc) const {
+    for (Dwarf_CFI* cfi : {cfi_.get(), dwarf_getcfi(debug_->dwarf())}) {
+        Dwarf_Frame* frame = nullptr;
+        if (cfi == nullptr || dwarf_cfi_addrframe(cfi, pc, &frame) != 0) continue;
+        const std::unique_ptr<Dwarf_Frame, void (*)(void*)> owner(frame, std::free);
+        Dwarf_Op* operations = nullptr;
+        std::size_t count = 0;
+        if (dwarf_frame_cfa(frame, &operations, &count) != 0) continue;
+        const std::vector<Place> cfa = places({operations, count});
+        if (cfa.size() != 1 || cfa[0].base != base) continue;
+        return sum(0, -static_cast<std::uint64_t>(cfa[0].offset));
+    }
+    return std::nullopt;
+}
+
+}  // namespace assay::symbols
