@@ -1,6 +1,7 @@
 #include "framework/symbols/frame_variables.h"
 
 #include "framework/symbols/image_cache.h"
+#include "framework/symbols/variable_type.h"
 
 #include <dwarf.h>
 
@@ -14,11 +15,8 @@ namespace assay::symbols {
 namespace {
 
 constexpr int kMostDepth = 256;
-constexpr int kMostReferences = 64;  // from a type to what it is an array, or another name, of
-// Of a function: what real ones do not come near.
-constexpr std::size_t kMostEntries = std::size_t{1} << 16;
-// Of a unit.
-constexpr std::size_t kMostRanges = std::size_t{1} << 20;
+// Of a function.
+constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 20;
 // What is kept of functions, and of answers, before all of it is forgotten.
 constexpr std::size_t kMostKept = std::size_t{1} << 19;
 // A frame that is larger does not exist.
@@ -30,71 +28,14 @@ std::int64_t sum(std::int64_t a, std::uint64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + b);
 }
 
+// Entries, and ranges of addresses, that the unit of `die` may have. Broken ones could be linked so
+// that they are met again and again.
+std::uint64_t most_steps(Dwarf_Die die) {
+    return 2 * unit_bytes(die);
+}
+
 bool has(Dwarf_Die die, unsigned attribute) {
     return dwarf_hasattr(&die, attribute) != 0;
-}
-
-std::optional<Dwarf_Die> type_of(Dwarf_Die die) {
-    Dwarf_Attribute attribute;
-    Dwarf_Die type;
-    if (dwarf_formref_die(dwarf_attr_integrate(&die, DW_AT_type, &attribute), &type) == nullptr)
-        return std::nullopt;
-    return type;
-}
-
-std::optional<std::uint64_t> number(Dwarf_Die die, unsigned name) {
-    Dwarf_Attribute attribute;
-    Dwarf_Word value = 0;
-    if (dwarf_formudata(dwarf_attr_integrate(&die, name, &attribute), &value) != 0)
-        return std::nullopt;
-    return value;
-}
-
-// 0 if it is not known.
-std::uint64_t element_count(Dwarf_Die array) {
-    std::uint64_t count = 1;
-    Dwarf_Die child;
-    int status = dwarf_child(&array, &child);
-    for (int i = 0; status == 0 && i < kMostReferences; ++i) {
-        if (dwarf_tag(&child) == DW_TAG_subrange_type) {
-            std::optional<std::uint64_t> length = number(child, DW_AT_count);
-            if (!length) {
-                length = number(child, DW_AT_upper_bound);
-                if (length) ++*length;
-            }
-            if (!length || __builtin_mul_overflow(count, *length, &count)) return 0;
-        }
-        status = dwarf_siblingof(&child, &child);
-    }
-    return count;
-}
-
-// Of a variable; 0 if it is not known. (libdw's own function does not return from types that
-// refer to one another in circles.)
-std::uint64_t size_of(Dwarf_Die variable) {
-    std::uint64_t count = 1;
-    Dwarf_Die at = variable;
-    for (int i = 0; i < kMostReferences; ++i) {
-        const std::optional<Dwarf_Die> type = type_of(at);
-        if (!type) return 0;
-        at = *type;
-        std::uint64_t bytes = number(at, DW_AT_byte_size).value_or(0);
-        switch (dwarf_tag(&at)) {
-            case DW_TAG_pointer_type:
-            case DW_TAG_reference_type:
-            case DW_TAG_rvalue_reference_type:
-                bytes = sizeof(Address);
-                break;
-            case DW_TAG_array_type:
-                if (bytes == 0 && __builtin_mul_overflow(count, element_count(at), &count))
-                    return 0;
-                break;
-            default:
-                break;
-        }
-        if (bytes != 0) return __builtin_mul_overflow(count, bytes, &bytes) ? 0 : bytes;
-    }
-    return 0;
 }
 
 }  // namespace
@@ -178,13 +119,15 @@ void FrameVariables::list_functions(Unit& unit) {
     unit.map = {};
     unit.functions.clear();
     Children children;
-    std::size_t left = kMostRanges;
-    if (unit.die.addr != nullptr) list_functions_of(unit, children, unit.die, 0, left);
+    if (unit.die.addr != nullptr) {
+        std::uint64_t left = most_steps(unit.die);
+        list_functions_of(unit, children, unit.die, 0, left);
+    }
     unit.map.seal();
 }
 
 void FrameVariables::list_functions_of(Unit& unit, Children& children, Dwarf_Die parent, int depth,
-                                       std::size_t& left) {
+                                       std::uint64_t& left) {
     if (depth > kMostDepth) return;
     for (Dwarf_Die die : children.of(parent)) {
         if (left == 0) return;
@@ -206,7 +149,7 @@ void FrameVariables::list_functions_of(Unit& unit, Children& children, Dwarf_Die
     }
 }
 
-FrameVariables::Ranges FrameVariables::ranges_of(Dwarf_Die die, std::size_t& left) const {
+FrameVariables::Ranges FrameVariables::ranges_of(Dwarf_Die die, std::uint64_t& left) const {
     Ranges ranges;
     Dwarf_Addr base = 0, low = 0, high = 0;
     for (std::ptrdiff_t at = 0; left > 0 && (at = dwarf_ranges(&die, at, &base, &low, &high)) > 0;
@@ -220,7 +163,7 @@ FrameVariables::Ranges FrameVariables::ranges_of(Dwarf_Die die, std::size_t& lef
 
 FrameVariables::Function FrameVariables::read(Dwarf_Die die) {
     Function function;
-    Reading reading{function, {}, kMostEntries};
+    Reading reading{function, {}, std::min(kMostEntries, most_steps(die))};
     const Ranges ranges = ranges_of(die, reading.left);
     Dwarf_Attribute attribute;
     Dwarf_Addr base = 0, low = 0, high = 0;
@@ -293,7 +236,7 @@ void FrameVariables::read_variable(Reading& reading, Dwarf_Die variable, const R
          (at = dwarf_getlocations(&attribute, at, &base, &low, &high, &operations, &count)) > 0;
          --reading.left) {
         for (Place place : places({operations, count})) {
-            if (!whole) whole = size_of(variable);
+            if (!whole) whole = variable_size(variable);
             if (place.size == 0) place.size = *whole - std::min(*whole, place.first);
             if (place.size == 0 || place.size > kLargestFrame) continue;
             for (const auto& [from, to] : scope) {

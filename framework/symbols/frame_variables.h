@@ -80,7 +80,7 @@ class FrameVariables {
     struct Reading {
         Function& function;
         Children children;
-        std::size_t left;  // what damaged information may still add
+        std::uint64_t left;  // what damaged information may still add
     };
     struct EndCfi {
         void operator()(Dwarf_CFI* cfi) const { dwarf_cfi_end(cfi); }
@@ -91,13 +91,13 @@ class FrameVariables {
     Unit& unit_at(Dwarf_Off offset);
     void list_functions(Unit& unit);
     void list_functions_of(Unit& unit, Children& children, Dwarf_Die parent, int depth,
-                           std::size_t& left);
+                           std::uint64_t& left);
     Function read(Dwarf_Die function);
     void read_children(Reading& reading, Dwarf_Die parent, const Ranges& scope,
                        std::string_view inlined, int depth);
     void read_variable(Reading& reading, Dwarf_Die variable, const Ranges& scope,
                        std::string_view inlined);
-    Ranges ranges_of(Dwarf_Die die, std::size_t& left) const;
+    Ranges ranges_of(Dwarf_Die die, std::uint64_t& left) const;
     static std::vector<Place> places(std::span<const Dwarf_Op> operations);
     std::vector<FrameVariable> resolve(const Function& function, Address pc) const;
     std::optional<std::int64_t> from_cfa(const Function& function, const Place& place,

@@ -1,5 +1,7 @@
 #include "framework/symbols/function_tree.h"
 
+#include "framework/symbols/unit_map.h"
+
 #include <dwarf.h>
 
 #include <algorithm>
@@ -13,15 +15,6 @@ namespace {
 
 // Real programs nest a few dozen levels deep.
 constexpr int kMaxDepth = 256;
-
-// An upper bound of how many entries the unit of `die` holds: its size in bytes.
-std::uint64_t unit_bytes(Dwarf_Die die) {
-    Dwarf_Off start = dwarf_dieoffset(&die) - dwarf_cuoffset(&die), next = 0;
-    std::size_t header_bytes = 0;
-    int status = dwarf_nextcu(dwarf_cu_getdwarf(die.cu), start, &next, &header_bytes, nullptr,
-                              nullptr, nullptr);
-    return status == 0 && next > start ? next - start : 0;
-}
 
 }  // namespace
 

@@ -96,4 +96,12 @@ Dwarf_Die split_unit(Dwarf_Die unit) {
     return is_split ? split : unit;
 }
 
+std::uint64_t unit_bytes(Dwarf_Die die) {
+    Dwarf_Off start = dwarf_dieoffset(&die) - dwarf_cuoffset(&die), next = 0;
+    std::size_t header_bytes = 0;
+    int status = dwarf_nextcu(dwarf_cu_getdwarf(die.cu), start, &next, &header_bytes, nullptr,
+                              nullptr, nullptr);
+    return status == 0 && next > start ? next - start : 0;
+}
+
 }  // namespace assay::symbols

@@ -48,4 +48,7 @@ class UnitMap {
 // `unit` itself.
 Dwarf_Die split_unit(Dwarf_Die unit);
 
+// An upper bound of how many entries the unit of `die` holds: its size in bytes.
+std::uint64_t unit_bytes(Dwarf_Die die);
+
 }  // namespace assay::symbols
