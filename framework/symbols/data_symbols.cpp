@@ -1,6 +1,8 @@
 #include "framework/symbols/data_symbols.h"
 
 #include "framework/symbols/debug_file.h"
+#include "framework/symbols/debug_info.h"
+#include "framework/symbols/image_cache.h"
 
 #include <algorithm>
 #include <iterator>
@@ -54,6 +56,27 @@ void separate(std::vector<DataSymbol>& symbols, const std::vector<DataSymbol>& s
     symbols = std::move(kept);
 }
 
+std::string readable_name(const StaticVariable& variable) {
+    return variable.function.empty() ? variable.name : variable.function + "::" + variable.name;
+}
+
+// Compilers number variables of the same name: `name.0`, `name.lto_priv.1`. Names of C++ and Rust
+// have scopes of their own.
+bool is_named(const DataSymbol& symbol, const StaticVariable& variable) {
+    const std::string_view name = symbol.name;
+    return name.starts_with(variable.name) &&
+           (name.size() == variable.name.size() || name[variable.name.size()] == '.');
+}
+
+// From those that are at its place.
+void describe(DataSymbol& symbol, std::span<const StaticVariable> variables) {
+    const auto named =
+        std::find_if(variables.begin(), variables.end(),
+                     [&](const StaticVariable& variable) { return is_named(symbol, variable); });
+    if (named != variables.end()) symbol.name = readable_name(*named);
+    symbol.type = named != variables.end() ? named->type : variables.front().type;
+}
+
 }  // namespace
 
 std::unique_ptr<DataSymbols> DataSymbols::open(const std::string& path,
@@ -63,7 +86,7 @@ std::unique_ptr<DataSymbols> DataSymbols::open(const std::string& path,
     const std::unique_ptr<ElfFile> debug_file =
         file->section(".symtab") ? nullptr : find_debug_file(*file, debug_root);
     file->close_descriptor();
-    std::unique_ptr<DataSymbols> symbols(new DataSymbols(std::move(file)));
+    std::unique_ptr<DataSymbols> symbols(new DataSymbols(std::move(file), debug_root));
     symbols->read(debug_file.get());
     return symbols;
 }
@@ -76,6 +99,9 @@ void DataSymbols::read(const ElfFile* debug_file) {
         const Section* separate = debug_file ? debug_file->section(table) : nullptr;
         if (separate != nullptr) add_symbols(*debug_file, *separate, names);
     }
+    // Its reader is slow; where there is a table, it has them all.
+    if (!file_->section(".symtab") && !(debug_file && debug_file->section(".symtab")))
+        add_debug_information(static_variables({}));
     separate(variables_, sections_);
     separate(thread_locals_, {});
 }
@@ -107,7 +133,8 @@ void DataSymbols::add_symbols(const ElfFile& file, const Section& table, Names& 
         const char* name = elf_strptr(file.elf(), table.header.sh_link, symbol.st_name);
         if (name == nullptr || *name == '\0') continue;
         (is_thread_local ? thread_locals_ : variables_)
-            .push_back({symbol.st_value, symbol.st_size, std::string(names.readable(name)), false});
+            .push_back(
+                {symbol.st_value, symbol.st_size, std::string(names.readable(name)), false, {}});
     }
 }
 
@@ -118,9 +145,44 @@ void DataSymbols::add_sections() {
         if (!loaded || (section.header.sh_flags & SHF_TLS && section.header.sh_type == SHT_NOBITS))
             continue;
         sections_.push_back(
-            {section.header.sh_addr, section.header.sh_size, std::string(section.name), true});
+            {section.header.sh_addr, section.header.sh_size, std::string(section.name), true, {}});
     }
     separate(sections_, {});
+}
+
+std::vector<StaticVariable> DataSymbols::static_variables(const std::string& cache_folder) const {
+    if (file_->is_replaced()) return {};
+    const DebugInfo debug(file_->path(), debug_root_, ImageCache(cache_folder));
+    if (debug.dwarf() == nullptr) return {};
+    const ThreadLocalBlock block = thread_local_block();
+    return read_static_variables(debug.dwarf(), {block.address, block.address + block.bytes});
+}
+
+void DataSymbols::add_debug_information(const std::vector<StaticVariable>& variables) {
+    for (const StaticVariable& variable : variables) {
+        if (variable.size == 0) continue;
+        // What the linker has dropped is at 0.
+        if (!variable.is_thread_local && containing(sections_, variable.address) == nullptr)
+            continue;
+        (variable.is_thread_local ? thread_locals_ : variables_)
+            .push_back(
+                {variable.address, variable.size, readable_name(variable), false, variable.type});
+    }
+}
+
+void DataSymbols::read_debug_information(const std::string& cache_folder) {
+    const std::vector<StaticVariable> known = static_variables(cache_folder);
+    for (std::vector<DataSymbol>* symbols : {&variables_, &thread_locals_}) {
+        const bool is_thread_local = symbols == &thread_locals_;
+        for (DataSymbol& symbol : *symbols) {
+            const auto place = [](const StaticVariable& variable) {
+                return std::pair(variable.is_thread_local, variable.address);
+            };
+            const auto [first, end] = std::ranges::equal_range(
+                known, std::pair(is_thread_local, symbol.start), {}, place);
+            if (first != end) describe(symbol, {first, end});
+        }
+    }
 }
 
 std::optional<DataSymbols::Found> DataSymbols::find(Address address) const {

@@ -52,6 +52,12 @@ bool is_pointer(int tag) {
            tag == DW_TAG_rvalue_reference_type;
 }
 
+// An array and its elements can both be said to be constant.
+std::string qualified(const std::string& type, const std::string& qualifier) {
+    if (type.ends_with('*')) return type + qualifier;
+    return type.starts_with(qualifier + " ") ? type : qualifier + " " + type;
+}
+
 std::string type_name(const std::optional<Dwarf_Die>& type, int depth) {
     if (!type) return "void";
     Dwarf_Die die = *type;
@@ -68,14 +74,10 @@ std::string type_name(const std::optional<Dwarf_Die>& type, int depth) {
             return pointer(inner(), "&");
         case DW_TAG_rvalue_reference_type:
             return pointer(inner(), "&&");
-        case DW_TAG_const_type: {
-            const std::string of = inner();
-            return of.ends_with('*') ? of + "const" : "const " + of;
-        }
-        case DW_TAG_volatile_type: {
-            const std::string of = inner();
-            return of.ends_with('*') ? of + "volatile" : "volatile " + of;
-        }
+        case DW_TAG_const_type:
+            return qualified(inner(), "const");
+        case DW_TAG_volatile_type:
+            return qualified(inner(), "volatile");
         case DW_TAG_array_type: {
             std::string name = inner();
             for (const std::uint64_t count : element_counts(die))
