@@ -60,6 +60,10 @@ std::string readable_name(const StaticVariable& variable) {
     return variable.function.empty() ? variable.name : variable.function + "::" + variable.name;
 }
 
+std::pair<bool, Address> place(const StaticVariable& variable) {
+    return {variable.is_thread_local, variable.address};
+}
+
 // Compilers number variables of the same name: `name.0`, `name.lto_priv.1`. Names of C++ and Rust
 // have scopes of their own.
 bool is_named(const DataSymbol& symbol, const StaticVariable& variable) {
@@ -172,17 +176,18 @@ void DataSymbols::add_debug_information(const std::vector<StaticVariable>& varia
 
 void DataSymbols::read_debug_information(const std::string& cache_folder) {
     const std::vector<StaticVariable> known = static_variables(cache_folder);
-    for (std::vector<DataSymbol>* symbols : {&variables_, &thread_locals_}) {
-        const bool is_thread_local = symbols == &thread_locals_;
-        for (DataSymbol& symbol : *symbols) {
-            const auto place = [](const StaticVariable& variable) {
-                return std::pair(variable.is_thread_local, variable.address);
-            };
-            const auto [first, end] = std::ranges::equal_range(
-                known, std::pair(is_thread_local, symbol.start), {}, place);
+    const auto describe_all = [&](std::vector<DataSymbol>& symbols, bool are_thread_local) {
+        auto first = known.begin();
+        for (DataSymbol& symbol : symbols) {
+            const std::pair wanted(are_thread_local, symbol.start);
+            while (first != known.end() && place(*first) < wanted) ++first;
+            auto end = first;
+            while (end != known.end() && place(*end) == wanted) ++end;
             if (first != end) describe(symbol, {first, end});
         }
-    }
+    };
+    describe_all(variables_, false);
+    describe_all(thread_locals_, true);
 }
 
 std::optional<DataSymbols::Found> DataSymbols::find(Address address) const {
