@@ -107,7 +107,7 @@ void check_reported(const CompiledPrograms& folder, FrameVariables& variables) {
 }
 
 bool has_clang(const CompiledPrograms& folder) {
-    return folder.run("command -v clang || true") != "";
+    return !folder.run("command -v clang || true").empty();
 }
 
 }  // namespace
@@ -123,7 +123,9 @@ TEST_CASE("variables are where the program finds them") {
               "-Os -fno-asynchronous-unwind-tables", "-O2 -gz"}) {
             CAPTURE(compiler);
             CAPTURE(flags);
-            folder.run(compiler + " -g -no-pie " + flags + " -o program program.c");
+            std::string command = compiler;
+            command.append(" -g -no-pie -o program program.c ").append(flags);
+            folder.run(command);
             const auto variables = FrameVariables::open(folder / "program");
             REQUIRE(variables != nullptr);
             check_reported(folder, *variables);
