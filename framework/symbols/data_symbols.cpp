@@ -48,6 +48,7 @@ void separate(std::vector<DataSymbol>& symbols, const std::vector<DataSymbol>& s
         kept.push_back(std::move(symbol));
     }
     for (DataSymbol& symbol : kept) {
+        symbol.size = std::min(symbol.size, UINT64_MAX - symbol.start);  // in damaged files
         const DataSymbol* section = containing(sections, symbol.start);
         if (section == nullptr) continue;
         const Address room = section->start + section->size - symbol.start;

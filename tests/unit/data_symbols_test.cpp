@@ -234,6 +234,27 @@ TEST_CASE("what no variable covers is its section") {
     CHECK(symbols->find_thread_local(UINT64_MAX) == nullptr);
 }
 
+TEST_CASE("a symbol that reaches beyond the last address ends there") {
+    CompiledPrograms folder;
+    folder.write("program.c", "char wide[0x1234];int main(void) { return 0; }");
+    folder.run("cc -no-pie -o program program.c");
+    std::string bytes = read_bytes(folder / "program");
+    const std::string size("\x34\x12\0\0\0\0\0\0", 8);
+    const std::size_t at = bytes.rfind(size);  // in .symtab
+    REQUIRE(at != std::string::npos);
+    const std::string elsewhere(7, '\x7f'), most(8, '\xff');
+    bytes.replace(at - 7, 7, elsewhere).replace(at, 8, most);
+    write_bytes(folder / "program", bytes);
+    const auto symbols = DataSymbols::open(folder / "program");
+    REQUIRE(symbols != nullptr);
+    const std::uint64_t start = address_of(folder, folder / "program", "wide");
+    const auto found = symbols->find(start);
+    REQUIRE(found);
+    CHECK(found->symbol->name == "wide");
+    CHECK(found->start == start);
+    CHECK(found->end == UINT64_MAX);
+}
+
 TEST_CASE("the variables of libc are listed in milliseconds") {
     const std::string libc = "/lib/x86_64-linux-gnu/libc.so.6";
     if (!std::filesystem::exists(libc)) return;
