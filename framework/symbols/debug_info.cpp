@@ -7,7 +7,11 @@
 namespace assay::symbols {
 
 DebugInfo::DwarfHandle DebugInfo::open_dwarf(const ElfFile& file, const ImageCache& cache,
-                                             std::unique_ptr<DebugImage>& image) {
+                                             std::unique_ptr<DebugImage>& image) const {
+    if (with_locations_) {
+        DwarfHandle whole(dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr));
+        if (whole != nullptr) return whole;
+    }
     image = DebugImage::make(file, cache);
     Elf* elf = image != nullptr ? image->elf() : file.elf();
     DwarfHandle dwarf(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
@@ -19,7 +23,8 @@ DebugInfo::DwarfHandle DebugInfo::open_dwarf(const ElfFile& file, const ImageCac
 }
 
 DebugInfo::DebugInfo(const std::string& object_path, const std::string& debug_root,
-                     const ImageCache& cache) {
+                     const ImageCache& cache, bool with_locations)
+    : with_locations_(with_locations) {
     open_all(object_path, debug_root, cache);
     for (ElfFile* file : {object_.get(), separate_.get(), alternate_.get()}) {
         if (file != nullptr) file->close_descriptor();

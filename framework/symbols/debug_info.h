@@ -19,8 +19,9 @@ class DebugInfo {
   public:
     // Opening decompresses all debug sections, which can take longer than anything else here. It
     // opens all files anew, so it may run on any thread.
+    // Where variables lie is left out, unless `with_locations`: that takes longer to decompress.
     DebugInfo(const std::string& object_path, const std::string& debug_root,
-              const ImageCache& cache);
+              const ImageCache& cache, bool with_locations = false);
 
     // Null if it cannot be read.
     const ElfFile* object_file() const { return object_.get(); }
@@ -38,8 +39,9 @@ class DebugInfo {
     using DwarfHandle = std::unique_ptr<Dwarf, EndDwarf>;
     void open_all(const std::string& object_path, const std::string& debug_root,
                   const ImageCache& cache);
-    static DwarfHandle open_dwarf(const ElfFile& file, const ImageCache& cache,
-                                  std::unique_ptr<DebugImage>& image);
+    DwarfHandle open_dwarf(const ElfFile& file, const ImageCache& cache,
+                           std::unique_ptr<DebugImage>& image) const;
+    const bool with_locations_;
 
     // In this order: a handle refers to the ones before it.
     std::unique_ptr<ElfFile> object_, separate_, alternate_;

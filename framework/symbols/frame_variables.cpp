@@ -43,7 +43,7 @@ bool has(Dwarf_Die die, unsigned attribute) {
 std::unique_ptr<FrameVariables> FrameVariables::open(const std::string& path,
                                                      const std::string& debug_root,
                                                      const std::string& cache_folder) {
-    auto debug = std::make_unique<DebugInfo>(path, debug_root, ImageCache(cache_folder));
+    auto debug = std::make_unique<DebugInfo>(path, debug_root, ImageCache(cache_folder), true);
     if (debug->dwarf() == nullptr) return nullptr;
     return std::unique_ptr<FrameVariables>(new FrameVariables(std::move(debug)));
 }
