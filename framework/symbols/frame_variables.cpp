@@ -184,12 +184,13 @@ FrameVariables::Function FrameVariables::read(Dwarf_Die die) {
                 function.bases.push_back({low, high, {Base::kRsp}});
         }
     }
-    read_children(reading, die, ranges, {}, 0);
+    const char* name = dwarf_diename(&die);
+    read_children(reading, die, ranges, names_.keep(name != nullptr ? name : kUnknown), 0);
     return function;
 }
 
 void FrameVariables::read_children(Reading& reading, Dwarf_Die parent, const Ranges& scope,
-                                   std::string_view inlined, int depth) {
+                                   std::string_view owner, int depth) {
     if (depth > kMostDepth) return;
     for (Dwarf_Die die : reading.children.of(parent)) {
         if (reading.left == 0) return;
@@ -197,7 +198,7 @@ void FrameVariables::read_children(Reading& reading, Dwarf_Die parent, const Ran
         switch (dwarf_tag(&die)) {
             case DW_TAG_variable:
             case DW_TAG_formal_parameter:
-                read_variable(reading, die, scope, inlined);
+                read_variable(reading, die, scope, owner);
                 break;
             case DW_TAG_inlined_subroutine: {
                 const char* name = dwarf_diename(&die);
@@ -211,9 +212,9 @@ void FrameVariables::read_children(Reading& reading, Dwarf_Die parent, const Ran
             case DW_TAG_with_stmt:
             case DW_TAG_GNU_formal_parameter_pack:
                 if (has(die, DW_AT_low_pc) || has(die, DW_AT_ranges))
-                    read_children(reading, die, ranges_of(die, reading.left), inlined, depth + 1);
+                    read_children(reading, die, ranges_of(die, reading.left), owner, depth + 1);
                 else
-                    read_children(reading, die, scope, inlined, depth + 1);
+                    read_children(reading, die, scope, owner, depth + 1);
                 break;
             default:
                 break;
@@ -222,7 +223,7 @@ void FrameVariables::read_children(Reading& reading, Dwarf_Die parent, const Ran
 }
 
 void FrameVariables::read_variable(Reading& reading, Dwarf_Die variable, const Ranges& scope,
-                                   std::string_view inlined) {
+                                   std::string_view owner) {
     Dwarf_Attribute attribute;
     if (dwarf_attr(&variable, DW_AT_location, &attribute) == nullptr) return;
     const char* name = dwarf_diename(&variable);
@@ -244,7 +245,7 @@ void FrameVariables::read_variable(Reading& reading, Dwarf_Die variable, const R
                 const Address start = std::max(from, low), end = std::min(to, high);
                 if (start >= end) continue;
                 --reading.left;
-                reading.function.entries.push_back({start, end, place, names_.keep(name), inlined});
+                reading.function.entries.push_back({start, end, place, names_.keep(name), owner});
             }
         }
     }

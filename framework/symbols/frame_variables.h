@@ -29,7 +29,7 @@ namespace assay::symbols {
 struct FrameVariable {
     std::int64_t start = 0, end = 0;  // from the CFA
     std::string_view name;            // valid as long as the FrameVariables
-    std::string_view function;        // inlined, whose variable it is; empty: the frame's own
+    std::string_view function;        // whose variable it is; perhaps one that was inlined
 };
 
 class FrameVariables {
@@ -94,9 +94,9 @@ class FrameVariables {
                            std::uint64_t& left);
     Function read(Dwarf_Die function);
     void read_children(Reading& reading, Dwarf_Die parent, const Ranges& scope,
-                       std::string_view inlined, int depth);
+                       std::string_view owner, int depth);
     void read_variable(Reading& reading, Dwarf_Die variable, const Ranges& scope,
-                       std::string_view inlined);
+                       std::string_view owner);
     Ranges ranges_of(Dwarf_Die die, std::uint64_t& left) const;
     static std::vector<Place> places(std::span<const Dwarf_Op> operations);
     std::vector<FrameVariable> resolve(const Function& function, Address pc) const;

@@ -191,7 +191,7 @@ typedef struct trace_data_object {
     uint32_t kind;    /* TRACE_DATA_*; more may come */
     uint32_t context; /* TRACE_DATA_HEAP and _MAPPING: of the allocation function or the system
                          call, all of whose blocks are one object; 0 if it is not known */
-    uint32_t thread;  /* TRACE_DATA_STACK: whose */
+    uint32_t thread;  /* TRACE_DATA_STACK and _FRAME: whose */
     uint32_t reserved;
     uint64_t bytes;   /* of a variable, or of each block; 0 if blocks differ, and of others */
     uint64_t blocks;  /* how many have been allocated so far; 0 of others */
@@ -207,6 +207,7 @@ enum {
     TRACE_DATA_FILE = 5,         /* mapped */
     TRACE_DATA_BREAK = 6,        /* below the program break, outside of blocks */
     TRACE_DATA_STACK = 7,
+    TRACE_DATA_FRAME = 8, /* a variable of a function, in all of its frames on a thread's stack */
 };
 
 /* What the program said with assay/client.h, or what assay notes among the records. Operations that

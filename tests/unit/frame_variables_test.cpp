@@ -97,7 +97,7 @@ void check_reported(const CompiledPrograms& folder, FrameVariables& variables) {
             const auto found = variables.find(expected.pc, expected.offset + part);
             REQUIRE(found);
             CHECK(found->name == expected.name);
-            CHECK(found->function == (expected.name == "local" ? "inlined" : ""));
+            CHECK((found->function == "inlined") == (expected.name == "local"));
             CHECK(found->start == expected.offset);
             CHECK(found->end - found->start == expected.size);
         }

@@ -35,7 +35,7 @@ void Feed::begin(const Wanted& wanted) {
     contexts_of_all_ = wanted.contexts;
     // The first reader has the contexts of all processes' samples.
     if (spec.objects != trace::Spec::kNoObjects)
-        objects_.emplace(segment_, reader_.mapped_files(), stacks_.contexts(),
+        objects_.emplace(segment_, reader_.mapped_files(), stacks_,
                          spec.objects == trace::Spec::kObjectsAndContexts);
     follows_calls_ = spec.captures & trace::kCaptureCalls &&
                      (role_ == TraceReader::Role::kFirst || contexts_of_all_ || objects_ ||
@@ -55,11 +55,11 @@ void Feed::process(TraceReader::Source source, std::span<const trace_record_t> r
     trace_parser view = parser(source.thread, records);
     view.footprints = reader_.footprints();
     std::span<const std::uint32_t> contexts;
-    if (follows_calls_) contexts = stacks_.follow(source.thread, records, reader_.code());
-    if (tells_contexts_) contexts = executed_contexts_.follow(source.slot, records, reader_.code());
     if (objects_)
-        contexts = objects_->follow(source.thread, reader_.allocations(), records, contexts,
-                                    reader_.code());
+        contexts = objects_->follow(source.thread, reader_.allocations(), records, reader_.code());
+    else if (follows_calls_)
+        contexts = stacks_.follow(source.thread, records, reader_.code());
+    if (tells_contexts_) contexts = executed_contexts_.follow(source.slot, records, reader_.code());
     if (interval_ != 0 && !fed_.empty())
         view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code(),
                                          sampling_.is_warm_up(source.slot));

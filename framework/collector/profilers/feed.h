@@ -50,7 +50,7 @@ class Feed {
     Sampling& sampling() { return sampling_; }
     const ContextTree& contexts() const { return stacks_.contexts(); }
     // Null without --objects.
-    const ReferencedObjects* objects() const { return objects_ ? &*objects_ : nullptr; }
+    ReferencedObjects* objects() { return objects_ ? &*objects_ : nullptr; }
     // False if something was executed in contexts that nobody knows.
     bool knows_contexts() const { return executed_contexts_.complete(); }
     // Of one of those that were added, by number, at the end of a burst.

@@ -26,6 +26,7 @@ std::string_view class_of(const DataObject& object) {
         case Kind::kFile:
             return "file";
         case Kind::kStack:
+        case Kind::kFrameVariable:
             return "stack";
         case Kind::kBreak:
         case Kind::kUnknown:
@@ -55,7 +56,9 @@ ObjectGroups::ObjectGroups(const Profile& profile)
     for (ContextCounts::Row row : profile.object_counts->sorted_rows()) {
         if (row.instruction == ContextCounts::kAnyRow || !has_counts(row.number)) continue;
         row.context = profile.objects->final_number(row.context);
-        if (groups_[row.context] == 0) groups_[row.context] = 1;
+        groups_[row.context] = 1;
+        const DataObject& object = profile.objects->objects()[row.context];
+        if (object.kind == Kind::kFrameVariable) groups_[object.stack] = 1;
         rows_.push_back(row);
     }
     for (std::uint32_t object = 0; object < groups_.size(); ++object) {
@@ -103,6 +106,7 @@ events::Group ObjectGroups::group_of(std::uint32_t number, const Surroundings& a
             if (object.symbol->is_section)
                 group.name = fmt::format("{} of {}", group.name, base_name(path));
             add_number("size", object.size);
+            if (!object.symbol->type.empty()) add("type", object.symbol->type);
             add("binary", around.binary(path));
             break;
         }
@@ -132,6 +136,11 @@ events::Group ObjectGroups::group_of(std::uint32_t number, const Surroundings& a
         }
         case Kind::kStack:
             group.name = fmt::format("stack of thread {}", object.thread + 1);
+            break;
+        case Kind::kFrameVariable:
+            group.parent = groups_[object.stack];
+            group.name = fmt::format("{}: {}", object.function, object.name);
+            add_number("size", object.size);
             break;
         case Kind::kBreak:
             group.name = "(heap, outside of blocks)";

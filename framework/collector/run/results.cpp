@@ -274,7 +274,10 @@ void Results::add_columns(Profile& profile, std::size_t profiler) const {
 
 void Results::write(const Origin& origin) {
     generated_ = read_generated_names(image_.pid, origin.addresses, session_.begin_of_run);
-    if (origin.objects != nullptr) share_among_objects(origin);
+    if (origin.objects != nullptr) {
+        share_among_objects(origin);
+        origin.objects->memory().read_debug_information();
+    }
     Profile profile = profile_of(counts_, origin);
     if (profile.types) profile.references = references(origin);
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)

@@ -47,7 +47,7 @@ class Results {
     struct Origin {
         const AddressMap& addresses;
         std::span<const trace_context_t> contexts;
-        const ReferencedObjects* objects;  // null without --objects
+        ReferencedObjects* objects;  // null without --objects
         const Sampling& sampling;
         const std::string& incomplete;  // why the profile is; "" if it is not
         bool replaced;                  // another image of the process follows

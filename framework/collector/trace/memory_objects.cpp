@@ -42,7 +42,10 @@ const trace::AllocationEntry& MemoryObjects::entry(std::uint64_t number) const {
 
 // The first thread's begin, and what it begins with, are told before there is any record.
 MemoryObjects::Thread& MemoryObjects::thread(std::uint32_t number) {
+    if (last_thread_ != nullptr && last_thread_number_ == number) return *last_thread_;
     const auto [found, is_new] = threads_.try_emplace(number);
+    last_thread_ = &found->second;
+    last_thread_number_ = number;
     if (is_new && number == 0) {
         std::uint64_t first = 0;
         while (first < available_ && entry(first).use != trace::MemoryUse::kStack) ++first;
@@ -465,6 +468,56 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_thread_local(std::uint64
     const std::uint64_t begin = start + variable->start;
     return Found{begin, std::min(area.end, begin + variable->size), object, &areas_version_,
                  areas_version_};
+}
+
+symbols::FrameVariables* MemoryObjects::frame_variables_of(std::uint32_t file) {
+    const auto [found, is_new] = frame_variables_.try_emplace(file);
+    if (is_new) found->second = symbols::FrameVariables::open(paths_[file]);
+    return found->second.get();
+}
+
+// Between variables, no further than a page: nothing but the stack is so near.
+MemoryObjects::InFrame MemoryObjects::between_variables(
+    std::uint32_t stack, std::int64_t offset, std::span<const symbols::FrameVariable> variables) {
+    constexpr std::int64_t kPage = 4096;
+    InFrame found{offset & -kPage, (offset & -kPage) + kPage, stack};
+    for (const symbols::FrameVariable& variable : variables) {
+        if (variable.end <= offset) found.start = std::max(found.start, variable.end);
+        if (variable.start > offset) found.end = std::min(found.end, variable.start);
+    }
+    return found;
+}
+
+MemoryObjects::InFrame MemoryObjects::find_in_frame(std::uint32_t stack, std::uint64_t pc,
+                                                    std::int64_t offset) {
+    const auto image = containing(images_, pc);
+    if (image == images_.end() || !image->second.executable)
+        return between_variables(stack, offset, {});
+    const std::uint32_t file = image->second.file;
+    const symbols::DataSymbols* symbols = symbols_of(file);
+    symbols::FrameVariables* variables = symbols ? frame_variables_of(file) : nullptr;
+    if (variables == nullptr) return between_variables(stack, offset, {});
+    const std::uint64_t link_pc =
+        pc - image->first + symbols->address_of_offset(image->second.offset);
+    const auto variable = variables->find(link_pc, offset);
+    if (!variable) return between_variables(stack, offset, variables->at(link_pc));
+    const auto [known, is_new] =
+        frame_objects_.try_emplace({stack, variable->function, variable->name}, 0);
+    if (is_new)
+        known->second =
+            new_object({.kind = Kind::kFrameVariable,
+                        .thread = objects_[stack].thread,
+                        .file = file,
+                        .stack = stack,
+                        .name = variable->name,
+                        .function = variable->function,
+                        .size = static_cast<std::uint64_t>(variable->end - variable->start)});
+    return {variable->start, variable->end, known->second};
+}
+
+void MemoryObjects::read_debug_information() {
+    for (const auto& [file, symbols] : symbols_)
+        if (symbols != nullptr) symbols->read_debug_information();
 }
 
 // Between blocks, where that can be the allocator's own.

@@ -10,6 +10,7 @@
 
 #include "framework/collector/trace/segment.h"
 #include "framework/symbols/data_symbols.h"
+#include "framework/symbols/frame_variables.h"
 #include "framework/trace/allocation_log.h"
 
 #include <cstdint>
@@ -18,7 +19,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -37,13 +41,17 @@ struct DataObject {
         kFile,
         kBreak,  // below the program break, and no block: the allocator's own
         kStack,
+        kFrameVariable,  // a variable of a function, in its frames on a thread's stack
     };
     Kind kind = Kind::kUnknown;
     std::uint32_t context = 0;  // kHeap, kMapping: where it was allocated
     std::uint32_t thread = 0;   // kStack
     std::uint32_t file = 0;     // kVariable, kThreadLocal, kFile: its path, MemoryObjects::path()
     const symbols::DataSymbol* symbol = nullptr;  // kVariable
-    std::uint64_t size = 0;  // kVariable; kHeap and kMapping if all blocks have the same, else 0
+    std::uint32_t stack = 0;                      // kFrameVariable: the number of its thread's
+    std::string_view name, function;              // kFrameVariable
+    std::uint64_t size =
+        0;  // of a variable; kHeap and kMapping if all blocks have the same, else 0
     std::uint64_t blocks = 0, bytes = 0, peak = 0;  // kHeap, kMapping
     std::uint64_t live = 0;                         // bytes, now
 };
@@ -69,6 +77,17 @@ class MemoryObjects {
         std::uint32_t valid_version;
     };
     Found find(std::uint32_t thread, std::uint64_t address);
+
+    // What lies so far from the canonical frame address (CFA) of a function, on a stack, while the
+    // instruction at `pc` is executed there: [start, end) from the CFA. The stack itself where that
+    // is no variable.
+    struct InFrame {
+        std::int64_t start, end;
+        std::uint32_t object;
+    };
+    InFrame find_in_frame(std::uint32_t stack, std::uint64_t pc, std::int64_t offset);
+    // Variables get their types, and the names that debuggers show; for the end.
+    void read_debug_information();
 
     // By number. What was referred to before it was known where it had been allocated has a number
     // of its own: `final_number` is that of the object that it belongs to.
@@ -150,12 +169,17 @@ class MemoryObjects {
     void forget_past();
     std::uint32_t new_object(const DataObject& object);
     const symbols::DataSymbols* symbols_of(std::uint32_t file);
+    symbols::FrameVariables* frame_variables_of(std::uint32_t file);
+    static InFrame between_variables(std::uint32_t stack, std::int64_t offset,
+                                     std::span<const symbols::FrameVariable> variables);
 
     SharedMemory log_;
     const Segment& segment_;
     const std::deque<std::string>& paths_;
     std::uint64_t available_ = 0, applied_ = 0, indexed_ = 0;
     std::unordered_map<std::uint32_t, Thread> threads_;
+    Thread* last_thread_ = nullptr;  // that was asked for
+    std::uint32_t last_thread_number_ = 0;
     std::deque<Block> blocks_;
     std::vector<std::uint32_t> free_blocks_;
     std::map<std::uint64_t, std::uint32_t> block_at_;  // by start; the innermost
@@ -178,6 +202,10 @@ class MemoryObjects {
     std::unordered_map<const symbols::DataSymbol*, std::uint32_t> variables_;
     std::unordered_map<std::uint64_t, std::uint32_t> coming_objects_;  // by entry
     std::map<std::uint32_t, std::unique_ptr<symbols::DataSymbols>> symbols_;
+    std::map<std::uint32_t, std::unique_ptr<symbols::FrameVariables>> frame_variables_;
+    // By stack, function and name.
+    std::map<std::tuple<std::uint32_t, std::string_view, std::string_view>, std::uint32_t>
+        frame_objects_;
 };
 
 }  // namespace assay::collector

@@ -7,71 +7,114 @@ namespace assay::collector {
 std::span<const std::uint32_t> ReferencedObjects::follow(std::uint32_t thread,
                                                          std::uint64_t entries,
                                                          std::span<const trace_record_t> records,
-                                                         std::span<const std::uint32_t> contexts,
                                                          const CodeTables& code) {
     memory_.available(entries);
     result_.resize(records.size());
     if (last_.size() < code.sites.size()) last_.resize(code.sites.size());
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        const std::uint32_t context = keeps_contexts_ ? contexts[i] : 0;
+    const auto take = [&](std::size_t i, std::uint32_t calls,
+                          std::span<const ShadowStacks::Frame> frames) {
+        const std::uint32_t context = keeps_contexts_ ? calls : 0;
         result_[i] = context;
-        switch (code.sites[records[i].site].kind) {
+        const trace_site_t& site = code.sites[records[i].site];
+        switch (site.kind) {
             case TRACE_SITE_READ:
             case TRACE_SITE_WRITE:
             case TRACE_SITE_MODIFY:
-                result_[i] = refer(thread, records[i], context);
+                result_[i] =
+                    refer(records[i], {thread, context, code.instrs[site.instr].pc, frames});
                 break;
             case TRACE_SITE_COUNT:
                 result_[i] = tree_.variant(context, kAsReferences);
                 break;
             case TRACE_SITE_ALLOCATION:
-                memory_.mark(thread, records[i], contexts[i]);
+                memory_.mark(thread, records[i], calls);
                 break;
             default:
                 break;
         }
-    }
+    };
+    stacks_.follow(thread, records, code, take);
     return result_;
 }
 
-std::uint32_t ReferencedObjects::refer(std::uint32_t thread, const trace_record_t& record,
-                                       std::uint32_t context) {
+bool ReferencedObjects::holds(const Last& last, std::uint64_t address, const Place& place) const {
+    using Holds = Last::Holds;
+    std::uint64_t start = last.start;
+    if (last.holds == Holds::kInFrame) {
+        if (place.frames.empty()) return false;
+        start += place.frames.back().address;
+    }
+    if (address - start >= last.bytes || last.thread != place.thread) return false;
+    return last.holds == Holds::kInFrame ||
+           (last.holds == Holds::kForVersion && *last.version == last.valid_version) ||
+           (last.holds == Holds::kForFrames && last.changes == stacks_.changes());
+}
+
+std::uint32_t ReferencedObjects::find(Last& last, std::uint64_t address, const Place& place) {
+    last.thread = place.thread;
+    const MemoryObjects::Found found = memory_.find(place.thread, address);
+    if (memory_.objects()[found.object].kind == DataObject::Kind::kStack)
+        return find_on_stack(last, address, place, found.object);
+    last.holds = Last::Holds::kForVersion;
+    last.start = found.start;
+    last.bytes = found.end - found.start;
+    last.version = found.version;
+    last.valid_version = found.valid_version;
+    return found.object;
+}
+
+// In the frame that is the first above the address.
+std::uint32_t ReferencedObjects::find_on_stack(Last& last, std::uint64_t address,
+                                               const Place& place, std::uint32_t stack) {
+    last.holds = Last::Holds::kForFrames;
+    last.changes = stacks_.changes();
+    last.start = address;
+    last.bytes = 1;
+    const auto behind = std::partition_point(
+        place.frames.begin(), place.frames.end(),
+        [&](const ShadowStacks::Frame& frame) { return frame.address > address; });
+    if (behind == place.frames.begin()) return stack;
+    const std::uint64_t frame = (behind - 1)->address;
+    const bool innermost = behind == place.frames.end();
+    const MemoryObjects::InFrame found = memory_.find_in_frame(
+        stack, innermost ? place.pc : behind->call, static_cast<std::int64_t>(address - frame));
+    if (innermost) last.holds = Last::Holds::kInFrame;
+    last.start = static_cast<std::uint64_t>(found.start) + (innermost ? 0 : frame);
+    last.bytes = static_cast<std::uint64_t>(found.end - found.start);
+    return found.object;
+}
+
+std::uint32_t ReferencedObjects::refer(const trace_record_t& record, const Place& place) {
     Last& last = last_[record.site];
-    const bool same = last.version != nullptr && record.value - last.start < last.bytes &&
-                      *last.version == last.valid_version && last.thread == thread;
-    if (!same) {
-        const MemoryObjects::Found found = memory_.find(thread, record.value);
-        last.start = found.start;
-        last.bytes = found.end - found.start;
-        last.version = found.version;
-        last.valid_version = found.valid_version;
-        last.thread = thread;
-        if (last.context == UINT32_MAX || last.object != found.object) {
-            last.object = found.object;
+    if (!holds(last, record.value, place)) {
+        const std::uint32_t object = find(last, record.value, place);
+        if (last.context == UINT32_MAX || last.object != object) {
+            last.object = object;
             last.context = UINT32_MAX;
-            const std::uint64_t key = std::uint64_t{record.site} << 32 | found.object;
+            const std::uint64_t key = std::uint64_t{record.site} << 32 | object;
             const auto [count, is_new] =
                 count_of_.try_emplace(key, static_cast<std::uint32_t>(counts_.size()));
-            if (is_new) counts_.push_back({record.site, found.object, 0});
+            if (is_new) counts_.push_back({record.site, object, 0});
             last.count = count->second;
         }
     }
-    if (last.context != context) {
-        last.context = context;
-        last.variant = tree_.variant(context, last.object);
+    if (last.context != place.context) {
+        last.context = place.context;
+        last.variant = tree_.variant(place.context, last.object);
     }
     ++counts_[last.count].references;
     return last.variant;
 }
 
 const trace_data_object_t* ReferencedObjects::of_context(std::uint32_t context) const {
-    static_assert(static_cast<int>(DataObject::Kind::kStack) == TRACE_DATA_STACK);
+    static_assert(static_cast<int>(DataObject::Kind::kFrameVariable) == TRACE_DATA_FRAME);
     const std::uint32_t variant = tree_.origin(context).object;
     if (variant >= memory_.objects().size()) return nullptr;
     const std::uint32_t number = memory_.final_number(variant);
     const DataObject& object = memory_.objects()[number];
     const char* name = "";
     if (object.symbol != nullptr) name = object.symbol->name.c_str();
+    if (object.kind == DataObject::Kind::kFrameVariable) name = object.name.data();
     if (object.kind == DataObject::Kind::kFile) name = memory_.path(object.file).c_str();
     told_ = {.size = sizeof told_,
              .number = number,

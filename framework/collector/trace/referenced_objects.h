@@ -9,6 +9,7 @@
 #include "framework/collector/trace/code_tables.h"
 #include "framework/collector/trace/context_tree.h"
 #include "framework/collector/trace/memory_objects.h"
+#include "framework/collector/trace/shadow_stack.h"
 
 #include <cstdint>
 #include <span>
@@ -24,16 +25,19 @@ class ReferencedObjects {
 
     // All must live longer. `keeps_contexts`: else records have contexts only for their objects.
     ReferencedObjects(const Segment& segment, const std::deque<std::string>& paths,
-                      ContextTree& contexts, bool keeps_contexts)
-        : memory_(segment, paths), tree_(contexts), keeps_contexts_(keeps_contexts) {}
+                      ShadowStacks& stacks, bool keeps_contexts)
+        : memory_(segment, paths),
+          stacks_(stacks),
+          tree_(stacks.contexts()),
+          keeps_contexts_(keeps_contexts) {}
 
-    // The next records of a thread, and the calling context of each. The log has that many entries.
-    // The result has the variant of each, and is valid until the next call.
+    // Takes the next records of a thread. The log has that many entries. The result has the variant
+    // of each record's context, and is valid until the next call.
     std::span<const std::uint32_t> follow(std::uint32_t thread, std::uint64_t entries,
                                           std::span<const trace_record_t> records,
-                                          std::span<const std::uint32_t> contexts,
                                           const CodeTables& code);
 
+    MemoryObjects& memory() { return memory_; }
     const MemoryObjects& memory() const { return memory_; }
     // What a variant is of, for profilers; null if it is none. Valid until the next call.
     const trace_data_object_t* of_context(std::uint32_t context) const;
@@ -47,20 +51,40 @@ class ReferencedObjects {
     std::vector<Count> counts() const;
 
   private:
-    // Of a site's last reference.
+    // Where a thread is.
+    struct Place {
+        std::uint32_t thread, context;
+        std::uint64_t pc;
+        std::span<const ShadowStacks::Frame> frames;
+    };
+    // Of a site's last reference: what else is of the same object.
     struct Last {
+        enum class Holds : std::uint8_t {
+            kNever,
+            kForVersion,  // as long as *version has not changed
+            kInFrame,     // counted from the innermost frame's address, whichever frame that is
+            kForFrames,   // as long as no function is called or left
+        };
+        Holds holds = Holds::kNever;
         std::uint64_t start = 0, bytes = 0;
         const std::uint32_t* version = nullptr;
         std::uint32_t valid_version = 0;
+        std::uint64_t changes = 0;  // of the frames
         std::uint32_t object = 0;
         std::uint32_t thread = 0;
         std::uint32_t context = UINT32_MAX, variant = 0;
         std::uint32_t count = 0;  // in counts_
     };
 
-    std::uint32_t refer(std::uint32_t thread, const trace_record_t& record, std::uint32_t context);
+    std::uint32_t refer(const trace_record_t& record, const Place& place);
+    bool holds(const Last& last, std::uint64_t address, const Place& place) const;
+    // Returns the object.
+    std::uint32_t find(Last& last, std::uint64_t address, const Place& place);
+    std::uint32_t find_on_stack(Last& last, std::uint64_t address, const Place& place,
+                                std::uint32_t stack);
 
     MemoryObjects memory_;
+    ShadowStacks& stacks_;
     ContextTree& tree_;
     const bool keeps_contexts_;
     std::vector<Last> last_;  // by site

@@ -23,17 +23,11 @@ std::uint64_t target(const trace_instr_t& call) {
 std::span<const std::uint32_t> ShadowStacks::follow(std::uint32_t number,
                                                     std::span<const trace_record_t> records,
                                                     const CodeTables& code) {
-    Thread& thread = threads_.try_emplace(number, Thread{.number = number}).first->second;
     result_.resize(records.size());
-    std::uint32_t context = thread.stack ? thread.stack->context() : 0;
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        const trace_site_t& site = code.sites[records[i].site];
-        if (site.kind >= TRACE_SITE_CALL && site.kind <= TRACE_SITE_INTERRUPTED) {
-            apply(thread, records[i], site, code.instrs[site.instr]);
-            context = thread.stack ? thread.stack->context() : 0;
-        }
-        result_[i] = context;
-    }
+    follow(number, records, code,
+           [this](std::size_t i, std::uint32_t context, std::span<const Frame>) {
+               result_[i] = context;
+           });
     return result_;
 }
 
@@ -76,7 +70,7 @@ void ShadowStacks::call(Thread& thread, std::uint64_t address, std::uint64_t cal
                         std::uint64_t function) {
     if (thread.stack == nullptr) return;
     const std::uint32_t context = tree_.enter(thread.stack->context(), call, function, 0);
-    thread.stack->frames.push_back({address, context});
+    thread.stack->frames.push_back({address, call, context});
 }
 
 // On the stack of what it interrupts, below the red zone and all registers, or on one of its own.
@@ -88,7 +82,7 @@ void ShadowStacks::enter_handler(Thread& thread, std::uint64_t address, std::uin
     Stack& stack = move(thread, address, kOfHandler);
     if (&stack != before) stack.base = below;
     const std::uint32_t context = tree_.enter(below, interrupted, handler, TRACE_CONTEXT_SIGNAL);
-    stack.frames.push_back({address, context});
+    stack.frames.push_back({address, interrupted, context});
 }
 
 ShadowStacks::Stack& ShadowStacks::move(Thread& thread, std::uint64_t sp, const Reach& reach) {

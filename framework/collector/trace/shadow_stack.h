@@ -30,11 +30,38 @@ class ShadowStacks {
     // forgotten.
     static constexpr std::size_t kMostStacks = 65'536;
 
+    struct Frame {
+        std::uint64_t address;  // the canonical frame address
+        std::uint64_t call;     // the pc that it was entered from
+        std::uint32_t context;  // of the function that was called
+    };
+
     // Takes the next records of a thread. The result has a context for each: that behind the
     // record. It is valid until the next call.
     std::span<const std::uint32_t> follow(std::uint32_t thread,
                                           std::span<const trace_record_t> records,
                                           const CodeTables& code);
+    // The same, and calls `visit(i, context, frames)` behind each record, with those of the stack
+    // that the thread is on, the innermost last.
+    template <typename Visit>
+    void follow(std::uint32_t number, std::span<const trace_record_t> records,
+                const CodeTables& code, const Visit& visit) {
+        Thread& thread = thread_of(number);
+        std::span<const Frame> frames = frames_of(thread);
+        std::uint32_t context = thread.stack ? thread.stack->context() : 0;
+        for (std::size_t i = 0; i < records.size(); ++i) {
+            const trace_site_t& site = code.sites[records[i].site];
+            if (site.kind >= TRACE_SITE_CALL && site.kind <= TRACE_SITE_INTERRUPTED) {
+                apply(thread, records[i], site, code.instrs[site.instr]);
+                context = thread.stack ? thread.stack->context() : 0;
+                frames = frames_of(thread);
+                ++changes_;
+            }
+            visit(i, context, frames);
+        }
+    }
+    // Increases whenever frames may have changed.
+    std::uint64_t changes() const { return changes_; }
 
     ContextTree& contexts() { return tree_; }
     const ContextTree& contexts() const { return tree_; }
@@ -43,10 +70,6 @@ class ShadowStacks {
   private:
     static constexpr std::uint32_t kNoThread = UINT32_MAX;
 
-    struct Frame {
-        std::uint64_t address;  // the canonical frame address
-        std::uint32_t context;  // of the function that was called
-    };
     struct Stack {
         std::uint64_t low = 0, high = 0;   // the stack pointers seen
         std::uint32_t base = 0;            // the context below all frames
@@ -71,6 +94,13 @@ class ShadowStacks {
         std::uint64_t below, above;
     };
 
+    Thread& thread_of(std::uint32_t number) {
+        return threads_.try_emplace(number, Thread{.number = number}).first->second;
+    }
+    static std::span<const Frame> frames_of(const Thread& thread) {
+        if (thread.stack == nullptr) return {};
+        return thread.stack->frames;
+    }
     void apply(Thread& thread, const trace_record_t& record, const trace_site_t& site,
                const trace_instr_t& instr);
     void call(Thread& thread, std::uint64_t address, std::uint64_t call, std::uint64_t function);
@@ -89,6 +119,7 @@ class ShadowStacks {
     ContextTree tree_;
     Stacks stacks_;
     std::unordered_map<std::uint32_t, Thread> threads_;
+    std::uint64_t changes_ = 0;
     std::vector<std::uint32_t> result_;
 };
 
