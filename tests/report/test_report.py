@@ -301,9 +301,9 @@ class Page(unittest.TestCase):
         layout = "main .columns > div:last-child section:nth-child(2) tr"
         self.assertEqual([re.sub(r"\s+", " ", text) for text in self.texts(layout)], [
             "OffsetSizeNameD1mr", "08next struct node *8060.2 %", "84flag unsigned, bits 0:110.75 %",
-            "84kind unsigned, bits 1:700.00 %", "124(nothing)", "1648place struct place96.77 %",
+            "84kind unsigned, bits 1:700.00 %", "124(no counts)", "1648place struct place96.77 %",
             "168x double96.77 %", "2440name char[40]00.00 %", "cache line 1",
-            "648key long3929.3 %", "7216(nothing)"])
+            "648key long3929.3 %", "7216(no counts)"])
         titles = self.browser.evaluate(
             "[...document.querySelectorAll('.strip i')].map(each => each.title)")
         self.assertEqual(len(titles), 128)

@@ -146,7 +146,7 @@ void GroupTable::add_inner(const GroupProfile::Group& group, std::size_t depth) 
 void GroupTable::add_gap(std::uint64_t from, std::uint64_t to, std::size_t depth) {
     if (from < to)
         rows_.push_back(
-            {GroupProfile::kNone, depth, fmt::format("{:5} {:4}  (nothing)", from, to - from)});
+            {GroupProfile::kNone, depth, fmt::format("{:5} {:4}  (no counts)", from, to - from)});
 }
 
 // The most important first.

@@ -95,7 +95,7 @@ function innerRows(groups, inner, event, group, lineSize) {
     const begin = number(outer, "offset") || 0;
     let end = begin;
     const addHole = (to) => {
-      if (laidOut && end < to) rows.push({ text: "(nothing)", offset: end, size: to - end, depth });
+      if (laidOut && end < to) rows.push({ text: "(no counts)", offset: end, size: to - end, depth });
     };
     for (const i of [...inner[outer]].sort((a, b) => order(a) - order(b) || a - b)) {
       if (laidOut) {
