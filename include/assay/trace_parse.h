@@ -40,6 +40,12 @@ const trace_context_t* trace_parser_context_table(const trace_parser_t* parser, 
  * the profiler's function returns. */
 const trace_data_object_t* trace_parser_data_object(const trace_parser_t* parser, uint32_t context);
 
+/* With --objects, in vp_finish: what lies at `address`, or lay there last, as far as that is known;
+ * `*offset` is how far it is from the beginning of the variable or block, 0 of others. NULL if
+ * there is none. Valid until the next call. */
+const trace_data_object_t* trace_parser_data_object_at(const trace_parser_t* parser,
+                                                       uint64_t address, uint64_t* offset);
+
 /* What the thread of this buffer said with assay/client.h: its phases, and memory regions of the
  * process, in its order. A buffer can have markers and no records. 0 of them in vp_finish. The
  * strings are valid during this call of vp_prof_process. Nothing needs to be asked for. */

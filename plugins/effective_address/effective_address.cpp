@@ -79,6 +79,22 @@ std::string place_of(const assay::Trace& trace, uint64_t pc) {
            frame.function + ")";
 }
 
+// As "table + 8", or "block of make.c:12 (make)"; "" if it is not known.
+std::string data_at(const assay::Trace& trace, uint64_t address) {
+    uint64_t offset = 0;
+    const trace_data_object_t* const object = trace.data_object_at(address, offset);
+    if (object == nullptr) return "";
+    std::string name = object->name;
+    if (object->kind == TRACE_DATA_STACK)
+        name = "stack of thread " + std::to_string(object->thread);
+    else if (object->context != 0)
+        name = "block of " + place_of(trace, trace.context_table()[object->context].call);
+    else if (object->kind == TRACE_DATA_FILE)
+        name = name.substr(name.rfind('/') + 1);
+    if (name.empty()) return "";
+    return offset == 0 ? name : name + " + " + std::to_string(offset);
+}
+
 // Calls `count(event, number)` for what does not depend on other operands.
 template <typename Count>
 void count_operand(const Operand& operand, const Count& count) {
@@ -200,6 +216,7 @@ class EffectiveAddressProfiler final : public assay::Profiler {
 
     void report(const assay::Trace& trace) {
         const Results results{tracker_, sharing_, [&](uint64_t pc) { return place_of(trace, pc); },
+                              [&](uint64_t address) { return data_at(trace, address); },
                               trace.scale()};
         trace.prepare_frames(report_file_.empty() ? instructions_of_summary(results)
                                                   : instructions_of_report(results));

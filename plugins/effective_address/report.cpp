@@ -58,8 +58,10 @@ std::string shared_lines(const Results& results, std::size_t most) {
     std::string out;
     for (std::size_t i = 0; i < std::min(most, results.sharing.lines.size()); ++i) {
         const FalselyShared& line = results.sharing.lines[i];
-        out += "  line " + hexadecimal(line.touches.front().line << kLineShift) + ", at most " +
-               with_commas(scaled(line.transfers, results.scale)) + " transfers, " +
+        const std::uint64_t address = line.touches.front().line << kLineShift;
+        const std::string data = results.data(address);
+        out += "  line " + hexadecimal(address) + (data.empty() ? "" : " of " + data) +
+               ", at most " + with_commas(scaled(line.transfers, results.scale)) + " transfers, " +
                with_commas(scaled(line.references, results.scale)) + " references\n";
         for (const Touch& touch : sides(line)) out += "    " + side(touch, results) + "\n";
     }

@@ -12,10 +12,14 @@ namespace effective_address {
 // Where an instruction comes from, such as "walk.c:12 (by_rows)".
 using Place = std::function<std::string(std::uint64_t pc)>;
 
+// What lies at an address, such as "table + 8"; "" if that is not known.
+using NamedData = std::function<std::string(std::uint64_t address)>;
+
 struct Results {
     const Tracker& tracker;
     const SharingResult& sharing;
     Place place;
+    NamedData data;
     double scale = 1;  // of counts: trace_parser_scale
 };
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import unittest
 from pathlib import Path
@@ -125,6 +126,15 @@ class Objects(unittest.TestCase):
         self.out = file
         ((key, count),) = self.groups().items()
         self.assertEqual((key[0], count), ("heap", WORDS))
+
+    def test_falsely_shared_objects(self):
+        report = support.temporary_folder(self) / "report"
+        self.profile(PROGRAMS / "sharing", options=[f"--address-report={report}"])
+        lines = re.findall(r"^  line 0x\w+ of (\S+), at most ([\d,]+) transfers", report.read_text(),
+                           re.M)
+        self.assertEqual(lines[0][0], "together")
+        self.assertGreater(int(lines[0][1].replace(",", "")), 100_000)
+        self.assertNotIn("apart", dict(lines))
 
     def test_runs_are_alike(self):
         self.profile(PROGRAMS / "objects", "blocks", plugin="cache")

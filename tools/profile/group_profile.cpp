@@ -1,5 +1,8 @@
 #include "tools/profile/group_profile.h"
 
+#include "framework/support/error.h"
+
+#include <fmt/core.h>
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -44,6 +47,7 @@ void GroupProfile::add_file(const std::string& path) {
     read_.clear();
     contexts_.assign(1, {});
     read_lines_.clear();
+    alike_.clear();
     events::read_events(path, *this);
     std::vector<std::uint32_t> indices;
     for (const events::Group& group : read_)
@@ -56,6 +60,7 @@ void GroupProfile::add_file(const std::string& path) {
 }
 
 void GroupProfile::start(const events::Header& header) {
+    binaries_ = header.objects;
     if (totals_.empty()) {
         header_ = header;
         totals_.resize(header.events.size());
@@ -73,12 +78,24 @@ void GroupProfile::line(std::uint32_t, Counts counts) {
     add(totals_, counts);
 }
 
+void GroupProfile::take_room(std::size_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ > kMostBytes)
+        throw Error(fmt::format("{}: its groups take more than {} bytes", path_, kMostBytes));
+}
+
 void GroupProfile::group(const events::Group& group) {
+    std::size_t bytes = 2 * (sizeof(events::Group) + group.name.size() + group.kind.size());
+    for (const auto& [key, value] : group.attributes) bytes += 2 * (key.size() + value.size() + 64);
+    take_room(bytes + totals_.size() * sizeof totals_[0]);
     read_.push_back(group);
 }
 
 void GroupProfile::counts_of(std::uint32_t group, std::uint32_t line, Counts counts) {
-    add(read_lines_[{group, file_, function_, line}], counts);
+    std::vector<std::uint64_t>& own = read_lines_[{group, file_, function_, line}];
+    constexpr std::size_t kRowBytes = 2 * 96;  // here and in lines_
+    if (own.empty()) take_room(kRowBytes + 2 * counts.size_bytes());
+    add(own, counts);
 }
 
 void GroupProfile::stack(const events::Stack& stack, Counts) {
@@ -104,7 +121,12 @@ std::uint32_t GroupProfile::index_of(const events::Group& group, std::uint32_t p
     for (const char* key : {"class", "size", "offset", "number"})
         for (const auto& [name, value] : group.attributes)
             if (name == key) identity.insert(identity.end(), {name, value});
+    for (const auto& [name, value] : group.attributes)
+        if (const auto number = parse(value);
+            name == "binary" && number && *number < binaries_.size())
+            identity.push_back(binaries_[*number].path);
     identity.insert(identity.end(), callers.begin(), callers.end());
+    if (callers.empty()) identity.push_back(std::to_string(++alike_[identity]));
     const auto [found, is_new] =
         indices_.try_emplace(identity, static_cast<std::uint32_t>(groups_.size()));
     if (!is_new) {

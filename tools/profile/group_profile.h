@@ -2,7 +2,9 @@
 // members, threads; each with its counts and with the lines that these are of.
 //
 // Groups of several files are one if their kinds, names, outer groups, classes, sizes and offsets
-// are the same, and the calls that led to where they were allocated. So are those of one file.
+// are the same, and their binaries, and the calls that led to where they were allocated. So are
+// those of one file that were allocated alike; others of one file are not, as variables of one
+// name.
 #pragma once
 
 #include "framework/events/reader.h"
@@ -42,7 +44,8 @@ class GroupProfile final : public events::Handler {
         std::vector<std::uint64_t> counts;
     };
 
-    // Throws Error if the file is malformed, or if its events are not those of the others.
+    // Throws Error if the file is malformed, if its events are not those of the others, or if it
+    // has more than any program has.
     void add_file(const std::string& path);
     // After the last one: adds up what is in inner groups.
     void finish();
@@ -78,6 +81,7 @@ class GroupProfile final : public events::Handler {
 
     std::vector<std::string> callers_of(const events::Group& group) const;
     std::uint32_t index_of(const events::Group& group, std::uint32_t parent);
+    void take_room(std::size_t bytes);
     void add_attributes(Group& to, const events::Group& from);
 
     std::string path_, first_path_;
@@ -85,6 +89,7 @@ class GroupProfile final : public events::Handler {
     std::vector<std::uint64_t> totals_;
     Strings strings_;
     // Of the file being read.
+    std::vector<events::Object> binaries_;
     std::vector<events::Group> read_;
     std::vector<Context> contexts_;
     std::map<LineKey, std::vector<std::uint64_t>> read_lines_;
@@ -94,6 +99,8 @@ class GroupProfile final : public events::Handler {
     std::vector<std::string> kinds_;
     std::map<std::vector<std::string>, std::uint32_t> indices_;  // by what groups have in common
     std::map<LineKey, std::vector<std::uint64_t>> lines_;
+    std::map<std::vector<std::string>, std::uint32_t> alike_;  // of this file, how many so far
+    std::size_t bytes_ = 0;                                    // of the counts and names kept
 };
 
 }  // namespace assay

@@ -165,6 +165,13 @@ const trace_data_object_t* trace_parser_data_object(const trace_parser_t* parser
     return parser->objects->of_context(context);
 }
 
+const trace_data_object_t* trace_parser_data_object_at(const trace_parser_t* parser,
+                                                       uint64_t address, uint64_t* offset) {
+    *offset = 0;
+    if (parser->objects == nullptr) return nullptr;
+    return parser->objects->last_at(address, *offset);
+}
+
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc) {
     return parser->addresses->object(pc);
 }

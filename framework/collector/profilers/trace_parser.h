@@ -25,7 +25,7 @@ struct trace_parser {
     // With calls; else both are empty.
     std::span<const std::uint32_t> contexts = {};  // by record
     std::span<const trace_context_t> context_table = {};
-    const assay::collector::ReferencedObjects* objects = nullptr;  // null without --objects
+    assay::collector::ReferencedObjects* objects = nullptr;  // null without --objects
     std::span<const assay::collector::Interval> intervals = {};
     std::size_t next_interval = 0;
     double scale = 1;  // of counts

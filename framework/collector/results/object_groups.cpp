@@ -118,8 +118,7 @@ events::Group ObjectGroups::group_of(std::uint32_t number, const Surroundings& a
                 if (caller.line != 0)
                     group.name += fmt::format(" ({}:{})", base_name(caller.file), caller.line);
             } else {
-                group.name =
-                    object.kind == Kind::kHeap ? "(of before a fork)" : "(anonymous memory)";
+                group.name = object.kind == Kind::kHeap ? "(unknown site)" : "(anonymous memory)";
             }
             add_number("size", object.size);
             add_number("blocks", object.blocks);

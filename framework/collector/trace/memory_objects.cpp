@@ -515,6 +515,27 @@ MemoryObjects::InFrame MemoryObjects::find_in_frame(std::uint32_t stack, std::ui
     return {variable->start, variable->end, known->second};
 }
 
+MemoryObjects::Last MemoryObjects::last_at(std::uint64_t address) {
+    advance(available_);
+    if (const std::uint32_t block = innermost(address); block != kNone)
+        return {object_of_block(blocks_[block]), blocks_[block].start};
+    const Past* last = nullptr;
+    std::uint64_t start = address;
+    auto at = past_.upper_bound(address);
+    for (std::size_t looks = 0; looks < kMostLooks && at != past_.begin(); ++looks) {
+        --at;
+        if (address >= at->second.end || (last != nullptr && last->died > at->second.died))
+            continue;
+        last = &at->second;
+        start = at->first;
+    }
+    if (last != nullptr) return {last->object, start};
+    const Found found = find(0, address);
+    const Kind kind = objects_[found.object].kind;
+    const bool begins = kind == Kind::kVariable || kind == Kind::kThreadLocal;
+    return {found.object, begins ? found.start : address};
+}
+
 void MemoryObjects::read_debug_information() {
     for (const auto& [file, symbols] : symbols_)
         if (symbols != nullptr) symbols->read_debug_information();

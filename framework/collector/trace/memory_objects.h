@@ -86,6 +86,13 @@ class MemoryObjects {
         std::uint32_t object;
     };
     InFrame find_in_frame(std::uint32_t stack, std::uint64_t pc, std::int64_t offset);
+    // What lies at an address, or lay there last; from where on, if it is a variable or a block,
+    // else the address itself.
+    struct Last {
+        std::uint32_t object;
+        std::uint64_t start;
+    };
+    Last last_at(std::uint64_t address);
     // Variables get their types, and the names that debuggers show; for the end.
     void read_debug_information();
 

@@ -107,8 +107,18 @@ std::uint32_t ReferencedObjects::refer(const trace_record_t& record, const Place
 }
 
 const trace_data_object_t* ReferencedObjects::of_context(std::uint32_t context) const {
+    return tell(tree_.origin(context).object);
+}
+
+const trace_data_object_t* ReferencedObjects::last_at(std::uint64_t address,
+                                                      std::uint64_t& offset) {
+    const MemoryObjects::Last last = memory_.last_at(address);
+    offset = address - last.start;
+    return last.object == MemoryObjects::kUnknown ? nullptr : tell(last.object);
+}
+
+const trace_data_object_t* ReferencedObjects::tell(std::uint32_t variant) const {
     static_assert(static_cast<int>(DataObject::Kind::kFrameVariable) == TRACE_DATA_FRAME);
-    const std::uint32_t variant = tree_.origin(context).object;
     if (variant >= memory_.objects().size()) return nullptr;
     const std::uint32_t number = memory_.final_number(variant);
     const DataObject& object = memory_.objects()[number];

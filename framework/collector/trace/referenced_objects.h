@@ -41,6 +41,8 @@ class ReferencedObjects {
     const MemoryObjects& memory() const { return memory_; }
     // What a variant is of, for profilers; null if it is none. Valid until the next call.
     const trace_data_object_t* of_context(std::uint32_t context) const;
+    // At the end: trace_parser_data_object_at().
+    const trace_data_object_t* last_at(std::uint64_t address, std::uint64_t& offset);
 
     // How many references a site has made to an object, whose number is the final one.
     struct Count {
@@ -76,6 +78,7 @@ class ReferencedObjects {
         std::uint32_t count = 0;  // in counts_
     };
 
+    const trace_data_object_t* tell(std::uint32_t object) const;
     std::uint32_t refer(const trace_record_t& record, const Place& place);
     bool holds(const Last& last, std::uint64_t address, const Place& place) const;
     // Returns the object.

@@ -202,6 +202,11 @@ class Trace {
     const trace_data_object_t* data_object(std::uint32_t context) const {
         return trace_parser_data_object(parser_, context);
     }
+    // In finish(), with --objects: what lies at an address, or lay there last, and how far the
+    // address is from its beginning; else null.
+    const trace_data_object_t* data_object_at(std::uint64_t address, std::uint64_t& offset) const {
+        return trace_parser_data_object_at(parser_, address, &offset);
+    }
     // The next execution with values; none at the end of the buffer.
     std::optional<Execution> next() {
         Execution found{};
