@@ -91,6 +91,19 @@ class Objects(unittest.TestCase):
             told = sum(group["counts"][column] for group in document["groups"])
             self.assertEqual(told, total if name[0] == "D" else 0, name)
 
+    def test_merged_profiles(self):
+        """Twice the same profile has twice the counts, of the same objects."""
+        self.profile(PROGRAMS / "objects", "blocks")
+        once = {(kind, name): count for (kind, name, *_), count in self.groups().items()}
+        before = self.annotate()["groups"][0]["callers"]
+        merged = self.out.parent / "merged"
+        result = run([ASSAY, "merge", self.out, self.out, "-o", merged])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.out = merged
+        twice = {(kind, name): count for (kind, name, *_), count in self.groups().items()}
+        self.assertEqual(twice, {key: 2 * count for key, count in once.items()})
+        self.assertEqual(self.annotate()["groups"][0]["callers"], before)
+
     def test_other_memory(self):
         self.profile(PROGRAMS / "objects", "others")
         found = self.groups()

@@ -87,6 +87,21 @@ void check_events_files(const Arguments& arguments) {
                         arguments.files.front()));
 }
 
+// Groups are read by themselves.
+GroupProfile read_groups(const WholeProfile& profile, const std::vector<std::string>& files) {
+    GroupProfile groups;
+    if (!profile.has_groups()) return groups;
+    for (const std::string& file : files) {
+        if (!events::can_be_read_again(file))
+            throw Error(
+                fmt::format("{} has groups, and cannot be read twice: write it to a file first",
+                            file == "-" ? "standard input" : file));
+        groups.add_file(file);
+    }
+    groups.finish();
+    return groups;
+}
+
 }  // namespace
 
 std::vector<OptionDescription> merge_options() {
@@ -107,7 +122,7 @@ int merge_main(int argc, char** argv) {
     WholeProfile profile;
     for (const std::string& file : arguments.files) profile.add_file(file);
     profile.finish();
-    write_events_file(profile, arguments.out);
+    write_events_file(profile, read_groups(profile, arguments.files), arguments.out);
     return 0;
 }
 

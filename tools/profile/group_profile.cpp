@@ -103,12 +103,11 @@ void GroupProfile::stack(const events::Stack& stack, Counts) {
 }
 
 std::vector<std::string> GroupProfile::callers_of(const events::Group& group) const {
-    constexpr std::size_t kMost = 64;
     std::vector<std::string> callers;
     for (const auto& [key, value] : group.attributes) {
         if (key != "stack") continue;
         std::uint64_t context = parse(value).value_or(0);
-        for (; context != 0 && context < contexts_.size() && callers.size() < kMost;
+        for (; context != 0 && context < contexts_.size() && callers.size() < kMostCallers;
              context = contexts_[context].parent)
             callers.push_back(contexts_[context].function);
     }
@@ -121,10 +120,12 @@ std::uint32_t GroupProfile::index_of(const events::Group& group, std::uint32_t p
     for (const char* key : {"class", "size", "offset", "number"})
         for (const auto& [name, value] : group.attributes)
             if (name == key) identity.insert(identity.end(), {name, value});
+    std::string binary;
     for (const auto& [name, value] : group.attributes)
         if (const auto number = parse(value);
             name == "binary" && number && *number < binaries_.size())
-            identity.push_back(binaries_[*number].path);
+            binary = binaries_[*number].path;
+    identity.push_back(binary);
     identity.insert(identity.end(), callers.begin(), callers.end());
     if (callers.empty()) identity.push_back(std::to_string(++alike_[identity]));
     const auto [found, is_new] =
@@ -139,7 +140,8 @@ std::uint32_t GroupProfile::index_of(const events::Group& group, std::uint32_t p
                        group.attributes,
                        std::move(callers),
                        {},
-                       std::vector<std::uint64_t>(totals_.size())});
+                       std::vector<std::uint64_t>(totals_.size()),
+                       std::move(binary)});
     if (parent != kNone) groups_[parent].inner.push_back(found->second);
     if (std::find(kinds_.begin(), kinds_.end(), group.kind) == kinds_.end())
         kinds_.push_back(group.kind);

@@ -33,10 +33,13 @@ class GroupProfile final : public events::Handler {
         std::vector<std::uint32_t> inner;   // groups in it, in the order of the files
         std::vector<std::uint64_t> counts;  // with those of the inner ones
 
+        std::string binary;  // the path of the one that has the variable; "" if there is none
+
         std::string_view attribute(std::string_view key) const;  // "" if it has none
         std::optional<std::uint64_t> number(std::string_view key) const;
     };
     static constexpr std::uint32_t kNone = UINT32_MAX;
+    static constexpr std::size_t kMostCallers = 64;
     // Of a source line, counts that belong to a group itself.
     struct Line {
         Strings::Id file, function;
