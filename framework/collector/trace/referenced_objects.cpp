@@ -1,8 +1,23 @@
 #include "framework/collector/trace/referenced_objects.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::collector {
+
+inline bool ReferencedObjects::holds(const Last& last, std::uint64_t address,
+                                     const Place& place) const {
+    using Holds = Last::Holds;
+    std::uint64_t start = last.start;
+    if (last.holds == Holds::kInFrame) {
+        if (place.frames.empty()) return false;
+        start += place.frames.back().address;
+    }
+    if (address - start >= last.bytes || last.thread != place.thread) return false;
+    return last.holds == Holds::kInFrame ||
+           (last.holds == Holds::kForVersion && *last.version == last.valid_version) ||
+           (last.holds == Holds::kForFrames && last.changes == stacks_.changes());
+}
 
 std::span<const std::uint32_t> ReferencedObjects::follow(std::uint32_t thread,
                                                          std::uint64_t entries,
@@ -20,8 +35,7 @@ std::span<const std::uint32_t> ReferencedObjects::follow(std::uint32_t thread,
             case TRACE_SITE_READ:
             case TRACE_SITE_WRITE:
             case TRACE_SITE_MODIFY:
-                result_[i] =
-                    refer(records[i], {thread, context, code.instrs[site.instr].pc, frames});
+                result_[i] = refer(records[i], {thread, context, &code.instrs[site.instr], frames});
                 break;
             case TRACE_SITE_COUNT:
                 result_[i] = tree_.variant(context, kAsReferences);
@@ -35,19 +49,6 @@ std::span<const std::uint32_t> ReferencedObjects::follow(std::uint32_t thread,
     };
     stacks_.follow(thread, records, code, take);
     return result_;
-}
-
-bool ReferencedObjects::holds(const Last& last, std::uint64_t address, const Place& place) const {
-    using Holds = Last::Holds;
-    std::uint64_t start = last.start;
-    if (last.holds == Holds::kInFrame) {
-        if (place.frames.empty()) return false;
-        start += place.frames.back().address;
-    }
-    if (address - start >= last.bytes || last.thread != place.thread) return false;
-    return last.holds == Holds::kInFrame ||
-           (last.holds == Holds::kForVersion && *last.version == last.valid_version) ||
-           (last.holds == Holds::kForFrames && last.changes == stacks_.changes());
 }
 
 std::uint32_t ReferencedObjects::find(Last& last, std::uint64_t address, const Place& place) {
@@ -76,8 +77,9 @@ std::uint32_t ReferencedObjects::find_on_stack(Last& last, std::uint64_t address
     if (behind == place.frames.begin()) return stack;
     const std::uint64_t frame = (behind - 1)->address;
     const bool innermost = behind == place.frames.end();
-    const MemoryObjects::InFrame found = memory_.find_in_frame(
-        stack, innermost ? place.pc : behind->call, static_cast<std::int64_t>(address - frame));
+    const MemoryObjects::InFrame found =
+        memory_.find_in_frame(stack, innermost ? place.instr->pc : behind->call,
+                              static_cast<std::int64_t>(address - frame));
     if (innermost) last.holds = Last::Holds::kInFrame;
     last.start = static_cast<std::uint64_t>(found.start) + (innermost ? 0 : frame);
     last.bytes = static_cast<std::uint64_t>(found.end - found.start);
@@ -95,6 +97,8 @@ std::uint32_t ReferencedObjects::refer(const trace_record_t& record, const Place
             const auto [count, is_new] =
                 count_of_.try_emplace(key, static_cast<std::uint32_t>(counts_.size()));
             if (is_new) counts_.push_back({record.site, object, 0});
+            if (last.references != 0)
+                counts_[last.count].references += std::exchange(last.references, 0);
             last.count = count->second;
         }
     }
@@ -102,7 +106,7 @@ std::uint32_t ReferencedObjects::refer(const trace_record_t& record, const Place
         last.context = place.context;
         last.variant = tree_.variant(place.context, last.object);
     }
-    ++counts_[last.count].references;
+    ++last.references;
     return last.variant;
 }
 
@@ -140,6 +144,8 @@ const trace_data_object_t* ReferencedObjects::tell(std::uint32_t variant) const 
 
 std::vector<ReferencedObjects::Count> ReferencedObjects::counts() const {
     std::vector<Count> counts = counts_;
+    for (const Last& last : last_)
+        if (last.references != 0) counts[last.count].references += last.references;
     for (Count& count : counts) count.object = memory_.final_number(count.object);
     const auto key = [](const Count& count) {
         return std::uint64_t{count.site} << 32 | count.object;

@@ -56,27 +56,31 @@ class ReferencedObjects {
     // Where a thread is.
     struct Place {
         std::uint32_t thread, context;
-        std::uint64_t pc;
+        const trace_instr_t* instr;
         std::span<const ShadowStacks::Frame> frames;
     };
-    // Of a site's last reference: what else is of the same object.
-    struct Last {
-        enum class Holds : std::uint8_t {
+    // Of a site's last reference: what else is of the same object. A line of the processor's cache.
+    struct alignas(64) Last {
+        enum class Holds : std::uint32_t {
             kNever,
             kForVersion,  // as long as *version has not changed
             kInFrame,     // counted from the innermost frame's address, whichever frame that is
             kForFrames,   // as long as no function is called or left
         };
-        Holds holds = Holds::kNever;
         std::uint64_t start = 0, bytes = 0;
-        const std::uint32_t* version = nullptr;
+        union {
+            const std::uint32_t* version = nullptr;  // kForVersion
+            std::uint64_t changes;                   // of the frames: kForFrames
+        };
+        std::uint64_t references = 0;  // that counts_ does not have yet
         std::uint32_t valid_version = 0;
-        std::uint64_t changes = 0;  // of the frames
+        Holds holds = Holds::kNever;
         std::uint32_t object = 0;
         std::uint32_t thread = 0;
         std::uint32_t context = UINT32_MAX, variant = 0;
         std::uint32_t count = 0;  // in counts_
     };
+    static_assert(sizeof(Last) == 64);
 
     const trace_data_object_t* tell(std::uint32_t object) const;
     std::uint32_t refer(const trace_record_t& record, const Place& place);
