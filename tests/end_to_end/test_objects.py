@@ -104,6 +104,12 @@ class Objects(unittest.TestCase):
         self.assertEqual(twice, {key: 2 * count for key, count in once.items()})
         self.assertEqual(self.annotate()["groups"][0]["callers"], before)
 
+    def test_branches_are_of_no_object(self):
+        self.profile(PROGRAMS / "objects", "blocks", plugin="branch,effective_address")
+        shown = {column["name"] for column in self.annotate()["events"]}  # what objects have
+        self.assertFalse(shown & {"Bc", "Bcm", "Bi", "Bim"})
+        self.assertIn("Refs", shown)
+
     def test_other_memory(self):
         self.profile(PROGRAMS / "objects", "others")
         found = self.groups()

@@ -5,9 +5,10 @@
 
 namespace assay::collector {
 
-// False for events that each execution of an instruction has, whatever it refers to.
+// False for events that executions of an instruction have, whatever they refer to.
 inline bool is_of_data(std::string_view unit) {
-    return unit != "instructions" && unit != "branches" && unit != "calls" && unit != "executions";
+    return unit != "instructions" && unit != "branches" && unit != "mispredictions" &&
+           unit != "calls" && unit != "executions";
 }
 
 }  // namespace assay::collector

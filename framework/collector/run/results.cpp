@@ -59,7 +59,8 @@ void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Ke
               : ContextTree::Origin{0, ContextTree::kNoObject};
     const bool shared = origin.object == ReferencedObjects::kAsReferences;
     if (session_.settings.objects && &counts == &counts_ && !shared) {
-        if (origin.object != ContextTree::kNoObject)
+        if (origin.object != ContextTree::kNoObject &&
+            is_of_data(session_.columns.event(column).unit))
             counts.objects.add(origin.object, row, column, sample.weight);
         add_told(counts.told_object, row, column, sample.weight);
     }
