@@ -340,7 +340,7 @@ void Writer::values(std::uint32_t object, std::uint64_t address, const Hotlist& 
 void Writer::group(const Group& group) {
     impl_->end_sites();
     std::string& out = impl_->text;
-    append(out, {"fl=#! group ", std::to_string(group.number), " ", group.kind,
+    append(out, {"fl=#! group ", std::to_string(group.number), " ", word(free_text(group.kind)),
                  " in=", std::to_string(group.parent), " ", word(free_text(group.name))});
     for (const auto& [key, value] : group.attributes)
         append(out, {" ", key, "=", word(free_text(value))});
