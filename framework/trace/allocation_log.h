@@ -16,10 +16,10 @@ enum class MemoryUse : std::uint32_t {
     kMapped = 4,     // memory of no file, by a system call
     kFile = 5,       // part of a file; `before`: a packed FilePlace
     kUnmapped = 6,
-    kBreak = 7,           // what lies below the program break, as a whole
-    kStack = 8,           // a thread begins, with its stack pointer at `address`
-    kThreadPointer = 10,  // of the thread, that is `address` now
-    kRemapped = 9,        // mremap(2): what was at `before` is at `address` now
+    kBreak = 7,          // what lies below the program break, as a whole
+    kStack = 8,          // a thread begins, with its stack pointer at `address`
+    kThreadPointer = 9,  // of the thread, that is `address` now
+    kRemapped = 10,      // mremap(2): what was at `before` is at `address` now
 };
 
 struct AllocationEntry {

@@ -195,6 +195,10 @@ class Objects(unittest.TestCase):
         result = run([ASSAY, "annotate", "--by=object", out])
         self.assertEqual(result.returncode, 125)
         self.assertIn("was measured without objects: run with --objects", result.stderr)
+        result = run([ASSAY, "annotate", "--by=member", out])
+        self.assertIn("was measured without types: run with --types", result.stderr)
+        result = run([ASSAY, "annotate", "--by=colour", out])
+        self.assertIn("--by=colour: give object, type or member", result.stderr)
 
 
 if __name__ == "__main__":

@@ -162,8 +162,11 @@ void read_groups(const Options& options, Counts totals, GroupProfile& profile) {
     if (!kinds.empty())
         throw Error(fmt::format("--by={}: {} has counts by {} only", options.by, file,
                                 join(kinds, " and ")));
-    throw Error(
-        fmt::format("{} was measured without {}s: run with --{}s", file, options.by, options.by));
+    const bool of_types = options.by == "type" || options.by == "member";
+    if (!of_types && options.by != "object")
+        throw Error(fmt::format("--by={}: give object, type or member", options.by));
+    const std::string_view kind = of_types ? "types" : "objects";
+    throw Error(fmt::format("{} was measured without {}: run with --{}", file, kind, kind));
 }
 
 // What is not of any group would only take room, and percentages where there are many columns.

@@ -16,9 +16,7 @@ constexpr std::size_t kMostCallers = 5;
 constexpr std::size_t kMostLines = 8;
 
 std::string bytes_text(std::uint64_t bytes) {
-    std::string digits = std::to_string(bytes);
-    for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
-    return digits + (bytes == 1 ? " byte" : " bytes");
+    return with_thousands(bytes) + (bytes == 1 ? " byte" : " bytes");
 }
 
 // "heap  make (a.c:12), 3 blocks of 24 bytes < main < ..."

@@ -184,7 +184,7 @@ void read_groups(const std::vector<std::string>& paths, Counts totals, GroupProf
     for (const std::string& path : paths) {
         if (!events::can_be_read_again(path))
             throw Error(
-                fmt::format("{} cannot be read twice, as counts by object, type or thread are: "
+                fmt::format("{} cannot be read twice, as counts by object or type are: "
                             "write it to a file first",
                             path == "-" ? "standard input" : path));
         groups.add_file(path);

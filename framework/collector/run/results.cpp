@@ -2,6 +2,7 @@
 
 #include "framework/collector/results/data_events.h"
 #include "framework/collector/results/generated_names.h"
+#include "framework/collector/results/object_shares.h"
 #include "framework/collector/results/profile.h"
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
@@ -10,7 +11,6 @@
 
 #include <fmt/core.h>
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -119,53 +119,20 @@ void Results::share_counts(const Origin& origin, std::span<const std::uint32_t> 
     });
 }
 
-// Once. What no profiler has told an object of, but is as much as references of the instruction
-// have been: of data read, written or either.
+// Once, even if the file is written twice.
 void Results::share_among_objects(const Origin& origin) {
     if (std::exchange(objects_shared_, true)) return;
-    struct References {
-        std::uint64_t reads = 0, writes = 0, modifications = 0;
-
-        std::array<std::uint64_t, 5> sums() const {
-            return {reads + modifications, writes, writes + modifications,
-                    reads + writes + modifications, modifications};
-        }
-    };
-    const std::vector<std::uint32_t> rows = rows_of_instructions(origin);
-    std::map<std::pair<std::uint32_t, std::uint32_t>, References> of_objects;  // by row and object
-    std::vector<References> of_rows(counts_.samples.rows());
-    for (const ReferencedObjects::Count& count : origin.objects->counts()) {
-        const trace_site_t& site = origin.code.sites[count.site];
-        const std::uint32_t row = rows[site.instr];
-        if (row == SampleDatabase::kNoRow) continue;
-        for (References* to : {&of_rows[row], &of_objects[{row, count.object}]})
-            (site.kind == TRACE_SITE_READ    ? to->reads
-             : site.kind == TRACE_SITE_WRITE ? to->writes
-                                             : to->modifications) += count.references;
-    }
+    const ObjectShares shares(origin.objects->counts(), origin.code, rows_of_instructions(origin));
     const std::size_t columns = session_.columns.size();
     for (std::size_t column = 0; column < columns; ++column) {
         if (!is_of_data(session_.columns.event(column).unit)) continue;
-        for (const auto& [place, references] : of_objects) {
-            const auto [row, object] = place;
+        const auto untold = [&](std::uint32_t row) {
             const std::size_t at = row * columns + column;
             const std::uint64_t told =
                 at < counts_.told_object.size() ? counts_.told_object[at] : 0;
-            const std::uint64_t count = counts_.samples.counts(row)[column] - told;
-            if (count == 0) continue;
-            const auto all = of_rows[row].sums();
-            // Of what is read and written in one, some count two.
-            for (const unsigned times : {1U, 2U}) {
-                const auto which =
-                    std::find_if(all.begin(), all.end(),
-                                 [&](std::uint64_t sum) { return sum * times == count; }) -
-                    all.begin();
-                if (which == std::ssize(all)) continue;
-                counts_.objects.add(object, row, column,
-                                    references.sums()[static_cast<std::size_t>(which)] * times);
-                break;
-            }
-        }
+            return counts_.samples.counts(row)[column] - told;
+        };
+        shares.add(column, untold, counts_.objects);
     }
 }
 

@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,13 +44,12 @@ struct DataObject {
     };
     Kind kind = Kind::kUnknown;
     std::uint32_t context = 0;  // kHeap, kMapping: where it was allocated
-    std::uint32_t thread = 0;   // kStack
-    std::uint32_t file = 0;     // kVariable, kThreadLocal, kFile: its path, MemoryObjects::path()
-    const symbols::DataSymbol* symbol = nullptr;  // kVariable
+    std::uint32_t thread = 0;   // kStack, kFrameVariable
+    std::uint32_t file = 0;     // variables, kFile: its path, MemoryObjects::path()
+    const symbols::DataSymbol* symbol = nullptr;  // kVariable, kThreadLocal
     std::uint32_t stack = 0;                      // kFrameVariable: the number of its thread's
     std::string_view name, function;              // kFrameVariable
-    std::uint64_t size =
-        0;  // of a variable; kHeap and kMapping if all blocks have the same, else 0
+    std::uint64_t size = 0;  // of a variable, or of each block; 0 if blocks differ, and of others
     std::uint64_t blocks = 0, bytes = 0, peak = 0;  // kHeap, kMapping
     std::uint64_t live = 0;                         // bytes, now
 };
