@@ -99,6 +99,7 @@ struct Spec {
     // has them.
     enum Objects : std::uint32_t { kNoObjects, kObjectsOnly, kObjectsAndContexts };
     std::uint32_t objects;
+    std::uint32_t threads;  // not 0: the first kOwnSlots have slots of their own, and names
     char allocation_functions[kMostNames];
 };
 
@@ -152,6 +153,7 @@ enum class EventType : std::uint32_t {
     kMarker = 8,       // MarkerEvent, then the text
     kProblem = 9,      // text for the user, however quiet assay is to be
     kMappedFile = 10,  // the path of a file that is mapped, numbered from 0: MemoryUse::kFile
+    kThreadName = 11,  // ThreadNameEvent, then the name, once the thread has it for good
 };
 
 struct EventHeader {
@@ -173,6 +175,11 @@ struct MarkerEvent {
     std::uint64_t arguments[5];
     // When: before that record of that buffer of the slot.
     std::uint32_t thread, slot, buffer, record;
+};
+
+struct ThreadNameEvent {
+    std::uint32_t thread;  // ThreadSlot::thread
+    std::uint32_t reserved;
 };
 
 struct UnmappedEvent {
@@ -265,6 +272,9 @@ inline constexpr std::uint32_t kMaxBlocks = 16 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxInstrs = 64 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxSites = 64 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxThreads = 4096;  // slots: threads at the same time
+// With Spec::threads so many slots are used once, by the threads of their numbers; the others by
+// any later threads.
+inline constexpr std::uint32_t kOwnSlots = 256;
 
 inline constexpr std::uint64_t kControlOffset = 0;
 inline constexpr std::uint64_t kValueListsOffset = 64 * 1024;

@@ -1,12 +1,18 @@
 #include "plugins/branch/simulator.h"
 
+#include <utility>
+
 namespace branch {
 
 void Simulator::learn(const trace_site_t* sites, std::size_t count, const trace_instr_t* instrs) {
     for (std::size_t i = branches_.size(); i < count; ++i) {
         const trace_instr_t& instr = instrs[sites[i].instr];
-        Branch branch{instr.pc, sites[i].instr, 0, instr.length,
-                      sites[i].kind == TRACE_SITE_PREDICTIONS};
+        Branch branch{instr.pc,
+                      sites[i].instr,
+                      0,
+                      instr.length,
+                      sites[i].kind == TRACE_SITE_PREDICTIONS,
+                      sites[i].kind == TRACE_SITE_CALL || sites[i].kind == TRACE_SITE_SIGNAL};
         if (sites[i].kind == TRACE_SITE_BRANCH) branch.flags = instr.flags;
         branches_.push_back(branch);
     }
@@ -47,6 +53,8 @@ void Simulator::process(std::uint32_t thread, std::span<const trace_record_t> re
     for (std::size_t i = 0; i < records.size(); ++i) {
         const Branch& branch = branches_[records[i].site];
         if (branch.instr != predictors.instr) predictors.context = predictors.context_behind;
+        if (std::exchange(predictors.begins, false) && !branch.enters)
+            predictors.context = contexts[i];
         predictors.instr = branch.counts() ? kNoInstr : branch.instr;
         predictors.context_behind = contexts[i];
         if (!branch.counts()) continue;

@@ -57,7 +57,8 @@ class Simulator {
         std::uint32_t instr = 0;
         std::uint8_t flags = 0;  // TRACE_INSTR_*; 0: no branch
         std::uint8_t length = 0;
-        bool sums = false;  // a TRACE_SITE_PREDICTIONS, which has them already
+        bool sums = false;    // a TRACE_SITE_PREDICTIONS, which has them already
+        bool enters = false;  // a function or a handler, whose context is the one behind it
 
         bool counts() const { return flags != 0 || sums; }
     };
@@ -68,6 +69,7 @@ class Simulator {
         // Of the last record: its instruction, and the contexts where that began and where control
         // went on.
         std::uint32_t instr = kNoInstr, context = 0, context_behind = 0;
+        bool begins = true;  // no record yet
     };
 
     void count(Predictors& predictors, const trace_record_t& record, Tally& tally) const;

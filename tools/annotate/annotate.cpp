@@ -163,9 +163,9 @@ void read_groups(const Options& options, Counts totals, GroupProfile& profile) {
         throw Error(fmt::format("--by={}: {} has counts by {} only", options.by, file,
                                 join(kinds, " and ")));
     const bool of_types = options.by == "type" || options.by == "member";
-    if (!of_types && options.by != "object")
-        throw Error(fmt::format("--by={}: give object, type or member", options.by));
-    const std::string_view kind = of_types ? "types" : "objects";
+    if (!of_types && options.by != "object" && options.by != "thread")
+        throw Error(fmt::format("--by={}: give object, type, member or thread", options.by));
+    const std::string kind = of_types ? "types" : options.by + "s";
     throw Error(fmt::format("{} was measured without {}: run with --{}", file, kind, kind));
 }
 

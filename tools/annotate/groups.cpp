@@ -40,6 +40,8 @@ std::string object_text(const GroupProfile::Group& group) {
 
 std::string group_text(const GroupProfile::Group& group) {
     if (group.kind == "object") return object_text(group);
+    if (group.kind == "thread" && group.number("number"))
+        return fmt::format("{:3}  {}", *group.number("number"), group.name);
     std::string text = group.name;
     if (!group.attribute("type").empty())
         text = fmt::format("{}  {}", text, group.attribute("type"));

@@ -71,10 +71,11 @@ void add_context_options(CommandLine& line, Arguments& arguments) {
                   "show the tree of calling contexts, instead of sources\n"
                   "Each with all that is called from there, and the function itself. Needs and "
                   "shows the same as --calls.");
-    line.add_text("--by", arguments.by, "KIND",
-                  "show whose the counts are, instead of sources: object, type or member\n"
-                  "Needs a profile that was made with --objects, or with --types. Sorted by the "
-                  "first event that has such counts, without --sort.");
+    line.add_text(
+        "--by", arguments.by, "KIND",
+        "show whose the counts are, instead of sources: object, type, member or thread\n"
+        "Needs a profile that was made with --objects, --types or --threads. Sorted by the "
+        "first event that has such counts, without --sort.");
     line.add_flag("--lines", arguments.lines,
                   "with --by: below each, the lines of source that its counts are of");
 }

@@ -21,6 +21,7 @@ Feed::Feed(Segment& segment, TraceReader::Role role, int pid, const trace::Regio
       pid_(pid),
       role_(role),
       executed_contexts_(segment, stacks_.contexts()),
+      thread_contexts_(stacks_.contexts()),
       sampling_(regions),
       reader_(
           segment,
@@ -60,6 +61,8 @@ void Feed::process(TraceReader::Source source, std::span<const trace_record_t> r
     else if (follows_calls_)
         contexts = stacks_.follow(source.thread, records, reader_.code());
     if (tells_contexts_) contexts = executed_contexts_.follow(source.slot, records, reader_.code());
+    if (spec_.threads != 0)
+        contexts = thread_contexts_.follow(source.slot, source.thread, contexts, records.size());
     if (interval_ != 0 && !fed_.empty())
         view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code(),
                                          sampling_.is_warm_up(source.slot));
@@ -129,6 +132,25 @@ std::function<void(const Feed::TakeExecutions&)> Feed::executions_by_context() {
         };
         executed_contexts_.for_each(reader_.slots(), {code, executions_, mispredictions_}, visit);
         take(portion);
+    };
+}
+
+std::function<void(const Feed::TakeExecutions&)> Feed::executions_by_thread() {
+    if (spec_.threads == 0) return {};
+    return [this](const TakeExecutions& take) {
+        const CodeTables code = reader_.code();
+        for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot) {
+            const std::uint32_t thread = ThreadContexts::number(slot, reader_.thread_of(slot));
+            const std::vector<std::uint64_t> executions = reader_.block_counts(slot);
+            const std::vector<std::uint64_t> mispredictions = reader_.mispredictions(slot);
+            std::vector<ContextExecutions> portion;
+            for (std::uint32_t block = 0; block < code.blocks.size(); ++block)
+                if (executions[block] != 0)
+                    portion.push_back({thread, code.blocks[block].first_instr,
+                                       code.blocks[block].instr_count, executions[block],
+                                       mispredictions.empty() ? 0 : mispredictions[block]});
+            take(portion);
+        }
     };
 }
 

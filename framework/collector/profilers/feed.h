@@ -11,6 +11,7 @@
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/collector/trace/referenced_objects.h"
 #include "framework/collector/trace/shadow_stack.h"
+#include "framework/collector/trace/thread_contexts.h"
 #include "framework/collector/trace/trace_reader.h"
 
 #include <chrono>
@@ -67,6 +68,8 @@ class Feed {
     // Then: Results::Origin::executions_by_context; empty without contexts.
     using TakeExecutions = std::function<void(std::span<const ContextExecutions>)>;
     std::function<void(const TakeExecutions& take)> executions_by_context();
+    // The same by ThreadContexts::number() instead of the context; empty without --threads.
+    std::function<void(const TakeExecutions& take)> executions_by_thread();
     // Lets the profilers finish.
     void finish();
 
@@ -81,6 +84,7 @@ class Feed {
     // A parser's view of records, with the tables as they are now.
     trace_parser parser(std::uint32_t thread, std::span<const trace_record_t> records);
     bool has_contexts(const LoadedProfiler& profiler) const {
+        if (spec_.threads != 0) return true;
         return (follows_calls_ || tells_contexts_) &&
                (contexts_of_all_ || objects_ || profiler.captures_calls());
     }
@@ -98,6 +102,7 @@ class Feed {
     bool contexts_of_all_ = false, follows_calls_ = false, tells_contexts_ = false;
     ShadowStacks stacks_;
     ExecutedContexts executed_contexts_;
+    ThreadContexts thread_contexts_;
     IntervalReader intervals_;
     Sampling sampling_;
     TraceReader reader_;

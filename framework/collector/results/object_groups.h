@@ -1,13 +1,14 @@
 // The objects that data events refer to, as groups of the events file.
 #pragma once
 
-#include "framework/collector/results/context_counts.h"
+#include "framework/collector/results/grouped_counts.h"
 #include "framework/collector/results/profile.h"
 #include "framework/collector/results/profile_stacks.h"
 #include "framework/events/writer.h"
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,14 +35,11 @@ class ObjectGroups {
   private:
     events::Group group_of(std::uint32_t object, const Surroundings& surroundings) const;
 
+    // The numbers of those with counts, and of what they are in.
+    std::span<const std::uint32_t> objects() const;
+
     const Profile& profile_;
-    std::vector<std::size_t> events_;          // of the file, by column of the database
-    std::vector<std::uint32_t> objects_;       // by group, from 0: the numbers of those with counts
-    std::vector<std::uint32_t> groups_;        // by object: from 1, or 0
-    std::vector<ContextCounts::Row> rows_;     // by row of the database
-    std::vector<std::uint32_t> first_of_row_;  // in those
-    std::vector<std::uint64_t> sums_;          // of write_line(), by group and event
-    std::vector<std::uint32_t> touched_;
+    std::optional<GroupedCounts> counts_;  // if there are objects
 };
 
 }  // namespace assay::collector

@@ -3,6 +3,7 @@
 #include "framework/collector/results/object_groups.h"
 #include "framework/collector/results/profile_sites.h"
 #include "framework/collector/results/profile_stacks.h"
+#include "framework/collector/results/thread_groups.h"
 #include "framework/collector/results/type_groups.h"
 
 #include <algorithm>
@@ -53,7 +54,8 @@ class ProfileBuilder {
           header_(profile.header),
           counts_(profile.columns.size()),
           objects_(profile),
-          types_(profile) {}
+          types_(profile),
+          threads_(profile) {}
 
     void write(const std::string& path) {
         collect();
@@ -86,6 +88,8 @@ class ProfileBuilder {
                     return frames_of(place_of(profile_.contexts[context].call)).front();
                 }};
         std::vector<events::Group> groups = objects_.groups(surroundings);
+        for (events::Group& group : threads_.groups(static_cast<std::uint32_t>(groups.size() + 1)))
+            groups.push_back(std::move(group));
         find_types(static_cast<std::uint32_t>(groups.size() + 1));
         events::Writer writer(path, header_);
         sites_.write(writer);
@@ -325,6 +329,7 @@ class ProfileBuilder {
         for (const Part& part : parts)
             for (const Entry& entry : part.entries) rows_.push_back(entry.row);
         objects_.write_line(writer, rows_);
+        threads_.write_line(writer, rows_);
         types_.write_line(writer, rows_);
         if (!profile_.dump_instructions && profile_.hotlists->empty()) return;
         for (const Part& part : parts) write_instructions(writer, part.entries, part.site);
@@ -385,6 +390,7 @@ class ProfileBuilder {
     Counts counts_;
     ObjectGroups objects_;
     TypeGroups types_;
+    ThreadGroups threads_;
     std::vector<std::uint32_t> rows_;  // of the line that is being written
 };
 

@@ -11,6 +11,7 @@
 #include "framework/symbols/symbolizer.h"
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ struct Profile {
     std::span<const trace_context_t> contexts;  // which the counts are of
     const ContextCounts* object_counts;         // by the number of an object instead of a context
     const MemoryObjects* objects;               // null without --objects
+    const ContextCounts* thread_counts;         // by ThreadContexts::number() instead of a context
+    const std::map<std::uint32_t, std::string>* thread_names;  // likewise; null without --threads
     const AddressMap* addresses;
     symbols::Symbolizer* symbolizer;
     const symbols::GeneratedCode* generated;  // what is known of code that no file holds

@@ -39,6 +39,10 @@ void Collection::start_profilers() {
     spec_.regions = session_.settings.regions;
     spec_.stress = session_.settings.stress ? 1 : 0;
     spec_.random_addresses = session_.settings.randomize_addresses ? 1 : 0;
+    if (session_.settings.threads) {
+        spec_.captures |= trace::kCaptureBlockCounts;
+        spec_.threads = 1;
+    }
     interval_ = spec_.interval;
     if (feed_.sampling().wanted()) sample();
     if (session_.settings.contexts) {
@@ -299,7 +303,9 @@ void Collection::write() {
                         .code = feed_.reader().code(),
                         .executions = feed_.executions(),
                         .mispredictions = feed_.mispredictions(),
-                        .executions_by_context = feed_.executions_by_context()});
+                        .executions_by_context = feed_.executions_by_context(),
+                        .executions_by_thread = feed_.executions_by_thread(),
+                        .thread_names = &feed_.reader().thread_names()});
         if (!feed_.knows_contexts())
             log::remark(
                 "not all calling contexts are known, since there was no room for them or the "

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -56,15 +57,19 @@ void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Ke
     const bool known = sample.context0 < contexts.table().size();
     const ContextTree::Origin origin =
         known ? contexts.origin(static_cast<std::uint32_t>(sample.context0))
-              : ContextTree::Origin{0, ContextTree::kNoObject};
+              : ContextTree::Origin{0};
     const bool shared = origin.object == ReferencedObjects::kAsReferences;
     if (session_.settings.objects && &counts == &counts_ && !shared) {
-        if (origin.object != ContextTree::kNoObject &&
-            is_of_data(session_.columns.event(column).unit))
+        if (origin.object != ContextTree::kNone && is_of_data(session_.columns.event(column).unit))
             counts.objects.add(origin.object, row, column, sample.weight);
         add_told(counts.told_object, row, column, sample.weight);
     }
     const bool all_have_contexts = session_.settings.contexts;
+    if (session_.settings.threads && &counts == &counts_) {
+        if (origin.thread != ContextTree::kNone)
+            counts.threads.add(origin.thread, row, column, sample.weight);
+        add_told(counts.told_thread, row, column, sample.weight);
+    }
     if (!captures_calls_[profiler] && !all_have_contexts) return;
     if (known && (origin.context != 0 || all_have_contexts))
         counts.contexts.add(origin.context, row, column, sample.weight);
@@ -78,8 +83,14 @@ void Results::add_told(std::vector<std::uint64_t>& told, std::uint32_t row, std:
     told[end - session_.columns.size() + column] += weight;
 }
 
+std::uint64_t Results::untold(std::span<const std::uint64_t> told, std::uint32_t row,
+                              std::size_t column) const {
+    const std::size_t at = row * session_.columns.size() + column;
+    return counts_.samples.counts(row)[column] - (at < told.size() ? told[at] : 0);
+}
+
 // A profiler that captures calls knows what is in no context.
-std::vector<std::uint64_t> Results::untold() const {
+std::vector<std::uint64_t> Results::untold_of_contexts() const {
     const std::size_t columns = session_.columns.size();
     std::vector<std::uint64_t> untold(counts_.samples.rows() * columns);
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
@@ -89,11 +100,8 @@ std::vector<std::uint64_t> Results::untold() const {
         for (std::size_t column = first; column < first + events; ++column) {
             // They count where they lead to.
             if (session_.columns.event(column).unit == "calls") continue;
-            for (std::size_t row = 0; row < counts_.samples.rows(); ++row) {
-                const std::size_t at = row * columns + column;
-                const std::uint64_t told = at < counts_.told.size() ? counts_.told[at] : 0;
-                untold[at] = counts_.samples.counts(row)[column] - told;
-            }
+            for (std::uint32_t row = 0; row < counts_.samples.rows(); ++row)
+                untold[row * columns + column] = this->untold(counts_.told, row, column);
         }
     }
     return untold;
@@ -113,7 +121,7 @@ void Results::share_counts(const Origin& origin, std::span<const std::uint32_t> 
     if (std::exchange(shared_, true)) return;
     ContextShares shares(
         {origin.code, origin.executions, origin.mispredictions, rows_of_instructions(origin)},
-        untold(), session_.columns.size(), alike);
+        untold_of_contexts(), session_.columns.size(), alike);
     origin.executions_by_context([&](std::span<const ContextExecutions> executions) {
         shares.add(executions, counts_.contexts);
     });
@@ -127,13 +135,28 @@ void Results::share_among_objects(const Origin& origin) {
     for (std::size_t column = 0; column < columns; ++column) {
         if (!is_of_data(session_.columns.event(column).unit)) continue;
         const auto untold = [&](std::uint32_t row) {
-            const std::size_t at = row * columns + column;
-            const std::uint64_t told =
-                at < counts_.told_object.size() ? counts_.told_object[at] : 0;
-            return counts_.samples.counts(row)[column] - told;
+            return this->untold(counts_.told_object, row, column);
         };
         shares.add(column, untold, counts_.objects);
     }
+}
+
+// Once, even if the file is written twice.
+void Results::share_among_threads(const Origin& origin) {
+    if (std::exchange(threads_shared_, true)) return;
+    const std::size_t columns = session_.columns.size();
+    std::vector<std::uint64_t> left(counts_.samples.rows() * columns);
+    std::vector<std::uint32_t> rows(counts_.samples.rows());
+    std::iota(rows.begin(), rows.end(), 0);
+    for (const std::uint32_t row : rows)
+        for (std::size_t column = 0; column < columns; ++column)
+            left[row * columns + column] = untold(counts_.told_thread, row, column);
+    ContextShares shares(
+        {origin.code, origin.executions, origin.mispredictions, rows_of_instructions(origin)}, left,
+        columns, rows);
+    origin.executions_by_thread([&](std::span<const ContextExecutions> executions) {
+        shares.add(executions, counts_.threads);
+    });
 }
 
 // By row: references to data, executions of instructions that have one counted once for each.
@@ -205,6 +228,8 @@ Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
                     .contexts = origin.contexts,
                     .object_counts = &counts.objects,
                     .objects = origin.objects ? &origin.objects->memory() : nullptr,
+                    .thread_counts = &counts.threads,
+                    .thread_names = session_.settings.threads ? origin.thread_names : nullptr,
                     .addresses = &origin.addresses,
                     .symbolizer = &session_.symbolizer,
                     .generated = &generated_,
@@ -246,6 +271,7 @@ void Results::write(const Origin& origin) {
         share_among_objects(origin);
         origin.objects->memory().read_debug_information();
     }
+    if (origin.executions_by_thread) share_among_threads(origin);
     Profile profile = profile_of(counts_, origin);
     if (profile.types) profile.references = references(origin);
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)

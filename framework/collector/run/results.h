@@ -59,6 +59,10 @@ class Results {
         // Empty if that is not known.
         std::function<void(const std::function<void(std::span<const ContextExecutions>)>& take)>
             executions_by_context = {};
+        // The same by ThreadContexts::number() instead of the context; empty without --threads.
+        std::function<void(const std::function<void(std::span<const ContextExecutions>)>& take)>
+            executions_by_thread = {};
+        const std::map<std::uint32_t, std::string>* thread_names = nullptr;
     };
     // Writes the events file, and one for each part of the profile. Throws Error.
     void write(const Origin& origin);
@@ -71,10 +75,11 @@ class Results {
         SampleDatabase samples;
         ContextCounts contexts;
         ContextCounts objects;  // by number of the object instead of the context
+        ContextCounts threads;  // by ThreadContexts::number()
         Hotlists hotlists;
         // By row of the samples and column: what is of a context, or of none, as the profiler has
-        // told. Only with --contexts; likewise of an object.
-        std::vector<std::uint64_t> told, told_object;
+        // told. Only with --contexts; likewise of an object, and of a thread.
+        std::vector<std::uint64_t> told, told_object, told_thread;
     };
 
     void add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
@@ -82,9 +87,12 @@ class Results {
     void add_told(std::vector<std::uint64_t>& told, std::uint32_t row, std::size_t column,
                   std::uint64_t weight) const;
     void scale(Counts& counts, const Sampling& sampling) const;
-    std::vector<std::uint64_t> untold() const;
+    std::uint64_t untold(std::span<const std::uint64_t> told, std::uint32_t row,
+                         std::size_t column) const;
+    std::vector<std::uint64_t> untold_of_contexts() const;
     std::vector<std::uint32_t> rows_of_instructions(const Origin& origin) const;
     void share_among_objects(const Origin& origin);
+    void share_among_threads(const Origin& origin);
     std::vector<std::uint64_t> references(const Origin& origin) const;
     void share_counts(const Origin& origin, std::span<const std::uint32_t> alike);
     std::string errors(const Sampling& sampling) const;
@@ -107,6 +115,7 @@ class Results {
     std::size_t part_files_ = 0;
     bool shared_ = false;          // counts among contexts
     bool objects_shared_ = false;  // and among objects
+    bool threads_shared_ = false;  // and among threads
 };
 
 }  // namespace assay::collector

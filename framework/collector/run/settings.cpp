@@ -46,6 +46,7 @@ constexpr std::array kCoreOptions{
         "one replaces), result (where its address is stored; else it is returned), and free. "
         "As in pool_alloc(size=2),pool_free(free=2). malloc(3), its relatives and C++'s "
         "operators are known."},
+    CoreOption{"threads", "", "count by thread, too\nFor annotate --by=thread. Not with --sample."},
     CoreOption{"aslr", "yes|no",
                "randomise addresses as the kernel does; runs differ then; default: no"},
     CoreOption{"cpu", "LEVEL",
@@ -298,6 +299,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.contexts = setting.value.empty() || yes_or_no(setting);
     } else if (setting.name == "objects") {
         core.objects = setting.value.empty() || yes_or_no(setting);
+    } else if (setting.name == "threads") {
+        core.threads = setting.value.empty() || yes_or_no(setting);
     } else if (setting.name == "types") {
         core.types = setting.value.empty() || yes_or_no(setting);
     } else if (setting.name == "alloc-functions") {
@@ -412,6 +415,8 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
         throw Error("--alloc-functions is for --objects: give both");
     if (core.regions.sample_period != 0 && core.objects)
         throw Error("--objects cannot be combined with --sample; leave one of them out");
+    if (core.regions.sample_period != 0 && core.threads)
+        throw Error("--threads cannot be combined with --sample; leave one of them out");
     return core;
 }
 

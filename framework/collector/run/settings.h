@@ -53,6 +53,7 @@ struct CoreSettings {
     bool types = false;
     bool contexts = false;  // of all profilers
     bool objects = false;
+    bool threads = false;
     std::string allocation_functions;  // Spec::allocation_functions
     bool randomize_addresses = false;
     bool trace_children = true;

@@ -32,20 +32,29 @@ std::uint32_t ContextTree::destination(std::uint32_t parent, std::uint64_t call,
 }
 
 std::uint32_t ContextTree::variant(std::uint32_t context, std::uint32_t object) {
-    const auto [found, is_new] =
-        variants_.try_emplace(std::uint64_t{context} << 32 | object, context);
+    return variant(of_objects_, std::uint64_t{context} << 32 | object, {context, object}, context);
+}
+
+std::uint32_t ContextTree::variant_of_thread(std::uint32_t number, std::uint32_t thread) {
+    Origin origin = this->origin(number);
+    origin.thread = thread;
+    return variant(of_threads_, std::uint64_t{number} << 32 | thread, origin, number);
+}
+
+std::uint32_t ContextTree::variant(Variants& known, std::uint64_t key, const Origin& origin,
+                                   std::uint32_t number) {
+    const auto [found, is_new] = known.try_emplace(key, number);
     if (!is_new) return found->second;
-    if (variants_.size() > most_) {
+    if (known.size() > most_) {
         overflowed_ = true;
-        variants_.erase(found);
-        return context;
+        known.erase(found);
+        return number;
     }
-    for (auto number = static_cast<std::uint32_t>(origins_.size()); number < contexts_.size();
-         ++number)
-        origins_.push_back({number, kNoObject});
-    const trace_context_t same = contexts_[context];
+    for (auto next = static_cast<std::uint32_t>(origins_.size()); next < contexts_.size(); ++next)
+        origins_.push_back({next});
+    const trace_context_t same = contexts_[number];
     contexts_.push_back(same);
-    origins_.push_back({context, object});
+    origins_.push_back(origin);
     return found->second = static_cast<std::uint32_t>(contexts_.size() - 1);
 }
 

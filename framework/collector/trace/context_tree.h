@@ -30,13 +30,15 @@ class ContextTree {
     // The same context, for what refers to that object: another number, with the same calls. Beyond
     // the greatest number the context itself.
     std::uint32_t variant(std::uint32_t context, std::uint32_t object);
-    // What a number stands for; kNoObject if it is no variant.
-    static constexpr std::uint32_t kNoObject = UINT32_MAX;
+    // The same of a number that may be a variant already, for what that thread does.
+    std::uint32_t variant_of_thread(std::uint32_t number, std::uint32_t thread);
+    // What a number stands for; kNone if it is of no object, or of no thread.
+    static constexpr std::uint32_t kNone = UINT32_MAX;
     struct Origin {
-        std::uint32_t context, object;
+        std::uint32_t context, object = kNone, thread = kNone;
     };
     Origin origin(std::uint32_t number) const {
-        return number < origins_.size() ? origins_[number] : Origin{number, kNoObject};
+        return number < origins_.size() ? origins_[number] : Origin{number};
     }
 
     // By number; the first is what is outside of all calls.
@@ -57,13 +59,17 @@ class ContextTree {
                               std::uint32_t flags);
     std::size_t slot_of(std::uint32_t parent, std::uint64_t call, std::uint64_t function) const;
     void grow();
+    using Variants = std::unordered_map<std::uint64_t, std::uint32_t>;
+    std::uint32_t variant(Variants& known, std::uint64_t key, const Origin& origin,
+                          std::uint32_t number);
 
     std::uint32_t most_;
     std::vector<trace_context_t> contexts_;
     std::vector<Edge> edges_;
     std::vector<std::uint32_t> slots_;  // edges by hash: open addressing, a power of two
     std::vector<Origin> origins_;       // of variants, and of what was entered before the last
-    std::unordered_map<std::uint64_t, std::uint32_t> variants_;  // by context and object
+    Variants of_objects_;               // by context and object
+    Variants of_threads_;               // by number and thread
     bool overflowed_ = false;
 };
 

@@ -21,7 +21,7 @@ namespace assay::collector {
 class ReferencedObjects {
   public:
     // The object of what says how many references there were: those of the references themselves.
-    static constexpr std::uint32_t kAsReferences = ContextTree::kNoObject - 1;
+    static constexpr std::uint32_t kAsReferences = ContextTree::kNone - 1;
 
     // All must live longer. `keeps_contexts`: else records have contexts only for their objects.
     ReferencedObjects(const Segment& segment, const std::deque<std::string>& paths,

@@ -330,6 +330,11 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
             addresses_.unmap(event.start, event.end);
             return;
         }
+        case trace::EventType::kThreadName: {
+            const auto event = fixed(trace::ThreadNameEvent{});
+            thread_names_[event.thread] = text(sizeof event);
+            return;
+        }
         case trace::EventType::kMappedFile:
             mapped_files_.emplace_back(text(0));
             return;

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -91,6 +92,8 @@ class TraceReader {
     std::vector<std::uint64_t> block_counts(std::uint32_t slot) const;
     // The thread that uses the slot, or did.
     std::uint32_t thread_of(std::uint32_t slot) const;
+    // With Spec::threads, by thread, as far as they are known.
+    const std::map<std::uint32_t, std::string>& thread_names() const { return thread_names_; }
     // With sampling: what that thread has executed.
     std::uint64_t executed(std::uint32_t slot) const;
     // Mispredictions by block, likewise; empty if they are not captured.
@@ -156,6 +159,7 @@ class TraceReader {
     std::vector<const std::byte*> partials_;  // events in the log, of which the driver counts more
     MarkerQueues markers_;
     std::deque<std::string> mapped_files_;
+    std::map<std::uint32_t, std::string> thread_names_;
     std::uint64_t allocations_ = 0;
     std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;

@@ -6,13 +6,16 @@
 #include "framework/driver/native/machine/saved_state.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
+#include "framework/driver/native/memory/read_file.h"
 #include "framework/driver/native/processor/cpu_levels.h"
 
 #include <cpuid.h>
 #include <elf.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -146,6 +149,7 @@ void Process::ends() {
     for (const std::string& name : regions.missing_functions())
         trace.message("--toggle=" + name + ": " + program.executable +
                       " and its libraries have no such function");
+    note_names();
     trace.set_state(trace::DriverState::kFinished);
     close_shared_descriptors();  // by the lifeline's end the collector knows
 }
@@ -191,9 +195,12 @@ void Process::flush() {
 // --- Threads.
 
 Thread* Process::idle_thread() {
-    const auto gone = std::find_if(ended_.begin(), ended_.end(), [this](const Thread* thread) {
-        return never_began(*thread) || running_thread(thread->tid()) != nullptr ||
-               (syscall(SYS_tgkill, thread->pid(), thread->tid(), 0) != 0 && errno == ESRCH);
+    const std::uint32_t kept = trace.spec().threads != 0 ? trace::kOwnSlots : 0;
+    const auto gone = std::find_if(ended_.begin(), ended_.end(), [&](const Thread* thread) {
+        if (never_began(*thread)) return true;
+        return thread->trace.slot() >= kept &&
+               (running_thread(thread->tid()) != nullptr ||
+                (syscall(SYS_tgkill, thread->pid(), thread->tid(), 0) != 0 && errno == ESRCH));
     });
     if (gone != ended_.end()) {
         Thread* thread = *gone;
@@ -212,9 +219,28 @@ Thread* Process::idle_thread() {
     return threads_.back().get();
 }
 
+// From /proc where the caller is another thread.
+void Process::note_name(const Thread& thread) {
+    if (trace.spec().threads == 0 || filters_calls || never_began(thread)) return;
+    constexpr std::size_t kMostBytes = 16;  // TASK_COMM_LEN of linux/sched.h
+    std::array<char, kMostBytes> own{};
+    std::string name;
+    if (thread.tid() == gettid() && prctl(PR_GET_NAME, own.data()) == 0)
+        name = own.data();
+    else
+        name = read_file(("/proc/self/task/" + std::to_string(thread.tid()) + "/comm").c_str());
+    if (name.ends_with('\n')) name.pop_back();
+    trace.thread_name(thread.trace.thread(), name);
+}
+
+void Process::note_names() {
+    for (const Thread* thread : running_) note_name(*thread);
+}
+
 bool Process::leave(Thread& thread) {
     thread.intervals.end();
     thread.bursts.end(*thread.context);
+    note_name(thread);
     thread.trace.note_end();
     thread.trace.end();
     std::erase(running_, &thread);

@@ -66,6 +66,8 @@ class Process {
     std::uint32_t new_thread_number() { return ++last_thread_number_; }
     // The calling thread ends; true if it is the last one.
     bool leave(Thread& thread);
+    // With Spec::threads: tells the collector how the threads are called that have not ended.
+    void note_names();
     bool is_only_thread(const Thread& thread) const {
         return running_.size() == 1 && running_.front() == &thread;
     }
@@ -110,6 +112,7 @@ class Process {
     std::atomic<std::uint64_t> waited_signals = 0;
 
   private:
+    void note_name(const Thread& thread);
     void wait_for_old_translations();
 
     std::uint64_t vector_components_ = 0;

@@ -63,7 +63,10 @@ bool read_request(const ExecCall& call, Request& request) {
 template <typename System>
 long depart(Thread& thread, trace::DriverState state, const System& call) {
     Process& process = thread.process;
-    if (!thread.relations.shares_trace) process.trace.set_state(state);
+    if (!thread.relations.shares_trace) {
+        process.note_names();
+        process.trace.set_state(state);
+    }
     process.lock.unlock();
     const long result = call() < 0 ? -errno : 0;
     process.lock.lock();

@@ -256,6 +256,11 @@ bool TraceTables::add_allocation(const trace::AllocationEntry& entry) {
     return true;
 }
 
+void TraceTables::thread_name(std::uint32_t thread, std::string_view name) {
+    const trace::ThreadNameEvent body{thread, 0};
+    if (!name.empty()) log(trace::EventType::kThreadName, &body, sizeof body, name);
+}
+
 void TraceTables::message(std::string_view text) {
     log(trace::EventType::kMessage, nullptr, 0, text);
 }

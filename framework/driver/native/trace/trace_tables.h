@@ -120,6 +120,7 @@ class TraceTables {
     std::uint64_t allocations() const {
         return control_->allocation_count.load(std::memory_order_acquire);
     }
+    void thread_name(std::uint32_t thread, std::string_view name);
     void message(std::string_view text);
     void problem(std::string_view text);
     void refuse(std::string_view text);
