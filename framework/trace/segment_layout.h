@@ -100,6 +100,8 @@ struct Spec {
     enum Objects : std::uint32_t { kNoObjects, kObjectsOnly, kObjectsAndContexts };
     std::uint32_t objects;
     std::uint32_t threads;  // not 0: the first kOwnSlots have slots of their own, and names
+    // Calls of a function within one another that have contexts of their own: at least 1.
+    std::uint32_t recursion;
     char allocation_functions[kMostNames];
 };
 

@@ -73,6 +73,17 @@ class Contexts(unittest.TestCase):
         self.check(self.below("recursion", "recursion"),
                    {"recursion/descend": 10, "recursion/descend/leaf": 20, "recursion/leaf": 1})
 
+    def test_kept_recursion(self):
+        """The third call has those within it, or all have contexts of their own."""
+        def path(calls):
+            return "recursion" + calls * "/descend"
+        found = self.below("recursion", "recursion", options=["--recursion=3"])
+        self.check(found, {path(1): 1, path(2): 1, path(3): 8, path(1) + "/leaf": 2, path(2) + "/leaf": 2,
+                           path(3) + "/leaf": 16, "recursion/leaf": 1})
+        found = self.below("recursion", "recursion", options=["--recursion=all"])
+        self.check(found, {**{path(calls): 1 for calls in range(1, 11)},
+                           **{path(calls) + "/leaf": 2 for calls in range(1, 11)}, "recursion/leaf": 1})
+
     def test_a_million_frames(self):
         calls = self.calls("calling", "deep")
         self.assertEqual(calls[("descend",)], 1_000_000)  # makecontext has no call to the first
@@ -219,6 +230,16 @@ class ContextsOfAllProfilers(unittest.TestCase):
             for event in ("Dr", "Dw"):
                 self.assertEqual(stacks["program/warm/copy"][event] -
                                  stacks["program/cold/copy"][event], 990)
+
+    def test_kept_recursion(self):
+        """Each call of descend() reads one new line."""
+        for level1 in ("program", "profiler"):
+            events = self.profile("callers", *support.GEOMETRY, f"--level1={level1}", "--recursion=all",
+                                  plugin="cache")
+            misses = {path: counts["D1mr"] for path, counts in self.stacks(events).items()
+                      if path.endswith("descend")}
+            self.assertEqual(misses, {"program" + calls * "/descend": 1 for calls in range(1, 101)} |
+                             {path: 0 for path in misses if path.count("descend") > 100})
 
     def test_counts_are_the_same_as_without(self):
         for plugin, *options in (("cache",), ("cache", "--level1=profiler"),

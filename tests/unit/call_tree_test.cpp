@@ -20,8 +20,8 @@ constexpr std::uint64_t kMain = 0x401000, kF = 0x402000, kG = 0x403000, kHandler
 // A thread that calls and returns, with the words of nodes as translated code has them.
 class Thread {
   public:
-    Thread() {
-        tree_->initialise(state, nodes_, trace::context_words({}));
+    explicit Thread(std::uint32_t recursion = 1) {
+        tree_->initialise(state, nodes_, trace::context_words({}), recursion);
         tree_->begin_thread();
         arrive(kMain, kStack);
     }
@@ -130,6 +130,17 @@ TEST_CASE("call tree: a recursion is in the context of its first entry") {
     // All at once, as longjmp(3) does.
     thread.move(kMain + 32, kStack);
     CHECK(thread.path().empty());
+}
+
+TEST_CASE("call tree: so many calls within one another are kept apart") {
+    Thread thread(3);
+    std::uint64_t sp = kStack;
+    thread.call(kMain, kF, sp);
+    for (int i = 0; i < 4; ++i) thread.call(kF + 16, kF, sp -= kFrame);
+    CHECK(thread.path() == "/402000/402000/402000");
+    thread.call(kF + 32, kG, sp -= kFrame);
+    thread.call(kG + 16, kF, sp -= kFrame);
+    CHECK(thread.path() == "/402000/402000/402000");
 }
 
 TEST_CASE("call tree: what a handler calls is no recursion of what it interrupted") {

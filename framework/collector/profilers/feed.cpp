@@ -34,6 +34,7 @@ void Feed::begin(const Wanted& wanted) {
     const trace::Spec& spec = spec_ = wanted.spec;
     interval_ = wanted.interval;
     contexts_of_all_ = wanted.contexts;
+    stacks_.contexts().keep_recursion(std::max(spec.recursion, 1U));
     // The first reader has the contexts of all processes' samples.
     if (spec.objects != trace::Spec::kNoObjects)
         objects_.emplace(segment_, reader_.mapped_files(), stacks_,

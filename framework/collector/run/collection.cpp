@@ -36,6 +36,7 @@ void Collection::start_profilers() {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) start_profiler(i);
     if (session_.settings.objects) capture_objects();
     spec_.cpu_level = session_.settings.cpu_level;
+    spec_.recursion = session_.settings.recursion;
     spec_.regions = session_.settings.regions;
     spec_.stress = session_.settings.stress ? 1 : 0;
     spec_.random_addresses = session_.settings.randomize_addresses ? 1 : 0;

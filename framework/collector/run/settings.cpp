@@ -29,6 +29,9 @@ constexpr std::array kCoreOptions{
                "count by the stack of calls that led there, too\n"
                "For tables, exports and flame graphs by stack, with whichever profiler. Not with "
                "--sample."},
+    CoreOption{"recursion", "N|all",
+               "with contexts, how many calls of a function within one another have contexts of "
+               "their own; default: 1\nWith 1 a recursion is one context, however deep."},
     CoreOption{"objects", "",
                "count by the data that is referenced, too: variables, blocks of the heap by where "
                "they were allocated, stacks, mapped files\n"
@@ -129,6 +132,17 @@ std::uint64_t positive(const Setting& setting) {
     constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
     if (error != std::errc() || stop != end || number == 0 || number > kMost)
         bad_value(setting, "a whole number from 1 to 2^63-1");
+    return number;
+}
+
+std::uint32_t recursion(const Setting& setting) {
+    constexpr std::uint32_t kAll = std::numeric_limits<std::uint32_t>::max();
+    if (setting.value == "all") return kAll;
+    std::uint32_t number = 0;
+    const char* end = setting.value.data() + setting.value.size();
+    const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
+    if (error != std::errc() || stop != end || number == 0)
+        bad_value(setting, "a whole number from 1 on, or all");
     return number;
 }
 
@@ -299,6 +313,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.contexts = setting.value.empty() || yes_or_no(setting);
     } else if (setting.name == "objects") {
         core.objects = setting.value.empty() || yes_or_no(setting);
+    } else if (setting.name == "recursion") {
+        core.recursion = recursion(setting);
     } else if (setting.name == "threads") {
         core.threads = setting.value.empty() || yes_or_no(setting);
     } else if (setting.name == "types") {

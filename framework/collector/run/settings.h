@@ -54,6 +54,7 @@ struct CoreSettings {
     bool contexts = false;  // of all profilers
     bool objects = false;
     bool threads = false;
+    std::uint32_t recursion = 1;
     std::string allocation_functions;  // Spec::allocation_functions
     bool randomize_addresses = false;
     bool trace_children = true;

@@ -23,8 +23,12 @@ std::uint32_t ContextTree::enter(std::uint32_t parent, std::uint64_t call, std::
 
 std::uint32_t ContextTree::destination(std::uint32_t parent, std::uint64_t call,
                                        std::uint64_t function, std::uint32_t flags) {
+    std::uint32_t within = 0, innermost = 0;
     for (std::uint32_t above = parent; above != 0; above = contexts_[above].parent) {
-        if (contexts_[above].function == function) return above;
+        if (contexts_[above].function == function) {
+            if (within == 0) innermost = above;
+            if (++within == most_within_) return innermost;
+        }
         if (contexts_[above].flags & ~flags & TRACE_CONTEXT_SIGNAL) break;
     }
     contexts_.push_back({call, function, parent, flags});

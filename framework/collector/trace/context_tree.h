@@ -2,9 +2,10 @@
 //
 // It is the calling context tree of Ammons, Ball and Larus ("Exploiting Hardware Performance
 // Counters with Flow and Context Sensitive Profiling", PLDI 1997): a function that is called again
-// before it has returned is in the context of its first entry. A signal handler is no recursion of
-// what it interrupts: what it calls has contexts of its own. So the length of a path is bounded by
-// the number of functions and handlers, however deep a recursion goes.
+// before it has returned is in the context of its first entry, or of a later one, if so many are
+// kept. A signal handler is no recursion of what it interrupts: what it calls has contexts of its
+// own. So the length of a path is bounded by the number of functions and handlers, however deep a
+// recursion goes.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -21,6 +22,10 @@ class ContextTree {
     static constexpr std::uint32_t kMostContexts = 4 * 1024 * 1024;
 
     explicit ContextTree(std::uint32_t most = kMostContexts);
+
+    // So many calls of a function within one another have contexts of their own, at least 1. Before
+    // anything is entered.
+    void keep_recursion(std::uint32_t calls) { most_within_ = calls; }
 
     // The context of `function`, called at `call` in `parent`. Beyond the greatest number of
     // contexts a call that is new stays in `parent`.
@@ -64,6 +69,7 @@ class ContextTree {
                           std::uint32_t number);
 
     std::uint32_t most_;
+    std::uint32_t most_within_ = 1;
     std::vector<trace_context_t> contexts_;
     std::vector<Edge> edges_;
     std::vector<std::uint32_t> slots_;  // edges by hash: open addressing, a power of two

@@ -63,10 +63,11 @@ PART_OF_THESE uint64_t& word_of(trace::ContextNode* node, uint64_t offset) {
 }  // namespace
 
 IN_TRANSLATED_CODE void CallTree::initialise(CallState& state, trace::ContextNodes* nodes,
-                                             uint32_t words) {
+                                             uint32_t words, uint32_t recursion) {
     state_ = &state;
     present_ = kNone;
     nodes_ = nodes;
+    recursion_ = recursion;
     node_bytes_ = words * sizeof(uint64_t);
     most_nodes_ =
         static_cast<uint32_t>((trace::kContextsBytes - sizeof(trace::ContextNodes)) / node_bytes_);
@@ -156,12 +157,17 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
     return made;
 }
 
-// The context of the function's call that is not over yet, if there is one on the way to `parent`.
-// What a handler calls is no recursion of what it has interrupted.
-IN_TRANSLATED_CODE CallTree::Node* CallTree::first_entry(Node* parent, uint64_t function) const {
+// The context of the function's innermost call on the way to `parent` that is not over yet, if
+// there are as many as are kept. What a handler calls is no recursion of what it has interrupted.
+IN_TRANSLATED_CODE CallTree::Node* CallTree::earlier_entry(Node* parent, uint64_t function) const {
+    Node* innermost = nullptr;
+    uint32_t within = 0;
     for (Node* node = frame_of(parent);; node = frame_of(node_at(node->parent))) {
         if (node->kind == Node::kRoot) return nullptr;
-        if (node->entry == function) return node;
+        if (node->entry == function) {
+            if (within == 0) innermost = node;
+            if (++within == recursion_) return innermost;
+        }
         if (node->kind == Node::kHandler) return nullptr;
     }
 }
@@ -182,7 +188,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
     const uint64_t key = mixed(site + kind) ^ target;
     const uint32_t number = parent->number;
     if (Node* const node = known(key, number)) return node;
-    Node* node = kind == Node::kCall ? first_entry(parent, target) : nullptr;
+    Node* node = kind == Node::kCall ? earlier_entry(parent, target) : nullptr;
     const uint32_t made = nodes_->count;
     if (node != nullptr) {
         node = in_range(node, target);

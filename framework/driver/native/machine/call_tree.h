@@ -10,7 +10,7 @@
 // A frame is known by its canonical frame address (DWARF: the stack pointer before the call), and
 // is alive as long as that is above the stack pointer: as in the collector (ShadowStacks), whose
 // notion of a stack is the same, too. A function that is called again before it has returned is in
-// the context of its first entry.
+// the context of its first entry, or of a later one (Spec::recursion).
 #pragma once
 
 #include "framework/trace/context_nodes.h"
@@ -46,7 +46,9 @@ struct CallSite {
 class CallTree {
   public:
     // Of a thread, and in memory that is zero. `nodes`: those of its slot, kContextsBytes.
-    void initialise(CallState& state, trace::ContextNodes* nodes, std::uint32_t words);
+    // `recursion`: Spec::recursion.
+    void initialise(CallState& state, trace::ContextNodes* nodes, std::uint32_t words,
+                    std::uint32_t recursion);
     // Forgets all stacks, and goes on outside of all calls: another thread, or other nodes, which
     // are empty.
     void begin_thread();
@@ -84,7 +86,7 @@ class CallTree {
     Node* child(Node* parent, Node::Kind kind, std::uint64_t site, std::uint64_t target);
     Node* find_or_make(Node* parent, Node::Kind kind, std::uint64_t site, std::uint64_t target);
     Node* known(std::uint64_t key, std::uint32_t parent) const;
-    Node* first_entry(Node* parent, std::uint64_t function) const;
+    Node* earlier_entry(Node* parent, std::uint64_t function) const;
     Node* new_node(const Node& node);
     void remember(std::uint64_t key, std::uint32_t parent, Node* node);
     Node* beyond(std::uint64_t target);
@@ -103,6 +105,7 @@ class CallTree {
     trace::ContextNodes* nodes_;
     std::uint64_t node_bytes_;
     std::uint32_t most_nodes_;
+    std::uint32_t recursion_;
     // Nodes by what led to them, open addressing.
     struct Known {
         std::uint64_t key;

@@ -65,7 +65,8 @@ bool ThreadTrace::map_call_tree(Context& context) {
     if (!tree || !nodes || !map_part(-1, 0, sizeof(CallTree), tree)) return false;
     nodes_ = reinterpret_cast<trace::ContextNodes*>(nodes);
     call_tree_ = context.call_tree = reinterpret_cast<CallTree*>(tree);
-    call_tree_->initialise(context.calls, nodes_, trace::context_words(tables_->spec()));
+    call_tree_->initialise(context.calls, nodes_, trace::context_words(tables_->spec()),
+                           std::max(tables_->spec().recursion, 1U));
     return true;
 }
 
