@@ -26,10 +26,11 @@ struct AllocationEntry {
     std::uint64_t address;
     std::uint64_t bytes;
     std::uint64_t before;
+    std::uint64_t time;  // instructions that the process has executed until then
     std::uint32_t thread;
     MemoryUse use;
 };
-static_assert(sizeof(AllocationEntry) == 32);
+static_assert(sizeof(AllocationEntry) == 40);
 
 // The number of a file, of kMappedFile events, and the page of it that a mapping begins with.
 inline constexpr std::uint32_t kMaxMappedFiles = 1U << 23;

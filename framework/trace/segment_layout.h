@@ -238,6 +238,10 @@ struct ThreadSlot {
     std::atomic<std::uint32_t> owner[kBufferCount];
     // With Spec::objects: the length of the allocation log when each was completed.
     std::atomic<std::uint64_t> allocations_at_end[kBufferCount];
+    // Likewise: instructions that the process had executed, as far as the thread knew; and when it
+    // was in the driver last because of memory, or ended.
+    std::atomic<std::uint64_t> time_at_end[kBufferCount];
+    std::atomic<std::uint64_t> time;
     // With sampling: what the thread has executed since its begin, captured or not, as of when it
     // was in the driver last.
     std::atomic<std::uint64_t> executed;

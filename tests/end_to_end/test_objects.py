@@ -104,6 +104,34 @@ class Objects(unittest.TestCase):
         self.assertEqual(twice, {key: 2 * count for key, count in once.items()})
         self.assertEqual(self.annotate()["groups"][0]["callers"], before)
 
+    def test_lives(self):
+        """In instructions; a turn of the program's loop has two."""
+        turns, between = 2_000_000, 50_000
+        for options in ([], ["--contexts"], ["--from-instruction=100", "--to-instruction=100000000"]):
+            with self.subTest(options=options):
+                self.profile(PROGRAMS / "objects", "lives", options=options)
+                found = {group["name"].split(" (")[0]: {
+                    key: int(value) for key, value in group["attributes"].items() if value.isdigit()}
+                    for group in self.annotate()["groups"]}
+                early, late, left = (found[name] for name in
+                                     ("used_early", "used_until_the_end", "never_freed"))
+                self.assertIn(early["lifetimes"] - 2 * turns, range(between))
+                self.assertEqual(early["last"] - early["first"], early["lifetimes"])
+                self.assertLess(early["touched"], between)
+                self.assertEqual(late["blocks"], 2)
+                self.assertIn(late["lifetimes"] - 2 * turns, range(between))
+                self.assertIn(late["lifetimes"] - late["touched"], range(turns // 5))  # estimated
+                self.assertIn(late["last"] - late["first"] - 2 * turns, range(between))
+                self.assertEqual(left["left"], 8000)
+                self.assertNotIn("last", left)
+                self.assertIn(left["lifetimes"] - turns, range(between))
+        shown = run([ASSAY, "annotate", "--by=object", "--lines", "--threshold=0", self.out]).stdout
+        for line in (r"from instruction [0-9,]+ to [0-9,]+, a block lives 2,0[0-9,]+, "
+                     r"in use for (9\d|100) % of that\n",
+                     r"from instruction [0-9,]+, lives 2,0[0-9,]+, in use for \d+ % of that; "
+                     r"8,000 bytes left\n"):
+            self.assertTrue(re.search(line, shown), line)
+
     def test_branches_are_of_no_object(self):
         self.profile(PROGRAMS / "objects", "blocks", plugin="branch,effective_address")
         shown = {column["name"] for column in self.annotate()["events"]}  # what objects have
@@ -198,7 +226,7 @@ class Objects(unittest.TestCase):
         result = run([ASSAY, "annotate", "--by=member", out])
         self.assertIn("was measured without types: run with --types", result.stderr)
         result = run([ASSAY, "annotate", "--by=colour", out])
-        self.assertIn("--by=colour: give object, type or member", result.stderr)
+        self.assertIn("--by=colour: give object, type, member or thread", result.stderr)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Program {
     // Returns how many entries there are then.
     std::uint64_t add(MemoryUse use, std::uint32_t thread, std::uint64_t address,
                       std::uint64_t bytes, std::uint64_t before = 0) {
-        const trace::AllocationEntry entry{address, bytes, before, thread, use};
+        const trace::AllocationEntry entry{address, bytes, before, count_ * 100, thread, use};
         CHECK(pwrite(segment.fd(), &entry, sizeof entry,
                      static_cast<off_t>(trace::kAllocationsOffset + count_ * sizeof entry)) ==
               sizeof entry);
@@ -35,7 +35,7 @@ class Program {
     }
     void mark(std::uint32_t thread, trace::AllocationMark mark, std::uint64_t value,
               std::uint32_t context = 0) {
-        objects.mark(thread, {value, 0, mark}, context);
+        objects.mark(thread, {value, 0, mark}, context, count_);
     }
     // What a thread does that allocates in that context.
     void allocate(std::uint32_t thread, std::uint32_t context, std::uint64_t address,

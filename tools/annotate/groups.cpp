@@ -38,6 +38,23 @@ std::string object_text(const GroupProfile::Group& group) {
     return text;
 }
 
+// When its blocks were there, in instructions.
+std::string life_text(const GroupProfile::Group& group) {
+    const auto blocks = group.number("blocks"), first = group.number("first"),
+               lifetimes = group.number("lifetimes"), touched = group.number("touched");
+    if (!blocks || *blocks == 0 || !first || !lifetimes || !touched) return "";
+    const auto last = group.number("last"), left = group.number("left");
+    std::string text = fmt::format("from instruction {}", with_thousands(*first));
+    if (last && !left) text += fmt::format(" to {}", with_thousands(*last));
+    text += fmt::format(", {}lives {}", *blocks == 1 ? "" : "a block ",
+                        with_thousands(*lifetimes / *blocks));
+    if (*lifetimes != 0)
+        text += fmt::format(", in use for {:.0f} % of that",
+                            100 * static_cast<double>(*touched) / static_cast<double>(*lifetimes));
+    if (left) text += fmt::format("; {} left", bytes_text(*left));
+    return text;
+}
+
 std::string group_text(const GroupProfile::Group& group) {
     if (group.kind == "object") return object_text(group);
     if (group.kind == "thread" && group.number("number"))
@@ -182,6 +199,8 @@ void GroupTable::write(Output& output) const {
         }
         output.write(table.row(profile_.groups()[row.group].counts, text));
         if (!lines_) continue;
+        if (const std::string life = life_text(profile_.groups()[row.group]); !life.empty())
+            output.write(table.empty_row(std::string(2 * row.depth + 4, ' ') + life));
         std::vector<GroupProfile::Line> lines = lines_of(row.group);
         const std::string indentation(2 * row.depth + 4, ' ');
         for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i)

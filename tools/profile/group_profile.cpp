@@ -154,14 +154,20 @@ void GroupProfile::add_attributes(Group& to, const events::Group& from) {
             if (name == key) return &value;
         return nullptr;
     };
+    const auto is_one_of = [](std::string_view key, std::initializer_list<std::string_view> keys) {
+        return std::find(keys.begin(), keys.end(), key) != keys.end();
+    };
     std::erase_if(to.attributes, [&](std::pair<std::string, std::string>& attribute) {
         auto& [key, value] = attribute;
         const std::string* const other = value_in(key);
         if (other == nullptr) return true;
-        if (key == "blocks" || key == "bytes")
-            value = std::to_string(sum(parse(value).value_or(0), parse(*other).value_or(0)));
-        else if (key == "peak")
-            value = std::to_string(std::max(parse(value).value_or(0), parse(*other).value_or(0)));
+        const std::uint64_t own = parse(value).value_or(0), added = parse(*other).value_or(0);
+        if (is_one_of(key, {"blocks", "bytes", "left", "lifetimes", "touched"}))
+            value = std::to_string(sum(own, added));
+        else if (is_one_of(key, {"peak", "last"}))
+            value = std::to_string(std::max(own, added));
+        else if (key == "first")
+            value = std::to_string(std::min(own, added));
         else
             return value != *other;
         return false;

@@ -58,7 +58,8 @@ void Feed::process(TraceReader::Source source, std::span<const trace_record_t> r
     view.footprints = reader_.footprints();
     std::span<const std::uint32_t> contexts;
     if (objects_)
-        contexts = objects_->follow(source.thread, reader_.allocations(), records, reader_.code());
+        contexts = objects_->follow({source.thread, reader_.allocations(), reader_.time()}, records,
+                                    reader_.code());
     else if (follows_calls_)
         contexts = stacks_.follow(source.thread, records, reader_.code());
     if (tells_contexts_) contexts = executed_contexts_.follow(source.slot, records, reader_.code());

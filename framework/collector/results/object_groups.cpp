@@ -109,6 +109,13 @@ events::Group ObjectGroups::group_of(std::uint32_t number, const Surroundings& a
             add_number("blocks", object.blocks);
             add_number("bytes", object.bytes);
             add_number("peak", object.peak);
+            add_number("left", object.live);
+            if (object.blocks != 0) add("first", object.first);
+            add_number("last", object.last);
+            if (object.kind == Kind::kHeap && object.blocks != 0) {
+                add("lifetimes", object.lifetimes);
+                add("touched", object.touched);
+            }
             if (object.context != 0) add_number("stack", around.stack(object.context));
             break;
         }

@@ -270,6 +270,7 @@ void Results::write(const Origin& origin) {
     if (origin.objects != nullptr) {
         share_among_objects(origin);
         origin.objects->memory().read_debug_information();
+        origin.objects->memory().end();
     }
     if (origin.executions_by_thread) share_among_threads(origin);
     Profile profile = profile_of(counts_, origin);

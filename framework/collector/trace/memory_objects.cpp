@@ -62,14 +62,14 @@ void MemoryObjects::inherit() {
     for (const auto& [start, number] : block_at_) {
         Block& block = blocks_[number];
         block.object = object_of(Kind::kHeap, 0);
-        add_block(block.object, block.end - block.start);
+        add_block(block.object, block.end - block.start, entry(block.born).time);
     }
     for (auto& [start, area] : areas_)
         if (area.object == kNone) area.object = object_of(Kind::kMapping, 0);
 }
 
-void MemoryObjects::mark(std::uint32_t number, const trace_record_t& record,
-                         std::uint32_t context) {
+void MemoryObjects::mark(std::uint32_t number, const trace_record_t& record, std::uint32_t context,
+                         std::uint64_t place) {
     Thread& thread = this->thread(number);
     if (record.aux == trace::kBegins) {
         thread.context = context;
@@ -78,8 +78,10 @@ void MemoryObjects::mark(std::uint32_t number, const trace_record_t& record,
     const std::uint64_t seen = std::min(record.value, available_);
     if (seen <= thread.now) return;
     thread.now = seen;
+    const bool is_own = record.aux == trace::kHas && seen == record.value;
+    if (is_own) note_time(place, entry(seen - 1).time);
     advance(seen);
-    if (record.aux != trace::kHas || seen != record.value) return;
+    if (!is_own) return;
     const trace::AllocationEntry& own = entry(seen - 1);
     const bool by_function =
         own.use == trace::MemoryUse::kAllocated || own.use == trace::MemoryUse::kMoved;
@@ -153,9 +155,11 @@ void MemoryObjects::allocate(std::uint64_t start, std::uint64_t bytes, std::uint
     std::uint32_t number = static_cast<std::uint32_t>(blocks_.size());
     if (free_blocks_.empty()) {
         blocks_.emplace_back();
+        touched_.emplace_back();
     } else {
         number = free_blocks_.back();
         free_blocks_.pop_back();
+        touched_[number] = {};
     }
     Block& block = blocks_[number];
     block = {.start = start, .end = end, .born = born, .outer = outer, .version = block.version};
@@ -188,6 +192,8 @@ void MemoryObjects::remove(std::uint32_t number, std::uint64_t died) {
     if (block.object != kNone) {
         DataObject& object = objects_[block.object];
         object.live -= std::min(object.live, block.end - block.start);
+        object.last = std::max(object.last, entry(died).time);
+        end_block(number, entry(died).time);
     }
     const auto at = block_at_.find(block.start);
     if (block.outer != kNone) {
@@ -347,13 +353,55 @@ std::uint32_t MemoryObjects::final_number(std::uint32_t object) const {
     return object < final_.size() && final_[object] != kNone ? final_[object] : object;
 }
 
-void MemoryObjects::add_block(std::uint32_t number, std::uint64_t bytes) {
+void MemoryObjects::add_block(std::uint32_t number, std::uint64_t bytes, std::uint64_t time) {
     DataObject& object = objects_[number];
     object.size = object.blocks == 0 || object.size == bytes ? bytes : 0;
     ++object.blocks;
     object.bytes += bytes;
     object.live += bytes;
     object.peak = std::max(object.peak, object.live);
+    object.first = std::min(object.first, time);
+}
+
+void MemoryObjects::end_block(std::uint32_t number, std::uint64_t time) {
+    const Block& block = blocks_[number];
+    DataObject& object = objects_[block.object];
+    const std::uint64_t born = entry(block.born).time, died = std::max(born, time);
+    object.lifetimes += died - born;
+    const auto [first, last] = touched_[number];
+    if (first <= last)
+        object.touched += std::clamp(time_of(last), born, died) -
+                          std::clamp(time_of(first), born, std::clamp(time_of(last), born, died));
+}
+
+void MemoryObjects::note_time(std::uint64_t record, std::uint64_t time) {
+    constexpr std::uint64_t kWorthwhile = 4096;  // instructions
+    const auto differs = [&](const Moment& from) {
+        return time >= from.time + kWorthwhile || time < from.time;
+    };
+    if (moments_.size() > 1 && !differs(moments_[moments_.size() - 2]))
+        moments_.back() = {record, time};
+    else
+        moments_.push_back({record, time});
+}
+
+std::uint64_t MemoryObjects::time_of(std::uint64_t record) const {
+    const auto behind =
+        std::upper_bound(moments_.begin(), moments_.end(), record,
+                         [](std::uint64_t at, const Moment& moment) { return at < moment.record; });
+    if (behind == moments_.end()) return moments_.back().time;
+    const Moment& before = *std::prev(behind);
+    if (behind->time <= before.time) return before.time;
+    return before.time +
+           static_cast<std::uint64_t>(static_cast<double>(behind->time - before.time) *
+                                      static_cast<double>(record - before.record) /
+                                      static_cast<double>(behind->record - before.record));
+}
+
+void MemoryObjects::end() {
+    advance(available_);
+    for (std::uint32_t block = 0; block < blocks_.size(); ++block)
+        if (blocks_[block].object != kNone) end_block(block, moments_.back().time);
 }
 
 // It is known now where the entry's memory was allocated.
@@ -363,7 +411,7 @@ void MemoryObjects::resolve(const trace::AllocationEntry& own, std::uint64_t num
         case trace::MemoryUse::kAllocated:
         case trace::MemoryUse::kMoved: {
             const std::uint32_t object = object_of(Kind::kHeap, context);
-            add_block(object, own.bytes);
+            add_block(object, own.bytes, own.time);
             if (const auto coming = coming_objects_.extract(number)) {
                 final_.resize(objects_.size(), kNone);
                 final_[coming.mapped()] = object;
@@ -383,7 +431,7 @@ void MemoryObjects::resolve(const trace::AllocationEntry& own, std::uint64_t num
             const auto at = areas_.find(own.address);
             if (at == areas_.end() || at->second.born != number) return;
             at->second.object = object_of(Kind::kMapping, context);
-            add_block(at->second.object, own.bytes);
+            add_block(at->second.object, own.bytes, own.time);
             ++areas_version_;
             return;
         }
@@ -414,8 +462,12 @@ MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t add
         Block& block = blocks_[index];
         if (threads_.size() == 1 || block.born < thread.now) {
             const bool whole = block.inner == 0;
-            return {whole ? block.start : address, whole ? block.end : address + 1,
-                    object_of_block(block), &block.version, block.version};
+            return {whole ? block.start : address,
+                    whole ? block.end : address + 1,
+                    object_of_block(block),
+                    &block.version,
+                    block.version,
+                    index};
         }
     }
     if (threads_.size() > 1) {

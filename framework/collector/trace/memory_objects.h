@@ -13,6 +13,7 @@
 #include "framework/symbols/frame_variables.h"
 #include "framework/trace/allocation_log.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -52,19 +53,38 @@ struct DataObject {
     std::uint64_t size = 0;  // of a variable, or of each block; 0 if blocks differ, and of others
     std::uint64_t blocks = 0, bytes = 0, peak = 0;  // kHeap, kMapping
     std::uint64_t live = 0;                         // bytes, now
+    // Of blocks that were allocated there: when the first was, and when the last was given back;
+    // how long they have lived together, and how long from their first reference to their last. In
+    // instructions of the process.
+    std::uint64_t first = UINT64_MAX, last = 0, lifetimes = 0, touched = 0;
 };
 
 class MemoryObjects {
   public:
     static constexpr std::uint32_t kUnknown = 0;  // the object that there is always
+    static constexpr std::uint32_t kNoBlock = UINT32_MAX;
 
     // `paths`: of mapped files, by their numbers. Both must live longer.
     MemoryObjects(const Segment& segment, const std::deque<std::string>& paths);
 
     // The log can be read up to there.
     void available(std::uint64_t entries);
-    // A TRACE_SITE_ALLOCATION record of the thread, with the calling context behind it.
-    void mark(std::uint32_t thread, const trace_record_t& record, std::uint32_t context);
+    // A TRACE_SITE_ALLOCATION record of the thread, with the calling context behind it. `number`:
+    // as note_time() counts it.
+    void mark(std::uint32_t thread, const trace_record_t& record, std::uint32_t context,
+              std::uint64_t number);
+
+    // All records so far were made when the process had executed so many instructions; `record`
+    // counts them, whatever they are.
+    void note_time(std::uint64_t record, std::uint64_t time);
+    // A reference to a block, by the record of that number.
+    void touch(std::uint32_t block, std::uint64_t record) {
+        Touched& touched = touched_[block];
+        touched.first = std::min(touched.first, record);
+        touched.last = record;
+    }
+    // At the end: blocks that are still there have lived until now.
+    void end();
 
     // What is at `address` for the thread. The same is so for all of [start, end), as long as
     // *version has that value.
@@ -73,6 +93,7 @@ class MemoryObjects {
         std::uint32_t object;
         const std::uint32_t* version;
         std::uint32_t valid_version;
+        std::uint32_t block = kNoBlock;  // for touch()
     };
     Found find(std::uint32_t thread, std::uint64_t address);
 
@@ -160,7 +181,9 @@ class MemoryObjects {
     void place_thread_locals(std::uint64_t thread_pointer, std::uint64_t number);
     void lay_out_thread_locals();
     void resolve(const trace::AllocationEntry& own, std::uint64_t number, std::uint32_t context);
-    void add_block(std::uint32_t object, std::uint64_t bytes);
+    void add_block(std::uint32_t object, std::uint64_t bytes, std::uint64_t time);
+    void end_block(std::uint32_t block, std::uint64_t time);
+    std::uint64_t time_of(std::uint64_t record) const;
     std::uint32_t object_of_block(Block& block);
     std::uint32_t object_of(DataObject::Kind kind, std::uint64_t key);
     Found find_in_image(std::uint64_t address, std::uint64_t start, const Image& image);
@@ -186,6 +209,16 @@ class MemoryObjects {
     Thread* last_thread_ = nullptr;  // that was asked for
     std::uint32_t last_thread_number_ = 0;
     std::deque<Block> blocks_;
+    // By block: the records that have referred to it.
+    struct Touched {
+        std::uint64_t first = UINT64_MAX, last = 0;
+    };
+    std::vector<Touched> touched_;
+    // When some of the records were made; in between it is estimated.
+    struct Moment {
+        std::uint64_t record = 0, time = 0;
+    };
+    std::vector<Moment> moments_{Moment{}};
     std::vector<std::uint32_t> free_blocks_;
     std::map<std::uint64_t, std::uint32_t> block_at_;  // by start; the innermost
     std::map<std::uint64_t, Area> areas_;

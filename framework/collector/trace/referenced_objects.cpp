@@ -19,11 +19,11 @@ inline bool ReferencedObjects::holds(const Last& last, std::uint64_t address,
            (last.holds == Holds::kForFrames && last.changes == stacks_.changes());
 }
 
-std::span<const std::uint32_t> ReferencedObjects::follow(std::uint32_t thread,
-                                                         std::uint64_t entries,
+std::span<const std::uint32_t> ReferencedObjects::follow(const Source& source,
                                                          std::span<const trace_record_t> records,
                                                          const CodeTables& code) {
-    memory_.available(entries);
+    const std::uint32_t thread = source.thread;
+    memory_.available(source.entries);
     result_.resize(records.size());
     if (last_.size() < code.sites.size()) last_.resize(code.sites.size());
     const auto take = [&](std::size_t i, std::uint32_t calls,
@@ -35,19 +35,22 @@ std::span<const std::uint32_t> ReferencedObjects::follow(std::uint32_t thread,
             case TRACE_SITE_READ:
             case TRACE_SITE_WRITE:
             case TRACE_SITE_MODIFY:
-                result_[i] = refer(records[i], {thread, context, &code.instrs[site.instr], frames});
+                result_[i] = refer(
+                    records[i], {thread, context, records_ + i, &code.instrs[site.instr], frames});
                 break;
             case TRACE_SITE_COUNT:
                 result_[i] = tree_.variant(context, kAsReferences);
                 break;
             case TRACE_SITE_ALLOCATION:
-                memory_.mark(thread, records[i], calls);
+                memory_.mark(thread, records[i], calls, records_ + i);
                 break;
             default:
                 break;
         }
     };
     stacks_.follow(thread, records, code, take);
+    records_ += records.size();
+    memory_.note_time(records_, source.time);
     return result_;
 }
 
@@ -57,6 +60,7 @@ std::uint32_t ReferencedObjects::find(Last& last, std::uint64_t address, const P
     if (memory_.objects()[found.object].kind == DataObject::Kind::kStack)
         return find_on_stack(last, address, place, found.object);
     last.holds = Last::Holds::kForVersion;
+    last.block = found.block;
     last.start = found.start;
     last.bytes = found.end - found.start;
     last.version = found.version;
@@ -68,6 +72,7 @@ std::uint32_t ReferencedObjects::find(Last& last, std::uint64_t address, const P
 std::uint32_t ReferencedObjects::find_on_stack(Last& last, std::uint64_t address,
                                                const Place& place, std::uint32_t stack) {
     last.holds = Last::Holds::kForFrames;
+    last.block = MemoryObjects::kNoBlock;
     last.changes = stacks_.changes();
     last.start = address;
     last.bytes = 1;
@@ -107,6 +112,7 @@ std::uint32_t ReferencedObjects::refer(const trace_record_t& record, const Place
         last.variant = tree_.variant(place.context, last.object);
     }
     ++last.references;
+    if (last.block != MemoryObjects::kNoBlock) memory_.touch(last.block, place.record);
     return last.variant;
 }
 

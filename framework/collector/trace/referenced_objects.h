@@ -31,9 +31,15 @@ class ReferencedObjects {
           tree_(stacks.contexts()),
           keeps_contexts_(keeps_contexts) {}
 
-    // Takes the next records of a thread. The log has that many entries. The result has the variant
-    // of each record's context, and is valid until the next call.
-    std::span<const std::uint32_t> follow(std::uint32_t thread, std::uint64_t entries,
+    // Of the next records: the thread that made them; how many entries the log has; and when they
+    // were made, in instructions of the process.
+    struct Source {
+        std::uint32_t thread;
+        std::uint64_t entries, time;
+    };
+    // Takes them. The result has the variant of each record's context, and is valid until the next
+    // call.
+    std::span<const std::uint32_t> follow(const Source& source,
                                           std::span<const trace_record_t> records,
                                           const CodeTables& code);
 
@@ -56,6 +62,7 @@ class ReferencedObjects {
     // Where a thread is.
     struct Place {
         std::uint32_t thread, context;
+        std::uint64_t record;  // its number, of all
         const trace_instr_t* instr;
         std::span<const ShadowStacks::Frame> frames;
     };
@@ -79,6 +86,7 @@ class ReferencedObjects {
         std::uint32_t thread = 0;
         std::uint32_t context = UINT32_MAX, variant = 0;
         std::uint32_t count = 0;  // in counts_
+        std::uint32_t block = MemoryObjects::kNoBlock;
     };
     static_assert(sizeof(Last) == 64);
 
@@ -94,7 +102,8 @@ class ReferencedObjects {
     ShadowStacks& stacks_;
     ContextTree& tree_;
     const bool keeps_contexts_;
-    std::vector<Last> last_;  // by site
+    std::uint64_t records_ = 0;  // taken
+    std::vector<Last> last_;     // by site
     std::vector<Count> counts_;
     std::unordered_map<std::uint64_t, std::uint32_t> count_of_;  // by site and object
     std::vector<std::uint32_t> result_;

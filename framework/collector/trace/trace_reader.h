@@ -71,6 +71,9 @@ class TraceReader {
     // many entries the allocation log had when the buffer was complete.
     const std::deque<std::string>& mapped_files() const { return mapped_files_; }
     std::uint64_t allocations() const { return allocations_; }
+    // Likewise when what the sink is given was recorded, in instructions of the process: between
+    // the ends of buffers it is estimated.
+    std::uint64_t time() const { return time_; }
     // During a call of the sink: trace_parser_footprints().
     std::span<const std::uint64_t> footprints() const { return footprints_; }
     // Why the driver refused to go on; "" if it did not.
@@ -110,6 +113,7 @@ class TraceReader {
         const trace_record_t* records;
         std::uint32_t buffer_count;
         std::uint32_t consumed;  // buffers given back
+        std::uint64_t time = 0;  // at the end of the buffers that have been passed on
 
         // Where the next buffer stands.
         std::uint32_t index() const { return consumed & (buffer_count - 1); }
@@ -118,6 +122,10 @@ class TraceReader {
         }
     };
 
+    // In instructions of the process, of a buffer.
+    struct Times {
+        std::uint64_t begin, end;
+    };
     // That a driver still waits for.
     struct Kept {
         std::uint32_t slot, number;
@@ -129,11 +137,17 @@ class TraceReader {
     bool has_next(const Ring& ring) const;
     void pass_on_next(Ring& ring);
     void give_back(const Kept& kept);
-    void consume_last(const Ring& ring);
+    void consume_last(Ring& ring);
     void end_runs(const Ring& ring);
-    void pass_on(const Ring& ring, std::uint32_t thread, std::uint64_t count,
-                 const std::uint64_t* touched);
-    void pass_on_parts(Source source, std::span<const trace_record_t> records,
+    struct Complete {
+        std::uint32_t thread;
+        std::uint64_t records;
+        const std::uint64_t* touched;
+        std::uint64_t time;
+    };
+    static Complete complete(const Ring& ring);
+    void pass_on(Ring& ring, const Complete& buffer);
+    void pass_on_parts(Source source, Times times, std::span<const trace_record_t> records,
                        std::span<const trace_marker_t> markers);
     std::size_t part_length(std::span<const trace_record_t> records) const;
     void check_sites(std::span<const trace_record_t> records) const;
@@ -161,6 +175,7 @@ class TraceReader {
     std::deque<std::string> mapped_files_;
     std::map<std::uint32_t, std::string> thread_names_;
     std::uint64_t allocations_ = 0;
+    std::uint64_t time_ = 0;
     std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;
     std::uint64_t most_executions_ = UINT64_MAX;  // of a block by a thread, once that is known

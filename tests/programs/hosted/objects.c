@@ -163,12 +163,46 @@ static void child(void) {
     free(block);
 }
 
+// --- Times: two instructions for each turn, and a few for what is between.
+enum { kTurns = 1000000 };
+static void wait_for(long turns) {
+    __asm__ volatile("1: dec %0\n jnz 1b" : "+r"(turns) : : "cc");
+}
+
+static long* used_early(void) {
+    long* block = malloc(kWords * sizeof(long));
+    fill(block);
+    return block;
+}
+static void used_until_the_end(void) {
+    long* block = malloc(kWords * sizeof(long));
+    fill(block);
+    wait_for(kTurns);
+    walk(block);
+    free(block);
+}
+static void never_freed(void) {
+    static long* volatile kept;
+    kept = malloc(kWords * sizeof(long));
+    fill(kept);
+    kept = NULL;
+}
+static void lives(void) {
+    long* block = used_early();
+    for (int i = 0; i < 2; ++i) used_until_the_end();
+    free(block);
+    never_freed();
+    wait_for(kTurns);
+    walk(counters);
+}
+
 int main(int count, char** arguments) {
     static const struct {
         const char* name;
         void (*run)(void);
     } kCases[] = {{"blocks", blocks}, {"others", others},   {"longjmp", longjmp_out},
-                  {"pools", pools},   {"threads", threads}, {"child", child}};
+                  {"pools", pools},   {"threads", threads}, {"child", child},
+                  {"lives", lives}};
     for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; ++i)
         if (count > 1 && strcmp(arguments[1], kCases[i].name) == 0) return kCases[i].run(), 0;
     fputs("which case?\n", stderr);

@@ -1,6 +1,7 @@
 #include "framework/driver/native/process/allocations.h"
 
 #include "framework/driver/native/machine/target_memory.h"
+#include "framework/driver/native/process/process.h"
 
 namespace assay::native {
 namespace {
@@ -120,7 +121,9 @@ void Allocations::look_at_others() {
 
 void Allocations::note(trace::MemoryUse use, std::uint64_t address, std::uint64_t bytes,
                        std::uint64_t before) {
-    if (!tables_.add_allocation({address, bytes, before, trace_.thread(), use})) return;
+    const std::uint64_t now = process_.instructions();
+    trace_.set_time(now);
+    if (!tables_.add_allocation({address, bytes, before, now, trace_.thread(), use})) return;
     seen_ = tables_.allocations();
     mark(trace::kHas, seen_);
 }

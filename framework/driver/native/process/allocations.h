@@ -15,10 +15,13 @@
 
 namespace assay::native {
 
+class Process;
+
 // Of one thread. For whoever holds the driver's lock.
 class Allocations {
   public:
-    Allocations(TraceTables& tables, ThreadTrace& trace) : tables_(tables), trace_(trace) {}
+    Allocations(const Process& process, TraceTables& tables, ThreadTrace& trace)
+        : process_(process), tables_(tables), trace_(trace) {}
 
     bool wanted() const { return tables_.spec().objects != 0; }
     // The thread begins to be run, with its stack pointer as it is.
@@ -58,6 +61,7 @@ class Allocations {
     void mark(trace::AllocationMark mark, std::uint64_t value);
     void set_call(Context& context, const Call& call);
 
+    const Process& process_;
     TraceTables& tables_;
     ThreadTrace& trace_;
     Call call_;

@@ -150,6 +150,8 @@ void Process::ends() {
         trace.message("--toggle=" + name + ": " + program.executable +
                       " and its libraries have no such function");
     note_names();
+    for (Thread* thread : running_)
+        if (thread->allocations.wanted()) thread->trace.set_time(instructions());
     trace.set_state(trace::DriverState::kFinished);
     close_shared_descriptors();  // by the lifeline's end the collector knows
 }
@@ -233,6 +235,12 @@ void Process::note_name(const Thread& thread) {
     trace.thread_name(thread.trace.thread(), name);
 }
 
+std::uint64_t Process::instructions() const {
+    std::uint64_t sum = instructions_of_ended_;
+    for (const Thread* thread : running_) sum += Regions::executed(*thread->context);
+    return sum;
+}
+
 void Process::note_names() {
     for (const Thread* thread : running_) note_name(*thread);
 }
@@ -243,6 +251,8 @@ bool Process::leave(Thread& thread) {
     note_name(thread);
     thread.trace.note_end();
     thread.trace.end();
+    if (thread.allocations.wanted()) thread.trace.set_time(instructions());
+    if (thread.allocations.wanted()) instructions_of_ended_ += Regions::executed(*thread.context);
     std::erase(running_, &thread);
     // The first thread of a process stays until the process ends (wait(2)).
     if (thread.tid() != getpid()) ended_.push_back(&thread);
@@ -275,6 +285,8 @@ void Process::wait_for_ended_threads() const {
 }
 
 void Process::keep_only(Thread& thread) {
+    if (thread.allocations.wanted())
+        instructions_of_ended_ = instructions() - Regions::executed(*thread.context);
     running_.assign(1, &thread);
     ended_.clear();
     // What the others have mapped is still the parent's.

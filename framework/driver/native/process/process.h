@@ -66,6 +66,8 @@ class Process {
     std::uint32_t new_thread_number() { return ++last_thread_number_; }
     // The calling thread ends; true if it is the last one.
     bool leave(Thread& thread);
+    // That all threads have executed, with Spec::objects. Those of others may lag behind.
+    std::uint64_t instructions() const;
     // With Spec::threads: tells the collector how the threads are called that have not ended.
     void note_names();
     bool is_only_thread(const Thread& thread) const {
@@ -121,6 +123,7 @@ class Process {
     std::vector<std::unique_ptr<Thread>> threads_;
     std::vector<Thread*> running_, ended_;
     std::uint32_t last_thread_number_ = 0;
+    std::uint64_t instructions_of_ended_ = 0;
 };
 
 }  // namespace assay::native

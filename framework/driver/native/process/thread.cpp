@@ -41,7 +41,7 @@ Thread::Thread(Process& owner)
     : process(owner),
       intervals(owner.trace, trace),
       bursts(owner.trace, trace),
-      allocations(owner.trace, trace),
+      allocations(owner, owner.trace, trace),
       stepper(owner.cache, owner.lock, trace),
       faults({owner.lock, owner.cache, owner.watch, owner.translator, owner.regions, owner.trace},
              owner.program, trace, intervals),

@@ -22,7 +22,8 @@ void Regions::initialise(const trace::Spec& spec) {
     from_ = wanted.from_instruction;
     to_ = wanted.to_instruction;
     in_range_ = from_ <= 1;
-    counts_ = !in_range_ || to_ != 0;
+    always_counts_ = spec.objects != trace::Spec::kNoObjects;
+    counts_ = always_counts_ || !in_range_ || to_ != 0;
     samples_ = wanted.sample_period != 0;
 }
 
@@ -43,8 +44,9 @@ void Regions::begin(Context& context, bool first_thread) const {
     context.enters_above = kOutside;
     context.set_leaves_above();
     context.countdown = kNever;
-    if (first_thread && counts_)
+    if (first_thread && (!in_range_ || to_ != 0))
         context.countdown = static_cast<std::int64_t>(in_range_ ? to_ : from_ - 1);
+    context.countdown_begin = context.countdown;
 }
 
 bool Regions::set_collecting(bool wanted) {
@@ -68,10 +70,15 @@ void Regions::reach(Context& context) {
     const auto remaining = static_cast<std::uint64_t>(context.countdown);
     const bool begins = !in_range_;
     in_range_ = begins;
-    counts_ = begins && to_ != 0;
+    const bool goes_on = begins && to_ != 0;
+    counts_ = goes_on || always_counts_;
+    const std::uint64_t done = executed(context);
     context.countdown = kNever;
-    if (counts_)
+    if (goes_on)
         context.countdown = static_cast<std::int64_t>(to_ - std::min(to_, from_ - 1 - remaining));
+    else
+        context.countdown -= static_cast<std::int64_t>(done);
+    context.countdown_begin = context.countdown + static_cast<std::int64_t>(done);
 }
 
 }  // namespace assay::native

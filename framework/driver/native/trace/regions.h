@@ -12,8 +12,8 @@
 //     leave if they take the stack pointer above Context::leaves_above: the function has returned,
 //     or longjmp(3) or an exception has gone past it.
 //   - Instructions are counted down from Context::countdown, block by block, in the first thread,
-//     until the second boundary has been reached. A block belongs to where its last instruction
-//     lies.
+//     until the second boundary has been reached; with Spec::objects always, in all threads. A
+//     block belongs to where its last instruction lies.
 //
 // The other threads of the process leave for the new version when they are told to
 // (Thread::ask_to_leave).
@@ -63,6 +63,11 @@ class Regions {
     void leave_functions(Context& context) const;
     // The last instruction of the block that is about to be executed lies behind a boundary.
     void reach(Context& context);
+    // What the thread has executed since it began, where instructions are counted down: before the
+    // block that it is about to execute.
+    static std::uint64_t executed(const Context& context) {
+        return static_cast<std::uint64_t>(context.countdown_begin - context.countdown);
+    }
 
   private:
     FunctionPatterns patterns_{""};
@@ -70,7 +75,7 @@ class Regions {
     std::uint64_t from_ = 0, to_ = 0;  // instructions; 0: no boundary
     bool collects_ = true;
     bool in_range_ = true;
-    bool counts_ = false;
+    bool counts_ = false, always_counts_ = false;
     bool samples_ = false;
 };
 

@@ -1,5 +1,7 @@
 #include "framework/driver/native/trace/thread_trace.h"
 
+#include "framework/driver/native/trace/regions.h"
+
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/trace/futex.h"
 
@@ -176,6 +178,16 @@ void ThreadTrace::take_footprints(std::uint32_t index) {
     forget_lines();
 }
 
+const Context& ThreadTrace::context() const {
+    return *reinterpret_cast<const Context*>(reinterpret_cast<const unsigned char*>(slot_) -
+                                             kSlotOffset);
+}
+
+void ThreadTrace::set_time(std::uint64_t instructions) {
+    of_others_ = instructions - Regions::executed(context());
+    slot_->time.store(instructions, std::memory_order_relaxed);
+}
+
 void ThreadTrace::forget_lines() {
     constexpr std::uint64_t kNoLine = 1;
     auto* const filter = reinterpret_cast<unsigned char*>(slot_) - kSlotOffset;
@@ -236,6 +248,8 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
                                                   std::memory_order_relaxed);
     slot_->allocations_at_end[produced & (buffers_ - 1)].store(tables_->allocations(),
                                                                std::memory_order_relaxed);
+    slot_->time_at_end[produced & (buffers_ - 1)].store(of_others_ + Regions::executed(context()),
+                                                        std::memory_order_relaxed);
     slot_->filled[produced & (buffers_ - 1)].store(records, std::memory_order_release);
     const std::uint64_t start = buffer_address(produced + 1);
     // The order lets a collector that finds this process dead tell which buffer the cursor

@@ -67,6 +67,10 @@ class ThreadTrace {
         slot_->executed.store(instructions, std::memory_order_relaxed);
     }
 
+    // With Spec::objects: what the process has executed. While the thread hears of no other it
+    // counts on by itself.
+    void set_time(std::uint64_t instructions);
+
     // Replaces what is shared with the collector by memory of this process: the child of a fork.
     void detach();
 
@@ -83,13 +87,15 @@ class ThreadTrace {
     void end_runs();
     void take_footprints(std::uint32_t index);
     void forget_lines();
+    const Context& context() const;
     std::uint64_t buffer_address(std::uint32_t number) const;
 
     TraceTables* tables_ = nullptr;
     trace::ThreadSlot* slot_ = nullptr;
-    std::uint32_t number_ = 0;   // of the slot
-    std::uint64_t ring_ = 0;     // buffers with a guard page behind each
-    std::uint32_t buffers_ = 0;  // a power of two
+    std::uint32_t number_ = 0;     // of the slot
+    std::uint64_t ring_ = 0;       // buffers with a guard page behind each
+    std::uint32_t buffers_ = 0;    // a power of two
+    std::uint64_t of_others_ = 0;  // instructions, as of set_time()
     // With contexts.
     trace::ContextNodes* nodes_ = nullptr;
     CallTree* call_tree_ = nullptr;
