@@ -4,6 +4,7 @@
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -302,6 +303,22 @@ class Output(unittest.TestCase):
         self.assertEqual(described.stdout, f"null\n{null}\n", described.stderr)
         listed = run([ASSAY, "plugins"], env={**os.environ, "ASSAY_PLUGIN_PATH": str(PLUGINS)})
         self.assertIn("\nnull\n", "\n" + listed.stdout)
+
+    def test_plugins_by_the_name_that_they_say(self):
+        folder = support.temporary_folder(self)
+        shutil.copy(PLUGINS / "counts.so", folder / "of_another_name.so")
+        environment = {**os.environ, "ASSAY_PLUGIN_PATH": str(folder)}
+        for name in ("counts", "of_another_name"):
+            described = run([ASSAY, "plugins", name], env=environment)
+            self.assertRegex(described.stdout, f"^counts: .*\n{folder}/of_another_name.so\n")
+            ran = profile(["true"], plugin=name, env=environment)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+        listed = run([ASSAY, "plugins"], env=environment)
+        self.assertRegex(listed.stdout, r"(?m)^of_another_name, counts +\S")
+        shutil.copy(PLUGINS / "counts.so", folder / "third_name.so")
+        refused = run([ASSAY, "plugins", "counts"], env=environment)
+        self.assertEqual(refused.returncode, 125)
+        self.assertIn("two profilers are named counts", refused.stderr)
 
 
 if __name__ == "__main__":

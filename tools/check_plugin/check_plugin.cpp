@@ -1,6 +1,6 @@
 #include "tools/check_plugin/check_plugin.h"
 
-#include "framework/collector/profilers/plugin_search.h"
+#include "framework/collector/hosted/find_profiler.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/check_plugin/plugin_checks.h"
@@ -286,6 +286,12 @@ Findings check_profiler(const std::string& path, unsigned seconds) {
     return findings;
 }
 
+// An absolute one, because checks run in other folders.
+std::string path_of(const std::string& plugin) {
+    collector::CrashGuard guard;
+    return std::filesystem::absolute(collector::find_profiler(plugin, guard));
+}
+
 struct Arguments {
     std::vector<std::string> plugins;
     unsigned timeout = 20;
@@ -322,8 +328,7 @@ int check_plugin_main(int argc, char** argv) {
     if (!arguments) return 0;
     bool good = true;
     for (const std::string& plugin : arguments->plugins) {
-        // Checks run in other folders.
-        const std::string path = std::filesystem::absolute(collector::find_plugin(plugin));
+        const std::string path = check::path_of(plugin);
         const check::Findings findings = check::check_profiler(path, arguments->timeout);
         for (const std::string& line : findings.broken) print("{}: {}\n", plugin, printable(line));
         for (const std::string& line : findings.advice) print("{}: advice: {}\n", plugin, line);

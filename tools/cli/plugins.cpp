@@ -1,5 +1,6 @@
 #include "tools/cli/plugins.h"
 
+#include "framework/collector/hosted/find_profiler.h"
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/profilers/plugin_search.h"
 #include "framework/collector/run/output_files.h"
@@ -32,20 +33,25 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
 void list_all() {
     const auto found = collector::find_all_plugins();
     if (found.empty()) throw Error("no profilers found: set ASSAY_PLUGIN_PATH to their folder");
-    std::size_t width = 0;
-    for (const auto& plugin : found) width = std::max(width, plugin.name.size());
     CrashGuard guard;
+    std::vector<std::pair<std::string, std::string>> rows;  // how to call it, what it says
     for (const auto& plugin : found) {
-        std::string text;
+        auto& [names, text] = rows.emplace_back(plugin.name, "");
         try {
-            text = collector::load_profiler(plugin.path, "", guard)->description();
+            const auto profiler = collector::load_profiler(plugin.path, "", guard);
+            if (profiler->name() != plugin.name) names += ", " + profiler->name();
+            text = profiler->description();
         } catch (const Error& e) {
             text = fmt::format("unusable: {}", e.what());
         }
+    }
+    std::size_t width = 0;
+    for (const auto& row : rows) width = std::max(width, row.first.size());
+    for (const auto& [names, text] : rows) {
         if (text.empty())
-            say("{}\n", plugin.name);
+            say("{}\n", names);
         else
-            say("{:{}}  {}\n", plugin.name, width, text);
+            say("{:{}}  {}\n", names, width, text);
     }
     say("\nMore about one: assay plugins NAME\n");
 }
@@ -179,7 +185,7 @@ void print_captures(ProfilerHandle& profiler) {
 
 void describe_one(const std::string& name) {
     CrashGuard guard;
-    const auto loaded = collector::load_profiler(collector::find_plugin(name), "", guard);
+    const auto loaded = collector::load_profiler(collector::find_profiler(name, guard), "", guard);
     ProfilerHandle& profiler = *loaded;
     say("{}{}{}\n{}\n", profiler.name(), profiler.description().empty() ? "" : ": ",
         profiler.description(), profiler.path());
@@ -193,7 +199,7 @@ void describe_one(const std::string& name) {
 std::vector<OptionDescription> profiler_options(const std::string& profiler) {
     CrashGuard guard;
     return described_options(
-        *collector::load_profiler(collector::find_plugin(profiler), "", guard));
+        *collector::load_profiler(collector::find_profiler(profiler, guard), "", guard));
 }
 
 int plugins_main(std::span<const std::string> arguments) {

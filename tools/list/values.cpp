@@ -1,7 +1,7 @@
 #include "tools/list/values.h"
 
+#include "framework/collector/hosted/find_profiler.h"
 #include "framework/collector/hosted/hosted_profiler.h"
-#include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
@@ -24,11 +24,11 @@ std::string_view list_name(std::string_view list) {
     return point == std::string_view::npos ? std::string_view() : list.substr(point + 1);
 }
 
-// The name is the file's, which may be anybody's: no path, whose code would run here.
-std::string find_by_name(std::string_view name) {
+// The name is from the file, which may be anybody's: no path, whose code would run here.
+std::string find_by_name(std::string_view name, collector::CrashGuard& guard) {
     if (name.find('/') != std::string_view::npos)
         throw Error(fmt::format("{} is a path; if you trust it, load it with --plugin", name));
-    return collector::find_plugin(std::string(name));
+    return collector::find_profiler(std::string(name), guard);
 }
 
 double percent(std::uint64_t count, std::uint64_t total) {
@@ -43,13 +43,14 @@ ValuePrinter::ValuePrinter(const std::vector<std::string_view>& lists,
     : most_(most) {
     guard_.set_limit(kLimit);
     for (const std::string& plugin : plugins)
-        profilers_.push_back(collector::load_profiler(collector::find_plugin(plugin), "", guard_));
+        profilers_.push_back(
+            collector::load_profiler(collector::find_profiler(plugin, guard_), "", guard_));
     std::set<std::string_view> missing;
     for (const std::string_view list : lists)
         if (!profiler_of(list)) missing.insert(profiler_name(list));
     for (const std::string_view name : missing) {
         try {
-            profilers_.push_back(collector::load_profiler(find_by_name(name), "", guard_));
+            profilers_.push_back(collector::load_profiler(find_by_name(name, guard_), "", guard_));
         } catch (const Error& error) {
             notes_.push_back(fmt::format("values are shown as they are: {}", error.what()));
         }

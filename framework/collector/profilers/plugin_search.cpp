@@ -60,17 +60,19 @@ std::string executable_folder() {
     return self.parent_path();
 }
 
-std::string find_plugin(const std::string& name) {
+std::optional<std::string> find_plugin_file(const std::string& name) {
     if (name.find('/') != std::string::npos) return name;
-    const std::vector<Folder> folders = plugin_folders();
-    for (const Folder& folder : folders)
+    for (const Folder& folder : plugin_folders())
         if (const fs::path path = folder.library(name); is_file(path)) return fs::absolute(path);
+    return {};
+}
 
+Error no_plugin_error(const std::string& name) {
     std::vector<std::string> names, places;
     for (const FoundPlugin& found : find_all_plugins()) names.push_back(found.name);
-    for (const Folder& folder : folders) places.push_back(folder.path);
+    for (const Folder& folder : plugin_folders()) places.push_back(folder.path);
     const std::string meant = nearest(name, names);
-    throw Error(fmt::format(
+    return Error(fmt::format(
         "no profiler named {} in {}{}", name, join(places, ", "),
         meant.empty() ? " (see: assay plugins)" : fmt::format("; did you mean {}?", meant)));
 }

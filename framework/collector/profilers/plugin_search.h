@@ -1,6 +1,9 @@
 // Where profilers, and the other parts of an installation, are.
 #pragma once
 
+#include "framework/support/error.h"
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,14 +12,17 @@ namespace assay::collector {
 // The folder of this executable.
 std::string executable_folder();
 
-// The path of the profiler called `name`; a name with a slash is a path already. Throws Error that
-// says where it was looked for.
-std::string find_plugin(const std::string& name);
+// The path of the profiler in the file that is called `name`; a name with a slash is a path
+// already.
+std::optional<std::string> find_plugin_file(const std::string& name);
+
+// Says where it was looked for.
+Error no_plugin_error(const std::string& name);
 
 // Whether the profiler at this path is one of those that come with assay.
 bool is_own_plugin(const std::string& path);
 
-// All profilers that find_plugin would find by name: name and path, sorted by name.
+// All profilers that find_plugin_file would find: name of the file and path, sorted by name.
 struct FoundPlugin {
     std::string name, path;
 };

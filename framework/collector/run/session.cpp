@@ -1,7 +1,7 @@
 #include "framework/collector/run/session.h"
 
+#include "framework/collector/hosted/find_profiler.h"
 #include "framework/collector/hosted/hosted_profiler.h"
-#include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/symbols/image_cache.h"
 
@@ -48,7 +48,8 @@ Profilers load(const CoreSettings& settings, const std::string& command, CrashGu
     guard.set_limit(settings.profiler_timeout);
     Profilers loaded;
     const auto load_one = [&](const std::string& name) {
-        loaded.push_back(load_profiler(find_plugin(name), command, guard, cache_folder(settings)));
+        loaded.push_back(
+            load_profiler(find_profiler(name, guard), command, guard, cache_folder(settings)));
     };
     for (const std::string& name : settings.plugins) {
         load_one(name);
