@@ -8,7 +8,7 @@ from pathlib import Path
 import support
 from support import BUILD, run
 
-COMMANDS = ("assay", "cc", "g++", "meson")
+COMMANDS = ("assay", "cc", "cmake", "g++", "meson")
 # The first line of a file in a box names it.
 FILE_NAME = re.compile(r"^(?://|/\*) (\w+\.\w+)(?: \*/)?\n")
 PREFIX = "usr/local"
@@ -22,7 +22,8 @@ def install(folder: Path) -> dict[str, str]:
     prefix = next(folder.rglob("bin/assay")).parents[1]
     package = next(prefix.rglob("assay.pc"))
     return {**os.environ, "PATH": f"{prefix / 'bin'}:/usr/bin:/bin:{os.environ['PATH']}",
-            "PKG_CONFIG_PATH": str(package.parent), "PKG_CONFIG_SYSROOT_DIR": str(folder)}
+            "PKG_CONFIG_PATH": str(package.parent), "PKG_CONFIG_SYSROOT_DIR": str(folder),
+            "CMAKE_PREFIX_PATH": str(prefix)}
 
 
 def words(text: str) -> str:

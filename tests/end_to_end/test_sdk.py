@@ -77,6 +77,7 @@ class ForAuthors(unittest.TestCase):
         self.assertGreater(events.summary[0], 0)
         self.assertEqual(events.summary[:2], events.summary[2:])
 
+    @unittest.skipUnless(support.installed("cmake"), "needs cmake")
     def test_template(self):
         folder, outputs = self.follow(ROOT / "sdk" / "template" / "README.md")
         self.assertTrue(all("keeps to the rules" in text for line, text in outputs.items()
