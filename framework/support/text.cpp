@@ -1,6 +1,7 @@
 #include "framework/support/text.h"
 
 #include "framework/support/error.h"
+#include "framework/support/mpi_rank.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -155,6 +156,12 @@ std::string expand_file_name(std::string_view pattern, int pid, std::string_view
             out += std::to_string(pid);
         } else if (kind == 'n') {
             out += program;
+        } else if (kind == 'r') {
+            const std::string rank = mpi_rank();
+            if (rank.empty())
+                throw Error(fmt::format(
+                    "file name {}: %r is the rank of a process of MPI, and this is none", pattern));
+            out += rank;
         } else if (kind == '%') {
             out += '%';
         } else if (kind == 'q') {
@@ -167,7 +174,7 @@ std::string expand_file_name(std::string_view pattern, int pid, std::string_view
             i += name.size() + 2;
         } else {
             throw Error(fmt::format(
-                "file name {}: behind % only p, n, q{{VARIABLE}} and % are known", pattern));
+                "file name {}: behind % only p, n, r, q{{VARIABLE}} and % are known", pattern));
         }
     }
     return out;

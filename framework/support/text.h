@@ -27,8 +27,8 @@ std::string printable_lines(std::string_view text);
 // Control characters that are encoded in two bytes, which terminals obey, count as wrong.
 bool is_utf8(std::string_view text);
 
-// Replaces %p by the process id, %n by the program's name, %q{VAR} by an environment variable
-// and %% by %. Throws Error on anything else behind a %.
+// Replaces %p by the process id, %n by the program's name, %r by the rank among processes of MPI,
+// %q{VAR} by an environment variable and %% by %. Throws Error on anything else behind a %.
 std::string expand_file_name(std::string_view pattern, int pid, std::string_view program);
 
 // The system's words for an errno value.

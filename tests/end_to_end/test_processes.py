@@ -406,8 +406,9 @@ class Processes(unittest.TestCase):
     def test_name_that_compresses(self):
         self.check_same(["sh", "-c", "/bin/echo a; exit 0"], out="out.gz")
         names = sorted(path.name for path in self.folder.iterdir())
-        self.assertRegex(names[0], r"^out\.\d+\.gz$")
-        self.assertEqual(names[1:], ["out.gz"])
+        self.assertEqual(names[0], "index.out")
+        self.assertRegex(names[1], r"^out\.\d+\.gz$")
+        self.assertEqual(names[2:], ["out.gz"])
 
     def test_device_stays_what_it_is(self):
         self.assertEqual(profile(["sh", "-c", "/bin/true; exit 0"], plugin=COUNTS).returncode, 0)

@@ -280,7 +280,7 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
     if (!feed_.reader().code().blocks.empty()) {
         if (session_.any_profiler_left()) write();
         for (const auto& profiler : session_.profilers) profiler->has_no_columns_to_lose();
-        if (!session_.settings.quiet) results_.print_summaries(feed_.sampling());
+        log();
     }
     if (!session_.any_profiler_left()) outcome_.failed = true;
     for (const auto& profiler : session_.profilers) profiler->stop();
@@ -316,6 +316,26 @@ void Collection::write() {
         log::problem(e.what());
         outcome_.lost = true;
     }
+}
+
+// For the run's end.
+void Collection::log() {
+    ProfileLog::Entry entry;
+    entry.profile.file = results_.file();
+    entry.profile.pid = image_.pid;
+    entry.profile.image = image_.number;
+    entry.profile.command = image_.command;
+    entry.profile.rank = image_.rank;
+    entry.profile.incomplete = incomplete_;
+    for (const Results::Total& total : results_.file_totals()) {
+        entry.events.push_back(total.event);
+        entry.profile.counts.push_back(total.count);
+    }
+    entry.parent_pid = parent_;
+    entry.begin = begin_;
+    entry.part_files = results_.part_files();
+    if (!session_.settings.quiet) entry.summary = results_.summaries(feed_.sampling());
+    session_.log.add(entry);
 }
 
 void Collection::find_outcome(const std::optional<Ending>& ending) {

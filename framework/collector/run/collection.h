@@ -70,6 +70,7 @@ class Collection {
     void problem(const std::string& what) const;
     void finish_profilers();
     void write();
+    void log();
     void check_bursts();
 
     // Only the first reason is kept.
@@ -83,6 +84,8 @@ class Collection {
     trace::Spec spec_{};
     std::uint64_t interval_ = 0;  // of trace_capture_intervals, in instructions; 0: none
     Results results_;
+    const std::chrono::nanoseconds begin_ = Session::now();
+    const int parent_ = parent_of(image_.pid);
     // What all profilers ask for.
     const std::unique_ptr<trace::ValueLists> value_lists_ = std::make_unique<trace::ValueLists>();
     std::vector<std::size_t> fed_;         // profilers of this process, by their numbers

@@ -2,6 +2,7 @@
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"
+#include "framework/support/mpi_rank.h"
 #include "framework/support/text.h"
 
 #include <fmt/core.h>
@@ -15,10 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool has_process_id(std::string_view pattern) {
-    for (std::size_t at = pattern.find('%'); at != std::string_view::npos;
-         at = pattern.find('%', at + 2))
-        if (pattern.substr(at + 1).starts_with('p')) return true;
+bool has_any_of(std::string_view pattern, std::string_view kinds) {
+    for (std::size_t at = pattern.find('%');
+         at != std::string_view::npos && at + 1 < pattern.size(); at = pattern.find('%', at + 2))
+        if (kinds.find(pattern[at + 1]) != std::string_view::npos) return true;
     return false;
 }
 
@@ -66,7 +67,9 @@ bool is_same_file(const std::string& a, const std::string& b) {
 
 std::string file_of_process(std::string_view pattern, const Image& image) {
     std::string name = expand_file_name(pattern, image.pid, image.program);
-    return image.of_first_process || has_process_id(pattern)
+    if (const std::string rank = mpi_rank(); !rank.empty() && !has_any_of(pattern, "pqr"))
+        name = append(name, "rank" + rank);
+    return image.of_first_process || has_any_of(pattern, "p")
                ? name
                : append(name, std::to_string(image.pid));
 }

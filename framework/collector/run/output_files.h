@@ -18,11 +18,12 @@ struct Image {
     bool of_first_process = true;  // that assay has started itself
     std::string program;           // its name, without folders
     std::string command;           // its command line
+    std::string rank;              // among the processes of MPI; "" if it is none of them
 };
 
 // The name behind `pattern` (expand_file_name) for the process: where the pattern does not have the
-// process id, that of a child is appended. Extensions are put before .gz and .zst, which mean a
-// compressed file.
+// process id, that of a child is appended, and where it has nothing that tells the processes of MPI
+// apart, the rank. Extensions are put before .gz and .zst, which mean a compressed file.
 std::string file_of_process(std::string_view pattern, const Image& image);
 
 // With the image's number appended.

@@ -11,8 +11,6 @@
 
 #include <fmt/core.h>
 #include <algorithm>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
@@ -240,6 +238,7 @@ Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
     profile.header.command = image_.command;
     profile.header.pid = static_cast<std::uint32_t>(image_.pid);
     profile.header.incomplete = origin.incomplete;
+    if (!image_.rank.empty()) profile.header.descriptions.emplace_back("Rank", image_.rank);
     if (origin.sampling.wanted()) {
         profile.header.descriptions.emplace_back("Sampled", origin.sampling.description());
         profile.header.descriptions.emplace_back("Error, 95 % confidence", errors(origin.sampling));
@@ -328,10 +327,8 @@ std::string Results::fall_back(const std::string& wanted, const Profile& profile
     }
 }
 
-// As Cachegrind's readers know it: each line behind the process id. In one piece, since other
-// collectors may be printing theirs. The profile is written: that nobody reads stderr, or that it
-// is full, is no failure.
-void Results::print_summaries(const Sampling& sampling) const {
+// As Cachegrind's readers know it: each line behind the process id.
+std::string Results::summaries(const Sampling& sampling) const {
     std::string summaries;
     if (sampling.wanted())
         summaries = fmt::format("=={0}== Sampled: {1}\n=={0}== Error, 95 % confidence: {2}\n",
@@ -345,12 +342,21 @@ void Results::print_summaries(const Sampling& sampling) const {
         for (const std::string& line : split(text, '\n'))
             summaries += fmt::format("=={}=={}{}\n", image_.pid, line.empty() ? "" : " ", line);
     }
-    std::signal(SIGPIPE, SIG_IGN);
-    std::fputs(printable_lines(summaries).c_str(), stderr);
-    if (file_.empty()) return;
-    const std::string parts =
-        part_files_ == 0 ? "" : fmt::format(" and {}.* of {} parts", file_, part_files_);
-    log::remark(fmt::format("wrote {}{}; read it with: assay annotate {}", file_, parts, file_));
+    return printable_lines(summaries);
+}
+
+std::vector<Results::Total> Results::file_totals() const {
+    std::vector<Total> found;
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        const ProfilerHandle& profiler = *session_.profilers[i];
+        if (profiler.lost()) continue;
+        const std::vector<std::uint64_t> sums = totals(i);
+        for (std::size_t event = 0; event < sums.size(); ++event)
+            if (!profiler.leaves_out(event))
+                found.push_back(
+                    {session_.columns.event(session_.columns.first(i) + event).name, sums[event]});
+    }
+    return found;
 }
 
 std::vector<std::uint64_t> Results::totals(std::size_t profiler) const {

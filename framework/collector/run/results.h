@@ -66,8 +66,17 @@ class Results {
     };
     // Writes the events file, and one for each part of the profile. Throws Error.
     void write(const Origin& origin);
-    // The profilers' summaries and where the file is, to stderr.
-    void print_summaries(const Sampling& sampling) const;
+    // The profilers' summaries, as they are printed.
+    std::string summaries(const Sampling& sampling) const;
+    // The name of the file that has been written; "" if none.
+    const std::string& file() const { return file_; }
+    std::size_t part_files() const { return part_files_; }
+    // Of the file: the names and totals of its events.
+    struct Total {
+        std::string event;
+        std::uint64_t count;
+    };
+    std::vector<Total> file_totals() const;
 
   private:
     struct Counts {

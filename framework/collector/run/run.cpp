@@ -5,9 +5,11 @@
 #include "framework/collector/profilers/plugin_search.h"
 #include "framework/collector/run/asked_addresses.h"
 #include "framework/collector/run/collection.h"
+#include "framework/collector/run/overview.h"
 #include "framework/collector/run/session.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
+#include "framework/support/mpi_rank.h"
 #include "framework/support/text.h"
 
 #include <fcntl.h>
@@ -143,7 +145,8 @@ Child::Settings ProgramRun::child_settings() {
 Ending ProgramRun::execute() {
     if (supervisor_) follow_children();
     session_.watch(&Child::send);
-    const Image image{child_.pid(), 1, true, program_.name, command_line(words_)};
+    const Image image{
+        child_.pid(), 1, true, program_.name, command_line(words_), mpi_rank_of(child_.pid())};
     Collection collection(session_, image, *segment_, *lifeline_);
     segment_->control().spec = collection.spec();
     if (collection.spec().captures & trace::kCaptureValues)
@@ -159,7 +162,8 @@ Ending ProgramRun::execute() {
     const Collection::Outcome outcome = collection.finish(ending);
     Ending end = end_of_run(outcome, child_.wait());
     const bool all_there = !supervisor_ || supervisor_->leave();
-    if (outcome.lost || !all_there) return {kExitFailure, 0};
+    const bool told = tell_of_profiles(session_.log.entries(), session_.settings, image);
+    if (outcome.lost || !all_there || !told) return {kExitFailure, 0};
     if (!session_.end_by_deadline().empty()) end = {Deadline::kExitStatus, 0};
     return end;
 }
@@ -206,9 +210,12 @@ bool ProgramRun::collect_from_child(const Supervisor::Arrival& arrival, int firs
     Segment segment(arrival.segment_fd);
     const Lifeline lifeline(arrival.lifeline_fd);
     const trace::Command command = segment.command();
-    const Image image{arrival.pid, segment.control().image, arrival.pid == first_process,
+    const Image image{arrival.pid,
+                      segment.control().image,
+                      arrival.pid == first_process,
                       std::filesystem::path(command.file).filename(),
-                      command_line(command.arguments)};
+                      command_line(command.arguments),
+                      mpi_rank_of(arrival.pid)};
     session_.watch([&](int signal) {
         // The first process is the run's own child.
         if (arrival.pid != first_process && !lifeline.ended()) kill(arrival.pid, signal);

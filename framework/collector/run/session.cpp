@@ -72,13 +72,6 @@ std::vector<Given> assign(const CoreSettings& settings, const Profilers& profile
     return assign_to_profilers(settings.others, pointers);
 }
 
-// By the kernel: libc's functions may have been replaced by some that tell another time (faketime).
-std::chrono::nanoseconds kernels_time() {
-    timespec now{};
-    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
-
 }  // namespace
 
 Session::Session(const CoreSettings& core_settings, const std::string& command)
@@ -88,10 +81,17 @@ Session::Session(const CoreSettings& core_settings, const std::string& command)
       columns(profilers),
       debug_cache(cache_folder(settings)),
       symbolizer(symbols::kDebugRoot, debug_cache),
-      begin_(kernels_time()) {}
+      begin_(now()) {}
+
+// Libc's functions may have been replaced by some that tell another time (faketime).
+std::chrono::nanoseconds Session::now() {
+    timespec now{};
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 std::chrono::duration<double> Session::time() const {
-    return kernels_time() - begin_;
+    return now() - begin_;
 }
 
 // In the end, what Deadline gives a call.

@@ -7,6 +7,7 @@
 #include "framework/collector/profilers/columns.h"
 #include "framework/collector/profilers/crash_guard.h"
 #include "framework/collector/profilers/profiler_handle.h"
+#include "framework/collector/run/profile_log.h"
 #include "framework/collector/run/settings.h"
 #include "framework/symbols/symbolizer.h"
 
@@ -35,6 +36,8 @@ class Session {
     // Deadline.
     void watch(std::function<void(int signal)> send);
     void stop_watching() { deadline_.reset(); }
+    // By the kernel, since some moment before the run.
+    static std::chrono::nanoseconds now();
     // Since the run's begin, of all processes. It stands still while the machine is suspended.
     std::chrono::duration<double> time() const;
     // Why the program was ended; "" if it was not.
@@ -46,6 +49,7 @@ class Session {
     std::vector<std::unique_ptr<ProfilerHandle>> profilers;
     std::vector<Given> given;  // to each of them
     Columns columns;
+    const ProfileLog log;
     const std::string debug_cache;  // folder of a symbols::ImageCache
     symbols::Symbolizer symbolizer;
 

@@ -2,6 +2,7 @@
 
 #include "framework/collector/profilers/profiler_handle.h"
 #include "framework/support/error.h"
+#include "framework/support/mpi_rank.h"
 #include "framework/support/text.h"
 
 #include <fmt/core.h>
@@ -21,9 +22,11 @@ constexpr std::array kCoreOptions{
                "Names are looked for in the folders of ASSAY_PLUGIN_PATH, then where assay is "
                "installed."},
     CoreOption{"out", "FILE",
-               "where the results go; %p is the process id, %n the program's name, %q{VAR} an "
-               "environment variable, - standard output; .gz and .zst compress; default: "
-               "assay.out.%p"},
+               "where the results go; %p is the process id, %n the program's name, %r the rank "
+               "under MPI, %q{VAR} an environment variable, - standard output; .gz and .zst "
+               "compress; default: assay.out.%p\n"
+               "Under mpirun, each rank has a file of its own: the default is assay.out.rank%r "
+               "there, and .rank%r is appended to a name without %r, %p and %q."},
     CoreOption{"dump-instr", "yes|no", "write counts of single instructions too; default: no"},
     CoreOption{"contexts", "",
                "count by the stack of calls that led there, too\n"
@@ -87,6 +90,9 @@ constexpr std::array kCoreOptions{
                "default: 60"},
     CoreOption{"config", "FILE", "YAML with the same options as keys; the command line wins"},
     CoreOption{"quiet", "", "say nothing but errors", 'q'},
+    CoreOption{"verbose", "",
+               "where there are several processes, print the profilers' summaries of each, and all "
+               "processes in the overview"},
     CoreOption{"help", "", "show the options", 'h'},
     CoreOption{"version", "", "show the version"},
     CoreOption{"driver", "PATH", ""},
@@ -351,6 +357,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.driver = setting.value;
     } else if (setting.name == "quiet") {
         core.quiet = setting.value.empty() || yes_or_no(setting);
+    } else if (setting.name == "verbose") {
+        core.verbose = setting.value.empty() || yes_or_no(setting);
     } else if (setting.name == "help") {
         core.help = true;
     } else if (setting.name == "version") {
@@ -417,6 +425,7 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
             for (const Setting& configured : read_configuration(setting.value))
                 take(core, configured);
     for (const Setting& setting : command_line) take(core, setting);
+    if (core.out.empty()) core.out = mpi_rank().empty() ? "assay.out.%p" : "assay.out.rank%r";
     const std::uint64_t from = core.regions.from_instruction, to = core.regions.to_instruction;
     if (to != 0 && from > to)
         throw Error(fmt::format("--from-instruction={} lies behind --to-instruction={}", from, to));

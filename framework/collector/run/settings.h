@@ -47,7 +47,7 @@ std::vector<Setting> read_configuration(const std::string& path);
 // What assay itself was told.
 struct CoreSettings {
     std::vector<std::string> plugins;
-    std::string out = "assay.out.%p";
+    std::string out;     // a pattern: expand_file_name()
     std::string driver;  // "" for the one that was installed
     bool dump_instructions = false;
     bool types = false;
@@ -68,6 +68,7 @@ struct CoreSettings {
     // Of one call of a profiler; 0: none.
     std::chrono::milliseconds profiler_timeout{60'000};
     bool quiet = false;
+    bool verbose = false;
     bool help = false;
     bool version = false;
     std::vector<Setting> others;  // for the profilers

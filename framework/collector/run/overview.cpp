@@ -1,0 +1,237 @@
+#include "framework/collector/run/overview.h"
+
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/support/text.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace assay::collector {
+namespace {
+
+using Entries = std::span<const ProfileLog::Entry>;
+
+constexpr std::size_t kMostProcesses = 40, kMostPrograms = 20;
+constexpr std::size_t kLongestCommand = 70;
+constexpr std::size_t kMostDepth = 16;
+
+// The program without its folders, which would take the room of the arguments.
+std::string short_command(const std::string& command) {
+    const std::size_t end = command.find(' ');
+    return events::program_of(command) + (end == std::string::npos ? "" : command.substr(end));
+}
+
+std::string shortened(std::string_view text) {
+    if (text.size() <= kLongestCommand) return printable(text);
+    return printable(text.substr(0, kLongestCommand - 3)) + "...";
+}
+
+std::string counted(std::size_t number, std::string_view noun) {
+    return fmt::format("{} {}{}", with_thousands(number), noun, number == 1 ? "" : "s");
+}
+
+std::size_t processes_of(Entries entries) {
+    std::set<int> pids;
+    for (const ProfileLog::Entry& entry : entries) pids.insert(entry.profile.pid);
+    return pids.size();
+}
+
+// Of the first event; none where the entry has others, as that of a run whose profiler was lost.
+std::uint64_t first_count(const ProfileLog::Entry& entry) {
+    return entry.profile.counts.empty() ? 0 : entry.profile.counts[0];
+}
+
+struct Program {
+    std::string name;
+    std::uint64_t count = 0;
+    std::size_t images = 0;
+};
+
+// The one that counts most comes first.
+std::vector<Program> programs(Entries entries) {
+    std::map<std::string, Program> by_name;
+    for (const ProfileLog::Entry& entry : entries) {
+        const std::string name = events::program_of(entry.profile.command);
+        Program& program = by_name.try_emplace(name, Program{name}).first->second;
+        program.count += first_count(entry);
+        ++program.images;
+    }
+    std::vector<Program> sorted;
+    for (const auto& [name, program] : by_name) sorted.push_back(program);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Program& a, const Program& b) { return a.count > b.count; });
+    return sorted;
+}
+
+class Lines {
+  public:
+    Lines(Entries entries, bool all) : entries_(entries), all_(all), pid_(entries[0].profile.pid) {
+        for (const ProfileLog::Entry& entry : entries) total_ += first_count(entry);
+        width_ = std::max(with_thousands(total_).size(), event().size());
+    }
+
+    std::string write() {
+        const std::vector<Program> all = programs(entries_);
+        line("{} processes have run {}, {} in all", with_thousands(processes_of(entries_)),
+             counted(all.size(), "program"), with_thousands(entries_.size()));
+        line("");
+        write_tree();
+        line("");
+        write_programs(all);
+        return std::move(text_);
+    }
+
+  private:
+    std::string event() const {
+        return entries_[0].events.empty() ? std::string() : entries_[0].events[0];
+    }
+
+    template <typename... Args>
+    void line(fmt::format_string<Args...> format, Args&&... args) {
+        const std::string text = fmt::format(format, std::forward<Args>(args)...);
+        text_ += fmt::format("=={}=={}{}\n", pid_, text.empty() ? "" : " ", text);
+    }
+
+    // Those that an image has started stand below it, deeper.
+    void write_tree() {
+        std::size_t widest = 4;
+        for (const ProfileLog::Entry& entry : entries_)
+            widest = std::max(widest, entry.profile.file.size());
+        line("{:>{}}  {:{}}  command", event(), width_, "file", widest);
+        std::vector<std::vector<std::size_t>> started(entries_.size());
+        std::vector<std::size_t> first;
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
+            const std::size_t parent = entries_[i].profile.parent;
+            (parent == events::IndexedProfile::kNone ? first : started[parent]).push_back(i);
+        }
+        std::vector<std::pair<std::size_t, std::size_t>> next;  // entry and depth, the last first
+        const auto push = [&](const std::vector<std::size_t>& of, std::size_t depth) {
+            for (auto entry = of.rbegin(); entry != of.rend(); ++entry)
+                next.emplace_back(*entry, depth);
+        };
+        push(first, 0);
+        std::size_t shown = 0;
+        while (!next.empty()) {
+            const auto [i, depth] = next.back();
+            next.pop_back();
+            push(started[i], depth + 1);
+            if (!all_ && shown == kMostProcesses) continue;
+            ++shown;
+            const events::IndexedProfile& profile = entries_[i].profile;
+            line("{:>{}}  {:{}}  {}{}{}", with_thousands(first_count(entries_[i])), width_,
+                 printable(profile.file), widest, std::string(2 * std::min(depth, kMostDepth), ' '),
+                 shortened(short_command(profile.command)),
+                 profile.incomplete.empty() ? "" : " (incomplete)");
+        }
+        if (shown < entries_.size())
+            line("{:>{}}  and {} more; --verbose prints all", "", width_, entries_.size() - shown);
+    }
+
+    void write_programs(const std::vector<Program>& all) {
+        line("{:>{}}           times  program", event(), width_);
+        const std::size_t shown = all_ ? all.size() : std::min(all.size(), kMostPrograms);
+        for (const Program& program : std::span(all).first(shown))
+            line("{:>{}}  {:5.1f} %  {:5}  {}", with_thousands(program.count), width_,
+                 total_ == 0
+                     ? 0.0
+                     : 100 * static_cast<double>(program.count) / static_cast<double>(total_),
+                 program.images, shortened(program.name));
+        if (shown < all.size())
+            line("{:>{}}  and {} more; --verbose prints all", "", width_, all.size() - shown);
+        line("{:>{}}  100.0 %  {:5}  in total", with_thousands(total_), width_, entries_.size());
+    }
+
+    Entries entries_;
+    bool all_;
+    int pid_;
+    std::uint64_t total_ = 0;
+    std::size_t width_ = 0;
+    std::string text_;
+};
+
+// In one piece, since others may be printing. That nobody reads stderr, or that it is full, is no
+// failure.
+void print_error(const std::string& text) {
+    std::signal(SIGPIPE, SIG_IGN);
+    std::fputs(text.c_str(), stderr);
+}
+
+void tell_of_one(const ProfileLog::Entry& entry) {
+    print_error(entry.summary);
+    const std::string& file = entry.profile.file;
+    if (file.empty()) return;
+    const std::string parts =
+        entry.part_files == 0 ? "" : fmt::format(" and {}.* of {} parts", file, entry.part_files);
+    log::remark(fmt::format("wrote {}{}; read it with: assay annotate {}", file, parts, file));
+}
+
+// Beside the first profile, and no name that OUT.* would take for one of the profiles.
+std::string index_path(const CoreSettings& settings, const Image& image) {
+    const std::filesystem::path first = file_of_process(settings.out, image);
+    std::string name = "index." + first.filename().string();
+    for (const std::string_view ending : {".gz", ".zst"})
+        if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+    return first.parent_path() / name;
+}
+
+bool is_regular(const std::string& path) {
+    std::error_code error;
+    return std::filesystem::is_regular_file(path, error);
+}
+
+// The profiles in files; none if all went to a device.
+events::Index index_of(Entries entries, const Image& image) {
+    events::Index index;
+    index.command = image.command;
+    for (const ProfileLog::Entry& entry : entries) {
+        events::IndexedProfile profile = entry.profile;
+        if (!is_regular(profile.file)) profile.file.clear();
+        if (index.events.empty()) index.events = entry.events;
+        if (entry.events != index.events) profile.counts.clear();
+        index.profiles.push_back(std::move(profile));
+    }
+    return index;
+}
+
+}  // namespace
+
+std::string overview(Entries entries, bool all) {
+    return Lines(entries, all).write();
+}
+
+bool tell_of_profiles(Entries entries, const CoreSettings& settings, const Image& image) {
+    if (entries.empty()) return true;
+    const bool several = processes_of(entries) > 1;
+    if (!several || settings.verbose)
+        for (const ProfileLog::Entry& entry : entries) tell_of_one(entry);
+    if (!several) return true;
+    if (!settings.quiet) print_error(overview(entries, settings.verbose));
+    const events::Index index = index_of(entries, image);
+    const auto files = std::count_if(index.profiles.begin(), index.profiles.end(),
+                                     [](const auto& profile) { return !profile.file.empty(); });
+    if (files < 2) return true;
+    const std::string path = index_path(settings, image);
+    try {
+        events::write_index(path, index);
+    } catch (const Error& e) {
+        log::problem(e.what());
+        return false;
+    }
+    log::remark(
+        fmt::format("wrote {} profiles, and {} for all of them; read it with: assay annotate {}",
+                    files, path, path));
+    return true;
+}
+
+}  // namespace assay::collector
