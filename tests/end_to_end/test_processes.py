@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Children and executed programs: one events file per process image, and the same behaviour."""
 
+import json
 import os
 import re
 import resource
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -394,6 +396,135 @@ class Processes(unittest.TestCase):
         path = self.script("script", f"#!{self.privileged()}\n")
         words = self.check_same(["sh", "-c", f"{path}; true"])
         self.assertIn("privileged: it is set-user-ID", words)
+
+    # --- All of them together
+
+    def run_of_three(self, *options):
+        """A shell that runs two programs, one of them twice."""
+        ran = self.profile(["sh", "-c", f"{WORK}; {WORK}; /bin/true; exit 0"], *options, out="out")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran.stderr
+
+    def test_overview(self):
+        said = self.run_of_three()
+        self.assertEqual(len(re.findall(r"^assay: ", said, re.MULTILINE)), 1, said)
+        lines = said.splitlines()
+        header = next(i for i, line in enumerate(lines) if line.endswith("  command"))
+        column = lines[header].index("command")
+        rows = lines[header + 1:header + 5]
+        self.assertEqual([row[column:][:6].rstrip() for row in rows],
+                         ["sh -c", "  work", "  work", "  true"], said)
+        files = self.files("out*")
+        for row in rows:
+            count, file = row[:column].split()[1:]
+            self.assertEqual(int(count.replace(",", "")), files[Path(file).name].summary[0])
+        total = sum(events.summary[0] for events in files.values())
+        self.assertIn(f"{total:,}  100.0 %      4  in total\n", said)
+        self.assertRegex(said, r"%      2  work\n")
+        self.assertEqual(self.run_of_three("-q"), "")
+
+    def test_summaries_of_all(self):
+        said = self.run_of_three("--verbose", "--plugin=cache")
+        self.assertEqual(len(re.findall("I   refs:", said)), 4)
+        self.assertIn("in total", said)
+        said = self.run_of_three("--plugin=cache")
+        self.assertNotIn("I   refs:", said)
+        # Of one process, its summaries are what is wanted.
+        said = self.check_same(["sh", "-c", "exec true"], plugin="cache")
+        self.assertEqual(len(re.findall("I   refs:", said)), 2)
+
+    def tool(self, *words):
+        result = run([ASSAY, *words], cwd=self.folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def test_index_in_place_of_files(self):
+        self.run_of_three()
+        files = self.files("out*")
+        self.assertEqual(len(files), 4)
+        total = sum(events.summary[0] for events in files.values())
+        for names in (["index.out"], sorted(files), ["index.out", *files], ["index.out", "index.out"]):
+            self.tool("merge", "-o", "sum", *names)
+            self.assertEqual(read_events(self.folder / "sum").summary[0], total, names)
+        self.assertIn(f"{total:,}", self.tool("annotate", "index.out"))
+        self.assertIn("none by as much", self.tool("diff", "index.out", "sum"))
+        self.assertIn("none by as much", self.tool("diff", "sum", "index.out"))
+        self.tool("report", "--diff", "-o", "page.html", "index.out", "index.out")
+        self.tool("report", "-o", "page.html", "index.out")
+        self.tool("annotate", "--diff", "index.out", "sum")
+        # From another folder, and where the whole folder has been moved to.
+        moved = self.folder.with_name(self.folder.name + "-moved")
+        shutil.move(self.folder, moved)
+        self.addCleanup(shutil.rmtree, moved)
+        self.folder = moved.parent
+        self.assertIn(f"{total:,}", self.tool("annotate", moved / "index.out"))
+
+    def test_whose_the_counts_are(self):
+        self.run_of_three()
+        by_program = {}
+        for events in self.files("out*").values():
+            program = Path(events.command.split()[0]).name
+            by_program[program] = by_program.get(program, 0) + events.summary[0]
+        self.tool("merge", "--by=program", "-o", "sum", "index.out")
+        for file in ("index.out", "sum"):
+            said = self.tool("annotate", "--by=program", "--threshold=0", file)
+            rows = dict(reversed(row) for row in
+                        re.findall(r"^ *([\d,]+) +\([\d.]+%\)  (\w+)$", said, re.MULTILINE))
+            self.assertEqual({name: int(count.replace(",", "")) for name, count in rows.items()},
+                             by_program, said)
+        said = self.tool("annotate", "--by=process", "--threshold=0", "index.out")
+        self.assertRegex(said, rf"\(100.0%\)  \d+ sh -c .*\n( .*\)    \d+ ({WORK}|/bin/true)\n){{3}}")
+        refused = run([ASSAY, "merge", "--by=rank", self.folder / "index.out"])
+        self.assertEqual(refused.returncode, 125)
+        self.assertIn("no file is of a process under mpirun", refused.stderr)
+
+    def test_damaged_index(self):
+        self.run_of_three()
+        whole = (self.folder / "index.out").read_text()
+        for text, why in ((whole[:-20], "not an index"), (whole.replace("index\": 1", "index\": 7"), "version 7"),
+                          (whole.replace('"parent":0', '"parent":9'), "makes no sense")):
+            (self.folder / "index.out").write_text(text)
+            refused = run([ASSAY, "annotate", self.folder / "index.out"])
+            self.assertEqual(refused.returncode, 125)
+            self.assertIn(why, refused.stderr)
+
+    @unittest.skipUnless(support.installed("mpirun", "mpicc"), "needs Open MPI")
+    def test_ranks(self):
+        source = self.script("ring.c", """#include <mpi.h>
+            static volatile long sum;
+            void work(int rank) { for (int i = 0; i < 1000 * (rank + 1); ++i) sum += i; }
+            int main(int argc, char** argv) {
+                int rank = 0, all = 0;
+                MPI_Init(&argc, &argv);
+                MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+                work(rank);
+                MPI_Reduce(&rank, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+                MPI_Finalize();
+                return rank == 0 && all != 6;
+            }""")
+        program = self.folder / "ring"
+        built = run(["mpicc", "-O1", "-g", "-fno-inline", source, "-o", program])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        for options in ([], ["--out=of.gz"]):
+            ran = run(["mpirun", "--oversubscribe", "-n", "4", ASSAY, "-q", f"--plugin={COUNTS}",
+                       *options, "--", program], cwd=self.folder, env=environment)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+        names = [f"assay.out.rank{rank}" for rank in range(4)]
+        self.assertEqual(sorted(path.name for path in self.folder.glob("assay.out*")), names)
+        self.assertEqual(sorted(path.name for path in self.folder.glob("of*")),
+                         [f"of.rank{rank}.gz" for rank in range(4)])
+        counts = [read_events(self.folder / name).functions["work"][0] for name in names]
+        self.assertEqual(counts, sorted(counts))
+        self.tool("merge", "--by=rank", "-o", "sum", *names)
+        self.assertEqual(read_events(self.folder / "sum").functions["work"][0], sum(counts))
+        said = self.tool("annotate", "--by=rank", "--lines", "--json", "sum")
+        groups = {group["name"]: group for group in json.loads(said)["groups"]}
+        for rank in range(4):
+            lines = groups[str(rank)]["lines"]
+            own = sum(line["counts"][0] for line in lines if line["function"] == "work")
+            self.assertEqual(own, counts[rank])
 
     # --- Names of the files
 

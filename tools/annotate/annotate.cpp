@@ -153,7 +153,14 @@ void check_unchanged(const Options& options, Counts totals, Counts read_again) {
 
 // Throws Error if there are none of that kind, or if a file has changed since the totals were read.
 void read_groups(const Options& options, Counts totals, GroupProfile& profile) {
-    for (const std::string& path : options.profiles) profile.add_file(path);
+    FileGroups files(profile, options.files, {options.by}, options.lines || options.json);
+    for (const std::string& path : options.files.paths) {
+        if (FileGroups::is_kind(options.by))
+            files.add_file(path);
+        else
+            profile.add_file(path);
+    }
+    if (FileGroups::is_kind(options.by)) files.check_any();
     profile.finish();
     check_unchanged(options, totals, profile.totals());
     const std::vector<std::string>& kinds = profile.kinds();
@@ -164,7 +171,8 @@ void read_groups(const Options& options, Counts totals, GroupProfile& profile) {
                                 join(kinds, " and ")));
     const bool of_types = options.by == "type" || options.by == "member";
     if (!of_types && options.by != "object" && options.by != "thread")
-        throw Error(fmt::format("--by={}: give object, type, member or thread", options.by));
+        throw Error(fmt::format(
+            "--by={}: give object, type, member, thread, program, process or rank", options.by));
     const std::string kind = of_types ? "types" : options.by + "s";
     throw Error(fmt::format("{} was measured without {}: run with --{}", file, kind, kind));
 }
@@ -182,7 +190,7 @@ void choose_counted(const Options& options, const GroupProfile& groups, Columns&
 
 // Throws Error if there are no contexts, or if a file has changed since the totals were read.
 void read_contexts(const Options& options, Counts totals, WholeProfile& profile) {
-    for (const std::string& path : options.profiles) profile.add_file(path);
+    for (const std::string& path : options.files.paths) profile.add_file(path);
     profile.finish();
     check_unchanged(options, totals, profile.totals());
     if (!profile.has_contexts())
@@ -196,12 +204,9 @@ void annotate(const Options& options, Output& output) {
     FunctionProfile profile(options.file_names, options.function_names);
     InlinedCalls inlined(options.file_names, options.function_names);
     profile.pass_on(inlined);
-    if (options.difference) {
-        profile.add_file(options.profiles[0], FunctionProfile::Sign::kSubtract);
-        profile.add_file(options.profiles[1]);
-    } else {
-        for (const std::string& path : options.profiles) profile.add_file(path);
-    }
+    for (const std::string& path : options.old_files.paths)
+        profile.add_file(path, FunctionProfile::Sign::kSubtract);
+    for (const std::string& path : options.files.paths) profile.add_file(path);
     const events::Header& header = profile.header();
     std::vector<SortColumn> sort = sort_columns(options.sort, options.threshold, header);
     Columns columns = {header, profile.totals(), events_to_show(options, sort, header),

@@ -1,6 +1,7 @@
 #include "tools/annotate/options.h"
 
 #include "framework/events/file.h"
+#include "framework/events/index.h"
 #include "framework/events/reader.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
@@ -41,6 +42,7 @@ constexpr const char* kExamples =
     "  assay annotate --asm --threshold=5 FILE         instructions below their lines\n"
     "  assay annotate --calls --sort=D1mr FILE         who calls what misses most\n"
     "  assay annotate --by=object --sort=D1mr FILE     which data are missed most\n"
+    "  assay annotate --by=program index.assay.out.1   a run of several processes\n"
     "  assay annotate --diff --mod-filename='s/v[0-9]+/vN/' v1.out v2.out\n\n"
     "Exit status: 0, or 125 if something could not be read, understood or written.\n";
 
@@ -73,9 +75,11 @@ void add_context_options(CommandLine& line, Arguments& arguments) {
                   "shows the same as --calls.");
     line.add_text(
         "--by", arguments.by, "KIND",
-        "show whose the counts are, instead of sources: object, type, member or thread\n"
-        "Needs a profile that was made with --objects, --types or --threads. Sorted by the "
-        "first event that has such counts, without --sort.");
+        "show whose the counts are, instead of sources: object, type, member, thread, program, "
+        "process or rank\n"
+        "The first four need a profile that was made with --objects, --types or --threads; the "
+        "ranks are those of processes under mpirun. Sorted by the first event that has such "
+        "counts, without --sort.");
     line.add_flag("--lines", arguments.lines,
                   "with --by: below each, the lines of source that its counts are of");
 }
@@ -119,7 +123,8 @@ void add_source_options(CommandLine& line, Arguments& arguments) {
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay annotate", kPurpose, kExamples);
-    line.add_arguments("FILE", arguments.files, "events files; source files to annotate");
+    line.add_arguments("FILE", arguments.files,
+                       "events files, or the index of a run's; source files to annotate");
     add_choice_options(line, arguments);
     add_context_options(line, arguments);
     add_source_options(line, arguments);
@@ -151,8 +156,9 @@ void sort_files(const std::vector<std::string>& files, Options& options) {
         // A pipe is no source, and its beginning could not be read again.
         const bool is_other = !events::can_be_read_again(file) &&
                               (file == "-" || std::filesystem::exists(file, error));
-        const bool is_profile =
-            options.profiles.size() < needed || is_other || events::begins_as_events_file(file);
+        const bool is_profile = options.profiles.size() < needed || is_other ||
+                                events::begins_as_events_file(file) ||
+                                events::begins_as_index(file);
         (is_profile ? options.profiles : options.sources).push_back(file);
     }
     if (options.difference && options.profiles.size() != 2)
@@ -160,6 +166,9 @@ void sort_files(const std::vector<std::string>& files, Options& options) {
             fmt::format("--diff compares two events files, not {}: assay annotate --diff "
                         "OLD NEW",
                         options.profiles.size()));
+    if (options.difference) options.old_files = profile_files({options.profiles[0]});
+    options.files =
+        profile_files(options.difference ? std::vector{options.profiles[1]} : options.profiles);
 }
 
 bool parse_yes_no(std::string_view option, std::string_view text) {

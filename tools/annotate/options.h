@@ -3,6 +3,7 @@
 
 #include "tools/command_line/command_line.h"
 #include "tools/expressions/replacement.h"
+#include "tools/profile/profile_files.h"
 #include "tools/sources/source_finder.h"
 #include "tools/table/sort.h"
 
@@ -13,9 +14,11 @@
 namespace assay::annotate {
 
 struct Options {
-    std::vector<std::string> profiles;  // events files; their counts are added up
-    std::vector<std::string> sources;   // to annotate, whatever they count
-    bool difference = false;            // of two profiles: the second less the first
+    std::vector<std::string> profiles;  // events files or indices, as they were named
+    // Events files whose counts are added up; of a difference, the new ones and the old ones.
+    ProfileFiles files, old_files;
+    std::vector<std::string> sources;  // to annotate, whatever they count
+    bool difference = false;           // of two profiles: the second less the first
     std::vector<Replacement> file_names, function_names;
 
     std::vector<std::string> show;  // names of events and derived figures; empty: all events

@@ -7,6 +7,7 @@
 #include "tools/diff/change_table.h"
 #include "tools/diff/changes.h"
 #include "tools/profile/function_profile.h"
+#include "tools/profile/profile_files.h"
 #include "tools/table/json.h"
 #include "tools/table/sort.h"
 #include "tools/table/table.h"
@@ -281,8 +282,8 @@ void diff(const Options& options, Output& output) {
     Breakdown breakdown(options.file_names, options.function_names);
     before.pass_on(breakdown);
     after.pass_on(breakdown);
-    before.add_file(options.old_path);
-    after.add_file(options.new_path);
+    for (const std::string& path : profile_files({options.old_path}).paths) before.add_file(path);
+    for (const std::string& path : profile_files({options.new_path}).paths) after.add_file(path);
     check(before, options.old_path);
     check(after, options.new_path);
     events::check_same_events(after.header(), options.new_path, before.header(), options.old_path);

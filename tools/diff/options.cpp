@@ -32,7 +32,7 @@ constexpr const char* kExamples =
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay diff", kPurpose, kExamples);
-    line.add_arguments("FILE", arguments.files, "two events files");
+    line.add_arguments("FILE", arguments.files, "two events files, or indices of runs");
     line.add_text(
         "-o,--out", arguments.out, "FILE",
         "write the differences, those of calling contexts too, to an events file; print nothing");

@@ -3,6 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/command_line/command_line.h"
+#include "tools/profile/profile_files.h"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -170,13 +171,13 @@ int export_main(int argc, char** argv) {
     if (!options) return 0;
     check_output(*options);
     WholeProfile profile, old;
-    std::span<const std::string> paths = options->profiles;
+    std::vector<std::string> names = options->profiles;
     if (options->difference) {
-        old.add_file(paths.front());
+        for (const std::string& path : profile_files({names.front()}).paths) old.add_file(path);
         old.finish();
-        paths = paths.subspan(1);
+        names.erase(names.begin());
     }
-    for (const std::string& path : paths) profile.add_file(path);
+    for (const std::string& path : profile_files(names).paths) profile.add_file(path);
     profile.finish();
     const Selection selection = {profile, selected_events(*options, profile)};
     if (options->difference) profile.check_same_events(old);

@@ -5,6 +5,7 @@
 #include "tools/command_line/command_line.h"
 #include "tools/merge/block_vectors.h"
 #include "tools/merge/merged_file.h"
+#include "tools/profile/profile_files.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -19,13 +20,14 @@ struct Arguments {
     std::string out = "-";
     std::vector<std::string> addresses;
     std::string addresses_out;
+    std::string by;
     bool one_run = false;
 };
 
 constexpr const char* kPurpose =
     "Adds up events files, assay's, Cachegrind's or Callgrind's: by line, by\n"
     "instruction, by calling context, and lists of values. The result is an events\n"
-    "file. A file named twice counts twice.\n\n"
+    "file. A file named twice counts twice. The index of a run stands for its files.\n\n"
     "  assay merge -o OUT FILE...\n\n"
     "Files of block vectors, bbv's or exp-bbv's, become one: the intervals of each\n"
     "behind those of the file before it. Blocks are the same that have the same\n"
@@ -35,7 +37,8 @@ constexpr const char* kPurpose =
 constexpr const char* kExamples =
     "Examples:\n\n"
     "  assay merge -o all.out assay.out.*      processes of one run, or several runs\n"
-    "  assay merge -o all.out.zst assay.out.*  compressed, as .gz is\n\n"
+    "  assay merge -o all.out.zst assay.out.*  compressed, as .gz is\n"
+    "  assay merge -o all.out --by=rank assay.out.rank*   of a run under mpirun\n\n"
     "  assay merge --one-run -o all.bb bb.out bb.out.2                two threads\n"
     "  assay merge -o all.bb --pc-file=1.pc --pc-file=2.pc 1.bb 2.bb  two runs\n\n"
     "Exit status: 0, or 125 if something could not be read or written, or if the\n"
@@ -43,9 +46,14 @@ constexpr const char* kExamples =
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay merge", kPurpose, kExamples);
-    line.add_arguments("FILE", arguments.files, "events files, or files of block vectors");
+    line.add_arguments("FILE", arguments.files,
+                       "events files, the index of a run's, or files of block vectors");
     line.add_text("-o,--out", arguments.out, "FILE",
                   "where to write; .gz and .zst compress; default: standard output");
+    line.add_text("--by", arguments.by, "KIND",
+                  "keep what is whose: program, process or rank\n"
+                  "For annotate --by=KIND of the result, and for report. The ranks are those of "
+                  "processes under mpirun.");
     line.add_list(
         "--pc-file", arguments.addresses, "FILE",
         "addresses of blocks, from --pc-out-file of the run: once for each file of vectors, in "
@@ -88,16 +96,22 @@ void check_events_files(const Arguments& arguments) {
 }
 
 // Groups are read by themselves.
-GroupProfile read_groups(const WholeProfile& profile, const std::vector<std::string>& files) {
+GroupProfile read_groups(const WholeProfile& profile, const ProfileFiles& files,
+                         const std::string& by) {
     GroupProfile groups;
-    if (!profile.has_groups()) return groups;
-    for (const std::string& file : files) {
+    if (!profile.has_groups() && by.empty()) return groups;
+    FileGroups whole(groups, files, {by}, true);
+    for (const std::string& file : files.paths) {
         if (!events::can_be_read_again(file))
             throw Error(
                 fmt::format("{} has groups, and cannot be read twice: write it to a file first",
                             file == "-" ? "standard input" : file));
-        groups.add_file(file);
+        if (by.empty())
+            groups.add_file(file);
+        else
+            whole.add_file(file);
     }
+    if (!by.empty()) whole.check_any();
     groups.finish();
     return groups;
 }
@@ -112,17 +126,21 @@ int merge_main(int argc, char** argv) {
     const std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
     if (!parsed) return 0;
     const Arguments& arguments = *parsed;
+    if (!arguments.by.empty() && !FileGroups::is_kind(arguments.by))
+        throw Error(fmt::format("--by={}: give program, process or rank", arguments.by));
     if (have_block_vectors(arguments)) {
+        if (!arguments.by.empty()) throw Error("--by is for events files, not block vectors");
         check_block_vectors(arguments);
         merge_block_vectors(
             {arguments.files, arguments.addresses, arguments.out, arguments.addresses_out});
         return 0;
     }
     check_events_files(arguments);
+    const ProfileFiles files = profile_files(arguments.files);
     WholeProfile profile;
-    for (const std::string& file : arguments.files) profile.add_file(file);
+    for (const std::string& file : files.paths) profile.add_file(file);
     profile.finish();
-    write_events_file(profile, read_groups(profile, arguments.files), arguments.out);
+    write_events_file(profile, read_groups(profile, files, arguments.by), arguments.out);
     return 0;
 }
 

@@ -115,8 +115,10 @@ void FunctionProfile::compare_descriptions(const Descriptions& other) {
         if (!seen.insert(name).second) continue;
         const std::string one = text_of(first, name), another = text_of(here, name);
         if (one == another) continue;
-        differences_.push_back(
-            fmt::format("{}: {} in {}, {} in {}", name, one, first_path_, another, path_));
+        // Processes of one MPI program were not made differently for that.
+        if (name != "Rank")
+            differences_.push_back(
+                fmt::format("{}: {} in {}, {} in {}", name, one, first_path_, another, path_));
         different.insert(name);
     }
     std::erase_if(descriptions_,

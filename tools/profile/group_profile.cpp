@@ -7,6 +7,7 @@
 #include <charconv>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 namespace assay {
 
@@ -41,7 +42,9 @@ std::optional<std::uint64_t> GroupProfile::Group::number(std::string_view key) c
     return parse(attribute(key));
 }
 
-void GroupProfile::add_file(const std::string& path) {
+void GroupProfile::add_file(const std::string& path, const WholeOf& whole) {
+    whole_of_ = whole;
+    whole_ = {};
     path_ = path;
     if (first_path_.empty()) first_path_ = path;
     read_.clear();
@@ -67,6 +70,7 @@ void GroupProfile::start(const events::Header& header) {
     } else {
         events::check_same_events(header, path_, header_, first_path_);
     }
+    if (whole_of_) file_header_ = header;
 }
 
 void GroupProfile::location(const events::Location& location) {
@@ -74,8 +78,38 @@ void GroupProfile::location(const events::Location& location) {
     function_ = strings_.id(location.function);
 }
 
-void GroupProfile::line(std::uint32_t, Counts counts) {
+void GroupProfile::line(std::uint32_t line, Counts counts) {
     add(totals_, counts);
+    // All groups stand before the first counts.
+    if (whole_of_) whole_ = std::exchange(whole_of_, {})(file_header_, read_);
+    for (const std::uint32_t group : whole_.groups) {
+        add(groups_[group].counts, counts);
+        if (whole_.lines) add_line({group, file_, function_, line}, counts);
+    }
+}
+
+// Of a file that is a group as a whole.
+void GroupProfile::add_line(const LineKey& key, Counts counts) {
+    std::vector<std::uint64_t>& own = lines_[key];
+    constexpr std::size_t kRowBytes = 96;
+    if (own.empty()) take_room(kRowBytes + counts.size_bytes());
+    add(own, counts);
+}
+
+std::uint32_t GroupProfile::add_whole_group(std::string kind, std::string name,
+                                            std::uint32_t parent) {
+    const auto index = static_cast<std::uint32_t>(groups_.size());
+    add_kind(kind);
+    if (parent != kNone) groups_[parent].inner.push_back(index);
+    groups_.push_back({parent,
+                       std::move(kind),
+                       std::move(name),
+                       {},
+                       {},
+                       {},
+                       std::vector<std::uint64_t>(totals_.size()),
+                       {}});
+    return index;
 }
 
 void GroupProfile::take_room(std::size_t bytes) {
@@ -143,9 +177,12 @@ std::uint32_t GroupProfile::index_of(const events::Group& group, std::uint32_t p
                        std::vector<std::uint64_t>(totals_.size()),
                        std::move(binary)});
     if (parent != kNone) groups_[parent].inner.push_back(found->second);
-    if (std::find(kinds_.begin(), kinds_.end(), group.kind) == kinds_.end())
-        kinds_.push_back(group.kind);
+    add_kind(group.kind);
     return found->second;
+}
+
+void GroupProfile::add_kind(const std::string& kind) {
+    if (std::find(kinds_.begin(), kinds_.end(), kind) == kinds_.end()) kinds_.push_back(kind);
 }
 
 void GroupProfile::add_attributes(Group& to, const events::Group& from) {

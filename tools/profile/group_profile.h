@@ -12,6 +12,7 @@
 #include "tools/profile/strings.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -47,9 +48,18 @@ class GroupProfile final : public events::Handler {
         std::vector<std::uint64_t> counts;
     };
 
+    // Groups that all of a file belongs to, besides those that it has.
+    struct Whole {
+        std::vector<std::uint32_t> groups;  // indices
+        bool lines = false;                 // they have the file's lines, too
+    };
+    using WholeOf =
+        std::function<Whole(const events::Header& header, const std::vector<events::Group>& own)>;
     // Throws Error if the file is malformed, if its events are not those of the others, or if it
-    // has more than any program has.
-    void add_file(const std::string& path);
+    // has more than any program has. `whole` is called with the file's header and own groups.
+    void add_file(const std::string& path, const WholeOf& whole = {});
+    // Without counts; its index. Only while a file is added.
+    std::uint32_t add_whole_group(std::string kind, std::string name, std::uint32_t parent);
     // After the last one: adds up what is in inner groups.
     void finish();
 
@@ -86,15 +96,19 @@ class GroupProfile final : public events::Handler {
     std::uint32_t index_of(const events::Group& group, std::uint32_t parent);
     void take_room(std::size_t bytes);
     void add_attributes(Group& to, const events::Group& from);
+    void add_line(const LineKey& key, Counts counts);
+    void add_kind(const std::string& kind);
 
     std::string path_, first_path_;
-    events::Header header_;
+    events::Header header_, file_header_;  // of the first file, and of the one being read
     std::vector<std::uint64_t> totals_;
     Strings strings_;
     // Of the file being read.
     std::vector<events::Object> binaries_;
     std::vector<events::Group> read_;
     std::vector<Context> contexts_;
+    WholeOf whole_of_;
+    Whole whole_;
     std::map<LineKey, std::vector<std::uint64_t>> read_lines_;
     Strings::Id file_ = 0, function_ = 0;
 

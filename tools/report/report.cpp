@@ -5,6 +5,7 @@
 #include "framework/support/text.h"
 #include "tools/block_vectors/simulation_points.h"
 #include "tools/command_line/command_line.h"
+#include "tools/profile/profile_files.h"
 #include "tools/report/data.h"
 #include "tools/report/page.h"
 
@@ -41,7 +42,8 @@ struct Arguments {
 void add_options(CommandLine& line, Arguments& arguments) {
     Options& options = arguments.options;
     line.describe("assay report", kDescription, kFooter);
-    line.add_arguments("FILE", options.profiles, "events files, whose counts are added up");
+    line.add_arguments("FILE", options.profiles,
+                       "events files, or the index of a run's, whose counts are added up");
     line.add_text("-o,--out", options.output, "FILE", "the page; default: report.html");
     line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
     line.add_source_search(options.where.include_dirs, options.where.extensions);
@@ -180,18 +182,24 @@ void write_page(const Content& content, const Options& options, Sink& sink) {
 }
 
 // Throws Error if a file has changed since the totals were read, or is gone as pipes are.
-void read_groups(const std::vector<std::string>& paths, Counts totals, GroupProfile& groups) {
-    for (const std::string& path : paths) {
+// An index tells of processes and programs, too.
+void read_groups(const ProfileFiles& files, Counts totals, GroupProfile& groups) {
+    constexpr std::size_t kMostWithLines = 64;  // else they could take all memory
+    FileGroups whole(groups, files, {"process", "program"}, files.paths.size() <= kMostWithLines);
+    for (const std::string& path : files.paths) {
         if (!events::can_be_read_again(path))
             throw Error(
                 fmt::format("{} cannot be read twice, as counts by object or type are: "
                             "write it to a file first",
                             path == "-" ? "standard input" : path));
-        groups.add_file(path);
+        if (files.has_index)
+            whole.add_file(path);
+        else
+            groups.add_file(path);
     }
     groups.finish();
     if (!std::equal(totals.begin(), totals.end(), groups.totals().begin(), groups.totals().end()))
-        throw Error(fmt::format("{} was changed while it was being read", join(paths, ", ")));
+        throw Error(fmt::format("{} was changed while it was being read", join(files.paths, ", ")));
 }
 
 }  // namespace
@@ -206,18 +214,20 @@ int report_main(int argc, char** argv) {
     using namespace report;
     const std::optional<Options> options = parse_options(argc, argv);
     if (!options) return 0;
-    WholeProfile profile, old;
-    for (const std::string& path : options->profiles) profile.add_file(path);
-    profile.finish();
     const bool difference = !options->old_profile.empty();
+    const ProfileFiles files = profile_files(options->profiles);
+    WholeProfile profile, old;
+    for (const std::string& path : files.paths) profile.add_file(path);
+    profile.finish();
     if (difference) {
-        old.add_file(options->old_profile);
+        for (const std::string& path : profile_files({options->old_profile}).paths)
+            old.add_file(path);
         old.finish();
         profile.check_same_events(old);
     }
     GroupProfile groups;
-    const bool has_groups = profile.has_groups() && !difference;
-    if (has_groups) read_groups(options->profiles, profile.totals(), groups);
+    const bool has_groups = (profile.has_groups() || files.has_index) && !difference;
+    if (has_groups) read_groups(files, profile.totals(), groups);
     Content content{profile, difference ? &old : nullptr, has_groups ? &groups : nullptr,
                     std::nullopt};
     if (!options->block_vectors.empty())

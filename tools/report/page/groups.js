@@ -6,8 +6,9 @@ const MOST_STRIPS = 16;  // cache lines of a type
 const MOST_MEMBERS = 500;
 const MOST_DEPTH = 16;   // of groups in one another
 
+const plural = (name) => name + (name.endsWith("s") ? "es" : "s");
 const groupsTitle = ({ kinds }) => kinds.map(({ name }, i) =>
-  (i === 0 ? name[0].toUpperCase() + name.slice(1) : name) + "s").join(", ");
+  plural(i === 0 ? name[0].toUpperCase() + name.slice(1) : name)).join(", ");
 
 // Of each group, those in it.
 function innerGroups(groups) {
@@ -272,7 +273,7 @@ function Groups({ data, event, group, go, openFunctionNamed, searchRef }) {
         ${groups.kinds.map((each) => html`<option value=${each.name}>${each.name}</option>`)}</select></label>`}
       <input type="search" ref=${searchRef} placeholder="Search names" aria-label="Search names"
         value=${query} onInput=${(e) => setQuery(e.target.value)} />
-      <span class="soft" role="status">${whole(rows.length)} ${name}${rows.length === 1 ? "" : "s"}${groups.leftOut
+      <span class="soft" role="status">${whole(rows.length)} ${rows.length === 1 ? name : plural(name)}${groups.leftOut
         ? `; ${whole(groups.leftOut)} with the lowest counts are left out` : ""}</span></div>
     ${shown !== event && html`<p class="soft">${data.events[event].name} is not counted by ${name};
       this is ${counted.map((i, n) => html`${n > 0 ? ", " : ""}${i === shown ? data.events[i].name

@@ -1,0 +1,102 @@
+#include "tools/profile/profile_files.h"
+
+#include "framework/events/index.h"
+#include "framework/support/error.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+namespace assay {
+namespace {
+
+std::string whole_path(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path whole = std::filesystem::weakly_canonical(path, error);
+    return error ? path : whole.string();
+}
+
+}  // namespace
+
+ProfileFiles profile_files(const std::vector<std::string>& names) {
+    ProfileFiles found;
+    std::set<std::string> known;  // that an index need not add
+    for (const std::string& name : names)
+        if (!events::begins_as_index(name)) known.insert(whole_path(name));
+    for (const std::string& name : names) {
+        if (!events::begins_as_index(name)) {
+            found.paths.push_back(name);
+            continue;
+        }
+        found.has_index = true;
+        const events::Index index = events::read_index(name);
+        bool any = false;
+        for (const events::IndexedProfile& profile : index.profiles) {
+            if (profile.file.empty()) continue;
+            any = true;
+            // The nearest that has a file.
+            std::size_t parent = profile.parent;
+            while (parent != events::IndexedProfile::kNone && index.profiles[parent].file.empty())
+                parent = index.profiles[parent].parent;
+            if (parent != events::IndexedProfile::kNone)
+                found.parents[profile.file] = index.profiles[parent].file;
+            if (known.insert(whole_path(profile.file)).second) found.paths.push_back(profile.file);
+        }
+        if (!any) throw Error(fmt::format("{} is an index without events files", name));
+    }
+    return found;
+}
+
+bool FileGroups::is_kind(std::string_view kind) {
+    return kind == "program" || kind == "process" || kind == "rank";
+}
+
+void FileGroups::add_file(const std::string& path) {
+    groups_.add_file(
+        path, [&](const events::Header& header, const std::vector<events::Group>& own) {
+            std::vector<std::uint32_t> groups;
+            for (const std::string& kind : kinds_) {
+                if (std::any_of(own.begin(), own.end(),
+                                [&](const events::Group& group) { return group.kind == kind; }))
+                    continue;
+                const std::uint32_t group = group_of(kind, path, header);
+                if (group != GroupProfile::kNone) groups.push_back(group);
+            }
+            return GroupProfile::Whole{std::move(groups), lines_};
+        });
+}
+
+void FileGroups::check_any() const {
+    const std::vector<std::string>& there = groups_.kinds();
+    for (const std::string& kind : kinds_)
+        if (std::find(there.begin(), there.end(), kind) == there.end())
+            throw Error(kind == "rank" ? "--by=rank: no file is of a process under mpirun"
+                                       : fmt::format("--by={}: no file says which it is of", kind));
+}
+
+std::uint32_t FileGroups::group_of(const std::string& kind, const std::string& path,
+                                   const events::Header& header) {
+    if (kind == "process") {
+        const auto of = files_.parents.find(path);
+        const auto parent =
+            of == files_.parents.end() ? processes_.end() : processes_.find(of->second);
+        const std::uint32_t group = groups_.add_whole_group(
+            kind,
+            header.pid == 0 ? header.command : fmt::format("{} {}", header.pid, header.command),
+            parent == processes_.end() ? GroupProfile::kNone : parent->second);
+        processes_[path] = group;
+        return group;
+    }
+    std::string name = kind == "program" ? events::program_of(header.command) : "";
+    if (kind == "rank")
+        for (const auto& [key, text] : header.descriptions)
+            if (key == "Rank") name = text;
+    if (name.empty()) return GroupProfile::kNone;
+    const auto [found, is_new] = others_.try_emplace({kind, name}, 0);
+    if (is_new) found->second = groups_.add_whole_group(kind, name, GroupProfile::kNone);
+    return found->second;
+}
+
+}  // namespace assay
