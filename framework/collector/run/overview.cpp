@@ -68,6 +68,7 @@ std::vector<Program> programs(Entries entries) {
         ++program.images;
     }
     std::vector<Program> sorted;
+    sorted.reserve(by_name.size());
     for (const auto& [name, program] : by_name) sorted.push_back(program);
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Program& a, const Program& b) { return a.count > b.count; });
@@ -213,7 +214,7 @@ std::string overview(Entries entries, bool all) {
 bool tell_of_profiles(Entries entries, const CoreSettings& settings, const Image& image) {
     if (entries.empty()) return true;
     const bool several = processes_of(entries) > 1;
-    if (!several || settings.verbose)
+    if (!settings.quiet && (!several || settings.verbose))
         for (const ProfileLog::Entry& entry : entries) tell_of_one(entry);
     if (!several) return true;
     if (!settings.quiet) print_error(overview(entries, settings.verbose));
@@ -228,9 +229,10 @@ bool tell_of_profiles(Entries entries, const CoreSettings& settings, const Image
         log::problem(e.what());
         return false;
     }
-    log::remark(
-        fmt::format("wrote {} profiles, and {} for all of them; read it with: assay annotate {}",
-                    files, path, path));
+    if (!settings.quiet)
+        log::remark(fmt::format(
+            "wrote {} profiles, and {} for all of them; read it with: assay annotate {}", files,
+            path, path));
     return true;
 }
 
