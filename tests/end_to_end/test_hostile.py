@@ -131,6 +131,7 @@ class Hostile(unittest.TestCase):
                 for path in files:
                     self.assertEqual(read_events(path).events, left)
                     path.unlink()
+                (self.folder / "index.events").unlink()
 
     def test_alone(self):
         """Nothing is left to write."""
