@@ -3,7 +3,6 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tests/unit/temporary_folder.h"
-#include "tools/diff/clones.h"
 #include "tools/profile/whole_profile.h"
 #include "tools/sources/source_files.h"
 
@@ -435,36 +434,6 @@ TEST_CASE("annotate: colours only on demand when there is no terminal") {
     const std::string shown = annotate_with({"--color=always", example.profile});
     CHECK(contains(shown, "\033[1;31m95 (95.0%)\033[0m"));
     CHECK(contains(shown, "\033[33m 4  (4.0%)\033[0m"));
-}
-
-TEST_CASE("diff: names of clones") {
-    using diff::without_clones;
-    for (const char* name : {"f.constprop.0", "f.isra.0.cold", "f.part.12.constprop.0.isra.3",
-                             "f.cold", "f.lto_priv.0", "f [clone .isra.0]",
-                             "f [clone .part.0] [clone .cold]", "f [clone .constprop.0.isra.0]"})
-        CHECK(without_clones(name) == "f");
-    for (const char* name : {"f", "f.0", "f.partial.0", "f.part.x", ".cold", "f [clone .other.0]",
-                             "f [abi:cxx11]", "f1", ""})
-        CHECK(without_clones(name) == name);
-    CHECK(without_clones("a::f(int) const [clone .isra.0]") == "a::f(int) const");
-    using diff::without_parameters;
-    CHECK(without_parameters("a::f(int (*)(long), b) const") == "a::f");
-    CHECK(without_parameters("a::operator()(int)") == "a::operator()");
-    for (const char* name : {"f", "a::operator()", "(anonymous namespace)::f", "f)", "(f)"})
-        CHECK(without_parameters(name) == name);
-}
-
-TEST_CASE("diff: clones are compared as their function, unless both profiles have the same") {
-    diff::CloneNames names;
-    for (const char* name : {"f.isra.0", "g.cold", "g", "h.cold", "o(int)", "o(long)", "p(int)"})
-        names.add(diff::Side::kOld, name);
-    for (const char* name : {"f", "g", "g.cold", "o", "p"}) names.add(diff::Side::kNew, name);
-    CHECK(names.compared("f.isra.0") == "f");
-    CHECK(names.compared("g.cold") == "g.cold");
-    CHECK(names.compared("h.cold") == "h.cold");
-    CHECK(names.compared("o(int)") == "o(int)");
-    CHECK(names.compared("p(int)") == "p");
-    CHECK(names.compared("unknown.cold") == "unknown.cold");
 }
 
 TEST_CASE("whole profile: different lines take no more than the limit") {

@@ -1,6 +1,7 @@
 #include "tools/diff/breakdown.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace assay::diff {
@@ -57,30 +58,37 @@ void Breakdown::stack(const events::Stack& stack, Counts counts) {
     has_frame[frames_.back()] = true;
 }
 
-void Breakdown::add_names(CloneNames& clones) const {
-    for (const Side side : {Side::kOld, Side::kNew})
-        for (std::size_t i = 1; i < has_frame_[index(side)].size(); ++i)
-            if (has_frame_[index(side)][i]) clones.add(side, stacks_->name(stacks_->frames()[i]));
-}
-
-void Breakdown::rename(const CloneNames& clones) {
-    if (stacks_) {
-        auto renamed = std::make_unique<StackTree>(2 * columns_, kMostDepth);
-        std::vector<std::uint32_t> frame_of(1);
-        for (const StackTree::Frame& frame : stacks_->frames().subspan(1)) {
-            frame_of.push_back(renamed->enter(frame_of[frame.parent],
-                                              clones.compared(stacks_->name(frame)),
-                                              StackTree::kind(frame)));
-            renamed->add(frame_of.back(), 0, frame.counts);
-        }
-        stacks_ = std::move(renamed);
-    }
+void Breakdown::match(FunctionMatching& functions) {
+    if (stacks_) match_stacks();
     for (auto& [key, lists] : std::exchange(lists_, {})) {
         const auto& [file, function, name] = key;
-        auto& both = lists_[{file, std::string(clones.compared(function)), name}];
+        const FunctionMatching::Place place =
+            functions.shown(functions.add(Side::kOld, file, function));
+        auto& both = lists_[{std::string(place.file), std::string(place.function), name}];
         for (std::size_t side = 0; side < both.size(); ++side)
             events::merge(both[side], lists[side], kMostValues);
     }
+}
+
+// Contexts know no files.
+void Breakdown::match_stacks() {
+    FunctionMatching names;
+    const std::span<const StackTree::Frame> frames = stacks_->frames();
+    std::vector<std::uint32_t> numbers(frames.size());
+    for (const Side side : {Side::kOld, Side::kNew})
+        for (std::size_t i = 1; i < has_frame_[index(side)].size(); ++i)
+            if (has_frame_[index(side)][i])
+                numbers[i] = names.add(side, "", stacks_->name(frames[i]));
+    names.match();
+    auto renamed = std::make_unique<StackTree>(2 * columns_, kMostDepth);
+    std::vector<std::uint32_t> frame_of(1);
+    for (std::size_t i = 1; i < frames.size(); ++i) {
+        frame_of.push_back(renamed->enter(frame_of[frames[i].parent],
+                                          names.shown(numbers[i]).function,
+                                          StackTree::kind(frames[i])));
+        renamed->add(frame_of.back(), 0, frames[i].counts);
+    }
+    stacks_ = std::move(renamed);
 }
 
 std::vector<Change> Breakdown::stack_changes() const {

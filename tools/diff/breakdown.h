@@ -31,10 +31,9 @@ class Breakdown final : public events::Handler {
   public:
     Breakdown(std::vector<Replacement> file_names, std::vector<Replacement> function_names);
 
-    // Adds the names on the ways to contexts to those of all functions.
-    void add_names(CloneNames& clones) const;
-    // When both files are read: names by which functions are compared.
-    void rename(const CloneNames& clones);
+    // When both files are read: compares contexts by names that are the same in both, and values
+    // where functions are shown.
+    void match(FunctionMatching& functions);
 
     bool has_stacks() const { return stacks_ && stacks_->frames().size() > 1; }
     // What each context itself counts. A change has no names: it is at the place that its frame has
@@ -49,6 +48,8 @@ class Breakdown final : public events::Handler {
   private:
     // File, function, name of the list.
     using ListKey = std::tuple<std::string, std::string, std::string>;
+
+    void match_stacks();
 
     void start(const events::Header& header) override;
     void location(const events::Location& location) override;

@@ -12,14 +12,25 @@ auto place(const Change& change) {
     return std::tie(change.file, change.function);
 }
 
+// The number that each function of the profile has in the matching.
+std::vector<std::uint32_t> add_functions(Side side, const FunctionProfile& profile,
+                                         FunctionMatching& matching) {
+    std::vector<std::uint32_t> numbers(profile.function_count());
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = matching.add(side, profile.files()[profile.function_file(i)],
+                                  profile.names()[profile.function_name(i)]);
+    return numbers;
+}
+
 // Of one profile only. Rows of one place become one.
 std::vector<Change> functions_of(const FunctionProfile& profile, Counts Change::*counts,
-                                 const CloneNames& clones, Changes& changes) {
-    std::vector<Change> functions(profile.function_count(),
-                                  Change{{}, {}, changes.zeros, changes.zeros});
+                                 const std::vector<std::uint32_t>& numbers, Changes& changes) {
+    std::vector<Change> functions(numbers.size(), Change{{}, {}, changes.zeros, changes.zeros});
     for (std::size_t i = 0; i < functions.size(); ++i) {
-        functions[i].file = profile.files()[profile.function_file(i)];
-        functions[i].function = clones.compared(profile.names()[profile.function_name(i)]);
+        const FunctionMatching::Place place = changes.functions.shown(numbers[i]);
+        functions[i].file = place.file;
+        functions[i].function = place.function;
+        functions[i].former = changes.functions.former(numbers[i]);
         functions[i].*counts = profile.function_counts(i);
     }
     std::sort(functions.begin(), functions.end(),
@@ -44,12 +55,16 @@ std::vector<Change> functions_of(const FunctionProfile& profile, Counts Change::
 
 }  // namespace
 
-Changes changes_of(const FunctionProfile& before, const FunctionProfile& after,
-                   const CloneNames& clones) {
+Changes changes_of(const FunctionProfile& before, const FunctionProfile& after) {
     Changes changes;
     changes.zeros.resize(before.totals().size());
-    const std::vector<Change> gone = functions_of(before, &Change::before, clones, changes),
-                              come = functions_of(after, &Change::after, clones, changes);
+    const std::vector<std::uint32_t> old_numbers =
+                                         add_functions(Side::kOld, before, changes.functions),
+                                     new_numbers =
+                                         add_functions(Side::kNew, after, changes.functions);
+    changes.functions.match();
+    const std::vector<Change> gone = functions_of(before, &Change::before, old_numbers, changes),
+                              come = functions_of(after, &Change::after, new_numbers, changes);
     changes.rows.reserve(std::max(gone.size(), come.size()));
     auto old = gone.begin();
     auto now = come.begin();

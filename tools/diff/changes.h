@@ -1,7 +1,7 @@
 // What changed from one profile to another, by function.
 #pragma once
 
-#include "tools/diff/clones.h"
+#include "tools/profile/function_matching.h"
 #include "tools/profile/function_profile.h"
 #include "tools/table/sort.h"
 
@@ -16,6 +16,8 @@ namespace assay::diff {
 struct Change {
     std::string_view file, function;
     Counts before, after;
+    // Where the old profile has it, if that is another place.
+    FunctionMatching::Place former{};
 
     std::int64_t difference(std::size_t event) const {
         return static_cast<std::int64_t>(after[event] - before[event]);
@@ -25,14 +27,14 @@ struct Change {
 // Of every function that one of the profiles has, which must outlive it. Sorted by file and
 // function, so that what is written does not depend on the order of the input.
 struct Changes {
+    FunctionMatching functions;
     std::vector<Change> rows;
     // What rows refer to besides the profiles' counts: of functions that only one has, and of
     // several that are compared as one.
     std::vector<std::uint64_t> zeros;
     std::deque<std::vector<std::uint64_t>> sums;
 };
-Changes changes_of(const FunctionProfile& before, const FunctionProfile& after,
-                   const CloneNames& clones);
+Changes changes_of(const FunctionProfile& before, const FunctionProfile& after);
 
 // Without its sign.
 std::uint64_t size_of(std::int64_t difference);

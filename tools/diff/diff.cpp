@@ -114,6 +114,15 @@ void write_values(const Options& options, const Breakdown& breakdown, Output& ou
                         printable(change.file), printable(change.function)));
 }
 
+std::string place_text(const Change& change) {
+    std::string text = printable(change.file) + ":" + printable(change.function);
+    const auto& [file, function] = change.former;
+    if (function.empty()) return text;
+    text += " (was ";
+    if (file != change.file) text += printable(file) + ":";
+    return text + printable(function) + ")";
+}
+
 void write_functions(const Options& options, const FunctionProfile& before,
                      const std::vector<Change>& changes, Output& output) {
     const events::Header& header = before.header();
@@ -124,9 +133,7 @@ void write_functions(const Options& options, const FunctionProfile& before,
     output.section("Functions that changed");
     if (chosen.empty()) output.write("none by as much as the threshold\n");
     if (!chosen.empty()) output.write(table.heading("file:function"));
-    for (const Change* change : chosen)
-        output.write(
-            table.row(*change, printable(change->file) + ":" + printable(change->function)));
+    for (const Change* change : chosen) output.write(table.row(*change, place_text(*change)));
 }
 
 void write_totals(const Options& options, const FunctionProfile& before,
@@ -226,6 +233,10 @@ void write_json(const Options& options, const FunctionProfile& before, const Fun
         json.begin_object();
         json.text("file", change->file);
         json.text("function", change->function);
+        if (!change->former.function.empty()) {
+            json.text("oldFile", change->former.file);
+            json.text("oldFunction", change->former.function);
+        }
         write_both(change->before, change->after);
         json.end_object();
     }
@@ -263,17 +274,6 @@ void write_json(const Options& options, const FunctionProfile& before, const Fun
     sink.finish();
 }
 
-CloneNames clone_names(const FunctionProfile& before, const FunctionProfile& after,
-                       const Breakdown& breakdown) {
-    CloneNames clones;
-    for (std::size_t i = 0; i < before.function_count(); ++i)
-        clones.add(Side::kOld, before.names()[before.function_name(i)]);
-    for (std::size_t i = 0; i < after.function_count(); ++i)
-        clones.add(Side::kNew, after.names()[after.function_name(i)]);
-    breakdown.add_names(clones);
-    return clones;
-}
-
 }  // namespace
 
 void diff(const Options& options, Output& output) {
@@ -287,9 +287,8 @@ void diff(const Options& options, Output& output) {
     check(before, options.old_path);
     check(after, options.new_path);
     events::check_same_events(after.header(), options.new_path, before.header(), options.old_path);
-    const CloneNames clones = clone_names(before, after, breakdown);
-    breakdown.rename(clones);
-    const Changes all = changes_of(before, after, clones);
+    Changes all = changes_of(before, after);
+    breakdown.match(all.functions);
     const std::vector<Change>& changes = all.rows;
     if (!options.out.empty()) return write_file(options, before, after, changes, breakdown);
     if (options.json) return write_json(options, before, after, changes, breakdown);

@@ -1,0 +1,320 @@
+#include "tools/profile/function_names.h"
+
+#include <algorithm>
+#include <array>
+
+namespace assay {
+namespace {
+
+// How long the last suffix of a clone is, with its number; 0 if there is none.
+std::size_t suffix_length(std::string_view name) {
+    constexpr std::array<std::string_view, 6> kSuffixes{".constprop", ".isra",     ".part",
+                                                        ".cold",      ".lto_priv", ".llvm"};
+    std::string_view rest = name.substr(0, name.find_last_not_of("0123456789") + 1);
+    if (rest.size() == name.size())
+        rest = name;
+    else if (rest.ends_with('.'))
+        rest.remove_suffix(1);
+    for (const std::string_view suffix : kSuffixes)
+        if (rest.ends_with(suffix)) return name.size() - rest.size() + suffix.size();
+    return 0;
+}
+
+std::string_view without_bare_clones(std::string_view name) {
+    for (std::size_t length = suffix_length(name); length != 0; length = suffix_length(name))
+        name.remove_suffix(length);
+    return name;
+}
+
+constexpr std::string_view kUnnamedNamespace = "(anonymous namespace)";
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+bool is_lower_hexadecimal(char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'f');
+}
+
+// Of an identifier; any character beyond ASCII is.
+bool is_in_word(char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '$' || static_cast<unsigned char>(c) >= 0x80;
+}
+
+std::size_t digits_at(std::string_view text) {
+    std::size_t count = 0;
+    while (count < text.size() && is_digit(text[count])) ++count;
+    return count;
+}
+
+// How long a hash is that `text` begins with, with what marks it; 0 if there is none.
+std::size_t hash_length(std::string_view text) {
+    constexpr std::string_view kOld = "::h";  // and 16 digits, at the end
+    constexpr std::size_t kDigits = 16, kLeast = 8;
+    const auto digits_from = [&](std::size_t first) {
+        std::size_t end = first;
+        while (end < text.size() && end - first <= kDigits && is_lower_hexadecimal(text[end]))
+            ++end;
+        return end - first;
+    };
+    if (text.starts_with(kOld))
+        return text.size() == kOld.size() + kDigits && digits_from(kOld.size()) == kDigits
+                   ? text.size()
+                   : 0;
+    if (!text.starts_with('[')) return 0;
+    const std::size_t digits = digits_from(1);
+    return digits >= kLeast && digits <= kDigits && text.substr(1 + digits).starts_with(']')
+               ? digits + 2
+               : 0;
+}
+
+// How much of `text`, behind `before`, is another text each time, and what stands for it.
+struct Numbered {
+    std::size_t length = 0;
+    std::string_view stand_in;
+};
+Numbered numbered_part(std::string_view before, std::string_view text) {
+    constexpr std::array<std::string_view, 4> kUnnamed{"{anonymous}", "<unnamed>", "_GLOBAL__N_1",
+                                                       "(anonymous)"};
+    for (const std::string_view each : kUnnamed)
+        if (text.starts_with(each)) return {each.size(), kUnnamedNamespace};
+    constexpr std::array<std::string_view, 3> kBeforeNumber{"$_", "'lambda", ".func"};
+    for (const std::string_view each : kBeforeNumber)
+        if (text.starts_with(each)) {
+            const std::size_t digits = digits_at(text.substr(each.size()));
+            return {each.size() + digits, each};
+        }
+    if (text.starts_with('#')) {
+        const std::size_t digits = digits_at(text.substr(1));
+        if (digits != 0 && text.substr(1 + digits).starts_with('}')) return {1 + digits, ""};
+    }
+    constexpr std::string_view kTag = "[abi:";
+    if (text.starts_with(kTag)) {
+        std::size_t end = kTag.size();
+        while (end < text.size() && is_in_word(text[end])) ++end;
+        if (text.substr(end).starts_with(']')) return {end + 1, ""};
+    }
+    if (!before.empty()) return {hash_length(text), ""};
+    return {};
+}
+
+// How long "operator" with what is one is, if `text` begins with that; 0 if not. `before` is the
+// character before it.
+std::size_t operator_length(char before, std::string_view text) {
+    constexpr std::string_view kOperator = "operator";
+    if (is_in_word(before) || !text.starts_with(kOperator)) return 0;
+    constexpr std::string_view kSigns = "<>=!-+*/%&|^~,()[]";
+    constexpr std::array<std::string_view, 10> kBrackets{"<=>", "<<=", ">>=", "->*", "<<",
+                                                         ">>",  "<=",  ">=",  "->",  "()"};
+    const std::string_view rest = text.substr(kOperator.size());
+    for (const std::string_view each : kBrackets)
+        if (rest.starts_with(each)) return kOperator.size() + each.size();
+    return rest.empty() || kSigns.find(rest[0]) == std::string_view::npos || rest[0] == '('
+               ? 0
+               : kOperator.size() + 1;
+}
+
+// What the character says about how deep what follows it is in brackets.
+int depth_change(char c) {
+    return c == '(' || c == '<' || c == '[' || c == '{'   ? 1
+           : c == ')' || c == '>' || c == ']' || c == '}' ? -1
+                                                          : 0;
+}
+
+// Without the result in front of the name of an instance of a template, which has no parameters.
+std::string_view without_result(std::string_view name) {
+    if (!name.ends_with('>')) return name;
+    std::size_t start = 0;
+    int depth = 0;
+    for (std::size_t i = 0; i < name.size();) {
+        if (const std::size_t length = operator_length(i == 0 ? ' ' : name[i - 1], name.substr(i)))
+            i += length;
+        else {
+            const bool is_arrow = name[i] == '>' && i != 0 && name[i - 1] == '-';
+            if (!is_arrow) depth += depth_change(name[i]);
+            if (depth < 0) return name;
+            ++i;
+            if (depth == 0 && name[i - 1] == ' ' && i < name.size() && name[i] != '<' &&
+                !name.substr(0, i - 1).ends_with("operator"))
+                start = i;
+        }
+    }
+    constexpr std::array<std::string_view, 2> kNoResults{" to ", " for "};  // thunks and guards
+    for (const std::string_view each : kNoResults)
+        if (name.substr(0, start).ends_with(each)) return name;
+    return name.substr(start);
+}
+
+// What an inlined function is in is written with the parameters of that, but for namespaces: the
+// end of parameters that are followed by "::", or npos.
+std::string_view outer_parameters(std::string_view name, std::size_t open) {
+    if (open == 0 || !(is_in_word(name[open - 1]) || name[open - 1] == '>')) return {};
+    if (name.substr(open).starts_with(kUnnamedNamespace)) return {};
+    int depth = 0;
+    for (std::size_t i = open; i < name.size(); ++i) {
+        if (name[i] == '(') ++depth;
+        if (name[i] == ')' && --depth == 0)
+            return name.substr(i + 1).starts_with("::") ? name.substr(open, i + 1 - open)
+                                                        : std::string_view();
+    }
+    return {};
+}
+
+// How long what stands for a lambda is, if `text` begins with that; 0 if not.
+std::size_t lambda_length(std::string_view text) {
+    struct Form {
+        std::string_view begin;
+        char open, close;
+    };
+    constexpr std::array<Form, 6> kForms{{{"{lambda", '{', '}'},
+                                          {"{unnamed type", '{', '}'},
+                                          {"<lambda", '<', '>'},
+                                          {"(anonymous class)", '(', ')'},
+                                          {"$_", '\0', '\0'},
+                                          {"'lambda'", '\0', '\0'}}};
+    for (const Form& form : kForms) {
+        if (!text.starts_with(form.begin)) continue;
+        if (form.open == '\0') return form.begin.size();
+        int depth = 0;
+        for (std::size_t i = 0; i < text.size(); ++i) {
+            if (text[i] == form.open) ++depth;
+            if (text[i] == form.close && --depth == 0) return i + 1;
+        }
+        return 0;
+    }
+    return 0;
+}
+
+}  // namespace
+
+std::string_view without_clones(std::string_view name) {
+    struct Form {
+        std::string_view open;
+        char close;
+    };
+    constexpr std::array<Form, 2> kForms{{{" [clone ", ']'}, {" (", ')'}}};  // GNU's and LLVM's
+    std::string_view left = name;
+    for (bool again = true; again;) {
+        again = false;
+        for (const Form& form : kForms) {
+            const std::size_t open =
+                left.ends_with(form.close) ? left.rfind(form.open) : std::string_view::npos;
+            if (open == std::string_view::npos) continue;
+            std::string_view clones = left.substr(open + form.open.size());
+            clones.remove_suffix(1);
+            if (clones.empty() || !without_bare_clones(clones).empty()) continue;
+            left = left.substr(0, open);
+            again = true;
+        }
+    }
+    left = without_bare_clones(left);
+    return left.empty() ? name : left;
+}
+
+std::string without_numbers(std::string_view name) {
+    std::string left;
+    for (std::size_t i = 0; i < name.size();) {
+        const Numbered part = numbered_part(name.substr(0, i), name.substr(i));
+        if (part.length == 0) {
+            left += name[i++];
+            continue;
+        }
+        left += part.stand_in;
+        i += part.length;
+    }
+    return left.empty() ? std::string(name) : left;
+}
+
+std::string_view without_parameters(std::string_view name) {
+    constexpr std::array<std::string_view, 8> kBehind{
+        "", " const", " volatile", " const volatile", " &", " const &", " &&", " const &&"};
+    const std::size_t close = name.rfind(')');
+    if (close == std::string_view::npos ||
+        std::find(kBehind.begin(), kBehind.end(), name.substr(close + 1)) == kBehind.end())
+        return name;
+    std::size_t depth = 0, open = close + 1;
+    while (open-- > 0) {
+        if (name[open] == ')') ++depth;
+        if (name[open] == '(' && --depth == 0) break;
+    }
+    if (open == 0 || open > close) return name;
+    const std::string_view left = name.substr(0, open);
+    return left.ends_with("operator") ? name : left;
+}
+
+std::string without_signature(std::string_view name) {
+    // Brackets that are never closed would be gone through again and again.
+    constexpr std::size_t kMostBrackets = 64;
+    const std::string_view bare = without_parameters(name);
+    const std::string_view function = bare.size() == name.size() ? name : without_result(bare);
+    std::string left;
+    std::size_t brackets = 0;
+    for (std::size_t i = 0; i < function.size();) {
+        const std::string_view rest = function.substr(i);
+        std::size_t length = 0;
+        if (brackets < kMostBrackets && (rest[0] == '{' || rest[0] == '<' || rest[0] == '(' ||
+                                         rest[0] == '$' || rest[0] == '\'')) {
+            ++brackets;
+            length = lambda_length(rest);
+            if (length != 0) left += "{lambda}";
+            // Clang and LLVM write the parameters of lambdas behind them.
+            if (length == 0 && rest[0] == '(') length = outer_parameters(function, i).size();
+        }
+        if (length == 0 && rest.starts_with(" >")) length = 1;
+        if (length == 0) left += function[i++];
+        i += length;
+    }
+    return left.empty() ? std::string(name) : left;
+}
+
+std::string without_template_arguments(std::string_view name) {
+    constexpr std::string_view kGoShapes = "[go.shape.", kGoAny = "[...]";
+    std::string left;
+    std::size_t depth = 0;  // in arguments that are left out
+    std::size_t kept = 0;   // brackets that stay, as in Rust's <T as Trait>::f
+    for (std::size_t i = 0; i < name.size();) {
+        const std::string_view rest = name.substr(i);
+        if (const std::size_t length = operator_length(i == 0 ? ' ' : name[i - 1], rest)) {
+            if (depth == 0) left += rest.substr(0, length);
+            i += length;
+            continue;
+        }
+        const bool is_arrow = rest[0] == '>' && i != 0 && name[i - 1] == '-';
+        if (depth == 0 && (rest.starts_with(kGoShapes) || rest.starts_with(kGoAny))) {
+            const std::size_t close = rest.find(']');
+            if (close != std::string_view::npos) {
+                i += close + 1;
+                continue;
+            }
+        }
+        ++i;
+        if (rest[0] == '<') {
+            const bool stays =
+                depth == 0 &&
+                (left.empty() || !(is_in_word(left.back()) || left.back() == ':' ||
+                                   left.back() == '}' || left.ends_with("operator()")));
+            if (!stays) {
+                ++depth;
+                continue;
+            }
+            ++kept;
+        } else if (rest[0] == '>' && !is_arrow) {
+            if (depth > 0) {
+                --depth;
+                continue;
+            }
+            if (kept == 0) return std::string(name);
+            --kept;
+        }
+        if (depth == 0) left += rest[0];
+    }
+    if (depth != 0 || kept != 0 || left.empty()) return std::string(name);
+    // Rust's turbofish, Vec::<T>::new, has left four colons; at the end of a name, two.
+    for (std::size_t at = left.find("::::"); at != std::string::npos; at = left.find("::::", at))
+        left.erase(at, 2);
+    if (left.ends_with("::") && left.size() > 2) left.resize(left.size() - 2);
+    return left;
+}
+
+}  // namespace assay
