@@ -168,14 +168,14 @@ class SameAsCachegrind(unittest.TestCase):
             for options in ([], changes):
                 pair = [self.folder / f"work.{kind}", self.folder / f"matrix.{kind}"]
                 ours, theirs = self.folder / "difference", self.folder / "difference.cg"
-                mine = run([ASSAY, "diff", *options, "-o", ours, *pair])
+                mine = run([ASSAY, "diff", "--match=exact", *options, "-o", ours, *pair])
                 self.assertEqual((mine.returncode, mine.stdout, mine.stderr), (0, "", ""))
                 theirs.write_text(run(["cg_diff", *options, *pair]).stdout)
                 expected = cg_annotate(theirs)
                 self.assertEqual(cg_annotate(ours), expected)
                 self.assertEqual(annotate(ours), expected)
                 self.assertEqual(annotate(theirs), expected)
-                self.assertEqual(annotate("--diff", *options, *pair), expected)
+                self.assertEqual(annotate("--diff", "--match=exact", *options, *pair), expected)
 
     def test_different_events_are_refused_with_both_lists(self):
         for command in ("annotate", "merge", "diff"):

@@ -436,6 +436,26 @@ TEST_CASE("annotate: colours only on demand when there is no terminal") {
     CHECK(contains(shown, "\033[33m 4  (4.0%)\033[0m"));
 }
 
+TEST_CASE(
+    "annotate --diff: functions whose changes over files cancel, and names that have changed") {
+    const TemporaryFolder folder;
+    const std::string head = "desc: a\ncmd: ./a\nevents: Ir\n";
+    const std::string before =
+        folder.write("old", head +
+                                "fl=a.c\nfn=f\n1 100\nfn=g.isra.0\n2 50\nfl=b.c\nfn=f\n1 100\n"
+                                "fl=old/d.c\nfn=h(int)\n9 1000\nsummary: 1250\n");
+    const std::string after =
+        folder.write("new", head +
+                                "fl=a.c\nfn=f\n1 150\nfn=g\n2 55\nfl=b.c\nfn=f\n1 50\n"
+                                "fl=new/d.c\nfn=h(int, int)\n9 1001\nsummary: 1256\n");
+    const std::string shown = annotate_with({"--diff", "--no-annotate", before, after});
+    CHECK(contains(shown, "f:\n   50  (833.3%)            a.c\n  -50 (-833.3%)            b.c\n"));
+    CHECK(contains(shown, "g:a.c\n"));
+    CHECK(contains(shown, "h(int, int):new/d.c\n"));
+    CHECK(!contains(shown, "isra"));
+    CHECK(!contains(shown, "old/d.c"));
+}
+
 TEST_CASE("whole profile: different lines take no more than the limit") {
     const TemporaryFolder folder;
     std::string text = "desc: a\ncmd: a\nevents: Ir\nfl=a.c\nfn=f\n";

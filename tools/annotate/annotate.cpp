@@ -207,6 +207,7 @@ void annotate(const Options& options, Output& output) {
     for (const std::string& path : options.old_files.paths)
         profile.add_file(path, FunctionProfile::Sign::kSubtract);
     for (const std::string& path : options.files.paths) profile.add_file(path);
+    if (options.difference && options.match) profile.match_functions();
     const events::Header& header = profile.header();
     std::vector<SortColumn> sort = sort_columns(options.sort, options.threshold, header);
     Columns columns = {header, profile.totals(), events_to_show(options, sort, header),

@@ -31,16 +31,22 @@ std::vector<Group> groups_above_threshold(By by, const FunctionProfile& profile,
     const std::size_t names = (by == By::kFile ? profile.files() : profile.names()).size();
     std::vector<std::uint64_t> counts(names * columns);
     std::vector<std::uint32_t> sizes(names), group_of(names);
+    std::vector<bool> has_large(names);  // a function that is above the threshold
     for (std::size_t i = 0; i < profile.function_count(); ++i) {
         const std::uint32_t name = outer(by, profile, i);
         ++sizes[name];
         const Counts row = profile.function_counts(i);
         for (std::size_t e = 0; e < columns; ++e) counts[name * columns + e] += row[e];
+        // Those of a difference may cancel.
+        if (profile.header().difference &&
+            is_above_threshold(row, profile.totals(), sort, profile.header()))
+            has_large[name] = true;
     }
     std::vector<Group> groups;
     for (std::uint32_t name = 0; name < names; ++name) {
         const Counts sum = Counts(counts).subspan(name * columns, columns);
-        if (sizes[name] == 0 || !is_above_threshold(sum, profile.totals(), sort, profile.header()))
+        if (sizes[name] == 0) continue;
+        if (!has_large[name] && !is_above_threshold(sum, profile.totals(), sort, profile.header()))
             continue;
         groups.push_back({name, {sum.begin(), sum.end()}, {}, sizes[name]});
         group_of[name] = static_cast<std::uint32_t>(groups.size());

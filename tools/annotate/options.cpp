@@ -21,7 +21,7 @@ struct Arguments {
         function_names;
     std::string threshold, percentages = "yes", annotate = "yes", automatic = "yes", color = "auto",
                            pager = "auto";
-    std::string by;
+    std::string by, match = "alike";
     bool difference = false, instructions = false, calls = false, tree = false, json = false;
     bool lines = false;
     unsigned context = 8;
@@ -57,6 +57,8 @@ void add_choice_options(CommandLine& line, Arguments& arguments) {
     line.add_flag("--show-percs{yes},--no-show-percs{no}", arguments.percentages,
                   "show percentages of the totals; default: yes");
     line.add_flag("--diff", arguments.difference, "show the counts of NEW less those of OLD");
+    line.add_choice("--match", arguments.match, "alike|exact",
+                    "with --diff: which functions are the same, as for assay diff; default: alike");
     line.add_list(
         "--mod-filename", arguments.file_names, "s/A/B/",
         "change the names of files by a Perl search-and-replace expression; may be repeated");
@@ -190,6 +192,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
 
     Options options;
     options.difference = arguments.difference;
+    options.match = arguments.match == "alike";
     options.file_names = parse_replacements("--mod-filename", arguments.file_names);
     options.function_names = parse_replacements("--mod-funcname", arguments.function_names);
     options.show = arguments.show;

@@ -19,6 +19,7 @@ struct Options {
     ProfileFiles files, old_files;
     std::vector<std::string> sources;  // to annotate, whatever they count
     bool difference = false;           // of two profiles: the second less the first
+    bool match = true;                 // then: functions whose names have changed, too
     std::vector<Replacement> file_names, function_names;
 
     std::vector<std::string> show;  // names of events and derived figures; empty: all events

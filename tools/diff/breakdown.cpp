@@ -58,8 +58,8 @@ void Breakdown::stack(const events::Stack& stack, Counts counts) {
     has_frame[frames_.back()] = true;
 }
 
-void Breakdown::match(FunctionMatching& functions) {
-    if (stacks_) match_stacks();
+void Breakdown::match(FunctionMatching& functions, bool names) {
+    if (stacks_ && names) match_stacks();
     for (auto& [key, lists] : std::exchange(lists_, {})) {
         const auto& [file, function, name] = key;
         const FunctionMatching::Place place =

@@ -31,9 +31,9 @@ class Breakdown final : public events::Handler {
   public:
     Breakdown(std::vector<Replacement> file_names, std::vector<Replacement> function_names);
 
-    // When both files are read: compares contexts by names that are the same in both, and values
-    // where functions are shown.
-    void match(FunctionMatching& functions);
+    // When both files are read: compares values where functions are shown, and contexts by names:
+    // `names`: by all that the same name has become, not by equal ones only.
+    void match(FunctionMatching& functions, bool names);
 
     bool has_stacks() const { return stacks_ && stacks_->frames().size() > 1; }
     // What each context itself counts. A change has no names: it is at the place that its frame has

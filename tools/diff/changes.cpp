@@ -55,14 +55,14 @@ std::vector<Change> functions_of(const FunctionProfile& profile, Counts Change::
 
 }  // namespace
 
-Changes changes_of(const FunctionProfile& before, const FunctionProfile& after) {
+Changes changes_of(const FunctionProfile& before, const FunctionProfile& after, bool match) {
     Changes changes;
     changes.zeros.resize(before.totals().size());
     const std::vector<std::uint32_t> old_numbers =
                                          add_functions(Side::kOld, before, changes.functions),
                                      new_numbers =
                                          add_functions(Side::kNew, after, changes.functions);
-    changes.functions.match();
+    if (match) changes.functions.match();
     const std::vector<Change> gone = functions_of(before, &Change::before, old_numbers, changes),
                               come = functions_of(after, &Change::after, new_numbers, changes);
     changes.rows.reserve(std::max(gone.size(), come.size()));

@@ -34,7 +34,8 @@ struct Changes {
     std::vector<std::uint64_t> zeros;
     std::deque<std::vector<std::uint64_t>> sums;
 };
-Changes changes_of(const FunctionProfile& before, const FunctionProfile& after);
+// `match`: functions whose names have changed, too.
+Changes changes_of(const FunctionProfile& before, const FunctionProfile& after, bool match);
 
 // Without its sign.
 std::uint64_t size_of(std::int64_t difference);

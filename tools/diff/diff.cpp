@@ -287,8 +287,8 @@ void diff(const Options& options, Output& output) {
     check(before, options.old_path);
     check(after, options.new_path);
     events::check_same_events(after.header(), options.new_path, before.header(), options.old_path);
-    Changes all = changes_of(before, after);
-    breakdown.match(all.functions);
+    Changes all = changes_of(before, after, options.match);
+    breakdown.match(all.functions, options.match);
     const std::vector<Change>& changes = all.rows;
     if (!options.out.empty()) return write_file(options, before, after, changes, breakdown);
     if (options.json) return write_json(options, before, after, changes, breakdown);

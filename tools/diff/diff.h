@@ -24,6 +24,7 @@ struct Options {
     std::vector<std::string> show;  // empty: all events
     std::vector<SortEvent> sort;    // empty: all, in the order of the file
     double threshold = 0.1;
+    bool match = true;  // functions whose names have changed, too
     bool json = false;
     bool color = false;
     bool pager = false;

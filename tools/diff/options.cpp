@@ -10,7 +10,7 @@ namespace {
 
 struct Arguments {
     std::vector<std::string> files, show, sort, file_names, function_names;
-    std::string out, threshold, color = "auto", pager = "auto";
+    std::string out, threshold, match = "alike", color = "auto", pager = "auto";
     bool json = false;
 };
 
@@ -41,6 +41,9 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "repeated");
     line.add_list("--mod-funcname", arguments.function_names, "s/A/B/",
                   "the same for the names of functions");
+    line.add_choice("--match", arguments.match, "alike|exact",
+                    "which functions are the same: all that compilers and moves make of one, or those "
+                    "of one file and name, as for cg_diff; default: alike");
     line.add_list("--show", arguments.show, "A,B,...", "show only these events, in this order");
     line.add_list("--sort", arguments.sort, "A,B,...",
                   "sort by the changes of these events; A:P shows changes of at least P % of A");
@@ -73,6 +76,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.out = arguments.out;
     options.file_names = parse_replacements("--mod-filename", arguments.file_names);
     options.function_names = parse_replacements("--mod-funcname", arguments.function_names);
+    options.match = arguments.match == "alike";
     options.show = arguments.show;
     options.sort = parse_sort(arguments.sort);
     if (!arguments.threshold.empty())

@@ -260,7 +260,8 @@ void FunctionMatching::name_group(const Group& group) {
             side->functions.insert(without_clones(name));
         }
     }
-    Place place{after.files.empty() ? kUnknownFile : *after.files.begin(), {}};
+    const std::set<std::string_view>& known = after.files.empty() ? before.files : after.files;
+    Place place{known.empty() ? kUnknownFile : *known.begin(), {}};
     if (after.names.size() == 1 && before.names == after.names)
         place.function = *after.names.begin();
     else if (after.functions.size() == 1)

@@ -3,6 +3,7 @@
 #include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/profile/function_matching.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -125,7 +126,58 @@ void FunctionProfile::compare_descriptions(const Descriptions& other) {
                   [&](const auto& entry) { return different.contains(entry.first); });
 }
 
+void FunctionProfile::match_functions() {
+    FunctionMatching matching;
+    std::vector<std::uint32_t> numbers(functions_.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const std::string_view file = files_[function_file(i)], name = names_[function_name(i)];
+        if (origins_[i].is_old) numbers[i] = matching.add(Side::kOld, file, name);
+        if (origins_[i].is_new) numbers[i] = matching.add(Side::kNew, file, name);
+    }
+    matching.match();
+    CountTable matched;
+    matched.set_columns(functions_.columns());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const FunctionMatching::Place place = matching.shown(numbers[i]);
+        matched.add(std::uint64_t{files_.id(place.file)} << 32 | names_.id(place.function),
+                    functions_.counts(i));
+    }
+    functions_ = std::move(matched);
+    origins_.clear();
+    std::vector<std::uint32_t> renamed(files_.size());
+    for (std::uint32_t file = 0; file < renamed.size(); ++file)
+        renamed[file] = files_.id(matching.file(files_[file]));
+    renamed_files_ = std::move(renamed);
+    rename_files(file_counts_, 0);
+    rename_files(line_counts_, 32);
+    rename_instructions();
+}
+
+// In keys that have the file at bit `shift`.
+void FunctionProfile::rename_files(CountTable& table, unsigned shift) {
+    CountTable renamed;
+    renamed.set_columns(table.columns());
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        const std::uint64_t key = table.key(i), below = (std::uint64_t{1} << shift) - 1;
+        const auto file = static_cast<std::uint32_t>(key >> shift);
+        renamed.add(std::uint64_t{current_file(file)} << shift | (key & below), table.counts(i));
+    }
+    table = std::move(renamed);
+}
+
+void FunctionProfile::rename_instructions() {
+    instruction_rows_.clear();
+    for (std::uint32_t i = 0; i < instruction_keys_.size(); ++i) {
+        instruction_keys_[i].file = current_file(instruction_keys_[i].file);
+        instruction_rows_.try_emplace(instruction_keys_[i], i);
+    }
+}
+
 std::uint32_t FunctionProfile::file_id(std::string_view name) {
+    return current_file(raw_file_id(name));
+}
+
+std::uint32_t FunctionProfile::raw_file_id(std::string_view name) {
     if (file_replacements_.empty()) return files_.id(name);
     const std::uint32_t raw = raw_files_.id(name);
     if (raw < raw_file_ids_.size()) return raw_file_ids_[raw];
@@ -154,6 +206,8 @@ void FunctionProfile::location(const events::Location& location) {
     if (second_reading_) return;
     if (beside_) beside_->location(location);
     function_row_ = functions_.row(std::uint64_t{file_} << 32 | name_id(location.function));
+    origins_.resize(functions_.size());
+    (sign_ == Sign::kAdd ? origins_[function_row_].is_new : origins_[function_row_].is_old) = true;
     file_row_ = file_counts_.row(file_);
 }
 

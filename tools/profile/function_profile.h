@@ -50,6 +50,9 @@ class FunctionProfile final : public events::Handler {
     enum class Sign : std::uint8_t { kAdd, kSubtract };
     // Throws Error if the file is malformed, or if its events are not those of the others.
     void add_file(const std::string& path, Sign sign = Sign::kAdd);
+    // Of a difference, after the last file: has the same function in both profiles be one, whatever
+    // its names are (function_matching.h), and files that have been renamed.
+    void match_functions();
     // Reads the files again. Throws Error also if one has changed since.
     void read_details(const Details& details);
 
@@ -117,6 +120,12 @@ class FunctionProfile final : public events::Handler {
     bool wants_details(std::uint32_t file) const;
     Counts signed_counts(Counts counts);
     std::uint32_t file_id(std::string_view name);
+    std::uint32_t raw_file_id(std::string_view name);
+    std::uint32_t current_file(std::uint32_t file) const {
+        return file < renamed_files_.size() ? renamed_files_[file] : file;
+    }
+    void rename_files(CountTable& table, unsigned shift);
+    void rename_instructions();
     std::uint32_t name_id(std::string_view function);
     void start_first(const events::Header& header);
     void check_events(const events::Header& header) const;
@@ -139,7 +148,12 @@ class FunctionProfile final : public events::Handler {
     Strings raw_files_, raw_names_;
     std::vector<std::uint32_t> raw_file_ids_, raw_name_ids_;
     std::vector<std::vector<std::string>> originals_;  // by file
+    std::vector<std::uint32_t> renamed_files_;         // by file, if functions are matched
     CountTable functions_;                             // key: file << 32 | name
+    struct Origin {
+        bool is_old = false, is_new = false;
+    };
+    std::vector<Origin> origins_;  // by row of functions_: which profiles have it
     CountTable file_counts_;                           // key: file
     std::size_t function_row_ = 0, file_row_ = 0;
     std::uint32_t file_ = 0;
