@@ -39,6 +39,11 @@ def profile(program, *options, plugin="cache", out="/dev/null", **more):
     return run([ASSAY, f"--plugin={plugin}", f"--out={out}", *options, "--", *program], **more)
 
 
+def failure_status(words) -> int:
+    """What a command exits with if it fails: assay diff as diff(1) does."""
+    return 2 if "diff" in words else 125
+
+
 def terminal_text(leader: int) -> str:
     """What is written to a terminal, of which this is the other end, until nobody has it open."""
     text = b""

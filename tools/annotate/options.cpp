@@ -137,18 +137,6 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_pager(arguments.pager);
 }
 
-std::vector<MovedFolder> parse_moved(const std::vector<std::string>& texts) {
-    std::vector<MovedFolder> moved;
-    for (const std::string& text : texts) {
-        const std::size_t equals = text.find('=');
-        if (equals == 0 || equals == std::string::npos)
-            throw Error(
-                fmt::format("--map={}: give the old folder and the new one: --map=OLD=NEW", text));
-        moved.push_back({text.substr(0, equals), text.substr(equals + 1)});
-    }
-    return moved;
-}
-
 // The first argument must be an events file, with --diff the second, too. cg_annotate takes all
 // others for sources.
 void sort_files(const std::vector<std::string>& files, Options& options) {
@@ -209,7 +197,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.lines = arguments.lines;
     if (options.without_sources()) options.automatic = false;
     options.context = arguments.context;
-    options.where = {arguments.include_dirs, parse_moved(arguments.moved), arguments.extensions};
+    options.where = {arguments.include_dirs, parse_moved("--map", arguments.moved),
+                     arguments.extensions};
     options.json = arguments.json;
     options.pager = arguments.pager == "auto" && !options.json;
     options.color = wants_color(arguments.color);

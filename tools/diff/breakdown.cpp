@@ -29,7 +29,6 @@ Breakdown::Breakdown(std::vector<Replacement> file_names, std::vector<Replacemen
     : file_names_(std::move(file_names)), function_names_(std::move(function_names)) {}
 
 void Breakdown::start(const events::Header& header) {
-    side_ = stacks_ ? Side::kNew : Side::kOld;
     frames_ = {0};
     if (stacks_) return;
     columns_ = header.events.size();

@@ -26,12 +26,14 @@ struct ValueChange {
     std::uint64_t size() const { return before > after ? before - after : after - before; }
 };
 
-// Receives the events of both files while they are read, the old one first.
+// Receives the events of both profiles while they are read, the old one first.
 class Breakdown final : public events::Handler {
   public:
     Breakdown(std::vector<Replacement> file_names, std::vector<Replacement> function_names);
 
-    // When both files are read: compares values where functions are shown, and contexts by names:
+    // Before the files of a profile, which are added up.
+    void begin(Side side) { side_ = side; }
+    // When both are read: compares values where functions are shown, and contexts by names:
     // `names`: by all that the same name has become, not by equal ones only.
     void match(FunctionMatching& functions, bool names);
 
@@ -57,7 +59,7 @@ class Breakdown final : public events::Handler {
     void stack(const events::Stack& stack, Counts counts) override;
 
     std::vector<Replacement> file_names_, function_names_;
-    Side side_ = Side::kNew;  // before the first file is one
+    Side side_ = Side::kOld;
     std::size_t columns_ = 0;
     std::string file_, function_;  // of the values that follow
     std::unique_ptr<StackTree> stacks_;

@@ -7,23 +7,6 @@
 #include <utility>
 
 namespace assay::diff {
-namespace {
-
-std::string signed_text(std::int64_t difference) {
-    const char* const sign = difference < 0 ? "-" : difference > 0 ? "+" : "";
-    return sign + with_thousands(size_of(difference));
-}
-
-std::string relative_text(std::uint64_t before, std::uint64_t after) {
-    if (before == after) return "";
-    if (before == 0) return "new";
-    if (after == 0) return "gone";
-    const double percent = 100 * (static_cast<double>(after) - static_cast<double>(before)) /
-                           static_cast<double>(before);
-    return fmt::format("{:+.1f}%", percent);
-}
-
-}  // namespace
 
 ChangeTable::ChangeTable(const events::Header& header, std::vector<std::size_t> shown, bool color)
     : header_(header), shown_(std::move(shown)), widths_(shown_.size()), color_(color) {

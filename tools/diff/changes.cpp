@@ -1,5 +1,8 @@
 #include "tools/diff/changes.h"
 
+#include "framework/support/text.h"
+
+#include <fmt/core.h>
 #include <algorithm>
 #include <functional>
 #include <tuple>
@@ -82,6 +85,20 @@ Changes changes_of(const FunctionProfile& before, const FunctionProfile& after, 
 std::uint64_t size_of(std::int64_t difference) {
     const auto bits = static_cast<std::uint64_t>(difference);
     return difference < 0 ? 0 - bits : bits;
+}
+
+std::string signed_text(std::int64_t difference) {
+    const char* const sign = difference < 0 ? "-" : difference > 0 ? "+" : "";
+    return sign + with_thousands(size_of(difference));
+}
+
+std::string relative_text(std::uint64_t before, std::uint64_t after) {
+    if (before == after) return "";
+    if (before == 0) return "new";
+    if (after == 0) return "gone";
+    const double percent = 100 * (static_cast<double>(after) - static_cast<double>(before)) /
+                           static_cast<double>(before);
+    return fmt::format("{:+.1f}%", percent);
 }
 
 std::vector<const Change*> important(const std::vector<Change>& changes,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct Changes {
 };
 // `match`: functions whose names have changed, too.
 Changes changes_of(const FunctionProfile& before, const FunctionProfile& after, bool match);
+
+// "+1,234", and "+5.0%", "new", "gone", or "" if nothing changed.
+std::string signed_text(std::int64_t difference);
+std::string relative_text(std::uint64_t before, std::uint64_t after);
 
 // Without its sign.
 std::uint64_t size_of(std::int64_t difference);

@@ -154,7 +154,7 @@ class FunctionProfile final : public events::Handler {
         bool is_old = false, is_new = false;
     };
     std::vector<Origin> origins_;  // by row of functions_: which profiles have it
-    CountTable file_counts_;                           // key: file
+    CountTable file_counts_;       // key: file
     std::size_t function_row_ = 0, file_row_ = 0;
     std::uint32_t file_ = 0;
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes page.cpp: embed.py OUTPUT STYLE SCRIPT...
+"""Makes the parts of a page literals of C++: embed.py OUTPUT HEADER NAMESPACE FILE...
 
-The scripts become one, in their order. What stands in the page's <style> and <script> elements must
-not end them.
+The styles (.css) become one, in their order, and so do the scripts. What stands in the page's <style>
+and <script> elements must not end them.
 """
 
 import sys
@@ -16,19 +16,21 @@ def pieces(text: str) -> str:
     return ",\n".join(literals)
 
 
-def main(output, style, *scripts):
-    texts = {name: Path(name).read_text() for name in (style, *scripts)}
+def main(output, header, namespace, *names):
+    texts = {name: Path(name).read_text() for name in names}
     for name, text in texts.items():
         for end in ("</script", "</style", "<!--", ")~~~~"):
             if end in text:
                 sys.exit(f"{name} contains {end}")
-    script = "\n;".join(texts[name] for name in scripts)
-    Path(output).write_text(
-        '#include "tools/report/page.h"\n\nnamespace assay::report {\n\n'
-        f"constexpr std::string_view kStylePieces[] = {{\n{pieces(texts[style])}}};\n"
-        f"constexpr std::string_view kScriptPieces[] = {{\n{pieces(script)}}};\n"
-        "const std::span<const std::string_view> kStyle = kStylePieces, kScript = kScriptPieces;\n\n"
-        "}  // namespace assay::report\n")
+    lines = [f'#include "{header}"', "", f"namespace {namespace} {{", ""]
+    for name, suffix in (("kStyle", ".css"), ("kScript", ".js")):
+        parts = [text for path, text in texts.items() if path.endswith(suffix)]
+        if parts:
+            separator = "\n;" if suffix == ".js" else "\n"
+            lines += [f"constexpr std::string_view {name}Pieces[] = {{",
+                      f"{pieces(separator.join(parts))}}};",
+                      f"const std::span<const std::string_view> {name} = {name}Pieces;", ""]
+    Path(output).write_text("\n".join([*lines, f"}}  // namespace {namespace}", ""]))
 
 
 main(*sys.argv[1:])

@@ -5,6 +5,7 @@
 #include "framework/support/text.h"
 #include "tools/block_vectors/simulation_points.h"
 #include "tools/command_line/command_line.h"
+#include "tools/output/html.h"
 #include "tools/profile/profile_files.h"
 #include "tools/report/data.h"
 #include "tools/report/page.h"
@@ -97,26 +98,6 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
         options.profiles.erase(options.profiles.begin());
     }
     return options;
-}
-
-std::string html_text(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        switch (c) {
-            case '&':
-                out += "&amp;";
-                break;
-            case '<':
-                out += "&lt;";
-                break;
-            case '>':
-                out += "&gt;";
-                break;
-            default:
-                out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-        }
-    }
-    return out;
 }
 
 // RFC 4648, in pieces.

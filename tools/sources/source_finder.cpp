@@ -1,8 +1,10 @@
 #include "tools/sources/source_finder.h"
 
+#include "framework/support/error.h"
 #include "framework/symbols/source_names.h"
 #include "framework/symbols/symbolizer.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -86,6 +88,19 @@ std::vector<std::string> moved_names(const std::string& name,
 }
 
 }  // namespace
+
+std::vector<MovedFolder> parse_moved(std::string_view option,
+                                     const std::vector<std::string>& texts) {
+    std::vector<MovedFolder> moved;
+    for (const std::string& text : texts) {
+        const std::size_t equals = text.find('=');
+        if (equals == 0 || equals == std::string::npos)
+            throw Error(fmt::format("{}={}: give the old folder and the new one: {}=OLD=NEW",
+                                    option, text, option));
+        moved.push_back({text.substr(0, equals), text.substr(equals + 1)});
+    }
+    return moved;
+}
 
 SourceFinder::SourceFinder(SourceOptions options, std::vector<events::Object> objects)
     : options_(std::move(options)), objects_(std::move(objects)) {

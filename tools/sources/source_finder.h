@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -27,6 +28,10 @@ namespace assay {
 struct MovedFolder {
     std::string from, to;
 };
+
+// As options have them, OLD=NEW. Throws Error, which begins with the option.
+std::vector<MovedFolder> parse_moved(std::string_view option,
+                                     const std::vector<std::string>& texts);
 
 // What the user says about sources.
 struct SourceOptions {

@@ -1,0 +1,219 @@
+#include "tools/diff/comparison.h"
+
+#include "framework/events/file.h"
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "tools/profile/instruction_profile.h"
+#include "tools/table/table.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <utility>
+
+namespace assay::diff {
+namespace {
+
+std::string_view base_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
+
+void check_profile(const FunctionProfile& profile, const std::string& path) {
+    if (profile.header().difference)
+        throw Error(fmt::format("{} is a difference already; give two profiles", path));
+    for (const std::uint64_t total : profile.totals())
+        if (total > std::numeric_limits<std::int64_t>::max())
+            throw Error(fmt::format("{}: a total exceeds 63 bits, which differences have", path));
+}
+
+void add(std::vector<std::uint64_t>& sum, Counts counts) {
+    sum.resize(counts.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
+}
+
+}  // namespace
+
+Comparison::Comparison(const Options& options, std::vector<std::string> old_paths,
+                       std::vector<std::string> new_paths)
+    : old_paths_(std::move(old_paths)),
+      new_paths_(std::move(new_paths)),
+      before_(options.file_names, options.function_names),
+      after_(options.file_names, options.function_names),
+      breakdown_(options.file_names, options.function_names) {
+    const auto read = [&](Side side, const std::vector<std::string>& paths,
+                          FunctionProfile& profile) {
+        breakdown_.begin(side);
+        profile.pass_on(breakdown_);
+        for (const std::string& path : paths) profile.add_file(path);
+        check_profile(profile, paths.front());
+    };
+    read(Side::kOld, old_paths_, before_);
+    read(Side::kNew, new_paths_, after_);
+    events::check_same_events(after_.header(), new_paths_.front(), before_.header(),
+                              old_paths_.front());
+    changes_ = changes_of(before_, after_, options.match);
+    breakdown_.match(changes_.functions, options.match);
+    if (!options.by.empty()) groups_ = group_changes(options.by, old_paths_, new_paths_);
+    choose_columns(options);
+    check(options);
+}
+
+void Comparison::choose_columns(const Options& options) {
+    shown_ = shown_events(options.show, header());
+    for (const std::size_t column : shown_)
+        if (column >= header().events.size())
+            throw Error(fmt::format("--show: '{}' is calculated from counts; show events",
+                                    shown_name(column, header())));
+    sort_ = sort_columns(options.sort, options.threshold, header());
+    if (options.by.empty()) return;
+    // What no group has any of would only take room.
+    std::vector<std::size_t> counted;
+    for (std::size_t event = 0; event < header().events.size(); ++event)
+        if (std::any_of(groups_.rows.begin(), groups_.rows.end(), [&](const Change& change) {
+                return change.before[event] != 0 || change.after[event] != 0;
+            }))
+            counted.push_back(event);
+    if (counted.empty()) return;
+    if (options.show.empty()) shown_ = counted;
+    if (options.sort.empty()) sort_ = {{counted.front(), options.threshold}};
+}
+
+std::string_view Comparison::old_file(std::string_view file) {
+    for (std::uint32_t i = 0; i < before_.files().size(); ++i)
+        if (changes_.functions.file(before_.files()[i]) == file) return before_.files()[i];
+    return {};
+}
+
+std::vector<const Change*> Comparison::important_functions() const {
+    return important(changes_.rows, sort_, before_.totals());
+}
+
+std::vector<const Change*> Comparison::important_groups() const {
+    return important(groups_.rows, sort_, before_.totals());
+}
+
+std::vector<const Change*> Comparison::important_stacks(const std::vector<Change>& stacks) const {
+    return important(stacks, sort_, before_.totals());
+}
+
+// --- Limits
+
+void Comparison::check(const Options& options) {
+    for (const Limit& limit : options.limits) {
+        const std::vector<Subject> all = subjects(limit);
+        has_subjects_.push_back(!all.empty());
+        for (Verdict& verdict : check_limit(limit, all, header()))
+            verdicts_.push_back(std::move(verdict));
+    }
+}
+
+bool Comparison::is_exceeded() const {
+    return std::any_of(verdicts_.begin(), verdicts_.end(),
+                       [](const Verdict& verdict) { return verdict.is_exceeded; });
+}
+
+std::vector<Subject> Comparison::subjects(const Limit& limit) {
+    if (limit.kind.empty()) return {{"", before_.totals(), after_.totals()}};
+    if (limit.kind == "file") return files(limit.pattern);
+    if (limit.kind == "binary") return binaries(limit.pattern);
+    std::vector<Subject> found;
+    if (limit.kind == "function") {
+        for (const Change& change : changes_.rows)
+            if (glob_matches_function(limit.pattern, change.function) ||
+                (!change.former.function.empty() &&
+                 glob_matches_function(limit.pattern, change.former.function)))
+                found.push_back({std::string(change.file) + ":" + std::string(change.function),
+                                 change.before, change.after});
+        return found;
+    }
+    const auto [groups, is_new] = other_groups_.try_emplace(limit.kind);
+    if (is_new) groups->second = group_changes(limit.kind, old_paths_, new_paths_);
+    for (const Change& change : groups->second.rows)
+        if (glob_matches(limit.pattern, change.function))
+            found.push_back({std::string(change.function), change.before, change.after});
+    return found;
+}
+
+std::vector<Subject> Comparison::files(const std::string& pattern) {
+    std::map<std::string_view, std::pair<std::vector<std::uint64_t>, std::vector<std::uint64_t>>>
+        sums;
+    for (const Change& change : changes_.rows) {
+        if (!glob_matches_path(pattern, change.file)) continue;
+        auto& [before, after] = sums[change.file];
+        add(before, change.before);
+        add(after, change.after);
+    }
+    std::vector<Subject> found;
+    for (const auto& [file, both] : sums)
+        found.push_back({std::string(file), keep(both.first), keep(both.second)});
+    return found;
+}
+
+// By the names of their files: two versions are seldom built in one folder.
+std::vector<Subject> Comparison::binaries(const std::string& pattern) {
+    using Sums = std::map<std::string, std::vector<std::uint64_t>>;
+    Sums before, after;
+    const auto read = [&](const std::vector<std::string>& paths, Sums& sums) {
+        for (const std::string& path : paths) {
+            if (!events::can_be_read_again(path))
+                throw Error(fmt::format(
+                    "{} cannot be read twice, as binaries are: write it to a file first",
+                    path == "-" ? "standard input" : path));
+            const InstructionProfile profile(path);
+            for (const InstructionProfile::Row& row : profile.rows()) {
+                const std::string& object = profile.header().objects[row.object].path;
+                if (glob_matches_path(pattern, object))
+                    add(sums[std::string(base_name(object))], profile.counts(row));
+            }
+        }
+    };
+    read(old_paths_, before);
+    read(new_paths_, after);
+    for (const auto& entry : before) after.try_emplace(entry.first, header().events.size());
+    std::vector<Subject> found;
+    for (const auto& [name, counts] : after) {
+        std::vector<std::uint64_t>& old_counts = before[name];
+        old_counts.resize(counts.size());
+        found.push_back({name, keep(old_counts), keep(counts)});
+    }
+    return found;
+}
+
+Counts Comparison::keep(const std::vector<std::uint64_t>& counts) {
+    return kept_.emplace_back(counts);
+}
+
+// --- Texts
+
+std::vector<std::string> Comparison::warnings() const {
+    std::vector<std::string> warnings;
+    for (const FunctionProfile* profile : {&before_, &after_})
+        for (const std::string& reason : profile->incomplete())
+            warnings.push_back("INCOMPLETE, not the counts of a whole run: " + reason);
+    const auto& old_ones = before_.descriptions();
+    for (const auto& [name, text] : after_.descriptions()) {
+        const auto other =
+            std::find_if(old_ones.begin(), old_ones.end(),
+                         [&name = name](const auto& each) { return each.first == name; });
+        if (other != old_ones.end() && other->second != text)
+            warnings.push_back(
+                fmt::format("Warning: the profiles were made differently: {}: \"{}\" and \"{}\"",
+                            name, other->second, text));
+    }
+    return warnings;
+}
+
+std::string place_text(const Change& change) {
+    std::string text = printable(change.file) + ":" + printable(change.function);
+    const auto& [file, function] = change.former;
+    if (function.empty()) return text;
+    // Two versions are often built in folders of their own.
+    const bool has_moved = base_name(file) != base_name(change.file);
+    if (!has_moved && function == change.function) return text;
+    text += " (was ";
+    if (has_moved) text += printable(file) + ":";
+    return text + printable(function) + ")";
+}
+
+}  // namespace assay::diff

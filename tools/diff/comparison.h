@@ -1,0 +1,81 @@
+// Two profiles, read and compared.
+#pragma once
+
+#include "tools/diff/breakdown.h"
+#include "tools/diff/changes.h"
+#include "tools/diff/diff.h"
+#include "tools/diff/groups.h"
+#include "tools/profile/function_profile.h"
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace assay::diff {
+
+class Comparison {
+  public:
+    // The files of each side are added up. Throws Error if one cannot be read, or if their events
+    // differ.
+    Comparison(const Options& options, std::vector<std::string> old_paths,
+               std::vector<std::string> new_paths);
+
+    const std::vector<std::string>& old_paths() const { return old_paths_; }
+    const std::vector<std::string>& new_paths() const { return new_paths_; }
+    FunctionProfile& before() { return before_; }
+    FunctionProfile& after() { return after_; }
+    const FunctionProfile& before() const { return before_; }
+    const FunctionProfile& after() const { return after_; }
+    const events::Header& header() const { return before_.header(); }
+    Change totals() const { return {"", "", before_.totals(), after_.totals()}; }
+
+    const std::vector<Change>& functions() const { return changes_.rows; }
+    // What a file of the new profile is called in the old one; "" if it has none.
+    std::string_view old_file(std::string_view file);
+    // Groups of the kind that --by names.
+    const std::vector<Change>& groups() const { return groups_.rows; }
+    const Breakdown& breakdown() const { return breakdown_; }
+
+    // Columns and order that the options ask for.
+    const std::vector<std::size_t>& shown() const { return shown_; }
+    const std::vector<SortColumn>& sort() const { return sort_; }
+    // Those that changed by as much as the threshold, the largest changes first.
+    std::vector<const Change*> important_functions() const;
+    std::vector<const Change*> important_groups() const;
+    std::vector<const Change*> important_stacks(const std::vector<Change>& stacks) const;
+
+    // Of each limit, in their order.
+    const std::vector<Verdict>& verdicts() const { return verdicts_; }
+    // Whether there was anything that the limit is of.
+    bool has_subjects(std::size_t limit) const { return has_subjects_[limit]; }
+    bool is_exceeded() const;
+    // In what way the two were made differently, and what makes them incomplete.
+    std::vector<std::string> warnings() const;
+
+  private:
+    void choose_columns(const Options& options);
+    void check(const Options& options);
+    std::vector<Subject> subjects(const Limit& limit);
+    std::vector<Subject> files(const std::string& pattern);
+    std::vector<Subject> binaries(const std::string& pattern);
+    Counts keep(const std::vector<std::uint64_t>& counts);
+
+    std::vector<std::string> old_paths_, new_paths_;
+    FunctionProfile before_, after_;
+    Breakdown breakdown_;
+    Changes changes_;
+    GroupChanges groups_;
+    std::map<std::string, GroupChanges> other_groups_;  // that limits are of, by kind
+    std::vector<std::size_t> shown_;
+    std::vector<SortColumn> sort_;
+    std::vector<Verdict> verdicts_;
+    std::vector<bool> has_subjects_;
+    std::deque<std::vector<std::uint64_t>> kept_;
+};
+
+// "a.c:f (was b.c:g)".
+std::string place_text(const Change& change);
+
+}  // namespace assay::diff
