@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""assay diff as a gate: limits, formats, folders; and docs/ci.md, whose workflows are run here, in a
+repository of which one change inlines a function and another makes a loop 1 % slower."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import textwrap
+import unittest
+
+import support
+from support import ASSAY, ROOT, installed, run
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+DATA = ROOT / "tests" / "end_to_end" / "data"
+HEAD = "desc: a\ncmd: {}\nevents: Ir Dr\nfl=#! version 1\nfl=#! derived \"reads\" unit=% = Dr / Ir\n"
+
+SOURCE = """#include <cstdio>
+
+namespace {
+
+template <typename Number>
+[[gnu::noinline]] Number stir(Number number) {
+    for (int i = 0; i < 1000; ++i) number = number * 1664525u + (number >> 7);
+    return number;
+}
+
+}  // namespace
+
+int main() {
+    unsigned number = 1;
+    for (int i = 0; i < 100; ++i) number = stir(number);
+    std::printf("%u\\n", number);
+}
+"""
+INLINED = ("[[gnu::noinline]]", "[[gnu::always_inline]] inline")
+SLOWER = ("i < 1000", "i < 1010")
+MAKEFILE = "work: work.cpp\n\tg++ -O1 -g work.cpp -o work\n"
+
+
+def events(command="./prog", **functions) -> str:
+    """A profile of functions by name, each of file FILE_NAME: {"a_f": (Ir, Dr)} is f in a.c."""
+    lines = [HEAD.format(command)]
+    for name, counts in functions.items():
+        file, function = name.split("_")
+        lines.append(f"fl=/src/{file}.c\nfn={function}\n1 {counts[0]} {counts[1]}\n")
+    totals = [sum(column) for column in zip(*functions.values())]
+    return "".join(lines) + f"summary: {totals[0]} {totals[1]}\n"
+
+
+class Limits(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.old = self.write("old", events(a_f=(1000, 100), a_g=(500, 10), b_h=(100, 0)))
+        self.new = self.write("new", events(a_f=(1010, 100), a_g=(490, 20), b_h=(101, 0)))
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def diff(self, *words, files=None):
+        return run([ASSAY, "diff", *words, *(files or (self.old, self.new))])
+
+    def test_status_and_what_is_exceeded(self):
+        for limit, status in (
+                ("Ir:+0.1%", 0), ("Ir:+1", 0), ("Ir:+0", 1), ("Ir:-1", 1), ("Dr:+9%", 1), ("Dr:+10", 0),
+                ("Ir@f:+1%", 0), ("Ir@f:+0.9%", 1), ("Ir@*:+9", 1), ("Ir@[gh]:+1", 0), ("Ir@[gh]:+0", 1),
+                ("Ir@file=a.c:+0", 0), ("Ir@file=src/?.c:+0", 1), ("Dr@file=a.c:+9", 1), ("reads:+0.7", 0),
+                ("reads:+0.1", 1), ("reads@g:+1", 1), ("reads:+20%", 0)):
+            result = self.diff(f"--fail-on={limit}")
+            self.assertEqual(result.returncode, status, (limit, result.stderr))
+            self.assertEqual(result.stderr.count(limit), status, result.stderr)
+        both = self.diff("--fail-on=Ir:+0", "--fail-on=Ir@f:+0.5%", "--fail-on=Ir:+5")
+        self.assertEqual((both.returncode, both.stderr.splitlines()), (1, [
+            "assay: Ir: 1,600 -> 1,601, +1 (+0.06%), exceeds Ir:+0",
+            "assay: Ir of /src/a.c:f: 1,000 -> 1,010, +10 (+1.00%), exceeds Ir@f:+0.5%"]))
+        # What is printed does not depend on them.
+        self.assertEqual(both.stdout, self.diff().stdout)
+
+    def test_errors(self):
+        for limit, reason in (("Ir", "there is no limit"), ("Ir:+x", "no number"),
+                              ("Irr:+1", "did you mean 'Ir'?"), ("Ir@none:+1", "neither side has a function"),
+                              ("Ir@object=a:+1", "run with --objects"), ("Ir@binary=a:+1", "--dump-instr=yes")):
+            result = self.diff(f"--fail-on={limit}")
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1), limit)
+            self.assertIn(reason, result.stderr)
+        for words in (["--format=pdf"], ["--format=text", "-o", self.folder / "out"], ["--by=object"],
+                      ["--json", "--format=html"]):
+            self.assertEqual(self.diff(*words).returncode, 2, words)
+        self.assertEqual(self.diff(files=[self.old, self.folder]).returncode, 2)
+
+    def test_groups(self):
+        old = (DATA / "groups.events").read_text()
+        group = re.search(r"fl=#! group (\d+) object in=0 table ", old)[1]
+        lines = old.splitlines()
+        index = next(i for i, line in enumerate(lines) if line.startswith(f"fl=#! of {group} "))
+        words = lines[index].split()
+        words[5] = str(int(words[5]) - 1)  # Dr
+        lines[index] = " ".join(words)
+        less = self.write("less", "\n".join(lines) + "\n")
+        shown = self.diff("--by=object", "--threshold=0", files=[less, DATA / "groups.events"])
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        self.assertRegex(shown.stdout, r"\n\+1 .*table\n")
+        self.assertNotIn("make_node", shown.stdout)
+        for limit, status in (("table:+0", 1), ("table:+1", 0), ("make_no*:+0", 0)):
+            result = self.diff(f"--fail-on=Dr@object={limit}", files=[less, DATA / "groups.events"])
+            self.assertEqual(result.returncode, status, result.stderr)
+        for kind in ("type", "member"):
+            result = self.diff(f"--by={kind}", "--json", files=[less, DATA / "groups.events"])
+            self.assertEqual(json.loads(result.stdout)["groups"], [])
+
+    def test_folders(self):
+        for side, more in (("base", 0), ("head", 30)):
+            self.write(f"{side}/1", events("/ci/one a", a_f=(1000 + more, 1)))
+            self.write(f"{side}/2", events(f"/{side}/two", a_f=(1000, 1)))
+            self.write(f"{side}/3", events(f"/{side}/two", a_f=(10 + more, 1)))
+            self.write(f"{side}/4", events(side, b_f=(5, 1)))
+            self.write(f"{side}/notes", "no profile\n")
+        pair = [self.folder / "base", self.folder / "head"]
+        result = self.diff("--fail-on=Ir:+2%", "--fail-on=Ir@f:+50", files=pair)
+        self.assertEqual((result.returncode, result.stderr.splitlines()), (1, [
+            "assay: one a: Ir: 1,000 -> 1,030, +30 (+3.00%), exceeds Ir:+2%",
+            "assay: two: Ir: 1,010 -> 1,040, +30 (+2.97%), exceeds Ir:+2%"]))
+        self.assertRegex(result.stdout, r"\n *\+30  \+3.0% .* one a  \(a limit is exceeded\)\n"
+                                        r" *\+30  \+3.0% .* two  \(a limit is exceeded\)\n"
+                                        r"Only old: base\nOnly new: head\n")
+        same = self.diff("--mod-command=s/base/head/", "--format=markdown", files=pair)
+        self.assertIn("| Ir of `head` | 5 | 5 |", same.stdout)
+        document = json.loads(self.diff("--json", "--fail-on=Ir:+2%", files=pair).stdout)
+        self.assertEqual([each["command"] for each in document["programs"]], ["one a", "two"])
+        self.assertEqual(document["programs"][0]["difference"]["limits"][0]["exceeded"], True)
+        if jsonschema:
+            jsonschema.validate(document, json.loads((ROOT / "docs/diff-schema.json").read_text()))
+
+    def test_names_do_not_escape(self):
+        hostile = "<script>`|*_[x](y)\x1b</script>"
+        for path, count in ((self.old, 100), (self.new, 200)):
+            path.write_text(f"{HEAD.format(hostile)}fl={hostile}.c\nfn={hostile}\n1 {count} 1\n"
+                            f"summary: {count} 1\n")
+        markdown = self.diff("--format=markdown", "--fail-on=Ir:+0").stdout
+        row = next(line for line in markdown.splitlines() if line.startswith("| Ir |"))
+        self.assertEqual(len(re.findall(r"(?<!\\)\|", row)), 7, row)
+        self.assertIn(r"`` <script>`\|*_[x](y)\x1b</script> ``", markdown)
+        page = self.diff("--format=html", "--fail-on=Ir:+0").stdout
+        for text in (markdown, page):
+            self.assertNotIn("\x1b", text)
+        self.assertNotIn("<script", page)
+
+    def test_page_shows_both_sources(self):
+        self.new.write_text(events(a_f=(1010, 100), a_g=(500, 20), b_h=(100, 0)))
+        for side in ("old", "new"):
+            (self.folder / f"{side}-source").mkdir()
+            (self.folder / f"{side}-source" / "a.c").write_text(f"same\n<{side}>\nlast\n")
+        result = self.diff("--format=html", "-o", self.folder / "page.html", "--include",
+                           self.folder / "new-source", f"--old-map=/src={self.folder / 'old-source'}")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        page = (self.folder / "page.html").read_text()
+        rows = re.findall(r"<tr class=\"changed\">(.*?)</tr>", page)
+        self.assertEqual(len(rows), 1)
+        self.assertLess(rows[0].index("&lt;old&gt;"), rows[0].index("&lt;new&gt;"))
+
+
+def block(page: str, language: str, after: str) -> str:
+    """The first code block of that language behind some text."""
+    return re.search(rf"```{language}\n(.*?)```", page[page.index(after):], re.DOTALL)[1]
+
+
+def github_steps(workflow: str) -> dict[str, str]:
+    steps = {}
+    for step in workflow.split("      - ")[1:]:
+        if found := re.match(r"name: (\w+)\n", step):
+            steps[found[1]] = textwrap.dedent(step[step.index("run: |\n") + len("run: |\n"):])
+    return steps
+
+
+def gitlab_script(workflow: str) -> str:
+    script = re.search(r"  script:\n((?:    - .*\n)+)", workflow)[1]
+    return "".join(line.removeprefix("    - ") + "\n" for line in script.splitlines())
+
+
+@unittest.skipUnless(installed("git", "make", "g++"), "needs git, make and g++")
+class Workflows(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        page = (ROOT / "docs" / "ci.md").read_text()
+        steps = github_steps(block(page, "yaml", "### GitHub"))
+        self.assertEqual(list(steps), ["Count", "Compare", "Comment"])
+        self.scripts = {"github": steps["Count"] + steps["Compare"],
+                        "gitlab": gitlab_script(block(page, "yaml", "### GitLab"))}
+        bin_folder = self.folder / "bin"
+        bin_folder.mkdir()
+        (bin_folder / "assay").symlink_to(ASSAY)
+        self.environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}",
+                            "HOME": str(self.folder), "GIT_CONFIG_NOSYSTEM": "1"}
+        self.repository = self.folder / "repository"
+        self.repository.mkdir()
+        self.git("init", "--quiet")
+        (self.repository / "count.sh").write_text(block(page, "sh", "## Workflows"))
+        (self.repository / "count.sh").chmod(0o755)
+        (self.repository / "Makefile").write_text(MAKEFILE)
+        (self.repository / ".gitignore").write_text("/base-source\n/base\n/head\n/work\n/comment.md\n/counts.html\n")
+        self.commit("First", SOURCE)
+
+    def git(self, *words) -> str:
+        return subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@example.com", *words],
+                              cwd=self.repository, env=self.environment, check=True, text=True,
+                              stdout=subprocess.PIPE).stdout.strip()
+
+    def commit(self, message, source):
+        (self.repository / "work.cpp").write_text(source)
+        self.git("add", ".")
+        self.git("commit", "--quiet", "-m", message)
+
+    def gate(self, host):
+        """The exit status of the workflow's steps, and the comment."""
+        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = self.git("rev-parse", "HEAD^1")
+        result = run(["sh", "-eu", "-c", self.scripts[host]], cwd=self.repository, env=self.environment)
+        self.assertTrue((self.repository / "counts.html").exists(), result.stderr)
+        comment = (self.repository / "comment.md").read_text()
+        self.git("worktree", "remove", "--force", "base-source")
+        for name in ("base", "head"):
+            shutil.rmtree(self.repository / name)
+        for name in ("comment.md", "counts.html", "work"):
+            (self.repository / name).unlink()
+        return result.returncode, comment, result.stderr
+
+    def test_inlining_passes_and_a_slower_loop_fails(self):
+        inlined = SOURCE.replace(*INLINED)
+        self.commit("Inline a function", inlined)
+        for host in self.scripts:
+            status, comment, problems = self.gate(host)
+            self.assertEqual(status, 0, problems + comment)
+            self.assertIn("no limit is exceeded", comment)
+            self.assertNotRegex(comment, r"\(new\)|\(gone\)|\+100")
+        self.commit("Make a loop slower", inlined.replace(*SLOWER))
+        for host in self.scripts:
+            status, comment, problems = self.gate(host)
+            self.assertEqual(status, 1, problems + comment)
+            self.assertRegex(problems, r"(?m)^assay: .*exceeds Ir:\+0\.5%$")
+            why = [line for line in comment.splitlines() if line][:5]
+            self.assertRegex(why[0], "a limit is exceeded")
+            self.assertRegex(why[3], r"Ir .*\+0\.\d+%.*`Ir:\+0\.5%` \| exceeded")
+            self.assertRegex(why[4], r"^Ir .*grew most in `work.cpp:.*stir.*`: \+[\d,]+ \(\+1\.0%\)")
+
+
+if __name__ == "__main__":
+    unittest.main()
