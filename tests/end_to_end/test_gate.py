@@ -117,6 +117,19 @@ class Limits(unittest.TestCase):
             result = self.diff(f"--by={kind}", "--json", files=[less, DATA / "groups.events"])
             self.assertEqual(json.loads(result.stdout)["groups"], [])
 
+    def test_groups_in_exports(self):
+        path = DATA / "groups.events"
+        document = json.loads(run([ASSAY, "export", "--format=json", path]).stdout)
+        if jsonschema:
+            jsonschema.validate(document, json.loads((ROOT / "docs/export-schema.json").read_text()))
+        groups = {group["name"]: group for group in document["groups"]}
+        self.assertEqual((groups["table"]["kind"], groups["table"]["counts"]), ("object", [0, 30, 2]))
+        self.assertEqual([(line["line"], line["counts"]) for line in groups["table"]["lines"]],
+                         [(11, [0, 30, 2])])
+        self.assertEqual(document["groups"][groups["next"]["parent"] - 1]["name"], "struct node")
+        for form in ("csv", "callgrind", "folded"):
+            self.assertEqual(run([ASSAY, "export", f"--format={form}", path]).returncode, 0)
+
     def test_folders(self):
         for side, more in (("base", 0), ("head", 30)):
             self.write(f"{side}/1", events("/ci/one a", a_f=(1000 + more, 1)))

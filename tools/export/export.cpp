@@ -1,5 +1,6 @@
 #include "tools/export/export.h"
 
+#include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/command_line/command_line.h"
@@ -151,6 +152,21 @@ std::vector<std::size_t> selected_events(const Options& options, const WholeProf
     return selected;
 }
 
+// Throws Error if a file has changed since the totals were read, or is gone as pipes are.
+void read_groups(std::span<const std::string> paths, Counts totals, GroupProfile& groups) {
+    for (const std::string& path : paths) {
+        if (!events::can_be_read_again(path))
+            throw Error(
+                fmt::format("{} cannot be read twice, as counts by object or type are: "
+                            "write it to a file first",
+                            path == "-" ? "standard input" : path));
+        groups.add_file(path);
+    }
+    groups.finish();
+    if (!std::equal(totals.begin(), totals.end(), groups.totals().begin(), groups.totals().end()))
+        throw Error("a file was changed while it was being read");
+}
+
 void check_output(const Options& options) {
     if (options.format->binary && options.output.empty() && isatty(STDOUT_FILENO) != 0)
         throw Error(fmt::format("--format={} is not for terminals: name a file with -o",
@@ -179,7 +195,12 @@ int export_main(int argc, char** argv) {
     }
     for (const std::string& path : profile_files(names).paths) profile.add_file(path);
     profile.finish();
-    const Selection selection = {profile, selected_events(*options, profile)};
+    Selection selection = {profile, selected_events(*options, profile)};
+    GroupProfile groups;
+    if (profile.has_groups() && options->format->write == write_json) {
+        read_groups(paths, profile.totals(), groups);
+        selection.groups = &groups;
+    }
     if (options->difference) profile.check_same_events(old);
     Sink sink(options->output, options->format->binary ? Compress::kGzip : Compress::kByName);
     if (options->difference)

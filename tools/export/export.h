@@ -3,6 +3,7 @@
 
 #include "tools/command_line/command_line.h"
 #include "tools/output/sink.h"
+#include "tools/profile/group_profile.h"
 #include "tools/profile/whole_profile.h"
 
 #include <cstddef>
@@ -24,6 +25,7 @@ std::vector<OptionDescription> options();
 struct Selection {
     const WholeProfile& profile;
     std::vector<std::size_t> events;
+    const GroupProfile* groups = nullptr;  // whose the counts are; null: not known, or not written
 };
 
 void write_callgrind(const Selection& selection, Sink& sink);

@@ -12,6 +12,7 @@ class Document {
     Document(const Selection& selection, Sink& sink)
         : profile_(selection.profile),
           events_(selection.events),
+          groups_(selection.groups),
           json_(sink),
           all_(profile_.events().size()),
           shown_(events_.size()) {}
@@ -25,6 +26,7 @@ class Document {
         write_functions();
         write_contexts();
         write_values();
+        write_groups();
         json_.end_object();
     }
 
@@ -37,10 +39,14 @@ class Document {
     void write_sites();
     void write_contexts();
     void write_values();
+    void write_groups();
+    void write_group(std::uint32_t group);
     void write_counts(CountStore::Row row);
+    void write_counts(Counts counts);
 
     const WholeProfile& profile_;
     const std::vector<std::size_t>& events_;
+    const GroupProfile* const groups_;
     JsonWriter json_;
     std::vector<std::uint64_t> all_, shown_;  // scratch
 };
@@ -96,7 +102,13 @@ void Document::write_derived() {
 
 void Document::write_counts(CountStore::Row row) {
     profile_.counts().read(row, all_);
-    for (std::size_t i = 0; i < events_.size(); ++i) shown_[i] = all_[events_[i]];
+    write_counts(all_);
+}
+
+// Of nothing, there are none.
+void Document::write_counts(Counts counts) {
+    for (std::size_t i = 0; i < events_.size(); ++i)
+        shown_[i] = counts.empty() ? 0 : counts[events_[i]];
     json_.numbers("counts", shown_);
 }
 
@@ -215,6 +227,38 @@ void Document::write_values() {
         json_.end_object();
     }
     json_.end_array();
+}
+
+void Document::write_groups() {
+    json_.key("groups");
+    json_.begin_array();
+    if (groups_)
+        for (std::uint32_t i = 0; i < groups_->groups().size(); ++i) write_group(i);
+    json_.end_array();
+}
+
+void Document::write_group(std::uint32_t number) {
+    const GroupProfile::Group& group = groups_->groups()[number];
+    json_.begin_object();
+    json_.text("kind", group.kind);
+    json_.text("name", group.name);
+    json_.number("parent", group.parent == GroupProfile::kNone ? 0 : group.parent + 1);
+    json_.named_texts("attributes", group.attributes);
+    json_.text("binary", group.binary);
+    json_.texts("callers", group.callers);
+    write_counts(group.counts);
+    json_.key("lines");
+    json_.begin_array();
+    for (const GroupProfile::Line& line : groups_->lines(number)) {
+        json_.begin_object();
+        json_.text("file", groups_->text(line.file));
+        json_.number("line", line.line);
+        json_.text("function", groups_->text(line.function));
+        write_counts(Counts(line.counts));
+        json_.end_object();
+    }
+    json_.end_array();
+    json_.end_object();
 }
 
 }  // namespace
