@@ -35,6 +35,11 @@ TEST_CASE("file names are expanded") {
     setenv("ASSAY_TEST_VARIABLE", "word", 1);
     CHECK(expand_file_name("a.%p.%n.%q{ASSAY_TEST_VARIABLE}.%%", 12, "ls") == "a.12.ls.word.%");
     CHECK(expand_file_name("plain", 12, "ls") == "plain");
+    setenv("PMI_RANK", "3", 1);
+    CHECK(expand_file_name("a.%r", 12, "ls") == "a.3");
+    setenv("PMI_RANK", "three", 1);
+    CHECK_THROWS_AS(expand_file_name("a.%r", 12, "ls"), Error);
+    unsetenv("PMI_RANK");
     for (const char* wrong : {"a%", "a%x", "a%q", "a%q{", "a%q{NOT_SET_ANYWHERE}"})
         CHECK_THROWS_AS(expand_file_name(wrong, 12, "ls"), Error);
 }
