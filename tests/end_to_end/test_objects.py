@@ -169,7 +169,7 @@ class Objects(unittest.TestCase):
     def test_child(self):
         """Blocks of before a fork are known, but not where they were allocated."""
         self.profile(PROGRAMS / "objects", "child", options=["--quiet"])
-        (file,) = [path for path in self.out.parent.iterdir() if path != self.out]
+        (file,) = self.out.parent.glob("events.*")
         self.out = file
         ((key, count),) = self.groups().items()
         self.assertEqual((key[0], count), ("heap", WORDS))
@@ -226,7 +226,7 @@ class Objects(unittest.TestCase):
         result = run([ASSAY, "annotate", "--by=member", out])
         self.assertIn("was measured without types: run with --types", result.stderr)
         result = run([ASSAY, "annotate", "--by=colour", out])
-        self.assertIn("--by=colour: give object, type, member or thread", result.stderr)
+        self.assertIn("--by=colour: give object, type, member, thread, ", result.stderr)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       segment_(segment),
       lifeline_(lifeline),
       results_(session, image_),
+      parent_(segment.control().parent != 0 ? segment.control().parent : parent_of(image.pid)),
       feed_(segment_, TraceReader::Role::kFirst, image.pid, session.settings.regions,
             session.symbolizer) {
     check_files();

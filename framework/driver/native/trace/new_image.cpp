@@ -18,6 +18,7 @@ NewImage::NewImage(const trace::Spec& spec, const trace::ValueLists* values, std
     control.magic = trace::kMagic;
     control.layout_version = trace::kLayoutVersion;
     control.pid = getpid();
+    control.parent = getppid();
     control.spec = spec;
     control.image = number;
     if (values && !write(trace::kValueListsOffset, values, sizeof *values)) return;
