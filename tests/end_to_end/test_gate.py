@@ -96,6 +96,12 @@ class Limits(unittest.TestCase):
                       ["--json", "--format=html"]):
             self.assertEqual(self.diff(*words).returncode, 2, words)
         self.assertEqual(self.diff(files=[self.old, self.folder]).returncode, 2)
+        # Half a run counts less than a whole one.
+        self.new.write_text(self.new.read_text().replace("version 1\n", "version 1\nfl=#! incomplete cut\n"))
+        self.assertEqual(self.diff().returncode, 0)
+        result = self.diff("--fail-on=Ir:+90%")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("cut: limits are for the counts of whole runs", result.stderr)
 
     def test_groups(self):
         old = (DATA / "groups.events").read_text()
@@ -145,6 +151,11 @@ class Limits(unittest.TestCase):
         self.assertRegex(result.stdout, r"\n *\+30  \+3.0% .* one a  \(a limit is exceeded\)\n"
                                         r" *\+30  \+3.0% .* two  \(a limit is exceeded\)\n"
                                         r"Only old: base\nOnly new: head\n")
+        self.assertNotIn("Warning", result.stdout)
+        (self.folder / "head" / "3").unlink()
+        self.assertIn("two: Warning: 2 runs of OLD are compared with a run of NEW",
+                      self.diff(files=pair).stdout)
+        self.write("head/3", events("/head/two", a_f=(40, 1)))
         same = self.diff("--mod-command=s/base/head/", "--format=markdown", files=pair)
         self.assertIn("| Ir of `head` | 5 | 5 |", same.stdout)
         document = json.loads(self.diff("--json", "--fail-on=Ir:+2%", files=pair).stdout)

@@ -98,6 +98,7 @@ TEST_CASE("function names: signatures and arguments") {
     CHECK(without_template_arguments("a<b<c>, d>::e<f>") == "a::e");
     CHECK(without_template_arguments("<a<b> as c<d>>::e") == "<a as c>::e");
     CHECK(without_template_arguments("a::<b>::c::<d>") == "a::c");
+    CHECK(without_template_arguments("<a::b<c>>::d::<e>") == "a::b::d");
     CHECK(without_template_arguments("a<b>::operator->") == "a::operator->");
     CHECK(without_template_arguments("a<b>::operator<") == "a::operator<");
     CHECK(without_template_arguments("main.Map[go.shape.int]") == "main.Map");
@@ -116,7 +117,10 @@ TEST_CASE("function matching: clones and numbers, unless both profiles have the 
     CHECK(names.of("l::{lambda()#2}") == "l::{lambda()}");
     CHECK(names.of("k::{lambda()#1}") == "k::{lambda()#1}");
     CHECK(names.of("unknown.cold") == "unknown.cold");
-    MatchedNames rust({"a::b::h0123456789abcdef"}, {"a::b::hfedcba9876543210"});
+    MatchedNames rust({"a::b::h0123456789abcdef", "a::b::{{closure}}", "a::C::d"},
+                      {"a::b::hfedcba9876543210", "a::b::<u32>::{closure#0}", "<a::C>::d"});
+    CHECK(rust.of("a::b::{{closure}}") == "a::b::<u32>::{closure#0}");
+    CHECK(rust.of("a::C::d") == "<a::C>::d");
     CHECK(rust.of("a::b::h0123456789abcdef") == rust.of("a::b::hfedcba9876543210"));
 }
 

@@ -27,6 +27,10 @@ void check_profile(const FunctionProfile& profile, const std::string& path) {
             throw Error(fmt::format("{}: a total exceeds 63 bits, which differences have", path));
 }
 
+std::string runs_text(std::size_t count) {
+    return count == 1 ? "a run" : fmt::format("{} runs", count);
+}
+
 void add(std::vector<std::uint64_t>& sum, Counts counts) {
     sum.resize(counts.size());
     for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
@@ -100,6 +104,12 @@ std::vector<const Change*> Comparison::important_stacks(const std::vector<Change
 // --- Limits
 
 void Comparison::check(const Options& options) {
+    // What was cut short counts less than it would have.
+    for (const FunctionProfile* profile : {&before_, &after_})
+        if (!options.limits.empty() && !profile->incomplete().empty())
+            throw Error(fmt::format("{}: limits are for the counts of whole runs",
+                                    profile->incomplete().front()));
+    has_subjects_.reserve(options.limits.size());
     for (const Limit& limit : options.limits) {
         const std::vector<Subject> all = subjects(limit);
         has_subjects_.push_back(!all.empty());
@@ -191,6 +201,10 @@ std::vector<std::string> Comparison::warnings() const {
     for (const FunctionProfile* profile : {&before_, &after_})
         for (const std::string& reason : profile->incomplete())
             warnings.push_back("INCOMPLETE, not the counts of a whole run: " + reason);
+    if (old_paths_.size() != new_paths_.size())
+        warnings.push_back(fmt::format(
+            "Warning: {} of OLD {} compared with {} of NEW", runs_text(old_paths_.size()),
+            old_paths_.size() == 1 ? "is" : "are", runs_text(new_paths_.size())));
     const auto& old_ones = before_.descriptions();
     for (const auto& [name, text] : after_.descriptions()) {
         const auto other =

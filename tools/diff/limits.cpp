@@ -150,6 +150,7 @@ Limit parse_limit(std::string_view text) {
 
 std::vector<Limit> parse_limits(const std::vector<std::string>& texts) {
     std::vector<Limit> limits;
+    limits.reserve(texts.size());
     for (const std::string& text : texts) limits.push_back(parse_limit(text));
     return limits;
 }

@@ -70,8 +70,9 @@ void FunctionMatching::join_one_sided(const Group& roots) {
 }
 
 FunctionMatching::Group FunctionMatching::roots(const Group& functions) const {
-    Group all;
-    for (const std::uint32_t each : functions) all.push_back(root(each));
+    Group all(functions.size());
+    std::transform(functions.begin(), functions.end(), all.begin(),
+                   [&](std::uint32_t each) { return root(each); });
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;

@@ -79,6 +79,8 @@ Numbered numbered_part(std::string_view before, std::string_view text) {
                                                        "(anonymous)"};
     for (const std::string_view each : kUnnamed)
         if (text.starts_with(each)) return {each.size(), kUnnamedNamespace};
+    constexpr std::string_view kOldClosure = "{{closure}}";  // of Rust
+    if (text.starts_with(kOldClosure)) return {kOldClosure.size(), "{closure}"};
     constexpr std::array<std::string_view, 3> kBeforeNumber{"$_", "'lambda", ".func"};
     for (const std::string_view each : kBeforeNumber)
         if (text.starts_with(each)) {
@@ -310,6 +312,13 @@ std::string without_template_arguments(std::string_view name) {
         if (depth == 0) left += rest[0];
     }
     if (depth != 0 || kept != 0 || left.empty()) return std::string(name);
+    // Rust writes Type::method and <Type>::method.
+    const std::size_t close = left.starts_with('<') ? left.find('>') : std::string::npos;
+    if (close != std::string::npos && close < left.find('<', 1) && close < left.find(" as ") &&
+        left.compare(close, 3, ">::") == 0) {
+        left.erase(close, 1);
+        left.erase(0, 1);
+    }
     // Rust's turbofish, Vec::<T>::new, has left four colons; at the end of a name, two.
     for (std::size_t at = left.find("::::"); at != std::string::npos; at = left.find("::::", at))
         left.erase(at, 2);
