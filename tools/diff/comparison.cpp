@@ -148,13 +148,20 @@ std::vector<Subject> Comparison::subjects(const Limit& limit) {
 std::vector<Subject> Comparison::files(const std::string& pattern) {
     std::map<std::string_view, std::pair<std::vector<std::uint64_t>, std::vector<std::uint64_t>>>
         sums;
+    std::string_view last;  // rows are sorted by file
+    bool matches = glob_matches_path(pattern, last);
     for (const Change& change : changes_.rows) {
-        if (!glob_matches_path(pattern, change.file)) continue;
+        if (change.file != last) {
+            last = change.file;
+            matches = glob_matches_path(pattern, last);
+        }
+        if (!matches) continue;
         auto& [before, after] = sums[change.file];
         add(before, change.before);
         add(after, change.after);
     }
     std::vector<Subject> found;
+    found.reserve(sums.size());
     for (const auto& [file, both] : sums)
         found.push_back({std::string(file), keep(both.first), keep(both.second)});
     return found;

@@ -94,6 +94,7 @@ std::vector<FunctionMatching::Group> FunctionMatching::by_key(Level level, const
     std::map<Strings::Id, Group> groups;
     for (const std::uint32_t each : functions) groups[key(level, each)].push_back(each);
     std::vector<Group> all;
+    all.reserve(groups.size());
     for (auto& entry : groups) all.push_back(std::move(entry.second));
     return all;
 }
