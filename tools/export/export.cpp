@@ -193,12 +193,13 @@ int export_main(int argc, char** argv) {
         old.finish();
         names.erase(names.begin());
     }
-    for (const std::string& path : profile_files(names).paths) profile.add_file(path);
+    const ProfileFiles files = profile_files(names);
+    for (const std::string& path : files.paths) profile.add_file(path);
     profile.finish();
     Selection selection = {profile, selected_events(*options, profile)};
     GroupProfile groups;
     if (profile.has_groups() && options->format->write == write_json) {
-        read_groups(paths, profile.totals(), groups);
+        read_groups(files.paths, profile.totals(), groups);
         selection.groups = &groups;
     }
     if (options->difference) profile.check_same_events(old);
