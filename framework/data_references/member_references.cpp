@@ -25,9 +25,9 @@ MemberReferences::MemberReferences(const std::string& object_path, TypeTree& tre
 
 MemberReferences::~MemberReferences() = default;
 
-std::vector<MemberReference> MemberReferences::find(std::span<const std::uint64_t> addresses) {
-    std::vector<MemberReference> found(addresses.size());
-    if (entries_ == nullptr) return found;
+template <typename Take>
+void MemberReferences::find_each(std::span<const std::uint64_t> addresses, const Take& take) {
+    if (entries_ == nullptr) return;
     const void* last = nullptr;
     std::vector<At> known;
     for (std::size_t i = 0; i < addresses.size(); ++i) {
@@ -40,8 +40,25 @@ std::vector<MemberReference> MemberReferences::find(std::span<const std::uint64_
         const auto at = std::lower_bound(known.begin(), known.end(), addresses[i],
                                          [](const At& a, std::uint64_t pc) { return a.pc < pc; });
         const bool refers = at != known.end() && at->pc == addresses[i];
-        found[i] = refers ? at->reference : MemberReference{MemberReference::Kind::kNoMemory, 0};
+        take(i, refers ? &*at : nullptr);
     }
+}
+
+std::vector<MemberReference> MemberReferences::find(std::span<const std::uint64_t> addresses) {
+    std::vector<MemberReference> found(addresses.size());
+    find_each(addresses, [&](std::size_t i, const At* at) {
+        found[i] = at != nullptr ? at->reference
+                                 : MemberReference{.kind = MemberReference::Kind::kNoMemory};
+    });
+    return found;
+}
+
+std::vector<MemberReferences::Operands> MemberReferences::find_operands(
+    std::span<const std::uint64_t> addresses) {
+    std::vector<Operands> found(addresses.size());
+    find_each(addresses, [&](std::size_t i, const At* at) {
+        if (at != nullptr) found[i] = at->operands;
+    });
     return found;
 }
 
@@ -52,28 +69,31 @@ std::vector<MemberReferences::At> MemberReferences::find_in(const Dwarf_Die& fun
     RegisterTypes(code, variables, *entries_, types_)
         .find(
             [&](const native::Instruction& instruction, const std::array<DataTarget, 2>& targets) {
-                found.push_back({instruction.pc, reference_of(instruction, targets)});
+                const Operands operands{reference_of(targets[0]), reference_of(targets[1])};
+                found.push_back({instruction.pc, reference_of(instruction, operands), operands});
             });
     return found;
 }
 
 MemberReference MemberReferences::reference_of(const native::Instruction& instruction,
-                                               const std::array<DataTarget, 2>& targets) {
+                                               const Operands& operands) {
     const native::Form& form = *instruction.form;
-    const MemberReference first = reference_of(targets[0]);
-    if (form.reference_count == 1 || is_implicit(form.references[1])) return first;
-    const MemberReference second = reference_of(targets[1]);
-    if (is_implicit(form.references[0])) return second;
-    const bool same = first.kind == second.kind && first.node == second.node;
-    return same ? first : MemberReference{MemberReference::Kind::kUnknown, 0};
+    if (form.reference_count == 1 || is_implicit(form.references[1])) return operands[0];
+    if (is_implicit(form.references[0])) return operands[1];
+    return operands[0].same(operands[1]) ? operands[0]
+                                         : MemberReference{.kind = MemberReference::Kind::kUnknown};
 }
 
 MemberReference MemberReferences::reference_of(const DataTarget& target) {
-    if (target.kind == DataTarget::Kind::kStack) return {MemberReference::Kind::kStack, 0};
-    if (target.kind == DataTarget::Kind::kObject)
-        if (const auto place = types_.place(target.type, target.offset, target.bytes))
-            return {MemberReference::Kind::kTyped, tree_.add(*place, types_)};
-    return {MemberReference::Kind::kUnknown, 0};
+    using Kind = MemberReference::Kind;
+    if (target.kind == DataTarget::Kind::kStack) return {.kind = Kind::kStack};
+    const auto place = target.kind == DataTarget::Kind::kObject
+                           ? types_.place(target.type, target.offset, target.bytes)
+                           : std::nullopt;
+    if (!place) return {.kind = Kind::kUnknown};
+    if (all_members_) tree_.add_members(*place, types_);
+    return {Kind::kTyped, tree_.add(*place, types_),
+            types_.offset_in(*place, target.offset).value_or(MemberReference::kVaries)};
 }
 
 }  // namespace assay::data_references

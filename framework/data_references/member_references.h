@@ -10,6 +10,7 @@
 #include "framework/symbols/symbolizer.h"
 #include "framework/x86/decoder.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,6 +30,14 @@ struct MemberReference {
     };
     Kind kind = Kind::kNone;
     std::uint32_t node = 0;  // of the tree
+    // kTyped: how far from the beginning of the outermost type it begins. kVaries in arrays, whose
+    // elements are not told apart.
+    static constexpr std::uint64_t kVaries = UINT64_MAX;
+    std::uint64_t offset = kVaries;
+
+    bool same(const MemberReference& other) const {
+        return kind == other.kind && node == other.node;
+    }
 };
 
 // For one object.
@@ -44,15 +53,25 @@ class MemberReferences {
     // references of which one is implicit has the kind of the other one; if both are explicit and
     // differ, it is unknown.
     std::vector<MemberReference> find(std::span<const std::uint64_t> addresses);
+    // The same of each reference of an instruction, in the order of its form.
+    using Operands = std::array<MemberReference, 2>;
+    std::vector<Operands> find_operands(std::span<const std::uint64_t> addresses);
+    // All members of those types that are structs become nodes, referred to or not.
+    void add_all_members() { all_members_ = true; }
 
   private:
     struct At {
         std::uint64_t pc;
         MemberReference reference;
+        Operands operands;
     };
+    // Calls `take(index, what is known of the instruction)` for those of functions; null if it
+    // refers to no memory.
+    template <typename Take>
+    void find_each(std::span<const std::uint64_t> addresses, const Take& take);
     std::vector<At> find_in(const Dwarf_Die& function);
-    MemberReference reference_of(const native::Instruction& instruction,
-                                 const std::array<DataTarget, 2>& targets);
+    static MemberReference reference_of(const native::Instruction& instruction,
+                                        const Operands& operands);
     MemberReference reference_of(const DataTarget& target);
 
     TypeTree& tree_;
@@ -61,6 +80,7 @@ class MemberReferences {
     symbols::DataTypes types_;
     std::unique_ptr<DebugEntries> entries_;  // null if there is no debug information
     native::Decoder decoder_;
+    bool all_members_ = false;
 };
 
 }  // namespace assay::data_references

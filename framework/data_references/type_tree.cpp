@@ -1,5 +1,6 @@
 #include "framework/data_references/type_tree.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace assay::data_references {
@@ -41,6 +42,7 @@ std::uint32_t TypeTree::add(const symbols::DataPlace& place, symbols::DataTypes&
     type.kind = kind_name(outermost.kind);
     type.file = outermost.file;
     type.line = outermost.line;
+    type.alignment = types.alignment(place.type);
     std::uint32_t number = add(std::move(type));
     std::uint64_t start = 0;  // of the innermost struct
     for (const symbols::DataPlace::Step& step : place.members) {
@@ -52,7 +54,9 @@ std::uint32_t TypeTree::add(const symbols::DataPlace& place, symbols::DataTypes&
         member.is_member = true;
         for (std::uint32_t i = step.first; i <= step.last; ++i)
             member.name += (i == step.first ? "" : "+") + in.members[i].name;
+        member.bit_fields = step.last - step.first + 1;
         member.type = types.full_name(first.type);
+        member.alignment = std::max(first.alignment, types.alignment(first.type));
         if (member.name.empty()) member.name = member.type;
         member.offset = start + first.offset;
         member.size = last.offset + last.size - first.offset;
@@ -65,6 +69,16 @@ std::uint32_t TypeTree::add(const symbols::DataPlace& place, symbols::DataTypes&
         start += first.offset;
     }
     return number;
+}
+
+void TypeTree::add_members(const symbols::DataPlace& place, symbols::DataTypes& types) {
+    const auto count = static_cast<std::uint32_t>(types[place.type].members.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+        symbols::DataPlace member;
+        member.type = place.type;
+        member.members.push_back({place.type, i, i});
+        add(member, types);
+    }
 }
 
 }  // namespace assay::data_references

@@ -23,6 +23,8 @@ struct TypeNode {
     std::string kind;  // of a type: "struct", "class", "union", "pointer" or "other"
     std::string file;  // where a struct is declared
     std::uint32_t line = 0;
+    std::uint64_t alignment = 1;   // of its beginning, that its kind of data has
+    std::uint32_t bit_fields = 1;  // more than one: several that share bytes
 };
 
 class TypeTree {
@@ -30,6 +32,8 @@ class TypeTree {
     // Its number, from 1 on. Nodes are numbered in the order of their first use, and after those
     // that they are in.
     std::uint32_t add(const symbols::DataPlace& place, symbols::DataTypes& types);
+    // The same for each member of its outermost type.
+    void add_members(const symbols::DataPlace& place, symbols::DataTypes& types);
     // The first stands for none.
     const std::vector<TypeNode>& nodes() const { return nodes_; }
 

@@ -239,6 +239,7 @@ DataTypeId DataTypes::add(Dwarf_Die type, const std::string& alias, int depth) {
     else if (const auto scope = scopes_.find(type.addr); scope != scopes_.end())
         out.name.insert(0, scope->second);
     out.size = number(type, DW_AT_byte_size).value_or(0);
+    out.alignment = number(type, DW_AT_alignment).value_or(0);
     if (out.kind == Kind::kPointer && out.size == 0) out.size = sizeof(void*);
     const std::optional<Dwarf_Die> target = referred(type);
     if (target && (out.kind == Kind::kPointer || out.kind == Kind::kFunction))
@@ -295,6 +296,7 @@ std::optional<DataMember> DataTypes::read_member(Dwarf_Die die, bool in_union, i
     member.name = member.base_class ? types_[member.type]->name : name_of(die);
     member.offset = offset.value_or(0);
     member.size = types_[member.type]->size;
+    member.alignment = number(die, DW_AT_alignment).value_or(0);
     place_bits(die, member);
     return member;
 }
@@ -330,6 +332,38 @@ std::optional<DataPlace> DataTypes::place(DataTypeId type, std::int64_t offset,
     if (place.type == 0) return std::nullopt;
     place.part = current;
     return place;
+}
+
+std::optional<std::uint64_t> DataTypes::offset_in(const DataPlace& place,
+                                                  std::int64_t offset) const {
+    const std::uint64_t size = types_[place.type]->size;
+    if (size == 0) return std::nullopt;
+    for (const DataPlace::Step& step : place.members)
+        if (types_[types_[step.in]->members[step.first].type]->kind == Kind::kArray)
+            return std::nullopt;
+    return wrapped(offset, size);
+}
+
+std::uint64_t DataTypes::alignment(DataTypeId type) {
+    constexpr std::uint64_t kMost = 16;  // of what is no struct
+    const auto [known, is_new] = alignments_.try_emplace(type, 1);
+    std::uint64_t& most = known->second;
+    if (!is_new) return most;
+    std::vector<DataTypeId> inside{type};
+    for (std::size_t looked = 0; looked < inside.size() && looked < kMostMembers; ++looked) {
+        const DataType& of = *types_[inside[looked]];
+        most = std::max(most, of.alignment);
+        if (of.kind == Kind::kArray)
+            inside.push_back(of.element);
+        else if (of.has_members())
+            for (const DataMember& member : of.members) {
+                most = std::max(most, member.alignment);
+                inside.push_back(member.type);
+            }
+        else if (of.size != 0)
+            most = std::max(most, std::min(kMost, of.size & (~of.size + 1)));
+    }
+    return most;
 }
 
 std::string DataTypes::full_name(DataTypeId type) {

@@ -23,6 +23,7 @@ struct DataMember {
     std::uint64_t size = 0;       // 0: not known, or an array without a bound
     std::uint32_t first_bit = 0;  // of a bit-field, from the lowest bit at `offset` on
     std::uint32_t bits = 0;       // 0: no bit-field
+    std::uint64_t alignment = 0;  // by alignas; 0: that of its type
     bool base_class = false;
     DataTypeId type = 0;
 };
@@ -42,6 +43,7 @@ struct DataType {
     Kind kind = Kind::kVoid;
     std::string name;                 // its own, or that of a typedef; with namespaces
     std::uint64_t size = 0;           // 0 if not known
+    std::uint64_t alignment = 0;      // by alignas; 0: that of what it consists of
     DataTypeId element = 0;           // of an array
     std::vector<DataMember> members;  // by offset; those that are virtual or static left out
     std::string file;                 // where a struct is declared, "" if not known
@@ -91,6 +93,12 @@ class DataTypes {
     // What `size` bytes at an offset from the beginning of an object of the type are, or of one of
     // several objects that follow one another. None if that is not known.
     std::optional<DataPlace> place(DataTypeId type, std::int64_t offset, std::uint64_t size);
+    // How far that is from the beginning of the outermost type; none if the way there leads into an
+    // array.
+    std::optional<std::uint64_t> offset_in(const DataPlace& place, std::int64_t offset) const;
+    // What addresses of the type's objects are multiples of: System V ABI for x86-64,
+    // section 3.1.2.
+    std::uint64_t alignment(DataTypeId type);
     // As its users would write it: "Node *", "long".
     std::string full_name(DataTypeId type);
 
@@ -102,6 +110,7 @@ class DataTypes {
 
     std::vector<std::unique_ptr<DataType>> types_;
     std::unordered_map<DataTypeId, Dwarf_Die> targets_;
+    std::unordered_map<DataTypeId, std::uint64_t> alignments_;
     std::unordered_map<const void*, DataTypeId> known_;
     std::unordered_map<const void*, std::string> scopes_;
 };

@@ -122,7 +122,8 @@ struct Symbolizer::Impl {
 };
 
 Symbolizer::Symbolizer(std::string debug_root, std::string cache_folder)
-    : impl_(std::make_unique<Impl>(std::move(debug_root), std::move(cache_folder))) {}
+    : cache_folder_(std::move(cache_folder)),
+      impl_(std::make_unique<Impl>(std::move(debug_root), cache_folder_)) {}
 
 Symbolizer::~Symbolizer() = default;
 

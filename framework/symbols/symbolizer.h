@@ -88,8 +88,12 @@ class Symbolizer {
     // Lower-case hexadecimal, or empty.
     std::string build_id(const std::string& object_path);
 
+    // As given.
+    const std::string& cache_folder() const { return cache_folder_; }
+
   private:
     struct Impl;
+    const std::string cache_folder_;
     std::unique_ptr<Impl> impl_;
 };
 

@@ -46,6 +46,16 @@ const trace_data_object_t* trace_parser_data_object(const trace_parser_t* parser
 const trace_data_object_t* trace_parser_data_object_at(const trace_parser_t* parser,
                                                        uint64_t address, uint64_t* offset);
 
+/* What the references of a site are to, as --types finds it from debug information and the machine
+ * code: the number of a type or of a member, or 0 if it is not known, or on the stack and no struct
+ * or array. `*offset` is how far each begins from the beginning of an object of the outermost type,
+ * or UINT64_MAX where that differs, as in an array within it. Nothing needs to be asked for; the
+ * first question about code of a file can take seconds. */
+uint32_t trace_parser_type_of_site(const trace_parser_t* parser, uint32_t site, uint64_t* offset);
+/* The type or member with a number that trace_parser_type_of_site or a row itself has given; NULL
+ * for 0. `members` and `next` grow with what is asked about. Valid until the next call. */
+const trace_data_type_t* trace_parser_data_type(const trace_parser_t* parser, uint32_t number);
+
 /* What the thread of this buffer said with assay/client.h: its phases, and memory regions of the
  * process, in its order. A buffer can have markers and no records. 0 of them in vp_finish. The
  * strings are valid during this call of vp_prof_process. Nothing needs to be asked for. */

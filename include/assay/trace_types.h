@@ -210,6 +210,38 @@ enum {
     TRACE_DATA_FRAME = 8, /* a variable of a function, in all of its frames on a thread's stack */
 };
 
+/* A type of data of the program, or a member of one. Structs of this kind get members only behind
+ * the last: compare `size`. */
+typedef struct trace_data_type {
+    uint32_t size;      /* of this struct, as assay was built */
+    uint32_t kind;      /* TRACE_TYPE_*; more may come */
+    uint32_t outer;     /* of a member: the number of the type that has it, or of the member whose
+                           part it is; 0 of a type */
+    uint32_t members;   /* the number of the first member, by offset; 0 if there is none. Of a type,
+                           all are there; of a member, those that were referred to */
+    uint32_t next;      /* of a member: the number of the next one of `outer`; 0 of the last */
+    uint32_t first_bit; /* of a bit-field, from the lowest of the byte at `offset` on */
+    uint32_t bits;      /* of a bit-field, else 0 */
+    uint32_t bit_fields; /* of a member: how many it stands for, 1 but of bit-fields that were
+                            referred to in one: these follow each on its own, too */
+    uint64_t offset;     /* of a member, in `outer`'s outermost type */
+    uint64_t bytes;      /* 0 if that is not known, and of an array without a bound */
+    uint64_t alignment;  /* that its kind of data has, a power of two */
+    const char* name;    /* "node", "next"; never NULL. A base class has its type's */
+    const char* type;    /* of a member, "node *"; else "" */
+    const char* file;    /* where a struct is declared, "" if that is not known */
+    uint32_t line;       /* likewise; 0 */
+    uint32_t reserved;
+} trace_data_type_t;
+
+enum {
+    TRACE_TYPE_MEMBER = 0,
+    TRACE_TYPE_STRUCT = 1, /* or class */
+    TRACE_TYPE_UNION = 2,
+    TRACE_TYPE_POINTER = 3,
+    TRACE_TYPE_OTHER = 4, /* a number, an enumeration, or a struct whose members are not known */
+};
+
 /* What the program said with assay/client.h, or what assay notes among the records. Operations that
  * are not known are to be skipped: more may come. 48 bytes. */
 typedef struct trace_marker {

@@ -1,5 +1,6 @@
 // Which member each instruction of a program refers to, from debug information and its code.
 #include "framework/data_references/member_references.h"
+#include "framework/collector/profilers/reference_types.h"
 #include "tests/unit/compiled_programs.h"
 
 #include <doctest/doctest.h>
@@ -178,4 +179,48 @@ TEST_CASE("damaged debug information of functions is survived") {
         const auto found = MemberReferences(folder / "damaged", tree, "").find(addresses);
         CHECK(found.size() == addresses.size());
     }
+}
+
+TEST_CASE("profilers are told the types of sites, with all members") {
+    const Compiled folder(R"(
+struct Inner { char low; long high; };
+struct Node { long key; Node* next; unsigned a : 3, b : 5; Inner inner; int several[4]; alignas(32) char last; };
+extern "C" __attribute__((noinline)) long walk(const Node* n, long i) { return n->inner.high + n->several[i & 3]; }
+int main(int argc, char**) { static Node node; return walk(&node, argc); }
+)");
+    constexpr std::uint64_t kStart = 0x7f0000000000;
+    assay::collector::AddressMap addresses;
+    addresses.map(kStart, kStart + 0x10000, 0, folder / "program");
+    assay::symbols::Symbolizer symbolizer("");
+    assay::collector::ReferenceTypes types(addresses, symbolizer);
+    std::vector<trace_instr_t> instrs;
+    std::vector<trace_site_t> sites;
+    for (const std::uint64_t address : found_in(folder, "walk").addresses) {
+        sites.push_back({static_cast<std::uint32_t>(instrs.size()), 8, TRACE_SITE_READ, 0});
+        instrs.push_back({.pc = kStart + address});
+    }
+    const assay::collector::CodeTables code{{}, instrs, sites};
+
+    std::map<std::string, std::uint64_t> told;  // offsets of references, by member
+    std::uint32_t outermost = 0;
+    for (std::uint32_t site = 0; site < sites.size(); ++site) {
+        const auto found = types.of_site(site, code);
+        if (found.number == 0) continue;
+        told[types.row(found.number)->name] = found.offset;
+        outermost = found.number;
+    }
+    CHECK(told == std::map<std::string, std::uint64_t>{{"high", 32}, {"several", UINT64_MAX}});
+    CHECK(types.of_site(1000, code).number == 0);
+    CHECK(types.row(0) == nullptr);
+
+    while (types.row(outermost)->outer != 0) outermost = types.row(outermost)->outer;
+    CHECK(std::string(types.row(outermost)->name) == "Node");
+    CHECK(types.row(outermost)->kind == TRACE_TYPE_STRUCT);
+    CHECK(types.row(outermost)->bytes == 96);
+    CHECK(types.row(outermost)->alignment == 32);
+    std::string members;
+    for (std::uint32_t at = types.row(outermost)->members; at != 0; at = types.row(at)->next)
+        members += std::string(types.row(at)->name) + " " + std::to_string(types.row(at)->offset) +
+                   " " + std::to_string(types.row(at)->alignment) + ", ";
+    CHECK(members == "key 0 8, next 8 8, a 16 4, b 16 4, inner 24 8, several 40 4, last 64 32, ");
 }

@@ -28,7 +28,8 @@ Feed::Feed(Segment& segment, TraceReader::Role role, int pid, const trace::Regio
           [this](TraceReader::Source source, std::span<const trace_record_t> records,
                  std::span<const trace_marker_t> markers) { process(source, records, markers); },
           role),
-      places_(reader_.addresses(), symbolizer) {}
+      places_(reader_.addresses(), symbolizer),
+      types_(reader_.addresses(), symbolizer) {}
 
 void Feed::begin(const Wanted& wanted) {
     const trace::Spec& spec = spec_ = wanted.spec;
@@ -180,6 +181,7 @@ trace_parser Feed::parser(std::uint32_t thread, std::span<const trace_record_t> 
             .contexts = {},
             .context_table = {},
             .objects = objects_ ? &*objects_ : nullptr,
+            .types = &types_,
             .wanted = nullptr,
             .next = 0,
             .present = 0};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/collector/profilers/loaded_profiler.h"
+#include "framework/collector/profilers/reference_types.h"
 #include "framework/collector/profilers/source_places.h"
 #include "framework/collector/profilers/trace_parser.h"
 #include "framework/collector/results/context_shares.h"
@@ -108,6 +109,7 @@ class Feed {
     TraceReader reader_;
     std::optional<ReferencedObjects> objects_;
     SourcePlaces places_;
+    ReferenceTypes types_;
     std::vector<std::uint64_t> executions_;      // by instruction, at the end
     std::vector<std::uint64_t> mispredictions_;  // by block, at the end
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "assay/trace_parse.h"
+#include "framework/collector/profilers/reference_types.h"
 #include "framework/collector/profilers/source_places.h"
 #include "framework/collector/trace/address_map.h"
 #include "framework/collector/trace/code_tables.h"
@@ -26,6 +27,7 @@ struct trace_parser {
     std::span<const std::uint32_t> contexts = {};  // by record
     std::span<const trace_context_t> context_table = {};
     assay::collector::ReferencedObjects* objects = nullptr;  // null without --objects
+    assay::collector::ReferenceTypes* types = nullptr;
     std::span<const assay::collector::Interval> intervals = {};
     std::size_t next_interval = 0;
     double scale = 1;  // of counts

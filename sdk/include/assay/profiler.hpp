@@ -207,6 +207,16 @@ class Trace {
     const trace_data_object_t* data_object_at(std::uint64_t address, std::uint64_t& offset) const {
         return trace_parser_data_object_at(parser_, address, &offset);
     }
+    // What the references of a site are to: the number of a type or member, else 0; and how far
+    // from the beginning of an object of the outermost type each begins, UINT64_MAX where that
+    // differs.
+    std::uint32_t type_of_site(std::uint32_t site, std::uint64_t& offset) const {
+        return trace_parser_type_of_site(parser_, site, &offset);
+    }
+    // With a number of the former, or of a row; null for 0.
+    const trace_data_type_t* data_type(std::uint32_t number) const {
+        return trace_parser_data_type(parser_, number);
+    }
     // The next execution with values; none at the end of the buffer.
     std::optional<Execution> next() {
         Execution found{};

@@ -1,0 +1,47 @@
+// Types and members that references are to, for profilers that ask (assay/trace_parse.h).
+#pragma once
+
+#include "assay/trace_types.h"
+#include "framework/collector/trace/address_map.h"
+#include "framework/collector/trace/code_tables.h"
+#include "framework/data_references/member_references.h"
+#include "framework/data_references/type_tree.h"
+#include "framework/symbols/symbolizer.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace assay::collector {
+
+class ReferenceTypes {
+  public:
+    // Both must live longer.
+    ReferenceTypes(const AddressMap& addresses, symbols::Symbolizer& symbolizer)
+        : addresses_(addresses), symbolizer_(symbolizer) {}
+
+    // A node of types(), or none. A site is looked up once, with all that are new.
+    struct Found {
+        std::uint32_t number = 0;
+        std::uint64_t offset = data_references::MemberReference::kVaries;
+    };
+    Found of_site(std::uint32_t site, const CodeTables& code);
+    // Null for 0 and numbers that there are not. Valid until the next call.
+    const trace_data_type_t* row(std::uint32_t number);
+
+  private:
+    void learn(const CodeTables& code);
+    void link_members();
+
+    const AddressMap& addresses_;
+    symbols::Symbolizer& symbolizer_;
+    data_references::TypeTree tree_;
+    std::map<std::string, std::unique_ptr<data_references::MemberReferences>> objects_;  // by path
+    std::vector<Found> found_;                                                           // by site
+    std::vector<std::uint32_t> first_, following_;  // by node: members
+    trace_data_type_t told_{};                      // row()
+};
+
+}  // namespace assay::collector
