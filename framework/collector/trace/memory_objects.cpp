@@ -185,10 +185,8 @@ void MemoryObjects::remove(std::uint32_t number, std::uint64_t died) {
         if (last->second == number) break;
         remove(last->second, died);
     }
-    if (threads_.size() > 1) {
-        forget_past();
-        past_.emplace(block.start, Past{block.end, block.born, died, object_of_block(block)});
-    }
+    forget_past();
+    past_.emplace(block.start, Past{block.end, block.born, died, object_of_block(block)});
     if (block.object != kNone) {
         DataObject& object = objects_[block.object];
         object.live -= std::min(object.live, block.end - block.start);
@@ -215,7 +213,8 @@ void MemoryObjects::remove(std::uint32_t number, std::uint64_t died) {
 
 // What no thread can refer to any more, that has seen its end; or the oldest, if there is too much.
 void MemoryObjects::forget_past() {
-    if (past_.size() < kMostPast) return;
+    // A single thread has seen all of it: it is for last_at() only.
+    if (past_.size() < (threads_.size() > 1 ? kMostPast : kMostPast / 4)) return;
     std::uint64_t all_have_seen = UINT64_MAX;
     for (const auto& [number, thread] : threads_)
         all_have_seen = std::min(all_have_seen, thread.now);
