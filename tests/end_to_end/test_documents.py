@@ -59,7 +59,7 @@ class Documents(unittest.TestCase):
 
 
 OPTION = r"(?<![\w-])--?[A-Za-z][\w-]*"
-PLUGINS = ("bbv", "branch", "cache", "classic", "effective_address", "used_bytes")
+PLUGINS = ("bbv", "branch", "cache", "classic", "effective_address", "struct_layout", "used_bytes")
 
 
 def options_of_help(text: str) -> set[str]:

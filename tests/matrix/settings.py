@@ -14,6 +14,7 @@ OPTIONS = {
     "used_bytes": ["", "--instructions=yes", "--cache=16384,4,64 --usage-report=OUT/report.%p",
                    "--separate=section,arena,thread"],
     "effective_address": ["", "--address-report=OUT/report.%p --hottest=2"],
+    "struct_layout": ["", "--objects --structs=1"],
     "classic": ["", "--values=loads", "--values=stores", "--values=results", "--values=operands",
                 "--values=loads,stores,results,operands"],
 }

@@ -1,0 +1,23 @@
+// What the profiler tells: for the structs with the most misses, how their members are used, and
+// the misses that each layout has in a replay.
+#pragma once
+
+#include "plugins/common/geometry.h"
+#include "plugins/struct_layout/recording.h"
+
+#include <assay/profiler.hpp>
+
+#include <cstddef>
+#include <string>
+
+namespace struct_layout {
+
+struct Wanted {
+    std::string name;  // of a struct; "": those that have the most misses
+    std::size_t most = 3;
+};
+
+std::string advise(const assay::Trace& trace, Recording& recording,
+                   const cache::Geometries& geometries, const Wanted& wanted);
+
+}  // namespace struct_layout

@@ -1,0 +1,177 @@
+#include "plugins/struct_layout/layouts.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+#include <utility>
+
+namespace struct_layout {
+namespace {
+
+using Units = std::vector<std::uint32_t>;
+
+std::uint64_t rounded_up(std::uint64_t number, std::uint64_t to) {
+    return (number + to - 1) / to * to;
+}
+
+// What must come first; then line by line the most used one and what is used most often together
+// with those of its line; then what is not used, as it was.
+Units by_use(const Struct& of, Units units, std::uint64_t line) {
+    Units order;
+    std::uint64_t in_line = 0;
+    std::size_t line_begin = 0;
+    const auto rank = [&](std::uint32_t unit) {
+        std::uint64_t together = 0;
+        for (std::size_t i = line_begin; i < order.size(); ++i)
+            together += of.together(order[i], unit);
+        const Unit& at = of.units[unit];
+        return std::tuple(at.first, together, at.visits, at.references, at.alignment,
+                          ~std::uint64_t{unit});
+    };
+    while (!units.empty()) {
+        const auto best =
+            std::max_element(units.begin(), units.end(),
+                             [&](std::uint32_t a, std::uint32_t b) { return rank(a) < rank(b); });
+        in_line += of.units[*best].bytes;
+        order.push_back(*best);
+        units.erase(best);
+        if (in_line < line) continue;
+        in_line %= line;
+        line_begin = order.size() - (in_line != 0 ? 1 : 0);
+    }
+    return order;
+}
+
+// Puts units one behind the other; into the holes that alignment leaves goes the next that fits.
+Layout::Part pack(const Struct& of, Units units, std::vector<std::uint64_t>& offsets) {
+    Layout::Part part;
+    std::uint64_t end = 0;
+    while (!units.empty()) {
+        auto next = std::find_if(units.begin(), units.end(), [&](std::uint32_t unit) {
+            return end % of.units[unit].alignment == 0;
+        });
+        const std::uint64_t wanted = rounded_up(end, of.units[units.front()].alignment);
+        if (next == units.end() || (next != units.begin() && end + of.units[*next].bytes > wanted))
+            next = units.begin();
+        const Unit& unit = of.units[*next];
+        offsets[*next] = rounded_up(end, unit.alignment);
+        end = offsets[*next] + unit.bytes;
+        part.alignment = std::max(part.alignment, unit.alignment);
+        part.units.push_back(*next);
+        units.erase(next);
+    }
+    part.bytes = rounded_up(end, part.alignment);
+    return part;
+}
+
+void add(std::vector<Layout>& to, Layout layout, const Struct& of) {
+    layout.part_of.resize(of.units.size());
+    for (std::uint32_t part = 0; part < layout.parts.size(); ++part)
+        for (const std::uint32_t unit : layout.parts[part].units) layout.part_of[unit] = part;
+    to.push_back(std::move(layout));
+}
+
+// With its first part as large as a power of two, so that no element lies in two lines.
+void add_aligned(std::vector<Layout>& to, Layout layout, const Struct& of, std::uint64_t line) {
+    Layout::Part& first = layout.parts[0];
+    if (first.bytes >= line || line % first.bytes == 0) return;
+    first.bytes = first.alignment = std::bit_ceil(first.bytes);
+    first.aligned = true;
+    layout.name += ", aligned";
+    add(to, std::move(layout), of);
+}
+
+void add_orders(std::vector<Layout>& to, const Struct& of, const Units& all, std::uint64_t line) {
+    Layout layout;
+    layout.name = "reordered";
+    layout.offsets.resize(of.units.size());
+    Layout::Part part = pack(of, by_use(of, all, line), layout.offsets);
+    part.bytes = rounded_up(part.bytes, part.alignment = std::max(part.alignment, of.alignment));
+    layout.parts = {part};
+    add(to, layout, of);
+    if (part.bytes < of.bytes) {
+        Layout padded = layout;
+        padded.name = "reordered, as large as now";
+        padded.parts[0].bytes = of.bytes;
+        padded.parts[0].padded = true;
+        add(to, std::move(padded), of);
+    }
+    add_aligned(to, std::move(layout), of, line);
+}
+
+// With those in the first struct that are used in so many of the visits of the most used one.
+void add_splits(std::vector<Layout>& to, const Struct& of, const Units& all, std::uint64_t line) {
+    std::uint64_t most = 0;
+    for (const Unit& unit : of.units) most = std::max(most, unit.visits);
+    std::set<Units> tried;
+    for (const std::uint64_t share : {2, 10, 100, 1000000}) {
+        Units hot, cold;
+        for (const std::uint32_t unit : all) {
+            const Unit& at = of.units[unit];
+            const bool is_hot = at.first || (at.visits != 0 && at.visits >= most / share);
+            (is_hot ? hot : cold).push_back(unit);
+        }
+        if (hot.empty() || cold.empty() || !tried.insert(hot).second) continue;
+        Layout layout;
+        layout.name = "split, " + std::to_string(hot.size()) + " of " + std::to_string(all.size()) +
+                      " in the first";
+        layout.offsets.resize(of.units.size());
+        layout.parts.push_back(pack(of, by_use(of, hot, line), layout.offsets));
+        layout.parts.push_back(pack(of, by_use(of, cold, line), layout.offsets));
+        add(to, layout, of);
+        add_aligned(to, std::move(layout), of, line);
+    }
+}
+
+// "node *" and "int[4]" stand around the name. Base classes, pointers to virtual functions and what
+// has no name of its own cannot be written like that.
+std::string declared(const Unit::Member& member) {
+    if (member.type.starts_with('(') || member.type == member.name)
+        return "/* " + member.type + " " + member.name + " */";
+    const std::size_t bracket = member.type.find('[');
+    std::string type = member.type.substr(0, bracket);
+    if (!type.ends_with('*')) type += ' ';
+    return type + member.name + (bracket == std::string::npos ? "" : member.type.substr(bracket)) +
+           (member.bits != 0 ? " : " + std::to_string(member.bits) : "") + ";";
+}
+
+}  // namespace
+
+std::vector<Layout> layouts(const Struct& of, std::uint64_t line) {
+    Units all;
+    for (std::uint32_t unit = 0; unit < of.units.size(); ++unit) all.push_back(unit);
+    std::vector<Layout> found;
+    add_orders(found, of, all, line);
+    add_splits(found, of, all, line);
+    return found;
+}
+
+std::string text(const Layout& layout, const Struct& of) {
+    std::string out;
+    for (const Layout::Part& part : layout.parts) {
+        const bool second = &part != &layout.parts.front();
+        out += std::string("    struct ") +
+               (part.aligned ? "__attribute__((aligned(" + std::to_string(part.alignment) + "))) "
+                             : "") +
+               of.name + (second ? "_rest" : "") + " {\n";
+        for (const std::uint32_t index : part.units) {
+            const Unit& unit = of.units[index];
+            for (const Unit::Member& member : unit.members) {
+                std::string line = "        " + declared(member);
+                line.resize(std::max<std::size_t>(line.size() + 1, 44), ' ');
+                out += line + "// " + std::to_string(layout.offsets[index]) +
+                       (unit.references == 0 ? ", never used" : "") + "\n";
+            }
+        }
+        if (part.padded) {
+            const std::uint32_t last = part.units.back();
+            const std::uint64_t end = layout.offsets[last] + of.units[last].bytes;
+            out += "        char padding[" + std::to_string(part.bytes - end) + "];\n";
+        }
+        out += "    };  // " + std::to_string(part.bytes) + " bytes, now " +
+               std::to_string(of.bytes) + "\n";
+    }
+    return out;
+}
+
+}  // namespace struct_layout

@@ -1,0 +1,3 @@
+// particles.c as struct_layout advises.
+#define SPLIT
+#include "particles.c"
