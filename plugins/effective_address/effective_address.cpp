@@ -95,6 +95,23 @@ std::string data_at(const assay::Trace& trace, uint64_t address) {
     return offset == 0 ? name : name + " + " + std::to_string(offset);
 }
 
+// What the references of a site are to, if they begin at the address.
+Field field_at(const assay::Trace& trace, uint32_t site, uint64_t address) {
+    Field field;
+    uint64_t offset = 0;
+    const trace_data_type_t* row = trace.data_type(trace.type_of_site(site, offset));
+    for (; row != nullptr && row->outer != 0; row = trace.data_type(row->outer)) {
+        field.member = row->name + (field.member.empty() ? "" : "." + field.member);
+        field.aligned = row->name;
+    }
+    if (row == nullptr) return field;
+    field.type = row->name;
+    field.is_struct = row->kind == TRACE_TYPE_STRUCT;
+    field.bytes = row->bytes;
+    if (offset != UINT64_MAX) field.start = address - offset;
+    return field;
+}
+
 // Calls `count(event, number)` for what does not depend on other operands.
 template <typename Count>
 void count_operand(const Operand& operand, const Count& count) {
@@ -215,8 +232,13 @@ class EffectiveAddressProfiler final : public assay::Profiler {
     }
 
     void report(const assay::Trace& trace) {
-        const Results results{tracker_, sharing_, [&](uint64_t pc) { return place_of(trace, pc); },
+        const Results results{tracker_,
+                              sharing_,
+                              [&](uint64_t pc) { return place_of(trace, pc); },
                               [&](uint64_t address) { return data_at(trace, address); },
+                              [&](uint32_t operand, uint64_t address) {
+                                  return field_at(trace, tracker_.site(operand), address);
+                              },
                               trace.scale()};
         trace.prepare_frames(report_file_.empty() ? instructions_of_summary(results)
                                                   : instructions_of_report(results));

@@ -36,10 +36,13 @@ std::string bytes_of(std::uint64_t mask) {
 // The references of an operand in a thread, in words.
 std::string side(const Touch& touch, const Results& results) {
     const Operand& operand = results.tracker.operand(touch.operand);
+    const std::uint64_t address =
+        (touch.line << kLineShift) + static_cast<std::uint64_t>(__builtin_ctzll(touch.bytes));
+    const Field field = results.field(touch.operand, address);
     return bytes_of(touch.bytes) + (operand.writes() ? " written " : " read ") +
            with_commas(scaled(touch.count * results.tracker.sharing().scale(), results.scale)) +
            " times by thread " + std::to_string(touch.thread) + " at " +
-           results.place(operand.pc());
+           results.place(operand.pc()) + (field.member.empty() ? "" : ": " + field.name());
 }
 
 // The operand of each thread that touches the line most, and then the others.
@@ -64,6 +67,8 @@ std::string shared_lines(const Results& results, std::size_t most) {
                ", at most " + with_commas(scaled(line.transfers, results.scale)) + " transfers, " +
                with_commas(scaled(line.references, results.scale)) + " references\n";
         for (const Touch& touch : sides(line)) out += "    " + side(touch, results) + "\n";
+        const std::string advice = parting(line, results.field, results.data);
+        if (!advice.empty()) out += "    to part them: " + advice + "\n";
     }
     return out;
 }

@@ -1,6 +1,7 @@
 // What the profiler tells people: a summary, and a report of every instruction.
 #pragma once
 
+#include "plugins/effective_address/parting.h"
 #include "plugins/effective_address/sharing.h"
 #include "plugins/effective_address/tracker.h"
 
@@ -20,6 +21,7 @@ struct Results {
     const SharingResult& sharing;
     Place place;
     NamedData data;
+    NamedField field;
     double scale = 1;  // of counts: trace_parser_scale
 };
 

@@ -21,8 +21,10 @@ void Tracker::add_operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t nu
 }
 
 void Tracker::learn(std::span<const trace_site_t> sites, const trace_instr_t* instrs) {
-    for (std::size_t i = operand_of_site_.size(); i < sites.size(); ++i)
+    for (std::size_t i = operand_of_site_.size(); i < sites.size(); ++i) {
         operand_of_site_.push_back(operand_of(sites[i], instrs[sites[i].instr]));
+        sites_.resize(operands_.size(), static_cast<std::uint32_t>(i));
+    }
 }
 
 std::uint32_t Tracker::operand_of(const trace_site_t& site, const trace_instr_t& instr) {

@@ -39,6 +39,8 @@ class Tracker {
     }
     // By operand, as Touch::operand numbers them, which begin with 1.
     const Operand& operand(std::uint32_t number) const { return operands_[number]; }
+    // One of the sites that it stands for.
+    std::uint32_t site(std::uint32_t operand) const { return sites_[operand]; }
     Sharing& sharing() { return sharing_; }
     const Sharing& sharing() const { return sharing_; }
     const ThreadEnds& ends() const { return ends_; }
@@ -91,6 +93,7 @@ class Tracker {
     std::unordered_map<Key, std::uint32_t, KeyHash> numbers_;
     std::vector<Operand> operands_;     // the first stands for no operand
     std::vector<Operand::Kind> kinds_;  // by operand
+    std::vector<std::uint32_t> sites_;  // likewise
     bool notes_changes_ = false;
     std::vector<bool> is_changed_;  // by operand
     std::vector<std::uint32_t> changed_;

@@ -131,6 +131,18 @@ class EffectiveAddress(unittest.TestCase):
                                        rf"thread {thread} at \S*sharing.c:\d+ "
                                        rf"\({['first', 'second'][thread - 1]}_together\)")
 
+    def test_what_parts_them(self):
+        """The members of both sides, and a declaration that is followed in the second program."""
+        self.run_under("ping_pong")
+        self.assertRegex(self.stderr, r"bytes 8-15 written 10,000 times by thread 1 at .*: counters.first\n")
+        self.assertRegex(self.stderr, r"bytes 16-23 written 10,000 times by thread 2 at .*: counters.second\n")
+        self.assertRegex(self.stderr, r"to part them: alignas\(64\) for counters.first and counters.second "
+                                      r"\(counters: 32 -> 192 bytes\)\n")
+        self.assertRegex(self.stderr, r"to part them: alignas\(64\) for slot \(16 -> 64 bytes\)\n")
+        self.assertRegex(self.stderr, r"lines shared falsely: +2 *\n")
+        self.run_under("ping_pong_parted")
+        self.assertRegex(self.stderr, r"lines shared falsely: +0 *\n")
+
 
 if __name__ == "__main__":
     unittest.main()

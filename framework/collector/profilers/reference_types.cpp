@@ -26,44 +26,47 @@ bool is_data(const trace_site_t& site) {
 }  // namespace
 
 ReferenceTypes::Found ReferenceTypes::of_site(std::uint32_t site, const CodeTables& code) {
-    if (site >= code.sites.size()) return {};
-    if (site >= found_.size()) learn(code);
+    if (site >= code.sites.size() || !is_data(code.sites[site])) return {};
+    const std::uint32_t mapping = addresses_.find(code.instrs[code.sites[site].instr].pc);
+    if (mapping == kNoMapping) return {};
+    if (learned_[mapping] <= site) learn(mapping, code);
     return found_[site];
 }
 
-void ReferenceTypes::learn(const CodeTables& code) {
-    using AtAddress = std::pair<std::uint64_t, std::uint32_t>;
-    std::map<std::uint32_t, std::vector<AtAddress>> wanted;  // by mapping: offset in it, site
+void ReferenceTypes::learn(std::uint32_t index, const CodeTables& code) {
+    struct AtAddress {
+        std::uint64_t address;
+        std::uint32_t site;
+        auto operator<=>(const AtAddress&) const = default;
+    };
+    const Mapping& mapping = addresses_.mappings()[index];
+    const std::uint64_t start = symbolizer_.address_of_offset(*mapping.path, mapping.offset);
+    std::vector<AtAddress> sites;
     AddressMap::Finder mappings(addresses_);
-    auto site = static_cast<std::uint32_t>(found_.size());
     found_.resize(code.sites.size());
-    for (; site < found_.size(); ++site) {
-        if (!is_data(code.sites[site])) continue;
-        const std::uint64_t pc = code.instrs[code.sites[site].instr].pc;
-        const std::uint32_t index = mappings.find(pc);
-        if (index == kNoMapping) continue;
-        wanted[index].emplace_back(pc - addresses_.mappings()[index].start, site);
+    std::uint32_t& learned = learned_[index];
+    for (; learned < code.sites.size(); ++learned) {
+        if (!is_data(code.sites[learned])) continue;
+        const std::uint64_t pc = code.instrs[code.sites[learned].instr].pc;
+        if (mappings.find(pc) == index) sites.push_back({pc - mapping.start + start, learned});
     }
-    for (auto& [index, sites] : wanted) {
-        const Mapping& mapping = addresses_.mappings()[index];
-        const std::string& path = *mapping.path;
-        std::unique_ptr<MemberReferences>& object = objects_[path];
-        if (object == nullptr) {
-            object = std::make_unique<MemberReferences>(
-                path, tree_, symbols::kDebugRoot, symbols::ImageCache(symbolizer_.cache_folder()));
-            object->add_all_members();
-        }
-        std::sort(sites.begin(), sites.end());
-        const std::uint64_t start = symbolizer_.address_of_offset(path, mapping.offset);
-        std::vector<std::uint64_t> addresses;
-        for (const AtAddress& at : sites) addresses.push_back(start + at.first);
-        const std::vector<MemberReferences::Operands> operands = object->find_operands(addresses);
-        for (std::size_t i = 0; i < sites.size(); ++i) {
-            const trace_site_t& row = code.sites[sites[i].second];
-            const MemberReference& reference = operands[i][row.operand == 0 ? 0 : 1];
-            if (reference.kind == MemberReference::Kind::kTyped)
-                found_[sites[i].second] = {reference.node, reference.offset};
-        }
+    std::sort(sites.begin(), sites.end());
+    std::vector<std::uint64_t> addresses;
+    for (const AtAddress& at : sites) addresses.push_back(at.address);
+
+    std::unique_ptr<MemberReferences>& object = objects_[*mapping.path];
+    if (object == nullptr) {
+        object =
+            std::make_unique<MemberReferences>(*mapping.path, tree_, symbols::kDebugRoot,
+                                               symbols::ImageCache(symbolizer_.cache_folder()));
+        object->add_all_members();
+    }
+    const std::vector<MemberReferences::Operands> operands = object->find_operands(addresses);
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+        const std::uint32_t site = sites[i].site;
+        const MemberReference& reference = operands[i][code.sites[site].operand == 0 ? 0 : 1];
+        if (reference.kind == MemberReference::Kind::kTyped)
+            found_[site] = {reference.node, reference.offset};
     }
     link_members();
 }

@@ -22,7 +22,8 @@ class ReferenceTypes {
     ReferenceTypes(const AddressMap& addresses, symbols::Symbolizer& symbolizer)
         : addresses_(addresses), symbolizer_(symbolizer) {}
 
-    // A node of types(), or none. A site is looked up once, with all that are new.
+    // A node of the tree, or none. What is new of the site's file is looked up with it, and nothing
+    // of other files.
     struct Found {
         std::uint32_t number = 0;
         std::uint64_t offset = data_references::MemberReference::kVaries;
@@ -32,16 +33,17 @@ class ReferenceTypes {
     const trace_data_type_t* row(std::uint32_t number);
 
   private:
-    void learn(const CodeTables& code);
+    void learn(std::uint32_t mapping, const CodeTables& code);
     void link_members();
 
     const AddressMap& addresses_;
     symbols::Symbolizer& symbolizer_;
     data_references::TypeTree tree_;
     std::map<std::string, std::unique_ptr<data_references::MemberReferences>> objects_;  // by path
-    std::vector<Found> found_;                                                           // by site
-    std::vector<std::uint32_t> first_, following_;  // by node: members
-    trace_data_type_t told_{};                      // row()
+    std::map<std::uint32_t, std::uint32_t> learned_;  // by mapping: up to which site
+    std::vector<Found> found_;                        // by site
+    std::vector<std::uint32_t> first_, following_;    // by node: members
+    trace_data_type_t told_{};                        // row()
 };
 
 }  // namespace assay::collector

@@ -1,0 +1,3 @@
+// ping_pong.c as effective_address advises.
+#define PARTED
+#include "ping_pong.c"
