@@ -235,9 +235,11 @@ std::string advise(const assay::Trace& trace, Recording& recording,
                    const cache::Geometries& geometries, const Wanted& wanted) {
     const auto sites = trace.sites();
     Structs structs(trace);
-    const Misses now = count_misses(structs, sites, recording, geometries);
     std::string out = with_commas(recording.references()) + " references and fetches recorded in " +
                       with_commas(recording.bytes()) + " bytes\n";
+    if (structs.all.empty())
+        return out + "no struct is known that was referred to: is there debug information (-g)?\n";
+    const Misses now = count_misses(structs, sites, recording, geometries);
     std::deque<Examined> examined;
     std::vector<Examined*> by_struct(structs.all.size());
     for (const std::uint32_t number : choose(structs, wanted, now)) {

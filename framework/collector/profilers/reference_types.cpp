@@ -34,25 +34,21 @@ ReferenceTypes::Found ReferenceTypes::of_site(std::uint32_t site, const CodeTabl
 }
 
 void ReferenceTypes::learn(std::uint32_t index, const CodeTables& code) {
-    struct AtAddress {
-        std::uint64_t address;
-        std::uint32_t site;
-        auto operator<=>(const AtAddress&) const = default;
-    };
     const Mapping& mapping = addresses_.mappings()[index];
     const std::uint64_t start = symbolizer_.address_of_offset(*mapping.path, mapping.offset);
-    std::vector<AtAddress> sites;
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> sites;  // by address
     AddressMap::Finder mappings(addresses_);
     found_.resize(code.sites.size());
     std::uint32_t& learned = learned_[index];
     for (; learned < code.sites.size(); ++learned) {
         if (!is_data(code.sites[learned])) continue;
         const std::uint64_t pc = code.instrs[code.sites[learned].instr].pc;
-        if (mappings.find(pc) == index) sites.push_back({pc - mapping.start + start, learned});
+        if (mappings.find(pc) == index) sites.emplace_back(pc - mapping.start + start, learned);
     }
     std::sort(sites.begin(), sites.end());
     std::vector<std::uint64_t> addresses;
-    for (const AtAddress& at : sites) addresses.push_back(at.address);
+    addresses.reserve(sites.size());
+    for (const auto& [address, site] : sites) addresses.push_back(address);
 
     std::unique_ptr<MemberReferences>& object = objects_[*mapping.path];
     if (object == nullptr) {
@@ -63,7 +59,7 @@ void ReferenceTypes::learn(std::uint32_t index, const CodeTables& code) {
     }
     const std::vector<MemberReferences::Operands> operands = object->find_operands(addresses);
     for (std::size_t i = 0; i < sites.size(); ++i) {
-        const std::uint32_t site = sites[i].site;
+        const std::uint32_t site = sites[i].second;
         const MemberReference& reference = operands[i][code.sites[site].operand == 0 ? 0 : 1];
         if (reference.kind == MemberReference::Kind::kTyped)
             found_[site] = {reference.node, reference.offset};
