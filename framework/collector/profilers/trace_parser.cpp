@@ -173,6 +173,8 @@ const trace_data_object_t* trace_parser_data_object_at(const trace_parser_t* par
 }
 
 uint32_t trace_parser_type_of_site(const trace_parser_t* parser, uint32_t site, uint64_t* offset) {
+    *offset = UINT64_MAX;
+    if (parser->types == nullptr) return 0;
     const assay::collector::CallSuspended in_assay;
     const auto found = parser->types->of_site(site, parser->code);
     *offset = found.offset;
@@ -180,7 +182,7 @@ uint32_t trace_parser_type_of_site(const trace_parser_t* parser, uint32_t site, 
 }
 
 const trace_data_type_t* trace_parser_data_type(const trace_parser_t* parser, uint32_t number) {
-    return parser->types->row(number);
+    return parser->types == nullptr ? nullptr : parser->types->row(number);
 }
 
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc) {

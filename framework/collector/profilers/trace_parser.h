@@ -27,7 +27,7 @@ struct trace_parser {
     std::span<const std::uint32_t> contexts = {};  // by record
     std::span<const trace_context_t> context_table = {};
     assay::collector::ReferencedObjects* objects = nullptr;  // null without --objects
-    assay::collector::ReferenceTypes* types = nullptr;
+    assay::collector::ReferenceTypes* types = nullptr;       // null where nobody knows any
     std::span<const assay::collector::Interval> intervals = {};
     std::size_t next_interval = 0;
     double scale = 1;  // of counts
