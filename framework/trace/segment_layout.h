@@ -15,6 +15,7 @@
 #include "framework/trace/allocation_log.h"
 #include "framework/trace/context_nodes.h"
 #include "framework/trace/cpu_level.h"
+#include "framework/trace/terminal_use.h"
 #include "framework/trace/value_lists.h"
 
 #include <atomic>
@@ -140,6 +141,7 @@ struct Control {
     std::atomic<std::uint32_t> run_count;  // of each slot's runs
     std::atomic<std::uint64_t> allocation_count;
     std::uint64_t inherited_allocations;  // so many of those are of before a fork
+    Terminal terminal;                    // the progress line's; set before the driver starts
 };
 static_assert(sizeof(Control) <= 4096);
 

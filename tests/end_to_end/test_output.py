@@ -276,7 +276,8 @@ class Output(unittest.TestCase):
         """What a run of more than a second says where stderr is a terminal."""
         leader, follower = pty.openpty()
         with subprocess.Popen([ASSAY, "--plugin=cache", f"--out={self.out}", *GEOMETRY, *options,
-                               "--", "sleep", "1.5"], stderr=follower) as process:
+                               "--", "sleep", "1.5"], stdout=subprocess.DEVNULL,
+                              stderr=follower) as process:
             os.close(follower)
             text = terminal_text(leader)
         self.assertEqual(process.returncode, 0, text)

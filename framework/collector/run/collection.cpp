@@ -164,7 +164,9 @@ void Collection::collect() {
     std::uint32_t last_bell = 0;
     lifeline_.ring_at_end(segment_.control().doorbell);
     begin();
-    Progress progress(!session_.settings.quiet && image_.of_first_process,
+    const bool shows = image_.of_first_process;
+    Progress progress(shows ? session_.settings.progress : ShowProgress::kNever,
+                      segment_.control().terminal,
                       [this] { return feed_.reader().instructions(); });
     for (;;) {
         const std::uint32_t bell = segment_.control().doorbell.load(std::memory_order_seq_cst);

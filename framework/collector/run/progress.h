@@ -1,5 +1,8 @@
-// A line on the terminal that says that the run is going on; nothing if stderr is no terminal.
+// A line on the terminal that says that the run is going on.
 #pragma once
+
+#include "framework/collector/run/settings.h"
+#include "framework/trace/terminal_use.h"
 
 #include <chrono>
 #include <cstdint>
@@ -7,10 +10,16 @@
 
 namespace assay::collector {
 
+// Before the driver starts: whether there is a terminal for the line, which the program has not
+// used yet.
+void offer_terminal(const CoreSettings& settings, trace::Terminal& terminal);
+
 class Progress {
   public:
-    // `instructions` is called about once per second, less often if it takes long.
-    Progress(bool wanted, std::function<std::uint64_t()> instructions);
+    // `instructions` is called about once per second, less often if it takes long. The terminal is
+    // the one that was offered.
+    Progress(ShowProgress wanted, trace::Terminal& terminal,
+             std::function<std::uint64_t()> instructions);
     ~Progress();
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
@@ -20,11 +29,16 @@ class Progress {
   private:
     using Clock = std::chrono::steady_clock;
 
-    const bool wanted_;
+    void show();
+    void show_where_harmless();
+
+    const ShowProgress wanted_;
+    const bool on_terminal_;
+    trace::Terminal& terminal_;
     const std::function<std::uint64_t()> instructions_;
     const Clock::time_point start_ = Clock::now();
-    Clock::time_point next_ = start_ + std::chrono::seconds(1);
-    bool shown_ = false;
+    Clock::time_point next_;
+    bool shown_ = false;  // with kAlways
 };
 
 }  // namespace assay::collector

@@ -89,6 +89,12 @@ constexpr std::array kCoreOptions{
                "give a profiler up, with its columns, when one call of it takes longer; 0: never; "
                "default: 60"},
     CoreOption{"config", "FILE", "YAML with the same options as keys; the command line wins"},
+    CoreOption{"progress", "auto|yes|no",
+               "show on the terminal that the run is going on; default: auto\n"
+               "A line on standard error. With auto, only until the program uses the terminal or "
+               "starts a process, and not if standard output is a pipe, --quiet is given or the "
+               "terminal is in raw mode; the line is erased then, as at the end. With yes, in any "
+               "case, and in files and pipes a line every ten seconds."},
     CoreOption{"quiet", "", "say nothing but errors", 'q'},
     CoreOption{"verbose", "",
                "where there are several processes, print the profilers' summaries of each, and all "
@@ -165,6 +171,12 @@ std::chrono::milliseconds duration(const Setting& setting) {
     if (error != std::errc() || !(number > 0) || seconds == 0 || number * seconds > kMost)
         bad_value(setting, "a time, for example 90, 1.5, 10s, 5m or 1h");
     return std::chrono::milliseconds(std::max(1LL, std::llround(number * seconds * 1000)));
+}
+
+ShowProgress progress(const Setting& setting) {
+    if (setting.value == "auto") return ShowProgress::kWhereHarmless;
+    if (setting.value != "yes" && setting.value != "no") bad_value(setting, "auto, yes or no");
+    return setting.value == "yes" ? ShowProgress::kAlways : ShowProgress::kNever;
 }
 
 // At commas, but not at those between the parameters of a function or a template.
@@ -355,6 +367,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.profiler_timeout = never ? std::chrono::milliseconds(0) : duration(setting);
     } else if (setting.name == "driver") {
         core.driver = setting.value;
+    } else if (setting.name == "progress") {
+        core.progress = progress(setting);
     } else if (setting.name == "quiet") {
         core.quiet = setting.value.empty() || yes_or_no(setting);
     } else if (setting.name == "verbose") {

@@ -6,6 +6,7 @@
 #include "framework/trace/segment_layout.h"
 
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,8 @@ CommandLine parse_command_line(std::span<const std::string> arguments);
 // holds a profiler's options. Throws Error.
 std::vector<Setting> read_configuration(const std::string& path);
 
+enum class ShowProgress : std::uint8_t { kWhereHarmless, kAlways, kNever };
+
 // What assay itself was told.
 struct CoreSettings {
     std::vector<std::string> plugins;
@@ -67,6 +70,7 @@ struct CoreSettings {
     std::string timeout_option;  // as it was given
     // Of one call of a profiler; 0: none.
     std::chrono::milliseconds profiler_timeout{60'000};
+    ShowProgress progress = ShowProgress::kWhereHarmless;
     bool quiet = false;
     bool verbose = false;
     bool help = false;

@@ -4,6 +4,7 @@
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/process/process.h"
+#include "framework/driver/native/syscalls/syscalls.h"
 #include "framework/driver/native/trace/new_image.h"
 
 #include <linux/sched.h>
@@ -417,6 +418,7 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
     const std::uint64_t flags = arguments.flags;
     if (!is_possible(flags)) return -EINVAL;
     if (flags & CLONE_SETTLS && arguments.tls >= kAddressesEnd) return -EPERM;
+    if (!(flags & CLONE_THREAD)) leave_terminal(thread.process);
     long result = kNotCalled;
     if (!hold_signals(thread)) return result;
     if (flags & CLONE_THREAD)

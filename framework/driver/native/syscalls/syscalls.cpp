@@ -93,6 +93,7 @@ namespace {
 long do_execute(const Call& call) {
     const bool at = call.number == SYS_execveat;
     const unsigned first = at ? 1 : 0;
+    leave_terminal(call.process());
     return execute(
         call.thread,
         {at ? static_cast<int>(call.arguments[0]) : AT_FDCWD, call.pointer<const char>(first),
@@ -178,6 +179,7 @@ long dispatch(const Call& call) {
         return 0;
     }
     if (is_on_own_descriptor(call)) return -EBADF;
+    leave_terminal_if_used(call);
     switch (call.number) {
         case SYS_brk:
             return do_break(call);

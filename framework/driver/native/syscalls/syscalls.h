@@ -70,5 +70,9 @@ long do_control(const Call& call);
 bool is_on_own_descriptor(const Call& call);
 // getdents64.
 long do_list_folder(const Call& call);
+// terminal_calls.cpp
+void leave_terminal_if_used(const Call& call);
+// Before another process is started, which may use it.
+void leave_terminal(Process& process);
 
 }  // namespace assay::native

@@ -131,6 +131,8 @@ class TraceTables {
     // Tells the collector that there is something to do. Async-signal-safe.
     void ring_doorbell();
 
+    trace::Terminal& terminal() { return control_->terminal; }
+
     // --- Slots.
 
     int fd() const { return fd_; }
