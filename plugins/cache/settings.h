@@ -18,7 +18,8 @@ struct Settings {
 
 inline constexpr std::array<vp_option_t, 7> kOptionTable{{
     {"I1", "SIZE,WAYS,LINE", nullptr,
-     "Level-1 instruction cache: bytes, associativity, bytes of a line; default: the processor's.",
+     "Level-1 instruction cache: bytes, associativity, bytes of a line, as 32K,8,64; default: the "
+     "processor's.",
      VP_OPTION_TEXT, 0},
     {"D1", "SIZE,WAYS,LINE", nullptr, "Level-1 data cache.", VP_OPTION_TEXT, 0},
     {"LL", "SIZE,WAYS,LINE", nullptr, "Last-level cache, behind both.", VP_OPTION_TEXT, 0},

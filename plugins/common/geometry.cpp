@@ -1,6 +1,7 @@
 #include "plugins/common/geometry.h"
 
 #include <cpuid.h>
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -44,6 +45,23 @@ bool parse_number(std::string_view text, Number& number) {
     return error == std::errc{} && end == text.data() + text.size();
 }
 
+// In bytes; K, M and G, also KB and KiB, stand for powers of 1024.
+bool parse_size(std::string_view text, std::uint64_t& size) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    std::string_view unit = text.substr(digits);
+    unsigned shift = 0;
+    if (!unit.empty()) {
+        const std::size_t which = std::string_view("kKmMgG").find(unit.front());
+        if (which == std::string_view::npos) return false;
+        shift = 10 * static_cast<unsigned>(which / 2 + 1);
+        unit.remove_prefix(1);
+        if (!unit.empty() && unit != "B" && unit != "iB") return false;
+    }
+    if (!parse_number(text.substr(0, digits), size) || size > UINT64_MAX >> shift) return false;
+    size <<= shift;
+    return true;
+}
+
 }  // namespace
 
 std::string complaint(const Geometry& g) {
@@ -62,10 +80,10 @@ std::optional<Geometry> parse_geometry(std::string_view text, std::string& why) 
     const std::size_t comma = text.find(',');
     const std::size_t second = comma == text.npos ? text.npos : text.find(',', comma + 1);
     Geometry g;
-    if (second == text.npos || !parse_number(text.substr(0, comma), g.size) ||
+    if (second == text.npos || !parse_size(text.substr(0, comma), g.size) ||
         !parse_number(text.substr(comma + 1, second - comma - 1), g.ways) ||
         !parse_number(text.substr(second + 1), g.line)) {
-        why = "give three numbers, SIZE,WAYS,LINE, such as 32768,8,64";
+        why = "give three numbers, SIZE,WAYS,LINE, such as 32K,8,64";
         return std::nullopt;
     }
     why = complaint(g);

@@ -35,8 +35,8 @@ inline constexpr std::uint32_t kMostWays = 65536;
 // What is wrong with a geometry, or an empty string.
 std::string complaint(const Geometry& geometry);
 
-// Reads "SIZE,WAYS,LINE", with a power of two of sets. On failure returns nothing and says in `why`
-// what is wrong.
+// Reads "SIZE,WAYS,LINE", as in 32768,8,64 and 32K,8,64, with a power of two of sets. On failure
+// returns nothing and says in `why` what is wrong.
 std::optional<Geometry> parse_geometry(std::string_view text, std::string& why);
 
 // The geometry with a power of two of sets: as many sets as the largest power of two that fits,

@@ -2,6 +2,7 @@
 """What the commands that read files have in common: how options are written, standard input and
 output, what is left behind when one is interrupted."""
 
+import os
 import signal
 import subprocess
 import unittest
@@ -28,6 +29,26 @@ class Options(unittest.TestCase):
             self.assertIn(f"{word}: ", self.refused(command, word, PROFILE))
         self.assertIn("--threshold: the value", self.refused("annotate", "--threshold", "", PROFILE))
         self.assertIn("--include=: a value", self.refused("annotate", "-I", "", PROFILE))
+
+    def test_misspelled_words(self):
+        self.assertIn("did you mean annotate?", self.refused("anotate", PROFILE))
+        self.assertIn("did you mean annotate?", self.refused("help", "anotate"))
+        self.assertIn("did you mean --show?", self.refused("annotate", "--shwo=Ir", PROFILE))
+        self.assertIn("did you mean cache?", self.refused("--plugin=cahce", "true"))
+        self.assertIn("no profiler: say which", self.refused("true"))
+
+    def test_newest_profile_is_the_default(self):
+        folder = support.temporary_folder(self)
+        self.assertIn("no profile in this folder", run([ASSAY, "annotate"], cwd=folder).stderr)
+        for age, name in enumerate(("not one", "new", "old")):
+            path = folder / name
+            path.write_bytes(PROFILE.read_bytes() if name != "not one" else b"text\n")
+            os.utime(path, (10**9 - age, 10**9 - age))
+        shown, named = (run([ASSAY, "annotate", *words], cwd=folder) for words in ([], ["new"]))
+        self.assertEqual(shown.stderr, "assay: reading new, the newest profile of this folder\n")
+        self.assertEqual((shown.returncode, shown.stdout), (0, named.stdout))
+        self.assertEqual(run([ASSAY, "report", "-q"], cwd=folder).stderr, "")
+        self.assertTrue((folder / "report.html").exists())
 
     def test_errors_do_not_change_the_terminal(self):
         path = support.temporary_folder(self) / "a\x1b[31m\nb"

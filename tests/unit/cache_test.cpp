@@ -325,7 +325,16 @@ TEST_CASE("geometries are read, refused and described") {
     CHECK(cache::parse_geometry("64,1,64", why) == Geometry{64, 1, 64});
     CHECK(cache::parse_geometry("8192,1,4096", why) == Geometry{8192, 1, 4096});
     CHECK(cache::parse_geometry("32,1,16", why) == Geometry{32, 1, 16});
+    CHECK(cache::parse_geometry("32K,8,64", why) == Geometry{32768, 8, 64});
+    CHECK(cache::parse_geometry("32k,8,64", why) == Geometry{32768, 8, 64});
+    CHECK(cache::parse_geometry("8MiB,16,64", why) == Geometry{8 << 20, 16, 64});
+    CHECK(cache::parse_geometry("1GB,16,64", why) == Geometry{1 << 30, 16, 64});
     const std::pair<const char*, const char*> refused[] = {
+        {"K,8,64", "give three numbers"},
+        {"32T,8,64", "give three numbers"},
+        {"32KK,8,64", "give three numbers"},
+        {"32K,8K,64", "give three numbers"},
+        {"17179869184G,8,64", "give three numbers"},
         {"", "give three numbers"},
         {"32768", "give three numbers"},
         {"32768,8", "give three numbers"},

@@ -21,6 +21,7 @@ TEST_CASE("the nearest candidate is one that was probably meant") {
     CHECK(nearest("d1", names) == "D1");
     CHECK(nearest("cache-sum", names) == "cache-sim");
     CHECK(nearest("L2", names) == "LL");
+    CHECK(nearest("1D", names) == "D1");
     CHECK(nearest("something-else", names) == "");
 }
 

@@ -6,6 +6,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/command_line/command_line.h"
+#include "tools/profile/newest.h"
 
 #include <fmt/core.h>
 #include <filesystem>
@@ -17,8 +18,8 @@ namespace {
 
 // What is written on the command line, before it is understood.
 struct Arguments {
-    std::vector<std::string> files, show, sort, include_dirs, moved, extensions, file_names,
-        function_names;
+    std::vector<std::string> files, show, sort, file_names, function_names;
+    SourceOptions where;
     std::string threshold, percentages = "yes", annotate = "yes", automatic = "yes", color = "auto",
                            pager = "auto";
     std::string by, match = "alike";
@@ -31,11 +32,12 @@ constexpr const char* kPurpose =
     "Prints totals, functions and annotated sources of events files, assay's,\n"
     "Cachegrind's or Callgrind's, whose counts are added up. SOURCEs are annotated\n"
     "whatever they count.\n\n"
-    "  assay annotate [options] FILE... [SOURCE...]\n"
+    "  assay annotate [options] [FILE... [SOURCE...]]\n"
     "  assay annotate --diff [options] OLD NEW [SOURCE...]\n";
 
 constexpr const char* kExamples =
     "Examples:\n\n"
+    "  assay annotate                                  the newest profile of this folder\n"
     "  assay annotate assay.out.1234                   what is executed most\n"
     "  assay annotate --sort=D1mr --show=D1mr,Ir FILE  where the cache is missed most\n"
     "  assay annotate --show=Dr,D1mr,'D1 miss rate' FILE\n"
@@ -117,16 +119,16 @@ void add_source_options(CommandLine& line, Arguments& arguments) {
         "show instructions below their lines; needs a profile made with --dump-instr=yes");
     line.add_number("--context", arguments.context, 0U, 1'000'000U, "N",
                     "lines of source around each counted one; default: 8");
-    line.add_source_search(arguments.include_dirs, arguments.extensions);
-    line.add_list("--map", arguments.moved, "OLD=NEW",
-                  "sources that were compiled in folder OLD are in NEW now\n"
-                  "May be repeated: the first that has a source counts.");
+    line.add_source_search(arguments.where);
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay annotate", kPurpose, kExamples);
-    line.add_arguments("FILE", arguments.files,
-                       "events files, or the index of a run's; source files to annotate");
+    line.add_arguments(
+        "FILE", arguments.files,
+        "events files, or the index of a run's; source files to annotate; default: the "
+        "newest profile here",
+        Need::kOptional);
     add_choice_options(line, arguments);
     add_context_options(line, arguments);
     add_source_options(line, arguments);
@@ -197,12 +199,12 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.lines = arguments.lines;
     if (options.without_sources()) options.automatic = false;
     options.context = arguments.context;
-    options.where = {arguments.include_dirs, parse_moved("--map", arguments.moved),
-                     arguments.extensions};
+    options.where = arguments.where;
     options.json = arguments.json;
     options.pager = arguments.pager == "auto" && !options.json;
     options.color = wants_color(arguments.color);
-    sort_files(arguments.files, options);
+    const bool any = !arguments.files.empty() || options.difference;
+    sort_files(any ? arguments.files : std::vector{newest_profile()}, options);
     check_context_options(options);
     return options;
 }

@@ -1,6 +1,7 @@
 // The table of subcommands.
 #include "tools/cli/commands.h"
 #include "framework/collector/run/settings.h"
+#include "framework/support/text.h"
 #include "tools/annotate/annotate.h"
 #include "tools/check_plugin/check_plugin.h"
 #include "tools/cli/completion.h"
@@ -45,7 +46,7 @@ constexpr std::array kCommands = {
     Command{"run", "--plugin=NAME[,NAME...] [options] [--] PROGRAM [ARG...]",
             "profiles a program; the word may be left out",
             [](int argc, char** argv) { return run_main(rest(argc, argv)); }, run_options},
-    Command{"annotate", "FILE...", "shows events files beside the source", annotate_main,
+    Command{"annotate", "[FILE...]", "shows events files beside the source", annotate_main,
             annotate::options},
     Command{"merge", "-o OUT FILE...", "adds up events files to one", merge_main, merge_options},
     Command{"diff", "OLD NEW", "shows what changed from one file to another", diff_main,
@@ -57,7 +58,8 @@ constexpr std::array kCommands = {
             list::options},
     Command{"simpoint", "BBFILE", "finds a program's phases in block vectors", simpoint_main,
             simpoint::options},
-    Command{"report", "FILE...", "makes a page of HTML for browsers", report_main, report::options},
+    Command{"report", "[FILE...]", "makes a page of HTML for browsers", report_main,
+            report::options},
     Command{"plugins", "[NAME]", "lists profilers, or one's options and events",
             [](int argc, char** argv) { return plugins_main(rest(argc, argv)); }, no_options},
     Command{"check-plugin", "FILE.so...", "says which rules profilers break", check_plugin_main,
@@ -77,6 +79,12 @@ const Command* find_command(std::string_view name) {
     const auto found = std::find_if(all.begin(), all.end(),
                                     [&](const Command& command) { return command.name == name; });
     return found == all.end() ? nullptr : &*found;
+}
+
+std::string nearest_command(std::string_view word) {
+    std::vector<std::string> names{"help"};
+    for (const Command& command : commands()) names.emplace_back(command.name);
+    return nearest(word, names);
 }
 
 }  // namespace assay

@@ -21,5 +21,7 @@ struct Command {
 std::span<const Command> commands();
 // Null if there is none of that name.
 const Command* find_command(std::string_view name);
+// The nearest name of a command; "" if none is meant.
+std::string nearest_command(std::string_view word);
 
 }  // namespace assay

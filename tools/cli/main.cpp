@@ -31,7 +31,12 @@ void occupy_standard_descriptors() {
 
 int help_of(const char* name, char* program) {
     const assay::Command* command = assay::find_command(name);
-    if (!command) throw assay::Error(fmt::format("there is no command {}: see assay --help", name));
+    if (!command) {
+        const std::string meant = assay::nearest_command(name);
+        throw assay::Error(fmt::format(
+            "there is no command {}{}", name,
+            meant.empty() ? ": see assay --help" : fmt::format("; did you mean {}?", meant)));
+    }
     char help[] = "--help";
     char* arguments[] = {program, help, nullptr};
     return command->main(2, arguments);

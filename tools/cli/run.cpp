@@ -76,6 +76,12 @@ int run_main(std::span<const std::string> arguments) {
     log::set_quiet(settings.quiet);
     if (line.program.empty())
         throw Error("no program to run: assay --plugin=NAME [options] [--] PROGRAM [ARG...]");
+    if (settings.plugins.empty() && arguments.front() == line.program.front())
+        if (const std::string meant = nearest_command(arguments.front()); !meant.empty())
+            throw Error(
+                fmt::format("there is no command {}; did you mean {}? (A program needs "
+                            "--plugin=NAME)",
+                            arguments.front(), meant));
     if (settings.plugins.empty())
         throw Error("no profiler: say which with --plugin=NAME (see: assay plugins)");
     const collector::Ending ending = collector::run(settings, line.program);

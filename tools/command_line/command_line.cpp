@@ -4,6 +4,7 @@
 #include "framework/support/text.h"
 #include "framework/version.h"
 #include "tools/output/output.h"
+#include "tools/sources/source_finder.h"
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
@@ -30,6 +31,20 @@ void refuse_empty_values(int argc, const char* const* argv) {
         if (word.starts_with("--") && word.find('=') == word.size() - 1)
             throw CLI::ValidationError(std::string(word), "the value is empty");
     }
+}
+
+// What CLI11 says, but for an option that nobody has: with the nearest one that there is.
+std::string unexpected(const CLI::App& app, const CLI::ExtrasError& error) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& word : app.remaining()) {
+        if (!word.starts_with("-") || word == "-") continue;
+        const std::string option = word.substr(0, word.find('='));
+        const std::string meant = nearest(option, names);
+        return "unknown option " + option + (meant.empty() ? "" : "; did you mean " + meant + "?");
+    }
+    return error.what();
 }
 
 std::string refuse_empty_value(const std::string& value) {
@@ -75,8 +90,8 @@ void CommandLine::add_argument(const char* name, std::string& value, const char*
 }
 
 void CommandLine::add_arguments(const char* name, std::vector<std::string>& values,
-                                const char* help) {
-    app_->add_option(name, values, help)->required();
+                                const char* help, Need need) {
+    app_->add_option(name, values, help)->required(need == Need::kRequired);
 }
 
 void CommandLine::add_text(const char* names, std::string& value, const char* type,
@@ -155,15 +170,23 @@ void CommandLine::add_pager(std::string& pager) {
                "send what is longer than the terminal through $PAGER or less; default: auto");
 }
 
-void CommandLine::add_source_search(std::vector<std::string>& include_dirs,
-                                    std::vector<std::string>& extensions) {
-    add_list("-I,--include", include_dirs, "DIR",
+void CommandLine::add_source_search(SourceOptions& where) {
+    add_list("-I,--include", where.include_dirs, "DIR",
              "look for sources in this folder, too, by the ends of their paths; may be repeated");
-    add_list("--source-extensions", extensions, "EXT,...",
+    add_list("--source-extensions", where.extensions, "EXT,...",
              "files of these extensions are sources, too, wherever they are\n"
              "Of files that a profile names, only those are shown that have the extension of a "
              "source, or are below the working directory or an --include folder, or are named by "
              "debug information of the profile's programs.");
+    app_->add_option_function<std::vector<std::string>>(
+            "--map",
+            [&where](const std::vector<std::string>& given) {
+                where.moved = parse_moved("--map", given);
+            },
+            "sources that were compiled in folder OLD are in NEW now\n"
+            "May be repeated: the first that has a source counts.")
+        ->allow_extra_args(false)
+        ->type_name("OLD=NEW");
 }
 
 std::vector<OptionDescription> CommandLine::options() const {
@@ -194,6 +217,9 @@ bool CommandLine::parse(int argc, const char* const* argv) {
     } catch (const CLI::CallForVersion& version) {
         print_text(version.what());
         return false;
+    } catch (const CLI::ExtrasError& error) {
+        throw Error(fmt::format("{}: {}; see {} --help", app_->get_name(), unexpected(*app_, error),
+                                app_->get_name()));
     } catch (const CLI::ParseError& error) {
         throw Error(
             fmt::format("{}: {}; see {} --help", app_->get_name(), error.what(), app_->get_name()));

@@ -18,6 +18,8 @@ class App;
 
 namespace assay {
 
+struct SourceOptions;
+
 struct OptionDescription {
     std::vector<std::string> names;  // with their dashes
     std::string argument;            // what stands for it in --help; empty if there is none
@@ -54,7 +56,8 @@ class CommandLine {
     void add_argument(const char* name, std::string& value, const char* help,
                       Need need = Need::kRequired);
     // One or more of them.
-    void add_arguments(const char* name, std::vector<std::string>& values, const char* help);
+    void add_arguments(const char* name, std::vector<std::string>& values, const char* help,
+                       Need need = Need::kRequired);
 
     // Of an option that is given more than once, the last value counts; but see add_list().
     void add_text(const char* names, std::string& value, const char* type, const char* help,
@@ -78,9 +81,8 @@ class CommandLine {
     void add_color(std::string& color, const char* help);
     void add_pager(std::string& pager);
 
-    // --include and --source-extensions, which are the same for all that show sources.
-    void add_source_search(std::vector<std::string>& include_dirs,
-                           std::vector<std::string>& extensions);
+    // --include, --source-extensions and --map, which are the same for all that show sources.
+    void add_source_search(SourceOptions& where);
 
     std::vector<OptionDescription> options() const;
     // False if --help or --version was asked for and has been printed. Throws Error if the

@@ -10,7 +10,8 @@ namespace {
 
 struct Arguments {
     std::vector<std::string> files, show, sort, file_names, function_names, commands, limits,
-        include_dirs, extensions, moved, old_moved;
+        old_moved;
+    SourceOptions where;
     std::string out, threshold, by, format, match = "alike", color = "auto", pager = "auto";
     bool json = false;
 };
@@ -73,9 +74,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
         "show functions whose first sort event changed by at least P % of OLD's total, 0 to "
         "20; default: 0.1");
     line.add_flag("--json", arguments.json, "the same as --format=json");
-    line.add_source_search(arguments.include_dirs, arguments.extensions);
-    line.add_list("--map", arguments.moved, "OLD=NEW",
-                  "sources that were compiled in folder OLD are in NEW now; of a page");
+    line.add_source_search(arguments.where);
     line.add_list("--old-map", arguments.old_moved, "OLD=NEW", "the same for those of OLD");
     line.add_color(arguments.color,
                    "red for more, green for less; default: on a terminal, unless NO_COLOR is set");
@@ -126,8 +125,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.limits = parse_limits(arguments.limits);
     options.by = arguments.by;
     options.format = format_of(arguments);
-    options.new_sources = {arguments.include_dirs, parse_moved("--map", arguments.moved),
-                           arguments.extensions};
+    options.new_sources = arguments.where;
     options.old_sources = options.new_sources;
     if (!arguments.old_moved.empty())
         options.old_sources.moved = parse_moved("--old-map", arguments.old_moved);

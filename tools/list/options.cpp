@@ -51,7 +51,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     add_what_to_list(line, arguments);
     line.add_choice("--source", arguments.source, "yes|no",
                     "put the source lines between the instructions; default: no");
-    line.add_source_search(arguments.plain.where.include_dirs, arguments.plain.where.extensions);
+    line.add_source_search(arguments.plain.where);
     line.add_choice("--syntax", arguments.syntax, "att|intel",
                     "the syntax of the instructions; default: att");
     line.add_choice("--show-percs", arguments.percentages, "yes|no",

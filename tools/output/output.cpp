@@ -60,7 +60,8 @@ void Output::section(std::string_view title) {
     write(rule + "\n-- " + std::string(title) + "\n" + rule + "\n");
 }
 
-// As git does it: the shell runs $PAGER, and less keeps colours and does not clear the screen.
+// As git does it: the shell runs $PAGER, and less keeps colours and does not clear the screen; nor
+// does it break lines, which would tear columns apart.
 void Output::start_pager() {
     const char* const chosen = std::getenv("PAGER");
     const char* const pager =
@@ -70,7 +71,7 @@ void Output::start_pager() {
     std::fflush(nullptr);
     pager_ = fork();
     if (pager_ == 0) {
-        setenv("LESS", "FRX", 0);
+        setenv("LESS", "FRSX", 0);
         dup2(ends[0], STDIN_FILENO);
         execl("/bin/sh", "sh", "-c", pager, nullptr);
         _exit(127);

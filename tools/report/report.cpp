@@ -2,10 +2,12 @@
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/block_vectors/simulation_points.h"
 #include "tools/command_line/command_line.h"
 #include "tools/output/html.h"
+#include "tools/profile/newest.h"
 #include "tools/profile/profile_files.h"
 #include "tools/report/data.h"
 #include "tools/report/page.h"
@@ -24,7 +26,7 @@ namespace {
 constexpr const char* kDescription =
     "Makes one HTML page of events files, which needs nothing else and can be sent to\n"
     "others.\n\n"
-    "  assay report [options] FILE...\n"
+    "  assay report [options] [FILE...]\n"
     "  assay report --diff [options] OLD NEW\n";
 
 constexpr const char* kFooter =
@@ -37,17 +39,19 @@ constexpr const char* kFooter =
 // What is written on the command line, before it is understood.
 struct Arguments {
     Options options;
-    bool difference = false;
+    bool difference = false, quiet = false;
 };
 
 void add_options(CommandLine& line, Arguments& arguments) {
     Options& options = arguments.options;
     line.describe("assay report", kDescription, kFooter);
     line.add_arguments("FILE", options.profiles,
-                       "events files, or the index of a run's, whose counts are added up");
+                       "events files, or the index of a run's, whose counts are added up; default: "
+                       "the newest here",
+                       Need::kOptional);
     line.add_text("-o,--out", options.output, "FILE", "the page; default: report.html");
     line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
-    line.add_source_search(options.where.include_dirs, options.where.extensions);
+    line.add_source_search(options.where);
     line.add_text("--block-vectors", options.block_vectors, "FILE",
                   "show the phases of the run, from a file of the profiler bbv or of exp-bbv");
     line.add_text("--simpoints", options.simulation_points, "FILE",
@@ -57,6 +61,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "their weights; default: .weights, in the same way");
     line.add_text("--labels", options.labels, "FILE",
                   "the phase of each interval; default: .labels, in the same way");
+    line.add_flag("-q,--quiet", arguments.quiet, "say nothing but errors");
 }
 
 void check(const Arguments& arguments) {
@@ -87,6 +92,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
     if (!parsed) return std::nullopt;
     Arguments& arguments = *parsed;
+    log::set_quiet(arguments.quiet);
+    if (arguments.options.profiles.empty() && !arguments.difference)
+        arguments.options.profiles.push_back(newest_profile());
     check(arguments);
     Options& options = arguments.options;
     find_points(options);
