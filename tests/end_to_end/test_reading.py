@@ -485,7 +485,7 @@ class Shown(unittest.TestCase):
         result = run(["bash", "--norc", "-c",
                       f"compopt() {{ :; }}; source {script}; COMP_LINE={line!r}; "
                       f"COMP_POINT={len(line)}; COMP_WORDS=({' '.join(words)}); "
-                      f"COMP_CWORD={len(words) - 1}; _assay; printf '%s\\n' \"${{COMPREPLY[@]}}\""],
+                      f"COMP_CWORD={len(words) - 1}; _assay {str(ASSAY)!r}; printf '%s\\n' \"${{COMPREPLY[@]}}\""],
                      cwd=self.folder)
         self.assertEqual(result.stderr, "")
         return result.stdout.split()
@@ -497,6 +497,31 @@ class Shown(unittest.TestCase):
         self.assertEqual(self.complete("assay annotate ou"), ["out"])
         self.assertEqual(self.complete("assay completion f"), ["fish"])
         self.assertEqual(set(self.complete("assay annotate --color=a")), {"auto", "always"})
+        for line in ("assay --plugin=cac", "assay --plugin cac", "assay run --plugin=cac"):
+            self.assertIn(self.complete(line), (["cache"], ["--plugin=cache"]), line)
+        self.assertEqual(self.complete("assay --plugin=branch,cac"), ["branch,cache"])
+        self.assertEqual(self.complete("assay --plugin=cache --D"), ["--D1="])
+        self.assertEqual(self.complete("assay --plugin=cache --cache-sim=y"), ["yes"])
+
+    def test_bash_types_no_backslashes(self):
+        """As on a terminal: readline puts what the functions have found into the line."""
+        start, out = self.folder / "start.bash", self.folder / "typed.words"
+        start.write_text(run([ASSAY, "completion", "bash"]).stdout +
+                         f"assay() {{ echo \"$*\" > new; mv new {out}; }}\n")
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.folder)
+            os.execvpe("bash", ["bash", "--noprofile", "--rcfile", str(start), "-i"],
+                       {**os.environ, "TERM": "dumb", "PATH": f"{ASSAY.parent}:{os.environ['PATH']}"})
+        self.addCleanup(lambda: (os.kill(child, signal.SIGKILL), os.waitpid(child, 0),
+                                 os.close(terminal)))
+        os.write(terminal, b"assay --plu\tcac\t --D\t32K\n")
+        for _ in range(600):
+            if select.select([terminal], [], [], 0.05)[0]:
+                os.read(terminal, 65536)
+            if out.exists():
+                break
+        self.assertEqual(out.read_text(), "--plugin=cache --D1=32K\n")
 
     def test_bash_leaves_the_words_of_the_program_to_it(self):
         for line in ("assay --plugin cache -- ls --o", "assay run --plugin = cache ls --o",
@@ -515,7 +540,9 @@ class Shown(unittest.TestCase):
 
         def complete(line):
             shown = run(["fish", "--no-config", "-c", f"source {script}; complete -C '{line}'"],
-                        cwd=self.folder, env={**os.environ, "HOME": str(self.folder)})
+                        cwd=self.folder,
+                        env={**os.environ, "HOME": str(self.folder),
+                             "PATH": f"{ASSAY.parent}:{os.environ['PATH']}"})
             self.assertEqual(shown.stderr, "")
             return [row.split("\t")[0] for row in shown.stdout.splitlines()]
 
@@ -526,6 +553,9 @@ class Shown(unittest.TestCase):
         self.assertEqual(complete("assay completion f"), ["fish"])
         self.assertEqual(set(complete("assay annotate --color=a")),
                          {"--color=auto", "--color=always"})
+        self.assertEqual(complete("assay --plugin=cac"), ["--plugin=cache"])
+        self.assertEqual(complete("assay --plugin=branch,cac"), ["--plugin=branch,cache"])
+        self.assertEqual(complete("assay --plugin=cache --D1"), ["--D1="])
 
     @unittest.skipUnless(installed("zsh"), "zsh is not installed")
     def test_zsh_completes(self):
@@ -539,6 +569,7 @@ class Shown(unittest.TestCase):
         if child == 0:
             os.chdir(self.folder)
             os.execvpe("zsh", ["zsh", "-i"], {**os.environ, "ZDOTDIR": str(self.folder),
+                                              "PATH": f"{ASSAY.parent}:{os.environ['PATH']}",
                                               "TERM": "dumb", "HOME": str(self.folder)})
         self.addCleanup(lambda: (os.kill(child, signal.SIGKILL), os.waitpid(child, 0),
                                  os.close(terminal)))
@@ -561,6 +592,7 @@ class Shown(unittest.TestCase):
                          ["export", "--format=speedscope", "out"])
         self.assertEqual(complete("assay --asl\tye\t"), ["--aslr=yes"])
         self.assertEqual(complete("assay completion fi\t"), ["completion", "fish"])
+        self.assertEqual(complete("assay --plu\tcac\t --D\t32K"), ["--plugin=cache", "--D1=32K"])
 
     def test_scripts_are_well_formed(self):
         for shell in ("bash", "zsh", "fish"):

@@ -1,14 +1,18 @@
 #include "tools/cli/completion.h"
 
+#include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/plugins.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>
 
 namespace assay {
 namespace {
+
+constexpr std::string_view kPlugin = "--plugin";
 
 std::string command_names() {
     std::string names;
@@ -32,9 +36,9 @@ std::string in_quotes(std::string_view text) {
 // --- bash
 
 // A word for each name; --name=CHOICE for each choice; --name= where anything may follow.
-std::string bash_words(const Command& command) {
+std::string bash_words(std::span<const OptionDescription> options) {
     std::string words;
-    for (const OptionDescription& option : command.options()) {
+    for (const OptionDescription& option : options) {
         const std::vector<std::string> choices = option.choices();
         for (const std::string& name : option.names) {
             const bool is_long = name.starts_with("--");
@@ -61,7 +65,7 @@ std::string bash_options_with_value() {
 // three words, unless readline was told otherwise.
 std::string bash_program() {
     return fmt::format(
-        R"(# The index of the program that is run, if the word to complete is that or stands behind it.
+        R"sh(# The index of the program that is run, if the word to complete is that or stands behind it.
 _assay_program() {{
     local i=1
     [ "${{COMP_WORDS[1]}}" != run ] || i=2
@@ -79,6 +83,11 @@ _assay_program() {{
         *) [ "$i" != "$COMP_CWORD" ] || echo "$i" ;;
     esac
 }}
+# What --plugin has named so far.
+_assay_plugins() {{
+    [[ $COMP_LINE =~ [[:space:]]--plugin[=[:space:]][[:space:]]*([^[:space:]]+) ]] &&
+        echo "${{BASH_REMATCH[1]}}"
+}}
 # Completes as for the program alone, as far as bash-completion is there; else, names of files.
 _assay_complete_program() {{
     if declare -F _command_offset > /dev/null; then
@@ -87,20 +96,22 @@ _assay_complete_program() {{
         COMPREPLY=($(compgen -c -- "$2") $(compgen -f -- "$2"))
     else
         COMPREPLY=($(compgen -f -- "$2"))
+        compopt -o filenames
     fi
 }}
-)",
+)sh",
         bash_options_with_value());
 }
 
 std::string bash_script() {
     std::string cases;
     for (const Command& command : commands())
-        cases +=
-            fmt::format("        {}) words={} ;;\n", command.name, in_quotes(bash_words(command)));
-    return fmt::format(R"(# bash completion for assay
+        cases += fmt::format("        {}) words={} ;;\n", command.name,
+                             in_quotes(bash_words(command.options())));
+    return fmt::format(R"sh(# bash completion for assay
 {}_assay() {{
-    local current=${{COMP_LINE:0:COMP_POINT}} command=${{COMP_WORDS[1]}} words program
+    local current=${{COMP_LINE:0:COMP_POINT}} command=${{COMP_WORDS[1]}} words program files=
+    local assay=${{1:-assay}} named profiler
     current=${{current##*[[:space:]]}}
     if [ "$COMP_CWORD" = 1 ] && [[ $current != -* ]]; then
         COMPREPLY=($(compgen -W '{}' -- "$current"))
@@ -116,30 +127,50 @@ std::string bash_script() {
             _assay_complete_program "$program" "$current"
             return
         fi
+        if [[ $current == --plugin=* || ${{COMP_WORDS[COMP_CWORD - 1]}} == --plugin ]]; then
+            named=$current words=
+            case $current in
+                *,*) named=${{current%,*}}, ;;
+                *) named=${{current%%[!-]*}}; [[ $current != --plugin=* ]] || named=--plugin= ;;
+            esac
+            for profiler in $(command "$assay" completion --profilers 2> /dev/null); do
+                words+=" $named$profiler"
+            done
+        elif [[ $current == -* ]]; then
+            named=$(_assay_plugins)
+            [ -z "$named" ] || words+=" $(command "$assay" completion bash "$named" 2> /dev/null)"
+        fi
     elif [[ " ${{COMP_WORDS[*]:0:COMP_CWORD}} " == *' -- '* ]]; then
         COMPREPLY=($(compgen -f -- "$current"))
+        compopt -o filenames
         return
     fi
     case $current in
         --*=*)
             COMPREPLY=($(compgen -W "$words" -- "$current"))
             [ "${{COMPREPLY[0]}}" != "${{current%%=*}}=" ] || COMPREPLY=()
-            [ ${{#COMPREPLY[@]}} -gt 0 ] ||
+            if [ ${{#COMPREPLY[@]}} = 0 ]; then
                 COMPREPLY=($(compgen -f -P "${{current%%=*}}=" -- "${{current#*=}}"))
+                [[ $COMP_WORDBREAKS != *=* ]] || files=yes
+            fi
             # Readline replaces only what stands behind the = if that separates words.
             case $COMP_WORDBREAKS in
                 *=*) COMPREPLY=("${{COMPREPLY[@]#"${{current%%=*}}="}}") ;;
             esac ;;
         -*) COMPREPLY=($(compgen -W "$words" -- "$current")) ;;
         *) [ "$command" != completion ] || COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
-           [ ${{#COMPREPLY[@]}} -gt 0 ] || COMPREPLY=($(compgen -f -- "$current")) ;;
+           [ "${{COMP_WORDS[COMP_CWORD - 1]}}" != --plugin ] ||
+               COMPREPLY=($(compgen -W "$words" -- "$current"))
+           [ ${{#COMPREPLY[@]}} -gt 0 ] || {{ COMPREPLY=($(compgen -f -- "$current")); files=yes; }} ;;
     esac
+    # Readline escapes what is special in names of files only, as = is.
+    [ -z "$files" ] || compopt -o filenames
     if [[ ${{COMPREPLY[0]}} == *= ]] || [ -d "${{COMPREPLY[0]}}" ]; then compopt -o nospace; fi
 }}
-complete -o filenames -F _assay assay
-)",
+complete -F _assay assay
+)sh",
                        bash_program(), command_names(), cases,
-                       in_quotes(bash_words(*find_command("run"))));
+                       in_quotes(bash_words(find_command("run")->options())));
 }
 
 // --- zsh
@@ -154,7 +185,7 @@ std::string zsh_text(std::string_view text) {
     return out;
 }
 
-std::string zsh_option(const OptionDescription& option, const std::string& name) {
+std::string zsh_specification(const OptionDescription& option, const std::string& name) {
     std::string specification = name;
     if (!option.argument.empty()) specification += name.starts_with("--") ? "=-" : "+";
     specification += "[" + zsh_text(option.help) + "]";
@@ -163,10 +194,12 @@ std::string zsh_option(const OptionDescription& option, const std::string& name)
         const std::vector<std::string> choices = option.choices();
         if (!choices.empty())
             specification += "(" + join(choices, " ") + ")";
+        else if (name == kPlugin)
+            specification += "_assay_profilers";
         else if (option.takes_file())
             specification += "_files";
     }
-    return in_quotes("*" + specification);
+    return "*" + specification;
 }
 
 std::string zsh_script() {
@@ -178,13 +211,20 @@ std::string zsh_script() {
         cases += fmt::format("        {})\n            options=(\n", command.name);
         for (const OptionDescription& option : command.options())
             for (const std::string& name : option.names)
-                cases += "                " + zsh_option(option, name) + "\n";
+                cases += "                " + in_quotes(zsh_specification(option, name)) + "\n";
         cases += "            ) ;;\n";
     }
-    return fmt::format(R"(#compdef assay
+    return fmt::format(R"sh(#compdef assay
 # zsh completion for assay
+_assay_profilers() {{
+    local -a found
+    found=(${{(f)"$(command $assay completion --profilers 2> /dev/null)"}})
+    compset -P '*,'
+    compadd -qS '' -a found
+}}
 _assay() {{
     local -a names options
+    local assay=$words[1] named=${{words[(r)--plugin=*]#--plugin=}}
     names=(
 {})
     if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
@@ -203,13 +243,15 @@ _assay() {{
     if [[ $command == completion ]]; then
         _values shell bash zsh fish
     elif [[ $command == run ]]; then
+        [[ -z $named || $PREFIX == --plugin=* ]] ||
+            options+=(${{(f)"$(command $assay completion zsh $named 2> /dev/null)"}})
         _arguments -S $options '*::program: _normal'
     else
         _arguments -S $options '*:file:_files'
     fi
 }}
 if [ "$funcstack[1]" = _assay ]; then _assay "$@"; else compdef _assay assay; fi
-)",
+)sh",
                        names, cases);
 }
 
@@ -224,6 +266,8 @@ std::string fish_option(const OptionDescription& option) {
         const std::vector<std::string> choices = option.choices();
         if (!choices.empty())
             out += " -f -a " + in_quotes(join(choices, " "));
+        else if (option.names.back() == kPlugin)
+            out += " -f -a '(__assay_profilers)'";
         else if (!option.takes_file())
             out += " -f";
     }
@@ -232,7 +276,18 @@ std::string fish_option(const OptionDescription& option) {
 
 std::string fish_script() {
     const std::string names = command_names();
-    std::string out = "# fish completion for assay\n";
+    std::string out = R"sh(# fish completion for assay
+function __assay_profilers
+    set -l assay (commandline -opc)[1]
+    set -l before (commandline -ct | string replace -r '^--plugin=' '' | string match -r '.*,')
+    printf "$before%s\\n" (command $assay completion --profilers 2> /dev/null)
+end
+function __assay_options
+    set -l words (commandline -opc)
+    set -l named (string replace -f -r '^--plugin=' '' -- $words)
+    test -n "$named[1]"; and command $words[1] completion fish $named[1] 2> /dev/null
+end
+)sh";
     for (const Command& command : commands()) {
         out += fmt::format("complete -c assay -n __fish_use_subcommand -a {} -d {}\n", command.name,
                            in_quotes(command.summary));
@@ -247,9 +302,50 @@ std::string fish_script() {
             out += fmt::format("complete -c assay -n {}{}\n", in_quotes(condition),
                                fish_option(option));
     }
+    out += fmt::format("complete -c assay -n {} -a '(__assay_options)'\n",
+                       in_quotes("not __fish_seen_subcommand_from " + names +
+                                 "; or __fish_seen_subcommand_from run"));
     return out +
            "complete -c assay -n '__fish_seen_subcommand_from completion' -f -a "
            "'bash zsh fish'\n";
+}
+
+// What --NAME=VALUE can be, and its help, a line each.
+std::string fish_words(std::span<const OptionDescription> options) {
+    std::string lines;
+    for (const OptionDescription& option : options) {
+        const std::string name = option.names.front() + "=";
+        std::vector<std::string> choices = option.choices();
+        if (choices.empty()) choices.emplace_back();
+        for (const std::string& choice : choices)
+            lines += name + choice + "\t" + option.help + "\n";
+    }
+    return lines;
+}
+
+std::string zsh_specifications(std::span<const OptionDescription> options) {
+    std::string lines;
+    for (const OptionDescription& option : options)
+        lines += zsh_specification(option, option.names.front()) + "\n";
+    return lines;
+}
+
+// Of profilers, as the scripts ask for them; a name may still be incomplete.
+std::string options_of_profilers(std::string_view shell, const std::string& names) {
+    std::string out;
+    for (const std::string& name : split(names, ',')) {
+        const std::vector<OptionDescription> options = profiler_options(name);
+        out += shell == "bash"  ? bash_words(options)
+               : shell == "zsh" ? zsh_specifications(options)
+                                : fish_words(options);
+    }
+    return out;
+}
+
+std::string profiler_names() {
+    std::string names;
+    for (const auto& plugin : collector::find_all_plugins()) names += plugin.name + "\n";
+    return names;
 }
 
 }  // namespace
@@ -262,10 +358,21 @@ std::string completion_script(std::string_view shell) {
 }
 
 int completion_main(int argc, char** argv) {
-    const std::string_view shell = argc == 2 ? argv[1] : "--help";
+    const std::string_view shell = argc == 2 || argc == 3 ? argv[1] : "--help";
+    if (argc == 3) {
+        print_text(options_of_profilers(shell, argv[2]));
+        return 0;
+    }
+    if (shell == "--profilers") {
+        print_text(profiler_names());
+        return 0;
+    }
     if (shell == "--help" || shell == "-h") {
         print(
             "assay completion SHELL   prints a script for bash, zsh or fish\n\n"
+            "The script asks for what profilers there are, and for their options:\n\n"
+            "  assay completion --profilers\n"
+            "  assay completion SHELL NAME,...\n\n"
             "Installed with assay. Without installing it:\n\n"
             "  eval \"$(assay completion bash)\"      in ~/.bashrc\n"
             "  eval \"$(assay completion zsh)\"       in ~/.zshrc, behind compinit\n"
