@@ -233,6 +233,19 @@ class Exports(Profile):
             self.assertLessEqual(set(packed(dict(fields(sample))[1])), ids[0])
 
     @unittest.skipUnless(installed("go"), "go is not installed")
+    def test_pprof_keeps_names_of_templates_apart(self):
+        path, out = self.folder / "names", self.folder / "names.pb.gz"
+        names = ["lin::multiply<double>", "lin::multiply<float>",
+                 "(anonymous namespace)::move_particles(int)", "plain"]
+        path.write_text("events: Ir\nfl=a.cpp\n" + "".join(f"fn={name}\n1 5\n" for name in names) +
+                        "summary: 20\n")
+        self.assertEqual(export("pprof", "-o", out, path).returncode, 0)
+        shown = run(["go", "tool", "pprof", "-top", out],
+                    env={**os.environ, "HOME": str(self.folder), "GOTOOLCHAIN": "local"})
+        for name in names:
+            self.assertRegex(shown.stdout, rf"(?m) {re.escape(name)}$")
+
+    @unittest.skipUnless(installed("go"), "go is not installed")
     def test_go_tool_pprof(self):
         out = self.folder / "profile.pb.gz"
         self.exported("pprof", "-o", out)

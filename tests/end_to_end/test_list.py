@@ -69,6 +69,17 @@ class List(unittest.TestCase):
                     found[address] = counts
         self.assertEqual(found, expected)
 
+    def test_inlined_functions_are_found(self):
+        out = self.shared / "inlining.events"
+        self.good(profile([PROGRAMS / "inlining"], "-q", "--dump-instr=yes", plugin=COUNTS, out=out))
+        result = self.good(listed(out, "--function=^sum_cells$", "--show=Ir"))
+        self.assertRegex(result.stdout, r"-- sum_cells, inlined into \w+  \(")
+        counted = sum(int(row.split()[0].replace(",", "")) for row in
+                      re.findall(r"^ *[\d,]+ +[0-9a-f]+  .*$", result.stdout, re.MULTILINE))
+        self.assertEqual(counted, sum(counts[0] for name, counts in
+                                      support.read_events(out).functions.items()
+                                      if name.split(":")[-1] == "sum_cells"))
+
     def test_whole_function_in_order(self):
         result = self.good(listed(self.out, "--function=^count_bits$", "--show=Ir,Refs"))
         found = lines(result)

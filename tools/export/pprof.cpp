@@ -156,7 +156,10 @@ class Document {
         ProtobufMessage function;
         function.number(1, id);
         function.number(2, text(name));
-        function.number(3, text(name));
+        // Else pprof takes the name for a symbol's, and leaves out template arguments, parameters
+        // and unnamed namespaces: functions that differ in these would be one.
+        const bool is_readable = name.find_first_of("<(") != std::string_view::npos;
+        if (!is_readable) function.number(3, text(name));
         function.number(4, text(file == kUnknown ? "" : file));
         field(kFunction, function);
     }

@@ -22,6 +22,7 @@ using Row = InstructionProfile::Row;
 struct Function {
     std::string name;
     std::uint32_t object;
+    bool inlined = false;             // into the one that its name tells, too
     std::uint64_t low = 0, high = 0;  // its code; equal if its extent is not known
     std::vector<const Row*> rows;     // of the profile, by address
     std::vector<std::uint64_t> counts;

@@ -21,8 +21,9 @@ using Rows = std::span<const Row>;
 // The functions of one object: of symbols where the code is there, and of what the profile says.
 class FunctionFinder {
   public:
-    FunctionFinder(const InstructionProfile& profile, Rows rows, ObjectCode& code)
-        : profile_(profile) {
+    FunctionFinder(const InstructionProfile& profile, Rows rows, ObjectCode& code,
+                   const std::optional<Pattern>& wanted)
+        : profile_(profile), wanted_(wanted) {
         std::vector<std::uint64_t> addresses(rows.size());
         std::transform(rows.begin(), rows.end(), addresses.begin(),
                        [](const Row& row) { return row.address; });
@@ -36,16 +37,32 @@ class FunctionFinder {
     std::vector<Function> take() { return std::move(functions_); }
 
   private:
+    // Where it is asked for by name, an inlined function is one of its own in each that has it. One
+    // that is asked for itself is whole.
+    bool is_wanted_inlined(const Row& row, const symbols::FunctionRange& range) {
+        return wanted_ && row.function != range.name && is_wanted(row.function) &&
+               !is_wanted(range.name);
+    }
+
+    // Names are those of the profile and of the object's symbols: both stay.
+    bool is_wanted(std::string_view name) {
+        const auto [known, is_new] = is_wanted_.try_emplace(name, false);
+        if (is_new) known->second = wanted_->is_in(name);
+        return known->second;
+    }
+
     void add(const Row& row) {
         const std::uint32_t index = range_at_.find(row.address);
         const symbols::FunctionRange* const range =
             index == symbols::IntervalMap::kNone ? nullptr : &ranges_[index];
-        const auto key = range ? std::pair(range->low, std::string_view())
-                               : std::pair(std::uint64_t{0}, row.function);
+        const bool inlined = range && is_wanted_inlined(row, *range);
+        const auto key = range && !inlined
+                             ? std::pair(range->low, std::string_view())
+                             : std::pair(range ? range->low : std::uint64_t{0}, row.function);
         const auto [known, is_new] = index_.try_emplace(key, functions_.size());
         if (is_new) {
-            Function function{std::string(range ? range->name : row.function), row.object};
-            if (range) {
+            Function function{name_of(row, range, inlined), row.object, inlined};
+            if (range && !inlined) {
                 function.low = range->low;
                 function.high = range->high;
             }
@@ -57,21 +74,29 @@ class FunctionFinder {
         profile_.add_to(function.counts, row);
     }
 
+    static std::string name_of(const Row& row, const symbols::FunctionRange* range, bool inlined) {
+        if (inlined) return fmt::format("{}, inlined into {}", row.function, range->name);
+        return std::string(range ? range->name : row.function);
+    }
+
     const InstructionProfile& profile_;
+    const std::optional<Pattern>& wanted_;
+    std::map<std::string_view, bool> is_wanted_;
     std::vector<symbols::FunctionRange> ranges_;
     symbols::IntervalMap range_at_;  // indices in ranges_
     std::map<std::pair<std::uint64_t, std::string_view>, std::size_t> index_;
     std::vector<Function> functions_;
 };
 
-std::vector<Function> find_functions(const InstructionProfile& profile,
+std::vector<Function> find_functions(const InstructionProfile& profile, const Options& options,
                                      const std::vector<std::unique_ptr<ObjectCode>>& code) {
     std::vector<Function> functions;
     const Rows rows = profile.rows();
     for (auto begin = rows.begin(); begin != rows.end();) {
         const auto end = std::find_if(begin, rows.end(),
                                       [&](const Row& row) { return row.object != begin->object; });
-        auto found = FunctionFinder(profile, {begin, end}, *code[begin->object]).take();
+        auto found =
+            FunctionFinder(profile, {begin, end}, *code[begin->object], options.function).take();
         std::move(found.begin(), found.end(), std::back_inserter(functions));
         begin = end;
     }
@@ -97,7 +122,7 @@ void choose(std::vector<Function>& functions, const Options& options,
     const auto total = static_cast<double>(profile.totals()[sort.front()]);
     const double threshold = have_counts(functions) ? options.threshold : 0;
     std::erase_if(functions, [&](const Function& function) {
-        if (options.function) return !options.function->is_in(function.name);
+        if (options.function) return !function.inlined && !options.function->is_in(function.name);
         return static_cast<double>(function.counts[sort.front()]) * 100 < threshold * total;
     });
     std::stable_sort(functions.begin(), functions.end(), [&](const Function& a, const Function& b) {
@@ -140,7 +165,7 @@ void list(const Options& options, Output& output) {
                           shown_events(options.show, profile.header()), options.percentages,
                           options.color};
     const auto code = open_objects(profile.header().objects, options.program);
-    std::vector<Function> functions = find_functions(profile, code);
+    std::vector<Function> functions = find_functions(profile, options, code);
     choose(functions, options, profile);
     if (functions.empty())
         throw Error(options.function

@@ -32,7 +32,8 @@ void add_what_to_list(CommandLine& line, Arguments& arguments) {
                       "where a program or library of the profile is now, if it was moved",
                       Need::kOptional);
     line.add_text("--function", arguments.function, "REGEX",
-                  "list the functions whose name contains a match, whatever they count");
+                  "list the functions whose name contains a match, whatever they count\n"
+                  "Of a function that was inlined into others, the instructions that count there.");
     line.add_number("--threshold", options.threshold, 0, 100, "P",
                     "otherwise those with at least P % of the first sort event; default: 1");
     line.add_list("--show", options.show, "A,B,...", "show only these events, in this order");
