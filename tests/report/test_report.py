@@ -216,6 +216,26 @@ class Page(unittest.TestCase):
         self.assertEqual(self.view(), "source")
         self.assertEqual(self.texts(".source .head span")[0], "Ir")
 
+    def test_history(self):
+        self.browser.open(self.page + "#overview/Ir")
+        address = "location.hash"
+        for view in ("functions", "source"):
+            self.browser.evaluate(f"document.getElementById('tab-{view}').click()")
+            self.browser.settle()
+        for step, view in (("back", "functions"), ("back", "overview"), ("forward", "functions")):
+            self.browser.evaluate(f"history.{step}()")
+            self.browser.wait(f"document.querySelector('#tab-{view}').ariaSelected === 'true'")
+            self.assertEqual(self.browser.evaluate(address), f"#{view}/Ir")
+        self.browser.evaluate("location.hash = '#source/Dr/' + encodeURIComponent("
+                                     "document.title)")  # no source: the usual one
+        self.browser.wait("document.querySelector('#tab-source').ariaSelected === 'true'")
+        self.browser.settle()
+        shown = self.browser.evaluate("document.querySelector('main').textContent")
+        self.assertIn("matrix[i][j]", shown[-5000:])
+        self.assertEqual(self.browser.evaluate(address), "#source/Dr")
+        self.browser.evaluate("location.hash = '#overview/%'")
+        self.browser.wait("document.querySelector('#tab-overview').ariaSelected === 'true'")
+
     def test_flame_graph(self):
         self.browser.open(self.page + "#flame/Refs")
         self.assertTrue({"main", "median", "by_columns"} <= set(self.texts(".flame .frame")))

@@ -16,11 +16,56 @@ function tabsOf(data) {
   ].filter(([, , available]) => available);
 }
 
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    return text;  // a % that someone has typed
+  }
+}
+
+// What an address says: #VIEW/EVENT, in sources and groups with what is shown there.
 function stateOfLocation(data, tabs) {
-  const [tab, name] = decodeURIComponent(location.hash.slice(1)).split("/");
+  const [tab, name, what] = location.hash.slice(1).split("/").map(decoded);
   const event = data.events.findIndex((each) => each.name === name);
-  return { tab: tabs.some(([id]) => id === tab) ? tab : "overview", event: Math.max(0, event),
-           place: { source: null, line: null, time: 0 }, group: null };
+  const state = { tab: tabs.some(([id]) => id === tab) ? tab : "overview", event: Math.max(0, event),
+                  place: { source: null, line: null, time: 0 }, group: null };
+  if (tab === "source" && what) {
+    const [, file, line] = what.match(/^(.*?)(?::(\d+))?$/);
+    const source = data.sources.findIndex((each) => each.name === file);
+    if (source >= 0) state.place = { source, line: line ? Number(line) : null, time: Date.now() };
+  }
+  if (tab === "groups" && data.groups && /^\d+$/.test(what) && Number(what) < data.groups.name.length)
+    state.group = Number(what);
+  return state;
+}
+
+function locationOfState(data, { tab, event, place, group }) {
+  const parts = [tab, data.events[event].name];
+  if (tab === "source" && place.source !== null)
+    parts.push(data.sources[place.source].name + (place.line === null ? "" : ":" + place.line));
+  if (tab === "groups" && group !== null) parts.push(String(group));
+  return "#" + parts.map(encodeURIComponent).join("/");
+}
+
+// Each view that is chosen is a step in the browser's history, and an address of the report shows
+// what it says.
+function useHistory(data, tabs, state, setState) {
+  const given = useRef(true);  // the state is that of the address, in other words perhaps
+  useEffect(() => {
+    const follow = () => {
+      given.current = true;
+      setState(stateOfLocation(data, tabs));
+    };
+    addEventListener("popstate", follow);
+    return () => removeEventListener("popstate", follow);
+  }, []);
+  useEffect(() => {
+    const address = locationOfState(data, state);
+    if (given.current) history.replaceState(null, "", address);
+    else if (address !== location.hash) history.pushState(null, "", address);
+    given.current = false;
+  }, [state]);
 }
 
 // The place of a function's hottest line, in the chosen event or else in any; null if there is none.
@@ -77,10 +122,10 @@ function App({ data }) {
   const { tab, event, place, group } = state;
   const searchRef = useRef();
   const go = (change) => setState((before) => ({ ...before, ...change }));
+  useHistory(data, tabs, state, setState);
   useEffect(() => {
-    history.replaceState(null, "", `#${tab}/${data.events[event].name}`);
     document.getElementById("tab-" + tab).scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [tab, event]);
+  }, [tab]);
 
   const openFunction = (index) => {
     const found = hottestLine(data, event, index);

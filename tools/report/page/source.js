@@ -93,7 +93,9 @@ function LineGroups({ data, event, file, line, go }) {
 function Source({ data, event, place, go, searchRef }) {
   const [all, setAll] = useState(false);
   const order = useMemo(() => sourceOrder(data, event), [event]);
-  const index = place.source === null ? order.files[0] : place.source;
+  // The first that there is something of.
+  const usual = order.files.find((i) => data.sources[i].pieces);
+  const index = place.source !== null ? place.source : usual === undefined ? order.files[0] : usual;
   const source = data.sources[index];
   const rows = useMemo(() => sourceRows(source, data.events.length), [index]);
   const { cursor, setCursor, step, most } = useHotRows(rows, event, place);
