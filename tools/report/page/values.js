@@ -1,11 +1,18 @@
 // Values.
 
+// Small numbers are read as they are, addresses and patterns of bits in hexadecimal digits.
+function valueText(value) {
+  const number = BigInt(value);
+  if (number < 10n) return String(number);
+  return number < 2n ** 32n ? `${value} = ${whole(Number(number))}` : value;
+}
+
 function Values({ data, searchRef, go }) {
   const [query, setQuery] = useState("");
   const [most, setMost] = useState(40);
   const lists = useMemo(() => {
     const matches = matcher(query);
-    return data.values.filter((each) => matches(`${each.list} ${each.function} ${each.file} ${each.address}`));
+    return data.values.filter((each) => each.values.length && matches(`${each.list} ${each.function} ${each.file} ${each.address}`));
   }, [query]);
   const sourceOf = (each) => data.sources.findIndex((source) => source.name === each.file);
   return html`<div class="tools"><input type="search" ref=${searchRef} value=${query}
@@ -22,8 +29,7 @@ function Values({ data, searchRef, go }) {
           go({ tab: "source", place: { source: at, line: each.line, time: Date.now() } })}>${fileName(each.file)}:${each.line}</button>
         <div class="soft">${each.list}: ${whole(each.total)} values at ${each.address} in ${fileName(each.object)}${each.error
           ? `; up to ${whole(each.error)} more of each` : ""}</div></div>
-        <ol class="bars">${each.values.slice(0, 12).map(([value, count]) => html`<li><code>${value}${BigInt(value) < 2n ** 53n
-          ? ` = ${whole(Number(value))}` : ""}</code>
+        <ol class="bars">${each.values.slice(0, 12).map(([value, count]) => html`<li><code>${valueText(value)}</code>
           <div class="track"><i style=${{ width: (count / each.total) * 100 + "%" }}></i></div>
           <span class="num">${whole(count)} <span class="soft">${percent(count, each.total)}</span></span></li>`)}</ol>
       </section>`; })}</div>
