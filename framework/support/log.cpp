@@ -17,6 +17,8 @@ namespace {
 bool is_quiet = false;
 std::function<void(bool problem, std::string_view text)> receiver;
 
+std::function<void()> before_line;
+
 // Hashes of the lines that have been said, in memory that processes share; 0 is a free place.
 using Said = std::array<std::atomic<std::size_t>, 4096>;
 Said* said = nullptr;
@@ -65,14 +67,22 @@ void send_to(std::function<void(bool problem, std::string_view text)> wanted) {
     receiver = std::move(wanted);
 }
 
+void call_before_line(std::function<void()> wanted) {
+    before_line = std::move(wanted);
+}
+
 void remark(std::string_view text) {
     if (receiver) return receiver(false, text);
-    if (!is_quiet && !said_before(text)) logger().info("{}", printable(text));
+    if (is_quiet || said_before(text)) return;
+    if (before_line) before_line();
+    logger().info("{}", printable(text));
 }
 
 void problem(std::string_view text) {
     if (receiver) return receiver(true, text);
-    if (!said_before(text)) logger().error("{}", printable(text));
+    if (said_before(text)) return;
+    if (before_line) before_line();
+    logger().error("{}", printable(text));
 }
 
 }  // namespace assay::log

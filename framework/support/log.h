@@ -18,6 +18,9 @@ void say_once_among_processes();
 // From now on this process says nothing: `receiver` is told what it would say.
 void send_to(std::function<void(bool problem, std::string_view text)> receiver);
 
+// Called before each line on stderr, which may have something to make way there; empty: nothing is.
+void call_before_line(std::function<void()> wanted);
+
 // Something that the user may want to know.
 void remark(std::string_view text);
 // Something that the user must know, also with --quiet: an error or a loss.

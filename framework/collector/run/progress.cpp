@@ -1,5 +1,6 @@
 #include "framework/collector/run/progress.h"
 
+#include "framework/support/log.h"
 #include "framework/support/text.h"
 
 #include <fmt/core.h>
@@ -69,10 +70,21 @@ Progress::Progress(ShowProgress wanted, trace::Terminal& terminal,
       on_terminal_(isatty(STDERR_FILENO) != 0),
       terminal_(terminal),
       instructions_(std::move(instructions)),
-      next_(start_ + std::chrono::seconds(1)) {}
+      next_(start_ + std::chrono::seconds(1)) {
+    if (wanted_ != ShowProgress::kNever) log::call_before_line([this] { hide(); });
+}
 
 Progress::~Progress() {
+    if (wanted_ != ShowProgress::kNever) log::call_before_line({});
     const bool there = shown_ ? on_terminal_ : trace::take_for_program(terminal_) && shows_lines();
+    if (there) put(trace::kEraseLine);
+}
+
+// Until the next update.
+void Progress::hide() {
+    const bool there = wanted_ == ShowProgress::kAlways
+                           ? shown_ && on_terminal_
+                           : change(terminal_, TerminalUse::kShown, TerminalUse::kFree);
     if (there) put(trace::kEraseLine);
 }
 

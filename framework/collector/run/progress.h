@@ -29,6 +29,7 @@ class Progress {
   private:
     using Clock = std::chrono::steady_clock;
 
+    void hide();
     void show();
     void show_where_harmless();
 
