@@ -103,7 +103,8 @@ class FirstLevel(unittest.TestCase):
             ran = support.profile(program, f"--level1={where}", "--cpu=x86-64-v2",
                                   out=folder / "%p")
             self.assertEqual(ran.returncode, 0, ran.stderr)
-            summaries.append(sorted(read_events(file).summary for file in folder.iterdir()))
+            summaries.append(sorted(read_events(file).summary for file in folder.iterdir()
+                                    if not file.name.startswith("index.")))
         self.assertEqual(len(summaries[0]), 3)
         self.assertEqual(*summaries)
 

@@ -37,7 +37,7 @@ constexpr const char* kPurpose =
 
 constexpr const char* kExamples =
     "Examples:\n\n"
-    "  assay annotate                                  the newest profile of this folder\n"
+    "  assay annotate                                  the newest profile here\n"
     "  assay annotate assay.out.1234                   what is executed most\n"
     "  assay annotate --sort=D1mr --show=D1mr,Ir FILE  where the cache is missed most\n"
     "  assay annotate --show=Dr,D1mr,'D1 miss rate' FILE\n"

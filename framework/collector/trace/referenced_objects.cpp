@@ -50,7 +50,7 @@ std::span<const std::uint32_t> ReferencedObjects::follow(const Source& source,
     };
     stacks_.follow(thread, records, code, take);
     records_ += records.size();
-    memory_.note_time(records_, source.time);
+    if (source.time != 0) memory_.note_time(records_, source.time);
     return result_;
 }
 

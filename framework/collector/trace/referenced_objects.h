@@ -31,8 +31,8 @@ class ReferencedObjects {
           tree_(stacks.contexts()),
           keeps_contexts_(keeps_contexts) {}
 
-    // Of the next records: the thread that made them; how many entries the log has; and when they
-    // were made, in instructions of the process.
+    // Of the next records: the thread that made them; how many entries the log has; and when the
+    // last was made, in instructions of the process, or 0.
     struct Source {
         std::uint32_t thread;
         std::uint64_t entries, time;

@@ -63,7 +63,7 @@ void TraceReader::consume_rest() {
     }
     open_rings();
     refresh();
-    for (Ring& ring : rings_) consume_last(ring);
+    for (const Ring& ring : rings_) consume_last(ring);
     if (segment_.control().spec.runs)
         for (const Ring& ring : rings_) end_runs(ring);
 }
@@ -172,7 +172,7 @@ void TraceReader::give_back(const Kept& kept) {
 
 // A driver that was killed while it completed a buffer has said whose it is and how full, and may
 // have moved the cursor on already. Of a buffer that was given back the length is 0.
-void TraceReader::consume_last(Ring& ring) {
+void TraceReader::consume_last(const Ring& ring) {
     allocations_ = segment_.control().allocation_count.load();
     const trace::ThreadSlot& slot = *ring.slot;
     if (const Complete buffer = complete(ring); buffer.records != 0) return pass_on(ring, buffer);
@@ -184,15 +184,11 @@ void TraceReader::consume_last(Ring& ring) {
     pass_on(ring, {slot.thread.load(), bytes / sizeof(trace_record_t), touched, slot.time.load()});
 }
 
-void TraceReader::pass_on(Ring& ring, const Complete& complete) {
+void TraceReader::pass_on(const Ring& ring, const Complete& complete) {
     const auto [thread, count, touched, time] = complete;
     const std::span<const trace_record_t> buffer = ring.buffer();
     check_length("records in a buffer", count, 0, buffer.size());
     records_ += count;
-    // Of a thread other than the first it is not known when it has begun.
-    const bool begins = ring.time == 0 && ring.number != 0;
-    const Times times{begins ? time : std::min(ring.time, time), time};
-    ring.time = time;
     if (passes_over_) return;
     // Threads that used the slot before and made no record.
     while (const auto earlier = markers_.earlier_thread(ring.number, thread, ring.consumed))
@@ -201,12 +197,13 @@ void TraceReader::pass_on(Ring& ring, const Complete& complete) {
     const trace::Spec& spec = segment_.control().spec;
     if (spec.footprints) footprints_ = {touched, std::min(spec.data.sets, trace::kMostSets)};
     if (count != 0 || !markers.empty())
-        pass_on_parts({thread, ring.number}, times, buffer.first(count), markers);
+        pass_on_parts({thread, ring.number}, time, buffer.first(count), markers);
     footprints_ = {};
 }
 
 // What was touched is told at the end of a whole buffer.
-void TraceReader::pass_on_parts(Source source, Times times, std::span<const trace_record_t> records,
+void TraceReader::pass_on_parts(Source source, std::uint64_t time,
+                                std::span<const trace_record_t> records,
                                 std::span<const trace_marker_t> markers) {
     check_sites(records);
     const bool whole = segment_.control().spec.footprints != 0;
@@ -214,11 +211,7 @@ void TraceReader::pass_on_parts(Source source, Times times, std::span<const trac
         const std::span<const trace_record_t> left = records.subspan(first);
         const auto part = left.first(whole ? left.size() : part_length(left));
         const std::size_t end = first + part.size();
-        if (!records.empty())
-            time_ = times.begin +
-                    static_cast<std::uint64_t>(static_cast<double>(times.end - times.begin) *
-                                               static_cast<double>(end) /
-                                               static_cast<double>(records.size()));
+        time_ = end == records.size() ? time : 0;
         std::vector<trace_marker_t> among;
         for (; !markers.empty() && (end == records.size() || markers[0].record < end);
              markers = markers.subspan(1)) {

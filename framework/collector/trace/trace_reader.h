@@ -71,8 +71,8 @@ class TraceReader {
     // many entries the allocation log had when the buffer was complete.
     const std::deque<std::string>& mapped_files() const { return mapped_files_; }
     std::uint64_t allocations() const { return allocations_; }
-    // Likewise when what the sink is given was recorded, in instructions of the process: between
-    // the ends of buffers it is estimated.
+    // Likewise when the last of what the sink is given was recorded, in instructions of the
+    // process; 0 if it is not the last of a buffer.
     std::uint64_t time() const { return time_; }
     // During a call of the sink: trace_parser_footprints().
     std::span<const std::uint64_t> footprints() const { return footprints_; }
@@ -113,7 +113,6 @@ class TraceReader {
         const trace_record_t* records;
         std::uint32_t buffer_count;
         std::uint32_t consumed;  // buffers given back
-        std::uint64_t time = 0;  // at the end of the buffers that have been passed on
 
         // Where the next buffer stands.
         std::uint32_t index() const { return consumed & (buffer_count - 1); }
@@ -122,10 +121,6 @@ class TraceReader {
         }
     };
 
-    // In instructions of the process, of a buffer.
-    struct Times {
-        std::uint64_t begin, end;
-    };
     // That a driver still waits for.
     struct Kept {
         std::uint32_t slot, number;
@@ -137,17 +132,17 @@ class TraceReader {
     bool has_next(const Ring& ring) const;
     void pass_on_next(Ring& ring);
     void give_back(const Kept& kept);
-    void consume_last(Ring& ring);
+    void consume_last(const Ring& ring);
     void end_runs(const Ring& ring);
-    struct Complete {
+    struct Complete {  // a buffer
         std::uint32_t thread;
         std::uint64_t records;
         const std::uint64_t* touched;
         std::uint64_t time;
     };
     static Complete complete(const Ring& ring);
-    void pass_on(Ring& ring, const Complete& buffer);
-    void pass_on_parts(Source source, Times times, std::span<const trace_record_t> records,
+    void pass_on(const Ring& ring, const Complete& buffer);
+    void pass_on_parts(Source source, std::uint64_t time, std::span<const trace_record_t> records,
                        std::span<const trace_marker_t> markers);
     std::size_t part_length(std::span<const trace_record_t> records) const;
     void check_sites(std::span<const trace_record_t> records) const;
