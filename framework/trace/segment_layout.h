@@ -124,7 +124,7 @@ struct Control {
     std::uint32_t layout_version;
     std::int32_t pid;     // of the profiled process
     std::int32_t parent;  // likewise, of the process that had started it; 0: it is asked for
-    Spec spec;         // written by the collector before the driver starts
+    Spec spec;            // written by the collector before the driver starts
     std::atomic<DriverState> state;
     // Incremented, and woken as a futex, whenever the collector has something to do.
     std::atomic<std::uint32_t> doorbell;
