@@ -224,7 +224,7 @@ class Page(unittest.TestCase):
             self.browser.settle()
         for step, view in (("back", "functions"), ("back", "overview"), ("forward", "functions")):
             self.browser.evaluate(f"setTimeout(() => history.{step}(), 0)")
-            self.browser.wait(f"document.querySelector('#tab-{view}').ariaSelected === 'true'")
+            self.browser.wait(f"document.querySelector('#tab-{view}')?.ariaSelected === 'true'")
             self.assertEqual(self.browser.evaluate(address), f"#{view}/Ir")
         self.browser.evaluate("location.hash = '#source/Dr/' + encodeURIComponent("
                                      "document.title)")  # no source: the usual one
