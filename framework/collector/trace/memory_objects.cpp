@@ -1,7 +1,6 @@
 #include "framework/collector/trace/memory_objects.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <utility>
 
@@ -30,7 +29,7 @@ MemoryObjects::MemoryObjects(const Segment& segment, const std::deque<std::strin
            SharedMemory::Access::kRead),
       segment_(segment),
       paths_(paths),
-      objects_(1) {}
+      blocks_([this](std::uint32_t block, std::uint64_t died) { end_block(block, died); }) {}
 
 void MemoryObjects::available(std::uint64_t entries) {
     available_ = std::clamp(entries, available_, trace::kMaxAllocations);
@@ -59,13 +58,13 @@ MemoryObjects::Thread& MemoryObjects::thread(std::uint32_t number) {
 
 // Of what a forked process has of its parent nobody knows where it was allocated.
 void MemoryObjects::inherit() {
-    for (const auto& [start, number] : block_at_) {
-        Block& block = blocks_[number];
-        block.object = object_of(Kind::kHeap, 0);
-        add_block(block.object, block.end - block.start, entry(block.born).time);
+    for (const std::uint32_t number : blocks_.all()) {
+        HeapBlocks::Block& block = blocks_[number];
+        block.object = objects_.of(Kind::kHeap, 0);
+        objects_.add_block(block.object, block.end - block.start, entry(block.born).time);
     }
     for (auto& [start, area] : areas_)
-        if (area.object == kNone) area.object = object_of(Kind::kMapping, 0);
+        if (area.object == kNoObject) area.object = objects_.of(Kind::kMapping, 0);
 }
 
 void MemoryObjects::mark(std::uint32_t number, const trace_record_t& record, std::uint32_t context,
@@ -79,7 +78,7 @@ void MemoryObjects::mark(std::uint32_t number, const trace_record_t& record, std
     if (seen <= thread.now) return;
     thread.now = seen;
     const bool is_own = record.aux == trace::kHas && seen == record.value;
-    if (is_own) note_time(place, entry(seen - 1).time);
+    if (is_own) times_.note(place, entry(seen - 1).time);
     advance(seen);
     if (!is_own) return;
     const trace::AllocationEntry& own = entry(seen - 1);
@@ -98,12 +97,12 @@ void MemoryObjects::apply(std::uint64_t number) {
     if (end < own.address) return;
     switch (own.use) {
         case trace::MemoryUse::kMoved:
-            give_back(own.before, number);
+            blocks_.give_back(own.before, number);
             [[fallthrough]];
         case trace::MemoryUse::kAllocated:
-            return allocate(own.address, own.bytes, number);
+            return blocks_.allocate(own.address, own.bytes, number);
         case trace::MemoryUse::kFreed:
-            return give_back(own.address, number);
+            return blocks_.give_back(own.address, number);
         case trace::MemoryUse::kMapped:
             return set_area(own.address, {.end = end, .born = number});
         case trace::MemoryUse::kFile:
@@ -115,7 +114,7 @@ void MemoryObjects::apply(std::uint64_t number) {
         case trace::MemoryUse::kBreak:
             return set_area(own.address, {.end = end,
                                           .kind = Kind::kBreak,
-                                          .object = object_of(Kind::kBreak, 0),
+                                          .object = objects_.of(Kind::kBreak, 0),
                                           .born = number});
         case trace::MemoryUse::kStack:
             return name_stack(own);
@@ -124,91 +123,6 @@ void MemoryObjects::apply(std::uint64_t number) {
         case trace::MemoryUse::kRemapped:
             return move_area(own);
     }
-}
-
-// --- Blocks.
-
-// The innermost block that contains the address, by its index.
-std::uint32_t MemoryObjects::innermost(std::uint64_t address) const {
-    auto at = block_at_.upper_bound(address);
-    if (at == block_at_.begin()) return kNone;
-    std::uint32_t block = std::prev(at)->second;
-    while (block != kNone && !blocks_[block].contains(address)) block = blocks_[block].outer;
-    return block;
-}
-
-// A block that reaches into a new one, and does not contain it, is gone: nobody has told.
-void MemoryObjects::allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_t born) {
-    if (bytes == 0) return;
-    const std::uint64_t end = start + bytes;
-    for (auto at = block_at_.lower_bound(start); at != block_at_.end() && at->first < end;
-         at = block_at_.lower_bound(start)) {
-        const Block& there = blocks_[at->second];
-        if (there.start == start && there.end > end) break;
-        remove(at->second, born);
-    }
-    std::uint32_t outer = innermost(start);
-    while (outer != kNone && blocks_[outer].end < end) {
-        remove(outer, born);
-        outer = innermost(start);
-    }
-    std::uint32_t number = static_cast<std::uint32_t>(blocks_.size());
-    if (free_blocks_.empty()) {
-        blocks_.emplace_back();
-        touched_.emplace_back();
-    } else {
-        number = free_blocks_.back();
-        free_blocks_.pop_back();
-        touched_[number] = {};
-    }
-    Block& block = blocks_[number];
-    block = {.start = start, .end = end, .born = born, .outer = outer, .version = block.version};
-    if (outer != kNone) {
-        ++blocks_[outer].inner;
-        ++blocks_[outer].version;
-    }
-    block_at_[start] = number;
-    ++blocks_version_;
-}
-
-void MemoryObjects::give_back(std::uint64_t start, std::uint64_t died) {
-    const auto found = block_at_.find(start);
-    if (found != block_at_.end()) remove(found->second, died);
-}
-
-// With those that lie in it.
-void MemoryObjects::remove(std::uint32_t number, std::uint64_t died) {
-    Block& block = blocks_[number];
-    while (block.inner != 0) {
-        // The one that begins last is in it, or in one that is.
-        auto last = std::prev(block_at_.lower_bound(block.end));
-        if (last->second == number) break;
-        remove(last->second, died);
-    }
-    forget_past();
-    past_.emplace(block.start, Past{block.end, block.born, died, object_of_block(block)});
-    if (block.object != kNone) {
-        DataObject& object = objects_[block.object];
-        object.live -= std::min(object.live, block.end - block.start);
-        object.last = std::max(object.last, entry(died).time);
-        end_block(number, entry(died).time);
-    }
-    const auto at = block_at_.find(block.start);
-    if (block.outer != kNone) {
-        --blocks_[block.outer].inner;
-        ++blocks_[block.outer].version;
-    }
-    if (at != block_at_.end() && at->second == number) {
-        if (block.outer != kNone && blocks_[block.outer].start == block.start)
-            at->second = block.outer;
-        else
-            block_at_.erase(at);
-    }
-    ++block.version;
-    block.object = kNone;
-    block.start = block.end = 0;
-    free_blocks_.push_back(number);
-    ++blocks_version_;
 }
 
 // What no thread can refer to any more, that has seen its end; or the oldest, if there is too much.
@@ -263,7 +177,7 @@ void MemoryObjects::map_file(const trace::AllocationEntry& mapped, std::uint64_t
     }
     set_area(mapped.address, {.end = end,
                               .kind = Kind::kFile,
-                              .object = object_of(Kind::kFile, place.file),
+                              .object = objects_.of(Kind::kFile, place.file),
                               .file = place.file,
                               .born = number});
 }
@@ -282,125 +196,57 @@ void MemoryObjects::name_stack(const trace::AllocationEntry& begun) {
     const auto at = containing(areas_, begun.address - 1);
     if (at == areas_.end()) return;
     at->second.kind = Kind::kStack;
-    at->second.object = object_of(Kind::kStack, begun.thread);
+    at->second.object = objects_.of(Kind::kStack, begun.thread);
     ++areas_version_;
 }
 
-// What the program begins with has its thread-local blocks at fixed distances below the thread
-// pointer, in the order in which it was mapped (glibc's elf/dl-tls.c, _dl_determine_tlsoffset, for
-// TLS_TCB_AT_TP; the psABI's variant II). What it loads later has blocks of the heap.
-void MemoryObjects::lay_out_thread_locals() {
-    thread_local_blocks_.emplace();
-    std::uint64_t offset = 0, free_top = 0, free_bottom = 0;
-    const auto round_up = [](std::uint64_t value, std::uint64_t alignment) {
-        return (value + alignment - 1) & ~(alignment - 1);
-    };
-    for (const std::uint32_t file : images_in_order_) {
-        const symbols::DataSymbols* symbols = symbols_of(file);
-        if (symbols == nullptr) continue;
-        const auto block = symbols->thread_local_block();
-        const std::uint64_t alignment = std::max<std::uint64_t>(block.alignment, 1);
-        if (block.bytes == 0 || !std::has_single_bit(alignment)) continue;
-        const std::uint64_t first = -(block.address & (alignment - 1)) & (alignment - 1);
-        std::uint64_t below = round_up(free_top + block.bytes - first, alignment) + first;
-        if (free_bottom - free_top >= block.bytes && below <= free_bottom) {
-            free_top = below;
-        } else {
-            below = round_up(offset + block.bytes - first, alignment) + first;
-            if (below > offset + block.bytes + (free_bottom - free_top)) {
-                free_top = offset;
-                free_bottom = below - block.bytes;
-            }
-            offset = below;
-        }
-        thread_local_blocks_->push_back({file, below, block.bytes});
-    }
-}
-
 void MemoryObjects::place_thread_locals(std::uint64_t thread_pointer, std::uint64_t number) {
-    if (!thread_local_blocks_) lay_out_thread_locals();
+    if (!thread_local_blocks_) {
+        std::vector<MappedImage> images;
+        for (const std::uint32_t file : images_in_order_)
+            images.push_back({file, symbols_of(file)});
+        thread_local_blocks_ = lay_out_thread_locals(images);
+    }
     for (const ThreadLocalBlock& block : *thread_local_blocks_) {
         const std::uint64_t start = thread_pointer - block.below;
         if (start < thread_pointer)
             set_area(start, {.end = start + block.bytes,
                              .kind = Kind::kThreadLocal,
-                             .object = object_of(Kind::kFile, block.file),
+                             .object = objects_.of(Kind::kFile, block.file),
                              .file = block.file,
                              .born = number});
     }
 }
 
-// --- Objects.
+// --- Blocks.
 
-std::uint32_t MemoryObjects::new_object(const DataObject& object) {
-    objects_.push_back(object);
-    return static_cast<std::uint32_t>(objects_.size() - 1);
+void MemoryObjects::end_block(std::uint32_t number, std::uint64_t died) {
+    const HeapBlocks::Block& block = blocks_[number];
+    forget_past();
+    past_.emplace(block.start, Past{block.end, block.born, died, object_of_block(block)});
+    if (block.object == HeapBlocks::kNone) return;
+    DataObject& object = objects_[block.object];
+    object.live -= std::min(object.live, block.end - block.start);
+    object.last = std::max(object.last, entry(died).time);
+    add_life(number, entry(died).time);
 }
 
-std::uint32_t MemoryObjects::object_of(Kind kind, std::uint64_t key) {
-    const auto [found, is_new] = numbers_.try_emplace({kind, key}, 0);
-    if (!is_new) return found->second;
-    DataObject object{.kind = kind};
-    const auto number = static_cast<std::uint32_t>(key);
-    if (kind == Kind::kHeap || kind == Kind::kMapping) object.context = number;
-    if (kind == Kind::kStack) object.thread = number;
-    if (kind == Kind::kFile) object.file = number;
-    return found->second = new_object(object);
-}
-
-std::uint32_t MemoryObjects::final_number(std::uint32_t object) const {
-    return object < final_.size() && final_[object] != kNone ? final_[object] : object;
-}
-
-void MemoryObjects::add_block(std::uint32_t number, std::uint64_t bytes, std::uint64_t time) {
-    DataObject& object = objects_[number];
-    object.size = object.blocks == 0 || object.size == bytes ? bytes : 0;
-    ++object.blocks;
-    object.bytes += bytes;
-    object.live += bytes;
-    object.peak = std::max(object.peak, object.live);
-    object.first = std::min(object.first, time);
-}
-
-void MemoryObjects::end_block(std::uint32_t number, std::uint64_t time) {
-    const Block& block = blocks_[number];
+// References are at estimated times, which can seem to be before the block's begin.
+void MemoryObjects::add_life(std::uint32_t number, std::uint64_t time) {
+    const HeapBlocks::Block& block = blocks_[number];
     DataObject& object = objects_[block.object];
     const std::uint64_t born = entry(block.born).time, died = std::max(born, time);
     object.lifetimes += died - born;
-    const auto [first, last] = touched_[number];
-    if (first <= last)
-        object.touched += std::clamp(time_of(last), born, died) -
-                          std::clamp(time_of(first), born, std::clamp(time_of(last), born, died));
-}
-
-void MemoryObjects::note_time(std::uint64_t record, std::uint64_t time) {
-    constexpr std::uint64_t kWorthwhile = 4096;  // instructions
-    const auto differs = [&](const Moment& from) {
-        return time >= from.time + kWorthwhile || time < from.time;
-    };
-    if (moments_.size() > 1 && !differs(moments_[moments_.size() - 2]))
-        moments_.back() = {record, time};
-    else
-        moments_.push_back({record, time});
-}
-
-std::uint64_t MemoryObjects::time_of(std::uint64_t record) const {
-    const auto behind =
-        std::upper_bound(moments_.begin(), moments_.end(), record,
-                         [](std::uint64_t at, const Moment& moment) { return at < moment.record; });
-    if (behind == moments_.end()) return moments_.back().time;
-    const Moment& before = *std::prev(behind);
-    if (behind->time <= before.time) return before.time;
-    return before.time +
-           static_cast<std::uint64_t>(static_cast<double>(behind->time - before.time) *
-                                      static_cast<double>(record - before.record) /
-                                      static_cast<double>(behind->record - before.record));
+    const auto [first, last] = blocks_.touched(number);
+    if (first > last) return;
+    const std::uint64_t end = std::clamp(times_.of(last), born, died);
+    object.touched += end - std::clamp(times_.of(first), born, end);
 }
 
 void MemoryObjects::end() {
     advance(available_);
-    for (std::uint32_t block = 0; block < blocks_.size(); ++block)
-        if (blocks_[block].object != kNone) end_block(block, moments_.back().time);
+    for (const std::uint32_t block : blocks_.all())
+        if (blocks_[block].object != HeapBlocks::kNone) add_life(block, times_.last());
 }
 
 // It is known now where the entry's memory was allocated.
@@ -409,28 +255,24 @@ void MemoryObjects::resolve(const trace::AllocationEntry& own, std::uint64_t num
     switch (own.use) {
         case trace::MemoryUse::kAllocated:
         case trace::MemoryUse::kMoved: {
-            const std::uint32_t object = object_of(Kind::kHeap, context);
-            add_block(object, own.bytes, own.time);
-            if (const auto coming = coming_objects_.extract(number)) {
-                final_.resize(objects_.size(), kNone);
-                final_[coming.mapped()] = object;
-            }
-            const auto at = block_at_.find(own.address);
-            if (at == block_at_.end() || blocks_[at->second].born != number) {
+            const std::uint32_t object = objects_.of(Kind::kHeap, context);
+            objects_.add_block(object, own.bytes, own.time);
+            objects_.settle(number, object);
+            const std::uint32_t block = blocks_.beginning_at(own.address);
+            if (block == HeapBlocks::kNone || blocks_[block].born != number) {
                 // Another thread has given it back already.
                 objects_[object].live -= own.bytes;
                 return;
             }
-            Block& block = blocks_[at->second];
-            block.object = object;
-            ++block.version;
+            blocks_[block].object = object;
+            ++blocks_[block].version;
             return;
         }
         case trace::MemoryUse::kMapped: {
             const auto at = areas_.find(own.address);
             if (at == areas_.end() || at->second.born != number) return;
-            at->second.object = object_of(Kind::kMapping, context);
-            add_block(at->second.object, own.bytes, own.time);
+            at->second.object = objects_.of(Kind::kMapping, context);
+            objects_.add_block(at->second.object, own.bytes, own.time);
             ++areas_version_;
             return;
         }
@@ -440,11 +282,8 @@ void MemoryObjects::resolve(const trace::AllocationEntry& own, std::uint64_t num
 }
 
 // One of its own if it is not known yet.
-std::uint32_t MemoryObjects::object_of_block(Block& block) {
-    if (block.object != kNone) return block.object;
-    const auto [found, is_new] = coming_objects_.try_emplace(block.born, 0);
-    if (is_new) found->second = new_object({.kind = Kind::kHeap});
-    return found->second;
+std::uint32_t MemoryObjects::object_of_block(const HeapBlocks::Block& block) {
+    return block.object != HeapBlocks::kNone ? block.object : objects_.of_entry(block.born);
 }
 
 const symbols::DataSymbols* MemoryObjects::symbols_of(std::uint32_t file) {
@@ -457,8 +296,8 @@ const symbols::DataSymbols* MemoryObjects::symbols_of(std::uint32_t file) {
 
 MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t address) {
     const Thread& thread = this->thread(number);
-    if (const std::uint32_t index = innermost(address); index != kNone) {
-        Block& block = blocks_[index];
+    if (const std::uint32_t index = blocks_.innermost(address); index != HeapBlocks::kNone) {
+        const HeapBlocks::Block& block = blocks_[index];
         if (threads_.size() == 1 || block.born < thread.now) {
             const bool whole = block.inner == 0;
             return {whole ? block.start : address,
@@ -471,8 +310,8 @@ MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t add
     }
     if (threads_.size() > 1) {
         if (const auto past = find_past(thread, address)) return *past;
-        if (const std::uint32_t index = innermost(address); index != kNone) {
-            Block& block = blocks_[index];
+        if (const std::uint32_t index = blocks_.innermost(address); index != HeapBlocks::kNone) {
+            const HeapBlocks::Block& block = blocks_[index];
             return {address, address + 1, object_of_block(block), &block.version, block.version};
         }
         if (const auto coming = find_coming(address)) return *coming;
@@ -481,29 +320,20 @@ MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t add
     if (image != images_.end() && image->second.executable)
         return find_in_image(address, image->first, image->second);
     if (const auto area = find_in_areas(address)) return *area;
-    return {address, address + 1, kUnknown, &areas_version_, areas_version_};
+    return {address, address + 1, DataObjects::kUnknown, &areas_version_, areas_version_};
 }
 
 MemoryObjects::Found MemoryObjects::find_in_image(std::uint64_t address, std::uint64_t start,
                                                   const Image& image) {
     const symbols::DataSymbols* symbols = symbols_of(image.file);
-    const std::uint32_t whole = object_of(Kind::kFile, image.file);
+    const std::uint32_t whole = objects_.of(Kind::kFile, image.file);
     const Found unnamed{address, address + 1, whole, &areas_version_, areas_version_};
     if (symbols == nullptr) return unnamed;
     const std::uint64_t bias = start - symbols->address_of_offset(image.offset);
     const auto here = symbols->find(address - bias);
     if (!here) return unnamed;
-    const std::uint32_t object = object_of_variable(*here->symbol, Kind::kVariable, image.file);
+    const std::uint32_t object = objects_.of_variable(*here->symbol, Kind::kVariable, image.file);
     return {here->start + bias, here->end + bias, object, &areas_version_, areas_version_};
-}
-
-std::uint32_t MemoryObjects::object_of_variable(const symbols::DataSymbol& variable, Kind kind,
-                                                std::uint32_t file) {
-    const auto [found, is_new] = variables_.try_emplace(&variable, 0);
-    if (is_new)
-        found->second =
-            new_object({.kind = kind, .file = file, .symbol = &variable, .size = variable.size});
-    return found->second;
 }
 
 // Each thread has one; they are one object.
@@ -515,7 +345,7 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_thread_local(std::uint64
         symbols ? symbols->find_thread_local(address - start) : nullptr;
     if (variable == nullptr)
         return Found{address, address + 1, area.object, &areas_version_, areas_version_};
-    const std::uint32_t object = object_of_variable(*variable, area.kind, area.file);
+    const std::uint32_t object = objects_.of_variable(*variable, area.kind, area.file);
     const std::uint64_t begin = start + variable->start;
     return Found{begin, std::min(area.end, begin + variable->size), object, &areas_version_,
                  areas_version_};
@@ -556,19 +386,19 @@ MemoryObjects::InFrame MemoryObjects::find_in_frame(std::uint32_t stack, std::ui
         frame_objects_.try_emplace({stack, variable->function, variable->name}, 0);
     if (is_new)
         known->second =
-            new_object({.kind = Kind::kFrameVariable,
-                        .thread = objects_[stack].thread,
-                        .file = file,
-                        .stack = stack,
-                        .name = variable->name,
-                        .function = variable->function,
-                        .size = static_cast<std::uint64_t>(variable->end - variable->start)});
+            objects_.add({.kind = Kind::kFrameVariable,
+                          .thread = objects_.all()[stack].thread,
+                          .file = file,
+                          .stack = stack,
+                          .name = variable->name,
+                          .function = variable->function,
+                          .size = static_cast<std::uint64_t>(variable->end - variable->start)});
     return {variable->start, variable->end, known->second};
 }
 
 MemoryObjects::Last MemoryObjects::last_at(std::uint64_t address) {
     advance(available_);
-    if (const std::uint32_t block = innermost(address); block != kNone)
+    if (const std::uint32_t block = blocks_.innermost(address); block != HeapBlocks::kNone)
         return {object_of_block(blocks_[block]), blocks_[block].start};
     const Past* last = nullptr;
     std::uint64_t start = address;
@@ -582,7 +412,7 @@ MemoryObjects::Last MemoryObjects::last_at(std::uint64_t address) {
     }
     if (last != nullptr) return {last->object, start};
     const Found found = find(0, address);
-    const Kind kind = objects_[found.object].kind;
+    const Kind kind = objects_.all()[found.object].kind;
     const bool begins = kind == Kind::kVariable || kind == Kind::kThreadLocal;
     return {found.object, begins ? found.start : address};
 }
@@ -597,16 +427,12 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_in_areas(std::uint64_t a
     const auto at = containing(areas_, address);
     if (at == areas_.end()) return std::nullopt;
     Area& area = at->second;
-    if (area.object == kNone) area.object = new_object({.kind = Kind::kMapping});
+    if (area.object == kNoObject) area.object = objects_.add({.kind = Kind::kMapping});
     if (area.kind == Kind::kThreadLocal) return find_thread_local(address, at->first, area);
     if (area.kind == Kind::kStack || area.kind == Kind::kFile)
         return Found{at->first, area.end, area.object, &areas_version_, areas_version_};
-    const auto next = block_at_.upper_bound(address);
-    const std::uint64_t end = next == block_at_.end() ? area.end : std::min(area.end, next->first);
-    std::uint64_t start = at->first;
-    if (next != block_at_.begin())
-        start = std::max(start, std::min(address, blocks_[std::prev(next)->second].end));
-    return Found{start, end, area.object, &blocks_version_, blocks_version_};
+    const auto [start, end] = blocks_.gap(address, at->first, area.end);
+    return Found{start, end, area.object, &blocks_.version(), blocks_.version()};
 }
 
 // Given back since, as far as this thread can know.
@@ -617,7 +443,7 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_past(const Thread& threa
         --at;
         const Past& past = at->second;
         if (address < past.end && past.born < thread.now && thread.now <= past.died)
-            return Found{address, address + 1, past.object, &blocks_version_, blocks_version_};
+            return Found{address, address + 1, past.object, &blocks_.version(), blocks_.version()};
     }
     return std::nullopt;
 }
@@ -637,9 +463,8 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_coming(std::uint64_t add
             continue;
         }
         if (address >= at->second.end) continue;
-        const auto [found, is_new] = coming_objects_.try_emplace(at->second.born, 0);
-        if (is_new) found->second = new_object({.kind = Kind::kHeap});
-        return Found{address, address + 1, found->second, &blocks_version_, blocks_version_};
+        return Found{address, address + 1, objects_.of_entry(at->second.born), &blocks_.version(),
+                     blocks_.version()};
     }
     return std::nullopt;
 }

@@ -8,12 +8,15 @@
 // was given to two blocks in that time, it counts for the first.
 #pragma once
 
+#include "framework/collector/trace/data_objects.h"
+#include "framework/collector/trace/heap_blocks.h"
+#include "framework/collector/trace/record_times.h"
 #include "framework/collector/trace/segment.h"
+#include "framework/collector/trace/thread_local_layout.h"
 #include "framework/symbols/data_symbols.h"
 #include "framework/symbols/frame_variables.h"
 #include "framework/trace/allocation_log.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -28,61 +31,22 @@
 
 namespace assay::collector {
 
-// What counts are charged to: a variable; all blocks that were allocated in one calling context; a
-// thread's stack.
-struct DataObject {
-    // As TRACE_DATA_*.
-    enum class Kind : std::uint8_t {
-        kUnknown,
-        kVariable,  // of an image, or a section of one where there is no variable
-        kThreadLocal,
-        kHeap,     // blocks of allocation functions
-        kMapping,  // memory of no file, by system calls
-        kFile,
-        kBreak,  // below the program break, and no block: the allocator's own
-        kStack,
-        kFrameVariable,  // a variable of a function, in its frames on a thread's stack
-    };
-    Kind kind = Kind::kUnknown;
-    std::uint32_t context = 0;  // kHeap, kMapping: where it was allocated
-    std::uint32_t thread = 0;   // kStack, kFrameVariable
-    std::uint32_t file = 0;     // variables, kFile: its path, MemoryObjects::path()
-    const symbols::DataSymbol* symbol = nullptr;  // kVariable, kThreadLocal
-    std::uint32_t stack = 0;                      // kFrameVariable: the number of its thread's
-    std::string_view name, function;              // kFrameVariable
-    std::uint64_t size = 0;  // of a variable, or of each block; 0 if blocks differ, and of others
-    std::uint64_t blocks = 0, bytes = 0, peak = 0;  // kHeap, kMapping
-    std::uint64_t live = 0;                         // bytes, now
-    // Of blocks that were allocated there: when the first was, and when the last was given back;
-    // how long they have lived together, and how long from their first reference to their last. In
-    // instructions of the process.
-    std::uint64_t first = UINT64_MAX, last = 0, lifetimes = 0, touched = 0;
-};
-
 class MemoryObjects {
   public:
-    static constexpr std::uint32_t kUnknown = 0;  // the object that there is always
-    static constexpr std::uint32_t kNoBlock = UINT32_MAX;
-
     // `paths`: of mapped files, by their numbers. Both must live longer.
     MemoryObjects(const Segment& segment, const std::deque<std::string>& paths);
 
     // The log can be read up to there.
     void available(std::uint64_t entries);
     // A TRACE_SITE_ALLOCATION record of the thread, with the calling context behind it. `number`:
-    // as note_time() counts it.
+    // as times() counts them.
     void mark(std::uint32_t thread, const trace_record_t& record, std::uint32_t context,
               std::uint64_t number);
 
-    // All records so far were made when the process had executed so many instructions; `record`
-    // counts them, whatever they are.
-    void note_time(std::uint64_t record, std::uint64_t time);
+    // Of all records, whatever they are, for how long blocks were in use.
+    RecordTimes& times() { return times_; }
     // A reference to a block, by the record of that number.
-    void touch(std::uint32_t block, std::uint64_t record) {
-        Touched& touched = touched_[block];
-        touched.first = std::min(touched.first, record);
-        touched.last = record;
-    }
+    void touch(std::uint32_t block, std::uint64_t record) { blocks_.touch(block, record); }
     // At the end: blocks that are still there have lived until now.
     void end();
 
@@ -93,7 +57,7 @@ class MemoryObjects {
         std::uint32_t object;
         const std::uint32_t* version;
         std::uint32_t valid_version;
-        std::uint32_t block = kNoBlock;  // for touch()
+        std::uint32_t block = HeapBlocks::kNone;  // for touch()
     };
     Found find(std::uint32_t thread, std::uint64_t address);
 
@@ -117,25 +81,14 @@ class MemoryObjects {
 
     // By number. What was referred to before it was known where it had been allocated has a number
     // of its own: `final_number` is that of the object that it belongs to.
-    const std::vector<DataObject>& objects() const { return objects_; }
-    std::uint32_t final_number(std::uint32_t object) const;
+    const std::vector<DataObject>& objects() const { return objects_.all(); }
+    std::uint32_t final_number(std::uint32_t object) const { return objects_.final_number(object); }
     const std::string& path(std::uint32_t file) const { return paths_[file]; }
 
   private:
-    static constexpr std::uint32_t kNone = UINT32_MAX;
+    static constexpr std::uint32_t kNoObject = UINT32_MAX;
 
-    // Of an allocation function. Blocks can lie in another one, out of which they were cut.
-    struct Block {
-        std::uint64_t start = 0, end = 0;
-        std::uint64_t born = 0;        // its entry in the log
-        std::uint32_t object = kNone;  // none as long as it is not known where it was allocated
-        std::uint32_t outer = kNone;
-        std::uint32_t inner = 0;  // how many lie in it
-        std::uint32_t version = 0;
-
-        bool contains(std::uint64_t address) const { return start <= address && address < end; }
-    };
-    // That was given back.
+    // A block that was given back.
     struct Past {
         std::uint64_t end;
         std::uint64_t born, died;
@@ -148,7 +101,7 @@ class MemoryObjects {
     struct Area {
         std::uint64_t end = 0;
         DataObject::Kind kind = DataObject::Kind::kMapping;
-        std::uint32_t object = kNone;
+        std::uint32_t object = kNoObject;
         std::uint32_t file = 0;
         std::uint64_t born = 0;
     };
@@ -169,33 +122,23 @@ class MemoryObjects {
     void inherit();
     void advance(std::uint64_t to);
     void apply(std::uint64_t number);
-    void allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_t born);
-    void give_back(std::uint64_t start, std::uint64_t died);
-    void remove(std::uint32_t block, std::uint64_t died);
-    std::uint32_t innermost(std::uint64_t address) const;
     void set_area(std::uint64_t start, const Area& area);
     void clear_areas(std::uint64_t start, std::uint64_t end);
     void map_file(const trace::AllocationEntry& mapped, std::uint64_t number);
     void move_area(const trace::AllocationEntry& moved);
     void name_stack(const trace::AllocationEntry& begun);
     void place_thread_locals(std::uint64_t thread_pointer, std::uint64_t number);
-    void lay_out_thread_locals();
     void resolve(const trace::AllocationEntry& own, std::uint64_t number, std::uint32_t context);
-    void add_block(std::uint32_t object, std::uint64_t bytes, std::uint64_t time);
-    void end_block(std::uint32_t block, std::uint64_t time);
-    std::uint64_t time_of(std::uint64_t record) const;
-    std::uint32_t object_of_block(Block& block);
-    std::uint32_t object_of(DataObject::Kind kind, std::uint64_t key);
+    void end_block(std::uint32_t block, std::uint64_t died);
+    void add_life(std::uint32_t block, std::uint64_t time);
+    std::uint32_t object_of_block(const HeapBlocks::Block& block);
     Found find_in_image(std::uint64_t address, std::uint64_t start, const Image& image);
     std::optional<Found> find_in_areas(std::uint64_t address);
     std::optional<Found> find_thread_local(std::uint64_t address, std::uint64_t start,
                                            const Area& area);
-    std::uint32_t object_of_variable(const symbols::DataSymbol& variable, DataObject::Kind kind,
-                                     std::uint32_t file);
     std::optional<Found> find_past(const Thread& thread, std::uint64_t address);
     std::optional<Found> find_coming(std::uint64_t address);
     void forget_past();
-    std::uint32_t new_object(const DataObject& object);
     const symbols::DataSymbols* symbols_of(std::uint32_t file);
     symbols::FrameVariables* frame_variables_of(std::uint32_t file);
     static InFrame between_variables(std::uint32_t stack, std::int64_t offset,
@@ -208,37 +151,16 @@ class MemoryObjects {
     std::unordered_map<std::uint32_t, Thread> threads_;
     Thread* last_thread_ = nullptr;  // that was asked for
     std::uint32_t last_thread_number_ = 0;
-    std::deque<Block> blocks_;
-    // By block: the records that have referred to it.
-    struct Touched {
-        std::uint64_t first = UINT64_MAX, last = 0;
-    };
-    std::vector<Touched> touched_;
-    // When some of the records were made; in between it is estimated.
-    struct Moment {
-        std::uint64_t record = 0, time = 0;
-    };
-    std::vector<Moment> moments_{Moment{}};
-    std::vector<std::uint32_t> free_blocks_;
-    std::map<std::uint64_t, std::uint32_t> block_at_;  // by start; the innermost
+    DataObjects objects_;
+    HeapBlocks blocks_;
+    RecordTimes times_;
     std::map<std::uint64_t, Area> areas_;
     std::map<std::uint64_t, Image> images_;
     std::vector<std::uint32_t> images_in_order_;  // files, as they were mapped
-    // Of an image, below the thread pointer; known once there is one.
-    struct ThreadLocalBlock {
-        std::uint32_t file;
-        std::uint64_t below, bytes;
-    };
-    std::optional<std::vector<ThreadLocalBlock>> thread_local_blocks_;
+    std::optional<std::vector<ThreadLocalBlock>> thread_local_blocks_;  // once there are any
     std::multimap<std::uint64_t, Past> past_;
     std::multimap<std::uint64_t, Coming> coming_;
-    // Change whenever blocks, or areas, do.
-    std::uint32_t blocks_version_ = 0, areas_version_ = 0;
-    std::vector<DataObject> objects_;
-    std::vector<std::uint32_t> final_;  // by number; kNone: as it is
-    std::map<std::pair<DataObject::Kind, std::uint64_t>, std::uint32_t> numbers_;
-    std::unordered_map<const symbols::DataSymbol*, std::uint32_t> variables_;
-    std::unordered_map<std::uint64_t, std::uint32_t> coming_objects_;  // by entry
+    std::uint32_t areas_version_ = 0;  // changes whenever areas do
     std::map<std::uint32_t, std::unique_ptr<symbols::DataSymbols>> symbols_;
     std::map<std::uint32_t, std::unique_ptr<symbols::FrameVariables>> frame_variables_;
     // By stack, function and name.

@@ -50,7 +50,7 @@ std::span<const std::uint32_t> ReferencedObjects::follow(const Source& source,
     };
     stacks_.follow(thread, records, code, take);
     records_ += records.size();
-    if (source.time != 0) memory_.note_time(records_, source.time);
+    if (source.time != 0) memory_.times().note(records_, source.time);
     return result_;
 }
 
@@ -72,7 +72,7 @@ std::uint32_t ReferencedObjects::find(Last& last, std::uint64_t address, const P
 std::uint32_t ReferencedObjects::find_on_stack(Last& last, std::uint64_t address,
                                                const Place& place, std::uint32_t stack) {
     last.holds = Last::Holds::kForFrames;
-    last.block = MemoryObjects::kNoBlock;
+    last.block = HeapBlocks::kNone;
     last.changes = stacks_.changes();
     last.start = address;
     last.bytes = 1;
@@ -112,7 +112,7 @@ std::uint32_t ReferencedObjects::refer(const trace_record_t& record, const Place
         last.variant = tree_.variant(place.context, last.object);
     }
     ++last.references;
-    if (last.block != MemoryObjects::kNoBlock) memory_.touch(last.block, place.record);
+    if (last.block != HeapBlocks::kNone) memory_.touch(last.block, place.record);
     return last.variant;
 }
 
@@ -124,7 +124,7 @@ const trace_data_object_t* ReferencedObjects::last_at(std::uint64_t address,
                                                       std::uint64_t& offset) {
     const MemoryObjects::Last last = memory_.last_at(address);
     offset = address - last.start;
-    return last.object == MemoryObjects::kUnknown ? nullptr : tell(last.object);
+    return last.object == DataObjects::kUnknown ? nullptr : tell(last.object);
 }
 
 const trace_data_object_t* ReferencedObjects::tell(std::uint32_t variant) const {

@@ -86,7 +86,7 @@ class ReferencedObjects {
         std::uint32_t thread = 0;
         std::uint32_t context = UINT32_MAX, variant = 0;
         std::uint32_t count = 0;  // in counts_
-        std::uint32_t block = MemoryObjects::kNoBlock;
+        std::uint32_t block = HeapBlocks::kNone;
     };
     static_assert(sizeof(Last) == 64);
 
