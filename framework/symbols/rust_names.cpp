@@ -3,6 +3,7 @@
 #include <libiberty/demangle.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <string_view>
 
@@ -30,20 +31,42 @@ std::size_t end_of(std::string_view symbol) {
     return hash + kHashBytes;
 }
 
+std::optional<std::string> demangled(const std::string& symbol) {
+    std::string name;
+    try {
+        if (rust_demangle_callback(symbol.c_str(), 0, &append, &name) == 0) return std::nullopt;
+    } catch (const TooLong&) {
+        return std::nullopt;
+    }
+    return name;
+}
+
+// Whether libiberty counts a binder's lifetimes, one by one, up to more than a few thousand: "G"
+// and a number of base 62, which no compiler makes so large. Within an identifier a "g" will do as
+// well; where there is a binder, it is an error.
+bool has_long_binder(const std::string& symbol) {
+    constexpr std::size_t kDigits = 3;
+    std::string other = symbol;
+    for (std::size_t i = 0; i + kDigits < symbol.size(); ++i)
+        if (symbol[i] == 'G' &&
+            std::all_of(symbol.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                        symbol.begin() + static_cast<std::ptrdiff_t>(i) + 1 + kDigits,
+                        [](unsigned char c) { return std::isalnum(c) != 0; }))
+            other[i] = 'g';
+    return other != symbol && !demangled(other);
+}
+
 }  // namespace
 
 std::optional<std::string> rust_name(const std::string& symbol) {
     if (!symbol.starts_with("_R") && !symbol.starts_with("_ZN")) return std::nullopt;
     const std::size_t end = end_of(symbol);
-    std::string name;
-    try {
-        if (rust_demangle_callback(symbol.substr(0, end).c_str(), 0, &append, &name) == 0)
-            return std::nullopt;
-    } catch (const TooLong&) {
-        return std::nullopt;
-    }
+    const std::string mangled = symbol.substr(0, end);
+    if (symbol.starts_with("_R") && has_long_binder(mangled)) return std::nullopt;
+    const std::optional<std::string> name = demangled(mangled);
+    if (!name) return std::nullopt;
     const std::string suffix = symbol.substr(end, symbol.find(".llvm.", end) - end);
-    return suffix.empty() ? name : name + " [clone " + suffix + "]";
+    return suffix.empty() ? *name : *name + " [clone " + suffix + "]";
 }
 
 }  // namespace assay::symbols

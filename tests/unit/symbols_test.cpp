@@ -202,6 +202,15 @@ TEST_CASE("names of Rust are demangled, without hashes") {
     CHECK(names.readable("_ZN6shapes5twiceEv") == "shapes::twice()");
 }
 
+// Trait functions of 62 to the 8th lifetimes, in the path of an impl, of which nothing is printed.
+TEST_CASE("a Rust name with more lifetimes than there are is left as it is") {
+    Names names;
+    CHECK(names.readable("_RINvC1a1bFGzzzzzzzz_uEuE") == "_RINvC1a1bFGzzzzzzzz_uEuE");
+    CHECK(names.readable("_RMFGzzzzzzzz_uEuC1a") == "_RMFGzzzzzzzz_uEuC1a");
+    CHECK(names.readable("_RINvC1a1bFG_RL0_hEuE") == "a::b::<for<'a> fn(&'a u8)>");
+    CHECK(names.readable("_RNvC5crate12GlobalStateX") == "crate::GlobalStateX");
+}
+
 // Each level refers twice to the one before it: 2 to the 60th types.
 TEST_CASE("a Rust name that would never end is left as it is") {
     std::string symbol = "_RINvC1a1b";
