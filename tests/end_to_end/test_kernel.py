@@ -2,11 +2,13 @@
 """System calls that would find the driver in the program's process: what they answer, and what is
 refused. What is as natively, tests/compat compares."""
 
+import os
 import re
 import signal
 import subprocess
 import unittest
 
+import support
 from support import ASSAY, BUILD, PLUGINS, PROGRAMS, installed, profile, run
 
 REFUSED = 125
@@ -67,6 +69,16 @@ class Kernel(unittest.TestCase):
     def test_a_filter_that_kills(self):
         result = run_case("filter_kills")
         self.assertEqual(result.returncode, -signal.SIGSYS, result.stderr)
+
+    def test_a_filter_on_a_terminal(self):
+        """Whether the terminal is in use is not asked for by calls that a filter forbids."""
+        leader, follower = os.openpty()
+        result = profile([KERNEL, "filter_of_looks"], plugin=COUNTS, stdout=follower,
+                         stderr=follower)
+        os.close(follower)
+        text = support.terminal_text(leader)
+        self.assertEqual(result.returncode, 0, text)
+        self.assertIn("written", text)
 
     def test_code_of_32_bits_behind_a_handler(self):
         self.check_refused("other_segment", "handler", "code segment", program=FRAMES)

@@ -438,6 +438,13 @@ static int filter_kills(void) {
     return (int)syscall(SYS_getppid);
 }
 
+// Writes, and does not look at what.
+static int filter_of_looks(void) {
+    filter_call(SYS_newfstatat, SECCOMP_RET_KILL_PROCESS);
+    filter_call(SYS_fstat, SECCOMP_RET_KILL_PROCESS);
+    _exit(write(STDOUT_FILENO, "written\n", 8) == 8 ? 0 : 1);
+}
+
 static sigjmp_buf before_tick;
 
 static void leave_tick(int number) {
@@ -613,6 +620,7 @@ int main(int argc, char** argv) {
         {"filtered", filtered},
         {"filter_traps", filter_traps},
         {"filter_kills", filter_kills},
+        {"filter_of_looks", filter_of_looks},
         {"filter_of_returns", filter_of_returns},
         {"in_the_way", in_the_way},
         {"below_stack", below_stack},

@@ -5,6 +5,7 @@
 
 #include <asm/ioctls.h>
 #include <asm/termbits.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
@@ -44,6 +45,13 @@ std::optional<long> used_descriptor(const Call& call) {
     }
 }
 
+// Descriptors can be used without calls from there on; or a filter can end a process that looks at
+// one of them by fstat(2).
+bool ends_watching(const Call& call) {
+    return call.number == SYS_io_uring_setup || call.number == SYS_seccomp ||
+           (call.number == SYS_prctl && call.arguments[0] == PR_SET_SECCOMP);
+}
+
 void erase_line(const trace::Terminal& terminal) {
     for (const int descriptor : {STDERR_FILENO, STDOUT_FILENO, STDIN_FILENO}) {
         if (!trace::is_terminal(terminal, descriptor)) continue;
@@ -66,8 +74,7 @@ void leave_terminal(Process& process) {
 void leave_terminal_if_used(const Call& call) {
     const trace::Terminal& terminal = call.process().trace.terminal();
     if (is_taken(terminal)) return;
-    // Descriptors can be used without calls from there on.
-    if (call.number == SYS_io_uring_setup) return leave_terminal(call.process());
+    if (ends_watching(call)) return leave_terminal(call.process());
     const std::optional<long> used = used_descriptor(call);
     if (used && trace::is_terminal(terminal, static_cast<int>(*used)))
         leave_terminal(call.process());
