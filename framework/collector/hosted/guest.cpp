@@ -161,6 +161,7 @@ class Guest {
             refuse(e);
         }
         end_if_lost();
+        send_facts();
         send(Message(MessageKind::kDone));
     }
 

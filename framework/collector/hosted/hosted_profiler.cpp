@@ -117,6 +117,7 @@ void HostedProfiler::set_options(std::span<const std::pair<std::string, std::str
     message.add(settings_.command).add(samples_ ? 1 : 0).add(settings.size());
     for (const auto& [name, value] : settings) message.add(name).add(value);
     tell(message);
+    receive_facts();
     await(MessageKind::kDone);
 }
 

@@ -186,10 +186,16 @@ bool LoadedProfiler::read_tables() {
                     if (table_.vp_description)
                         facts_.description = text_or_empty(table_.vp_description());
                 }) &&
-           call("vp_events", [this] { read_events(); }) &&
-           call("vp_derived", [this] { read_derived(); }) &&
-           call("vp_value_lists", [this] { read_value_lists(); }) &&
+           read_columns() && call("vp_value_lists", [this] { read_value_lists(); }) &&
            call("vp_option_table", [this] { read_options(); });
+}
+
+// Before vp_options and again behind it, which they can depend on.
+bool LoadedProfiler::read_columns() {
+    facts_.events.clear();
+    facts_.derived.clear();
+    return call("vp_events", [this] { read_events(); }) &&
+           call("vp_derived", [this] { read_derived(); });
 }
 
 // What a profiler has declared until it crashed there would count as columns and options.
@@ -207,19 +213,18 @@ void LoadedProfiler::read_events() {
         facts_.events.push_back(
             {text_or_empty(row.name), text_or_empty(row.description), text_or_empty(row.unit)});
     });
+    // A profiler that only returns values, as DCPI's do, has a column all the same: how many.
+    counts_values_ = facts_.events.empty() && (has_preface() || table_.vp_format);
+    if (counts_values_) facts_.events.push_back({"Values", "values returned", "values"});
     totals_.resize(facts_.events.size());
 }
 
-// A profiler that only returns values, as DCPI's do, has a column all the same: how many.
 void LoadedProfiler::read_value_lists() {
     std::uint32_t count = 0;
     const char* const* names = table_.vp_value_lists ? table_.vp_value_lists(&count) : nullptr;
     for (std::uint32_t i = 0; names && i < count; ++i)
         facts_.value_lists.push_back(text_or_empty(names[i]));
     if (facts_.value_lists.empty()) facts_.value_lists.emplace_back();
-    counts_values_ = facts_.events.empty() && (has_preface() || table_.vp_format);
-    if (counts_values_) facts_.events.push_back({"Values", "values returned", "values"});
-    totals_.resize(facts_.events.size());
     value_totals_.resize(facts_.value_lists.size());
 }
 
@@ -333,6 +338,9 @@ void LoadedProfiler::set_options(std::span<const std::pair<std::string, std::str
     const auto count = static_cast<std::uint32_t>(given.size());
     if (call("vp_options", [&] { status = table_.vp_options(given.data(), count); }) && status < 0)
         throw Error(fmt::format("{}: {}", facts_.name, one_line(last_error_)));
+    if (!read_columns()) return forget_tables();
+    check_lengths();
+    check_names();
 }
 
 trace::Spec LoadedProfiler::start() {

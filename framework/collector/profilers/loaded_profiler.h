@@ -59,7 +59,8 @@ class LoadedProfiler final : public ProfilerHandle, private Host {
 
     void* open_library() const;
     void check_table(const void* table);
-    bool read_tables();  // false if that crashed
+    bool read_tables();   // false if that crashed
+    bool read_columns();  // likewise
     void forget_tables();
     void read_events();
     void read_derived();

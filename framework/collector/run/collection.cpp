@@ -11,9 +11,26 @@
 #include <algorithm>
 
 namespace assay::collector {
+namespace {
+
+// Which columns there are can depend on options.
+Session& with_options(Session& session, const Image& image) {
+    const bool samples = session.settings.regions.sample_period != 0;
+    for (std::size_t i = 0; i < session.profilers.size(); ++i) {
+        ProfilerHandle& profiler = *session.profilers[i];
+        profiler.set_command(image.command);
+        profiler.set_sampling(samples);
+        profiler.set_options(given_to(profiler, session.given[i], image));
+    }
+    session.columns = Columns(session.profilers);
+    return session;
+}
+
+}  // namespace
+
 Collection::Collection(Session& session, const Image& image, Segment& segment,
                        const Lifeline& lifeline)
-    : session_(session),
+    : session_(with_options(session, image)),
       image_(image),
       segment_(segment),
       lifeline_(lifeline),
@@ -68,9 +85,6 @@ void Collection::capture_objects() {
 
 void Collection::start_profiler(std::size_t index) {
     ProfilerHandle& profiler = *session_.profilers[index];
-    profiler.set_command(image_.command);
-    profiler.set_sampling(feed_.sampling().wanted());
-    profiler.set_options(given_to(profiler, session_.given[index], image_));
     const trace::Spec wanted = profiler.start();
     results_.add_profiler(profiler, wanted.captures & trace::kCaptureCalls);
     spec_ = combine(spec_, wanted);

@@ -361,7 +361,9 @@ class Indexed {
 //     static constexpr const char* kValueLists[]    names of the lists of values, if there are
 //     several
 //     void totals(assay::Trace&, std::span<std::uint64_t> by_event)
-// The last is vp_totals: behind bursts of a sampled run, it stores what all samples of each event
+//     std::span<const vp_event_t> events() const    in place of kEvents, and the same for
+//     derived(): they may depend on options, and what they return lives as long as the object
+// totals() is vp_totals: behind bursts of a sampled run, it stores what all samples of each event
 // would add up to if the program ended now; the elements are 0 before. Without it there is no error
 // of what finish() returns.
 class Profiler {
@@ -455,8 +457,14 @@ class ASSAY_HIDDEN Binding {
             table.vp_description = [] { return Class::kDescription; };
         table.vp_init = init;
         table.vp_release = release;
-        if constexpr (requires { Class::kEvents; }) table.vp_events = rows<Class::kEvents>;
-        if constexpr (requires { Class::kDerived; }) table.vp_derived = rows<Class::kDerived>;
+        if constexpr (requires(const Class& c) { c.events(); })
+            table.vp_events = [](uint32_t* count) { return own_rows(*count, own().events()); };
+        else if constexpr (requires { Class::kEvents; })
+            table.vp_events = rows<Class::kEvents>;
+        if constexpr (requires(const Class& c) { c.derived(); })
+            table.vp_derived = [](uint32_t* count) { return own_rows(*count, own().derived()); };
+        else if constexpr (requires { Class::kDerived; })
+            table.vp_derived = rows<Class::kDerived>;
         if constexpr (requires { Class::kOptions; }) table.vp_option_table = rows<Class::kOptions>;
         table.vp_options = options;
         table.vp_prof_init = prof_init;
@@ -494,6 +502,13 @@ class ASSAY_HIDDEN Binding {
         }();
         *count = static_cast<uint32_t>(kOwn.size());
         return kOwn.data();
+    }
+
+    static const Class& own() { return static_cast<const Class&>(*profiler); }
+    template <typename Row>
+    static const Row* own_rows(uint32_t& count, std::span<const Row> rows) {
+        count = static_cast<uint32_t>(rows.size());
+        return rows.data();
     }
 
     // What `function` returns, or `failed` after host->error if it throws.

@@ -1,4 +1,5 @@
-// assay/text.hpp - numbers as people want to read them, for summaries and reports of profilers.
+// assay/text.hpp - numbers as people want to read them, for summaries and reports of profilers, and
+// words that they may have meant.
 //
 // The functions depend on nothing but what they are given, and can be called from any thread.
 #ifndef ASSAY_TEXT_HPP
@@ -9,7 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace assay {
 
@@ -39,6 +44,28 @@ inline std::uint64_t scaled(std::uint64_t count, double scale) {
 // With spaces in front, up to `width` bytes.
 inline std::string right(const std::string& text, std::size_t width) {
     return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+// The candidate that differs from the word in the fewest letters (Levenshtein's distance), the
+// first of equals; "" if a third of the word's letters or more would be wrong.
+inline std::string similar_word(std::string_view word, std::span<const std::string> candidates) {
+    std::string best;
+    std::size_t fewest = std::max<std::size_t>(2, word.size() / 3 + 1);
+    for (const std::string& candidate : candidates) {
+        std::vector<std::size_t> row(candidate.size() + 1);
+        for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+        for (std::size_t i = 0; i < word.size(); ++i) {
+            std::size_t diagonal = std::exchange(row[0], i + 1);
+            for (std::size_t j = 1; j < row.size(); ++j) {
+                const std::size_t changed = diagonal + (word[i] != candidate[j - 1]);
+                diagonal = std::exchange(row[j], std::min({changed, row[j] + 1, row[j - 1] + 1}));
+            }
+        }
+        if (row.back() >= fewest) continue;
+        fewest = row.back();
+        best = candidate;
+    }
+    return best;
 }
 
 }  // namespace assay
