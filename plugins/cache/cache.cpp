@@ -1,7 +1,10 @@
 // The cache profiler: Cachegrind's I1, D1 and LL behind assay's profiler interface.
+#include "plugins/cache/machine_run.h"
 #include "plugins/cache/settings.h"
 #include "plugins/cache/simulator.h"
+#include "plugins/cache/site_counts.h"
 #include "plugins/cache/summary.h"
+#include "plugins/machine/describe.h"
 
 #include <assay/profiler.hpp>
 
@@ -53,27 +56,6 @@ trace_cache_t first_level(const Geometry& shape) {
     return {sizeof(trace_cache_t), shape.line, filter_sets(shape), shape.ways, TRACE_LRU};
 }
 
-// Valgrind takes a locked instruction apart into a load and a compare-and-swap, two references;
-// only the compare-and-exchange instructions themselves need no load.
-// Intel SDM volume 2: LOCK; XCHG with a memory operand locks by itself.
-bool is_locked(const trace_instr_t& instr) {
-    const bool exchanges = instr.opcode == TRACE_OPCODE(1, 0xb0) ||
-                           instr.opcode == TRACE_OPCODE(1, 0xb1) ||
-                           instr.opcode == TRACE_OPCODE(1, 0xc7);
-    if (exchanges) return false;
-    if (instr.opcode == TRACE_OPCODE(0, 0x86) || instr.opcode == TRACE_OPCODE(0, 0x87)) return true;
-    const auto* end = instr.bytes + std::min<unsigned>(instr.length, 4);
-    for (const uint8_t* byte = instr.bytes; byte != end; ++byte) {
-        if (*byte == 0xf0) return true;
-        const bool is_segment = *byte == 0x26 || *byte == 0x2e || *byte == 0x36 || *byte == 0x3e ||
-                                *byte == 0x64 || *byte == 0x65;
-        const bool is_prefix =
-            is_segment || *byte == 0x66 || *byte == 0x67 || *byte == 0xf2 || *byte == 0xf3;
-        if (!is_prefix) return false;
-    }
-    return false;
-}
-
 class CacheProfiler final : public assay::Profiler {
   public:
     static constexpr const char* kName = "cache";
@@ -83,6 +65,15 @@ class CacheProfiler final : public assay::Profiler {
     static constexpr const auto& kDerived = kDerivedTable;
     static constexpr const auto& kOptions = kOptionTable;
 
+    std::span<const vp_event_t> events() const {
+        return machine_ ? machine_->events() : std::span<const vp_event_t>(kEventTable);
+    }
+    std::span<const vp_derived_t> derived() const {
+        if (machine_) return machine_->derived();
+        return described_ ? std::span<const vp_derived_t>(described_->derived())
+                          : std::span<const vp_derived_t>(kDerivedTable);
+    }
+
     void option(std::string_view name, const std::string& value) override {
         apply(settings_, name, value);
     }
@@ -91,9 +82,19 @@ class CacheProfiler final : public assay::Profiler {
         if (settings_.count_iterations && !settings_.simulate)
             throw std::invalid_argument(
                 "--rep=iterations cannot be combined with --cache-sim=no; leave one of them out");
+        if (!settings_.machine) return;
+        check_with_machine(settings_, is_sampled());
+        if (const auto shapes = plain_shapes(*settings_.machine))
+            take_plain_machine(*shapes);
+        else
+            machine_ = std::make_unique<MachineRun>(*settings_.machine, settings_.count_iterations);
     }
 
     void capture(assay::Captures& wanted) override {
+        if (settings_.machine)
+            for (const auto& [name, text] : machine::describe(*settings_.machine))
+                describe(name, text);
+        if (machine_) return machine_->capture(wanted);
         wanted.block_counts();
         if (settings_.simulate)
             capture_simulated(wanted);
@@ -102,10 +103,11 @@ class CacheProfiler final : public assay::Profiler {
     }
 
     void process(assay::Trace& trace, assay::Samples&) override {
+        if (machine_) return machine_->process(trace);
         if (!simulator_) return;
         const auto sites = trace.sites();
         const auto records = trace.records();
-        const uint32_t thread = trace.thread();
+        const uint32_t thread = placement_ ? placement_->core_of(trace.thread()) : trace.thread();
         simulator_->learn(sites.data(), sites.size());
         const uint32_t misses = trace.misses();
         simulator_->records_are_misses(SiteCode::kInstruction, misses & TRACE_FETCH_MISSES);
@@ -122,7 +124,11 @@ class CacheProfiler final : public assay::Profiler {
                                      std::to_string(thread) +
                                      "; make them smaller with --I1 or --D1");
         }
-        if (trace.thread_end()) simulator_->end(thread);
+        if (!trace.thread_end()) return;
+        if (placement_)
+            placement_->end(trace.thread());
+        else
+            simulator_->end(thread);
     }
 
     // What finish_more() would add up to.
@@ -130,54 +136,56 @@ class CacheProfiler final : public assay::Profiler {
         const auto sum = [by_event](uint64_t, uint32_t event, uint64_t weight, uint64_t = 0) {
             by_event[event] += weight;
         };
-        const Tables tables(trace);
-        for (uint32_t i = 0; i < tables.instrs.size(); ++i) sum(0, kIr, trace.count(i));
+        const Code code(trace);
+        for (uint32_t i = 0; i < code.instrs.size(); ++i) sum(0, kIr, trace.count(i));
         if (!simulator_) return;
-        simulator_->learn(tables.sites.data(), tables.sites.size());
-        for (std::size_t i = 0; i < tables.sites.size(); ++i) count_site(trace, tables, i, sum);
+        simulator_->learn(code.sites.data(), code.sites.size());
+        for (std::size_t i = 0; i < code.sites.size(); ++i) count_site(trace, code, i, sum);
     }
 
-    // Block by block, instructions and their sites: the host is quick at what lies close together.
     bool finish_more(assay::Trace& trace, assay::Samples& samples) override {
         constexpr std::size_t kPortion = 8192;
-        const Tables tables(trace);
-        const auto blocks = trace.blocks();
-        const std::size_t sites = simulator_ ? tables.sites.size() : 0;
-        const auto add = [&samples](uint64_t pc, uint32_t event, uint64_t weight,
-                                    uint64_t context = 0) {
-            samples.count(pc, event, weight, context);
-        };
-        if (simulator_) simulator_->learn(tables.sites.data(), sites);
-        while (next_block_ < blocks.size() && samples.size() < kPortion) {
-            const trace_block_t& block = blocks[next_block_++];
-            const uint32_t end = block.first_instr + block.instr_count;
-            for (uint32_t i = block.first_instr; i < end; ++i)
-                add(tables.instrs[i].pc, kIr, trace.count(i));
-            for (; next_site_ < sites && tables.sites[next_site_].instr < end; ++next_site_)
-                count_site(trace, tables, next_site_, add);
-        }
-        return next_block_ < blocks.size();
+        if (machine_) return machine_->finish_more(trace, samples);
+        const Code code(trace);
+        const std::size_t sites = simulator_ ? code.sites.size() : 0;
+        if (simulator_) simulator_->learn(code.sites.data(), sites);
+        return walk_.step(
+            trace, code, sites, [&](uint64_t pc, uint64_t times) { samples.count(pc, kIr, times); },
+            [&](std::size_t site) {
+                count_site(trace, code, site,
+                           [&](uint64_t pc, uint32_t event, uint64_t weight, uint64_t context = 0) {
+                               samples.count(pc, event, weight, context);
+                           });
+            },
+            [&] { return samples.size() >= kPortion; });
     }
 
     std::string summary(std::span<const uint64_t> totals) override {
+        if (machine_) return machine_->summary(totals);
         return summarise(totals.data(), settings_.simulate, !is_sampled());
     }
 
   private:
-    // Looked up once for many sites.
-    struct Tables {
-        explicit Tables(const assay::Trace& trace) : sites(trace.sites()), instrs(trace.instrs()) {}
-        std::span<const trace_site_t> sites;
-        std::span<const trace_instr_t> instrs;
-    };
+    // The caches of a core are those of all threads on it, which the program cannot simulate.
+    void take_plain_machine(const Geometries& shapes) {
+        settings_.i1 = shapes.i1;
+        settings_.d1 = shapes.d1;
+        settings_.ll = shapes.ll;
+        described_ = std::make_unique<machine::Columns>(*settings_.machine);
+        if (settings_.machine->cores == 0) return;
+        placement_ = std::make_unique<machine::ThreadPlacement>(*settings_.machine);
+        settings_.level1_in_program = false;
+    }
 
     void capture_simulated(assay::Captures& wanted) {
         std::string warning;
         const Geometries shapes = geometries(settings_, warning);
         if (!warning.empty()) warn(warning);
-        describe("I1 cache", cache::describe(shapes.i1));
-        describe("D1 cache", cache::describe(shapes.d1));
-        describe("LL cache", cache::describe(shapes.ll));
+        if (!settings_.machine) {
+            describe("I1 cache", cache::describe(shapes.i1));
+            describe("D1 cache", cache::describe(shapes.d1));
+            describe("LL cache", cache::describe(shapes.ll));
+        }
         try {
             simulator_ = std::make_unique<Simulator>(shapes);
         } catch (const std::bad_alloc&) {
@@ -211,11 +219,9 @@ class CacheProfiler final : public assay::Profiler {
     template <typename Visit>
     void counted_references(std::span<const trace_site_t> sites, std::size_t at,
                             const Visit& visit) const {
-        const uint32_t instr = sites[at].instr;
-        while (at < sites.size() && sites[at].instr == instr && sites[at].kind != TRACE_SITE_COUNT)
-            ++at;
-        if (at < sites.size() && sites[at].instr == instr)
-            simulator_->each_context(at, [&](uint64_t context, const SiteCounts& counts) {
+        const std::size_t count = site_of_count(sites, at);
+        if (count < sites.size())
+            simulator_->each_context(count, [&](uint64_t context, const SiteCounts& counts) {
                 visit(context, counts.references);
             });
     }
@@ -223,10 +229,10 @@ class CacheProfiler final : public assay::Profiler {
     // Passes on what has been counted at a site: add(pc, event, count, context), or without a
     // context where each execution of the instruction counts the same.
     template <typename Add>
-    void count_site(const assay::Trace& trace, const Tables& tables, std::size_t at,
+    void count_site(const assay::Trace& trace, const Code& code, std::size_t at,
                     const Add& add) const {
-        const trace_site_t& site = tables.sites[at];
-        const trace_instr_t& instr = tables.instrs[site.instr];
+        const trace_site_t& site = code.sites[at];
+        const trace_instr_t& instr = code.instrs[site.instr];
         if (site.kind == TRACE_SITE_COUNT) {
             // Cachegrind counts each iteration as an instruction, and so the check that finds rcx
             // 0, which is the one that Ir has already.
@@ -243,13 +249,11 @@ class CacheProfiler final : public assay::Profiler {
             });
         };
         if (site.kind == TRACE_SITE_FETCH) return add_misses(kI1mr, kILmr);
-        const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
-                          site.kind == TRACE_SITE_MODIFY;
-        if (!data) return;  // what another profiler of the run captures
+        if (!is_data(site)) return;  // what another profiler of the run captures
         const bool write = site.kind == TRACE_SITE_WRITE;
-        const uint64_t times = site.kind == TRACE_SITE_MODIFY && is_locked(instr) ? 2 : 1;
+        const uint64_t times = references_each(site, instr);
         if (instr.flags & TRACE_INSTR_VARIABLE)
-            counted_references(tables.sites, at, [&](uint64_t context, uint64_t references) {
+            counted_references(code.sites, at, [&](uint64_t context, uint64_t references) {
                 add(instr.pc, write ? kDw : kDr, references * times, context);
             });
         else
@@ -258,8 +262,11 @@ class CacheProfiler final : public assay::Profiler {
     }
 
     Settings settings_;
-    std::unique_ptr<Simulator> simulator_;        // none with --cache-sim=no
-    std::size_t next_block_ = 0, next_site_ = 0;  // of finish_more()
+    std::unique_ptr<Simulator> simulator_;                 // none with --cache-sim=no
+    std::unique_ptr<MachineRun> machine_;                  // in its place, what it cannot simulate
+    std::unique_ptr<machine::Columns> described_;          // of a machine that it can
+    std::unique_ptr<machine::ThreadPlacement> placement_;  // likewise, of one with cores
+    BlockWalk walk_;                                       // of finish_more()
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "plugins/cache/settings.h"
 
+#include "plugins/machine/machine_file.h"
+
 #include <assay/profiler.hpp>
 
 namespace cache {
@@ -34,6 +36,7 @@ void apply(Settings& settings, std::string_view name, std::string_view value) {
         std::string why;
         *geometry = parse_geometry(value, why);
         if (!*geometry) throw assay::BadOption(name, value, why);
+        settings.with_machine = "--" + std::string(name);
     } else if (name == "cache-sim") {
         settings.simulate = value == "yes";
     } else if (name == "rep") {
@@ -44,7 +47,19 @@ void apply(Settings& settings, std::string_view name, std::string_view value) {
         if (value != "program" && value != "profiler")
             throw assay::BadOption(name, value, "use program or profiler");
         settings.level1_in_program = value == "program";
+    } else if (name == "machine") {
+        settings.machine = machine::read_machine(std::string(value));
     }  // else branch-sim, for which assay loads the profiler
+}
+
+void check_with_machine(const Settings& settings, bool sampled) {
+    const auto refuse = [](const std::string& option) {
+        throw std::invalid_argument("--machine cannot be combined with " + option +
+                                    "; leave one of them out");
+    };
+    if (!settings.with_machine.empty()) refuse(settings.with_machine);
+    if (!settings.simulate) refuse("--cache-sim=no");
+    if (sampled) refuse("--sample");
 }
 
 Geometries geometries(const Settings& settings, std::string& warning) {

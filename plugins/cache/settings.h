@@ -2,10 +2,14 @@
 #pragma once
 
 #include "plugins/common/geometry.h"
+#include "plugins/machine/machine.h"
 
 #include "assay/vprofiler.h"
 
 #include <array>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace cache {
 
@@ -14,9 +18,11 @@ struct Settings {
     bool simulate = true;
     bool count_iterations = false;
     bool level1_in_program = true;
+    std::optional<machine::Machine> machine;
+    std::string with_machine;  // an option that was given and says what a machine says
 };
 
-inline constexpr std::array<vp_option_t, 7> kOptionTable{{
+inline constexpr std::array<vp_option_t, 8> kOptionTable{{
     {"I1", "SIZE,WAYS,LINE", nullptr,
      "Level-1 instruction cache: bytes, associativity, bytes of a line, as 32K,8,64; default: the "
      "processor's.",
@@ -36,10 +42,18 @@ inline constexpr std::array<vp_option_t, 7> kOptionTable{{
      "Where I1 and D1 are simulated: by the program's threads takes less processor time, by the "
      "profiler beside it may be sooner done if most references miss. The counts are the same.",
      VP_OPTION_TEXT, 0},
+    {"machine", "FILE|NAME", nullptr,
+     "A whole machine in place of I1, D1 and LL: cores, levels, policies, prefetchers, coherence "
+     "and "
+     "translation buffers, from a YAML file or by the name of one that comes with assay.",
+     VP_OPTION_TEXT, 0},
 }};
 
 // Takes one option over. Throws std::invalid_argument with the reason if its value is unusable.
 void apply(Settings& settings, std::string_view name, std::string_view value);
+
+// Throws std::invalid_argument if the machine cannot be simulated with the other options.
+void check_with_machine(const Settings& settings, bool sampled);
 
 // What is simulated: the options, else the processor's caches, with a power of two of sets.
 // `warning` says if that is not what the processor has.

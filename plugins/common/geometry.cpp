@@ -45,7 +45,8 @@ bool parse_number(std::string_view text, Number& number) {
     return error == std::errc{} && end == text.data() + text.size();
 }
 
-// In bytes; K, M and G, also KB and KiB, stand for powers of 1024.
+}  // namespace
+
 bool parse_size(std::string_view text, std::uint64_t& size) {
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
     std::string_view unit = text.substr(digits);
@@ -61,8 +62,6 @@ bool parse_size(std::string_view text, std::uint64_t& size) {
     size <<= shift;
     return true;
 }
-
-}  // namespace
 
 std::string complaint(const Geometry& g) {
     if (g.size == 0 || g.ways == 0) return "size and associativity must be above 0";

@@ -32,6 +32,10 @@ inline constexpr std::uint32_t kLargestLine = 4096;
 // More than any cache has; keeps the sizes of tables within 64 bits.
 inline constexpr std::uint32_t kMostWays = 65536;
 
+// Reads a number of bytes; K, M and G, also KB and KiB, stand for powers of 1024. False if it is
+// none.
+bool parse_size(std::string_view text, std::uint64_t& size);
+
 // What is wrong with a geometry, or an empty string.
 std::string complaint(const Geometry& geometry);
 

@@ -1,0 +1,62 @@
+#include "plugins/machine/coherence.h"
+
+namespace machine {
+
+State Coherence::state(std::uint32_t core, std::uint64_t line) {
+    const Entry* const entry = entries_.find(line);
+    if (!entry || !(entry->holders & bit(core))) return State::kInvalid;
+    return entry->owner == core ? entry->state : State::kShared;
+}
+
+std::uint64_t Coherence::holders(std::uint64_t line) {
+    const Entry* const entry = entries_.find(line);
+    return entry ? entry->holders : 0;
+}
+
+std::uint32_t Coherence::owner(std::uint64_t line) {
+    const Entry* const entry = entries_.find(line);
+    return entry ? entry->owner : kNobody;
+}
+
+Coherence::Read Coherence::read(std::uint32_t core, std::uint64_t line, bool alone) {
+    Entry& entry = entries_[line];
+    Read result;
+    if (entry.owner != kNobody && entry.owner != core) {
+        if (entry.state != State::kExclusive) {
+            result.supplier = entry.owner;
+            result.cleans = protocol_ == Protocol::kMesi;
+        }
+        if (entry.state == State::kExclusive || result.cleans)
+            entry.owner = kNobody;
+        else
+            entry.state = State::kOwned;
+    }
+    if (entry.holders == 0 && alone) {
+        entry.owner = core;
+        entry.state = State::kExclusive;
+    }
+    entry.holders |= bit(core);
+    return result;
+}
+
+Coherence::Write Coherence::write(std::uint32_t core, std::uint64_t line) {
+    Entry& entry = entries_[line];
+    Write result;
+    if (entry.holders & bit(core))
+        result.before = entry.owner == core ? entry.state : State::kShared;
+    else if (entry.owner != kNobody && entry.state != State::kExclusive)
+        result.supplier = entry.owner;
+    result.losers = entry.holders & ~bit(core);
+    entry = {bit(core), core, State::kModified};
+    return result;
+}
+
+void Coherence::drop(std::uint32_t core, std::uint64_t line) {
+    Entry* const entry = entries_.find(line);
+    if (!entry) return;
+    entry->holders &= ~bit(core);
+    if (entry->owner == core) entry->owner = kNobody;
+    if (entry->holders == 0) entries_.erase(line);
+}
+
+}  // namespace machine

@@ -1,0 +1,56 @@
+#include "plugins/machine/describe.h"
+
+#include "plugins/common/geometry.h"
+
+namespace machine {
+namespace {
+
+const char* text(Of of) {
+    return of == Of::kCore ? "of each core" : of == Of::kCluster ? "of each cluster" : "shared";
+}
+
+std::string text(const Cache& cache, std::uint32_t line) {
+    std::string all = cache::describe({cache.size, cache.ways, line});
+    all += ", " + cache.replacement.policy;
+    if (cache.replacement.policy == "random")
+        all += " (seed " + std::to_string(cache.replacement.seed) + ")";
+    all += std::string(", ") + text(cache.of);
+    if (cache.hash == Hash::kXor) all += ", hashed";
+    if (cache.inclusion == Inclusion::kInclusive) all += ", inclusive";
+    if (cache.inclusion == Inclusion::kExclusive) all += ", exclusive";
+    if (!cache.write_back) all += ", write-through";
+    if (!cache.write_allocate) all += ", no write-allocate";
+    for (const Prefetch& prefetch : cache.prefetch)
+        all += ", prefetches " + prefetch.kind + " " + std::to_string(prefetch.degree) + " at " +
+               std::to_string(prefetch.distance);
+    return all;
+}
+
+std::string text(const Machine& machine) {
+    std::string all = machine.name.empty() ? "" : machine.name + ", ";
+    all += machine.cores == 0   ? "a core for each thread"
+           : machine.cores == 1 ? "1 core"
+                                : std::to_string(machine.cores) + " cores";
+    if (machine.clusters > 1) all += " in " + std::to_string(machine.clusters) + " clusters";
+    if (machine.protocol != Protocol::kNone) {
+        all += machine.protocol == Protocol::kMesi ? ", MESI" : ", MOESI";
+        all += machine.directory ? " with a directory" : " with snooping";
+    }
+    return all;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> describe(const Machine& machine) {
+    std::vector<std::pair<std::string, std::string>> all = {{"Machine", text(machine)}};
+    for (const Cache& cache : machine.caches)
+        all.emplace_back(cache.name + " cache", text(cache, machine.line));
+    for (const Tlb& tlb : machine.tlbs)
+        all.emplace_back(tlb.name, std::to_string(tlb.entries) + " pages of " +
+                                       std::to_string(machine.page) + " B, " +
+                                       std::to_string(tlb.ways) + "-way associative, " +
+                                       tlb.replacement.policy);
+    return all;
+}
+
+}  // namespace machine

@@ -1,0 +1,335 @@
+#include "plugins/machine/hierarchy.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace machine {
+namespace {
+
+bool flows(Holds upper, Holds lower) {
+    return lower == Holds::kBoth || upper == lower;
+}
+
+// By cache: the one that its misses go to, among rows sorted by level.
+template <typename Rows>
+std::vector<std::uint32_t> next_of(const Rows& rows, std::uint32_t none) {
+    std::vector<std::uint32_t> next(rows.size(), none);
+    for (std::uint32_t i = 0; i < rows.size(); ++i)
+        for (std::uint32_t j = i + 1; j < rows.size() && next[i] == none; ++j)
+            if (rows[j].level > rows[i].level && flows(rows[i].holds, rows[j].holds)) next[i] = j;
+    return next;
+}
+
+template <typename Rows>
+std::uint32_t first_of(const Rows& rows, Holds holds, std::uint32_t none) {
+    for (std::uint32_t i = 0; i < rows.size(); ++i)
+        if (rows[i].holds == holds || rows[i].holds == Holds::kBoth) return i;
+    return none;
+}
+
+}  // namespace
+
+Hierarchy::Instance::Instance(const Machine& machine, const Cache& cache)
+    : lines(cache.sets(machine.line), cache.ways, cache.hash, cache.replacement, cache.late != 0) {
+    for (const Prefetch& prefetch : cache.prefetch)
+        prefetchers.push_back(make_prefetcher(prefetch, machine.line));
+    if (!prefetchers.empty()) replaced.resize(lines.lines());
+    if (cache.classify) kinds.emplace(lines.lines());
+}
+
+Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
+    : machine_(machine),
+      columns_(columns),
+      line_shift_(static_cast<unsigned>(std::countr_zero(machine.line))),
+      page_shift_(static_cast<unsigned>(std::countr_zero(machine.page))),
+      coherent_(machine.protocol != Protocol::kNone),
+      next_(next_of(machine.caches, kMemory)),
+      first_{first_of(machine.caches, Holds::kInstructions, kMemory),
+             first_of(machine.caches, Holds::kData, kMemory)},
+      first_tlb_{first_of(machine.tlbs, Holds::kInstructions, kMemory),
+                 first_of(machine.tlbs, Holds::kData, kMemory)},
+      next_tlb_(next_of(machine.tlbs, kMemory)),
+      shared_(machine.caches.size()),
+      coherence_(machine.protocol),
+      sharing_(machine.line) {
+    for (std::uint32_t i = 0; i < machine.caches.size(); ++i) {
+        const Cache& cache = machine.caches[i];
+        if (cache.of != Of::kCore) {
+            const std::uint32_t instances = cache.of == Of::kCluster ? machine.clusters : 1;
+            for (std::uint32_t n = 0; n < instances; ++n)
+                shared_[i].push_back(std::make_unique<Instance>(machine, cache));
+        }
+        sees_hits_.push_back(std::any_of(cache.prefetch.begin(), cache.prefetch.end(), sees_hits));
+        is_coherent_.push_back(coherent_ && cache.of == Of::kCore &&
+                               cache.holds != Holds::kInstructions);
+        if (is_coherent_.back()) kept_in_.push_back(i);
+        if (cache.of == Of::kCluster && cache.holds != Holds::kInstructions)
+            clustered_.push_back(i);
+    }
+    // What a machine with a fixed number of cores needs is known before the program starts.
+    for (std::uint32_t n = 0; n < std::max(machine.cores, 1u); ++n) core(n);
+}
+
+std::uint32_t Hierarchy::cluster_of(std::uint32_t core) const {
+    return machine_.cores == 0 ? 0 : core / machine_.cores_of_cluster();
+}
+
+Hierarchy::Core& Hierarchy::core(std::uint32_t number) {
+    if (number >= cores_.size()) cores_.resize(number + 1);
+    if (cores_[number]) return *cores_[number];
+    auto made = std::make_unique<Core>();
+    for (std::uint32_t i = 0; i < machine_.caches.size(); ++i) {
+        const Cache& cache = machine_.caches[i];
+        if (cache.of == Of::kCore) {
+            made->own.push_back(std::make_unique<Instance>(machine_, cache));
+            made->caches.push_back(made->own.back().get());
+        } else {
+            const std::uint32_t which = cache.of == Of::kCluster ? cluster_of(number) : 0;
+            made->caches.push_back(shared_[i][which].get());
+        }
+    }
+    for (const Tlb& tlb : machine_.tlbs)
+        made->tlbs.emplace_back(tlb.sets(), tlb.ways, Hash::kModulus, tlb.replacement);
+    cores_[number] = std::move(made);
+    return *cores_[number];
+}
+
+void Hierarchy::forget(std::uint32_t core) {
+    if (machine_.cores == 0 && core < cores_.size()) cores_[core].reset();
+}
+
+void Hierarchy::refer(std::uint32_t number, const Reference& reference, std::uint64_t* counts) {
+    Core& on = core(number);
+    ++on.clock;
+    missed_ = 0;
+    const std::uint32_t bytes = std::min(reference.bytes, machine_.line);
+    const std::uint64_t first = reference.address >> line_shift_;
+    const std::uint64_t last = (reference.address + bytes - 1) >> line_shift_;
+    for (std::uint64_t line = first; line <= last; ++line) {
+        if (!machine_.tlbs.empty())
+            translate(on, reference,
+                      std::max(reference.address, line << line_shift_) >> page_shift_, counts);
+        Request request{.core = on,
+                        .number = number,
+                        .reference = reference,
+                        .line = line & kMostLine,
+                        .counts = counts};
+        refer_to_line(request);
+    }
+    for (std::uint64_t left = missed_; left != 0; left &= left - 1)
+        count(counts, columns_.caches[static_cast<std::size_t>(std::countr_zero(left))]
+                          .misses[static_cast<std::size_t>(reference.kind)]);
+}
+
+void Hierarchy::translate(Core& core, const Reference& reference, std::uint64_t page,
+                          std::uint64_t* counts) {
+    const bool data = reference.kind != Kind::kFetch;
+    std::uint32_t tlb = first_tlb_[data];
+    if (tlb == kMemory) return;
+    // The page of the reference before is the most recent one there.
+    std::uint64_t& before = core.page[data && machine_.tlbs[tlb].holds != Holds::kBoth];
+    if (page == before) return;
+    before = page;
+    for (; tlb != kMemory; tlb = next_tlb_[tlb]) {
+        if (core.tlbs[tlb].touch(page, reference.pc)) return;
+        count(counts, columns_.tlbs[tlb]);
+        core.tlbs[tlb].insert(page, 0, reference.pc);
+    }
+    count(counts, columns_.walks);
+}
+
+void Hierarchy::refer_to_line(Request& request) {
+    const std::uint32_t first = first_[request.reference.kind != Kind::kFetch];
+    if (first == kMemory) return;
+    triggers_.clear();
+    if (request.reference.writes)
+        write(request, first);
+    else
+        bring(request, first);
+    if (!triggers_.empty()) prefetch_behind(request);
+}
+
+std::uint64_t Hierarchy::bring(Request& request, std::uint32_t cache) {
+    if (cache == kMemory) return 0;
+    CacheArray& lines = request.core.caches[cache]->lines;
+    std::uint64_t* const entry = lines.touch(request.line, request.reference.pc);
+    if (!entry && is_coherent_[cache] && !request.is_coherent) ask_to_read(request);
+    if (!request.prefetch) observe(request, cache, entry);
+    const bool exclusive = machine_.caches[cache].inclusion == Inclusion::kExclusive;
+    if (entry) return exclusive ? lines.remove(request.line) & kDirty : 0;
+    const std::uint64_t dirty = bring(request, next_[cache]);
+    if (exclusive) return dirty;
+    put(request, cache, dirty);
+    return 0;
+}
+
+void Hierarchy::write(Request& request, std::uint32_t cache) {
+    if (cache == kMemory) return;
+    const Cache& shape = machine_.caches[cache];
+    std::uint64_t* const entry =
+        request.core.caches[cache]->lines.touch(request.line, request.reference.pc);
+    std::uint64_t written = shape.write_back ? std::uint64_t{kDirty} : 0;
+    if (is_coherent_[cache]) {
+        if (entry && (*entry & (kModified | kWatched)) == kModified)
+            request.is_coherent = true;
+        else if (!request.is_coherent)
+            ask_to_write(request);
+        written |= kModified;
+        if (sharing_.is_watched(request.line)) written |= kWatched;
+    }
+    observe(request, cache, entry);
+    if (entry) *entry = (*entry & ~std::uint64_t{kWatched}) | written;
+    const bool allocates = shape.write_allocate && shape.inclusion != Inclusion::kExclusive;
+    if (!shape.write_back) {
+        write(request, next_[cache]);
+        if (!entry && allocates) put(request, cache, written);
+    } else if (!entry && allocates) {
+        bring(request, next_[cache]);
+        put(request, cache, written);
+    } else if (!entry) {
+        write(request, next_[cache]);
+    }
+    if (!entry && !allocates && is_coherent_[cache] && !is_kept(request.number, request.line))
+        coherence_.drop(request.number, request.line);
+}
+
+void Hierarchy::put(Request& request, std::uint32_t cache, std::uint64_t flags) {
+    const auto gone = request.core.caches[cache]->lines.insert(
+        request.line, flags, request.reference.pc, request.prefetch);
+    if (gone) make_room(request, request.number, cache, *gone);
+}
+
+void Hierarchy::make_room(Request& request, std::uint32_t number, std::uint32_t cache,
+                          CacheArray::Line gone) {
+    if (gone.flags & kPrefetched) count(request.counts, columns_.caches[cache].useless);
+    if (machine_.caches[cache].inclusion == Inclusion::kInclusive)
+        back_invalidate(request, number, cache, gone);
+    hand_down(request, number, cache, gone.number, gone.flags);
+    if (is_coherent_[cache] && !is_kept(number, gone.number)) coherence_.drop(number, gone.number);
+}
+
+// Of an inclusive cache: what it loses, those above it lose, too.
+void Hierarchy::back_invalidate(Request& request, std::uint32_t number, std::uint32_t cache,
+                                CacheArray::Line& gone) {
+    const Instance* const instance = cores_[number]->caches[cache];
+    for (std::uint32_t other = 0; other < cores_.size(); ++other) {
+        if (!cores_[other] || cores_[other]->caches[cache] != instance) continue;
+        bool had = false;
+        for (std::uint32_t above = 0; above < cache; ++above) {
+            if (!is_above(above, cache)) continue;
+            const std::uint64_t flags = cores_[other]->caches[above]->lines.remove(gone.number);
+            if (flags == 0) continue;
+            had = had || is_coherent_[above];
+            gone.flags |= flags & kDirty;
+            count(request.counts, columns_.caches[cache].back_invalidations);
+            if (flags & kPrefetched) count(request.counts, columns_.caches[above].useless);
+        }
+        if (had && !is_kept(other, gone.number)) coherence_.drop(other, gone.number);
+    }
+}
+
+bool Hierarchy::is_above(std::uint32_t upper, std::uint32_t lower) const {
+    while (upper != kMemory && upper < lower) upper = next_[upper];
+    return upper == lower;
+}
+
+// What a cache loses goes to an exclusive one below in any case, else only if it is dirty: to the
+// first cache that has the line, an exclusive one, or memory.
+void Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t cache,
+                          std::uint64_t line, std::uint64_t flags) {
+    const bool dirty = flags & kDirty;
+    if (dirty) count(request.counts, columns_.caches[cache].write_backs);
+    for (std::uint32_t below = next_[cache]; below != kMemory; below = next_[below]) {
+        const Cache& shape = machine_.caches[below];
+        const bool exclusive = shape.inclusion == Inclusion::kExclusive;
+        if (!dirty && !exclusive) return;
+        CacheArray& lines = cores_[number]->caches[below]->lines;
+        std::uint64_t* const entry = lines.find(line);
+        if (entry && (exclusive || shape.write_back)) {
+            *entry |= flags & kDirty;
+            return;
+        }
+        if (!entry && exclusive) {
+            const auto gone = lines.insert(line, flags & kDirty, request.reference.pc);
+            if (gone) make_room(request, number, below, *gone);
+            return;
+        }
+    }
+}
+
+void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* entry) {
+    Instance& instance = *request.core.caches[cache];
+    const Columns::OfCache& columns = columns_.caches[cache];
+    const bool first = entry && (*entry & kPrefetched);
+    if (first) {
+        *entry &= ~std::uint64_t{kPrefetched};
+        count(request.counts, columns.useful);
+        const std::uint32_t late = machine_.caches[cache].late;
+        if (late != 0 && request.core.clock - instance.lines.stamp(entry) < late)
+            count(request.counts, columns.late);
+    }
+    if (!entry) missed_ |= std::uint64_t{1} << cache;
+    if (instance.kinds) {
+        const MissKind kind = instance.kinds->refer(request.line);
+        if (!entry) count(request.counts, column_of(request, cache, kind));
+    }
+    if (instance.prefetchers.empty()) return;
+    if (!entry) {
+        std::uint64_t& replaced = instance.replaced[request.line % instance.replaced.size()];
+        if (replaced == request.line + 1) {
+            replaced = 0;
+            count(request.counts, columns.evicting);
+        }
+    }
+    if (!entry || first || sees_hits_[cache]) triggers_.push_back({cache, entry != nullptr, first});
+}
+
+std::uint32_t Hierarchy::column_of(const Request& request, std::uint32_t cache,
+                                   MissKind kind) const {
+    const Columns::OfCache& columns = columns_.caches[cache];
+    if (kind == MissKind::kCold) return columns.cold;
+    if (request.lost && is_coherent_[cache]) return columns.coherence;
+    return kind == MissKind::kCapacity ? columns.capacity : columns.conflict;
+}
+
+// The cache's that is nearest to the core first.
+void Hierarchy::prefetch_behind(Request& request) {
+    for (const Trigger& trigger : triggers_) {
+        const Prefetcher::Reference reference{
+            .line = request.line,
+            .address = std::max(request.reference.address, request.line << line_shift_),
+            .pc = request.reference.pc,
+            .hit = trigger.hit,
+            .first = trigger.first};
+        for (const auto& prefetcher : request.core.caches[trigger.cache]->prefetchers) {
+            wanted_.clear();
+            prefetcher->reference(reference, wanted_);
+            for (const std::uint64_t line : wanted_.all()) prefetch(request, trigger.cache, line);
+        }
+    }
+}
+
+void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t line) {
+    Instance& instance = *behind.core.caches[cache];
+    if (line > kMostLine || instance.lines.find(line)) return;
+    Request request{.core = behind.core,
+                    .number = behind.number,
+                    .reference = behind.reference,
+                    .line = line,
+                    .counts = behind.counts,
+                    .prefetch = true,
+                    .is_coherent = true};
+    if (coherent_ && !may_prefetch(request, cache)) return;
+    count(request.counts, columns_.caches[cache].prefetched);
+    std::uint64_t& replaced = instance.replaced[line % instance.replaced.size()];
+    if (replaced == line + 1) replaced = 0;
+    const std::uint64_t dirty = bring(request, next_[cache]);
+    const auto gone = instance.lines.insert(line, kPrefetched | dirty, request.reference.pc, true);
+    if (machine_.caches[cache].late != 0)
+        instance.lines.stamp(instance.lines.find(line)) = request.core.clock;
+    if (!gone) return;
+    instance.replaced[gone->number % instance.replaced.size()] = gone->number + 1;
+    make_room(request, request.number, cache, *gone);
+}
+
+}  // namespace machine

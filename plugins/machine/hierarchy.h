@@ -1,0 +1,138 @@
+// A whole machine: what each reference does to its caches and translation buffers.
+//
+// docs/machines.md says the rules, in the order in which they apply. Not thread-safe.
+#pragma once
+
+#include "plugins/machine/cache_array.h"
+#include "plugins/machine/coherence.h"
+#include "plugins/machine/columns.h"
+#include "plugins/machine/machine.h"
+#include "plugins/machine/miss_kinds.h"
+#include "plugins/machine/prefetcher.h"
+#include "plugins/machine/sharing.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace machine {
+
+struct Reference {
+    Kind kind = Kind::kRead;  // what its misses count as
+    bool writes = false;      // kWrite, or a read that writes, too
+    std::uint32_t bytes = 1;  // not 0; taken as a line's where it is more
+    std::uint64_t address = 0;
+    std::uint64_t pc = 0;
+};
+
+class Hierarchy {
+  public:
+    // Both stay their owner's, and there. Throws std::bad_alloc, and std::runtime_error if a
+    // library of the user's own is unusable.
+    Hierarchy(const Machine& machine, const Columns& columns);
+    Hierarchy(const Hierarchy&) = delete;
+    Hierarchy& operator=(const Hierarchy&) = delete;
+
+    // A reference by a core, which is below Machine::cores, or any number if that is 0. Adds to
+    // `counts`, which has an element for each column, what happens; Ir, Dr and Dw are not counted.
+    void refer(std::uint32_t core, const Reference& reference, std::uint64_t* counts);
+    // The caches of a core are not needed any more, where each thread has its own.
+    void forget(std::uint32_t core);
+
+  private:
+    static constexpr std::uint32_t kMemory = UINT32_MAX;
+    static constexpr std::uint64_t kMostLine = (std::uint64_t{1} << 56) - 1;
+
+    struct Instance {
+        Instance(const Machine& machine, const Cache& cache);
+
+        CacheArray lines;
+        std::vector<std::unique_ptr<Prefetcher>> prefetchers;
+        std::vector<std::uint64_t> replaced;  // by prefetches: line + 1, at line % size
+        std::optional<MissKinds> kinds;
+    };
+    struct Core {
+        std::vector<Instance*> caches;  // by index in Machine::caches
+        std::vector<CacheArray> tlbs;   // by index in Machine::tlbs
+        std::vector<std::unique_ptr<Instance>> own;
+        std::uint64_t page[2] = {~std::uint64_t{0}, ~std::uint64_t{0}};  // of fetches and of data
+        std::uint32_t clock = 0;                                         // references
+    };
+    // One line of a reference, on its way.
+    struct Request {
+        Core& core;
+        std::uint32_t number;  // of the core
+        const Reference& reference;
+        std::uint64_t line;
+        std::uint64_t* counts;
+        bool prefetch = false;
+        bool is_coherent = false;  // the other cores have been asked
+        bool lost = false;         // to another core's write, before
+    };
+    struct Trigger {
+        std::uint32_t cache;
+        bool hit, first;
+    };
+
+    Core& core(std::uint32_t number);
+    std::uint32_t cluster_of(std::uint32_t core) const;
+    bool is_above(std::uint32_t upper, std::uint32_t lower) const;
+
+    void translate(Core& core, const Reference& reference, std::uint64_t page,
+                   std::uint64_t* counts);
+    void refer_to_line(Request& request);
+    // Makes the line available above the cache; returns kDirty if it comes dirty out of an
+    // exclusive one, else 0.
+    std::uint64_t bring(Request& request, std::uint32_t cache);
+    void write(Request& request, std::uint32_t cache);
+    void put(Request& request, std::uint32_t cache, std::uint64_t flags);
+    // For what has been put into a cache of the core with that number.
+    void make_room(Request& request, std::uint32_t number, std::uint32_t cache,
+                   CacheArray::Line gone);
+    void back_invalidate(Request& request, std::uint32_t number, std::uint32_t cache,
+                         CacheArray::Line& gone);
+    void hand_down(Request& request, std::uint32_t number, std::uint32_t cache, std::uint64_t line,
+                   std::uint64_t flags);
+    void observe(Request& request, std::uint32_t cache, std::uint64_t* entry);
+    std::uint32_t column_of(const Request& request, std::uint32_t cache, MissKind kind) const;
+    void prefetch_behind(Request& request);
+    void prefetch(Request& behind, std::uint32_t cache, std::uint64_t line);
+
+    template <typename Visit>
+    void each_copy_of_clusters(const Request& request, const Visit& visit);
+    void ask_to_read(Request& request);
+    void ask_to_write(Request& request);
+    void release(Request& request, std::uint32_t core, bool cleans);
+    void invalidate(Request& request, std::uint32_t core);
+    void note_return(Request& request);
+    std::uint64_t words(const Request& request) const;
+    bool is_kept(std::uint32_t core, std::uint64_t line);
+    bool may_prefetch(Request& request, std::uint32_t cache);
+
+    static void count(std::uint64_t* counts, std::uint32_t column) {
+        if (column != Columns::kNone) ++counts[column];
+    }
+
+    const Machine& machine_;
+    const Columns& columns_;
+    unsigned line_shift_, page_shift_;
+    bool coherent_;
+    std::vector<std::uint32_t> next_;       // by cache: the one below, or kMemory
+    std::uint32_t first_[2];                // cache of fetches and of data
+    std::vector<bool> sees_hits_;           // by cache: one of its prefetchers wants to
+    std::vector<bool> is_coherent_;         // by cache: those of cores that hold data
+    std::vector<std::uint32_t> kept_in_;    // these caches
+    std::vector<std::uint32_t> clustered_;  // those of clusters that hold data
+    std::uint32_t first_tlb_[2];
+    std::vector<std::uint32_t> next_tlb_;
+    std::vector<std::unique_ptr<Core>> cores_;
+    std::vector<std::vector<std::unique_ptr<Instance>>> shared_;  // by cache: by cluster, or one
+    Coherence coherence_;
+    Sharing sharing_;
+    std::vector<Trigger> triggers_;
+    std::uint64_t missed_ = 0;  // by the reference: caches, as bits
+    Prefetcher::Lines wanted_;
+};
+
+}  // namespace machine

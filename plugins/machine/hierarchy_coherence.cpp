@@ -1,0 +1,132 @@
+// The part of hierarchy.h that keeps the cores' own caches, and the clusters', coherent.
+#include "plugins/machine/hierarchy.h"
+
+#include <bit>
+
+namespace machine {
+
+bool Hierarchy::is_kept(std::uint32_t core, std::uint64_t line) {
+    for (const std::uint32_t cache : kept_in_)
+        if (cores_[core]->caches[cache]->lines.find(line)) return true;
+    return false;
+}
+
+// Calls `visit(cache, cluster, entry)` for what other clusters' caches have of the line.
+template <typename Visit>
+void Hierarchy::each_copy_of_clusters(const Request& request, const Visit& visit) {
+    if (machine_.clusters == 1) return;
+    const std::uint32_t own = cluster_of(request.number);
+    for (const std::uint32_t cache : clustered_)
+        for (std::uint32_t cluster = 0; cluster < machine_.clusters; ++cluster)
+            if (cluster != own)
+                if (std::uint64_t* const entry = shared_[cache][cluster]->lines.find(request.line))
+                    visit(cache, cluster, entry);
+}
+
+void Hierarchy::ask_to_read(Request& request) {
+    request.is_coherent = true;
+    if (coherence_.state(request.number, request.line) != State::kInvalid) return;
+    bool alone = true, supplied = false;
+    each_copy_of_clusters(
+        request, [&](std::uint32_t cache, std::uint32_t cluster, std::uint64_t* entry) {
+            alone = false;
+            if (!(*entry & kDirty)) return;
+            supplied = true;
+            *entry &= ~std::uint64_t{kDirty};
+            hand_down(request, cluster * machine_.cores_of_cluster(), cache, request.line, kDirty);
+        });
+    const Coherence::Read read = coherence_.read(request.number, request.line, alone);
+    if (read.supplier != Coherence::kNobody) {
+        supplied = true;
+        release(request, read.supplier, read.cleans);
+    }
+    if (supplied) count(request.counts, columns_.transfers);
+    note_return(request);
+}
+
+// The core has not got the line for itself any more; `cleans`: it writes it back.
+void Hierarchy::release(Request& request, std::uint32_t core, bool cleans) {
+    std::uint64_t flags = 0;
+    for (const std::uint32_t cache : kept_in_)
+        if (std::uint64_t* const entry = cores_[core]->caches[cache]->lines.find(request.line)) {
+            flags |= *entry;
+            *entry &= ~std::uint64_t{kModified};
+            if (cleans) *entry &= ~std::uint64_t{kDirty};
+        }
+    if (cleans && (flags & kDirty)) hand_down(request, core, kept_in_.back(), request.line, kDirty);
+}
+
+void Hierarchy::ask_to_write(Request& request) {
+    request.is_coherent = true;
+    const State before = coherence_.state(request.number, request.line);
+    if (before == State::kInvalid || before == State::kShared || before == State::kOwned) {
+        bool supplied = false;
+        each_copy_of_clusters(
+            request, [&](std::uint32_t cache, std::uint32_t cluster, const std::uint64_t* entry) {
+                supplied = supplied || (*entry & kDirty);
+                if (*entry & kPrefetched) count(request.counts, columns_.caches[cache].useless);
+                shared_[cache][cluster]->lines.remove(request.line);
+                count(request.counts, columns_.invalidations_received);
+            });
+        const Coherence::Write write = coherence_.write(request.number, request.line);
+        supplied = supplied || write.supplier != Coherence::kNobody;
+        if (before != State::kInvalid)
+            count(request.counts, columns_.upgrades);
+        else if (supplied)
+            count(request.counts, columns_.transfers);
+        request.counts[columns_.invalidations_sent] +=
+            machine_.directory ? static_cast<std::uint64_t>(std::popcount(write.losers))
+                               : machine_.cores - 1;
+        for (std::uint64_t left = write.losers; left != 0; left &= left - 1)
+            invalidate(request, static_cast<std::uint32_t>(std::countr_zero(left)));
+        if (before == State::kInvalid) note_return(request);
+    } else if (before == State::kExclusive) {
+        coherence_.write(request.number, request.line);
+    }
+    if (sharing_.is_watched(request.line))
+        sharing_.written(request.number, request.line, words(request));
+}
+
+void Hierarchy::invalidate(Request& request, std::uint32_t core) {
+    for (const std::uint32_t cache : kept_in_) {
+        const std::uint64_t flags = cores_[core]->caches[cache]->lines.remove(request.line);
+        if (flags & kPrefetched) count(request.counts, columns_.caches[cache].useless);
+    }
+    count(request.counts, columns_.invalidations_received);
+    sharing_.lost(core, request.line);
+}
+
+std::uint64_t Hierarchy::words(const Request& request) const {
+    return sharing_.words(request.line, request.reference.address,
+                          std::min(request.reference.bytes, machine_.line));
+}
+
+// The core gets a line, which it may have lost to another one's write.
+void Hierarchy::note_return(Request& request) {
+    const auto is_true = sharing_.found_again(request.number, request.line, words(request));
+    if (!is_true) return;
+    request.lost = true;
+    count(request.counts, *is_true ? columns_.true_sharing : columns_.false_sharing);
+}
+
+// Nothing is taken from another core, or from what is dirty in another cluster, for a prefetch. If
+// it is for a cache of the core's own, the core has the line from now on.
+bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
+    const std::uint32_t owner = coherence_.owner(request.line);
+    if (owner != Coherence::kNobody && (owner != request.number || !is_coherent_[cache]))
+        return false;
+    bool alone = true, dirty = false;
+    each_copy_of_clusters(request, [&](std::uint32_t, std::uint32_t, const std::uint64_t* entry) {
+        alone = false;
+        dirty = dirty || (*entry & kDirty);
+    });
+    if (dirty) return false;
+    if (!is_coherent_[cache]) return true;
+    if (coherence_.state(request.number, request.line) == State::kInvalid) {
+        coherence_.read(request.number, request.line, alone);
+        sharing_.found_again(request.number, request.line, 0);
+    }
+    return true;
+}
+
+}  // namespace machine

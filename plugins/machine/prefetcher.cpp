@@ -1,0 +1,195 @@
+#include "plugins/machine/prefetcher.h"
+
+#include "plugins/machine/policy_library.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+namespace machine {
+namespace {
+
+bool is_trigger(const Prefetcher::Reference& reference) {
+    return !reference.hit || reference.first;
+}
+
+// Tagged: behind a miss and behind the first reference to what was prefetched (Smith, "Cache
+// memories", ACM Computing Surveys 14, 1982).
+class NextLine final : public Prefetcher {
+  public:
+    explicit NextLine(const Prefetch& prefetch)
+        : degree_(prefetch.degree), distance_(prefetch.distance) {}
+
+    void reference(const Reference& reference, Lines& wanted) override {
+        if (!is_trigger(reference)) return;
+        for (std::uint32_t i = 0; i < degree_; ++i) wanted.add(reference.line + distance_ + i);
+    }
+
+  private:
+    std::uint32_t degree_, distance_;
+};
+
+// A reference prediction table of 256 instructions (Chen and Baer, "Effective hardware-based data
+// prefetching for high-performance processors", IEEE Transactions on Computers 44, 1995), with a
+// counter of confidence in place of their four states.
+class Stride final : public Prefetcher {
+  public:
+    Stride(const Prefetch& prefetch, std::uint32_t line_bytes)
+        : degree_(prefetch.degree), distance_(prefetch.distance), line_(line_bytes), table_(256) {}
+
+    void reference(const Reference& reference, Lines& wanted) override {
+        Entry& entry = table_[(reference.pc ^ reference.pc >> 8) % table_.size()];
+        if (entry.pc != reference.pc) {
+            entry = {reference.pc, reference.address, 0, 0};
+            return;
+        }
+        const std::uint64_t stride = reference.address - entry.last;
+        entry.last = reference.address;
+        if (stride == entry.stride) {
+            entry.confidence = std::min(entry.confidence + 1, 3);
+        } else {
+            entry.confidence = std::max(entry.confidence - 1, 0);
+            if (entry.confidence == 0) entry.stride = stride;
+        }
+        if (entry.confidence < 2 || entry.stride == 0) return;
+        std::uint64_t before = reference.line;
+        for (std::uint32_t i = 0; i < degree_; ++i) {
+            const std::uint64_t line = (reference.address + entry.stride * (distance_ + i)) / line_;
+            if (line != before && line != reference.line) wanted.add(line);
+            before = line;
+        }
+    }
+
+  private:
+    struct Entry {
+        std::uint64_t pc = 0, last = 0, stride = 0;
+        int confidence = 0;
+    };
+    std::uint32_t degree_, distance_, line_;
+    std::vector<Entry> table_;
+};
+
+// Sixteen streams of neighbouring lines, upwards or downwards, of which the third confirms the
+// direction (as in Tendler, Dodson, Fields, Le and Sinharoy, "POWER4 system microarchitecture", IBM
+// Journal of Research and Development 46, 2002).
+class Stream final : public Prefetcher {
+  public:
+    explicit Stream(const Prefetch& prefetch)
+        : degree_(prefetch.degree), distance_(prefetch.distance) {}
+
+    void reference(const Reference& reference, Lines& wanted) override {
+        if (!is_trigger(reference)) return;
+        const auto found = std::find_if(streams_.begin(), streams_.end(), [&](const Entry& entry) {
+            return continues(entry, reference.line);
+        });
+        if (found == streams_.end()) {
+            if (streams_.size() == kStreams) streams_.pop_back();
+            streams_.insert(streams_.begin(), Entry{reference.line, 0, 0});
+            return;
+        }
+        Entry entry = *found;
+        streams_.erase(found);
+        entry.step = reference.line == entry.last + 1 ? 1 : -1;
+        entry.last = reference.line;
+        ++entry.confirmed;
+        streams_.insert(streams_.begin(), entry);
+        if (entry.confirmed < 2) return;
+        for (std::uint32_t i = 0; i < degree_; ++i)
+            wanted.add(entry.last + static_cast<std::uint64_t>(entry.step) * (distance_ + i));
+    }
+
+  private:
+    static constexpr std::size_t kStreams = 16;
+    struct Entry {
+        std::uint64_t last;
+        std::int64_t step;  // 0: not known yet
+        std::uint64_t confirmed;
+    };
+    static bool continues(const Entry& entry, std::uint64_t line) {
+        return (entry.step != -1 && line == entry.last + 1) ||
+               (entry.step != 1 && line == entry.last - 1);
+    }
+
+    std::uint32_t degree_, distance_;
+    std::vector<Entry> streams_;  // the one that was continued last is the first
+};
+
+// Michaud, "Best-offset hardware prefetching", HPCA 2016, with the paper's parameters; a prefetched
+// line counts as arrived at once, and addresses are virtual ones, so that pages end nothing.
+class BestOffset final : public Prefetcher {
+  public:
+    explicit BestOffset(const Prefetch& prefetch) : degree_(prefetch.degree), recent_(256) {
+        for (std::uint32_t offset = 1; offset <= 256; ++offset) {
+            std::uint32_t rest = offset;
+            for (const std::uint32_t factor : {2u, 3u, 5u})
+                while (rest % factor == 0) rest /= factor;
+            if (rest == 1) offsets_.push_back(offset);
+        }
+        scores_.resize(offsets_.size());
+    }
+
+    void reference(const Reference& reference, Lines& wanted) override {
+        if (!is_trigger(reference)) return;
+        learn(reference.line);
+        if (best_ == 0) return note(reference.line);
+        for (std::uint32_t i = 1; i <= degree_; ++i) wanted.add(reference.line + i * best_);
+        note(reference.line);
+    }
+
+  private:
+    static constexpr std::uint32_t kMostScore = 31, kMostRounds = 100, kBadScore = 1;
+
+    // The paper notes Y - D when line Y, prefetched with offset D, arrives: the line that asked.
+    void note(std::uint64_t line) { slot(line) = line + 1; }
+    std::uint64_t& slot(std::uint64_t line) { return recent_[(line ^ line >> 8) % recent_.size()]; }
+
+    void learn(std::uint64_t line) {
+        const std::uint64_t before = line - offsets_[tested_];
+        const bool found = slot(before) == before + 1;
+        const bool full = found && ++scores_[tested_] >= kMostScore;
+        if (++tested_ == offsets_.size()) {
+            tested_ = 0;
+            ++round_;
+        }
+        if (!full && round_ < kMostRounds) return;
+        const auto most = std::max_element(scores_.begin(), scores_.end());
+        best_ = *most > kBadScore ? offsets_[static_cast<std::size_t>(most - scores_.begin())] : 0;
+        std::fill(scores_.begin(), scores_.end(), 0);
+        tested_ = 0;
+        round_ = 0;
+    }
+
+    std::uint32_t degree_;
+    std::vector<std::uint32_t> offsets_, scores_;
+    std::vector<std::uint64_t> recent_;  // numbers of lines, plus 1
+    std::size_t tested_ = 0;
+    std::uint32_t round_ = 0;
+    std::uint32_t best_ = 1;  // 0: nothing is prefetched
+};
+
+constexpr std::array kKindNames = {"next-line", "stride", "stream", "best-offset"};
+
+}  // namespace
+
+bool is_prefetcher(const std::string& kind) {
+    return std::find(kKindNames.begin(), kKindNames.end(), kind) != kKindNames.end();
+}
+
+std::vector<std::string> prefetcher_names() {
+    return {kKindNames.begin(), kKindNames.end()};
+}
+
+bool sees_hits(const Prefetch& prefetch) {
+    return prefetch.kind == "stride" || !is_prefetcher(prefetch.kind);
+}
+
+std::unique_ptr<Prefetcher> make_prefetcher(const Prefetch& prefetch, std::uint32_t line_bytes) {
+    const std::string& kind = prefetch.kind;
+    if (kind == "next-line") return std::make_unique<NextLine>(prefetch);
+    if (kind == "stride") return std::make_unique<Stride>(prefetch, line_bytes);
+    if (kind == "stream") return std::make_unique<Stream>(prefetch);
+    if (kind == "best-offset") return std::make_unique<BestOffset>(prefetch);
+    return load_prefetcher(prefetch, line_bytes);
+}
+
+}  // namespace machine
