@@ -118,6 +118,16 @@ void MachineRun::learn(const Code& code) {
     if (rows_.size() == 0) counts_.resize(sites_.size() * columns_.size());
 }
 
+std::uint64_t* MachineRun::row_of(std::uint32_t site, const std::uint32_t* context) {
+    std::size_t at = site;
+    if (context) {
+        at = rows_.of(*context, site);
+        if (counts_.size() < (at + 1) * columns_.size())
+            counts_.resize((at + at / 2 + 64) * columns_.size());
+    }
+    return &counts_[at * columns_.size()];
+}
+
 void MachineRun::process(assay::Trace& trace) {
     learn(Code(trace));
     const auto records = trace.records();
@@ -127,23 +137,20 @@ void MachineRun::process(assay::Trace& trace) {
         const trace_record_t& record = records[i];
         const Site& site = sites_[record.site];
         if (site.role == Site::Role::kOther) continue;
-        std::size_t at = record.site;
-        if (!contexts.empty()) {
-            at = rows_.of(contexts[i], record.site);
-            if (counts_.size() < (at + 1) * columns_.size())
-                counts_.resize((at + at / 2 + 64) * columns_.size());
-        }
-        if (site.role == Site::Role::kCount) {
-            row(at)[kReferences] += record.value;
-            row(at)[kEndedEarly] += record.aux;
+        const machine::Reference reference{.kind = site.kind,
+                                           .writes = site.writes,
+                                           .bytes = site.bytes,
+                                           .address = record.value,
+                                           .pc = site.pc};
+        if (site.role == Site::Role::kReference && hierarchy_.refer_quickly(core, reference))
+            continue;
+        std::uint64_t* const counts =
+            row_of(record.site, contexts.empty() ? nullptr : &contexts[i]);
+        if (site.role == Site::Role::kReference) {
+            hierarchy_.refer(core, reference, counts);
         } else {
-            hierarchy_.refer(core,
-                             {.kind = site.kind,
-                              .writes = site.writes,
-                              .bytes = site.bytes,
-                              .address = record.value,
-                              .pc = site.pc},
-                             row(at));
+            counts[kReferences] += record.value;
+            counts[kEndedEarly] += record.aux;
         }
     }
     if (!trace.thread_end()) return;

@@ -50,7 +50,8 @@ class MachineRun {
 
     bool filter_loses_nothing() const;
     void learn(const Code& code);
-    std::uint64_t* row(std::size_t index) { return &counts_[index * columns_.size()]; }
+    // What is counted of a site: in a context, or, if that is null, as a whole.
+    std::uint64_t* row_of(std::uint32_t site, const std::uint32_t* context);
     // Calls `visit(context, counts)` for each context that the site was in, or once with 0.
     template <typename Visit>
     void each_context(std::size_t site, const Visit& visit) const;

@@ -66,8 +66,25 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
         if (cache.of == Of::kCluster && cache.holds != Holds::kInstructions)
             clustered_.push_back(i);
     }
+    quick_[0] = quick(false);
+    quick_[1] = quick(true);
     // What a machine with a fixed number of cores needs is known before the program starts.
     for (std::uint32_t n = 0; n < std::max(machine.cores, 1u); ++n) core(n);
+}
+
+// A reference that is not quick after all comes to the cache twice, which it must not notice.
+Hierarchy::Quick Hierarchy::quick(bool data) const {
+    const std::uint32_t first = first_[data];
+    if (first == kMemory) return {};
+    const Cache& cache = machine_.caches[first];
+    const std::uint32_t tlb = first_tlb_[data];
+    return {.is_possible =
+                !cache.classify && !sees_hits_[first] && forgets_repetition(cache.replacement),
+            .translates = tlb != kMemory,
+            .writes_back = cache.write_back,
+            .asks = is_coherent_[first],
+            .cache = first,
+            .page = data && tlb != kMemory && machine_.tlbs[tlb].holds != Holds::kBoth};
 }
 
 std::uint32_t Hierarchy::cluster_of(std::uint32_t core) const {

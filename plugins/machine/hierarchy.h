@@ -11,6 +11,7 @@
 #include "plugins/machine/prefetcher.h"
 #include "plugins/machine/sharing.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -37,6 +38,27 @@ class Hierarchy {
     // A reference by a core, which is below Machine::cores, or any number if that is 0. Adds to
     // `counts`, which has an element for each column, what happens; Ir, Dr and Dw are not counted.
     void refer(std::uint32_t core, const Reference& reference, std::uint64_t* counts);
+    // Whether a reference hits in the first cache and changes nothing that is counted now or later
+    // but what a hit changes there, which is then done: refer() need not be called.
+    bool refer_quickly(std::uint32_t core, const Reference& reference) {
+        const Quick& quick = quick_[reference.kind != Kind::kFetch];
+        if (!quick.is_possible || core >= cores_.size() || !cores_[core]) return false;
+        const std::uint64_t line = reference.address >> line_shift_;
+        const std::uint32_t bytes = std::min(reference.bytes, machine_.line);
+        if ((reference.address + bytes - 1) >> line_shift_ != line) return false;
+        Core& on = *cores_[core];
+        if (quick.translates && reference.address >> page_shift_ != on.page[quick.page])
+            return false;
+        std::uint64_t* const entry = on.caches[quick.cache]->lines.touch(line, reference.pc);
+        if (!entry || (*entry & (kPrefetched | kWatched))) return false;
+        if (reference.writes) {
+            if (!quick.writes_back) return false;
+            if (quick.asks && !(*entry & kModified)) return false;
+            *entry |= kDirty;
+        }
+        ++on.clock;
+        return true;
+    }
     // The caches of a core are not needed any more, where each thread has its own.
     void forget(std::uint32_t core);
 
@@ -75,6 +97,16 @@ class Hierarchy {
         bool hit, first;
     };
 
+    // Of the first cache of fetches or of data.
+    struct Quick {
+        bool is_possible = false;
+        bool translates = false;
+        bool writes_back = false;
+        bool asks = false;  // others, before it writes what is not modified
+        std::uint32_t cache = 0, page = 0;
+    };
+
+    Quick quick(bool data) const;
     Core& core(std::uint32_t number);
     std::uint32_t cluster_of(std::uint32_t core) const;
     bool is_above(std::uint32_t upper, std::uint32_t lower) const;
@@ -124,6 +156,7 @@ class Hierarchy {
     std::vector<bool> is_coherent_;         // by cache: those of cores that hold data
     std::vector<std::uint32_t> kept_in_;    // these caches
     std::vector<std::uint32_t> clustered_;  // those of clusters that hold data
+    Quick quick_[2];
     std::uint32_t first_tlb_[2];
     std::vector<std::uint32_t> next_tlb_;
     std::vector<std::unique_ptr<Core>> cores_;

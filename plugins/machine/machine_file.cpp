@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -339,10 +339,11 @@ Machine Reader::machine(const YAML::Node& root) {
 
 std::string contents(const std::string& path) {
     std::ifstream file(path);
-    std::ostringstream text;
-    if (!file || !(text << file.rdbuf()))
-        throw std::runtime_error("cannot read the machine file " + path);
-    return text.str();
+    try {
+        if (file) return {std::istreambuf_iterator<char>(file), {}};
+    } catch (const std::ios_base::failure&) {  // a folder
+    }
+    throw std::runtime_error("cannot read the machine file " + path);
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Machines from a file: what they count on real programs, and what is wrong with files."""
+
+import unittest
+
+import support
+from support import PROGRAMS, profile, read_events
+
+PLAIN = """
+cores: {cores}
+caches:
+  I1: {{level: 1, holds: instructions, of: core, size: 32K, ways: 8{i1}}}
+  D1: {{level: 1, holds: data, of: core, size: 32K, ways: 8{d1}}}
+  LL: {{level: 2, of: machine, size: 1M, ways: 16{ll}}}
+"""
+SAME = ["--I1=32K,8,64", "--D1=32K,8,64", "--LL=1M,16,64"]
+NINE = ["Ir", "I1mr", "ILmr", "Dr", "D1mr", "DLmr", "Dw", "D1mw", "DLmw"]
+
+
+class Machines(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+
+    def machine(self, text):
+        path = self.folder / "machine.yaml"
+        path.write_text(text)
+        return f"--machine={path}"
+
+    def plain(self, cores="threads", i1="", d1="", ll=""):
+        return self.machine(PLAIN.format(cores=cores, i1=i1, d1=d1, ll=ll))
+
+    def events(self, words, *options):
+        out = self.folder / "events"
+        result = profile(words, *options, out=out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return read_events(out)
+
+    def totals(self, words, *options):
+        events = self.events(words, *options)
+        return dict(zip(events.events, events.summary))
+
+    def refused(self, option, *more):
+        result = profile(["true"], option, *more)
+        self.assertEqual(result.returncode, 125)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        return result.stderr
+
+    def test_what_the_profiler_simulates_itself(self):
+        """Its own simulation, with cores too: the same as with --I1, --D1 and --LL."""
+        wanted = self.events([PROGRAMS / "work"], *SAME)
+        for cores in ("threads", "1", "2"):
+            found = self.events([PROGRAMS / "work"], self.plain(cores))
+            self.assertEqual(found.events, NINE)
+            self.assertEqual((found.summary, found.functions), (wanted.summary, wanted.functions))
+
+    def test_every_column_as_without_a_machine(self):
+        """Write-backs change no misses: nine columns of the whole machine's simulation."""
+        for program in ("work", "matrix", "straddle", "repeat", "atomics"):
+            with self.subTest(program=program):
+                wanted = self.events([PROGRAMS / program], *SAME)
+                found = self.events([PROGRAMS / program], self.plain(d1=", writes: back"))
+                self.assertEqual(found.events, [*NINE, "D1wb"])
+                self.assertEqual(found.summary[:9], wanted.summary)
+                self.assertEqual({name: row[:9] for name, row in found.functions.items()},
+                                 wanted.functions)
+
+    def test_contexts(self):
+        option = self.plain(d1=", writes: back, prefetch: next-line")
+        alone = self.totals([PROGRAMS / "matrix"], option)
+        self.assertEqual(self.totals([PROGRAMS / "matrix"], option, "--contexts"), alone)
+
+    def test_iterations(self):
+        option = self.plain(d1=", writes: back")
+        self.assertEqual(self.totals([PROGRAMS / "repeat"], option, "--rep=iterations")["Ir"],
+                         self.totals([PROGRAMS / "repeat"], *SAME, "--rep=iterations")["Ir"])
+
+    def test_next_line(self):
+        """Rows are read one line behind the other: nearly each second miss is gone."""
+        def misses(d1):
+            events = self.events([PROGRAMS / "matrix"], self.plain(d1=d1))
+            return events.functions["sum_by_rows"][events.events.index("D1mr")]
+        lines = 192 * 192 * 8 // 64
+        self.assertIn(misses(", classify: yes"), (lines, lines + 1))
+        self.assertIn(misses(", prefetch: next-line"), range(1, 8))
+
+    def test_pages(self):
+        def translated(page):
+            return self.totals([PROGRAMS / "matrix"], self.machine(
+                PLAIN.format(cores=1, i1="", d1="", ll="") + f"page: {page}\n"
+                "tlbs:\n  DTLB: {level: 1, holds: data, entries: 16}\n  STLB: {level: 2, "
+                "entries: 64, ways: 4}\n"))
+        small, large = translated("4K"), translated("2M")
+        self.assertGreater(small["DTLBm"], 192 * 192 // 3)  # down the columns, two rows for a page
+        self.assertLess(large["DTLBm"], 8)
+        self.assertEqual(small["Walks"], small["STLBm"])
+
+    def test_figures(self):
+        events = self.events([PROGRAMS / "matrix"], self.machine(
+            PLAIN.format(cores="threads", i1="", d1="", ll=", latency: 20") + "memory: 100\n"))
+        self.assertIn('#! derived "estimated cycles" = Ir + I1mr * 20 + (D1mr + D1mw) * 20 + '
+                      '(ILmr + DLmr + DLmw) * 100', "\n".join(events.remarks).replace(" unit=", " "))
+
+    def test_mistakes(self):
+        for text, words in (
+                ("cores: 1\ncaches:\n  D1: {level: 1, sise: 32K}\n", [":3:", "sise", "mean size"]),
+                ("cachs:\n", [":1:", "mean caches"]),
+                ("cores: 1\ncaches:\n  D1: {size: 32K, ways: 7}\n", [":3:", "D1", "multiple"]),
+                ("cores: 0\n", [":1:", "use 1 to 64"]),
+                ("coherence: mesi\ncaches:\n  D1: {size: 32K, ways: 8}\n", ["needs a number of cores"]),
+                ("caches:\n  D1: {size: 32K, ways: 8, replacement: lur}\n", [":2:", "lur", "lru"]),
+                ("caches:\n  D1: {size: 32K, ways: 8, replacement: ./none.so}\n", ["none.so"]),
+                ("a: b: c\n", [":1:"]), ("- a\n", [":1:"]), ("", ["a machine"])):
+            with self.subTest(text=text):
+                said = self.refused(self.machine(text))
+                for word in words:
+                    self.assertIn(word, said)
+                self.assertTrue("machine.yaml" in said or ".so" in said, said)
+        self.assertIn("did you mean generic?", self.refused("--machine=generik"))
+        self.assertIn("nowhere.yaml", self.refused("--machine=nowhere.yaml"))
+        self.assertIn("--D1", self.refused("--machine=generic", "--D1=32K,8,64"))
+        self.assertIn("--sample", self.refused("--machine=generic", "--sample=1/100"))
+        self.assertIn("--cache-sim=no", self.refused("--machine=generic", "--cache-sim=no"))
+
+
+if __name__ == "__main__":
+    unittest.main()
