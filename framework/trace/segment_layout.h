@@ -89,6 +89,7 @@ struct Spec {
     std::uint32_t branches;  // TRACE_*_BRANCHES, TRACE_CALLS, TRACE_RETURNS
     PredictorShape predictor;
     std::uint32_t footprints;        // not 0: with the bytes of each line, which has 64
+    std::uint32_t first_writes;      // not 0: the filter lets the first write to a line pass, too
     std::uint32_t runs;              // not 0: without references that continue a run; see Run
     std::uint32_t random_addresses;  // not 0: the kernel chooses them
     std::uint32_t code_line;  // bytes: with kCaptureCode, at the ends of such lines fetches are cut

@@ -128,6 +128,12 @@ void trace_capture_block_counts(trace_vlist_table_t* spec);
 void trace_capture_references(trace_vlist_table_t* spec, uint32_t filter_line,
                               uint32_t filter_sets);
 
+/* The same for a simulation to which a write says what a read does not, as that a line is dirty: a
+ * write is left out only if the line was also written by a reference since another line of its set
+ * was referenced. */
+void trace_capture_first_writes(trace_vlist_table_t* spec, uint32_t filter_line,
+                                uint32_t filter_sets);
+
 /* The same for a simulation that also notes which bytes of a line are touched. Those that are left
  * out are told by records of sites of kind TRACE_SITE_FOOTPRINT, and at the end of each buffer by
  * trace_parser_footprints. No line is the most recent one of its set when a buffer begins. A

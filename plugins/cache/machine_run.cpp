@@ -68,18 +68,25 @@ MachineRun::MachineRun(Machine machine, bool count_iterations)
       hierarchy_(machine_, columns_),
       placement_(machine_) {}
 
-// Whether a repeated reference to the most recent line of its set changes nothing anywhere, though
-// it may write: then the driver need not record it.
+// Whether a reference to the most recent line of its set changes nothing anywhere, unless it is the
+// first that writes: then the driver need not record it. A line that is prefetched does not become
+// the most recent one, of a cache of LRU with more than one way.
 bool MachineRun::filter_loses_nothing() const {
     const Cache* const first = first_level(machine_, Holds::kData);
-    if (!first || machine_.cores != 0 || machine_.protocol != machine::Protocol::kNone ||
-        !machine_.tlbs.empty() || first->hash != machine::Hash::kModulus ||
-        !machine::forgets_repetition(first->replacement) || !first->prefetch.empty() ||
-        first->classify || !first->write_allocate)
+    const auto is_inclusive = [](const Cache& cache) {
+        return cache.inclusion == machine::Inclusion::kInclusive;
+    };
+    if (!first || !machine_.tlbs.empty() || first->hash != machine::Hash::kModulus ||
+        !std::has_single_bit(first->sets(machine_.line)) || first->late != 0 || first->classify ||
+        !machine::forgets_repetition(first->replacement) || !first->write_allocate ||
+        !first->write_back ||
+        std::any_of(machine_.caches.begin(), machine_.caches.end(), is_inclusive))
         return false;
-    return std::none_of(machine_.caches.begin(), machine_.caches.end(), [](const Cache& cache) {
-        return cache.counts_writes || cache.inclusion != machine::Inclusion::kNone;
-    });
+    return std::all_of(first->prefetch.begin(), first->prefetch.end(),
+                       [first](const machine::Prefetch& prefetch) {
+                           return !machine::sees_hits(prefetch) && first->ways > 1 &&
+                                  first->replacement.policy == "lru";
+                       });
 }
 
 void MachineRun::capture(assay::Captures& wanted) const {
@@ -90,10 +97,14 @@ void MachineRun::capture(assay::Captures& wanted) const {
     if (code) {
         const bool filtered_code = filtered && machine::forgets_repetition(code->replacement) &&
                                    code->prefetch.empty() && !code->classify &&
+                                   code->holds == Holds::kInstructions &&
                                    code->hash == machine::Hash::kModulus;
         wanted.fetches(machine_.line, filtered_code ? filter_sets(machine_, *code) : 1);
     }
-    if (data) wanted.references(machine_.line, filtered ? filter_sets(machine_, *data) : 0);
+    if (data && filtered && data->holds == Holds::kData)
+        wanted.first_writes(machine_.line, filter_sets(machine_, *data));
+    else if (data)
+        wanted.references(machine_.line);
 }
 
 void MachineRun::learn(const Code& code) {

@@ -20,18 +20,21 @@ CacheArray::CacheArray(std::uint64_t sets, std::uint32_t ways, Hash hash,
     if (order_ == Order::kFixed) policy_ = make_policy(replacement, sets, ways);
 }
 
-void CacheArray::move_to_front(std::uint64_t set, std::uint32_t way) {
-    const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(set * ways_);
-    std::rotate(first, first + way, first + way + 1);
-    if (stamps_.empty()) return;
-    const auto stamp = stamps_.begin() + static_cast<std::ptrdiff_t>(set * ways_);
-    std::rotate(stamp, stamp + way, stamp + way + 1);
+// Behind the first `place` ways of the set.
+void CacheArray::move_to_front(std::uint64_t set, std::uint32_t way, std::uint32_t place) {
+    if (way <= place) return;
+    const auto moved = [&](auto& rows) {
+        const auto first = rows.begin() + static_cast<std::ptrdiff_t>(set * ways_);
+        std::rotate(first + place, first + way, first + way + 1);
+    };
+    moved(entries_);
+    if (!stamps_.empty()) moved(stamps_);
 }
 
 std::uint64_t* CacheArray::referenced(std::uint64_t set, std::uint32_t way, std::uint64_t line,
                                       std::uint64_t pc) {
     if (order_ == Order::kRecency) {
-        move_to_front(set, way);
+        move_to_front(set, way, 0);
         return &entries_[set * ways_];
     }
     if (policy_) policy_->hit(set, way, {.line = line, .pc = pc});
@@ -56,7 +59,7 @@ std::optional<CacheArray::Line> CacheArray::insert(std::uint64_t line, std::uint
     if (policy_)
         policy_->fill(set, way, access);
     else
-        move_to_front(set, way);
+        move_to_front(set, way, prefetch && order_ == Order::kRecency && ways_ > 1 ? 1 : 0);
     return gone;
 }
 

@@ -81,7 +81,7 @@ class CacheArray {
     }
     std::uint64_t* referenced(std::uint64_t set, std::uint32_t way, std::uint64_t line,
                               std::uint64_t pc);
-    void move_to_front(std::uint64_t set, std::uint32_t way);
+    void move_to_front(std::uint64_t set, std::uint32_t way, std::uint32_t place);
 
     std::uint32_t ways_;
     Hash hash_;

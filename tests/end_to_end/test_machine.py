@@ -64,6 +64,20 @@ class Machines(unittest.TestCase):
                 self.assertEqual({name: row[:9] for name, row in found.functions.items()},
                                  wanted.functions)
 
+    def test_the_filter_loses_nothing(self):
+        """What is recorded only where it can matter, and all references: the same, write by write."""
+        coherent = "coherence: mesi\n" + PLAIN
+        for program in ("work", "matrix", "straddle", "repeat", "scattered", "atomics", "list",
+                        "series", "avx", "sort"):
+            with self.subTest(program=program):
+                def totals(late):
+                    return self.totals([PROGRAMS / program], self.machine(coherent.format(
+                        cores=1, i1="", ll=", writes: back",
+                        d1=f", writes: back, prefetch: next-line, late: {late}")))
+                found, wanted = totals(0), totals(1)
+                del wanted["D1pfl"]
+                self.assertEqual(found, wanted)
+
     def test_contexts(self):
         option = self.plain(d1=", writes: back, prefetch: next-line")
         alone = self.totals([PROGRAMS / "matrix"], option)

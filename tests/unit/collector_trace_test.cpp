@@ -120,6 +120,7 @@ TEST_CASE("misses are all that is recorded where nobody wants more") {
     CHECK(with([](auto* wanted) { trace_capture_references(wanted, 64, 0); }) == 0);
     CHECK(with([](auto* wanted) { trace_capture_references(wanted, 64, 64); }) == 0);
     CHECK(with([](auto* wanted) { trace_capture_footprints(wanted, 64, 64); }) == 0);
+    CHECK(with([](auto* wanted) { trace_capture_first_writes(wanted, 64, 64); }) == 0);
     CHECK(with([](auto* wanted) { trace_capture_runs(wanted); }) == 0);
     CHECK(with([](auto* wanted) { trace_capture_code(wanted, 64); }) == 0);
     CHECK(with([](auto* wanted) { trace_capture_calls(wanted); }) == 12);

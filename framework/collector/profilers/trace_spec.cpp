@@ -65,7 +65,9 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
         throw Error(
             "two profilers want predictors of different sizes in the program; run them one after "
             "the other");
-    const trace::LineFilter data = filter(trace::kCaptureReferences, &trace::Spec::data);
+    trace::LineFilter data = filter(trace::kCaptureReferences, &trace::Spec::data);
+    const bool first_writes = a.first_writes || b.first_writes;
+    if (first_writes && (a.footprints || b.footprints)) data = {0, 0};
     // Who asks for none has none that are left out.
     const auto leaves_out = [](const trace::Spec& spec) {
         return !(spec.captures & trace::kCaptureCode) &&
@@ -89,10 +91,12 @@ trace::Spec combine(const trace::Spec& a, const trace::Spec& b) {
         .branches = a.branches | b.branches,
         .predictor = a.captures & trace::kCapturePredictions ? a.predictor : b.predictor,
         .footprints = data.sets != 0 ? a.footprints | b.footprints : 0,
+        .first_writes = data.sets != 0 && first_writes,
         .runs = leaves_out(a) && leaves_out(b) ? a.runs | b.runs : 0,
         .code_line = smaller(a.code_line, b.code_line),
-        .data_ways =
-            code ? 0 : ways(trace::kCaptureReferences, &trace::Spec::data, &trace::Spec::data_ways),
+        .data_ways = code || first_writes ? 0
+                                          : ways(trace::kCaptureReferences, &trace::Spec::data,
+                                                 &trace::Spec::data_ways),
         .fetch_ways = ways(trace::kCaptureFetches, &trace::Spec::fetch, &trace::Spec::fetch_ways)};
 }
 

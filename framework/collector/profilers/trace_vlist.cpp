@@ -149,6 +149,15 @@ void trace_capture_references(trace_vlist_table_t* spec, uint32_t filter_line,
             filter_sets);
 }
 
+void trace_capture_first_writes(trace_vlist_table_t* spec, uint32_t filter_line,
+                                uint32_t filter_sets) {
+    assay::trace::Spec request{};
+    request.captures = assay::trace::kCaptureReferences;
+    if (filter_sets != 0) request.data = {filter_line, filter_sets};
+    request.first_writes = filter_sets != 0 ? 1 : 0;
+    spec->spec = assay::collector::combine(spec->spec, request);
+}
+
 // The driver needs BMI2 for it.
 void trace_capture_footprints(trace_vlist_table_t* spec, uint32_t filter_line,
                               uint32_t filter_sets) {

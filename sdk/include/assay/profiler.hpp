@@ -87,6 +87,10 @@ class Captures {
     void references(std::uint32_t filter_line = 64, std::uint32_t filter_sets = 0) {
         trace_capture_references(spec_, filter_line, filter_sets);
     }
+    // The same, and the first write to a line that has become the most recent of its set.
+    void first_writes(std::uint32_t filter_line, std::uint32_t filter_sets) {
+        trace_capture_first_writes(spec_, filter_line, filter_sets);
+    }
     // The same, with the bytes that the others touched, for Trace::footprints.
     void footprints(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_footprints(spec_, filter_line, filter_sets);

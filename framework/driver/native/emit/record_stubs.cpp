@@ -9,6 +9,7 @@ namespace assay::native {
 namespace {
 
 constexpr std::size_t kTag = offsetof(Context, data_filter);
+constexpr std::size_t kWrittenTag = kTag + 8;  // as in line_references.h
 constexpr std::size_t kTouched = kFootprintsOffset;
 constexpr std::size_t kSaved = offsetof(Context, stub_gpr);
 
@@ -91,12 +92,32 @@ void emit_footprint_stub(Assembler& code, const trace::LineFilter& filter, unsig
     end(code, cursor);
 }
 
+// Always records the reference, which may be a write that tells something; its lines count as not
+// written then, so that the next write does, too.
+void emit_first_write_stub(Assembler& code, const trace::LineFilter& filter, unsigned cursor) {
+    begin(code, cursor);
+    for (const bool last : {false, true}) {
+        if (last) {
+            code.with_memory(kLoad, RAX, kAddressArgument);
+            code.with_memory(kAddMemory, RAX, kBytesArgument);
+            code.lea(RAX, Address{RAX, kNoGpr, 1, -1});
+        }
+        code.group1(kAnd, RAX, -static_cast<std::int32_t>(filter.line_bytes), true);
+        touch(code, data_set_mask(filter), false);
+        code.with_context(kStoreConstant, 0, kWrittenTag, true, RCX);
+        code.u32(0);
+    }
+    code.lea(RDX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    end(code, cursor);
+}
+
 }  // namespace
 
 void emit_reference_stub(Assembler& code, const trace::Spec& spec, unsigned cursor) {
     const trace::LineFilter& filter = spec.data;
     if (filter.sets == 0) return;
     if (spec.footprints) return emit_footprint_stub(code, filter, cursor);
+    if (spec.first_writes) return emit_first_write_stub(code, filter, cursor);
     const auto line = static_cast<std::int32_t>(filter.line_bytes);
     const std::int32_t set_mask = data_set_mask(filter);
     begin(code, cursor);

@@ -21,6 +21,7 @@ class ReferenceRecorder {
           span_(std::min(kFilterSpan, line_ * sets_)),
           first_level_(spec.data_ways != 0 ? context.first_level : nullptr),
           footprints_(spec.footprints != 0),
+          first_writes_(spec.first_writes != 0),
           footprint_site_(first_site - 1),
           context_number_(trace::tells_contexts(spec) ? context.calls.node->number : 0) {}
 
@@ -29,6 +30,7 @@ class ReferenceRecorder {
         const std::uint64_t first = address & ~std::uint64_t{line_ - 1};
         const std::uint64_t last = (address + bytes - 1) & ~std::uint64_t{line_ - 1};
         if (footprints_) return footprint(address, bytes, site, first, last);
+        if (first_writes_) return first_write(address, site, first, last);
         const bool straddles = first != last;
         if (entry(first) == first && !straddles) return;
         if (first_level_ != nullptr) {
@@ -61,6 +63,16 @@ class ReferenceRecorder {
         trace_.append(address, site);
     }
 
+    // Always recorded. See record_stubs.cpp.
+    void first_write(std::uint64_t address, std::uint32_t site, std::uint64_t first,
+                     std::uint64_t last) {
+        for (const std::uint64_t line : {first, last}) {
+            (&entry(line))[0] = line;
+            (&entry(line))[1] = 0;
+        }
+        trace_.append(address, site);
+    }
+
     // Of the line's entry, within the filter.
     std::uint64_t place(std::uint64_t line) const {
         return line & (span_ - std::min(span_, line_));
@@ -73,7 +85,7 @@ class ReferenceRecorder {
     ThreadTrace& trace_;
     std::uint32_t line_, sets_, span_;
     FirstLevel* first_level_;  // where only its misses are recorded
-    bool footprints_;
+    bool footprints_, first_writes_;
     std::uint32_t footprint_site_;
     std::uint32_t context_number_;  // what records of references have in `aux`
 };

@@ -5,15 +5,25 @@ namespace assay::native {
 void FilteredReferences::constant_miss(const Operands& operands, std::size_t entry,
                                        std::uint64_t back) {
     cold_.with_thread(kStore, operands.a, entry);
+    if (is_first_write(operands))
+        cold_.with_thread(kStore, operands.a, entry + kWrittenTag - kTag);
+    else if (spec_.first_writes)
+        forget_write(entry + kWrittenTag - kTag);
     writer_.record_constant(constant_address(operands), operands.site, operands.a);
     cold_.jump(back);
+}
+
+void FilteredReferences::forget_write(std::size_t entry) {
+    cold_.with_thread(kStoreConstant, 0, entry, true, sizeof(std::uint32_t));
+    cold_.u32(0);
 }
 
 void FilteredReferences::computed(Operands& operands) {
     const Item& item = operands.item;
     GprMask exclude = address_registers(operands.form);
     if (item.flags_live) exclude |= bit(RAX);
-    const bool appends = item.series_count == 0 && is_often_missed(operands.site);
+    const bool appends =
+        item.series_count == 0 && !spec_.first_writes && is_often_missed(operands.site);
     if (appends) operands.cursor = scratch_.cursor(exclude, item.position);
     operands.a = scratch_.acquire(exclude, item.position);
     operands.b = scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
@@ -82,7 +92,7 @@ void FilteredReferences::branch_if_new(const Operands& operands) {
     load_operand_address(hot_, operands, first_of(operands.item), false);
     const KeptFlags flags(hot_, operands.item.flags_live, rax_free);
     const std::uint64_t straddles = load_line(operands, true);
-    hot_.with_context(kCompareMemory, operands.a, kTag, true,
+    hot_.with_context(kCompareMemory, operands.a, tag_of(operands), true,
                       static_cast<std::uint8_t>(operands.b));
     const std::uint64_t differs = hot_.jump_if(kNotEqual, hot_.address);
     const std::uint64_t back = hot_.address;
@@ -110,7 +120,7 @@ std::array<std::uint64_t, 2> FilteredReferences::check_ends(Assembler& code,
         code.registers(kStore, index, a, false);
         code.group1(kAnd, a, -line, true);
         code.group1(kAnd, index, data_set_mask(spec_.data), false);
-        code.with_context(kCompareMemory, a, kTag, true, index);
+        code.with_context(kCompareMemory, a, tag_of(operands), true, index);
         differs[last] = code.jump_if(kNotEqual, code.address);
     }
     return differs;
@@ -186,7 +196,8 @@ void FilteredReferences::record_two_lines(const Operands& operands, unsigned cou
 void FilteredReferences::record_miss(const Operands& operands, bool may_be_misaligned,
                                      std::uint64_t back) {
     const PlannedReference& first = first_of(operands.item);
-    if (records_inline()) return record_miss_inline(operands, may_be_misaligned, back);
+    if (records_inline() || spec_.first_writes)
+        return record_miss_inline(operands, may_be_misaligned, back);
     load_operand_address(cold_, operands, first, operands.item.flags_live);
     writer_.call_stub(cache_.miss_stub(operands.a, operands.b, may_be_misaligned ? first.bytes : 1),
                       [&] { cold_.push_constant(operands.site); });
@@ -203,7 +214,14 @@ void FilteredReferences::record_miss_inline(const Operands& operands, bool may_b
         cold_.test_bits(a, first.bytes - 1);
         misaligned = cold_.short_jump_if(kNotEqual);
     }
-    cold_.with_context(kStore, a, kTag, true, static_cast<std::uint8_t>(operands.b));
+    const auto index = static_cast<std::uint8_t>(operands.b);
+    cold_.with_context(kStore, a, kTag, true, index);
+    if (is_first_write(operands)) {
+        cold_.with_context(kStore, a, kWrittenTag, true, index);
+    } else if (spec_.first_writes) {
+        cold_.with_context(kStoreConstant, 0, kWrittenTag, true, index);
+        cold_.u32(0);
+    }
     const bool cached = scratch_.cached_cursor() != kNoGpr;
     const unsigned cursor = cached ? unsigned{scratch_.cached_cursor()} : operands.b;
     load_operand_address(cold_, operands, first, operands.item.flags_live);

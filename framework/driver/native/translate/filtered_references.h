@@ -28,6 +28,8 @@ class FilteredReferences : public LineReferences {
 
   private:
     void computed(Operands& operands) override;
+    // In cold code: of that set, whose place in the context is known.
+    void forget_write(std::size_t entry);
     void append_if_new(const Operands& operands);
     void append_if_either_new(const Operands& operands);
     void branch_if_new(const Operands& operands);

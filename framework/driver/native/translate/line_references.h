@@ -3,6 +3,9 @@
 // simulation with at least that many sets would find it in the most recent way and change nothing.
 //
 //   data_filter[address & set_mask]   address of the line, or anything that no line's address is
+//   data_filter[address & set_mask + 8]   with Spec::first_writes: that line if it was written
+//   since
+//                                     it became the most recent, else 0
 //   footprints[address & set_mask]    with Spec::footprints, in the thread's slot: the bytes of
 //                                     the line that were touched by what was not recorded
 #pragma once
@@ -12,6 +15,7 @@
 namespace assay::native {
 
 inline constexpr std::size_t kTag = offsetof(Context, data_filter);
+inline constexpr std::size_t kWrittenTag = kTag + 8;  // an entry is as large as a line, 16 at least
 inline constexpr std::size_t kTouched = kFootprintsOffset;
 inline constexpr std::int32_t kMostAlignedBytes = 8;
 
@@ -29,6 +33,14 @@ class LineReferences : public DataReferences {
     virtual void constant_hit(const Operands& operands, std::size_t entry) = 0;
     virtual void constant_miss(const Operands& operands, std::size_t entry, std::uint64_t back) = 0;
 
+    // Groups have references of one kind then.
+    bool is_first_write(const Operands& operands) const {
+        return spec_.first_writes != 0 && is_write(first_of(operands.item));
+    }
+    // What tells that the group needs no record.
+    std::size_t tag_of(const Operands& operands) const {
+        return is_first_write(operands) ? kWrittenTag : kTag;
+    }
     std::int32_t line_bytes() const { return static_cast<std::int32_t>(spec_.data.line_bytes); }
     std::uint64_t constant_address(const Operands& operands) const {
         return static_cast<std::uint64_t>(first_of(operands.item).offset);

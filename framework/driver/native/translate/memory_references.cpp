@@ -68,7 +68,8 @@ void MemoryReferences::place_reference(Placer& placer, unsigned instr, unsigned 
 // which pays for the stack only, since nothing else is referred to like that often.
 bool MemoryReferences::continues_series(const Item& item, const PlannedReference& member) const {
     const unsigned count = item.series_count == 0 ? 1 : item.series_count;
-    if (count != item.reference_count || spec_.data.sets < 2 || spec_.footprints || spec_.runs)
+    if (count != item.reference_count || spec_.data.sets < 2 || spec_.footprints || spec_.runs ||
+        spec_.first_writes)
         return false;
     const PlannedReference* const series = &plan_.references[item.first_reference];
     const std::int64_t step = member.offset - series[count - 1].offset;
@@ -89,6 +90,9 @@ bool MemoryReferences::join(UnitPlan& plan, const PlannedReference& reference,
     if (!group_.constant && (form.base != group_.first.base || form.index != group_.first.index ||
                              form.scale != group_.first.scale))
         return false;
+    // Of a group in one line the first is recorded, which must be what the others are.
+    const bool writes = form.kind != TRACE_SITE_READ;
+    if (spec_.first_writes && writes != (group_.first.kind != TRACE_SITE_READ)) return false;
     PlannedReference member = reference;
     if (form.base == RSP) member.offset += group_.stack_change;
     Item& item = plan.items[group_.item];

@@ -15,6 +15,11 @@ void DataReferences::emit(const Item& item) {
         computed(operands);
 }
 
+bool DataReferences::is_write(const PlannedReference& reference) const {
+    return reference.number != PlannedReference::kCode &&
+           plan_.form_of(reference).kind != TRACE_SITE_READ;
+}
+
 bool DataReferences::is_often_missed(std::uint32_t site) const {
     const auto missed = writer_.often_missed;
     return std::find(missed.begin(), missed.end(), site) != missed.end();

@@ -40,6 +40,7 @@ class DataReferences : public UnitPart {
     const PlannedReference& first_of(const Item& item) const {
         return plan_.references[item.first_reference];
     }
+    bool is_write(const PlannedReference& reference) const;
     bool is_often_missed(std::uint32_t site) const;
     // Into `a`; `flags_saved`: rax has them.
     void load_operand_address(Assembler& code, const Operands& operands,
