@@ -8,7 +8,7 @@ from pathlib import Path
 import support
 from support import BUILD, run
 
-COMMANDS = ("assay", "cc", "cmake", "g++", "meson")
+COMMANDS = ("assay", "cc", "cmake", "g++", "meson", "sed")
 # The first line of a file in a box names it.
 FILE_NAME = re.compile(r"^(?://|/\*) (\w+\.\w+)(?: \*/)?\n")
 PREFIX = "usr/local"

@@ -35,11 +35,14 @@ class ForAuthors(unittest.TestCase):
         return dict(zip(events.events, events.functions[function]))
 
     def test_installed_files(self):
-        for name in ("profiler.hpp", "context_rows.hpp", "text.hpp", "vprofiler.h", "client.h"):
+        for name in ("profiler.hpp", "context_rows.hpp", "text.hpp", "vprofiler.h", "client.h",
+                     "cache_policy.h"):
             self.assertTrue(list(self.shared.rglob(f"include/assay/{name}")), name)
         shared = next(self.shared.rglob("share/assay"))
         self.assertTrue((shared / "template" / "my_profiler.cpp").exists())
-        self.assertTrue((shared / "examples" / "replacement" / "replacement.cpp").exists())
+        self.assertTrue((shared / "examples" / "replacement" / "policy.c").exists())
+        for machine in (ROOT / "plugins" / "machine" / "machines").glob("*.yaml"):
+            self.assertTrue((shared / "machines" / machine.name).exists(), machine.name)
 
     def test_headers_of_the_source_tree(self):
         """Of an assay that has not been installed, pkg-config knows the C++ header as well."""
@@ -133,13 +136,21 @@ class ForAuthors(unittest.TestCase):
         return folder, outputs
 
     def test_replacement(self):
-        source = ROOT / "examples" / "replacement" / "replacement.cpp"
+        """No profilers but a policy and a prefetcher, which the cache profiler loads."""
+        source = ROOT / "examples" / "replacement" / "policy.c"
         self.assertLess(len(source.read_text().splitlines()), 100)
-        folder, _ = self.example("replacement")
-        for policy, hot in (("srrip", 4), ("lru", 400)):
+        folder, _ = self.follow(ROOT / "examples" / "replacement" / "README.md")
+        for policy, hot in (("lip", 4), ("lru", 400)):
             # The returns of the functions read the stack, in a line that is always there.
-            self.assertIn(self.counts(folder / f"{policy}.out", "use_hot")["Misses"] - hot, (0, 1))
-            self.assertIn(self.counts(folder / f"{policy}.out", "scan")["Misses"] - 800, (0, 1))
+            out = folder / f"{policy}.out"
+            self.assertIn(self.counts(out, "use_hot")["D1mr"] - hot, (0, 1), policy)
+            self.assertIn(self.counts(out, "scan")["D1mr"] - 800, (0, 1), policy)
+        own, next_line = (self.counts(folder / name, "read_records")
+                          for name in ("pairs.out", "next.out"))
+        self.assertIn(own["D1mr"] - 1000, (0, 1))
+        self.assertIn(own["D1pf"] - 1000, (0, 1))
+        self.assertEqual(own["D1pfu"], 1000)
+        self.assertIn(next_line["D1mr"] - 2000, (0, 1))
 
     def test_allocation_misses(self):
         source = ROOT / "examples" / "allocation_misses" / "allocation_misses.cpp"

@@ -1,0 +1,32 @@
+/* A prefetcher: with a line that misses comes the other one of its pair, in 128 bytes that are
+ * aligned. Intel's level 2 has one like it ("adjacent cache line prefetcher"). */
+#include <assay/cache_policy.h>
+
+#include <stddef.h>
+
+static char nothing; /* that it would have to remember */
+
+static void* create(uint32_t line_bytes, uint32_t degree, uint32_t distance) {
+    (void)degree;
+    (void)distance;
+    return line_bytes == 64 ? &nothing : NULL;
+}
+
+static void destroy(void* self) {
+    (void)self;
+}
+
+static uint32_t reference(void* self, const cp_access_t* access, uint64_t* lines, uint32_t room) {
+    (void)self;
+    if (access->hit || room == 0) return 0;
+    lines[0] = access->line ^ 1;
+    return 1;
+}
+
+const cp_prefetcher_t assay_prefetcher = {
+    .size = sizeof(cp_prefetcher_t),
+    .version = CP_VERSION,
+    .create = create,
+    .destroy = destroy,
+    .reference = reference,
+};
