@@ -29,7 +29,7 @@ typedef struct cp_access {
     uint32_t size;     /* of this struct, as assay was built */
     uint32_t prefetch; /* 1: the line is prefetched, 0: the program refers to it */
     uint64_t line;     /* number of the line: its address divided by the size of a line */
-    uint64_t address;  /* of the reference; of a prefetch, of the line's first byte */
+    uint64_t address;  /* for prefetchers: of the reference; else 0 */
     uint64_t pc;       /* of the instruction that refers, or on whose behalf is prefetched */
     uint32_t hit;      /* for prefetchers: 1 if the line was there */
     uint32_t first;    /* for prefetchers: 1 if it was prefetched and is referred to for the first
