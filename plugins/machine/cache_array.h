@@ -63,8 +63,6 @@ class CacheArray {
     std::uint32_t& stamp(const std::uint64_t* entry) {
         return stamps_[static_cast<std::size_t>(entry - entries_.data())];
     }
-    void ask_for(std::uint64_t line) const { __builtin_prefetch(&entries_[set_of(line) * ways_]); }
-
     std::uint64_t lines() const { return entries_.size(); }
 
   private:

@@ -222,7 +222,8 @@ void Hierarchy::make_room(Request& request, std::uint32_t number, std::uint32_t 
     if (machine_.caches[cache].inclusion == Inclusion::kInclusive)
         back_invalidate(request, number, cache, gone);
     hand_down(request, number, cache, gone.number, gone.flags);
-    if (is_coherent_[cache] && !is_kept(number, gone.number)) coherence_.drop(number, gone.number);
+    if (is_coherent_[cache] && !is_kept(number, gone.number, cache))
+        coherence_.drop(number, gone.number);
 }
 
 // Of an inclusive cache: what it loses, those above it lose, too.

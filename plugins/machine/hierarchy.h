@@ -139,7 +139,8 @@ class Hierarchy {
     void invalidate(Request& request, std::uint32_t core);
     void note_return(Request& request);
     std::uint64_t words(const Request& request) const;
-    bool is_kept(std::uint32_t core, std::uint64_t line);
+    // Whether one of a core's own caches, other than `left`, has the line.
+    bool is_kept(std::uint32_t core, std::uint64_t line, std::uint32_t left = kMemory);
     bool may_prefetch(Request& request, std::uint32_t cache);
 
     static void count(std::uint64_t* counts, std::uint32_t column) {

@@ -5,9 +5,9 @@
 
 namespace machine {
 
-bool Hierarchy::is_kept(std::uint32_t core, std::uint64_t line) {
+bool Hierarchy::is_kept(std::uint32_t core, std::uint64_t line, std::uint32_t left) {
     for (const std::uint32_t cache : kept_in_)
-        if (cores_[core]->caches[cache]->lines.find(line)) return true;
+        if (cache != left && cores_[core]->caches[cache]->lines.find(line)) return true;
     return false;
 }
 
