@@ -98,9 +98,11 @@ enum vp_option_type {
     VP_OPTION_YES_NO = 1,      /* arrives as "yes" or "no" */
     VP_OPTION_UNSIGNED = 2,    /* arrives as decimal digits; checked to fit 64 bits */
     VP_OPTION_OUTPUT_FILE = 3, /* %p, %n and %q{VAR} are replaced before it arrives */
-    VP_OPTION_PROFILER = 4     /* arrives as "yes" or "no". With yes, the profiler whose name is the
+    VP_OPTION_PROFILER = 4,    /* arrives as "yes" or "no". With yes, the profiler whose name is the
                                   option's `argument` runs beside this one, as if --plugin named it
                                   too */
+    VP_OPTION_COUNT = 5        /* as VP_OPTION_UNSIGNED; the user may end it in k, M or G, for
+                                  thousands, millions and billions */
 };
 
 /* A command-line option of the profiler, --name=VALUE. */

@@ -33,7 +33,9 @@ struct Settings {
 constexpr std::array<vp_event_t, 1> kEventTable{{{"Ir", "instructions executed", "instructions"}}};
 
 constexpr std::array<vp_option_t, 4> kOptionTable{{
-    {"interval-size", "N", "100000000", "Instructions of an interval.", VP_OPTION_UNSIGNED, 0},
+    {"interval-size", "N", "100000000",
+     "Instructions of an interval; 10M is 10000000, and k and G stand for thousands and billions.",
+     VP_OPTION_COUNT, 0},
     {"bb-out-file", "FILE", "bb.out.%p",
      "Where the block vectors go; .gz and .zst compress. Threads but the first have .2, .3, ... "
      "appended.",

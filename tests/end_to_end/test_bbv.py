@@ -195,6 +195,18 @@ class Intervals(Files):
                                       capture_output=True, check=True).stdout
             self.assertEqual(unpacked.decode(), self.text())
 
+    def test_length_in_thousands(self):
+        self.bbv([PROGRAMS / "sort"], "--interval-size=5000")
+        written = vectors(self.text())
+        for length in ("5k", "5K"):
+            self.bbv([PROGRAMS / "sort"], f"--interval-size={length}")
+            self.assertEqual(vectors(self.text()), written)
+        for length in ("5T", "1e6", "99999999999G", ""):
+            ended = profile(["true"], f"--interval-size={length}", plugin="bbv")
+            self.assertEqual(ended.returncode, 125)
+            self.assertEqual(ended.stderr, f'assay: --interval-size: "{length}" is not a whole number '
+                                           "below 2^64, as 4000000, 4000k or 4M\n")
+
     def test_two_lengths_and_no_length_are_refused(self):
         ended = profile(["true"], "--interval-size=0", plugin="bbv")
         self.assertEqual(ended.returncode, 125)

@@ -65,7 +65,11 @@ TEST_CASE("the parts of a program that are profiled") {
     CHECK(functions({"--toggle=a,b", "--toggle=n::f(int, T<1,2>),c"}) ==
           "a\nb\nn::f(int, T<1,2>)\nc");
     CHECK(core({"--from-instruction=7", "--to-instruction=7"}).regions.to_instruction == 7);
-    for (const std::string wrong : {"0", "", "-1", "1.5", "9223372036854775808"})
+    CHECK(core({"--from-instruction=5k", "--to-instruction=4M"}).regions.from_instruction == 5000);
+    CHECK(core({"--to-instruction=4K"}).regions.to_instruction == 4000);
+    CHECK(core({"--to-instruction=9G"}).regions.to_instruction == 9'000'000'000);
+    for (const std::string wrong : {"0", "", "-1", "1.5", "9223372036854775808", "9300000000G", "k",
+                                    "4Mi", "4 M", "4T", "0M"})
         CHECK(contains(message([&] { core({"--to-instruction=" + wrong}); }),
                        "not a whole number from 1 to 2^63-1"));
     CHECK(contains(message([] {

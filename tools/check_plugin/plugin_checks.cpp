@@ -230,6 +230,7 @@ std::span<const std::string_view> values_of_type(unsigned type) {
         case VP_OPTION_PROFILER:
             return kYesNo;
         case VP_OPTION_UNSIGNED:
+        case VP_OPTION_COUNT:
             return kNumbers;
         case VP_OPTION_OUTPUT_FILE:
             return kFiles;

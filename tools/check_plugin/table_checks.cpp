@@ -19,7 +19,7 @@ const char* text_or_empty(const char* text) {
 bool fits(const std::string& value, std::uint32_t type) {
     if (type == VP_OPTION_YES_NO || type == VP_OPTION_PROFILER)
         return value == "yes" || value == "no";
-    if (type != VP_OPTION_UNSIGNED) return true;
+    if (type != VP_OPTION_UNSIGNED && type != VP_OPTION_COUNT) return true;
     std::uint64_t number = 0;
     const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     return error == std::errc() && rest == value.data() + value.size();

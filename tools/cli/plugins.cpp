@@ -63,6 +63,7 @@ std::string_view argument(const collector::ProfilerOption& option) {
         case VP_OPTION_YES_NO:
             return "yes|no";
         case VP_OPTION_UNSIGNED:
+        case VP_OPTION_COUNT:
             return "N";
         case VP_OPTION_OUTPUT_FILE:
             return "FILE";

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <regex>
 
 namespace assay::collector {
@@ -67,13 +68,16 @@ constexpr std::array kCoreOptions{
                "profile only while one of these functions runs, with what it calls; * and ? are "
                "wildcards; may be repeated"},
     CoreOption{"from-instruction", "N",
-               "begin with the Nth instruction of the first thread\nExact up to a basic block."},
+               "begin with the Nth instruction of the first thread; 4M is 4000000\n"
+               "Exact up to a basic block."},
     CoreOption{"to-instruction", "M",
-               "end with the Mth instruction of the first thread\nExact up to a basic block."},
+               "end with the Mth instruction of the first thread; 4M is 4000000\n"
+               "Exact up to a basic block."},
     CoreOption{"sample", "A/B",
                "profile bursts of A out of every B instructions, and estimate the counts of the "
                "whole run from them; 1/100 is 40k/4M\n"
-               "Numbers may end in k, M or G. The errors of the estimates stand in the results."},
+               "Numbers may end in k, M or G, for 1000, 1000000 and 1000000000. The errors of the "
+               "estimates stand in the results."},
     CoreOption{"trace-children", "yes|no",
                "profile the processes that the program starts too, each with a file of its own; "
                "default: yes\n"
@@ -137,13 +141,27 @@ trace::CpuLevel cpu_level(const Setting& setting) {
     return found->level;
 }
 
-std::uint64_t positive(const Setting& setting) {
+// A whole number; k or K, M and G stand for thousands, millions and billions. Nothing if it is not
+// one below 2^64.
+std::optional<std::uint64_t> count(std::string_view text) {
     std::uint64_t number = 0;
-    const char* end = setting.value.data() + setting.value.size();
-    const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    const std::string_view unit(stop, end);
+    const std::uint64_t factor = unit.empty()                 ? 1
+                                 : unit == "k" || unit == "K" ? 1'000
+                                 : unit == "M"                ? 1'000'000
+                                 : unit == "G"                ? 1'000'000'000
+                                                              : 0;
+    if (error != std::errc() || factor == 0 || number > UINT64_MAX / factor) return std::nullopt;
+    return number * factor;
+}
+
+std::uint64_t positive(const Setting& setting) {
     constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-    if (error != std::errc() || stop != end || number == 0 || number > kMost)
-        bad_value(setting, "a whole number from 1 to 2^63-1");
+    const std::uint64_t number = count(setting.value).value_or(0);
+    if (number == 0 || number > kMost)
+        bad_value(setting, "a whole number from 1 to 2^63-1, as 4000000, 4000k or 4M");
     return number;
 }
 
@@ -194,20 +212,11 @@ std::vector<std::string> split_functions(const std::string& list) {
     return out;
 }
 
-// A whole number of instructions; k, M and G stand for thousands, millions and billions. 0 if it
-// is not one.
+// 0 if it is no number of instructions, or none that a period can have.
 std::uint64_t instructions(std::string_view text) {
-    std::uint64_t number = 0;
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    const std::string_view unit(stop, end);
-    const std::uint64_t factor = unit.empty()  ? 1
-                                 : unit == "k" ? 1'000
-                                 : unit == "M" ? 1'000'000
-                                 : unit == "G" ? 1'000'000'000
-                                               : 0;
     constexpr std::uint64_t kMost = 1'000'000'000'000'000;
-    return error != std::errc() || factor == 0 || number > kMost / factor ? 0 : number * factor;
+    const std::uint64_t number = count(text).value_or(0);
+    return number > kMost ? 0 : number;
 }
 
 // Two small numbers are a ratio, of bursts of the usual length.
@@ -266,13 +275,20 @@ void add_allocation_functions(std::string& all, const Setting& setting) {
                                 trace::kMostNames));
 }
 
-void check_type(const Setting& setting, const ProfilerOption& option) {
+// What the profiler gets.
+std::string value_of(const Setting& setting, const ProfilerOption& option) {
     if (option.type == VP_OPTION_YES_NO || option.type == VP_OPTION_PROFILER) yes_or_no(setting);
-    if (option.type != VP_OPTION_UNSIGNED) return;
+    if (option.type == VP_OPTION_COUNT) {
+        const std::optional<std::uint64_t> number = count(setting.value);
+        if (!number) bad_value(setting, "a whole number below 2^64, as 4000000, 4000k or 4M");
+        return std::to_string(*number);
+    }
+    if (option.type != VP_OPTION_UNSIGNED) return setting.value;
     std::uint64_t number = 0;
     const char* end = setting.value.data() + setting.value.size();
     const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
     if (error != std::errc() || stop != end) bad_value(setting, "a whole number below 2^64");
+    return setting.value;
 }
 
 // The error for an option that nobody has, with the nearest one that somebody has.
@@ -464,11 +480,11 @@ std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
     std::vector<Given> given(profilers.size());
     for (const Setting& setting : settings) {
         const auto [index, name] = owner(setting, profilers);
-        check_type(setting, *profilers[index]->option(name));
+        const std::string value = value_of(setting, *profilers[index]->option(name));
         Given& own = given[index];
         std::erase_if(own,
                       [&own_name = name](const auto& before) { return before.first == own_name; });
-        own.emplace_back(name, setting.value);
+        own.emplace_back(name, value);
     }
     return given;
 }
