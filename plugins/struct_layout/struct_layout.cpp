@@ -57,6 +57,14 @@ class StructLayoutProfiler final : public assay::Profiler {
             cache::apply(settings_, name, value);
     }
 
+    // The rest of a run cannot be replayed from a part of it.
+    void check_options() override {
+        if (is_sampled())
+            throw std::runtime_error(
+                "--plugin=struct_layout cannot be combined with --sample, since layouts are found "
+                "by replaying all references; leave one of them out");
+    }
+
     void capture(assay::Captures& wanted) override {
         std::string warning;
         shapes_ = cache::geometries(settings_, warning);
@@ -71,7 +79,6 @@ class StructLayoutProfiler final : public assay::Profiler {
         wanted.fetches(shapes_.i1.line, static_cast<uint32_t>(sets));
         wanted.references();
         wanted.block_counts();
-        if (is_sampled()) capture_bursts(wanted);
     }
 
     void process(assay::Trace& trace, assay::Samples&) override {
@@ -86,18 +93,16 @@ class StructLayoutProfiler final : public assay::Profiler {
             const uint8_t kind = sites[record.site].kind;
             const bool data =
                 kind == TRACE_SITE_READ || kind == TRACE_SITE_WRITE || kind == TRACE_SITE_MODIFY;
-            if (data && !trace.is_warm_up()) ++counts_[record.site];
+            if (data) ++counts_[record.site];
             if (!data && kind != TRACE_SITE_FETCH) continue;
             references_.push_back(record);
             if (!contexts.empty()) contexts_.push_back(contexts[i]);
         }
-        if (trace.is_warm_up())
-            return simulator_->warm_up(trace.thread(), references_.data(), references_.size());
         if (trace.has_context())
             simulator_->process(trace.thread(), references_, contexts_);
         else
             simulator_->process(trace.thread(), references_.data(), references_.size());
-        if (!is_sampled()) recording_->add(trace.thread(), references_);
+        recording_->add(trace.thread(), references_);
         if (trace.thread_end()) simulator_->end(trace.thread());
     }
 
@@ -116,7 +121,6 @@ class StructLayoutProfiler final : public assay::Profiler {
             });
         }
         simulator_.reset();
-        if (is_sampled()) return;
         recording_->end();
         if (recording_->left_out() != 0)
             warn("the last " + std::to_string(recording_->left_out()) + " of " +
@@ -128,15 +132,6 @@ class StructLayoutProfiler final : public assay::Profiler {
     std::string summary(std::span<const uint64_t>) override { return summary_; }
 
   private:
-    // As the cache profiler has it. There is nothing whole to replay.
-    void capture_bursts(assay::Captures& wanted) const {
-        constexpr uint64_t kInstructionsPerLine = 20;
-        wanted.warm_up(kInstructionsPerLine *
-                       (shapes_.i1.size / shapes_.i1.line + shapes_.d1.size / shapes_.d1.line));
-        leave_out(kLlMisses);
-        warn("layouts need all references of the run: there is no advice with --sample");
-    }
-
     cache::Settings settings_;
     cache::Geometries shapes_;
     Wanted wanted_;

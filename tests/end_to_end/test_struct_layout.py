@@ -84,11 +84,13 @@ class StructLayout(unittest.TestCase):
         self.assertIn("--record=0", result.stderr)
 
     def test_samples(self):
-        result = profile([PROGRAMS / "particles"], "--sample=1/10", plugin="struct_layout",
-                         out=support.temporary_folder(self) / "events")
-        self.assertEqual(result.returncode, 0)
-        self.assertIn("no advice with --sample", result.stderr)
-        self.assertNotIn("as it is", result.stderr)
+        out = support.temporary_folder(self) / "events"
+        result = profile(["/bin/echo", "begun"], "--sample=1/10", plugin="struct_layout", out=out)
+        self.assertEqual(result.returncode, 125)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertIn("--plugin=struct_layout cannot be combined with --sample", result.stderr)
+        self.assertFalse(out.exists())
 
     def test_an_unknown_struct(self):
         text, _ = self.profile("particles", "--struct=wave")

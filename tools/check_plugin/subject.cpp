@@ -154,9 +154,9 @@ void Subject::check_utf8(std::string_view function, std::string_view text) {
             function, fmt::format("has \"{}\", which is not UTF-8: encode it so", beginning(text)));
 }
 
-// It may refuse a value. Without a reason, that it fails has been said.
+// It may refuse a value, or a run with --sample. Without a reason, that it fails has been said.
 void Subject::refuses(std::string_view function) {
-    if (!with_options_) report_.refused(function, error_);
+    if (!with_options_ && !sampled_) report_.refused(function, error_);
 }
 
 void Subject::take_error(const char* message) {

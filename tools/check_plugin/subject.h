@@ -58,7 +58,10 @@ class Subject final : private collector::Host {
     }
 
     // From vp_init on, the host says that the run is one with --sample.
-    void set_sampling() { say_sampling(true); }
+    void set_sampling() {
+        say_sampling(true);
+        sampled_ = true;
+    }
 
     bool init();
     void release();
@@ -100,7 +103,7 @@ class Subject final : private collector::Host {
     vp_dispatch_t table_{};
     std::vector<std::string> parts_;
     std::string error_;
-    bool with_options_ = false;
+    bool with_options_ = false, sampled_ = false;
 };
 
 }  // namespace assay::check
