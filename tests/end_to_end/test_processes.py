@@ -429,9 +429,31 @@ class Processes(unittest.TestCase):
         self.assertIn("in total", said)
         said = self.run_of_three("--plugin=cache")
         self.assertNotIn("I   refs:", said)
-        # Of one process, its summaries are what is wanted.
-        said = self.check_same(["sh", "-c", "exec true"], plugin="cache")
-        self.assertEqual(len(re.findall("I   refs:", said)), 2)
+
+    def test_one_process_that_executes_other_programs(self):
+        """It has as many profiles as programs, which are told of as those of several processes."""
+        chain = ["nice", "-n", "0", "sh", "-c", f"exec env {WORK}"]
+        ran = self.profile(chain, out="out")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn(" 1 process has run 4 programs, 4 in all\n", ran.stderr)
+        rows = re.findall(r"^==\d+== +[\d,]+  \S*/out(?:\.\d)? +(\w+)", ran.stderr, re.MULTILINE)
+        self.assertEqual(rows, ["nice", "sh", "env", "work"])
+        files = self.files("out*")
+        self.assertEqual(sorted(files), ["out", "out.1", "out.2", "out.3"])
+        total = sum(events.summary[0] for events in files.values())
+        self.assertIn(f"{total:,}  100.0 %      4  in total\n", ran.stderr)
+        self.assertIn(f"{total:,}", self.tool("annotate", "index.out"))
+        self.tool("merge", "-o", "sum", "index.out")
+        self.assertEqual(read_events(self.folder / "sum").summary[0], total)
+        self.assertNotIn("I   refs:", self.profile(chain, plugin="cache", out="out").stderr)
+        said = self.profile(chain, "--verbose", plugin="cache", out="out").stderr
+        self.assertEqual(len(re.findall("I   refs:", said)), 4)
+        # A single program is told of by its summary, and has no index.
+        (self.folder / "index.out").unlink()
+        said = self.profile([WORK], plugin="cache", out="out").stderr
+        self.assertEqual(len(re.findall("I   refs:", said)), 1)
+        self.assertNotIn("in all", said)
+        self.assertFalse((self.folder / "index.out").exists())
 
     def tool(self, *words):
         result = run([ASSAY, *words], cwd=self.folder)

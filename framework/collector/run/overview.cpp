@@ -41,6 +41,10 @@ std::string counted(std::size_t number, std::string_view noun) {
     return fmt::format("{} {}{}", with_thousands(number), noun, number == 1 ? "" : "s");
 }
 
+std::string processes(std::size_t number) {
+    return number == 1 ? "1 process has" : fmt::format("{} processes have", with_thousands(number));
+}
+
 std::size_t processes_of(Entries entries) {
     std::set<int> pids;
     for (const ProfileLog::Entry& entry : entries) pids.insert(entry.profile.pid);
@@ -84,7 +88,7 @@ class Lines {
 
     std::string write() {
         const std::vector<Program> all = programs(entries_);
-        line("{} processes have run {}, {} in all", with_thousands(processes_of(entries_)),
+        line("{} run {}, {} in all", processes(processes_of(entries_)),
              counted(all.size(), "program"), with_thousands(entries_.size()));
         line("");
         write_tree();
@@ -213,7 +217,7 @@ std::string overview(Entries entries, bool all) {
 
 bool tell_of_profiles(Entries entries, const CoreSettings& settings, const Image& image) {
     if (entries.empty()) return true;
-    const bool several = processes_of(entries) > 1;
+    const bool several = entries.size() > 1;  // also of one process, by execve(2)
     if (!settings.quiet && (!several || settings.verbose))
         for (const ProfileLog::Entry& entry : entries) tell_of_one(entry);
     if (!several) return true;

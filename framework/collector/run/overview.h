@@ -1,5 +1,5 @@
-// What is said at the end of a run: the profilers' summaries of a process, or an overview of
-// several; and the index that names their profiles.
+// What is said at the end of a run: the profilers' summaries of the one program that was run, or an
+// overview of several; and the index that names their profiles.
 #pragma once
 
 #include "framework/collector/run/output_files.h"

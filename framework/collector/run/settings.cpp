@@ -101,7 +101,7 @@ constexpr std::array kCoreOptions{
                "case, and in files and pipes a line every ten seconds."},
     CoreOption{"quiet", "", "say nothing but errors", 'q'},
     CoreOption{"verbose", "",
-               "where there are several processes, print the profilers' summaries of each, and all "
+               "where several programs run, print the profilers' summaries of each, and all "
                "processes in the overview"},
     CoreOption{"help", "", "show the options", 'h'},
     CoreOption{"version", "", "show the version"},
