@@ -42,18 +42,31 @@ inline constexpr std::uint8_t value_byte(trace_value_t value) {
 }
 static_assert(TRACE_VECTOR0 + 31 <= 0x7f);
 
-inline constexpr unsigned kMostValues = 30;  // of all profilers together
+// Of one instruction, for all profilers together. Of wide ones fewer: what captures the values of a
+// unit of translation has to fit its share of the code cache.
+inline constexpr unsigned kMostValues = 30;
+inline constexpr unsigned kMostWideValues = 14;
+inline constexpr unsigned kMostValueBytes = 64;
+inline constexpr unsigned kValueRecordBytes = 8;  // of a value, in a record
+inline constexpr unsigned kMostValueRecords =
+    kMostValues + kMostWideValues * (kMostValueBytes / kValueRecordBytes - 1);
 
 struct ValueList {
     std::uint8_t selected;             // by some profiler, perhaps without any value
     std::uint8_t count;                // of values, each of which is there once
     std::uint8_t values[kMostValues];  // value_byte()
+    std::uint32_t wide;  // a bit for each that has TRACE_WIDE, the lowest for the first
 
-    bool has(std::uint8_t value) const {
-        return std::find(values, values + count, value) != values + count;
+    unsigned index_of(std::uint8_t value) const {  // `count` if it is not there
+        return static_cast<unsigned>(std::find(values, values + count, value) - values);
+    }
+    bool is_wide(unsigned index) const { return wide >> index & 1; }
+    void add(std::uint8_t value, bool is_wide) {
+        wide |= std::uint32_t{is_wide} << count;
+        values[count++] = value;
     }
 };
-static_assert(sizeof(ValueList) == 32);
+static_assert(sizeof(ValueList) == 36 && kMostValues <= 32);
 
 struct ValueLists {
     ValueList lists[kOpcodeMaps.size()][kOpcodesOfMap][kAccesses];

@@ -70,6 +70,20 @@ RegisterOperand::Kind kind_of(ZydisRegister reg) {
                                                                 : RegisterOperand::kGpr;
 }
 
+// Of scalar instructions Zydis tells the size of what they use of a vector register.
+unsigned bytes_of(const ZydisDecodedOperand& operand) {
+    switch (ZydisRegisterGetClass(operand.reg.value)) {
+        case ZYDIS_REGCLASS_XMM:
+            return 16;
+        case ZYDIS_REGCLASS_YMM:
+            return 32;
+        case ZYDIS_REGCLASS_ZMM:
+            return 64;
+        default:
+            return operand.size / 8;
+    }
+}
+
 RegisterOperand register_operand(const ZydisDecodedOperand& operand) {
     RegisterOperand out;
     out.kind = kind_of(operand.reg.value);
@@ -78,7 +92,7 @@ RegisterOperand register_operand(const ZydisDecodedOperand& operand) {
         out.kind == RegisterOperand::kGpr || out.kind == RegisterOperand::kHighByte;
     out.number = general ? gpr_of(operand.reg.value)
                          : static_cast<std::uint8_t>(ZydisRegisterGetId(operand.reg.value));
-    out.bytes = static_cast<std::uint8_t>(operand.size / 8);
+    out.bytes = static_cast<std::uint8_t>(bytes_of(operand));
     return out;
 }
 

@@ -73,6 +73,11 @@ int trace_parser_next(trace_parser_t* parser, uint32_t* instr, uint64_t* pc, uin
 /* Non-zero if the execution that trace_parser_next found last has the value with this index of the
  * list: the instruction has such an operand, and its last execution such an access. */
 int trace_parser_has_value(const trace_parser_t* parser, uint32_t index);
+/* The bytes of that value, the lowest first: stores at most `size` of them, and returns how many
+ * there are. Up to 64 of one that the list has with TRACE_WIDE, else at most 8; 0 if the execution
+ * does not have the value. */
+uint32_t trace_parser_value_bytes(const trace_parser_t* parser, uint32_t index, void* bytes,
+                                  uint32_t size);
 
 /* The records of the buffer, `*count` of them, read in place. 0 of them in vp_finish. How many a
  * buffer can have is no part of the interface. */
@@ -107,8 +112,8 @@ const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser);
 uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t instr);
 
 /* How many bytes each access of the instruction stores, of which TRACE_STORED has the low 8 at
- * most: those of the first memory operand that it writes. 0 if it writes none; 255 for 255 or
- * more. */
+ * most, or 64 with TRACE_WIDE: those of the first memory operand that it writes. 0 if it writes
+ * none; 255 for 255 or more. */
 uint32_t trace_parser_stored_bytes(const trace_parser_t* parser, uint32_t instr);
 
 /* What of this profiler's trace_capture_misses is done in the program, the same in the whole run: a

@@ -143,6 +143,11 @@ enum {
 
     /* With --objects: something about memory that the program allocates, for assay itself. */
     TRACE_SITE_ALLOCATION = 22,
+
+    /* Right behind the TRACE_SITE_VALUE record of a value that some profiler has asked for with
+     * TRACE_WIDE: the next bytes of it, 8 in each record, or as many as the site's `bytes` say in
+     * the last. `operand` is that of the value. The sites follow one another, too. */
+    TRACE_SITE_VALUE_REST = 23,
 };
 
 /* Kinds of branches, for trace_capture_branches: a set of bits. */

@@ -29,6 +29,14 @@ enum { TRACE_VLIST_MAX = 7 };
  * value is or-ed with TRACE_BEFORE. Floating-point and vector values are the low 64 bits of
  * the register; operands of fewer than 64 bits are zero-extended.
  *
+ * Or-ed with TRACE_WIDE, the value has all bytes of a vector register or of memory, up to 64: of an
+ * operand as many as the instruction names (xmm, ymm, zmm), of TRACE_VECTOR0 and those behind it as
+ * many as the processor's registers have. Of memory operands of more than 64 bytes (xsave) and of
+ * the 14 bytes of fnstenv it has the low 8, as without. trace_parser_value_bytes has them all, and
+ * trace_parser_next the low 8. A value of up to 8 bytes is as it is without; so are x87 registers.
+ * One of 16, 32 or 64 bytes takes 2, 4 or 8 records of 16 bytes, and about as many times the time
+ * that one of 8 does. One instruction can have at most 14 such values, of all profilers together.
+ *
  * An instruction that does not complete, because it faults, has no values, whenever they would be
  * read. Of an instruction that makes several accesses (repeated string instructions, gathers and
  * scatters) address, loaded and stored value are those of the first; if it makes none, it has
@@ -75,7 +83,8 @@ enum {
     TRACE_MASK0 = 80,            /* + 0 to 7: k0 ... k7, if the processor has AVX-512 */
     TRACE_MMX0 = 88,             /* + 0 to 7: mm0 ... mm7 */
     TRACE_VECTOR0 = 96,          /* + 0 to 31: the low 64 bits of zmm0 ... zmm31 */
-    TRACE_BEFORE = 0x10000       /* read before the instruction instead of after */
+    TRACE_BEFORE = 0x10000,      /* read before the instruction instead of after */
+    TRACE_WIDE = 0x20000         /* all bytes of a vector or of memory, up to 64 */
 };
 
 /* Chooses opcodes. Called once for each valid combination of `opcode` (TRACE_OPCODE) and

@@ -197,6 +197,7 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) 
                                      .value = values[0],
                                      .event = VP_VALUE,
                                      .weight = 1};
+    if (trace_parser_value_bytes(parser, TRACE_VLIST_MAX, values, sizeof values) != 0) return -1;
     while ((interval = trace_parser_next_interval(parser)) != NULL)
         for (uint32_t i = 0; i < interval->block_count; ++i)
             if (interval->blocks[i].instructions == 0) return -1;

@@ -1,6 +1,7 @@
 /* Captures values of every instruction, and compares how many executions it has seen with their
  * counts. With --values-log=FILE each execution of the program's own file becomes a line: the
- * address, and the values, - for those that it does not have. */
+ * address, and the values, - for those that it does not have. Of values that ~ asks for all bytes
+ * of, those in the order of their addresses. */
 #include "assay/vprofiler.h"
 
 #include <inttypes.h>
@@ -17,6 +18,7 @@ static trace_vlist_table_t* table;
 static FILE* log_file;
 static uint64_t* seen;
 static size_t known, next_instr;
+static uint32_t values_asked, wide; /* a bit for each wide one */
 static vsample_t samples[1024];
 
 static const char* name(void) {
@@ -28,6 +30,7 @@ static int init(const vp_host_t* given) {
     log_name = NULL;
     seen = NULL;
     known = next_instr = 0;
+    values_asked = wide = 0;
     return 0;
 }
 
@@ -40,7 +43,8 @@ static const vp_event_t* events(uint32_t* count) {
 
 static const vp_option_t* option_table(uint32_t* count) {
     static const vp_option_t rows[] = {
-        {"capture", "NAME,...", NULL, "Values; ! for those of before.", VP_OPTION_TEXT, 0},
+        {"capture", "NAME,...", NULL,
+         "Values; ! for those of before, ~ for wide ones, in this order.", VP_OPTION_TEXT, 0},
         {"values-log", "FILE", NULL, "Where to write the values.", VP_OPTION_OUTPUT_FILE, 0}};
     *count = 2;
     return rows;
@@ -83,9 +87,13 @@ static trace_vlist_table_t* prof_init(void) {
     table = trace_vlist_table_alloc();
     for (const char* at = wanted; *at;) {
         size_t length = strcspn(at, ",");
-        const int before = length > 0 && at[length - 1] == '!';
-        const trace_value_t value = value_named(at, length - (size_t)before);
-        bad |= trace_add_value_to_vlist(list, value | (before ? (uint32_t)TRACE_BEFORE : 0));
+        size_t of_name = length;
+        trace_value_t flags = 0;
+        if (of_name > 0 && at[of_name - 1] == '~') --of_name, flags |= TRACE_WIDE;
+        if (of_name > 0 && at[of_name - 1] == '!') --of_name, flags |= TRACE_BEFORE;
+        if (flags & TRACE_WIDE) wide |= 1U << values_asked;
+        ++values_asked;
+        bad |= trace_add_value_to_vlist(list, value_named(at, of_name) | flags);
         at += length + (at[length] == ',');
     }
     bad |= trace_add_vlist_by_select(table, all, list);
@@ -96,13 +104,22 @@ static trace_vlist_table_t* prof_init(void) {
     return NULL;
 }
 
+static void write_bytes(const trace_parser_t* parser, uint32_t index) {
+    uint8_t bytes[64];
+    const uint32_t count = trace_parser_value_bytes(parser, index, bytes, sizeof bytes);
+    fputc(' ', log_file);
+    for (uint32_t i = 0; i < count; ++i) fprintf(log_file, "%02x", bytes[i]);
+}
+
 static void write_execution(const trace_parser_t* parser, uint64_t pc, int count,
                             const uint64_t* values) {
     const trace_object_t* object = trace_parser_object(parser, pc);
     if (!object || strstr(object->path, ".so")) return;
     fprintf(log_file, "%" PRIx64, pc);
     for (int i = 0; i < count; ++i) {
-        if (trace_parser_has_value(parser, (uint32_t)i))
+        if (trace_parser_has_value(parser, (uint32_t)i) && wide >> i & 1)
+            write_bytes(parser, (uint32_t)i);
+        else if (trace_parser_has_value(parser, (uint32_t)i))
             fprintf(log_file, " %" PRIx64, values[i]);
         else
             fputs(" -", log_file);

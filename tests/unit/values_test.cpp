@@ -6,7 +6,9 @@
 #include "framework/x86/decoder.h"
 
 #include <doctest/doctest.h>
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -139,6 +141,35 @@ TEST_CASE("values: where those of an instruction are") {
     }
 }
 
+TEST_CASE("values: all bytes where they are asked for") {
+    const auto bytes = [](std::vector<std::uint8_t> code, unsigned what, bool wide = true) {
+        Decoder decoder;
+        Instruction instruction;
+        code.resize(15, 0x90);
+        REQUIRE(decoder.decode(code, 0x1000, instruction));
+        const Value value = value_of(*instruction.form, static_cast<std::uint8_t>(what), wide);
+        return value.place == Value::kNone ? 0U : unsigned{value.bytes};
+    };
+    const std::vector<std::uint8_t> ymm_store = {0xc5, 0xfc, 0x11, 0x0e};  // vmovups [rsi], ymm1
+    CHECK(bytes(ymm_store, TRACE_STORED) == 32);
+    CHECK(bytes(ymm_store, TRACE_STORED | kReadBefore) == 32);
+    CHECK(bytes(ymm_store, TRACE_SOURCE0) == 32);
+    CHECK(bytes(ymm_store, TRACE_STORED, false) == 8);
+    CHECK(bytes(ymm_store, TRACE_EFFECTIVE_ADDRESS) == 8);
+    CHECK(bytes({0x62, 0xf1, 0x7c, 0x48, 0x10, 0x07}, TRACE_LOADED) == 64);  // vmovups zmm0, [rdi]
+    CHECK(bytes({0xf2, 0x44, 0x0f, 0x10, 0x08}, TRACE_DESTINATION) == 16);   // movsd xmm9, [rax]
+    CHECK(bytes({0xf2, 0x44, 0x0f, 0x10, 0x08}, TRACE_LOADED) == 8);
+    CHECK(bytes({0x48, 0x89, 0x06}, TRACE_STORED) == 8);         // mov [rsi], rax
+    CHECK(bytes({0xdb, 0x3e}, TRACE_STORED) == 10);              // fstp tbyte [rsi]
+    CHECK(bytes({0xd9, 0x36}, TRACE_STORED) == 28);              // fnstenv [rsi]
+    CHECK(bytes({0x66, 0xd9, 0x36}, TRACE_STORED) == 8);         // of 14 bytes
+    CHECK(bytes({0x0f, 0xae, 0x06}, TRACE_STORED) == 8);         // fxsave [rsi]
+    CHECK(bytes({0x48, 0x0f, 0xc7, 0x0e}, TRACE_LOADED) == 16);  // cmpxchg16b [rsi]
+    CHECK(bytes({0xd9, 0xc1}, TRACE_DESTINATION) == 8);          // fld st(1)
+    // vmovups [rsi]{k1}, zmm1
+    CHECK(bytes({0x62, 0xf1, 0x7c, 0x49, 0x11, 0x0e}, TRACE_STORED) == 0);
+}
+
 TEST_CASE("values: of mask registers, where the processor has them") {
     const bool has = __builtin_cpu_supports("avx512bw");
     const auto value = [](std::vector<std::uint8_t> code, unsigned what) {
@@ -176,6 +207,22 @@ TEST_CASE("values: lists of several profilers are united") {
                             TRACE_GPR0 + i + 3, TRACE_VECTOR0 + i, TRACE_VECTOR0 + i + 1}));
     CHECK_THROWS(add(both, lists_of({TRACE_VECTOR0 + 30, TRACE_VECTOR0 + 31, TRACE_VECTOR0 + 29,
                                      TRACE_VECTOR0 + 28})));
+}
+
+TEST_CASE("values: captured wide where one profiler wants that") {
+    ValueLists both = lists_of({TRACE_STORED, TRACE_LOADED});
+    add(both, lists_of({TRACE_LOADED | TRACE_WIDE, TRACE_SOURCE0 | TRACE_WIDE | TRACE_BEFORE}));
+    const assay::trace::ValueList* list = both.find(TRACE_OPCODE(1, 0x11), TRACE_INSTR_STORE);
+    REQUIRE(list != nullptr);
+    REQUIRE(list->count == 3);
+    CHECK_FALSE(list->is_wide(0));
+    CHECK(list->is_wide(1));
+    CHECK(list->is_wide(2));
+    CHECK(list->values[2] == (TRACE_SOURCE0 | kReadBefore));
+    for (unsigned i = TRACE_VECTOR0; i < TRACE_VECTOR0 + 12; i += 4)
+        add(both, lists_of({i | TRACE_WIDE, (i + 1) | TRACE_WIDE, (i + 2) | TRACE_WIDE,
+                            (i + 3) | TRACE_WIDE}));
+    CHECK_THROWS(add(both, lists_of({TRACE_STORED | TRACE_WIDE})));
 }
 
 TEST_CASE("values: each profiler gets its own, execution by execution") {
@@ -230,4 +277,71 @@ TEST_CASE("values: each profiler gets its own, execution by execution") {
     parser.next = 0;
     parser.wanted = nullptr;
     CHECK(next(2) == -1);
+}
+
+TEST_CASE("values: their bytes") {
+    const auto site = [](unsigned bytes, unsigned kind, unsigned operand) {
+        return trace_site_t{0, static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(kind),
+                            static_cast<std::uint8_t>(operand)};
+    };
+    const trace_site_t sites[] = {
+        site(8, TRACE_SITE_VALUE, TRACE_STORED),
+        site(8, TRACE_SITE_VALUE_REST, TRACE_STORED),
+        site(8, TRACE_SITE_VALUE, TRACE_STORED | kReadBefore),
+        site(2, TRACE_SITE_VALUE_REST, TRACE_STORED | kReadBefore),
+        site(4, TRACE_SITE_VALUE, TRACE_SOURCE0),
+    };
+    trace_instr_t instrs[1] = {};
+    instrs[0].opcode = TRACE_OPCODE(1, 0x11);
+    const std::uint64_t low = 0x0807060504030201, high = 0x100f0e0d0c0b0a09;
+    // The second execution has no source.
+    const trace_record_t records[] = {{low, 0, 0}, {high, 1, 0}, {high, 2, 0}, {low, 3, 0},
+                                      {low, 4, 0}, {high, 0, 0}, {low, 1, 0}};
+    const ValueLists wide = lists_of({TRACE_SOURCE0 | TRACE_WIDE, TRACE_STORED | TRACE_WIDE,
+                                      TRACE_STORED | TRACE_BEFORE | TRACE_WIDE});
+    const ValueLists narrow = lists_of({TRACE_STORED});
+    trace_parser parser{};
+    parser.records = records;
+    parser.code = {{}, instrs, sites};
+    parser.wanted = &wide;
+    std::uint64_t values[3] = {};
+    const auto next = [&] {
+        return trace_parser_next(&parser, nullptr, nullptr, nullptr, nullptr, 3, values);
+    };
+    std::uint8_t bytes[64] = {};
+    const auto bytes_of = [&](std::uint32_t index, std::uint32_t room) {
+        std::fill(std::begin(bytes), std::end(bytes), std::uint8_t{0xee});
+        return trace_parser_value_bytes(&parser, index, bytes, room);
+    };
+    CHECK(bytes_of(0, 64) == 0);  // nothing has been found yet
+    REQUIRE(next() == 3);
+    CHECK(values[1] == low);
+    CHECK(values[2] == high);
+    CHECK(bytes_of(0, 64) == 4);
+    CHECK(bytes[3] == 4);
+    CHECK(bytes[4] == 0xee);
+    CHECK(bytes_of(1, 64) == 16);
+    for (unsigned i = 0; i < 16; ++i) CHECK(bytes[i] == i + 1);
+    CHECK(bytes[16] == 0xee);
+    CHECK(bytes_of(1, 11) == 16);
+    CHECK(bytes[10] == 11);
+    CHECK(bytes[11] == 0xee);
+    CHECK(bytes_of(2, 64) == 10);
+    CHECK(bytes[9] == 2);
+    CHECK(bytes_of(3, 64) == 0);
+    REQUIRE(next() == 3);
+    CHECK(bytes_of(0, 64) == 0);
+    CHECK(bytes_of(1, 64) == 16);
+    CHECK(bytes_of(2, 64) == 0);
+    CHECK(next() == -1);
+
+    // Who does not ask for them has the low 8.
+    parser.next = 0;
+    parser.wanted = &narrow;
+    CHECK(next() == 1);
+    CHECK(values[0] == low);
+    CHECK(bytes_of(0, 64) == 8);
+    CHECK(next() == 1);
+    CHECK(values[0] == high);
+    CHECK(next() == -1);
 }

@@ -97,11 +97,16 @@ void SyntheticTrace::add_instr(std::span<const std::uint8_t> bytes, std::uint64_
         if (form.reference_count == 0) add_site(TRACE_SITE_READ, 4, 0);
         add_site(TRACE_SITE_COUNT, 0, 0);
     }
-    // More than one profiler asks for: those of others are in its stream too.
-    for (trace_value_t value = TRACE_NONE; value <= TRACE_LATENCY; ++value) {
+    // More than one profiler asks for: those of others are in its stream too, also as wide ones.
+    const auto add_value = [&](trace_value_t value) {
         add_site(TRACE_SITE_VALUE, 8, trace::value_byte(value));
-        if (value != TRACE_NONE)
-            add_site(TRACE_SITE_VALUE, 8, trace::value_byte(value | TRACE_BEFORE));
+        const bool stored = (value & ~trace_value_t{TRACE_BEFORE}) == TRACE_STORED;
+        for (unsigned at = 8; stored && at < form.references[0].bytes; at += 8)
+            add_site(TRACE_SITE_VALUE_REST, 8, trace::value_byte(value));
+    };
+    for (trace_value_t value = TRACE_NONE; value <= TRACE_LATENCY; ++value) {
+        add_value(value);
+        if (value != TRACE_NONE) add_value(value | TRACE_BEFORE);
     }
     for (trace_value_t i = 0; i < 16; ++i)
         add_site(TRACE_SITE_VALUE, 8, trace::value_byte(TRACE_GPR0 + i));

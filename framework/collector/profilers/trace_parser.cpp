@@ -4,6 +4,8 @@
 #include "framework/collector/profilers/crash_guard.h"
 #include "framework/collector/profilers/trace_parser.h"
 
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace {
@@ -25,33 +27,44 @@ Execution next_execution(trace_parser_t& parser) {
     const std::span<const trace_record_t> records = parser.records;
     const std::span<const trace_site_t> sites = parser.code.sites;
     std::size_t& next = parser.next;
-    const auto is_value = [&](std::size_t i) {
-        return i < records.size() && sites[records[i].site].kind == TRACE_SITE_VALUE;
+    const auto is_of_kind = [&](std::size_t i, unsigned kind) {
+        return i < records.size() && sites[records[i].site].kind == kind;
     };
-    while (next < records.size() && !is_value(next)) ++next;
+    const auto goes_on = [&](std::size_t i) {
+        return is_of_kind(i, TRACE_SITE_VALUE) || is_of_kind(i, TRACE_SITE_VALUE_REST);
+    };
+    while (next < records.size() && !is_of_kind(next, TRACE_SITE_VALUE)) ++next;
     if (next >= records.size()) return {{}, 0, 0};
     const std::size_t first = next++;
     const std::uint32_t instr = sites[records[first].site].instr;
-    while (is_value(next) && sites[records[next].site].instr == instr &&
+    while (goes_on(next) && sites[records[next].site].instr == instr &&
            records[next].site > records[next - 1].site)
         ++next;
     return {records.subspan(first, next - first), instr,
             parser.contexts.empty() ? 0 : parser.contexts[first]};
 }
 
+// The records of the value with this index of the list, of the last execution: the first one and
+// those that may follow; none if it does not have it.
+std::span<const trace_record_t> records_of(const trace_parser_t& parser, unsigned index) {
+    const std::uint8_t value = parser.list->values[index];
+    for (std::size_t i = 0; i < parser.execution.size(); ++i) {
+        const trace_site_t& site = parser.code.sites[parser.execution[i].site];
+        if (site.kind == TRACE_SITE_VALUE && site.operand == value)
+            return parser.execution.subspan(i);
+    }
+    return {};
+}
+
 // In the order of the list; what is not there is 0.
-int store_values(trace_parser_t& parser, const Execution& execution,
-                 const assay::trace::ValueList& list, int max, uint64_t* values) {
+int store_values(trace_parser_t& parser, int max, uint64_t* values) {
     parser.present = 0;
     int stored = 0;
-    for (; stored < list.count && stored < max; ++stored) {
-        values[stored] = 0;
-        for (const trace_record_t& record : execution.records) {
-            if (parser.code.sites[record.site].operand != list.values[stored]) continue;
-            values[stored] = record.value;
-            parser.present |= 1U << static_cast<unsigned>(stored);
-            break;
-        }
+    for (; stored < parser.list->count && stored < max; ++stored) {
+        const auto index = static_cast<unsigned>(stored);
+        const std::span<const trace_record_t> found = records_of(parser, index);
+        values[stored] = found.empty() ? 0 : found.front().value;
+        parser.present |= std::uint32_t{!found.empty()} << index;
     }
     return stored;
 }
@@ -97,12 +110,31 @@ int trace_parser_next(trace_parser_t* parser, uint32_t* instr, uint64_t* pc, uin
         if (pc) *pc = row.pc;
         if (context0) *context0 = execution.context;
         if (context1) *context1 = 0;
-        return store_values(*parser, execution, *list, max, values);
+        parser->execution = execution.records;
+        parser->list = list;
+        return store_values(*parser, max, values);
     }
 }
 
 int trace_parser_has_value(const trace_parser_t* parser, uint32_t index) {
     return index < TRACE_VLIST_MAX && (parser->present >> index & 1);
+}
+
+uint32_t trace_parser_value_bytes(const trace_parser_t* parser, uint32_t index, void* bytes,
+                                  uint32_t size) {
+    if (!trace_parser_has_value(parser, index)) return 0;
+    uint32_t there = 0;
+    for (const trace_record_t& record : records_of(*parser, index)) {
+        const trace_site_t& site = parser->code.sites[record.site];
+        if (there != 0 && (site.kind != TRACE_SITE_VALUE_REST || !parser->list->is_wide(index)))
+            break;
+        const uint32_t more = std::min<uint32_t>(site.bytes, sizeof record.value);
+        if (there < size)
+            std::memcpy(static_cast<char*>(bytes) + there, &record.value,
+                        std::min(more, size - there));
+        there += more;
+    }
+    return there;
 }
 
 const trace_record_t* trace_parser_records(const trace_parser_t* parser, size_t* count) {

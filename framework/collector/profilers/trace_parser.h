@@ -33,9 +33,11 @@ struct trace_parser {
     double scale = 1;  // of counts
     bool warm_up = false;
     std::uint32_t misses = 0;  // TRACE_FETCH_MISSES and TRACE_DATA_MISSES
-    // Of trace_parser_next(): what the profiler wants, or nullptr; the next record; and which
-    // values of the list the last execution had, as bits.
+    // Of trace_parser_next(): what the profiler wants, or nullptr; the next record; the records and
+    // the list of the last execution, and which values of the list it had, as bits.
     const assay::trace::ValueLists* wanted = nullptr;
     std::size_t next = 0;
+    std::span<const trace_record_t> execution = {};
+    const assay::trace::ValueList* list = nullptr;
     std::uint32_t present = 0;
 };

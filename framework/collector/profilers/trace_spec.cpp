@@ -127,7 +127,8 @@ std::unique_ptr<trace::ValueLists> value_lists(const trace_vlist_table& table) {
                 trace::ValueList& list = lists->lists[map][opcode][access];
                 list.selected = entry.selected;
                 for (std::uint32_t i = 0; i < entry.list.count; ++i)
-                    list.values[list.count++] = trace::value_byte(entry.list.values[i]);
+                    list.add(trace::value_byte(entry.list.values[i]),
+                             entry.list.values[i] & TRACE_WIDE);
             }
     return lists;
 }
@@ -140,13 +141,19 @@ void add(trace::ValueLists& to, const trace::ValueLists& from) {
         list.selected |= theirs[i].selected;
         for (unsigned v = 0; v < theirs[i].count; ++v) {
             const std::uint8_t value = theirs[i].values[v];
-            if (list.has(value)) continue;
-            if (list.count == trace::kMostValues)
+            const unsigned at = list.index_of(value);
+            if (at == trace::kMostValues)
                 throw Error(fmt::format(
                     "the profilers ask for more than {} values of one instruction: load fewer",
                     trace::kMostValues));
-            list.values[list.count++] = value;
+            if (at == list.count) list.add(value, false);
+            list.wide |= std::uint32_t{theirs[i].is_wide(v)} << at;
         }
+        if (std::popcount(list.wide) > int{trace::kMostWideValues})
+            throw Error(
+                fmt::format("the profilers ask for more than {} values of one instruction with all "
+                            "their bytes: load fewer",
+                            trace::kMostWideValues));
     }
 }
 

@@ -33,7 +33,7 @@ std::uint32_t control_flow(std::uint16_t opcode) {
 }
 
 bool is_known(trace_value_t value) {
-    const trace_value_t what = value & ~std::uint32_t{TRACE_BEFORE};
+    const trace_value_t what = value & ~std::uint32_t{TRACE_BEFORE | TRACE_WIDE};
     return (what >= TRACE_EFFECTIVE_ADDRESS && what <= TRACE_LATENCY) ||
            (what >= TRACE_GPR0 && what < TRACE_GPR0 + 16) ||
            (what >= TRACE_ST0 && what < TRACE_ST0 + 8) ||

@@ -234,6 +234,12 @@ class Trace {
     bool has_value(std::uint32_t index) const {
         return trace_parser_has_value(parser_, index) != 0;
     }
+    // The bytes of that value, the lowest first, in `room`: up to 64 of one that was asked for with
+    // TRACE_WIDE, else at most 8; none if the execution does not have it.
+    std::span<const std::uint8_t> value_bytes(std::uint32_t index,
+                                              std::span<std::uint8_t, 64> room) const {
+        return room.first(trace_parser_value_bytes(parser_, index, room.data(), 64));
+    }
     // What is left of them at the buffer's end, by set; empty without a filter.
     std::span<const std::uint64_t> footprints() const { return table(trace_parser_footprints); }
     // What the thread said with assay/client.h, among its records.
@@ -268,7 +274,8 @@ class Trace {
     std::uint64_t mispredictions(std::uint32_t instr) const {
         return trace_parser_mispredictions(parser_, instr);
     }
-    // What a store writes in each access, of which a value has the low 8 bytes at most.
+    // What a store writes in each access, of which a value has the low 8 bytes at most, or 64 with
+    // TRACE_WIDE.
     std::uint32_t stored_bytes(std::uint32_t instr) const {
         return trace_parser_stored_bytes(parser_, instr);
     }

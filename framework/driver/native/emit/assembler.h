@@ -322,6 +322,32 @@ class Assembler {
         u8(0x7e);
         u8(0xc0 | (vector & 7) << 3 | (reg & 7));
     }
+    // A whole vector register to gs:[offset]: MOVUPS, 0F 11, VMOVUPS in VEX.128, VEX.256 or, for
+    // the upper 16 registers and for 64 bytes, EVEX.512.
+    void store_vector(std::size_t offset, unsigned vector, unsigned bytes,
+                      VectorEncoding encoding) {
+        const unsigned r = vector >> 3 & 1, r2 = vector >> 4 & 1;
+        u8(0x65);
+        switch (encoding) {
+            case VectorEncoding::kLegacy:
+                if (r != 0) u8(0x44);
+                u8(0x0f);
+                break;
+            case VectorEncoding::kVex:
+                u8(0xc4);
+                u8((r ^ 1) << 7 | 0x61);
+                u8(bytes > 16 ? 0x7c : 0x78);
+                break;
+            case VectorEncoding::kEvex:
+                u8(0x62);
+                u8((r ^ 1) << 7 | 0x61 | (r2 ^ 1) << 4);
+                u8(0x7c);
+                u8(0x48);
+                break;
+        }
+        u8(0x11);
+        operand(vector & 7, Address{kNoGpr, kNoGpr, 1, static_cast<std::int32_t>(offset)});
+    }
     // The low 64 bits of a mask register, or 16: KMOVQ, VEX.L0.F2.0F.W1 93, and KMOVW,
     // VEX.L0.0F.W0 93.
     void move_from_mask(unsigned reg, unsigned mask, unsigned bytes) {

@@ -86,7 +86,8 @@ struct Context {
     std::int64_t countdown_begin;   // what that was before the thread's first one
     std::int64_t interval_countdown;
     // What value_records.cpp and special_values.cpp read before an instruction, by its place in the
-    // list; with `values_present` where only the execution tells which there are.
+    // list; with `values_present` where only the execution tells which there are. Those of more
+    // than 8 bytes are in `wide_values`.
     std::uint64_t values[trace::kMostValues];
     std::uint64_t values_present;
     std::uint64_t latency[2];      // the time before and behind the instruction
@@ -103,6 +104,9 @@ struct Context {
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;
+    // Each where a whole vector register can be stored.
+    alignas(trace::kMostValueBytes) std::uint64_t
+        wide_values[trace::kMostValues][trace::kMostValueBytes / sizeof(std::uint64_t)];
 
     // Returns and indirect jumps leave for what is left first.
     void set_leaves_above() {

@@ -5,6 +5,8 @@
 #include "framework/driver/native/run/special_references.h"
 #include "framework/driver/native/translate/values.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace assay::native {
@@ -14,34 +16,48 @@ std::uint64_t low_bytes(std::uint64_t value, unsigned bytes) {
     return bytes >= 8 ? value : value & ((std::uint64_t{1} << (8 * bytes)) - 1);
 }
 
-std::optional<std::uint64_t> read_memory(std::uint64_t address, unsigned bytes) {
-    std::uint64_t value = 0;
-    if (!read_target(address, &value, bytes)) return {};
+// Of a value, the lowest first.
+using Bytes = std::array<std::uint64_t, trace::kMostValueBytes / sizeof(std::uint64_t)>;
+
+std::optional<Bytes> read_memory(std::uint64_t address, unsigned bytes) {
+    Bytes value{};
+    if (!read_target(address, value.data(), bytes)) return {};
     return value;
 }
 
-std::optional<std::uint64_t> read_register(const Context& context, const Value& value) {
+std::optional<Bytes> read_register(const Context& context, const Value& value) {
     switch (value.place) {
         case Value::kGpr:
-            return low_bytes(context.gpr[value.number], value.bytes);
+            return Bytes{low_bytes(context.gpr[value.number], value.bytes)};
         case Value::kHighByte:
-            return context.gpr[value.number] >> 8 & 0xff;
+            return Bytes{context.gpr[value.number] >> 8 & 0xff};
         case Value::kVector: {
-            unsigned char bytes[64];
-            std::uint64_t low;
+            unsigned char bytes[trace::kMostValueBytes];
+            Bytes vector;
             read_vector(context, value.number, bytes);
-            std::memcpy(&low, bytes, sizeof low);
-            return low;
+            std::memcpy(vector.data(), bytes, sizeof bytes);
+            return vector;
         }
         case Value::kMask:
-            return low_bytes(read_opmask(context, value.number), value.bytes);
+            return Bytes{low_bytes(read_opmask(context, value.number), value.bytes)};
         case Value::kMmx:
-            return read_mmx(context, value.number);
+            return Bytes{read_mmx(context, value.number)};
         case Value::kX87:
-            return read_x87(context, value.number);
+            return Bytes{read_x87(context, value.number)};
         default:
             return {};
     }
+}
+
+// In the context, as translated code has them there.
+void keep(Context& context, unsigned index, const Bytes& value) {
+    context.values[index] = value[0];
+    std::copy(value.begin(), value.end(), context.wide_values[index]);
+}
+Bytes kept(const Context& context, unsigned index) {
+    Bytes value;
+    std::copy_n(context.wide_values[index], value.size(), value.begin());
+    return value;
 }
 
 bool is_memory(const Value& value) {
@@ -58,18 +74,19 @@ void SpecialValues::read(const Instruction& instruction) {
     if (list == nullptr) return;
     const std::optional<FirstAccess> first = first_access(context_, instruction);
     for (unsigned i = 0; i < list->count; ++i) {
-        const Value value = value_of(form, list->values[i]);
-        std::optional<std::uint64_t> read;
+        const Value value = value_of(form, *list, i);
+        std::optional<Bytes> read;
         if (is_memory(value) && first) {
             const MemoryReference& reference = form.references[value.number];
-            read = first->address[value.number];
+            const std::uint64_t address = first->address[value.number];
             const bool now = value.before || reference.kind == TRACE_SITE_READ;
-            if (value.place == Value::kMemory && now) read = read_memory(*read, value.bytes);
+            read = value.place == Value::kMemory && now ? read_memory(address, value.bytes)
+                                                        : Bytes{address};
         } else if (value.before) {
             read = read_register(context_, value);
         }
         if (!read) continue;
-        context_.values[i] = *read;
+        keep(context_, i, *read);
         context_.values_present |= std::uint64_t{1} << i;
     }
 }
@@ -82,16 +99,18 @@ void SpecialValues::record(const Instruction& instruction, std::uint32_t first_s
     unsigned count = 1;
     std::uint32_t site = first_site;
     for (unsigned i = 0; i < list->count; ++i) {
-        const Value value = value_of(form, list->values[i]);
+        const Value value = value_of(form, *list, i);
         if (value.place == Value::kNone) continue;
-        ++site;
-        std::optional<std::uint64_t> read;
-        if (context_.values_present >> i & 1) read = context_.values[i];
+        std::optional<Bytes> read;
+        if (context_.values_present >> i & 1) read = kept(context_, i);
         const bool stored = value.place == Value::kMemory && !value.before &&
                             form.references[value.number].kind != TRACE_SITE_READ;
-        if (stored && read) read = read_memory(*read, value.bytes);
+        if (stored && read) read = read_memory(read->front(), value.bytes);
         if (!is_memory(value) && !value.before) read = read_register(context_, value);
-        if (read) records[count++] = {*read, site, 0};
+        for (unsigned part = 0; part < value.parts(); ++part) {
+            ++site;
+            if (read) records[count++] = {(*read)[part], site, 0};
+        }
     }
     trace_.append({records, count});
 }
@@ -100,9 +119,9 @@ void SpecialValues::read_saved(const Instruction& instruction, bool before) {
     const trace::ValueList* list = tables_.value_list(*instruction.form);
     if (list == nullptr) return;
     for (unsigned i = 0; i < list->count; ++i) {
-        const Value value = value_of(*instruction.form, list->values[i]);
+        const Value value = value_of(*instruction.form, *list, i);
         if (value.before == before && is_in_saved_state(*instruction.form, value))
-            context_.values[i] = *read_register(context_, value);
+            context_.values[i] = read_register(context_, value)->front();
     }
 }
 

@@ -74,7 +74,8 @@ class ThreadTrace {
     // Replaces what is shared with the collector by memory of this process: the child of a fork.
     void detach();
 
-    static constexpr std::uint32_t kMostTogether = trace::kMostValues + 1;
+    static constexpr std::uint32_t kMostTogether = trace::kMostValueRecords + 1;
+    static_assert(kMostTogether * sizeof(trace_record_t) <= 4096, "the page behind a buffer");
 
   private:
     bool map_first_level(unsigned char* context) const;

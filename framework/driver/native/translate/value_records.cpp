@@ -11,7 +11,11 @@ namespace {
 constexpr std::size_t kTargetWaits = offsetof(Context, latency);  // of an indirect branch
 
 std::size_t waiting(unsigned index) {
-    return offsetof(Context, values) + index * 8U;
+    return offsetof(Context, values) + index * sizeof Context::values[0];
+}
+std::size_t wide_waiting(unsigned index, unsigned part) {
+    return offsetof(Context, wide_values) + index * sizeof Context::wide_values[0] +
+           part * sizeof Context::wide_values[0][0];
 }
 
 // What is added to the stack pointer that the instruction leaves, to get the one before; nothing
@@ -26,9 +30,10 @@ std::optional<std::int64_t> change_of_address(const Instruction& instruction,
     return -*change;
 }
 
-Assembler::VectorEncoding encoding_of(unsigned vector) {
+// For so many bytes of it.
+Assembler::VectorEncoding encoding_of(unsigned vector, unsigned bytes) {
     static const bool avx = __builtin_cpu_supports("avx");
-    if (vector >= 16) return Assembler::VectorEncoding::kEvex;
+    if (vector >= 16 || bytes > 32) return Assembler::VectorEncoding::kEvex;
     return avx ? Assembler::VectorEncoding::kVex : Assembler::VectorEncoding::kLegacy;
 }
 
@@ -48,7 +53,7 @@ struct Values::ValueReader {
     unsigned second = kNoGpr;  // where there is need of one
     bool behind = true;        // the instruction
 
-    Value value(unsigned index) const { return value_of(*instruction.form, list.values[index]); }
+    Value value(unsigned index) const { return value_of(*instruction.form, list, index); }
     const MemoryReference& reference(const Value& value) const {
         return instruction.form->references[value.number];
     }
@@ -71,10 +76,19 @@ struct Values::ValueReader {
                 return false;
         }
     }
+    // By way of the context, since only the low 64 bits can be moved to another register.
+    static bool is_wide_vector(const Value& value) {
+        return value.place == Value::kVector && value.is_wide();
+    }
     // What is only read may as well be read before, where the address is lost.
     bool waits_as_address(const Value& value) const {
         return value.place == Value::kMemory && !value.before &&
                reference(value).kind != TRACE_SITE_READ;
+    }
+
+    // Where in the context a value waits that is not an address.
+    static std::size_t place(const Value& value, unsigned index, unsigned part) {
+        return value.is_wide() ? wide_waiting(index, part) : waiting(index);
     }
 
     // Where in the context a register's value is; 0 if it is in the register.
@@ -96,7 +110,11 @@ struct Values::ValueReader {
         code.load_context_zero_extended(temporary, waiting(index) + 1, 1);
     }
     void load_vector(const Value& value) const {
-        code.move_from_vector(temporary, value.number, encoding_of(value.number));
+        code.move_from_vector(temporary, value.number, encoding_of(value.number, value.bytes));
+    }
+    void store_wide_vector(const Value& value, unsigned index) const {
+        code.store_vector(wide_waiting(index, 0), value.number, value.bytes,
+                          encoding_of(value.number, value.bytes));
     }
     void load_address(const Value& value) const {
         const MemoryReference& form = reference(value);
@@ -111,18 +129,20 @@ struct Values::ValueReader {
         code.lea(temporary, Address{static_cast<std::uint8_t>(temporary),
                                     static_cast<std::uint8_t>(second), 1, 0});
     }
-    void load_memory(const Value& value) const {
-        code.load_zero_extended(
-            temporary, Address{static_cast<std::uint8_t>(temporary), kNoGpr, 1, 0}, value.bytes);
+    void load_memory(const Value& value, unsigned part) const {
+        code.load_zero_extended(temporary,
+                                Address{static_cast<std::uint8_t>(temporary), kNoGpr, 1,
+                                        static_cast<std::int32_t>(part * trace::kValueRecordBytes)},
+                                value.part_bytes(part));
     }
-    // Now, into the temporary register.
-    void load(const Value& value, unsigned index) const {
+    // Now, into the temporary register; `part` of memory.
+    void load(const Value& value, unsigned index, unsigned part) const {
         switch (value.place) {
             case Value::kAddress:
                 return load_address(value);
             case Value::kMemory:
                 load_address(value);
-                return load_memory(value);
+                return load_memory(value, part);
             case Value::kGpr:
                 return load_gpr(value);
             case Value::kHighByte:
@@ -179,16 +199,19 @@ const trace::ValueList* Values::list_of(const Instruction& instruction) const {
 Values::Sites Values::new_sites(unsigned position, const trace::ValueList& list) {
     const Form& form = *plan_.instructions[position].form;
     Sites sites{writer_.next_site(), 0};
-    const auto add = [&](unsigned bytes, unsigned operand) {
-        writer_.new_site(position, bytes, TRACE_SITE_VALUE, operand);
+    const auto add = [&](unsigned bytes, unsigned kind, unsigned operand) {
+        writer_.new_site(position, bytes, kind, operand);
         ++sites.count;
     };
-    if (has_values_by_driver(form)) add(0, TRACE_NONE);
+    if (has_values_by_driver(form)) add(0, TRACE_SITE_VALUE, TRACE_NONE);
     for (unsigned i = 0; i < list.count; ++i) {
-        const Value value = value_of(form, list.values[i]);
-        if (value.place != Value::kNone) add(value.bytes, list.values[i]);
+        const Value value = value_of(form, list, i);
+        if (value.place == Value::kNone) continue;
+        add(value.part_bytes(0), TRACE_SITE_VALUE, list.values[i]);
+        for (unsigned part = 1; part < value.parts(); ++part)
+            add(value.part_bytes(part), TRACE_SITE_VALUE_REST, list.values[i]);
     }
-    if (sites.count == 0) add(0, TRACE_NONE);
+    if (sites.count == 0) add(0, TRACE_SITE_VALUE, TRACE_NONE);
     return sites;
 }
 
@@ -208,14 +231,21 @@ void Values::before(const Instruction& instruction, unsigned position) {
         const Value value = reader.value(i);
         times |= value.place == Value::kTime;
         if (!reader.waits(value) || is_in_saved_state(*instruction.form, value)) continue;
+        if (ValueReader::is_wide_vector(value)) {
+            reader.store_wide_vector(value, i);
+            continue;
+        }
         if (reader.temporary == kNoGpr) take_registers(reader, position);
         if (reader.waits_as_address(value)) {
             reader.load_address(value);
-        } else {
-            if (value.place == Value::kMemory) writer_.note_point(position);  // it may fault
-            reader.load(value, i);
+            hot_.store_context(waiting(i), reader.temporary);
+            continue;
         }
-        hot_.store_context(waiting(i), reader.temporary);
+        for (unsigned part = 0; part < value.parts(); ++part) {
+            if (value.place == Value::kMemory) writer_.note_point(position);  // it may fault
+            reader.load(value, i, part);
+            hot_.store_context(reader.place(value, i, part), reader.temporary);
+        }
     }
     if (times) read_time(offsetof(Context, latency), true);
 }
@@ -265,9 +295,8 @@ void Values::append_records(const ValueReader& reader, unsigned cursor, const Si
     for (unsigned i = reader.list.count; i-- > 0;) {
         const Value value = reader.value(i);
         if (value.place == Value::kNone) continue;
-        const Address to = begin(--record);
         if (value.place == Value::kTaken) {
-            code.with_memory(kStoreConstant, 0, to);
+            code.with_memory(kStoreConstant, 0, begin(--record));
             code.u32(target != kNotTaken ? 1 : 0);
             continue;
         }
@@ -275,11 +304,15 @@ void Values::append_records(const ValueReader& reader, unsigned cursor, const Si
         const bool whole = value.place == Value::kGpr && value.bytes == 8 && !value.before &&
                            reader.place_of(value.number) == 0;
         if (whole) {
-            code.with_memory(kStore, value.number, to);
+            code.with_memory(kStore, value.number, begin(--record));
             continue;
         }
-        load_value(reader, i, target);
-        code.with_memory(kStore, reader.temporary, to);
+        if (ValueReader::is_wide_vector(value) && !value.before) reader.store_wide_vector(value, i);
+        for (unsigned part = value.parts(); part-- > 0;) {
+            const Address to = begin(--record);
+            load_value(reader, i, part, target);
+            code.with_memory(kStore, reader.temporary, to);
+        }
     }
     if (record == 1) {
         const Address to = begin(0);
@@ -289,7 +322,8 @@ void Values::append_records(const ValueReader& reader, unsigned cursor, const Si
     code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
 }
 
-void Values::load_value(const ValueReader& reader, unsigned index, std::uint64_t target) {
+void Values::load_value(const ValueReader& reader, unsigned index, unsigned part,
+                        std::uint64_t target) {
     Assembler& code = reader.code;
     const Value value = reader.value(index);
     if (value.place == Value::kTime) return reader.load_time();
@@ -300,9 +334,12 @@ void Values::load_value(const ValueReader& reader, unsigned index, std::uint64_t
     if (value.place == Value::kTarget)
         return code.load_address(reader.temporary,
                                  target == kNotTaken ? reader.instruction.next_pc() : target);
-    if (!reader.waits(value)) return reader.load(value, index);
+    if (!reader.waits(value) && !ValueReader::is_wide_vector(value))
+        return reader.load(value, index, part);
+    if (!reader.waits_as_address(value))
+        return code.load_context(reader.temporary, ValueReader::place(value, index, part));
     code.load_context(reader.temporary, waiting(index));
-    if (reader.waits_as_address(value)) reader.load_memory(value);
+    reader.load_memory(value, part);
 }
 
 // The instruction is executed by itself between two readings of the time.
@@ -327,7 +364,7 @@ void Values::read_by_driver(const Instruction& instruction, ExitKind kind,
 // The driver puts into the context what it has to read at this side of the instruction.
 void Values::read_saved(const Instruction& instruction, const trace::ValueList& list, bool before) {
     for (unsigned i = 0; i < list.count; ++i) {
-        const Value value = value_of(*instruction.form, list.values[i]);
+        const Value value = value_of(*instruction.form, list, i);
         if (value.before != before || !is_in_saved_state(*instruction.form, value)) continue;
         return read_by_driver(instruction, before ? ExitKind::kStateBefore : ExitKind::kStateBehind,
                               0);
@@ -345,9 +382,13 @@ void Values::before_branch(const Instruction& instruction, unsigned position) {
     for (unsigned i = 0; i < list.count; ++i) {
         const Value value = reader.value(i);
         if (!reader.waits(value) || is_in_saved_state(*instruction.form, value)) continue;
+        if (ValueReader::is_wide_vector(value)) {
+            reader.store_wide_vector(value, i);
+            continue;
+        }
         hot_.store_context(offsetof(Context, indirect_rax), RAX);
         hot_.store_context(offsetof(Context, indirect_rcx), RCX);
-        reader.load(value, i);
+        reader.load(value, i, 0);  // branches have no wide memory operands
         hot_.store_context(waiting(i), RCX);
         hot_.load_context(RAX, offsetof(Context, indirect_rax));
         hot_.load_context(RCX, offsetof(Context, indirect_rcx));

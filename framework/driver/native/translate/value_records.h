@@ -3,7 +3,8 @@
 //   before the instruction   what it will change is read and waits in Context::values; so does an
 //                            address that cannot be computed any more behind it
 //   the instruction
-//   behind it                all values are appended to the trace buffer, one record each
+//   behind it                all values are appended to the trace buffer, one record each, or of
+//                            wide ones one for each 8 bytes
 //
 // What only the driver can read, it puts into Context::values, too: it is entered before the
 // instruction, or right behind it.
@@ -55,7 +56,8 @@ class Values final : public Capture {
     void take_registers(ValueReader& reader, unsigned position);
     void append_records(const ValueReader& reader, unsigned cursor, const Sites& sites,
                         std::uint64_t target);
-    static void load_value(const ValueReader& reader, unsigned index, std::uint64_t target);
+    static void load_value(const ValueReader& reader, unsigned index, unsigned part,
+                           std::uint64_t target);
     void read_time(std::size_t to, bool before);
     void read_by_driver(const Instruction& instruction, ExitKind kind, std::uint32_t first_site);
     void read_saved(const Instruction& instruction, const trace::ValueList& list, bool before);

@@ -14,6 +14,12 @@ unsigned vector_registers() {
     static const unsigned count = __builtin_cpu_supports("avx512f") ? 32 : 16;
     return count;
 }
+std::uint8_t vector_bytes() {
+    static const std::uint8_t bytes = __builtin_cpu_supports("avx512f") ? 64
+                                      : __builtin_cpu_supports("avx")   ? 32
+                                                                        : 16;
+    return bytes;
+}
 
 // Of a mask register that KMOVQ or, without AVX-512BW, KMOVW can read; 0 if there are none.
 std::uint8_t mask_bytes() {
@@ -131,6 +137,21 @@ Value find(const Form& form, unsigned what, bool before) {
     }
 }
 
+// With TRACE_WIDE. What is behind the last 8 bytes has to be readable, too.
+std::uint8_t wide_bytes(const Form& form, const Value& value, unsigned what) {
+    if (value.place == Value::kVector && what == TRACE_DESTINATION) return form.destination.bytes;
+    if (value.place == Value::kVector && what == TRACE_SOURCE0) return form.sources[0].bytes;
+    if (value.place == Value::kVector && what == TRACE_SOURCE1) return form.sources[1].bytes;
+    if (value.place == Value::kVector) return vector_bytes();
+    if (value.place != Value::kMemory || value.bytes != kMostBytes) return value.bytes;
+    // Of a gather, an element.
+    const unsigned bytes = form.references[value.number].bytes;
+    const bool whole = form.special == Special::kNone || form.special == Special::kClearLine;
+    if (!whole || bytes > trace::kMostValueBytes) return value.bytes;
+    const unsigned rest = bytes % kMostBytes;
+    return rest == 0 || is_readable(rest) ? static_cast<std::uint8_t>(bytes) : value.bytes;
+}
+
 bool is_register(const Value& value) {
     switch (value.place) {
         case Value::kGpr:
@@ -167,10 +188,11 @@ bool uses_mmx(const Form& form) {
            form.sources[1].kind == RegisterOperand::kMmx;
 }
 
-Value value_of(const Form& form, std::uint8_t value) {
+Value value_of(const Form& form, std::uint8_t value, bool wide) {
     const bool before = value & trace::kReadBefore;
     const unsigned what = value & ~trace::kReadBefore;
     Value found = find(form, what, before);
+    if (wide) found.bytes = wide_bytes(form, found, what);
     if (found.place == Value::kX87 || found.place == Value::kMmx) {
         // Branches change none, and the driver is entered only before them.
         found.before = form.flow != Flow::kNone || (before && may_change(form, found));
@@ -186,7 +208,7 @@ Value value_of(const Form& form, std::uint8_t value) {
 ValueRegisters value_registers(const Form& form, const trace::ValueList& list) {
     ValueRegisters registers;
     for (unsigned i = 0; i < list.count; ++i) {
-        const Value value = value_of(form, list.values[i]);
+        const Value value = value_of(form, list, i);
         if (value.place != Value::kGpr && value.place != Value::kHighByte) continue;
         (value.before ? registers.before : registers.behind) |= bit(value.number);
     }

@@ -4,6 +4,8 @@
 #include "framework/trace/value_lists.h"
 #include "framework/x86/instruction.h"
 
+#include <algorithm>
+
 namespace assay::native {
 
 struct Value {
@@ -24,12 +26,24 @@ struct Value {
     };
     Place place = kNone;
     std::uint8_t number = 0;
-    std::uint8_t bytes = 8;  // 1 to 8
+    std::uint8_t bytes = 8;  // 1 to 8, or up to 64 of a wide one
     bool before = false;     // it has to be read before the instruction
+
+    bool is_wide() const { return bytes > trace::kValueRecordBytes; }
+    // How many records it takes, and how many of its bytes one of them has.
+    unsigned parts() const {
+        return (bytes + trace::kValueRecordBytes - 1) / trace::kValueRecordBytes;
+    }
+    unsigned part_bytes(unsigned part) const {
+        return std::min(bytes - part * trace::kValueRecordBytes, trace::kValueRecordBytes);
+    }
 };
 
-// `value`: a byte of trace::ValueList.
-Value value_of(const Form& form, std::uint8_t value);
+// `value`: a byte of trace::ValueList; `wide`: with TRACE_WIDE.
+Value value_of(const Form& form, std::uint8_t value, bool wide = false);
+inline Value value_of(const Form& form, const trace::ValueList& list, unsigned index) {
+    return value_of(form, list.values[index], list.is_wide(index));
+}
 
 // True if the instruction uses MMX registers, which then stand where the x87 stack does.
 bool uses_mmx(const Form& form);
