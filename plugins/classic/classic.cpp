@@ -8,6 +8,7 @@
 #include <assay/profiler.hpp>
 #include <assay/text.hpp>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string>
@@ -25,7 +26,7 @@ constexpr std::array<vp_event_t, kEvents> kEventTable{{
     {"Zeros", "values that were zero", "values"},
     {"Same", "values equal to the one before of the same instruction in its basic block", "values"},
     {"Top", "values equal to the most frequent one of the same instruction", "values"},
-    {"Stores", "stores of up to 8 bytes, compared with what they overwrote", "stores"},
+    {"Stores", "stores of up to 64 bytes, compared with what they overwrote", "stores"},
     {"Silent", "stores that changed nothing", "stores"},
 }};
 constexpr std::array<vp_derived_t, 4> kDerivedTable{{
@@ -81,24 +82,42 @@ int is_any(uint16_t /*opcode*/, uint32_t /*flags*/) {
     return 1;
 }
 
-// Whether a value has all that the instruction stores: not of wide vectors, scatters and repeated
-// strings.
-bool is_whole_store(const assay::Trace& trace, std::uint32_t instr) {
-    constexpr std::uint32_t kValueBytes = 8;
-    return trace.stored_bytes(instr) <= kValueBytes &&
-           (trace.instrs()[instr].flags & TRACE_INSTR_VARIABLE) == 0;
+// In how many parts of 8 bytes a value has all that the instruction stores; 0 where it has not: of
+// scatters, repeated strings, fnstenv's 14 bytes and what is larger than 64.
+unsigned parts_of_store(const assay::Trace& trace, std::uint32_t instr) {
+    constexpr std::uint32_t kPartBytes = 8, kWithoutItsEnd = 14;
+    const std::uint32_t bytes = trace.stored_bytes(instr);
+    if (bytes > kPartBytes * kMostParts || bytes == kWithoutItsEnd) return 0;
+    if ((trace.instrs()[instr].flags & TRACE_INSTR_VARIABLE) != 0) return 0;
+    return std::max((bytes + kPartBytes - 1) / kPartBytes, 1U);
 }
 
-// What a site's values are for. Other profilers may ask for other values.
-ValueTable table_for(const trace_site_t& site, const Kinds& kinds, bool whole_store) {
+// Which part of its value a site has: they follow the site of the first one.
+unsigned part_of(std::span<const trace_site_t> sites, std::size_t site) {
+    unsigned part = 0;
+    while (sites[site].kind == TRACE_SITE_VALUE_REST && part < site) --site, ++part;
+    return part;
+}
+
+// What a site's values are for. Other profilers may ask for other values. `store_parts`: of what
+// the instruction stores.
+ValueTable table_for(const trace_site_t& site, const Kinds& kinds, unsigned part,
+                     unsigned store_parts) {
     ValueTable table;
     table.instr = site.instr;
+    const bool whole_store = part < store_parts;
+    const bool wide = site.kind == TRACE_SITE_VALUE_REST;
+    const bool of_store = (site.operand & ~kBefore) == TRACE_STORED;
+    if (whole_store && of_store) {
+        table.part = static_cast<std::uint8_t>(part);
+        table.parts = static_cast<std::uint8_t>(store_parts);
+    }
     const auto use = [&](bool wanted, Operand operand, Role role = Role::kCounted) {
         if (!wanted) return;
         table.list = static_cast<std::uint8_t>(operand);
         table.role = role;
     };
-    if (site.kind != TRACE_SITE_VALUE) return table;
+    if (site.kind != TRACE_SITE_VALUE && !(wide && of_store && whole_store)) return table;
     switch (site.operand) {
         case TRACE_LOADED:
             use(kinds.loads, Operand::kLoaded);
@@ -151,9 +170,9 @@ class ClassicProfiler final : public assay::Profiler {
     }
 
     void capture(assay::Captures& wanted) override {
-        constexpr trace_value_t kStoredBefore = TRACE_STORED | TRACE_BEFORE;
+        constexpr trace_value_t kStored = TRACE_STORED | TRACE_WIDE;
         if (kinds_.loads) wanted.values({TRACE_LOADED}, is_load);
-        if (kinds_.stores) wanted.values({TRACE_STORED, kStoredBefore}, is_store);
+        if (kinds_.stores) wanted.values({kStored, kStored | TRACE_BEFORE}, is_store);
         if (kinds_.results) wanted.values({TRACE_DESTINATION}, is_any);
         if (kinds_.operands)
             wanted.values({TRACE_SOURCE0 | TRACE_BEFORE, TRACE_SOURCE1 | TRACE_BEFORE}, is_any);
@@ -167,8 +186,9 @@ class ClassicProfiler final : public assay::Profiler {
         const auto records = trace.records();
         for (std::size_t i = tables_.by_site.size(); i < sites.size(); ++i) {
             const std::uint32_t instr = sites[i].instr;
-            tables_.add(table_for(sites[i], kinds_, is_whole_store(trace, instr)),
-                        instrs[instr].pc);
+            tables_.add(
+                table_for(sites[i], kinds_, part_of(sites, i), parts_of_store(trace, instr)),
+                instrs[instr].pc);
         }
         if (tables_.by_instr.size() < instrs.size()) tables_.by_instr.resize(instrs.size());
         tables_.half = {};

@@ -49,11 +49,16 @@ struct Kernel {
     static void compare(ValueTables& tables, const ValueTable& table, std::uint64_t value) {
         StoreHalf& half = tables.half;
         if (half.role == Role::kIgnored || half.role == table.role || half.instr != table.instr) {
-            half = {table.instr, table.role, value};
+            half.instr = table.instr;
+            half.role = table.role;
+            half.differs = false;
+            half.values[table.part] = value;
             return;
         }
+        half.differs |= half.values[table.part] != value;
+        if (table.part + 1U < table.parts) return;
         half.role = Role::kIgnored;
-        const bool silent = half.value == value;
+        const bool silent = !half.differs;
         for (StoreCounts* const counts : {&tables.by_instr[table.instr], &tables.of_all_instrs}) {
             counts->silent += silent;
             ++counts->stores;
@@ -68,7 +73,7 @@ struct Kernel {
             if (table.role != Role::kCounted) {
                 if (table.role == Role::kIgnored) continue;
                 compare(tables, table, record.value);
-                if (table.role == Role::kOverwritten) continue;
+                if (table.role == Role::kOverwritten || table.part != 0) continue;
             }
             count(tables, record.site, record.value);
         }

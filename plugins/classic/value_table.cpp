@@ -80,7 +80,7 @@ void ValueTables::add(const ValueTable& table, std::uint64_t pc) {
     const auto site = static_cast<std::uint32_t>(by_site.size());
     by_site.push_back(table);
     by_site[site].first = site;
-    if (table.role != Role::kCounted && table.role != Role::kStored) return;
+    if ((table.role != Role::kCounted && table.role != Role::kStored) || table.part != 0) return;
     const auto [found, is_first] = first_sites.try_emplace({pc, table.list}, site);
     if (is_first) return;
     by_site[site].first = found->second;

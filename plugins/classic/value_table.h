@@ -68,17 +68,24 @@ struct alignas(64) ValueTable {
     std::uint16_t mask = 0;  // one less than there are sets
     std::uint8_t list = 0;
     Role role = Role::kIgnored;
+    // Of what a store writes or overwrites: which 8 bytes of it, and how many of them there are.
+    // Only the first are counted as a value.
+    std::uint8_t part = 0, parts = 1;
     // Of the same instruction and list: the first site, and another one unless 0.
     std::uint32_t first = 0, next = 0;
 
     void free();
 };
 
-// Stored value and what was there before arrive one behind the other, in any order.
+inline constexpr unsigned kMostParts = 8;  // of 8 bytes
+
+// Stored value and what was there before arrive one behind the other, in any order, each part by
+// part.
 struct StoreHalf {
     std::uint32_t instr = 0;
     Role role = Role::kIgnored;  // kIgnored: there is none
-    std::uint64_t value = 0;
+    bool differs = false;        // some part of the other half
+    std::uint64_t values[kMostParts] = {};
 };
 
 struct StoreCounts {

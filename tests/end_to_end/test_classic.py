@@ -64,8 +64,8 @@ class Classic(unittest.TestCase):
                 "store_constant": {"Vals": 1000, "Top": 1000, "Stores": 1000, "Silent": 999},
                 "store_number": {"Stores": 1000, "Silent": 1},
                 "add_number": {"Stores": 1000, "Silent": 1000},
-                # What of it changes, a value of 8 bytes does not tell.
-                "store_wide": {"Vals": 2000, "Stores": 0, "Silent": 0},
+                # Only the high 8 bytes change, but in the first round.
+                "store_wide": {"Vals": 2000, "Stores": 1000, "Silent": 1},
                 "store_string": {"Stores": 0, "Silent": 0},
                 "store_low": {"Stores": 1000, "Silent": 1000},
                 # 7 again but in rounds with a 3 and behind them; the first of all changes 0 to 7.

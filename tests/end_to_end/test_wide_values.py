@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Values of more than 8 bytes: stores of 16, 32 and 64."""
+"""Values of more than 8 bytes: stores of 16, 32 and 64, and what classic finds out about them."""
 
 import subprocess
 import unittest
 from pathlib import Path
 
-from support import PLUGINS, PROGRAMS, profile, temporary_folder
+from support import PLUGINS, PROGRAMS, profile, read_events, temporary_folder
 
 PROGRAM = PROGRAMS / "wide_stores"
 VALUES = PLUGINS / "values.so"
@@ -104,6 +104,41 @@ class WideValues(unittest.TestCase):
             self.assertEqual(row[::2], row[1::2])
         self.assertEqual([row[0][:32] for row in logged["store_16"]],
                          [source(i + 1, 16) for i in range(ROUNDS)])
+
+
+class SilentStores(unittest.TestCase):
+    def test_silent_stores(self):
+        folder = temporary_folder(self)
+        out = folder / "out"
+        result = profile([PROGRAM, *ARGUMENTS], "--dump-instr=yes", "--values=stores",
+                         plugin="classic", out=out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        events = read_events(out)
+        labels = names()
+        found = {}
+        for remark in events.remarks:
+            words = remark.split()
+            if words[1] != "at" or ":" not in words[2]:
+                continue
+            counts = dict(zip(events.events, [int(word) for word in words[4:]] + [0] * 9))
+            label = labels.get(int(words[2].partition(":")[2], 16))
+            found[label] = (counts["Stores"], counts["Silent"])
+
+        def check(width):
+            # Each round changes another one of 64 bytes.
+            self.assertEqual(found[f"store_{width}"], (ROUNDS, ROUNDS - width))
+            self.assertEqual(found[f"store_{width}_again"], (ROUNDS, ROUNDS))
+        for width in NEEDED:
+            with self.subTest(width=width):
+                if width not in WIDTHS:
+                    self.skipTest(f"the processor lacks {NEEDED[width] - FLAGS}")
+                check(width)
+        self.assertEqual(found["store_10"], (ROUNDS, ROUNDS - 1))
+        self.assertEqual(found["exchange_16"], (ROUNDS, ROUNDS - 1))
+        if 64 in WIDTHS:
+            self.assertEqual(found["store_upper_32"], (ROUNDS, ROUNDS))
+        for width in WIDTHS[1:]:  # not known under a mask
+            self.assertEqual(found.get(f"store_under_mask_{width}", (0, 0)), (0, 0))
 
 
 if __name__ == "__main__":

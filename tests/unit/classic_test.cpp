@@ -172,6 +172,44 @@ TEST_CASE("classic: values that all have the same set") {
     }
 }
 
+TEST_CASE("classic: a store is silent if none of its parts changes anything") {
+    for (const ValueKernel kernel : kernels()) {
+        ValueTables tables;
+        for (const Role role : {Role::kStored, Role::kOverwritten})
+            for (std::uint8_t part = 0; part < 4; ++part) {
+                ValueTable table;
+                table.role = role;
+                table.part = part;
+                table.parts = 4;
+                tables.add(table, 0x1000);
+            }
+        tables.by_instr.resize(1);
+        const auto store = [&](const std::vector<std::uint64_t>& halves) {
+            std::vector<trace_record_t> records;
+            for (std::uint32_t i = 0; i < halves.size(); ++i) records.push_back({halves[i], i, 0});
+            kernel(tables, records.data(), records.size());
+        };
+        store({1, 2, 3, 4, 1, 2, 3, 4});
+        CHECK(tables.by_instr[0].stores == 1);
+        CHECK(tables.by_instr[0].silent == 1);
+        for (unsigned changed = 0; changed < 4; ++changed) {
+            std::vector<std::uint64_t> halves{1, 2, 3, 4, 1, 2, 3, 4};
+            halves[4 + changed] = 9;
+            store(halves);
+        }
+        CHECK(tables.by_instr[0].stores == 5);
+        CHECK(tables.by_instr[0].silent == 1);
+        store({9, 9, 9, 9, 9, 9, 9, 9});
+        CHECK(tables.by_instr[0].silent == 2);
+        CHECK(tables.of_all_instrs.stores == 6);
+        // Only the low 8 bytes of what is stored are counted as a value.
+        const Summary summary = tables.summary(0);
+        CHECK(summary.total == 6);
+        CHECK(summary.top() == 5);
+        CHECK(tables.first_sites.size() == 1);
+    }
+}
+
 TEST_CASE("classic: totals during a run are those of all summaries so far") {
     ValueTables tables;
     for (const std::uint64_t pc : {0x1000, 0x1001, 0x1000, 0x1000}) {
