@@ -220,7 +220,11 @@ void trace_capture_calls(trace_vlist_table_t* spec);
  * interval ends exactly, within a block too, as exp-bbv's: behind the instruction with which the
  * thread has executed more than a multiple of `instructions`. So the first has one instruction more
  * than `instructions`. If that instruction is a repeated string instruction, the interval ends
- * behind the next one that is not. Only one length is possible in a run. */
+ * behind the next one that is not. Only one length is possible in a run.
+ *
+ * With references, too: the TRACE_SITE_INTERVAL stands before the references of the block in which
+ * the interval ends, and no line is the most recent one of its set then, so that what is referenced
+ * in an interval is among the records of it, whatever the filter. */
 void trace_capture_intervals(trace_vlist_table_t* spec, uint64_t instructions);
 
 /* With --sample, `instructions` before each burst, too, for simulations whose state at the

@@ -77,6 +77,7 @@ void Intervals::finish_interval(std::uint32_t block, std::uint32_t split) {
     send_counts();
     send_correction({block, split});
     trace_.append(length(), tables_.driver_site(0, TRACE_SITE_INTERVAL));
+    if (tables_.captures(trace::kCaptureReferences)) trace_.forget_recent_lines();
     send_correction({block, -std::int64_t{split}});
     corrected_ = -std::int64_t{split};
     goal_ = static_cast<std::int64_t>(length()) - postponed_;

@@ -195,6 +195,14 @@ void ThreadTrace::forget_lines() {
         std::memcpy(filter + set * sizeof slot_->footprints[0], &kNoLine, sizeof kNoLine);
 }
 
+// With footprints, what was touched of these lines goes with the buffer.
+void ThreadTrace::forget_recent_lines() {
+    if (!tables_->spec().footprints)
+        forget_lines();
+    else if (const std::uint32_t records = position().record)
+        complete(records);
+}
+
 void ThreadTrace::note(std::uint64_t operation, const std::array<std::uint64_t, 5>& arguments,
                        std::string_view text) {
     const Position here = position();

@@ -39,6 +39,8 @@ class ThreadTrace {
     std::uint64_t next_buffer(std::uint64_t cursor);
     // Sees to it that so many records follow one another in one buffer.
     void make_room(std::size_t records);
+    // What is referenced from now on is told even if its line was the most recent one of its set.
+    void forget_recent_lines();
     // Of ThreadSlot::footprints, by where the entry is in the data filter.
     std::atomic<std::uint64_t>& touched(std::uint64_t place) const;
     // True if a store to `address`, in a record that one behind at most kMostTogether others,
