@@ -15,6 +15,8 @@ OPTIONS = {
                    "--separate=section,arena,thread"],
     "effective_address": ["", "--address-report=OUT/report.%p --hottest=2"],
     "struct_layout": ["", "--objects --structs=1"],
+    "reuse": ["", "--sizes=1K,64K,1M --line-size=32 --miss-curve=OUT/curve.%p"],
+    "working_set": ["", "--interval-size=100000 --line-size=4096 --over-time=OUT/sizes.%p"],
     "classic": ["", "--values=loads", "--values=stores", "--values=results", "--values=operands",
                 "--values=loads,stores,results,operands"],
 }
@@ -78,7 +80,9 @@ def settings() -> list[Setting]:
 
 
 def possible(setting: Setting, variant: Variant) -> bool:
-    """An interval of bbv must have two stretches."""
+    """An interval of bbv must have two stretches; working_set has none with --sample."""
+    if "working_set" in setting.options and variant.sample:
+        return False
     short = "--interval-size=1000000" in setting.options.get("bbv", "")
     return not short or STRETCH.get(variant.sample, 0) * 2 <= 1_000_000
 

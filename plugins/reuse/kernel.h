@@ -1,0 +1,120 @@
+// The inner loops, for one instruction set. Included only by the files kernel_*.cpp; everything is
+// local to the file, so that no code for a newer processor leaks into functions that are shared at
+// link time.
+#pragma once
+
+#include "plugins/reuse/order.h"
+#include "plugins/reuse/tables.h"
+
+#include <cstddef>
+
+namespace reuse {
+namespace {
+
+inline std::uint32_t ones(std::uint64_t word) {
+    return static_cast<std::uint32_t>(__builtin_popcountll(word));
+}
+
+inline Found farther(Found a, Found b) {
+    if (a.distance == kNever || b.distance == kNever) return {kNever, 0};
+    return {a.distance > b.distance ? a.distance : b.distance, a.age > b.age ? a.age : b.age};
+}
+
+// Of a reference; `number` is any that goes on with each.
+inline void count(const Tables& tables, Found found, std::size_t number) {
+    if (found.distance == kNever) return;
+    // A reference of two lines can have come long after that to one, and have more others between
+    // it and that to the other.
+    if (found.age < kShortAges && found.distance < kShortAges) [[likely]] {
+        const std::size_t of = found.age << kShortAgeBits | found.distance;
+        ++tables.short_ages[of * kCopies + number % kCopies];
+        return;
+    }
+    ++tables.distances[found.distance];
+    ++tables.ages[32 - __builtin_clz(found.age)];
+}
+
+inline void note_miss(const Tables& tables, Found found, std::uint32_t reference, Miss* misses,
+                      std::size_t& miss_count) {
+    if (found.distance < tables.limits[0]) return;
+    std::uint32_t bucket = tables.limit_count;
+    if (found.distance != kNever)
+        for (bucket = 0; bucket + 1 < tables.limit_count; ++bucket)
+            if (found.distance < tables.limits[bucket + 1]) break;
+    misses[miss_count++] = {reference, bucket};
+}
+
+// What is known of a line, which is below the first ones no longer.
+inline Found take_out(Order& order, std::uint64_t* entry, std::uint32_t time, std::uint32_t above) {
+    const std::uint64_t known = *entry;
+    const auto position = static_cast<std::uint32_t>(known);
+    if (position == 0) {
+        ++order.lines;
+        return {kNever, 0};
+    }
+    *entry = 0;
+    Found found{above, time - static_cast<std::uint32_t>(known >> 32)};
+    const std::uint32_t at = position - (order.base - kWordBits);
+    if (at < 2 * kWordBits) {
+        // In one of two words: chosen without a branch that nobody could foresee.
+        const std::uint64_t bit = std::uint64_t{1} << at % kWordBits;
+        const std::uint64_t later = ~(bit - 1) & ~bit;
+        const std::uint64_t in_current = -std::uint64_t{at / kWordBits};  // all bits, or none
+        found.distance += ones(order.previous & later & ~in_current) +
+                          ones(order.current & (later | ~in_current));
+        order.previous &= ~(bit & ~in_current);
+        order.current &= ~(bit & in_current);
+    } else {
+        found.distance +=
+            bits_after(order.levels, position) + ones(order.previous) + ones(order.current);
+        order.levels.words[position / kWordBits] &= ~(std::uint64_t{1} << position % kWordBits);
+        add_bits(order.levels, position / kWordBits, UINT32_MAX);
+    }
+    return found;
+}
+
+// A line is the first below the first ones.
+inline void put(Order& order, std::uint64_t* entry, std::uint32_t time) {
+    *entry = std::uint64_t{time} << 32 | order.next;
+    order.current |= std::uint64_t{1} << order.next % kWordBits;
+    if (++order.next % kWordBits == 0) {
+        set_word(order.levels, order.base / kWordBits - 1, order.previous);
+        order.previous = order.current;
+        order.current = 0;
+        order.base += kWordBits;
+    }
+}
+
+inline void measure_items(Order& shared, const Tables& tables, const Item* items,
+                          const Entries* entries, std::size_t item_count, std::uint32_t above,
+                          Miss* misses, std::size_t& miss_count) {
+    Order order = shared;
+    Found lower{};
+    for (std::size_t i = 0; i < item_count; ++i) {
+        const Item& item = items[i];
+        Found found = take_out(order, entries[i].line, item.time, above);
+        if (item.victim != kNoLine) put(order, entries[i].victim, item.victim_time);
+        if (item.role != kAlone) [[unlikely]] {
+            if (item.role == kLower) {
+                lower = found;
+                continue;
+            }
+            found = farther(item.role == kUpper ? lower : item.other, found);
+        }
+        count(tables, found, i);
+        note_miss(tables, found, item.reference, misses, miss_count);
+    }
+    shared = order;
+}
+
+// Without first lines: each line takes its own place.
+inline std::size_t touch_none(Order& order, const Touch* touches, std::size_t touch_count,
+                              Item* items) {
+    for (std::size_t i = 0; i < touch_count; ++i, ++order.time)
+        items[i] = {touches[i].line,      touches[i].line, order.time, order.time,
+                    touches[i].reference, touches[i].role, {}};
+    return touch_count;
+}
+
+}  // namespace
+}  // namespace reuse

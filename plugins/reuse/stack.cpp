@@ -1,0 +1,165 @@
+#include "plugins/reuse/stack.h"
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <string>
+
+namespace reuse {
+namespace {
+
+constexpr unsigned kFirstSlotBits = 6;
+// So many positions for each line before lines are numbered anew.
+constexpr std::uint64_t kPositionsPerLine = 16;
+constexpr std::uint64_t kMostPositions = std::uint64_t{1} << 31;
+// Older than this is as old as this: so ages, which are known modulo 2^32, stay unambiguous.
+constexpr std::uint32_t kOldest = std::uint32_t{1} << 31;
+
+}  // namespace
+
+bool supported(const Kernel& kernel) {
+    __builtin_cpu_init();
+    if (&kernel == &baseline_kernel) return true;
+    const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    return v3 && (&kernel == &v3_kernel || __builtin_cpu_supports("avx512f"));
+}
+
+const Kernel& best_kernel() {
+    for (const Kernel* const kernel : {&v4_kernel, &v3_kernel})
+        if (supported(*kernel)) return *kernel;
+    return baseline_kernel;
+}
+
+Stack::Stack(const Kernel& kernel)
+    : kernel_(kernel), regions_(std::size_t{1} << kFirstSlotBits), shift_(64 - kFirstSlotBits) {
+    for (std::uint32_t i = 0; i < Top::kMost; ++i) {
+        top_.lines[i] = kNoLine;
+        top_.times[i] = -1 - static_cast<std::int32_t>(i);
+    }
+    rebuild(0, kFewestPositions);
+}
+
+std::size_t Stack::slot_of(std::uint64_t region) const {
+    std::size_t slot = first_slot(region);
+    while (regions_[slot].key != 0 && regions_[slot].key != region + 1)
+        slot = (slot + 1) & (regions_.size() - 1);
+    return slot;
+}
+
+std::uint64_t* Stack::entry_of(std::uint64_t line) {
+    const std::uint64_t page = line / kLinesOfPage, region = page / kPagesOfRegion;
+    std::size_t slot = slot_of(region);
+    if (regions_[slot].key == 0) {
+        if (2 * (tables_.size() + 1) > regions_.size()) {
+            grow();
+            slot = slot_of(region);
+        }
+        tables_.push_back(std::make_unique<std::uint64_t*[]>(kPagesOfRegion));
+        regions_[slot] = {region + 1, tables_.back().get()};
+    }
+    std::uint64_t*& entries = regions_[slot].pages[page % kPagesOfRegion];
+    if (entries == nullptr) {
+        pages_.push_back(std::make_unique<std::uint64_t[]>(kLinesOfPage));
+        entries = pages_.back().get();
+    }
+    return entries + line % kLinesOfPage;
+}
+
+void Stack::grow() {
+    std::vector<Region> old(regions_.size() * 2);
+    old.swap(regions_);
+    --shift_;
+    for (const Region& region : old)
+        if (region.key != 0) regions_[slot_of(region.key - 1)] = region;
+}
+
+// All lines at the first positions, and room for the others behind them.
+void Stack::rebuild(std::uint64_t lines, std::uint64_t positions) {
+    const std::uint64_t words = positions / kWordBits;
+    const auto parts = [](std::uint64_t count) { return (count + kParts - 1) / kParts * kParts; };
+    words_.assign(words, 0);
+    after_word_.assign(parts(words), 0);
+    after_2k_.assign(parts(after_word_.size() / kParts), 0);
+    after_64k_.assign(parts(after_2k_.size() / kParts), 0);
+    after_2m_.assign(parts(after_64k_.size() / kParts), 0);
+    order_.levels = {words_.data(), after_word_.data(), after_2k_.data(), after_64k_.data(),
+                     after_2m_.data()};
+    order_.previous = order_.current = 0;
+    // Position 0 means that there was none: the first word is left out.
+    for (std::uint64_t done = 0, word = 1; done < lines; done += kWordBits, ++word) {
+        const std::uint64_t bits = std::min<std::uint64_t>(lines - done, kWordBits);
+        set_word(order_.levels, static_cast<std::uint32_t>(word),
+                 ~std::uint64_t{0} >> (kWordBits - bits));
+    }
+    const std::uint64_t used = 1 + (lines + kWordBits - 1) / kWordBits;
+    order_.base = order_.next = static_cast<std::uint32_t>((used + 1) * kWordBits);
+}
+
+// Numbers the lines anew, in their order, when there are positions for less than a batch.
+void Stack::make_room() {
+    if (order_.next + kBatch + kWordBits < words_.size() * kWordBits) return;
+    // What is in `previous` and `current` goes into the hierarchy.
+    const std::uint32_t word = order_.base / kWordBits;
+    set_word(order_.levels, word - 1, order_.previous);
+    set_word(order_.levels, word, order_.current);
+    std::uint64_t lines = 0;
+    for (const auto& page : pages_)
+        for (std::uint64_t i = 0; i < kLinesOfPage; ++i) lines += page[i] != 0;
+    if (lines > kMostLines)
+        throw std::length_error("more than " + std::to_string(kMostLines) +
+                                " different lines in a thread; use a larger --line-size");
+    for (const auto& page : pages_)
+        for (std::uint64_t i = 0; i < kLinesOfPage; ++i) {
+            if (page[i] == 0) continue;
+            const auto age = order_.time - static_cast<std::uint32_t>(page[i] >> 32);
+            const std::uint32_t time = order_.time - std::min(age, kOldest);
+            const std::uint64_t rank =
+                lines - 1 - bits_after(order_.levels, static_cast<std::uint32_t>(page[i]));
+            page[i] = std::uint64_t{time} << 32 | (kWordBits + rank);
+        }
+    rebuild(lines,
+            std::clamp(std::bit_ceil(lines * kPositionsPerLine), kFewestPositions, kMostPositions));
+}
+
+// Times of the first lines stay above -2^31, and different.
+void Stack::age_top() {
+    constexpr std::int32_t kFar = -(std::int32_t{1} << 30);
+    if (*std::min_element(std::begin(top_.times), std::end(top_.times)) > kFar) return;
+    std::int32_t times[Top::kMost];
+    for (std::uint32_t i = 0; i < Top::kMost; ++i) {
+        const auto later = std::count_if(std::begin(top_.times), std::end(top_.times),
+                                         [&](std::int32_t time) { return time > top_.times[i]; });
+        times[i] = std::max(top_.times[i], kFar + static_cast<std::int32_t>(Top::kMost - later));
+    }
+    std::copy(std::begin(times), std::end(times), top_.times);
+}
+
+std::span<const Miss> Stack::measure(std::span<const Touch> touches,
+                                     std::span<const std::uint32_t> limits, Histograms& counted) {
+    make_room();
+    age_top();
+    // As many lines as there can be behind the last one, and no more than positions.
+    const std::size_t distances = order_.lines + touches.size();
+    if (counted.distances.size() < distances)
+        counted.distances.resize(std::max(distances, counted.distances.size() * 2));
+    const auto limit_count = static_cast<std::uint32_t>(limits.size());
+    const Tables tables{limits.data(), limit_count, counted.distances.data(),
+                        counted.short_ages.data(), counted.ages.data()};
+    std::size_t misses = 0;
+    const std::size_t items = kernel_.touch(top_, order_, tables, touches.data(), touches.size(),
+                                            items_, misses_, misses);
+    for (std::size_t i = 0; i < items; ++i) {
+        const Item& item = items_[i];
+        entries_[i].line = entry(item.line);
+        __builtin_prefetch(entries_[i].line, 1);
+        entries_[i].victim = item.victim == item.line ? entries_[i].line
+                             : item.victim == kNoLine ? nullptr
+                                                      : entry(item.victim);
+    }
+    kernel_.measure(order_, tables, items_, entries_, items, misses_, misses);
+    for (std::size_t i = 0; i < misses; ++i) counted.never += misses_[i].bucket == limit_count;
+    return {misses_, misses};
+}
+
+}  // namespace reuse

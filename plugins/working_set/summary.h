@@ -1,0 +1,17 @@
+// What there is to say at the end of a run.
+#pragma once
+
+#include "plugins/working_set/touched.h"
+
+#include <string>
+
+namespace working_set {
+
+std::string summarise(const Touched& touched, std::uint32_t line_bytes,
+                      std::uint64_t interval_size);
+
+// Lines of `THREAD,INSTRUCTIONS,LINES,PAGES`: a thread, how many instructions it had executed when
+// the interval began, and its working set. What is behind the last complete interval is not there.
+std::string csv(const Touched& touched, std::uint64_t interval_size);
+
+}  // namespace working_set

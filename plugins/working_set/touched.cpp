@@ -1,0 +1,85 @@
+#include "plugins/working_set/touched.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace working_set {
+
+Touched::Touched(std::uint32_t line_bytes)
+    : line_shift_(static_cast<unsigned>(std::countr_zero(line_bytes))) {}
+
+void Touched::learn(std::span<const trace_site_t> sites) {
+    // Of a larger reference the first bytes, of a line's size, count: so the filter of the capture
+    // takes it.
+    const auto most = static_cast<std::uint16_t>(1U << line_shift_);
+    for (const trace_site_t& site : sites.subspan(last_byte_.size())) {
+        const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
+                          site.kind == TRACE_SITE_MODIFY;
+        last_byte_.push_back(data ? std::clamp<std::uint16_t>(site.bytes, 1, most) - 1U
+                             : site.kind == TRACE_SITE_INTERVAL ? kInterval
+                                                                : kOther);
+    }
+}
+
+void Touched::process(std::uint32_t thread, std::span<const trace_record_t> records,
+                      std::span<const std::uint32_t> contexts) {
+    Own& own = threads_[thread];
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const trace_record_t& record = records[i];
+        const std::uint32_t last = last_byte_[record.site];
+        if (last == kInterval) {
+            end_interval(own);
+        } else if (last != kOther) {
+            const std::uint32_t context = contexts.empty() ? 0 : contexts[i];
+            touch(own, record.value, context, record.site);
+            if ((record.value + last) >> line_shift_ != record.value >> line_shift_) [[unlikely]]
+                touch(own, record.value + last, context, record.site);
+        }
+    }
+}
+
+void Touched::touch(Own& own, std::uint64_t address, std::uint32_t context, std::uint32_t site) {
+    const std::uint64_t number = address >> kPageShift;
+    const std::uint64_t in_page = address % (std::uint64_t{1} << kPageShift);
+    const std::uint64_t bit = std::uint64_t{1} << (in_page >> line_shift_);
+    Page& page = own.pages[number];
+    const bool is_new_page = page.interval != own.interval;
+    if (is_new_page) page = {0, own.interval};
+    if (page.lines & bit) [[likely]]
+        return;
+    page.lines |= bit;
+    std::uint64_t& ever = ever_[number];
+    ++own.now.lines;
+    count(kLines, context, site);
+    if (is_new_page) {
+        ++own.now.pages;
+        count(kPages, context, site);
+        if (ever == 0) count(kNewPages, context, site);
+    }
+    if (!(ever & bit)) count(kNewLines, context, site);
+    ever |= bit;
+}
+
+void Touched::count(Event event, std::uint32_t context, std::uint32_t site) {
+    const std::uint32_t row = rows_.of(context, site);
+    if (row >= counts_.size()) counts_.resize(row + row / 2 + 64);
+    ++counts_[row][event];
+    ++totals_[event];
+}
+
+void Touched::end_interval(Own& own) {
+    const Size size = std::exchange(own.now, {});
+    if (own.sizes.size() < kMostIntervals)
+        own.sizes.push_back(size);
+    else
+        ++own.left_out;
+    // After 2^32 intervals pages of the first could seem to be of this one; by then they are not.
+    if (++own.interval == 0) own.interval = 1;
+}
+
+std::map<std::uint32_t, Touched::Thread> Touched::threads() const {
+    return {threads_.begin(), threads_.end()};
+}
+
+}  // namespace working_set

@@ -1,0 +1,84 @@
+// Which lines and pages each thread touches for the first time in an interval, and in the run.
+#pragma once
+
+#include "plugins/used_bytes/page_map.h"
+
+#include "assay/trace_types.h"
+
+#include <assay/context_rows.hpp>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace working_set {
+
+// What is counted, by site and context.
+enum Event : std::uint32_t { kLines, kPages, kNewLines, kNewPages, kEvents };
+using Counts = std::array<std::uint64_t, kEvents>;
+
+// A working set: what was touched in an interval.
+struct Size {
+    std::uint64_t lines = 0, pages = 0;
+};
+
+class Touched {
+  public:
+    // Intervals of a thread that are kept; those behind are only counted.
+    static constexpr std::size_t kMostIntervals = 65536;
+    static constexpr unsigned kPageShift = 12;
+
+    // `line_bytes`: a power of two from 64 to 4096.
+    explicit Touched(std::uint32_t line_bytes);
+
+    // Sites that are new since the last call.
+    void learn(std::span<const trace_site_t> sites);
+    // `contexts` by record, or none.
+    void process(std::uint32_t thread, std::span<const trace_record_t> records,
+                 std::span<const std::uint32_t> contexts);
+
+    struct Thread {
+        std::vector<Size> sizes;     // of its complete intervals
+        Size now;                    // of that which has begun
+        std::uint32_t interval = 1;  // its number
+        std::uint64_t left_out = 0;  // intervals behind kMostIntervals
+    };
+    // By number.
+    std::map<std::uint32_t, Thread> threads() const;
+    const Counts& totals() const { return totals_; }
+
+    // Calls visit(context, counts) for each context in which a site was the first to touch
+    // anything.
+    template <typename Visit>
+    void each_context(std::uint32_t site, const Visit& visit) const {
+        rows_.each(site,
+                   [&](std::uint32_t row) { visit(rows_.context_of_samples(row), counts_[row]); });
+    }
+
+  private:
+    // Of a page, in an interval of a thread.
+    struct Page {
+        std::uint64_t lines = 0;  // a bit for each that was touched
+        std::uint32_t interval = 0;
+    };
+    struct Own : Thread {
+        used_bytes::PageMap<Page> pages;
+    };
+    static constexpr std::uint32_t kOther = UINT32_MAX, kInterval = UINT32_MAX - 1;
+
+    void touch(Own& own, std::uint64_t address, std::uint32_t context, std::uint32_t site);
+    void count(Event event, std::uint32_t context, std::uint32_t site);
+    static void end_interval(Own& own);
+
+    const unsigned line_shift_;
+    std::vector<std::uint32_t> last_byte_;  // by site; kOther and kInterval: no reference
+    std::map<std::uint32_t, Own> threads_;
+    used_bytes::PageMap<std::uint64_t> ever_;  // lines of a page that any thread has touched
+    assay::ContextRows rows_;
+    std::vector<Counts> counts_;  // by row
+    Counts totals_{};
+};
+
+}  // namespace working_set
