@@ -40,6 +40,8 @@ enum Capture : std::uint32_t {
     kCapturePredictions = 0x200,
     kCaptureCode = 0x400,
     kCaptureContexts = 0x800,  // with block counts: also by calling context, see ContextNode
+    kCaptureSystemCalls = 0x1000,
+    kCaptureSystemCallTimes = 0x2000,  // with system calls
 };
 
 // See trace_capture_predictions.

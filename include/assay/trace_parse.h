@@ -116,6 +116,11 @@ uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t inst
  * none; 255 for 255 or more. */
 uint32_t trace_parser_stored_bytes(const trace_parser_t* parser, uint32_t instr);
 
+/* What the instruction with index `instr` is: mnemonic, instruction set, vectors, bytes moved. NULL
+ * if there is no such instruction. The struct is valid until the next call, its names for ever.
+ * Takes about a microsecond. */
+const trace_instr_facts_t* trace_parser_instr_facts(const trace_parser_t* parser, uint32_t instr);
+
 /* What of this profiler's trace_capture_misses is done in the program, the same in the whole run: a
  * set of TRACE_FETCH_MISSES (all fetches among the records are misses) and TRACE_DATA_MISSES (all
  * references to data are). */

@@ -50,6 +50,33 @@ enum {
                                    the mask says */
 };
 
+/* What an instruction is, whatever it is executed with. Names are those of XED and Zydis, and never
+ * NULL. Structs of this kind get members only behind the last: compare `size`. */
+typedef struct trace_instr_facts {
+    uint32_t size;         /* of this struct, as assay was built */
+    uint32_t flags;        /* TRACE_FACT_* */
+    const char* mnemonic;  /* "vfmadd231pd", in lower case, without prefixes */
+    const char* category;  /* "DATAXFER" */
+    const char* extension; /* of the instruction set: "BASE", "SSE2", "AVX512EVEX" */
+    const char* isa_set;   /* the part of it: "I86", "AVX512F_512" */
+    uint32_t vector_bits;  /* of the longest vector register among its operands, 64 (MMX) to 512; 0
+                              if there is none */
+    uint32_t element_type; /* of what it computes with, TRACE_ELEMENT_*. Of integers, the type that
+                              the name says can be a part of `element_bits` */
+    uint32_t element_bits; /* 16, 32, 64, and 80 of the x87; 0 without elements */
+    uint32_t elements;     /* how many an execution computes, those that a mask leaves out among
+                              them; 1 of scalar instructions in vector registers, and of the x87 */
+    uint32_t loaded_bytes; /* that an execution reads from data memory, under a mask at most. With
+                              TRACE_INSTR_VARIABLE: in each iteration, or for each element */
+    uint32_t stored_bytes; /* likewise, writes */
+} trace_instr_facts_t;
+
+enum {
+    TRACE_FACT_LOCKED = 1, /* by a prefix, or because it is xchg with memory */
+    TRACE_FACT_MASKED = 2, /* only some elements are computed or moved */
+};
+enum { TRACE_ELEMENT_NONE = 0, TRACE_ELEMENT_INTEGER = 1, TRACE_ELEMENT_FLOAT = 2 };
+
 /* A basic block: instructions that are entered only at the first and left only at the last
  * (or by a fault). 16 bytes. */
 typedef struct trace_block {
@@ -148,6 +175,18 @@ enum {
      * TRACE_WIDE: the next bytes of it, 8 in each record, or as many as the site's `bytes` say in
      * the last. `operand` is that of the value. The sites follow one another, too. */
     TRACE_SITE_VALUE_REST = 23,
+
+    /* With trace_capture_system_calls; no references, `bytes` is 0. The site's instruction is the
+     * system call. */
+    TRACE_SITE_SYSTEM_CALL = 24, /* `value` is the number, of asm/unistd_64.h. Made when the call
+                                    returns, or before it where it may not: exit, exit_group,
+                                    execve, execveat and rt_sigreturn */
+    TRACE_SITE_SYSTEM_CALL_RESULT = 25, /* of the thread's last one, where it returns: `value` is
+                                           the result, an error from -4095 to -1. If `aux` is 1, a
+                                           signal came before the call was made: it will be told
+                                           again if the handler returns to it */
+    TRACE_SITE_SYSTEM_CALL_TIME = 26,   /* right behind, if asked for: `value` is how many
+                                           nanoseconds it took, what assay does for it included */
 };
 
 /* Kinds of branches, for trace_capture_branches: a set of bits. */

@@ -244,6 +244,14 @@ void trace_capture_repeats(trace_vlist_table_t* spec);
  * Where several profilers ask, all kinds that one of them asks for arrive. */
 void trace_capture_branches(trace_vlist_table_t* spec, uint32_t which);
 
+/* System calls, as records of sites of kind TRACE_SITE_SYSTEM_CALL and those behind it, in order
+ * with all others of the thread: those that the program makes, once each. One that a signal
+ * interrupts and that is begun again (SA_RESTART) is one; what assay itself asks the kernel for is
+ * none, nor is what the vDSO answers without the kernel. `which` is 0 or TRACE_SYSTEM_CALL_TIMES.
+ * Without such a call nothing is slower. */
+enum { TRACE_SYSTEM_CALL_TIMES = 1 };
+void trace_capture_system_calls(trace_vlist_table_t* spec, uint32_t which);
+
 /* Mispredictions, counted by a predictor that runs in the program: no records, so that it is many
  * times cheaper than the branches themselves. It is Cachegrind's, with these sizes (Cachegrind's
  * own: 7, 7 and 9), and each thread has one:

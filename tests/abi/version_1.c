@@ -123,6 +123,7 @@ static trace_vlist_table_t* prof_init(void) {
     trace_capture_code(spec, 64);
     trace_capture_repeats(spec);
     trace_capture_warm_up(spec, 1000);
+    trace_capture_system_calls(spec, TRACE_SYSTEM_CALL_TIMES);
     if (host->samples) host->unscaled(host, CALLS);
     if (host->samples) host->no_error(host, CALLS, "they are not scaled");
     trace_capture_branches(spec, TRACE_CONDITIONAL_BRANCHES | TRACE_RETURNS);
@@ -227,6 +228,10 @@ static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** out) {
         (void)trace_parser_object(parser, instr->pc);
         if (trace_parser_mispredictions(parser, next_instr) > executed) return -1;
         if (trace_parser_stored_bytes(parser, next_instr) > 255) return -1;
+        const trace_instr_facts_t* const facts = trace_parser_instr_facts(parser, next_instr);
+        if (!facts || !facts->mnemonic[0] ||
+            facts->flags & ~(TRACE_FACT_LOCKED | TRACE_FACT_MASKED))
+            return -1;
         if (executed == 0) continue;
         --most;
         samples[n++] = (vsample_t){.pc = instr->pc, .event = INSTRUCTIONS, .weight = executed};

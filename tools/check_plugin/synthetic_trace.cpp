@@ -114,8 +114,11 @@ void SyntheticTrace::add_instr(std::span<const std::uint8_t> bytes, std::uint64_
     if (instr.flags & TRACE_INSTR_CALL && instr.flags & TRACE_INSTR_INDIRECT)
         add_site(TRACE_SITE_TARGET, 0, 0);
     if (instr.flags & TRACE_INSTR_RETURN) add_site(TRACE_SITE_RETURN, 0, 0);
-    for (const std::uint8_t kind : {std::uint8_t{TRACE_SITE_STACK}, std::uint8_t{TRACE_SITE_SIGNAL},
-                                    std::uint8_t{TRACE_SITE_INTERRUPTED}, kUnknownKind})
+    for (const std::uint8_t kind :
+         {std::uint8_t{TRACE_SITE_STACK}, std::uint8_t{TRACE_SITE_SIGNAL},
+          std::uint8_t{TRACE_SITE_INTERRUPTED}, std::uint8_t{TRACE_SITE_SYSTEM_CALL},
+          std::uint8_t{TRACE_SITE_SYSTEM_CALL_RESULT}, std::uint8_t{TRACE_SITE_SYSTEM_CALL_TIME},
+          kUnknownKind})
         if (form.opcode == TRACE_OPCODE(0, 0x89)) add_site(kind, 0, 0);
 }
 
@@ -142,6 +145,9 @@ SyntheticTrace::Buffer SyntheticTrace::ordinary(std::uint32_t thread, std::size_
                 break;
             case TRACE_SITE_COUNT:
                 value = 1;  // the one reference of each operand before it
+                break;
+            case TRACE_SITE_SYSTEM_CALL:
+                value = random() % 512;
                 break;
             case TRACE_SITE_CALL:
             case TRACE_SITE_RETURN:

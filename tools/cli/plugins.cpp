@@ -176,6 +176,9 @@ void print_captures(ProfilerHandle& profiler) {
         say("  values of instructions: {}\n", names_of_values(*profiler.wanted_values()));
     if (spec.captures & trace::kCaptureRepeats)
         say("  iterations of repeated string instructions\n");
+    if (spec.captures & trace::kCaptureSystemCalls)
+        say("  system calls{}\n",
+            spec.captures & trace::kCaptureSystemCallTimes ? ", and how long they take" : "");
     if (spec.interval != 0) say("  intervals of {} instructions\n", spec.interval);
     if (spec.captures & trace::kCaptureBranches) say("  branches\n");
     if (spec.captures & trace::kCapturePredictions)

@@ -3,6 +3,7 @@
 
 #include "framework/collector/profilers/crash_guard.h"
 #include "framework/collector/profilers/trace_parser.h"
+#include "framework/x86/instruction_facts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -189,6 +190,13 @@ uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t inst
 // Profilers know the row's last byte as reserved; the driver has it there.
 uint32_t trace_parser_stored_bytes(const trace_parser_t* parser, uint32_t instr) {
     return instr < parser->code.instrs.size() ? parser->code.instrs[instr].reserved : 0;
+}
+
+const trace_instr_facts_t* trace_parser_instr_facts(const trace_parser_t* parser, uint32_t instr) {
+    if (instr >= parser->code.instrs.size()) return nullptr;
+    const trace_instr_t& row = parser->code.instrs[instr];
+    const std::span<const std::uint8_t> code(row.bytes, std::min<std::size_t>(row.length, 15));
+    return assay::native::find_facts(code, parser->facts) ? &parser->facts : nullptr;
 }
 
 const trace_data_object_t* trace_parser_data_object(const trace_parser_t* parser,

@@ -40,4 +40,5 @@ struct trace_parser {
     std::span<const trace_record_t> execution = {};
     const assay::trace::ValueList* list = nullptr;
     std::uint32_t present = 0;
+    mutable trace_instr_facts_t facts = {};  // of trace_parser_instr_facts()
 };

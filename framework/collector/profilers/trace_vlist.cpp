@@ -221,6 +221,12 @@ void trace_capture_branches(trace_vlist_table_t* spec, uint32_t which) {
     spec->spec.branches |= which;
 }
 
+void trace_capture_system_calls(trace_vlist_table_t* spec, uint32_t which) {
+    spec->spec.captures |= assay::trace::kCaptureSystemCalls;
+    if (which & TRACE_SYSTEM_CALL_TIMES)
+        spec->spec.captures |= assay::trace::kCaptureSystemCallTimes;
+}
+
 void trace_capture_predictions(trace_vlist_table_t* spec, uint32_t history_bits,
                                uint32_t address_bits, uint32_t target_bits) {
     spec->spec.captures |= assay::trace::kCaptureBlockCounts | assay::trace::kCapturePredictions;

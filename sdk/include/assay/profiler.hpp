@@ -120,6 +120,8 @@ class Captures {
     void repeats() { trace_capture_repeats(spec_); }
     // Each execution of branches of these kinds, TRACE_CONDITIONAL_BRANCHES and those behind it.
     void branches(std::uint32_t which) { trace_capture_branches(spec_, which); }
+    // System calls and their results; TRACE_SYSTEM_CALL_TIMES: how long they took, too.
+    void system_calls(std::uint32_t which = 0) { trace_capture_system_calls(spec_, which); }
     // Counts of mispredictions, for Trace::mispredictions. The sizes are Cachegrind's.
     void predictions(std::uint32_t history_bits = 7, std::uint32_t address_bits = 7,
                      std::uint32_t target_bits = 9) {
@@ -278,6 +280,11 @@ class Trace {
     // TRACE_WIDE.
     std::uint32_t stored_bytes(std::uint32_t instr) const {
         return trace_parser_stored_bytes(parser_, instr);
+    }
+    // What an instruction is, by its index in instrs(): mnemonic, instruction set, vectors, bytes
+    // moved. Null if there is none. Valid until the next call.
+    const trace_instr_facts_t* facts(std::uint32_t instr) const {
+        return trace_parser_instr_facts(parser_, instr);
     }
     // TRACE_FETCH_MISSES, TRACE_DATA_MISSES: which records are only what misses the caches that
     // Captures::misses asked for.

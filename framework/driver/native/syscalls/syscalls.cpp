@@ -5,6 +5,7 @@
 
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"
+#include "framework/driver/native/syscalls/call_records.h"
 #include "framework/driver/native/syscalls/clone.h"
 #include "framework/driver/native/syscalls/execute.h"
 #include "framework/driver/native/syscalls/proc_files.h"
@@ -322,6 +323,7 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
                      static_cast<long>(context.gpr[RDX]), static_cast<long>(context.gpr[R10]),
                      static_cast<long>(context.gpr[R8]), static_cast<long>(context.gpr[R9])}};
     context.pc = syscall_pc + kSyscallBytes;
+    CallRecords records(thread, call.number);
     if (call.number == SYS_rt_sigreturn) {
         const std::uint32_t site = thread.stack_site();
         if (!goes_on_in_64_bits(context))
@@ -339,11 +341,12 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     thread.allocations.look_at_others();
     thread.signals.end_call();
     // The handler finds the registers of before the call: kernel/seccomp.c, syscall_rollback().
-    if (thread.signals.call_refused()) return;
+    if (thread.signals.call_refused()) return records.has_no_result();
     if (result == kNotCalled || (result == -EINTR && is_only_asked_to_leave(thread.signals))) {
         context.pc = syscall_pc;
-        return;
+        return records.was_not_made();
     }
+    records.has_result(result);
     context.gpr[RAX] = static_cast<std::uint64_t>(result);
 }
 
