@@ -59,8 +59,8 @@ class Documents(unittest.TestCase):
 
 
 OPTION = r"(?<![\w-])--?[A-Za-z][\w-]*"
-PLUGINS = ("bbv", "branch", "cache", "classic", "effective_address", "reuse", "struct_layout",
-           "used_bytes", "working_set")
+PLUGINS = ("bbv", "branch", "cache", "classic", "effective_address", "opcode_mix", "reuse",
+           "struct_layout", "used_bytes", "working_set")
 
 
 def options_of_help(text: str) -> set[str]:

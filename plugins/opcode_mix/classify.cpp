@@ -1,0 +1,160 @@
+// By category, which is XED's for general registers; that of vector instructions says little, so
+// these go by their mnemonics, which are regular.
+#include "plugins/opcode_mix/classify.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+namespace opcode_mix {
+namespace {
+
+using Names = std::initializer_list<std::string_view>;
+
+bool is_one_of(std::string_view name, Names names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool begins_with_one_of(std::string_view name, Names beginnings) {
+    return std::any_of(beginnings.begin(), beginnings.end(),
+                       [name](std::string_view each) { return name.starts_with(each); });
+}
+
+// Extensions and categories with one meaning, whatever the registers.
+constexpr std::array<std::pair<std::string_view, Event>, 50> kByCategory{{
+    {"BINARY", kArith},   {"ADOX_ADCX", kArith},  {"DECIMAL", kArith},   {"DATAXFER", kDmov},
+    {"CONVERT", kDmov},   {"MOVDIR", kDmov},      {"SEMAPHORE", kArith}, {"CMOV", kCmov},
+    {"SETCC", kCmov},     {"LOGICAL", kLogic},    {"SHIFT", kShift},     {"ROTATE", kShift},
+    {"BITBYTE", kBits},   {"LZCNT", kBits},       {"BMI1", kBits},       {"BMI2", kBits},
+    {"TBM", kBits},       {"PUSH", kStk},         {"POP", kStk},         {"RET", kRet},
+    {"COND_BR", kJcc},    {"X87_ALU", kX87},      {"FCMOV", kX87},       {"STRINGOP", kStr},
+    {"IOSTRINGOP", kSys}, {"KMASK", kMask},       {"NOP", kNop},         {"WIDENOP", kNop},
+    {"PREFETCH", kCach},  {"PREFETCHWT1", kCach}, {"CLFLUSHOPT", kCach}, {"CLWB", kCach},
+    {"CLZERO", kCach},    {"CLDEMOTE", kCach},    {"SYSCALL", kSys},     {"SYSRET", kSys},
+    {"SYSTEM", kSys},     {"INTERRUPT", kSys},    {"IO", kSys},          {"SEGOP", kSys},
+    {"RDWRFSGS", kSys},   {"XSAVE", kSys},        {"XSAVEOPT", kSys},    {"RDPID", kSys},
+    {"RDPRU", kSys},      {"RDRAND", kSys},       {"RDSEED", kSys},      {"PKU", kSys},
+    {"WAITPKG", kSys},    {"SERIALIZE", kSys},
+}};
+
+Event by_category(std::string_view category) {
+    const auto* const found =
+        std::find_if(kByCategory.begin(), kByCategory.end(),
+                     [category](const auto& each) { return each.first == category; });
+    return found == kByCategory.end() ? kMisc : found->second;
+}
+
+bool is_cryptographic(const trace_instr_facts_t& facts) {
+    return is_one_of(facts.category, {"AES", "VAES", "SHA", "SHA512", "PCLMULQDQ", "VPCLMULQDQ",
+                                      "GFNI", "KEYLOCKER", "KEYLOCKER_WIDE", "PADLOCK"}) ||
+           std::string_view(facts.mnemonic) == "crc32";
+}
+
+// Where the category has several kinds.
+std::optional<Event> by_mnemonic(std::string_view name) {
+    if (name == "lea") return kLea;
+    if (is_one_of(name, {"enter", "leave"})) return kStk;
+    if (is_one_of(name, {"mfence", "lfence", "sfence"})) return kAtom;
+    if (is_one_of(name, {"endbr64", "endbr32", "pause"})) return kNop;
+    if (is_one_of(name, {"cmpxchg", "cmpxchg8b", "cmpxchg16b"})) return kCmov;
+    if (is_one_of(name, {"mulx"})) return kArith;
+    if (is_one_of(name, {"shlx", "shrx", "sarx", "rorx"})) return kShift;
+    if (is_one_of(name, {"andn"})) return kLogic;
+    if (is_one_of(name, {"popcnt", "lzcnt", "tzcnt"})) return kBits;
+    if (name == "xlat") return kDmov;
+    if (is_one_of(name, {"clflush"})) return kCach;
+    if (is_one_of(name, {"cpuid", "rdtsc", "rdtscp", "ldmxcsr", "stmxcsr", "vldmxcsr", "vstmxcsr",
+                         "fxsave", "fxsave64", "fxrstor", "fxrstor64"}))
+        return kSys;
+    return std::nullopt;
+}
+
+// With v removed, which VEX and EVEX have in front.
+Event part_of_packed(const trace_instr_facts_t& facts, std::string_view name) {
+    if (is_one_of(facts.category, {"GATHER", "AVX2GATHER", "SCATTER"})) return kVmem;
+    // Before moves and comparisons, whose names they begin with.
+    if (begins_with_one_of(
+            name,
+            {"movddup",  "movshdup", "movsldup",  "pshuf",   "shuf",  "perm",      "pperm",
+             "unpck",    "punpck",   "pack",      "palign",  "align", "blend",     "pblend",
+             "insert",   "extract",  "extr",      "pinsr",   "pextr", "broadcast", "pbroadcast",
+             "compress", "expand",   "pcompress", "pexpand", "pswap"}))
+        return kVshuf;
+    if (begins_with_one_of(name, {"cvt", "pmovzx", "pmovsx"})) return kVcvt;
+    if (begins_with_one_of(name, {"mov", "lddqu", "maskmov", "pmaskmov", "pmovmskb"})) return kVmov;
+    if (begins_with_one_of(name, {"pmov", "pf2i", "pi2f"})) return kVcvt;
+    if (begins_with_one_of(
+            name, {"cmp", "pcmp", "comi", "ucomi", "com", "pcom", "ptest", "test", "fpclass"}))
+        return kVcmp;
+    if (begins_with_one_of(name, {"and", "or", "xor", "pand", "por", "pxor", "ptern", "pcmov"}))
+        return kVlog;
+    if (begins_with_one_of(name, {"psll", "psrl", "psra", "prol", "pror", "prot", "psha", "pshl",
+                                  "pshr", "pmultishift"}))
+        return kVsh;
+    const bool is_float =
+        facts.element_type == TRACE_ELEMENT_FLOAT || begins_with_one_of(name, {"round", "pf"});
+    return is_float ? kVfp : kVint;
+}
+
+Event part_of_scalar(std::string_view name) {
+    if (name.starts_with("cvt")) return kFcvt;
+    return name.starts_with("mov") ? kFmov : kFop;
+}
+
+Event part_of_branch(std::string_view category, std::uint32_t flags) {
+    const bool indirect = (flags & TRACE_INSTR_INDIRECT) != 0;
+    if (category == "CALL") return indirect ? kIcall : kCall;
+    return indirect ? kIjmp : kJmp;
+}
+
+}  // namespace
+
+Event part_of(const trace_instr_facts_t& facts, std::uint32_t flags) {
+    const std::string_view category = facts.category;
+    if (facts.flags & TRACE_FACT_LOCKED) return kAtom;
+    if (is_cryptographic(facts)) return kCryp;
+    if (is_one_of(category, {"CALL", "UNCOND_BR"})) return part_of_branch(category, flags);
+    std::string_view name = facts.mnemonic;
+    if (facts.vector_bits == 0) return by_mnemonic(name).value_or(by_category(category));
+    if (name.starts_with('v')) name.remove_prefix(1);
+    return facts.elements == 1 ? part_of_scalar(name) : part_of_packed(facts, name);
+}
+
+Event group_of(Event part) {
+    if (part == kStk) return kStk;
+    if (part < kArith) return kMov;
+    if (part < kJcc) return kInt;
+    if (part < kFmov) return kCtl;
+    if (part < kVmov) return kFp;
+    return part < kStr ? kVec : kOth;
+}
+
+std::optional<Event> width_of(const trace_instr_facts_t& facts) {
+    switch (facts.vector_bits) {
+        case 64:
+            return kW64;
+        case 128:
+            return facts.elements == 1 ? kWs : kW128;
+        case 256:
+            return kW256;
+        case 512:
+            return kW512;
+        default:
+            return std::nullopt;
+    }
+}
+
+std::optional<Event> set_of(const trace_instr_facts_t& facts) {
+    const std::string_view extension = facts.extension;
+    if (is_one_of(extension, {"AVX512EVEX", "AVX512VEX"})) return kAvx512;
+    if (is_one_of(extension, {"FMA", "FMA4"})) return kFma;
+    if (is_one_of(extension, {"AVX2", "AVX2GATHER"})) return kAvx2;
+    if (is_one_of(extension, {"AVX", "F16C", "AVXAES"})) return kAvx;
+    const bool is_sse = is_one_of(extension, {"SSE", "SSE2", "SSE3", "SSSE3", "SSE4", "SSE4A"});
+    if (is_sse && facts.vector_bits != 0) return kSse;
+    return std::nullopt;
+}
+
+}  // namespace opcode_mix

@@ -1,0 +1,22 @@
+// The end-of-run summary: groups, and the most frequent opcodes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace opcode_mix {
+
+struct Opcode {
+    std::string_view mnemonic;
+    std::uint64_t executions;
+};
+
+// `totals` by event. Of `opcodes`, in descending order, those that are to be shown.
+std::string summarise(std::span<const std::uint64_t> totals, const std::vector<Opcode>& opcodes);
+// "mov 31.2%, add 8.1%", of `instructions` altogether.
+std::string in_one_line(const std::vector<Opcode>& opcodes, std::uint64_t instructions);
+
+}  // namespace opcode_mix
