@@ -60,7 +60,7 @@ class Documents(unittest.TestCase):
 
 OPTION = r"(?<![\w-])--?[A-Za-z][\w-]*"
 PLUGINS = ("bbv", "branch", "cache", "classic", "effective_address", "opcode_mix", "reuse",
-           "struct_layout", "used_bytes", "working_set")
+           "struct_layout", "syscalls", "used_bytes", "working_set")
 
 
 def options_of_help(text: str) -> set[str]:

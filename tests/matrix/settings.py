@@ -18,6 +18,7 @@ OPTIONS = {
     "reuse": ["", "--sizes=1K,64K,1M --line-size=32 --miss-curve=OUT/curve.%p"],
     "working_set": ["", "--interval-size=100000 --line-size=4096 --over-time=OUT/sizes.%p"],
     "opcode_mix": ["", "--details=yes"],
+    "syscalls": ["", "--callers=no"],
     "classic": ["", "--values=loads", "--values=stores", "--values=results", "--values=operands",
                 "--values=loads,stores,results,operands"],
 }
