@@ -106,6 +106,22 @@ TEST_CASE("the time limit of a call of a profiler") {
                        "--profiler-timeout: \"" + wrong + "\" is not"));
 }
 
+TEST_CASE("how threads are scheduled") {
+    const auto slice = [](const std::string& value) {
+        return take_core_settings({{"schedule", value, ""}}).slice;
+    };
+    CHECK(take_core_settings({}).slice == 0);
+    CHECK(slice("parallel") == 0);
+    CHECK(slice("fair") == 100'000);
+    CHECK(slice("fair:100") == 100);
+    CHECK(slice("fair:10K") == 10'000);
+    CHECK(slice("fair:10k") == 10'000);
+    CHECK(slice("fair:1G") == 1'000'000'000);
+    for (const char* wrong : {"", "fair:", "fair:99", "fair:1001M", "fair:1x", "fair10k", "fairly"})
+        CHECK_THROWS_WITH_AS(slice(wrong), doctest::Contains("is not parallel, fair, or fair:N"),
+                             Error);
+}
+
 TEST_CASE("options need their values") {
     CHECK(contains(message([] { parse({"--plugin"}); }), "--plugin=NAME,..."));
     CHECK(contains(message([] { parse({"--D1", "ls"}); }), "--D1=VALUE"));

@@ -40,9 +40,13 @@ class FakeTrace {
         slot(index).buffer_start = slot(index).cursor = ring(index);
         control().thread_count = index + 1;
     }
+    // The buffer is completed as it is.
+    void end_buffer(std::uint32_t index) {
+        if (slot(index).cursor != slot(index).buffer_start) next_buffer(index);
+    }
     // The slot's thread has ended, and another one uses the slot.
     void reuse_slot(std::uint32_t index, std::uint32_t thread) {
-        if (slot(index).cursor != slot(index).buffer_start) next_buffer(index);
+        end_buffer(index);
         slot(index).thread = thread;
     }
 
@@ -121,6 +125,7 @@ class FakeTrace {
         const std::uint32_t produced = of.produced, last = produced % of.buffer_count;
         const std::uint64_t bytes = of.cursor - of.buffer_start;
         of.owner[last] = of.thread.load();
+        if (control().spec.slice != 0) of.place_in_order[last] = control().completed_buffers++;
         of.filled[last] = static_cast<std::uint32_t>(bytes / sizeof(trace_record_t));
         const std::uint64_t next = (produced + 1) % of.buffer_count;
         of.cursor = ring(index) + next * assay::trace::kBufferBytes;

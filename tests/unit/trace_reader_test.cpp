@@ -136,6 +136,41 @@ TEST_CASE("threads that use one slot after the other are told apart") {
     CHECK(setup.read == setup.written());
 }
 
+TEST_CASE("with a schedule, buffers arrive in the order in which they were completed") {
+    Setup setup;
+    setup.driver.control().spec.slice = 1000;
+    std::vector<std::uint32_t> turns;
+    std::atomic<bool> ended = false;
+    std::thread driver([&] {
+        for (const std::uint32_t thread : {0U, 1U, 2U})
+            setup.driver.open_slot(2U << thread, thread);
+        for (std::uint32_t turn = 0; turn < 2000; ++turn) {
+            const std::uint32_t slot = (turn + turn / 9) % 3;
+            if (!turns.empty() && turns.back() != slot) setup.driver.end_buffer(turns.back());
+            if (turns.empty() || turns.back() != slot) turns.push_back(slot);
+            setup.records(slot, 1 + turn % 50 * 1000);
+        }
+        ended = true;
+    });
+    while (!ended) setup.reader.consume();
+    driver.join();
+    setup.reader.consume_rest();
+    CHECK(setup.read == setup.written());
+    CHECK(setup.order == turns);
+}
+
+TEST_CASE("with a schedule, a buffer that is not in the order is damage") {
+    Setup setup;
+    setup.driver.control().spec.slice = 1000;
+    setup.driver.open_slot(8, 0);
+    setup.buffers(0, 2);
+    setup.driver.slot(0).place_in_order[0] = 7;
+    CHECK_FALSE(setup.reader.consume());
+    CHECK_THROWS_WITH_AS(setup.reader.consume_rest(),
+                         doctest::Contains("the trace is damaged (buffer 0 is missing)"), Error);
+    CHECK(setup.reader.discard());
+}
+
 TEST_CASE("no thread waits for another's whole ring") {
     Setup setup;
     setup.driver.open_slot(trace::kBufferCount, 0);

@@ -55,6 +55,7 @@ void Collection::start_profilers() {
     if (session_.settings.objects) capture_objects();
     spec_.cpu_level = session_.settings.cpu_level;
     spec_.recursion = session_.settings.recursion;
+    spec_.slice = session_.settings.slice;
     spec_.regions = session_.settings.regions;
     spec_.stress = session_.settings.stress ? 1 : 0;
     spec_.random_addresses = session_.settings.randomize_addresses ? 1 : 0;
@@ -318,6 +319,7 @@ void Collection::write() {
                         .sampling = feed_.sampling(),
                         .incomplete = incomplete_,
                         .replaced = replaced(),
+                        .threads = feed_.reader().threads(),
                         .code = feed_.reader().code(),
                         .executions = feed_.executions(),
                         .mispredictions = feed_.mispredictions(),

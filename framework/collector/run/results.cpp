@@ -214,6 +214,17 @@ std::string Results::errors(const Sampling& sampling) const {
     return text;
 }
 
+// How threads took turns, where there were several or the user has asked for it.
+std::string Results::schedule_of(const Origin& origin) const {
+    const std::uint32_t slice = session_.settings.slice;
+    if (slice != 0) return fmt::format("fair, one thread at a time for {} instructions", slice);
+    if (origin.threads == 1) return "";
+    return fmt::format(
+        "parallel, {} threads; figures of caches that they share are estimates, and other ones in "
+        "another run (see --schedule)",
+        origin.threads);
+}
+
 // Without columns.
 Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
     Profile profile{.header = {},
@@ -239,6 +250,8 @@ Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
     profile.header.pid = static_cast<std::uint32_t>(image_.pid);
     profile.header.incomplete = origin.incomplete;
     if (!image_.rank.empty()) profile.header.descriptions.emplace_back("Rank", image_.rank);
+    const std::string schedule = schedule_of(origin);
+    if (!schedule.empty()) profile.header.descriptions.emplace_back("Schedule", schedule);
     if (origin.sampling.wanted()) {
         profile.header.descriptions.emplace_back("Sampled", origin.sampling.description());
         profile.header.descriptions.emplace_back("Error, 95 % confidence", errors(origin.sampling));

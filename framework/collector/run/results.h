@@ -51,6 +51,7 @@ class Results {
         const Sampling& sampling;
         const std::string& incomplete;  // why the profile is; "" if it is not
         bool replaced;                  // another image of the process follows
+        std::uint32_t threads = 1;      // that there have been
         // With --contexts, what was executed, of which contexts get their shares.
         CodeTables code = {};
         std::span<const std::uint64_t> executions = {};      // by instruction
@@ -105,6 +106,7 @@ class Results {
     std::vector<std::uint64_t> references(const Origin& origin) const;
     void share_counts(const Origin& origin, std::span<const std::uint32_t> alike);
     std::string errors(const Sampling& sampling) const;
+    std::string schedule_of(const Origin& origin) const;
     Profile profile_of(const Counts& counts, const Origin& origin) const;
     void add_columns(Profile& profile, std::size_t profiler) const;
     void write_parts(const std::string& file, const Origin& origin);

@@ -56,6 +56,12 @@ constexpr std::array kCoreOptions{
     CoreOption{"threads", "", "count by thread, too\nFor annotate --by=thread. Not with --sample."},
     CoreOption{"aslr", "yes|no",
                "randomise addresses as the kernel does; runs differ then; default: no"},
+    CoreOption{
+        "schedule", "parallel|fair[:N]",
+        "fair: one thread of a process at a time, N instructions each, so that programs with "
+        "threads give the same results each time; N is 100k by default; default: parallel\n"
+        "Figures of caches that threads share are exact for that order. Not the same are "
+        "programs whose course depends on times, on what other processes do, or on signals."},
     CoreOption{"cpu", "LEVEL",
                "the processor that the program sees: host, x86-64-v2, x86-64-v3 or x86-64-v4; "
                "default: host\n"
@@ -244,6 +250,22 @@ void set_sampling(trace::Regions& regions, const Setting& setting) {
     regions.sample_period = period;
 }
 
+// A block has up to 64 instructions, and is executed as a whole.
+std::uint32_t slice(const Setting& setting) {
+    constexpr std::uint64_t kUsual = 100'000, kLeast = 100, kMost = 1'000'000'000;
+    constexpr std::string_view kFair = "fair";
+    if (setting.value == "parallel") return 0;
+    if (setting.value == kFair) return kUsual;
+    const std::string_view value = setting.value;
+    const bool fair = value.starts_with(kFair) && value[kFair.size()] == ':';
+    const std::uint64_t wanted = fair ? instructions(value.substr(kFair.size() + 1)) : 0;
+    if (wanted < kLeast || wanted > kMost)
+        bad_value(setting,
+                  "parallel, fair, or fair:N with N from 100 to 1G instructions, for example "
+                  "fair:10k");
+    return static_cast<std::uint32_t>(wanted);
+}
+
 void add_functions(trace::Regions& regions, const Setting& setting) {
     std::string all = regions.functions;
     for (const std::string& name : split_functions(setting.value)) {
@@ -357,6 +379,8 @@ void take(CoreSettings& core, const Setting& setting) {
         add_allocation_functions(core.allocation_functions, setting);
     } else if (setting.name == "aslr") {
         core.randomize_addresses = yes_or_no(setting);
+    } else if (setting.name == "schedule") {
+        core.slice = slice(setting);
     } else if (setting.name == "cpu") {
         core.cpu_level = cpu_level(setting);
     } else if (setting.name == "trace-children") {

@@ -58,6 +58,7 @@ struct CoreSettings {
     bool objects = false;
     bool threads = false;
     std::uint32_t recursion = 1;
+    std::uint32_t slice = 0;           // Spec::slice
     std::string allocation_functions;  // Spec::allocation_functions
     bool randomize_addresses = false;
     bool trace_children = true;

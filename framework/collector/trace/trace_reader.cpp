@@ -50,6 +50,7 @@ TraceReader::TraceReader(Segment& segment, Sink sink, Role role)
 
 bool TraceReader::consume() {
     open_rings();
+    if (segment_.control().spec.slice != 0) return consume_in_order();
     std::uint32_t taken = 0, before = 0;
     do {
         before = taken;
@@ -58,10 +59,48 @@ bool TraceReader::consume() {
     return taken != 0;
 }
 
+bool TraceReader::consume_in_order() {
+    std::uint32_t taken = 0;
+    while (taken < trace::kBufferCount) {
+        Ring* const ring = next_in_order();
+        if (ring == nullptr || !consume_one(*ring)) break;
+        ++taken_in_order_;
+        ++taken;
+    }
+    return taken != 0;
+}
+
+// Who completes a buffer is the only thread that runs, so that one is missing at most for as long
+// as this look at all slots takes.
+TraceReader::Ring* TraceReader::next_in_order() {
+    constexpr std::chrono::seconds kPatience{5};
+    bool others = false;
+    for (Ring& ring : rings_) {
+        if (!has_next(ring)) continue;
+        if (ring.place_of_next() == taken_in_order_) {
+            in_vain_since_.reset();
+            return &ring;
+        }
+        others = true;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (!others)
+        in_vain_since_.reset();
+    else if (!in_vain_since_)
+        in_vain_since_ = now;
+    else if (now - *in_vain_since_ > kPatience)
+        corrupt(fmt::format("buffer {} is missing", taken_in_order_));
+    return nullptr;
+}
+
 void TraceReader::consume_rest() {
     while (role_ == Role::kFirst && consume()) {
     }
     open_rings();
+    const auto next = [this](const Ring& ring) { return has_next(ring); };
+    const bool in_order = role_ == Role::kFirst && segment_.control().spec.slice != 0;
+    if (in_order && std::any_of(rings_.begin(), rings_.end(), next))
+        corrupt(fmt::format("buffer {} is missing", taken_in_order_));
     refresh();
     for (const Ring& ring : rings_) consume_last(ring);
     if (segment_.control().spec.runs)
@@ -456,6 +495,14 @@ std::vector<std::uint64_t> TraceReader::sums_by_block(std::vector<std::uint64_t>
     std::vector<std::uint64_t> sums(code_.blocks.size());
     for (std::size_t i = 0; i < all.size(); ++i) sums[i / count] += all[i];
     return sums;
+}
+
+// Each has a higher number than those before it, and a slot is of later threads only.
+std::uint32_t TraceReader::threads() const {
+    std::uint32_t highest = 0;
+    for (std::uint32_t slot = 0; slot < slots(); ++slot)
+        highest = std::max(highest, thread_of(slot));
+    return highest + 1;
 }
 
 std::uint32_t TraceReader::thread_of(std::uint32_t slot) const {

@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,8 +39,9 @@ class TraceReader {
     TraceReader(Segment& segment, Sink sink, Role role = Role::kFirst);
 
     // Passes completed buffers on and gives them back, in turn one of each thread, so that none
-    // waits for another's whole ring. Stops after about as many as a ring has, to leave time for
-    // other things. Returns whether there were any.
+    // waits for another's whole ring; with Spec::slice in the order in which they were completed.
+    // Stops after about as many as a ring has, to leave time for other things. Returns whether
+    // there were any.
     bool consume();
     // After the driver's end, when consume() finds nothing any more and none is kept: passes on
     // each thread's last, partial buffer.
@@ -95,6 +97,8 @@ class TraceReader {
     std::vector<std::uint64_t> block_counts(std::uint32_t slot) const;
     // The thread that uses the slot, or did.
     std::uint32_t thread_of(std::uint32_t slot) const;
+    // How many threads there have been.
+    std::uint32_t threads() const;
     // With Spec::threads, by thread, as far as they are known.
     const std::map<std::uint32_t, std::string>& thread_names() const { return thread_names_; }
     // With sampling: what that thread has executed.
@@ -114,6 +118,8 @@ class TraceReader {
         std::uint32_t buffer_count;
         std::uint32_t consumed;  // buffers given back
 
+        // With Spec::slice, of the next buffer.
+        std::uint64_t place_of_next() const { return slot->place_in_order[index()].load(); }
         // Where the next buffer stands.
         std::uint32_t index() const { return consumed & (buffer_count - 1); }
         std::span<const trace_record_t> buffer() const {
@@ -128,6 +134,8 @@ class TraceReader {
     static constexpr std::size_t kMostKept = 64;
 
     void open_rings();
+    bool consume_in_order();
+    Ring* next_in_order();
     bool consume_one(Ring& ring);
     bool has_next(const Ring& ring) const;
     void pass_on_next(Ring& ring);
@@ -177,6 +185,9 @@ class TraceReader {
     std::uint64_t most_instrs_ = UINT64_MAX;      // likewise
     std::span<const std::uint64_t> footprints_;
     std::vector<Ring> rings_;  // by slot
+    // With Spec::slice: buffers that have been taken, and since when none that there are is next.
+    std::uint64_t taken_in_order_ = 0;
+    std::optional<std::chrono::steady_clock::time_point> in_vain_since_;
     std::function<void(std::uint32_t slot)> announce_;
     std::deque<Kept> kept_;
     std::uint64_t released_ = 0;

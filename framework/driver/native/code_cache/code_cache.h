@@ -75,7 +75,7 @@ struct Block {
 static_assert(sizeof(Block) == 64);
 
 // kSpecial, kValuesBefore to kStateBehind and kCheck come back to where they left from, kEnters,
-// kAllocates, kCountdown and kInterval may.
+// kAllocates, kCountdown, kInterval and kSliceEnd may.
 enum class ExitKind : std::uint8_t {
     kDirect,
     kSyscall,
@@ -89,6 +89,7 @@ enum class ExitKind : std::uint8_t {
     kAllocates,  // one of AllocationFunctions
     kCountdown,  // Context::countdown has become negative
     kInterval,   // Context::interval_countdown has
+    kSliceEnd,   // Context::slice_countdown has
     kMarker,
     kInterruptReturn,
     kUnsupported,

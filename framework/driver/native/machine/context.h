@@ -85,6 +85,7 @@ struct Context {
     std::int64_t countdown;         // of instructions
     std::int64_t countdown_begin;   // what that was before the thread's first one
     std::int64_t interval_countdown;
+    std::int64_t slice_countdown;  // see Schedule
     // What value_records.cpp and special_values.cpp read before an instruction, by its place in the
     // list; with `values_present` where only the execution tells which there are. Those of more
     // than 8 bytes are in `wide_values`.
@@ -100,7 +101,7 @@ struct Context {
     CallState calls;
     CallTree* call_tree;     // nullptr without contexts
     std::uint64_t call_rax;  // rax, for a moment: contexts.cpp
-    unsigned char unused[kIndirectTableOffset - 0x4140 - (trace::kMostValues + 80) * 8];
+    unsigned char unused[kIndirectTableOffset - 0x4140 - (trace::kMostValues + 81) * 8];
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;

@@ -99,6 +99,8 @@ bool Process::initialise(const trace::Launch& launch) {
     actions.initialise(&Thread::handle_signal);
     first->begin(0, launch.signal_mask);
     join(*first);
+    schedule.initialise(trace.spec().slice);
+    schedule.keep_only(*first);
     return true;
 }
 
@@ -198,6 +200,7 @@ void Process::flush() {
 
 Thread* Process::idle_thread() {
     const std::uint32_t kept = trace.spec().threads != 0 ? trace::kOwnSlots : 0;
+    if (schedule.wanted()) wait_for_ended_threads();  // which slots are free shall not be chance
     const auto gone = std::find_if(ended_.begin(), ended_.end(), [&](const Thread* thread) {
         if (never_began(*thread)) return true;
         return thread->trace.slot() >= kept &&
@@ -253,6 +256,7 @@ bool Process::leave(Thread& thread) {
     thread.trace.end();
     if (thread.allocations.wanted()) thread.trace.set_time(instructions());
     if (thread.allocations.wanted()) instructions_of_ended_ += Regions::executed(*thread.context);
+    schedule.leave(thread);
     std::erase(running_, &thread);
     // The first thread of a process stays until the process ends (wait(2)).
     if (thread.tid() != getpid()) ended_.push_back(&thread);
@@ -288,6 +292,7 @@ void Process::keep_only(Thread& thread) {
     if (thread.allocations.wanted())
         instructions_of_ended_ = instructions() - Regions::executed(*thread.context);
     running_.assign(1, &thread);
+    schedule.keep_only(thread);
     ended_.clear();
     // What the others have mapped is still the parent's.
     for (auto& other : threads_)

@@ -7,6 +7,8 @@
 #include "framework/driver/native/machine/driver_lock.h"
 #include "framework/driver/native/memory/code_places.h"
 #include "framework/driver/native/memory/memory_limits.h"
+#include "framework/driver/native/memory/shared_memory.h"
+#include "framework/driver/native/process/schedule.h"
 #include "framework/driver/native/process/shown_files.h"
 #include "framework/driver/native/process/thread.h"
 #include "framework/driver/native/signals/signal_actions.h"
@@ -87,9 +89,11 @@ class Process {
     void keep_only(Thread& thread);
 
     DriverLock lock;
+    Schedule schedule{lock};
     TraceTables trace;
     MemoryMap memory;
     CodePlaces code_places;
+    SharedMemory shared_memory;
     CodeWatch watch{memory};
     CodeCache cache;
     Regions regions;

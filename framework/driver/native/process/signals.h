@@ -33,6 +33,8 @@ class Signals {
     std::uint64_t mask() const { return mask_; }
 
     bool pending() const { return pending_ != 0; }
+    // Its number.
+    int pending_number() const { return pending_; }
     // From another thread, which holds the driver's lock: this one, the kernel's `tid` in the
     // process `pid`, leaves translated code at the end of a basic block.
     void ask_to_leave(pid_t pid, pid_t tid);

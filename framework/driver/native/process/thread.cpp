@@ -237,14 +237,15 @@ void Thread::let_go() {
 }
 
 bool Thread::wait_while_held() {
-    bool waited = false;
+    if (held_.load(std::memory_order_relaxed) == 0) return false;
+    process.schedule.go_away(*this);
     while (held_.load(std::memory_order_relaxed) != 0) {
-        waited = true;
         process.lock.unlock();
         trace::futex_wait(held_, 1, nullptr);
         process.lock.lock();
     }
-    return waited;
+    process.schedule.come_back(*this);
+    return true;
 }
 
 bool Thread::captures_calls() const {

@@ -6,6 +6,7 @@
 #include "framework/driver/native/process/bursts.h"
 #include "framework/driver/native/process/intervals.h"
 #include "framework/driver/native/process/signals.h"
+#include "framework/driver/native/process/turns.h"
 #include "framework/driver/native/trace/thread_trace.h"
 
 #include <atomic>
@@ -88,6 +89,7 @@ class Thread {
     Stepper stepper;
     CodeFaults faults;
     Signals signals;
+    Turn turn;  // Process::schedule
     // To the processes around it.
     struct Relations {
         // Dispositions of signals: the process's, or those of the child of vfork(2).

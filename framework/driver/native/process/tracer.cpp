@@ -46,7 +46,9 @@ bool stop_for_tracer(Thread& thread) {
     Signals::block_sent();
     if (!begin_stop_for_tracer(thread)) return true;
     long result = 0;
+    thread.process.schedule.go_away(thread);
     const bool pending = thread.signals.stop_for_tracer(thread.process.lock, result);
+    thread.process.schedule.come_back(thread);
     end_stop_for_tracer(thread, result);
     return pending;
 }

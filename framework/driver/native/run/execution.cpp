@@ -33,6 +33,7 @@ std::string hexadecimal(std::uint64_t value) {
 
 void Execution::run() {
     process_.lock.lock();
+    process_.schedule.come_back(thread_);
     thread_.allocations.begin(context_);
     while (!thread_.ended()) {
         thread_.signals.has_left();
@@ -198,6 +199,8 @@ void Execution::handle_exit() {
             return reach(process_.cache.block_of(id));
         case ExitKind::kInterval:
             return reach_interval(process_.cache.block_of(id));
+        case ExitKind::kSliceEnd:
+            return end_slice(process_.cache.block_of(id));
         case ExitKind::kMarker:
             context_.pc = exit.target + kMarkerBytes;
             if (do_marker(context_, thread_.trace, process_.regions))
@@ -260,6 +263,11 @@ void Execution::reach_interval(const Block& block) {
     context_.pc = block.pc;
     if (process_.regions.counts()) context_.countdown += block.instr_count;  // will be again
     thread_.intervals.reach(context_, block);
+}
+
+void Execution::end_slice(const Block& block) {
+    context_.pc = block.pc;
+    process_.schedule.pass(thread_);
 }
 
 void Execution::indirect_miss() {

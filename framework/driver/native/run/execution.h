@@ -40,6 +40,7 @@ class Execution {
     void do_interrupt_return(std::uint64_t pc);
     void reach(const Block& block);
     void reach_interval(const Block& block);
+    void end_slice(const Block& block);
     void indirect_miss();
     Block* block_for(std::uint64_t pc, bool by_indirect_branch = false);
     void raise_fetch_fault(std::uint64_t pc);

@@ -86,7 +86,7 @@ struct NewThread {
 // needs it there: Chromium's ends a process that makes it. Then the driver clears it itself.
 void set_clear_child_tid(Thread& thread, std::uint64_t where) {
     thread.end_notice = {};
-    if (thread.process.filters_calls)
+    if (thread.process.filters_calls || thread.process.schedule.wanted())
         thread.end_notice.clear_child_tid = where;
     else
         syscall(SYS_set_tid_address, where);
@@ -159,6 +159,7 @@ int create_thread(Thread& thread, std::size_t stack_bytes, void* (*run)(void*), 
     pthread_attr_destroy(&attributes);
     thread.relations.actions->put_back_in_kernel(kSetXid);
     if (error == 0) {
+        thread.process.schedule.add(thread);
         while (ready.load(std::memory_order_acquire) == 0) trace::futex_wait(ready, 0, nullptr);
     } else {
         thread.process.leave(thread);
@@ -292,6 +293,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
                           arguments.child_tid);
     const int error = errno;
     process.lock.lock();
+    process.schedule.come_back(thread);
     munmap(stack, kStackBytes);
     restore(thread, before);
     thread.record_stack(child.stack_site);
@@ -370,6 +372,8 @@ void* help_sharing_process(void* argument) {
     Thread& thread = start.thread;
     Process& process = thread.process;
     const stack_t stack = thread.driver_stack();
+    // `start` is gone once the child has begun.
+    const std::uint64_t start_flags = start.arguments.flags, child_tid = start.arguments.child_tid;
     const KernelArguments kernel = kernel_arguments(start.arguments, CLONE_SETTLS);
     const int pid = clone(&run_sharing_process, static_cast<char*>(stack.ss_sp) + stack.ss_size,
                           static_cast<int>(kernel.flags), &start, kernel.parent_tid, nullptr,
@@ -384,6 +388,8 @@ void* help_sharing_process(void* argument) {
         wait_for_child(pid);
     }
     process.lock.lock();
+    if (process.schedule.wanted() && start_flags & CLONE_CHILD_CLEARTID)
+        process.schedule.wake(child_tid, 1, FUTEX_BITSET_MATCH_ANY);
     thread.relations.shares_trace = false;
     thread.relations.actions = &process.actions;
     thread.hand_to_caller();
@@ -439,10 +445,11 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
 void do_exit(Thread& thread, int status) {
     Process& process = thread.process;
     if (thread.relations.shares_trace) thread.finish(status);
+    if (process.schedule.wanted()) release_futexes(thread);
     const bool last = process.leave(thread);
     if (last) process.ends();
     if (thread.tid() != getpid()) {
-        notify_of_end(thread.end_notice);
+        if (!process.schedule.wanted()) notify_of_end(thread.end_notice);
         if (!last) return thread.end();
     }
     // The first thread's stack is not libc's to free, and the last one's status is the process's

@@ -223,6 +223,7 @@ long do_break(const Call& call) {
             return static_cast<long>(process.break_end);
         }
         note_mapped({mapped, page_up(wanted)});
+        process.shared_memory.note({mapped, page_up(wanted)}, false);
     } else if (page_up(wanted) < mapped) {
         unmap({page_up(wanted), mapped});
         forget_executable(process, page_up(wanted), mapped);
@@ -243,10 +244,11 @@ long do_map(Call call) {
     const std::uint64_t end = start + page_up(call.unsigned_argument(1));
     forget_executable(call.process(), start, end);
     const bool anonymous = call.arguments[3] & MAP_ANONYMOUS;
+    const bool shared = (call.arguments[3] & MAP_TYPE) != MAP_PRIVATE;
+    call.process().shared_memory.note({start, end}, shared);
     note_objects(call, {start, end}, anonymous ? -1 : static_cast<int>(call.arguments[4]));
     if (!(call.arguments[2] & PROT_EXEC)) return result;
     const bool writable = call.arguments[2] & PROT_WRITE;
-    const bool shared = (call.arguments[3] & MAP_TYPE) != MAP_PRIVATE;
     note_executable(call,
                     {.start = start,
                      .end = end,
@@ -375,6 +377,7 @@ long do_attach(const Call& call) {
     const std::uint64_t end = start + bytes;
     note_mapped({start, end});
     call.process().attached[start] = end;
+    call.process().shared_memory.note({start, end}, true);
     call.thread.allocations.map(start, end);
     forget_executable(call.process(), start, end);
     if (!(call.arguments[2] & SHM_EXEC)) return result;
@@ -455,6 +458,8 @@ long do_remap(const Call& call) {
     const std::uint64_t end = to + page_up(call.unsigned_argument(2));
     if (!(call.arguments[3] & MREMAP_DONTUNMAP)) note_unmapped(range_of(call, 0, 1));
     note_mapped({to, end});
+    SharedMemory& shared_memory = call.process().shared_memory;
+    shared_memory.note({to, end}, shared_memory.has(from));
     call.thread.allocations.remap(from, to, end);
     forget_executable(call.process(), from, from + page_up(call.unsigned_argument(1)));
     forget_executable(call.process(), to, end);

@@ -9,6 +9,7 @@
 #include "framework/driver/native/syscalls/clone.h"
 #include "framework/driver/native/syscalls/execute.h"
 #include "framework/driver/native/syscalls/proc_files.h"
+#include "framework/driver/native/syscalls/waiting_calls.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -31,6 +32,10 @@ bool is_to_be_repeated(const Signals& signals, long result) {
 long make_call(const Call& call) {
     Process& process = call.process();
     Signals& signals = call.thread.signals;
+    if (process.schedule.wanted() && may_wait(call))
+        process.schedule.go_away(call.thread);
+    else
+        process.schedule.begin_call(call.thread);
     process.lock.unlock();
     long result = 0;
     do {
@@ -40,6 +45,7 @@ long make_call(const Call& call) {
     } while (!signals.pending() && (is_to_be_repeated(signals, result) ||
                                     (result == -EINTR && process.stress.enabled())));
     process.lock.lock();
+    process.schedule.come_back(call.thread);
     return result;
 }
 
@@ -172,7 +178,16 @@ bool is_permitted_in_strict_mode(long number) {
     return number == SYS_read || number == SYS_write || number == SYS_exit;
 }
 
-constexpr long kMemorySeal = 462;  // mseal(2), Linux 6.10
+long do_yield(const Call& call) {
+    if (!call.process().schedule.wanted()) return pass_on(call);
+    call.process().schedule.pass(call.thread);
+    return 0;
+}
+
+// Newer than the oldest supported headers: mseal(2), Linux 6.10; futex_waitv(2), 5.16, and its
+// relatives, 6.7.
+constexpr long kMemorySeal = 462;
+constexpr long kFutexWaitMany = 449, kFutexWake = 454, kFutexWait = 455, kFutexRequeue = 456;
 
 long dispatch(const Call& call) {
     if (call.thread.relations.strict && !is_permitted_in_strict_mode(call.number)) {
@@ -296,6 +311,15 @@ long dispatch(const Call& call) {
         case SYS_faccessat:
         case SYS_faccessat2:
             return do_look(call);
+        case SYS_futex:
+            return do_futex(call);
+        case kFutexWaitMany:
+        case kFutexWake:
+        case kFutexWait:
+        case kFutexRequeue:
+            return do_newer_futex(call);
+        case SYS_sched_yield:
+            return do_yield(call);
         case SYS_exit:
             do_exit(call.thread, static_cast<int>(call.arguments[0]));
             return 0;

@@ -70,6 +70,12 @@ long do_control(const Call& call);
 bool is_on_own_descriptor(const Call& call);
 // getdents64.
 long do_list_folder(const Call& call);
+// futex_calls.cpp
+long do_futex(const Call& call);
+// futex_waitv(2) and its relatives.
+long do_newer_futex(const Call& call);
+// With Schedule: what the kernel would do for others at the thread's end.
+void release_futexes(const Thread& thread);
 // terminal_calls.cpp
 void leave_terminal_if_used(const Call& call);
 // Before another process is started, which may use it.

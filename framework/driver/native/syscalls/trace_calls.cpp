@@ -318,10 +318,12 @@ long do_kill(const Call& call) {
         !sends_itself(call, last) || !begin_stop_for_tracer(thread))
         return pass_on(call);
     Signals::block_all();
+    thread.process.schedule.go_away(thread);
     thread.process.lock.unlock();
     const long result =
         syscall(call.number, call.arguments[0], call.arguments[1], call.arguments[2]);
     thread.process.lock.lock();
+    thread.process.schedule.come_back(thread);
     end_stop_for_tracer(thread, result);
     thread.signals.restore_mask_in_kernel();
     return 0;

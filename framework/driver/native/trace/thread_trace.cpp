@@ -258,6 +258,9 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
                                                                std::memory_order_relaxed);
     slot_->time_at_end[produced & (buffers_ - 1)].store(of_others_ + Regions::executed(context()),
                                                         std::memory_order_relaxed);
+    if (tables_->spec().slice != 0)
+        slot_->place_in_order[produced & (buffers_ - 1)].store(tables_->next_place_in_order(),
+                                                               std::memory_order_relaxed);
     slot_->filled[produced & (buffers_ - 1)].store(records, std::memory_order_release);
     const std::uint64_t start = buffer_address(produced + 1);
     // The order lets a collector that finds this process dead tell which buffer the cursor

@@ -9,6 +9,12 @@ void Boundaries::gate(const PlannedBlock& block) {
     if (!block.has_boundary()) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     const KeptFlags flags(hot_, flags_live, false);
+    // First: who leaves has counted nothing else of the block.
+    if (block.counted_in_slice) {
+        count_down(hot_, offsetof(Context, slice_countdown), block.count);
+        const std::uint64_t negative = hot_.jump_if(kSign, hot_.address);
+        hot_.patch(negative, leave_at_entry(block, ExitKind::kSliceEnd, flags_live));
+    }
     if (block.enters_function) {
         hot_.with_context(kCompareMemory, RSP, offsetof(Context, enters_above));
         const std::uint64_t enters = hot_.jump_if(kAbove, hot_.address);

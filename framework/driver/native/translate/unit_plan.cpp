@@ -103,10 +103,16 @@ bool Planner::looks_for_left() const {
     return regions_.has_functions() || !allocation_functions_.empty();
 }
 
+// Until there are several threads, none has to leave for another: see thread_like().
+bool Planner::counts_slices() const {
+    return trace_.spec().slice != 0 && !cache_.serves_one_thread();
+}
+
 void Planner::set_gates(PlannedBlock& block, const UnitPlan& plan) const {
     block.enters_function = regions_.is_entry(block.pc);
     block.allocates = allocation_functions_.find(block.pc) != nullptr;
     block.counted_down = regions_.counts() || (regions_.samples() && plan.collects());
+    block.counted_in_slice = counts_slices();
     const bool first = plan.blocks.empty();
     block.counted_in_interval = trace_.spec().interval != 0 && plan.collects() &&
                                 (first || plan.version == kExact || block.has_gate());
@@ -245,7 +251,9 @@ void Planner::analyse(UnitPlan& plan) {
     plan.flags_live.assign(plan.instructions.size(), kArithmeticFlags);
     plan.gprs_live.assign(plan.instructions.size(), kAllGprs);
     const bool captures = plan.collects() && trace_.spec().captures != 0;
-    if (!captures && !looks_for_left() && !regions_.counts() && !regions_.samples()) return;
+    if (!captures && !looks_for_left() && !regions_.counts() && !regions_.samples() &&
+        !counts_slices())
+        return;
     for (std::size_t i = plan.blocks.size(); i-- > 0;) analyse_block(plan, i);
     if (captures) find_short_loops(plan);
 }

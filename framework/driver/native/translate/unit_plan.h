@@ -79,6 +79,7 @@ struct PlannedBlock {
     bool enters_function = false;
     bool allocates = false;  // of AllocationFunctions
     bool counted_down = false;
+    bool counted_in_slice = false;
     bool counted_in_interval = false;  // in its interval, whichever way leads to it
     std::uint16_t counted_beyond = 0;  // then: instructions of other units, too
 
@@ -91,7 +92,8 @@ struct PlannedBlock {
     bool has_gate() const { return checked || has_boundary(); }
     // See Boundaries.
     bool has_boundary() const {
-        return enters_function || allocates || counted_down || counted_in_interval;
+        return enters_function || allocates || counted_down || counted_in_slice ||
+               counted_in_interval;
     }
 };
 
@@ -167,6 +169,7 @@ class Planner {
     bool is_changeable(std::uint64_t pc) const;
     bool enters(std::uint64_t pc) const;
     bool looks_for_left() const;
+    bool counts_slices() const;
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
     static bool goes_round(const UnitPlan& plan);
     bool reads(std::uint16_t pending, std::uint64_t pc, unsigned limit);
