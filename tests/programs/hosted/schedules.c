@@ -100,9 +100,7 @@ static void* wait_until_open(void* argument) {
         opened = 1;
         pthread_cond_broadcast(&open_now);
     }
-    struct timespec far;
-    clock_gettime(CLOCK_REALTIME, &far);
-    far.tv_sec += 3600;
+    const struct timespec far = {.tv_sec = 4102444800};  // the year 2100: no clock is read
     while (!opened) pthread_cond_timedwait(&open_now, &mutex, &far);
     pthread_mutex_unlock(&mutex);
     touch((long)argument, 3000);
