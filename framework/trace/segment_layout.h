@@ -106,8 +106,8 @@ struct Spec {
     std::uint32_t threads;  // not 0: the first kOwnSlots have slots of their own, and names
     // Calls of a function within one another that have contexts of their own: at least 1.
     std::uint32_t recursion;
-    // Not 0: one thread of a process runs at a time, for so many instructions (--schedule=fair), and
-    // the order of the buffers of all threads is that of the program.
+    // Not 0: one thread of a process runs at a time, for so many instructions (--schedule=fair),
+    // and the order of the buffers of all threads is that of the program.
     std::uint32_t slice;
     char allocation_functions[kMostNames];
 };
@@ -146,9 +146,9 @@ struct Control {
     std::uint32_t image;
     std::atomic<std::uint32_t> run_count;  // of each slot's runs
     std::atomic<std::uint64_t> allocation_count;
-    std::uint64_t inherited_allocations;  // so many of those are of before a fork
+    std::uint64_t inherited_allocations;           // so many of those are of before a fork
     std::atomic<std::uint64_t> completed_buffers;  // with Spec::slice, of all slots
-    Terminal terminal;                    // the progress line's; set before the driver starts
+    Terminal terminal;  // the progress line's; set before the driver starts
 };
 static_assert(sizeof(Control) <= 4096);
 

@@ -213,12 +213,15 @@ Thread* Process::idle_thread() {
         return thread;
     }
     // The rings of the first threads are large: most programs have few, and hundreds of large ones
-    // would need too much memory.
+    // would need too much memory. With a schedule a buffer is full only where a slice is long, and
+    // small rings would make each thread wait for the collector in its turn.
     constexpr std::uint32_t kLargeRings = 4, kSmallRing = 2;
     const std::uint32_t slot = trace.new_slot();
     if (slot == trace::kMaxThreads) return nullptr;
     auto thread = std::make_unique<Thread>(*this);
-    if (!thread->map(slot, slot < kLargeRings ? trace::kBufferCount : kSmallRing)) return nullptr;
+    if (!thread->map(slot,
+                     slot < kLargeRings || schedule.wanted() ? trace::kBufferCount : kSmallRing))
+        return nullptr;
     if (slot > 0 && !cache.share_indirect_table(*thread->context)) return nullptr;
     threads_.push_back(std::move(thread));
     return threads_.back().get();

@@ -12,6 +12,11 @@ namespace {
 constexpr timespec kBetweenLooks{0, 100'000'000};
 constexpr unsigned kLooks = 10;
 
+// It has the turn, and is to be woken; by who holds the lock better once that is free.
+void announce(Turn& turn) {
+    turn.bell.fetch_add(1, std::memory_order_release);
+}
+
 }  // namespace
 
 void Schedule::keep_only(Thread& thread) {
@@ -58,15 +63,22 @@ void Schedule::come_back(Thread& thread) {
 
 void Schedule::pass(Thread& thread) {
     if (!wanted()) return;
-    if (!turns_.pass(thread.turn)) return begin_slice(thread);
-    start_next();
+    Turn& turn = thread.turn;
+    if (!turns_.pass(turn)) return begin_slice(thread);
+    Turn& next = *turns_.start_next();
+    announce(next);
+    const std::uint32_t bell = turn.bell.load(std::memory_order_acquire);
+    lock_.unlock();
+    trace::futex_wake(next.bell);
+    trace::futex_wait(turn.bell, bell, &kBetweenLooks);
+    lock_.lock();
     wait_for_turn(thread);
 }
 
 void Schedule::start_next() {
     Turn* const next = turns_.start_next();
     if (next == nullptr) return;
-    next->bell.fetch_add(1, std::memory_order_release);
+    announce(*next);
     trace::futex_wake(next->bell);
 }
 
@@ -115,7 +127,8 @@ Schedule::WaitResult Schedule::wait_at(Thread& thread, std::uint64_t address, st
                                        const Deadline* deadline) {
     Turn& turn = thread.turn;
     turns_.wait_at(turn, address, bits);
-    start_next();
+    Turn* next = turns_.start_next();
+    if (next != nullptr) announce(*next);
     WaitResult result = WaitResult::kWoken;
     while (turn.state == Turn::kAtAddress) {
         const long operation =
@@ -129,6 +142,8 @@ Schedule::WaitResult Schedule::wait_at(Thread& thread, std::uint64_t address, st
             static_cast<long>(FUTEX_BITSET_MATCH_ANY),
         };
         lock_.unlock();
+        if (next != nullptr) trace::futex_wake(next->bell);
+        next = nullptr;
         const long error =
             assay_interruptible_syscall(thread.signals.pending_flag(), SYS_futex, arguments);
         lock_.lock();

@@ -154,8 +154,8 @@ long do_seccomp(const Call& call) {
     }
 }
 
-// What the kernel does at the thread's end, it does instead of the driver; but for Schedule, by which
-// the driver has to know who is woken.
+// What the kernel does at the thread's end, it does instead of the driver; but for Schedule, by
+// which the driver has to know who is woken.
 long do_set_tid_address(const Call& call) {
     if (call.process().schedule.wanted()) {
         call.thread.end_notice.clear_child_tid = call.unsigned_argument(0);
