@@ -269,7 +269,9 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
     slot_->buffer_start.store(start, std::memory_order_release);
     slot_->produced.store(++produced, std::memory_order_seq_cst);
     // Waking the collector costs more than filling a buffer: only when there is some work.
-    const std::uint32_t buffers_per_bell = std::max(buffers_ / 4, 1U);
+    // With slices most have little in them.
+    const std::uint32_t parts = tables_->spec().slice != 0 ? 2 : 4;
+    const std::uint32_t buffers_per_bell = std::max(buffers_ / parts, 1U);
     if (produced % buffers_per_bell == 0) tables_->ring_doorbell();
     while (produced - slot_->consumed.load(std::memory_order_seq_cst) >= buffers_) {
         slot_->producer_waits.store(1, std::memory_order_seq_cst);
