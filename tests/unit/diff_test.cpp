@@ -91,6 +91,11 @@ TEST_CASE("diff: texts side by side") {
     CHECK(side_by_side({"a", "b", "c", "d"}, {"a", "c", "d", "e"}) ==
           Pairs{{0, 0}, {1, kNone}, {2, 1}, {3, 2}, {kNone, 3}});
     CHECK(side_by_side({"a"}, {}) == Pairs{{0, kNone}});
+    // An edited line beside what it has become, whatever has been put in before it.
+    CHECK(side_by_side({"a", "  sum += x[i];", "c"}, {"a", "// words", "", "sum += y[i];", "c"}) ==
+          Pairs{{0, 0}, {kNone, 1}, {kNone, 2}, {1, 3}, {2, 4}});
+    CHECK(side_by_side({"one two", "b"}, {"x", "one too"}) ==
+          Pairs{{kNone, 0}, {0, 1}, {1, kNone}});
     // Every line once, in order, and lines that nothing was done to beside themselves.
     std::mt19937 random(1);
     const std::vector<std::string> words = {"a", "b", "c", "d", "e"};

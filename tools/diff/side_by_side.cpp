@@ -92,6 +92,75 @@ class Middle {
     std::vector<std::vector<std::ptrdiff_t>> steps_;  // by step: how far each diagonal reaches
 };
 
+// How much of two lines is the same, from 0 to 1: what they begin and end with, without the blanks
+// around.
+double likeness(std::string_view a, std::string_view b) {
+    const auto trimmed = [](std::string_view line) {
+        constexpr std::string_view kBlanks = " \t\r";
+        const std::size_t first = line.find_first_not_of(kBlanks);
+        if (first == std::string_view::npos) return std::string_view();
+        return line.substr(first, line.find_last_not_of(kBlanks) + 1 - first);
+    };
+    a = trimmed(a);
+    b = trimmed(b);
+    const std::size_t shorter = std::min(a.size(), b.size()), longer = std::max(a.size(), b.size());
+    if (longer == 0) return 1;
+    std::size_t begin = 0, end = 0;
+    while (begin < shorter && a[begin] == b[begin]) ++begin;
+    while (end < shorter - begin && a[a.size() - 1 - end] == b[b.size() - 1 - end]) ++end;
+    return static_cast<double>(begin + end) / static_cast<double>(longer);
+}
+
+// Of lines that have changed, those that are alike enough to be one line with an edit: with the
+// largest sum of likenesses, in their order, by dynamic programming. None if there are too many.
+std::vector<LinePair> alike_lines(const Lines& before, LinePair first, const Lines& after,
+                                  LinePair end) {
+    constexpr std::size_t kMostComparisons = 40'000;
+    constexpr double kAlike = 0.5;
+    const std::size_t rows = end.before - first.before, columns = end.after - first.after;
+    if (rows == 0 || columns == 0 || rows > kMostComparisons / columns) return {};
+    std::vector<double> likenesses(rows * columns), best((rows + 1) * (columns + 1));
+    // Of the lines from here to the ends.
+    const auto sum = [&](std::size_t row, std::size_t column) -> double& {
+        return best[row * (columns + 1) + column];
+    };
+    for (std::size_t row = rows; row-- > 0;)
+        for (std::size_t column = columns; column-- > 0;) {
+            double& alike = likenesses[row * columns + column];
+            alike = likeness(before[first.before + row], after[first.after + column]);
+            const double with = alike < kAlike ? 0 : alike + sum(row + 1, column + 1);
+            sum(row, column) = std::max({with, sum(row + 1, column), sum(row, column + 1)});
+        }
+    std::vector<LinePair> pairs;
+    for (std::size_t row = 0, column = 0; row < rows && column < columns;) {
+        const double alike = likenesses[row * columns + column];
+        if (alike >= kAlike && sum(row, column) == alike + sum(row + 1, column + 1))
+            pairs.push_back({first.before + row++, first.after + column++});
+        else if (sum(row, column) == sum(row + 1, column))
+            ++row;
+        else
+            ++column;
+    }
+    return pairs;
+}
+
+// Lines that have changed stand beside one another: those that are alike, and between them as they
+// come.
+void add_changed(const Lines& before, LinePair first, const Lines& after, LinePair end,
+                 std::vector<LinePair>& pairs) {
+    std::vector<LinePair> alike = alike_lines(before, first, after, end);
+    alike.push_back(end);
+    for (const LinePair& next : alike) {
+        while (first.before < next.before && first.after < next.after)
+            pairs.push_back({first.before++, first.after++});
+        while (first.before < next.before) pairs.push_back({first.before++, LinePair::kNone});
+        while (first.after < next.after) pairs.push_back({LinePair::kNone, first.after++});
+        if (next == end) break;
+        pairs.push_back(next);
+        first = {next.before + 1, next.after + 1};
+    }
+}
+
 }  // namespace
 
 std::vector<LinePair> side_by_side(const Lines& before, const Lines& after) {
@@ -109,11 +178,9 @@ std::vector<LinePair> side_by_side(const Lines& before, const Lines& after) {
     for (std::size_t i = 0; i < first; ++i) pairs.push_back({i, i});
     std::size_t old_line = first, new_line = first;
     for (const LinePair& next : equal) {
-        // Lines that have changed stand beside one another.
-        while (old_line < next.before && new_line < next.after)
-            pairs.push_back({old_line++, new_line++});
-        while (old_line < next.before) pairs.push_back({old_line++, LinePair::kNone});
-        while (new_line < next.after) pairs.push_back({LinePair::kNone, new_line++});
+        add_changed(before, {old_line, new_line}, after, next, pairs);
+        old_line = next.before;
+        new_line = next.after;
         if (old_line < before.size() && new_line < after.size())
             pairs.push_back({old_line++, new_line++});
     }

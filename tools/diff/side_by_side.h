@@ -14,8 +14,9 @@ struct LinePair {
     bool operator==(const LinePair&) const = default;
 };
 
-// All lines of both, in their order: few of them without their like. Where texts differ in more
-// than two thousand lines, what is between the equal beginning and end is not looked at.
+// All lines of both, in their order: few of them without their like. Of those that have changed, the
+// ones that are alike stand beside one another. Where texts differ in more than two thousand lines,
+// what is between the equal beginning and end is not looked at.
 std::vector<LinePair> side_by_side(const std::vector<std::string_view>& before,
                                    const std::vector<std::string_view>& after);
 
