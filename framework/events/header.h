@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,9 @@ struct Derived {
 struct Object {
     std::string path;
     std::string build_id;  // lower-case hexadecimal, or empty
+    // What was added to its link-time addresses in the process; none if that is unknown, or was
+    // not the same all the time.
+    std::optional<std::uint64_t> load = {};
 };
 
 // How a context was entered.

@@ -128,7 +128,12 @@ void Parser::parse_object(std::string_view text) {
     std::string_view rest = text;
     const std::optional<std::string> path = take_word(rest);
     if (!path) fail("malformed path of an object", text);
-    header_.objects.push_back({*path, take_attribute(rest, "build-id").value_or("")});
+    events::Object object{*path, take_attribute(rest, "build-id").value_or("")};
+    if (const std::optional<std::string> load = take_attribute(rest, "load")) {
+        if (!load->starts_with("0x")) fail("expected an address, 0xADDRESS, of an object", *load);
+        object.load = parse_number(std::string_view(*load).substr(2), kMax64, 16);
+    }
+    header_.objects.push_back(std::move(object));
 }
 
 std::pair<std::uint32_t, std::uint64_t> Parser::parse_place_in_object(std::string_view text) {

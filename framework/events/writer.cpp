@@ -138,6 +138,10 @@ std::string extended_header(const Header& header) {
     for (std::size_t i = 0; i < header.objects.size(); ++i) {
         append(out, {"fl=#! object ", std::to_string(i), " ", word(header.objects[i].path)});
         append_attribute(out, "build-id", header.objects[i].build_id);
+        if (header.objects[i].load) {
+            out += " load=0x";
+            append_number(out, *header.objects[i].load, 16);
+        }
         out += '\n';
     }
     if (!header.incomplete.empty())

@@ -456,6 +456,24 @@ TEST_CASE(
     CHECK(!contains(shown, "old/d.c"));
 }
 
+TEST_CASE("whole profile: where objects were loaded, unless files say different things") {
+    const TemporaryFolder folder;
+    const auto file = [&](const std::string& name, const std::string& loads) {
+        return folder.write(
+            name, "desc: a\ncmd: a\nevents: Ir\nfl=#! version 1\nfl=#! object 0 /a" + loads +
+                      "\nfl=#! object 1 /b load=0x10\nfl=a.c\nfn=f\n1 1\n"
+                      "summary: 1\n");
+    };
+    WholeProfile profile;
+    profile.add_file(file("one", " load=0x400"));
+    profile.add_file(file("two", " load=0x500"));
+    profile.add_file(file("three", " load=0x400"));
+    profile.finish();
+    REQUIRE(profile.objects().size() == 2);
+    CHECK(!profile.objects()[0].load);
+    CHECK(profile.objects()[1].load == 0x10);
+}
+
 TEST_CASE("whole profile: different lines take no more than the limit") {
     const TemporaryFolder folder;
     std::string text = "desc: a\ncmd: a\nevents: Ir\nfl=a.c\nfn=f\n";

@@ -119,7 +119,7 @@ inline Header example_header() {
     header.events = {{"Ir", "instructions \"executed\"", "instructions", "cache"},
                      {"Dr", "", "data reads", ""}};
     header.derived = {{"reads by instruction", "Dr / Ir", "%"}};
-    header.objects = {{"/usr/bin/prog", "abc"}, {"/a folder/lib.so", ""}};
+    header.objects = {{"/usr/bin/prog", "abc", 0x555555554000}, {"/a folder/lib.so", ""}};
     header.pid = 17;
     header.incomplete = "killed";
     return header;

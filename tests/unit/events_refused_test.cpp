@@ -103,6 +103,8 @@ TEST_CASE("events: malformed extensions are refused") {
          "FILE:5: an instruction without fn= before it (0:0x1 1 1)"},
         {kVersion + kPlace + "fl=#! at 0:0x1 1 1\n", "FILE:7: unknown object (0:0x1)"},
         {kVersion + kPlace + "fl=#! at 0x1 1 1\n", "FILE:7: expected OBJECT:0xADDRESS (0x1)"},
+        {kVersion + "fl=#! object 0 a load=12\n",
+         "FILE:5: expected an address, 0xADDRESS, of an object (12)"},
         {kVersion + "fl=#! object 0 a\n" + kPlace + "1 1\nfl=#! at 0:0x1 1 1\n1 1\n",
          "FILE:10: counts without fl= and fn= before them (1 1)"},
         {kVersion + kPlace + "1 1\nfl=#! from a later release\n1 1\n",

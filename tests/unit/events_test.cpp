@@ -56,6 +56,8 @@ TEST_CASE("events: what is written is read") {
         CHECK(summary.header.derived[0].unit == "%");
         REQUIRE(summary.header.objects.size() == 2);
         CHECK(summary.header.objects[0].build_id == "abc");
+        CHECK(summary.header.objects[0].load == 0x555555554000);
+        CHECK(!summary.header.objects[1].load);
         CHECK(summary.header.objects[1].path == "/a folder/lib.so");
     }
     CHECK(folder.read("packed.gz").substr(0, 2) == "\x1f\x8b");

@@ -31,7 +31,10 @@ class Heads {
     void add_object(const events::Object& object) {
         const auto [entry, is_new] = indices_.try_emplace(
             {object.path, object.build_id}, static_cast<std::uint32_t>(objects_.size()));
-        if (is_new) objects_.push_back(object);
+        if (is_new)
+            objects_.push_back(object);
+        else if (objects_[entry->second].load != object.load)
+            objects_[entry->second].load.reset();
         of_file_.push_back(entry->second);
     }
     // The index in objects() of what has that number in the file being read.

@@ -127,6 +127,7 @@ class ProfileBuilder {
                 mapping = row.key.mapping;
                 link_address_of_0 = bias(mapping);
                 object = object_index(mapping);
+                note_load(*object, 0 - link_address_of_0);
             }
             entries_.push_back({row.key.pc + link_address_of_0, *object, row.number});
         });
@@ -154,6 +155,15 @@ class ProfileBuilder {
     std::uint32_t object_index(std::uint32_t mapping) {
         const std::string& path = *profile_.addresses->mappings()[mapping].path;
         return object_index(path, [&] { return profile_.symbolizer->build_id(path); });
+    }
+
+    // Where an object is loaded, unless it has been elsewhere before.
+    void note_load(std::uint32_t object, std::uint64_t load) {
+        const auto [first, is_new] = loads_.try_emplace(object, load);
+        if (is_new)
+            header_.objects[object].load = load;
+        else if (first->second != load)
+            header_.objects[object].load.reset();
     }
 
     template <typename BuildId>
@@ -385,7 +395,8 @@ class ProfileBuilder {
     // By object: addresses that were resolved, and where they are.
     std::vector<symbols::Request> requests_;
     std::vector<std::vector<symbols::Location>> locations_;
-    std::set<std::uint32_t> generated_;  // objects that name code which no file holds
+    std::map<std::uint32_t, std::uint64_t> loads_;  // by object, the first
+    std::set<std::uint32_t> generated_;             // objects that name code which no file holds
     std::deque<symbols::Frame> generated_frames_;
     Counts counts_;
     ObjectGroups objects_;
