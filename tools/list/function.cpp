@@ -2,6 +2,7 @@
 
 #include "framework/support/text.h"
 #include "framework/x86/decoder.h"
+#include "tools/code/branch_targets.h"
 #include "tools/sources/source_files.h"
 
 #include <fmt/core.h>
@@ -23,11 +24,6 @@ trace_instr_t instr_of(const native::Instruction& instruction) {
     instr.opcode = instruction.form->opcode;
     std::memcpy(instr.bytes, instruction.bytes, instr.length);
     return instr;
-}
-
-bool has_target(native::Flow flow) {
-    return flow == native::Flow::kJump || flow == native::Flow::kConditional ||
-           flow == native::Flow::kCounted || flow == native::Flow::kCall;
 }
 
 // Where their code is now: the build ids have been compared.
@@ -120,8 +116,8 @@ FunctionWriter::Line FunctionWriter::line_at(std::uint64_t address, const Row* r
     line.text = printed.text;
     length = printed.length;
     native::Instruction instruction;
-    if (decoders_->native.decode(bytes, address, instruction) && has_target(instruction.form->flow))
-        line.target = instruction.target();
+    if (decoders_->native.decode(bytes, address, instruction))
+        line.target = branch_target(instruction);
     return line;
 }
 
@@ -131,19 +127,11 @@ void FunctionWriter::name_targets(Lines& lines, ObjectCode& code) {
         if (line.target != 0) targets.push_back(line.target);
     std::sort(targets.begin(), targets.end());
     targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
-    const std::vector<std::string_view> names = code.names(targets);
-    const std::vector<symbols::FunctionRange> functions = code.functions(targets);
+    const std::vector<std::string> names = target_names(code, targets);
     for (Line& line : lines) {
         if (line.target == 0) continue;
         const auto at = std::lower_bound(targets.begin(), targets.end(), line.target);
-        const std::string_view name = names[static_cast<std::size_t>(at - targets.begin())];
-        if (name.empty()) continue;
-        const auto function = std::find_if(functions.begin(), functions.end(), [&](const auto& f) {
-            return line.target >= f.low && line.target < f.high && f.name == name;
-        });
-        const std::uint64_t offset = function == functions.end() ? 0 : line.target - function->low;
-        line.text +=
-            offset == 0 ? fmt::format(" <{}>", name) : fmt::format(" <{}+{:#x}>", name, offset);
+        line.text += names[static_cast<std::size_t>(at - targets.begin())];
     }
 }
 
