@@ -6,8 +6,10 @@ import gzip
 import json
 import os
 import re
+import shutil
 import unittest
 from collections import Counter
+from pathlib import Path
 
 import support
 from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, ROOT, profile, read_events, run
@@ -117,6 +119,74 @@ class Reports(unittest.TestCase):
         self.assertEqual((data["events"][0]["old"], data["events"][0]["total"]), (8, 16))
         self.assertIn("compares two files", self.refused("--diff", old))
         self.assertIn("are not those of", self.refused("--diff", old, ALL_KINDS))
+
+    def test_difference_of_sources(self):
+        """Both versions of a source, line beside line; a source without its like; one version gone."""
+        texts = {"old": "a;\nfor (i = 0; i < 9; ++i) f();\nb;\n",
+                 "new": "a;\n// more\nfor (i = 0; i < 5; ++i) f();\nb;\n"}
+        for name, text in texts.items():
+            (self.folder / name).mkdir()
+            for file in ("main.c", "same.c"):
+                (self.folder / name / file).write_text(text if file == "main.c" else "x;\n")
+        head = "desc: a\ncmd: ./t\nevents: Ir\n"
+        old = self.write("old.out", f"{head}fl={self.folder}/old/main.c\nfn=f\n2 90\n3 1\n"
+                                    f"fl={self.folder}/old/same.c\nfn=g\n1 4\nfl=gone.c\nfn=h\n1 2\nsummary: 97\n")
+        new = self.write("new.out", f"{head}fl={self.folder}/new/main.c\nfn=f\n3 50\n4 1\n"
+                                    f"fl={self.folder}/new/same.c\nfn=g\n1 3\nsummary: 54\n")
+        found = {Path(each["name"]).name: each
+                 for each in self.report("--diff", old, new)["sources"]}
+        main = found["main.c"]
+        self.assertEqual((main["name"], main["old"]["name"]),
+                         (f"{self.folder}/new/main.c", f"{self.folder}/old/main.c"))
+        self.assertEqual((main["lines"], main["counts"], main["old"]["lines"], main["old"]["counts"]),
+                         ([3, 4], [[50, 1]], [2, 3], [[90, 1]]))
+        self.assertEqual(main["pairs"], [[1, 1, 1, 1], [0, 2, 1, 0], [2, 3, 1, 0], [3, 4, 1, 1]])
+        self.assertEqual(main["pieces"], [[1, texts["new"].splitlines()]])
+        self.assertEqual(main["oldPieces"], [[1, texts["old"].splitlines()]])
+        same = found["same.c"]
+        self.assertNotIn("pairs", same)
+        self.assertEqual((same["pieces"], same["old"]["counts"], same["counts"]), ([[1, ["x;"]]], [[4]], [[3]]))
+        gone = found["gone.c"]
+        self.assertEqual((gone["isThere"], gone["old"]["isThere"], gone["old"]["counts"]), (False, True, [[2]]))
+        # The same function, in whichever folder it was compiled.
+        moved = self.report("--diff", old, new)["functions"]
+        self.assertEqual(dict(zip(moved["name"], zip(moved["old"][0], moved["counts"][0]))),
+                         {"f": (91, 51), "g": (4, 3), "h": (2, 0)})
+        shutil.move(self.folder / "old", self.folder / "elsewhere")
+        self.assertFalse(self.sources_of(old, new)["main.c"]["old"]["found"])
+        again = self.sources_of(f"--old-map={self.folder}/old={self.folder}/elsewhere", old, new)
+        self.assertEqual(again["main.c"]["oldPieces"], main["oldPieces"])
+        self.assertIn("--old-map is for the sources of OLD", self.refused("--old-map=a=b", old))
+
+    def sources_of(self, *words):
+        return {Path(each["name"]).name: each for each in self.report("--diff", *words)["sources"]}
+
+    def test_instructions(self):
+        """Of each line the same counts; none in a profile without them."""
+        out = self.folder / "out"
+        for more, are_there in ((["--dump-instr=yes"], True), ([], False)):
+            result = profile([PROGRAMS / "calling", "plain"], "--cache-sim=no", *more, out=out)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            data = self.report(out)
+            self.assertEqual(data["assembly"] is not None, are_there)
+            source = next(each for each in data["sources"] if each["name"].endswith("/calling.c"))
+            self.assertEqual(source["assembly"] is not None, are_there)
+            if not are_there:
+                continue
+            assembly, lines = source["assembly"], Counter()
+            for line, count in zip(assembly["line"], assembly["counts"][0]):
+                lines[line] += count
+            self.assertEqual(lines, Counter(dict(zip(source["lines"], source["counts"][0]))))
+            self.assertIn("retq", assembly["text"])
+            self.assertTrue(any(re.search(r"^callq? .* <twice>$", text) for text in assembly["text"]))
+            numbers = [int(address, 16) for address in assembly["address"]]
+            self.assertEqual(numbers, sorted(numbers))
+            self.assertEqual(data["assembly"]["leftOut"], 0)
+            same = self.report("--diff", out, out)
+            self.assertTrue(all(each["isSame"] for each in same["assembly"]["objects"] if "calling" in each["path"]))
+            for each in same["sources"]:
+                if each["assembly"] and each["name"].endswith("/calling.c"):
+                    self.assertEqual(each["assembly"]["old"], each["assembly"]["counts"])
 
     def test_difference_of_stacks(self):
         folder = ROOT / "tests" / "end_to_end" / "data"

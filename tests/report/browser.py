@@ -77,6 +77,8 @@ class Browser:
                   deviceScaleFactor=1, mobile=width < 640)
         self.call("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        # Of more than 50 entries, Chromium drops those first that a page has made without a user.
+        self.call("Page.resetNavigationHistory")
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=url)
         self.wait("document.body && document.body.dataset.ready === 'yes'")
@@ -90,11 +92,20 @@ class Browser:
         return answer["result"].get("value")
 
     def wait(self, condition, seconds=20):
+        """Also while the browser goes from one document to another, where nothing can be evaluated."""
         end = time.monotonic() + seconds
-        while not self.evaluate(condition):
+        while not self.is_true(condition):
             if time.monotonic() > end:
                 raise TimeoutError(condition)
             time.sleep(0.05)
+
+    def is_true(self, condition):
+        try:
+            return self.evaluate(condition)
+        except RuntimeError as error:
+            if "navigated or closed" in str(error):
+                return False
+            raise
 
     def settle(self):
         """Until what was asked for has been drawn, and what runs after drawing has run."""

@@ -18,7 +18,7 @@ from support import ASSAY, PLUGINS, ROOT, run
 PROGRAM = Path(__file__).with_name("walk.c")
 USED_BYTES = support.BUILD / "plugins" / "used_bytes" / "used_bytes.so"
 VIEWS = ["overview", "functions", "source", "flame", "lines", "values", "phases",
-         "calls", "groups"]
+         "calls", "groups", "threads"]
 
 
 def make_profile(folder: Path) -> str:
@@ -31,6 +31,37 @@ def make_profile(folder: Path) -> str:
                     "--D1=32768,8,64", "--cache.LL=8388608,16,64", "--out=walk.out", "--",
                     "./walk"], check=True, stdout=subprocess.DEVNULL, cwd=folder)
     return "walk.out"
+
+
+def make_versions(folder: Path) -> tuple[str, str]:
+    """Two versions of the program: profiles of them, in a folder each. In the new one a loop is shorter,
+    lines have moved, and there is a function more and one less."""
+    text = PROGRAM.read_text()
+    new = (text.replace("j < 1000; ++j) sum +=", "j < 700; ++j) sum +=", 1)
+           .replace("static double matrix", "/* moved */\nstatic double matrix", 1)
+           .replace("median", "middle"))
+    assert new.count("700") == 1 and "middle" in new
+    for name, source in (("old", text), ("new", new)):
+        (folder / name).mkdir()
+        (folder / name / "walk.c").write_text(source)
+        subprocess.run(["gcc", "-O1", "-g", "-fno-inline", "walk.c", "-o", "walk"], check=True,
+                       cwd=folder / name)
+        subprocess.run([ASSAY, "-q", "--plugin=cache", "--cache-sim=no", "--dump-instr=yes",
+                        "--out=walk.out", "--", "./walk"], check=True, stdout=subprocess.DEVNULL,
+                       cwd=folder / name)
+    return "old/walk.out", "new/walk.out"
+
+
+def make_threads(folder: Path) -> tuple[str, str]:
+    """The profile of a process with threads, and the index of a run of two processes."""
+    shutil.copy(PROGRAM.with_name("threads.c"), folder)
+    subprocess.run(["gcc", "-O1", "-g", "-pthread", "threads.c", "-o", "threads"], check=True,
+                   cwd=folder)
+    for out, plugins, words in (("threads.out", "cache,classic", []), ("both.out", "cache", ["again"])):
+        subprocess.run([ASSAY, "-q", f"--plugin={plugins}", "--cache-sim=no", "--threads",
+                        f"--out={out}", "--", "./threads", *words], check=True,
+                       stdout=subprocess.DEVNULL, cwd=folder)
+    return "threads.out", "index.both.out"
 
 
 def make_report(folder: Path, name: str, *words) -> str:
@@ -95,6 +126,10 @@ class Page(unittest.TestCase):
         cls.labelled = make_report(folder, "labelled.html", "--block-vectors", "bb.out",
                                    "--simpoints", "points", "--labels", "labels", all_kinds)
         cls.difference = make_report(folder, "diff.html", "--diff", cls.profile, cls.profile)
+        cls.versions = make_report(folder, "versions.html", "--diff", *make_versions(folder))
+        threads, index = make_threads(folder)
+        cls.threads = make_report(folder, "threads.html", threads)
+        cls.index = make_report(folder, "index.html", index)
         data = ROOT / "tests" / "end_to_end" / "data"
         cls.stacks = make_report(folder, "stacks.html", "--diff", data / "stacks-old.events",
                                  data / "stacks-new.events")
@@ -142,14 +177,17 @@ class Page(unittest.TestCase):
             "document.querySelector('[role=tab][aria-selected=true]').id.slice(4)")
 
     def test_all_views_fit_and_are_legible(self):
-        for page, views in ((self.page, VIEWS[:5] + ["calls"]), (self.kinds, VIEWS[:4] + VIEWS[5:8]),
+        beside = "source/Ir//instructions"
+        for page, views in ((self.page, VIEWS[:5] + ["calls", beside]), (self.kinds, VIEWS + [beside]),
                             (self.difference, VIEWS[:5]), (self.stacks, ["flame"]),
-                            (self.groups, ["source", "groups"]),
-                            (self.hostile, VIEWS[:3])):
+                            (self.versions, VIEWS[:4] + [beside, "calls", "groups"]),
+                            (self.threads, ["threads", "values", beside]), (self.index, ["threads"]),
+                            (self.groups, ["source", "groups", "threads"]),
+                            (self.hostile, VIEWS)):
             for width, dark in ((1280, False), (390, True)):
                 for view in views:
                     self.browser.open(f"{page}#{view}", width, 844, dark)
-                    self.assertEqual(self.view(), view)
+                    self.assertEqual(self.view(), view.split("/")[0])
                     self.assertEqual(self.browser.evaluate(
                         "document.documentElement.scrollWidth"), width)
                     self.assertGreater(len(self.texts("main")[0]), 40)
@@ -158,7 +196,8 @@ class Page(unittest.TestCase):
         self.assertIsNone(self.browser.evaluate("document.body.dataset.hacked || null"))
 
     def test_long_names_leave_room_for_numbers(self):
-        for page, views in ((self.long, VIEWS), (self.long_difference, VIEWS[:4])):
+        for page, views in ((self.long, VIEWS), (self.long_difference, VIEWS[:4]),
+                            (self.threads, ["threads", "values"]), (self.index, ["threads"])):
             for width in (1280, 500, 390):
                 for view in views:
                     self.browser.open(f"{page}#{view}", width, 844)
@@ -296,7 +335,7 @@ class Page(unittest.TestCase):
 
     def test_objects(self):
         self.browser.open(self.groups + "#groups/Ir")
-        self.assertEqual(self.texts("[role=tab][aria-selected=true]"), ["Objects, types, threads"])
+        self.assertEqual(self.texts("[role=tab][aria-selected=true]"), ["Objects, types"])
         self.assertIn("Ir is not counted by object", self.texts("main p")[0])
         self.browser.press("]")
         self.browser.press("]")
@@ -345,6 +384,148 @@ class Page(unittest.TestCase):
         self.click("a.c:20")
         self.assertEqual(self.view(), "source")
         self.assertEqual(self.texts(".source .row.cursor .number"), ["20"])
+
+    def counts(self, selector) -> list[int]:
+        return [int(text.replace(",", "").replace("+", "")) for text in self.texts(selector)
+                if text not in ("", "=")]
+
+    def test_instructions_beside_the_source(self):
+        self.browser.open(self.page + "#source/Ir")
+        self.assertEqual(self.texts(".assembly .row"), [])
+        self.browser.press("a")
+        hot = ".source .row.cursor "
+        self.assertEqual(self.texts(hot + ".number"), ["12"])
+        line = self.texts(hot + ".count")[0].split()[0]
+        marked = ".assembly .row.of-line "
+        self.assertEqual(set(self.texts(marked + ".number:nth-child(2)")), {"12"})
+        self.assertEqual(sum(self.counts(marked + ".count")), int(line.replace(",", "")))
+        self.assertTrue(any(text.startswith("addsd") for text in self.texts(marked + ".text")))
+        self.assertTrue(any(re.search(r"<by_rows\+0x[0-9a-f]+>$", text)
+                            for text in self.texts(marked + ".text")))
+        self.assertEqual(self.texts(".assembly .title"), ["by_rows"])
+        # From an instruction to its line.
+        self.browser.evaluate("[...document.querySelectorAll('.assembly .row')].find("
+                              "each => each.textContent.includes('ret')).click()")
+        self.browser.settle()
+        self.assertEqual(self.texts(hot + ".number"), ["14"])
+        self.assertEqual(self.texts(".assembly .row.cursor .number")[0], "14")
+        self.assertTrue(self.browser.evaluate("location.hash").endswith("//instructions"))
+        self.browser.press("a")
+        self.assertEqual(self.texts(".assembly .row"), [])
+        self.browser.evaluate("setTimeout(() => history.back(), 0)")
+        self.browser.wait("document.querySelector('.assembly .row') !== null")
+
+    def test_instructions_that_are_not_there(self):
+        self.browser.open(self.threads + "#source/Ir//instructions")
+        self.assertIn("--dump-instr=yes", self.texts(".beside .panel.assembly-none")[0])
+        self.assertIn("assay --dump-instr=yes -- ./threads", self.texts("pre"))
+        self.browser.open(self.kinds + "#source/Ir//instructions")
+        self.assertIn("Only addresses are shown", self.texts(".beside .warning")[0])
+
+    def test_two_versions_of_a_source(self):
+        self.browser.open(self.versions + "#source/Ir")
+        loop = self.texts(".source .row.cursor > *")
+        self.assertEqual(loop[:4], ["4,001,000", "2,801,000", "-1,200,000", "12"])
+        self.assertRegex(loop[4], r"^−\s*for .* j < 1000")
+        self.assertEqual(loop[5], "13")
+        self.assertRegex(loop[6], r"^\+\s*for .* j < 700")
+        self.assertIn("line 13, which was line 12", self.texts(".status b"))
+        self.assertIn("4,001,000 → 2,801,000 -1,200,000 (-30.0 %)", self.texts(".status")[0])
+        color = "getComputedStyle(document.querySelector('.source .row.cursor')).backgroundColor"
+        red, green, blue = map(int, re.findall(r"\d+", self.browser.evaluate(color))[:3])
+        self.assertGreater(blue, max(red, green))  # it has shrunk
+        # In a narrow window, and beside instructions, one below the other: the text before is above.
+        for width, view in ((390, "source/Ir"), (1280, "source/Ir//instructions")):
+            self.browser.open(f"{self.versions}#{view}", width)
+            rows = self.texts(".source .row .text")
+            at = next(i for i, text in enumerate(rows) if "j < 700" in text)
+            self.assertRegex(rows[at - 1], r"^−\s*for .* j < 1000")
+            self.assertIn("-1,200,000", self.texts(".source .row.cursor .count"))
+
+    def test_functions_of_two_versions(self):
+        self.browser.open(self.versions + "#functions/Ir")
+        self.assertEqual(self.texts(".functions .name b")[0], "by_rows")
+        self.browser.press("/")
+        self.browser.type("median")
+        self.assertEqual(self.texts(".functions .row .name b"), ["median"])
+        self.browser.evaluate("document.querySelector('.functions').focus()")
+        self.browser.press("Enter", "\r")  # only the old version has it
+        self.assertRegex(self.texts(".status b")[0], r"^line \d+, which was line \d+$")
+        self.assertIn("rand()", self.texts(".source .row.cursor .text")[0])
+        self.assertRegex(self.browser.evaluate("location.hash"), r"%3Aold\d+$")
+        self.browser.open(self.difference + "#source/Ir")
+        self.assertEqual(set(self.texts(".source .row .count:nth-child(3)")), {"=", ""})
+
+    def test_threads(self):
+        self.browser.open(self.threads + "#threads/Ir")
+        names = "main .columns > div:first-child .linkish"
+        self.assertEqual(set(self.texts(names)), {"reader", "writer", "threads"})
+        self.click("writer")
+        own = int(self.texts("tr.chosen .num")[0].replace(",", ""))
+        functions = dict(zip(self.texts("main .columns > div:last-child section:first-child .linkish"),
+                             self.counts("main .columns > div:last-child section:first-child td.num:first-child")))
+        self.assertEqual(sum(functions.values()), own)
+        self.assertGreater(functions["write_all"], 20 * 1000)
+        self.assertNotIn("read_all", functions)
+        self.click("write_all")
+        self.assertEqual(self.view(), "source")
+        self.browser.evaluate("setTimeout(() => history.back(), 0)")
+        self.browser.wait("document.querySelector('#tab-threads').ariaSelected === 'true'")
+        self.click("Search and sort them, with all events")
+        self.assertEqual(self.view(), "functions")
+        self.assertEqual(self.texts(".functions .name b")[0], "write_all")
+        self.assertNotIn("read_all", self.texts(".functions .name b"))
+        address = self.browser.evaluate("location.href")
+        self.browser.open(address)
+        self.assertEqual(self.texts(".functions .name b")[0], "write_all")
+        self.choose(".tools select", "")
+        self.assertIn("read_all", self.texts(".functions .name b"))
+        self.browser.press("/")
+        self.browser.type("no such function")
+        self.assertEqual(self.texts("main p"), ["No function matches."])
+
+    def test_processes(self):
+        self.browser.open(self.index + "#threads/Ir")
+        self.assertEqual(self.texts("[role=tab][aria-selected=true]"), ["Processes, programs, threads"])
+        names = [re.sub(r"^\d+ ", "", text)
+                 for text in self.texts("main .columns > div:first-child .linkish")]
+        self.assertEqual(names[0], "./threads again")
+        self.assertEqual(sorted(names[1:]), ["./threads", "./threads again"])
+        itself, together = self.counts("tr.chosen td.num:first-child, tr.chosen td.num:nth-child(3)")
+        others = self.counts("main .columns > div:first-child tbody tr:not(.chosen) td.num:first-child")
+        self.assertEqual(together, itself + sum(others))
+        self.choose(".tools select", "program")
+        self.assertEqual(self.texts("[role=status]"), ["1 program"])
+        self.browser.press("/")
+        self.browser.type("nothing")
+        self.assertIn("No program is named so.", self.texts("main p"))
+
+    def test_views_without_data_say_how_to_get_it(self):
+        wanted = {"flame": "--contexts", "calls": "--contexts", "groups": "--objects", "threads": "--threads",
+                  "lines": "--plugin=used_bytes", "values": "--plugin=classic", "phases": "assay simpoint"}
+        self.browser.open(self.lists)
+        tabs = self.browser.evaluate("[...document.querySelectorAll('nav .missing')].map(each => each.id.slice(4))")
+        self.assertEqual(set(tabs), set(wanted) - {"values"})
+        for page, views in ((self.lists, tabs), (self.hostile, ["values"])):
+            for view in views:
+                self.browser.open(f"{page}#{view}")
+                self.assertIn(wanted[view], self.texts("main")[0])
+                self.assertTrue(any("assay " in text for text in self.texts("main pre")), view)
+                self.assertEqual(self.texts("main table, main ol, main [role=grid]"), [])
+        self.assertIn("-- PROGRAM ARGUMENT...", self.texts("main pre")[0])  # the hostile one's has < and >
+        self.browser.open(self.difference + "#calls")
+        self.assertEqual(self.texts("main pre"), ["assay report walk.out\nassay report walk.out"])
+        self.browser.press("1")
+        self.assertEqual(self.view(), "overview")
+
+    def test_values_that_are_addresses(self):
+        self.browser.open(self.threads + "#values")
+        self.browser.press("/")
+        self.browser.type("threads.c write_all")
+        self.assertRegex(" ".join(self.texts(".values code")), r"\bread_all 0x[0-9a-f]+")
+        self.assertRegex(" ".join(self.texts(".values code")), r"\bwrite_all 0x[0-9a-f]+")
+        self.browser.type(" nowhere")
+        self.assertIn("No list matches.", self.texts("main p"))
 
     def test_values_and_phases(self):
         self.browser.open(self.kinds + "#values")

@@ -1,7 +1,7 @@
 // assay diff: limits, and two texts side by side.
 #include "framework/support/error.h"
 #include "tools/diff/limits.h"
-#include "tools/diff/side_by_side.h"
+#include "tools/sources/side_by_side.h"
 
 #include <doctest/doctest.h>
 #include <random>

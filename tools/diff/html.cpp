@@ -1,8 +1,8 @@
 #include "tools/output/html.h"
 #include "framework/support/text.h"
 #include "tools/diff/page.h"
-#include "tools/diff/side_by_side.h"
 #include "tools/diff/writers.h"
+#include "tools/sources/side_by_side.h"
 #include "tools/sources/source_files.h"
 
 #include <fmt/core.h>

@@ -1,8 +1,12 @@
 #include "tools/report/groups.h"
 
+#include "tools/profile/profile_files.h"
+#include "tools/report/columns.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -19,7 +23,8 @@ constexpr std::size_t kMostLines = 100'000;
 
 class Document {
   public:
-    Document(const GroupProfile& profile, JsonWriter& json) : profile_(profile), json_(json) {}
+    Document(const GroupProfile& profile, const FunctionList& functions, JsonWriter& json)
+        : profile_(profile), functions_(functions), json_(json) {}
 
     void write() {
         choose_groups();
@@ -27,6 +32,7 @@ class Document {
         write_kinds();
         write_shown();
         write_lines();
+        write_functions();
         json_.end_object();
     }
 
@@ -164,6 +170,37 @@ class Document {
         json_.end_object();
     }
 
+    // What is executed by a thread, or in a process, of its own; the lines above may be incomplete.
+    void write_functions() {
+        constexpr std::size_t kMostRows = 200'000;
+        std::vector<std::uint64_t> groups, functions;
+        Columns counts(profile_.totals().size());
+        for (std::size_t i = 0; i < shown_.size() && groups.size() < kMostRows; ++i) {
+            const std::string& kind = profile_.groups()[shown_[i]].kind;
+            if (kind != "thread" && !FileGroups::is_kind(kind)) continue;
+            std::map<std::uint32_t, Column> sums;
+            for (const GroupProfile::Line& line : profile_.lines(shown_[i])) {
+                const auto row =
+                    functions_.find(profile_.text(line.file), profile_.text(line.function));
+                if (!row || *row >= FunctionList::kMostWritten) continue;
+                Column& sum = sums.try_emplace(*row, profile_.totals().size()).first->second;
+                std::transform(sum.begin(), sum.end(), line.counts.begin(), sum.begin(),
+                               std::plus<>());
+            }
+            for (const auto& [row, sum] : sums) {
+                groups.push_back(i);
+                functions.push_back(row);
+                counts.add(sum);
+            }
+        }
+        json_.key("functions");
+        json_.begin_object();
+        json_.numbers("group", groups);
+        json_.numbers("function", functions);
+        counts.write("counts", json_);
+        json_.end_object();
+    }
+
     // By event.
     void write_columns(const std::vector<Counts>& rows) {
         json_.key("counts");
@@ -177,15 +214,16 @@ class Document {
     }
 
     const GroupProfile& profile_;
+    const FunctionList& functions_;
     JsonWriter& json_;
     std::vector<std::uint32_t> shown_;  // the largest shares first
 };
 
 }  // namespace
 
-void write_groups(const GroupProfile* profile, JsonWriter& json) {
+void write_groups(const GroupProfile* profile, const FunctionList& functions, JsonWriter& json) {
     if (profile == nullptr) return json.null();
-    Document(*profile, json).write();
+    Document(*profile, functions, json).write();
 }
 
 }  // namespace assay::report

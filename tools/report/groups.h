@@ -1,12 +1,14 @@
-// Whose the counts are: groups, with the lines of source that their counts are of, for the page.
+// Whose the counts are: groups, with the lines of source that their counts are of, and of threads
+// and processes also the functions, for the page.
 #pragma once
 
 #include "tools/output/json_writer.h"
 #include "tools/profile/group_profile.h"
+#include "tools/report/functions.h"
 
 namespace assay::report {
 
 // Those with the largest shares of any event; null if `profile` is.
-void write_groups(const GroupProfile* profile, JsonWriter& json);
+void write_groups(const GroupProfile* profile, const FunctionList& functions, JsonWriter& json);
 
 }  // namespace assay::report

@@ -39,6 +39,7 @@ constexpr const char* kFooter =
 // What is written on the command line, before it is understood.
 struct Arguments {
     Options options;
+    std::vector<std::string> old_moved;
     bool difference = false, quiet = false;
 };
 
@@ -52,6 +53,8 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_text("-o,--out", options.output, "FILE", "the page; default: report.html");
     line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
     line.add_source_search(options.where);
+    line.add_list("--old-map", arguments.old_moved, "OLD=NEW",
+                  "with --diff, the same as --map for the sources of OLD");
     line.add_text("--block-vectors", options.block_vectors, "FILE",
                   "show the phases of the run, from a file of the profiler bbv or of exp-bbv");
     line.add_text("--simpoints", options.simulation_points, "FILE",
@@ -69,6 +72,8 @@ void check(const Arguments& arguments) {
     if (arguments.difference && options.profiles.size() != 2)
         throw Error(fmt::format("--diff compares two files, but {} are given: merge others first",
                                 options.profiles.size()));
+    if (!arguments.difference && !arguments.old_moved.empty())
+        throw Error("--old-map is for the sources of OLD: give --diff OLD NEW");
     if (options.block_vectors.empty() && !options.simulation_points.empty())
         throw Error(
             "--simpoints needs the file that SimPoint has read: name it with "
@@ -97,6 +102,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
         arguments.options.profiles.push_back(newest_profile());
     check(arguments);
     Options& options = arguments.options;
+    options.old_where = options.where;
+    if (!arguments.old_moved.empty())
+        options.old_where.moved = parse_moved("--old-map", arguments.old_moved);
     find_points(options);
     if (options.simulation_points.empty() && !(options.weights.empty() && options.labels.empty()))
         throw Error(

@@ -18,7 +18,7 @@ struct Options {
     std::string output = "report.html";
     std::vector<std::string> profiles;  // added up; for a difference, the new one
     std::string old_profile;            // empty: no difference
-    SourceOptions where;                // to look for sources
+    SourceOptions where, old_where;     // to look for sources; for those of the old profile
     // What assay's or Valgrind's bbv profiler, and SimPoint, have written; may be empty.
     std::string block_vectors, simulation_points, weights, labels;
 };

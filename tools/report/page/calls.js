@@ -17,10 +17,10 @@ function callsOf(calls, event, from, to, index) {
 function CallRows({ data, event, title, rows, none, choose }) {
   const { name, file } = data.calls;
   const outside = name.length - 1;
-  return html`<section class="panel"><h2>${title}</h2><div class="scroll-x"><table class="plain">
+  return html`<section class="panel"><h2>${title}</h2><div class="scroll-x"><table class="plain counts">
     <tbody>${rows.map((row) => html`<tr><td class="num">${whole(row.count)}</td>
       <td class="num soft">${percent(row.count, data.events[event].total)}</td>
-      <td>${row.index === outside ? name[outside] : html`<button class="linkish function"
+      <td class="wide">${row.index === outside ? name[outside] : html`<button class="linkish function"
         title=${`${file[row.index]}: ${name[row.index]}`}
         onClick=${() => choose(row.index)}>${name[row.index]}</button>`}
         ${row.number > 0 && html` <span class="soft">${whole(row.number)} ×</span>`}</td></tr>`)}</tbody>
@@ -53,12 +53,12 @@ function Calls({ data, event, openFunctionNamed, searchRef }) {
       </select></div>`;
   if (index === undefined) return html`${tools}<p class="soft">There is no such function.</p>`;
   return html`${tools}
-    <section class="panel"><h2>${calls.name[index]}</h2><table class="plain"><tbody>
+    <section class="panel"><h2>${calls.name[index]}</h2><table class="plain counts"><tbody>
       <tr><td class="num">${whole(inclusive[index])}</td>
-        <td class="num soft">${percent(inclusive[index], total)}</td><td>with all that it calls</td></tr>
+        <td class="num soft">${percent(inclusive[index], total)}</td><td class="wide">with all that it calls</td></tr>
       <tr><td class="num">${whole(calls.exclusive[event][index])}</td>
         <td class="num soft">${percent(calls.exclusive[event][index], total)}</td>
-        <td>itself, in <button class="linkish" title=${calls.file[index]}
+        <td class="wide">itself, in <button class="linkish" title=${calls.file[index]}
           onClick=${() => openFunctionNamed(calls.name[index])}>${fileName(calls.file[index])}</button></td></tr>
     </tbody></table></section>
     <div class="columns"><div><${CallRows} data=${data} event=${event} title="Callers" choose=${choose}

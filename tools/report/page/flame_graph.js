@@ -142,6 +142,8 @@ function FlameGraph({ data, event, openFunctionNamed, searchRef, go }) {
         : html`<button class="linkish" onClick=${() => go({ event: i })}>${data.events[i].name}</button>`}`)}.</p>`}
     ${!flame.byStack[column] && html`<p class="soft">${data.events[shown].name} is not counted by call
       stack: each function stands alone, with what was inlined into it.</p>`}
+    ${total === 0 && html`<p class="soft">No ${data.events[shown].name} was counted${
+      before ? ` ${widths === "before" ? "before" : "after"} the change` : ""}.</p>`}
     <div class="panel flame" ref=${area} tabindex="0" role="tree" onKeyDown=${onKeyDown}
         aria-label=${"Flame graph of " + data.events[shown].name} aria-activedescendant=${`frame-${cursor}`}>
       <div style=${{ height: (depth + 1) * 20 + 8 + "px" }}></div>

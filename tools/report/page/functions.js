@@ -1,11 +1,14 @@
 // Functions.
 
-function sortedFunctions(data, query, sort) {
-  const { name, file, counts, old } = data.functions;
+// `counts`: of all, or of a thread or process, which has only some of the functions.
+function sortedFunctions(data, counts, isPart, query, sort) {
+  const { name, file, old, former } = data.functions;
   const matches = matcher(query);
   const rows = [];
-  for (let i = 0; i < name.length; ++i)
-    if (matches(name[i] + " " + file[i])) rows.push(i);
+  for (let i = 0; i < name.length; ++i) {
+    if (isPart && counts.every((column) => !column[i])) continue;
+    if (matches(name[i] + " " + file[i] + " " + (former ? former[i] : ""))) rows.push(i);
+  }
   const key = {
     name: () => 0,
     count: (i) => counts[sort.event][i],
@@ -29,8 +32,8 @@ function functionColumns(data, event) {
   ];
 }
 
-function FunctionCell({ data, column, index }) {
-  const { counts, old } = data.functions;
+function FunctionCell({ data, counts, totals, column, index }) {
+  const { old } = data.functions;
   const event = data.events[column.event];
   const now = counts[column.event][index];
   const before = old ? old[column.event][index] : 0;
@@ -41,21 +44,36 @@ function FunctionCell({ data, column, index }) {
       ${signed(difference)}<small>${difference ? change(now, before) : ""}</small></div>`;
   }
   const value = column.by === "old" ? before : now;
-  const total = column.by === "old" ? event.old : event.total;
+  const total = column.by === "old" ? event.old : totals[column.event];
   const share = total ? (value / total) * 100 : 0;
   return html`<div role="gridcell" class=${"cell" + (value ? "" : " zero")} style=${{
       backgroundImage: `linear-gradient(to left, var(--bar) ${share}%, transparent ${share}%)` }}>
     ${whole(value)}<small>${value ? percent(value, total) : ""}</small></div>`;
 }
 
-function Functions({ data, event, openFunction, searchRef }) {
+// All of the profile, or one of the threads and processes that it knows.
+function PartChoice({ data, part, go }) {
+  const { groups } = data;
+  if (!groups || !groups.functions.group.length) return null;
+  const parts = [...new Set(groups.functions.group)];
+  return html`<label class="field">of <select aria-label="Functions of" value=${part === null ? "" : part}
+      onChange=${(e) => go({ part: e.target.value === "" ? null : Number(e.target.value) })}>
+    <option value="">all</option>${parts.map((i) => html`<option value=${i}>${groups.kind[i]} ${groups.name[i]}</option>`)}
+  </select></label>`;
+}
+
+function Functions({ data, event, part, go, openFunction, searchRef }) {
+  const isPart = part !== null;
+  const counts = useMemo(() => (isPart ? functionsOfGroup(data, part) : data.functions.counts), [part]);
+  const totals = useMemo(() => (isPart ? data.events.map((_, i) => ownCount(data.groups, innerGroups(data.groups), i, part))
+    : data.events.map((each) => each.total)), [part]);
   const old = data.old.length > 0;
   const [query, setQuery] = useState("");
   const [sort, setSort] = useState({ by: old ? "change" : "count", event, up: -1 });
   const [cursor, setCursor] = useState(0);
   useEffect(() => setSort({ by: old ? "change" : "count", event, up: -1 }), [event]);
-  useEffect(() => setCursor(0), [query, sort]);
-  const rows = useMemo(() => sortedFunctions(data, query, sort), [query, sort]);
+  useEffect(() => setCursor(0), [query, sort, part]);
+  const rows = useMemo(() => sortedFunctions(data, counts, isPart, query, sort), [query, sort, part]);
   const columns = functionColumns(data, event);
   const narrow = innerWidth <= 640;
   const template = `${narrow ? 175 : 360}px repeat(${columns.length}, ${narrow ? 118 : 132}px)`;
@@ -80,17 +98,21 @@ function Functions({ data, event, openFunction, searchRef }) {
         class=${"row" + (at === cursor ? " cursor" : "")} onClick=${() => { setCursor(at); openFunction(i); }}
         style=${{ top: at * 44 + "px", gridTemplateColumns: template, width: width + "px" }}>
       <div class="name" role="rowheader" title=${`${data.functions.file[i]}: ${data.functions.name[i]}`}>
-        <b>${data.functions.name[i]}</b><span><bdi>${data.functions.file[i]}</bdi></span></div>
-      ${columns.map((column) => html`<${FunctionCell} data=${data} column=${column} index=${i} />`)}
+        <b>${data.functions.name[i]}</b><span><bdi>${data.functions.former && data.functions.former[i]
+          ? `was ${data.functions.former[i]}; ` : ""}${data.functions.file[i]}</bdi></span></div>
+      ${columns.map((column) => html`<${FunctionCell} data=${data} counts=${counts} totals=${totals} column=${column} index=${i} />`)}
     </div>`;
   };
   return html`<div class="tools">
       <input type="search" ref=${searchRef} placeholder="Search functions and files"
         aria-label="Search functions and files" value=${query}
         onInput=${(e) => setQuery(e.target.value)} />
+      <${PartChoice} data=${data} part=${part} go=${go} />
       <span class="soft" role="status">${whole(rows.length)} functions${data.functions.leftOut
         ? `; ${whole(data.functions.leftOut)} with the lowest counts are left out` : ""}</span>
     </div>
+    ${rows.length === 0 && html`<p class="soft">${query ? "No function matches."
+      : isPart ? "It has executed none of the functions in this report." : "The profile has no functions."}</p>`}
     <${VirtualList} count=${rows.length} height=${44} headHeight=${36} head=${head} row=${row}
       kind="functions" label="Functions" role="grid" cursor=${cursor} setCursor=${setCursor}
       width=${width + "px"} open=${(at) => openFunction(rows[at])} />`;

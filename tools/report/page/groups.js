@@ -7,7 +7,7 @@ const MOST_MEMBERS = 500;
 const MOST_DEPTH = 16;   // of groups in one another
 
 const plural = (name) => name + (name.endsWith("s") ? "es" : "s");
-const groupsTitle = ({ kinds }) => kinds.map(({ name }, i) =>
+const groupsTitle = (kinds) => kinds.map(({ name }, i) =>
   plural(i === 0 ? name[0].toUpperCase() + name.slice(1) : name)).join(", ");
 
 // Of each group, those in it.
@@ -245,6 +245,7 @@ function GroupList({ data, event, kind, rows, group, choose }) {
             onClick=${() => choose(i)}>${groups.name[i]}</button>
           <div class="soft">${groupText(groups.attributes[i])}</div></td></tr>`)}
       ${rest > 0 && row(rest, "(none)")}</tbody></table></div>
+    ${rows.length === 0 && html`<p class="soft">No ${kind.name} matches, or has any of it.</p>`}
     ${rows.length > most && html`<p><button onClick=${() => setMost(most + 500)}>Show more</button></p>`}
   </section>`;
 }
@@ -252,7 +253,9 @@ function GroupList({ data, event, kind, rows, group, choose }) {
 function Groups({ data, event, group, go, openFunctionNamed, searchRef }) {
   const { groups } = data;
   const [query, setQuery] = useState("");
-  const [name, setName] = useState(group === null ? groups.kinds[0].name : kindOf(groups, group));
+  const kinds = kindsOf(groups, false);
+  const usual = group !== null && !isOfThreads(groups, group) ? kindOf(groups, group) : kinds[0].name;
+  const [name, setName] = useState(usual);
   const kind = groups.kinds.find((each) => each.name === name);
   const counted = kind.counts.map((_, i) => i).filter((i) => kind.counts[i] > 0);
   const shown = counted.includes(event) || counted.length === 0 ? event : counted[0];
@@ -268,9 +271,9 @@ function Groups({ data, event, group, go, openFunctionNamed, searchRef }) {
   const index = isListed ? group : rows[0];
   const choose = (i) => go({ group: i });
   return html`<div class="tools">
-      ${groups.kinds.length > 1 && html`<label class="field">By <select value=${name}
+      ${kinds.length > 1 && html`<label class="field">By <select value=${name}
         onChange=${(e) => { setName(e.target.value); go({ group: null }); }}>
-        ${groups.kinds.map((each) => html`<option value=${each.name}>${each.name}</option>`)}</select></label>`}
+        ${kinds.map((each) => html`<option value=${each.name}>${each.name}</option>`)}</select></label>`}
       <input type="search" ref=${searchRef} placeholder="Search names" aria-label="Search names"
         value=${query} onInput=${(e) => setQuery(e.target.value)} />
       <span class="soft" role="status">${whole(rows.length)} ${rows.length === 1 ? name : plural(name)}${groups.leftOut

@@ -46,11 +46,12 @@ function Making({ data }) {
 
 function Keys() {
   return html`<section class="panel"><h2>Keyboard</h2><div class="keys">
-    <span><kbd>1</kbd> ... <kbd>9</kbd></span><span>choose a view</span>
+    <span><kbd>1</kbd> ... <kbd>9</kbd> <kbd>0</kbd></span><span>choose a view</span>
     <span><kbd>[</kbd> <kbd>]</kbd></span><span>previous or next event</span>
     <span><kbd>/</kbd></span><span>search</span>
     <span><kbd>Tab</kbd></span><span>into the list, and on</span>
     <span><kbd>↑</kbd> <kbd>↓</kbd> <kbd>Enter</kbd></span><span>in lists: move, open</span>
+    <span><kbd>a</kbd></span><span>in sources: instructions beside them, or not</span>
     <span><kbd>n</kbd> <kbd>p</kbd></span><span>in sources: next cooler or hotter line</span>
     <span><kbd>←</kbd> <kbd>→</kbd> <kbd>Esc</kbd></span><span>in the flame graph: beside, back</span>
   </div></section>`;

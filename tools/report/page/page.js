@@ -2,18 +2,22 @@
 // they are, and docs/report.md for how the page is used. The files of this folder become one script,
 // this one last.
 
+// All views: those that the profile has something for first.
 function tabsOf(data) {
   const index = (name) => data.events.findIndex((event) => event.name === name);
   const fetched = index("ReadB") >= 0 && index("UsedB") >= 0;
-  return [
+  const dataKinds = kindsOf(data.groups, false), threadKinds = kindsOf(data.groups, true);
+  const tabs = [
     ["overview", "Overview", true], ["functions", "Functions", true],
     ["source", "Source", data.sources.length > 0],
     ["flame", "Flame graph", data.flame.events.length > 0],
     ["calls", "Calls", data.calls !== null],
-    ["groups", data.groups && groupsTitle(data.groups), data.groups !== null],
+    ["groups", groupsTitle(dataKinds) || "Objects", dataKinds.length > 0],
+    ["threads", groupsTitle(threadKinds) || "Threads", threadKinds.length > 0],
     ["lines", "Cache lines", fetched && data.events[index("ReadB")].total > 0],
     ["values", "Values", data.values.length > 0], ["phases", "Phases", data.phases !== null],
-  ].filter(([, , available]) => available);
+  ].map(([id, title, hasData]) => ({ id, title, hasData }));
+  return [...tabs.filter((tab) => tab.hasData), ...tabs.filter((tab) => !tab.hasData)];
 }
 
 function decoded(text) {
@@ -26,25 +30,29 @@ function decoded(text) {
 
 // What an address says: #VIEW/EVENT, in sources and groups with what is shown there.
 function stateOfLocation(data, tabs) {
-  const [tab, name, what] = location.hash.slice(1).split("/").map(decoded);
+  const [tab, name, what, how] = location.hash.slice(1).split("/").map(decoded);
   const event = data.events.findIndex((each) => each.name === name);
-  const state = { tab: tabs.some(([id]) => id === tab) ? tab : "overview", event: Math.max(0, event),
-                  place: { source: null, line: null, time: 0 }, group: null };
+  const state = { tab: tabs.some(({ id }) => id === tab) ? tab : "overview", event: Math.max(0, event),
+                  place: { source: null, line: null, time: 0 }, group: null, part: null, assembly: how === "instructions" };
   if (tab === "source" && what) {
-    const [, file, line] = what.match(/^(.*?)(?::(\d+))?$/);
+    const [, file, old, line] = what.match(/^(.*?)(?::(old)?(\d+))?$/s);
     const source = data.sources.findIndex((each) => each.name === file);
-    if (source >= 0) state.place = { source, line: line ? Number(line) : null, time: Date.now() };
+    if (source >= 0) state.place = { source, line: line ? Number(line) : null, isOld: !!old, time: Date.now() };
   }
-  if (tab === "groups" && data.groups && /^\d+$/.test(what) && Number(what) < data.groups.name.length)
-    state.group = Number(what);
+  const number = data.groups && /^\d+$/.test(what) && Number(what) < data.groups.name.length ? Number(what) : null;
+  if (tab === "groups" || tab === "threads") state.group = number;
+  if (tab === "functions" && number !== null && isOfThreads(data.groups, number)) state.part = number;
   return state;
 }
 
-function locationOfState(data, { tab, event, place, group }) {
+function locationOfState(data, { tab, event, place, group, part, assembly }) {
   const parts = [tab, data.events[event].name];
   if (tab === "source" && place.source !== null)
-    parts.push(data.sources[place.source].name + (place.line === null ? "" : ":" + place.line));
-  if (tab === "groups" && group !== null) parts.push(String(group));
+    parts.push(data.sources[place.source].name +
+      (place.line === null ? "" : (place.isOld ? ":old" : ":") + place.line));
+  if (tab === "source" && assembly) parts.push(...(parts.length < 3 ? [""] : []), "instructions");
+  if ((tab === "groups" || tab === "threads") && group !== null) parts.push(String(group));
+  if (tab === "functions" && part !== null) parts.push(String(part));
   return "#" + parts.map(encodeURIComponent).join("/");
 }
 
@@ -69,14 +77,17 @@ function useHistory(data, tabs, state, setState) {
 }
 
 // The place of a function's hottest line, in the chosen event or else in any; null if there is none.
+// Of a function that only the old profile has, there.
 function hottestLine(data, event, index) {
   let best = null;
-  data.sources.forEach((source, at) => source.functions.forEach((owner, i) => {
+  const look = (version, source, isOld) => version.functions.forEach((owner, i) => {
     if (owner !== index) return;
-    const weight = source.counts[event][i] + 1e-9 * (source.lines[i] > 0);
-    if (!best || weight > best.weight) best = { weight, source: at, line: source.lines[i] };
-  }));
-  return best && { source: best.source, line: best.line, time: Date.now() };
+    const weight = version.counts[event][i] + 1e-9 * (version.lines[i] > 0);
+    if (!best || weight > best.weight) best = { weight, source, line: version.lines[i], isOld };
+  });
+  data.sources.forEach((source, at) => look(source, at, false));
+  if (!best) data.sources.forEach((source, at) => source.old && look(source.old, at, true));
+  return best && { source: best.source, line: best.line, isOld: best.isOld, time: Date.now() };
 }
 
 // The hottest function of that name; -1 if there is none.
@@ -103,23 +114,23 @@ function Header({ data, event, go }) {
 
 function Tabs({ tabs, tab, go }) {
   const onKeyDown = (e) => {
-    const at = tabs.findIndex(([id]) => id === tab);
+    const at = tabs.findIndex(({ id }) => id === tab);
     const next = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[e.key];
     if (next === undefined) return;
-    const id = tabs[(next + tabs.length) % tabs.length][0];
+    const { id } = tabs[(next + tabs.length) % tabs.length];
     go({ tab: id });
     document.getElementById("tab-" + id).focus();
     e.preventDefault();
   };
-  return html`<nav role="tablist" aria-label="Views" onKeyDown=${onKeyDown}>${tabs.map(([id, title]) => html`<button role="tab"
-    id=${"tab-" + id} aria-selected=${id === tab} aria-controls="view" tabindex=${id === tab ? 0 : -1}
+  return html`<nav role="tablist" aria-label="Views" onKeyDown=${onKeyDown}>${tabs.map(({ id, title, hasData }) => html`<button role="tab"
+    id=${"tab-" + id} class=${hasData ? "" : "missing"} title=${hasData ? "" : "not in this report; says how to get it"} aria-selected=${id === tab} aria-controls="view" tabindex=${id === tab ? 0 : -1}
     onClick=${() => go({ tab: id })}>${title}</button>`)}</nav>`;
 }
 
 function App({ data }) {
   const tabs = useMemo(() => tabsOf(data), []);
   const [state, setState] = useState(() => stateOfLocation(data, tabs));
-  const { tab, event, place, group } = state;
+  const { tab, event, place, group, part, assembly } = state;
   const searchRef = useRef();
   const go = (change) => setState((before) => ({ ...before, ...change }));
   useHistory(data, tabs, state, setState);
@@ -137,7 +148,8 @@ function App({ data }) {
   };
   useKeys((e) => {
     const number = Number(e.key);
-    if (number >= 1 && number <= tabs.length) go({ tab: tabs[number - 1][0] });
+    if (number >= 1 && number <= tabs.length) go({ tab: tabs[number - 1].id });
+    else if (e.key === "0" && tabs.length > 9) go({ tab: tabs[9].id });
     else if (e.key === "/" && searchRef.current) searchRef.current.focus();
     else if (e.key === "]") go({ event: (event + 1) % data.events.length });
     else if (e.key === "[") go({ event: (event + data.events.length - 1) % data.events.length });
@@ -147,19 +159,21 @@ function App({ data }) {
   const index = (name) => data.events.findIndex((each) => each.name === name);
   const views = {
     overview: () => html`<${Overview} data=${data} event=${event} go=${go} openFunction=${openFunction} />`,
-    functions: () => html`<${Functions} data=${data} event=${event} openFunction=${openFunction} searchRef=${searchRef} />`,
-    source: () => html`<${Source} data=${data} event=${event} place=${place} go=${go} searchRef=${searchRef} />`,
+    functions: () => html`<${Functions} data=${data} event=${event} part=${part} go=${go} openFunction=${openFunction} searchRef=${searchRef} />`,
+    source: () => html`<${Source} data=${data} event=${event} place=${place} assembly=${assembly} go=${go} searchRef=${searchRef} />`,
     flame: () => html`<${FlameGraph} data=${data} event=${event} openFunctionNamed=${openFunctionNamed} searchRef=${searchRef} go=${go} />`,
     calls: () => html`<${Calls} data=${data} event=${event} openFunctionNamed=${openFunctionNamed} searchRef=${searchRef} />`,
     groups: () => html`<${Groups} data=${data} event=${event} group=${group} go=${go} openFunctionNamed=${openFunctionNamed} searchRef=${searchRef} />`,
+    threads: () => html`<${Threads} data=${data} event=${event} group=${group} go=${go} openFunction=${openFunction} searchRef=${searchRef} />`,
     lines: () => html`<${CacheLines} data=${data} readEvent=${index("ReadB")} usedEvent=${index("UsedB")} openFunction=${openFunction} go=${go} />`,
     values: () => html`<${Values} data=${data} searchRef=${searchRef} go=${go} />`,
     phases: () => html`<${Phases} data=${data} />`,
   };
-  const fixed = ["functions", "source", "flame"].includes(tab);
+  const { title, hasData } = tabs.find(({ id }) => id === tab);
+  const fixed = hasData && ["functions", "source", "flame"].includes(tab);
   return html`<${Header} data=${data} event=${event} go=${go} />
     <${Tabs} tabs=${tabs} tab=${tab} go=${go} />
-    <main id="view" role="tabpanel" aria-labelledby=${"tab-" + tab} class=${fixed ? "fixed" : ""}>${views[tab]()}</main>`;
+    <main id="view" role="tabpanel" aria-labelledby=${"tab-" + tab} class=${fixed ? "fixed" : ""}>${hasData ? views[tab]() : html`<${Missing} data=${data} tab=${tab} title=${title} />`}</main>`;
 }
 
 async function start() {

@@ -16,7 +16,11 @@ const figure = (value, unit) => {
   if (unit === "%") return (value * 100).toFixed(2) + " %";
   return (Number.isInteger(value) ? whole(value) : value.toFixed(3)) + (unit ? " " + unit : "");
 };
+const shortened = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
+// Heat of a count; of a change, in the colour of its sign.
+const heatColor = (change, heat) =>
+  `rgba(var(${change === null ? "--heat" : change > 0 ? "--grown" : "--shrunk"}), ${heat})`;
 const worseOrBetter = (n) => (n > 0 ? "worse" : n < 0 ? "better" : "");
 
 // All words of `query` occur in `text`, in any case.

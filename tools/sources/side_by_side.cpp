@@ -1,8 +1,8 @@
-#include "tools/diff/side_by_side.h"
+#include "tools/sources/side_by_side.h"
 
 #include <algorithm>
 
-namespace assay::diff {
+namespace assay {
 namespace {
 
 using Lines = std::vector<std::string_view>;
@@ -189,4 +189,4 @@ std::vector<LinePair> side_by_side(const Lines& before, const Lines& after) {
     return pairs;
 }
 
-}  // namespace assay::diff
+}  // namespace assay

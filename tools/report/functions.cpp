@@ -1,0 +1,123 @@
+#include "tools/report/functions.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string>
+
+namespace assay::report {
+
+namespace {
+
+Column sum_of(const WholeProfile& profile, const WholeProfile::Function& function) {
+    Column sum(profile.events().size());
+    for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
+        for (const WholeProfile::Line& line : profile.lines(place))
+            profile.counts().add_to(sum, line.row);
+    return sum;
+}
+
+std::vector<std::uint32_t> add_all(const WholeProfile& profile, Side side,
+                                   FunctionMatching& matching) {
+    std::vector<std::uint32_t> numbers;
+    for (const WholeProfile::Function& function : profile.functions())
+        numbers.push_back(
+            matching.add(side, profile.text(function.file), profile.text(function.name)));
+    return numbers;
+}
+
+}  // namespace
+
+FunctionList::FunctionList(const WholeProfile& profile, const WholeProfile* old)
+    : columns_(profile.events().size()) {
+    const std::vector<std::uint32_t> numbers = add_all(profile, Side::kNew, matching_);
+    std::vector<std::uint32_t> old_numbers;
+    if (old) {
+        has_old_ = true;
+        old_numbers = add_all(*old, Side::kOld, matching_);
+        matching_.match();
+    }
+    add(profile, numbers, &Row::counts, row_of_);
+    if (old) add(*old, old_numbers, &Row::old, row_of_old_);
+    sort(profile.totals());
+}
+
+// Rows of one place become one.
+void FunctionList::add(const WholeProfile& profile, const std::vector<std::uint32_t>& numbers,
+                       Column Row::*counts, std::vector<std::uint32_t>& row_of) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const FunctionMatching::Place place = matching_.shown(numbers[i]);
+        const auto [entry, is_new] = indices_.try_emplace({place.file, place.function},
+                                                          static_cast<std::uint32_t>(rows_.size()));
+        if (is_new)
+            rows_.push_back({place.file, place.function, matching_.former(numbers[i]),
+                             Column(columns_), Column(columns_)});
+        const Column more = sum_of(profile, profile.functions()[i]);
+        Column& sum = rows_[entry->second].*counts;
+        std::transform(more.begin(), more.end(), sum.begin(), sum.begin(), std::plus<>());
+        row_of.push_back(entry->second);
+    }
+}
+
+// What refers to rows follows.
+void FunctionList::sort(Counts totals) {
+    std::vector<double> shares;
+    shares.reserve(rows_.size());
+    for (const Row& row : rows_)
+        shares.push_back(
+            std::max(largest_share(row.counts, totals), largest_share(row.old, totals)));
+    std::vector<std::uint32_t> order(rows_.size()), rank(rows_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return shares[a] > shares[b]; });
+    std::vector<Row> sorted;
+    sorted.reserve(rows_.size());
+    for (const std::uint32_t index : order) {
+        rank[index] = static_cast<std::uint32_t>(sorted.size());
+        sorted.push_back(std::move(rows_[index]));
+    }
+    rows_ = std::move(sorted);
+    for (std::uint32_t& row : row_of_) row = rank[row];
+    for (std::uint32_t& row : row_of_old_) row = rank[row];
+    for (auto& [place, row] : indices_) row = rank[row];
+}
+
+std::optional<std::uint32_t> FunctionList::find(std::string_view file,
+                                                std::string_view name) const {
+    const auto found = indices_.find({file, name});
+    return found == indices_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void FunctionList::write(JsonWriter& json) const {
+    const std::size_t shown = std::min(rows_.size(), kMostWritten);
+    std::vector<std::string> files, names, former;
+    Columns counts(columns_), old(columns_);
+    for (std::size_t i = 0; i < shown; ++i) {
+        const Row& row = rows_[i];
+        files.emplace_back(row.file);
+        names.emplace_back(row.name);
+        // Two versions are often built in folders of their own: that is no other file.
+        const auto base = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
+        const bool has_moved = base(row.former.file) != base(row.file);
+        former.push_back(row.former.function.empty() ||
+                                 (!has_moved && row.former.function == row.name)
+                             ? ""
+                             : (has_moved ? std::string(row.former.file) + ":" : "") +
+                                   std::string(row.former.function));
+        counts.add(row.counts);
+        old.add(row.old);
+    }
+    json.key("functions");
+    json.begin_object();
+    json.number("leftOut", rows_.size() - shown);
+    json.texts("file", files);
+    json.texts("name", names);
+    counts.write("counts", json);
+    if (has_old_) {
+        json.texts("former", former);
+        old.write("old", json);
+    }
+    json.end_object();
+}
+
+}  // namespace assay::report

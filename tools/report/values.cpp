@@ -1,0 +1,59 @@
+#include "tools/report/values.h"
+
+#include "tools/code/value_symbols.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t kMostLists = 2'000;
+
+void write_list(const WholeProfile& profile, const WholeProfile::Values& values,
+                const ValueSymbols& symbols, JsonWriter& json) {
+    const WholeProfile::Place& place = profile.places()[values.place];
+    json.begin_object();
+    json.text("list", values.list.name);
+    json.text("function", profile.text(place.function));
+    json.text("file", profile.text(place.file));
+    json.number("line", values.line);
+    json.text("object", profile.objects()[values.object].path);
+    json.address("address", values.address);
+    json.number("total", values.list.total);
+    json.number("error", values.list.error);
+    json.key("values");
+    json.begin_array();
+    for (const events::HotValue& each : values.list.values) {
+        json.begin_array();
+        json.address(each.value);
+        json.number(each.count);
+        if (const std::string_view name = symbols.name(each.value); !name.empty()) json.text(name);
+        json.end_array();
+    }
+    json.end_array();
+    json.end_object();
+}
+
+}  // namespace
+
+void write_values(const WholeProfile& profile, JsonWriter& json) {
+    std::vector<const WholeProfile::Values*> lists;
+    for (const WholeProfile::Values& values : profile.values()) lists.push_back(&values);
+    std::stable_sort(lists.begin(), lists.end(),
+                     [](const auto* a, const auto* b) { return a->list.total > b->list.total; });
+    const std::size_t shown = std::min(lists.size(), kMostLists);
+    json.number("valuesLeftOut", lists.size() - shown);
+    lists.resize(shown);
+    std::vector<std::uint64_t> values;
+    for (const WholeProfile::Values* list : lists)
+        for (const events::HotValue& each : list->list.values) values.push_back(each.value);
+    const ValueSymbols symbols(profile.objects(), std::move(values));
+    json.key("values");
+    json.begin_array();
+    for (const WholeProfile::Values* list : lists) write_list(profile, *list, symbols, json);
+    json.end_array();
+}
+
+}  // namespace assay::report
