@@ -12,23 +12,29 @@ from support import ROOT
 PICTURES = [  # name, view, width, height, dark
     ("report-functions", "functions/D1mr", 1280, 720, False),
     ("report-source", "source/D1mr", 1280, 720, True),
+    ("report-instructions", "source/Ir//instructions", 1280, 560, False),
     ("report-flame-graph", "flame/Refs", 1280, 440, True),
     ("report-cache-lines", "lines/ReadB", 1280, 720, False),
     ("report-narrow", "overview/D1mr", 390, 844, False),
     ("report-narrow-dark", "functions/D1mr", 390, 844, True),
 ]
 
+DIFFERENCE = ("report-difference", "source/Ir", 1280, 560, False)
+
 
 def main():
     folder = Path("/tmp/walk")  # as the pictures show it
     folder.mkdir()
     page = test_report.make_report(folder, "walk.html", test_report.make_profile(folder))
+    versions = test_report.make_report(folder, "versions.html", "--diff",
+                                       *test_report.make_versions(folder))
     images = ROOT / "docs" / "images"
     images.mkdir(exist_ok=True)
     browser = Browser()
     try:
-        for name, view, width, height, dark in PICTURES:
-            browser.open(f"{page}#{view}", width, height, dark)
+        for of, picture in [*((page, each) for each in PICTURES), (versions, DIFFERENCE)]:
+            name, view, width, height, dark = picture
+            browser.open(f"{of}#{view}", width, height, dark)
             path = images / f"{name}.png"
             browser.screenshot(path)
             subprocess.run(["convert", path, "-strip", "+dither", "-colors", "128", f"PNG8:{path}"],
