@@ -63,7 +63,7 @@ typedef struct trace_instr_facts {
                               if there is none */
     uint32_t element_type; /* of what it computes with, TRACE_ELEMENT_*. Of integers, the type that
                               the name says can be a part of `element_bits` */
-    uint32_t element_bits; /* 16, 32, 64, and 80 of the x87; 0 without elements */
+    uint32_t element_bits; /* 8 to 64, or 80 of the x87; 0 without elements */
     uint32_t elements;     /* how many an execution computes, those that a mask leaves out among
                               them; 1 of scalar instructions in vector registers, and of the x87 */
     uint32_t loaded_bytes; /* that an execution reads from data memory, under a mask at most. With
