@@ -12,7 +12,6 @@
 #include <fstream>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 
 namespace working_set {
@@ -55,20 +54,16 @@ class WorkingSetProfiler final : public assay::Profiler {
         line_ = static_cast<uint32_t>(assay::number(name, value, 64, 4096));
         if (!std::has_single_bit(line_)) throw assay::BadOption(name, value, "use a power of two");
     }
-    void check_options() override {
-        if (is_sampled())
-            throw std::invalid_argument(
-                "bursts do not touch all that intervals do: leave out --sample, or "
-                "--plugin=working_set");
-    }
-
     void capture(assay::Captures& wanted) override {
         constexpr uint32_t kSets = 64;
         touched_ = std::make_unique<Touched>(line_);
         describe("lines", std::to_string(line_) + " B");
         describe("intervals", std::to_string(interval_) + " instructions");
         wanted.references(line_, kSets);
-        wanted.intervals(interval_);
+        if (!is_sampled()) return wanted.intervals(interval_);
+        for (const uint32_t event : {kLines, kPages}) leave_out(event);
+        for (const uint32_t event : {kNewLines, kNewPages}) unscaled(event);
+        warn("bursts do not touch all that intervals do: there are no working sets with --sample");
     }
 
     void process(assay::Trace& trace, assay::Samples&) override {

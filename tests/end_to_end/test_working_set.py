@@ -73,9 +73,14 @@ class WorkingSet(unittest.TestCase):
             self.profile("matrix", option, "--interval-size=10000")
             self.assertTrue(any(line.startswith(f"#! {kind} ") for line in self.events.remarks))
 
+    def test_sampled(self):
+        self.profile("matrix", "--sample=1k/9k", "--interval-size=1000")
+        self.assertEqual(self.events.events, ["FPl", "FPp"])
+        self.assertEqual(self.rows, [])
+        self.assertIn("there are no working sets with --sample", self.text)
+
     def test_refusals(self):
-        for option, why in (("--sample=1k/9k", "leave out --sample"),
-                            ("--interval-size=10", "--interval-size=10: use 1000 to"),
+        for option, why in (("--interval-size=10", "--interval-size=10: use 1000 to"),
                             ("--line-size=32", "--line-size=32: use 64 to 4096"),
                             ("--line-size=96", "--line-size=96: use a power of two")):
             result = profile([PROGRAMS / "matrix"], option, plugin="working_set")

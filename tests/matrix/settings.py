@@ -82,9 +82,7 @@ def settings() -> list[Setting]:
 
 
 def possible(setting: Setting, variant: Variant) -> bool:
-    """An interval of bbv must have two stretches; working_set has none with --sample."""
-    if "working_set" in setting.options and variant.sample:
-        return False
+    """An interval of bbv must have two stretches."""
     short = "--interval-size=1000000" in setting.options.get("bbv", "")
     return not short or STRETCH.get(variant.sample, 0) * 2 <= 1_000_000
 
