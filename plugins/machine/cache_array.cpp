@@ -31,6 +31,16 @@ void CacheArray::move_to_front(std::uint64_t set, std::uint32_t way, std::uint32
     if (!stamps_.empty()) moved(stamps_);
 }
 
+// Behind the line of the set that was referred to last, which other ways may precede that are free.
+void CacheArray::move_behind_last(std::uint64_t set, std::uint32_t way) {
+    const std::uint64_t* const first = &entries_[set * ways_];
+    std::uint32_t last = 0;
+    while (last < ways_ && (last == way || first[last] == 0)) ++last;
+    if (last == ways_) return;
+    if (last < way) return move_to_front(set, way, last + 1);
+    move_to_front(set, last, way);
+}
+
 std::uint64_t* CacheArray::referenced(std::uint64_t set, std::uint32_t way, std::uint64_t line,
                                       std::uint64_t pc) {
     if (order_ == Order::kRecency) {
@@ -58,8 +68,10 @@ std::optional<CacheArray::Line> CacheArray::insert(std::uint64_t line, std::uint
     if (!stamps_.empty()) stamps_[set * ways_ + way] = 0;
     if (policy_)
         policy_->fill(set, way, access);
+    else if (prefetch && order_ == Order::kRecency)
+        move_behind_last(set, way);
     else
-        move_to_front(set, way, prefetch && order_ == Order::kRecency && ways_ > 1 ? 1 : 0);
+        move_to_front(set, way, 0);
     return gone;
 }
 

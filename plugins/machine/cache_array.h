@@ -80,6 +80,7 @@ class CacheArray {
     std::uint64_t* referenced(std::uint64_t set, std::uint32_t way, std::uint64_t line,
                               std::uint64_t pc);
     void move_to_front(std::uint64_t set, std::uint32_t way, std::uint32_t place);
+    void move_behind_last(std::uint64_t set, std::uint32_t way);
 
     std::uint32_t ways_;
     Hash hash_;

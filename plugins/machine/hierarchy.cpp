@@ -84,7 +84,7 @@ Hierarchy::Quick Hierarchy::quick(bool data) const {
             .writes_back = cache.write_back,
             .asks = is_coherent_[first],
             .cache = first,
-            .page = data && tlb != kMemory && machine_.tlbs[tlb].holds != Holds::kBoth};
+            .page = page_slot(data)};
 }
 
 std::uint32_t Hierarchy::cluster_of(std::uint32_t core) const {
@@ -143,10 +143,12 @@ void Hierarchy::translate(Core& core, const Reference& reference, std::uint64_t 
     const bool data = reference.kind != Kind::kFetch;
     std::uint32_t tlb = first_tlb_[data];
     if (tlb == kMemory) return;
-    // The page of the reference before is the most recent one there.
-    std::uint64_t& before = core.page[data && machine_.tlbs[tlb].holds != Holds::kBoth];
-    if (page == before) return;
-    before = page;
+    // The page of the reference before is the most recent one there, unless others come there, too.
+    if (machine_.tlbs[tlb].holds != Holds::kBoth || first_tlb_[0] == first_tlb_[1]) {
+        std::uint64_t& before = core.page[page_slot(data)];
+        if (page == before) return;
+        before = page;
+    }
     for (; tlb != kMemory; tlb = next_tlb_[tlb]) {
         if (core.tlbs[tlb].touch(page, reference.pc)) return;
         count(counts, columns_.tlbs[tlb]);
@@ -163,6 +165,7 @@ void Hierarchy::refer_to_line(Request& request) {
         write(request, first);
     else
         bring(request, first);
+    drop_fetched(request);
     if (!triggers_.empty()) prefetch_behind(request);
 }
 
@@ -185,6 +188,7 @@ void Hierarchy::write(Request& request, std::uint32_t cache) {
     const Cache& shape = machine_.caches[cache];
     std::uint64_t* const entry =
         request.core.caches[cache]->lines.touch(request.line, request.reference.pc);
+    const bool is_first = is_coherent_[cache] && !request.is_coherent;
     std::uint64_t written = shape.write_back ? std::uint64_t{kDirty} : 0;
     if (is_coherent_[cache]) {
         if (entry && (*entry & (kModified | kWatched)) == kModified)
@@ -206,7 +210,7 @@ void Hierarchy::write(Request& request, std::uint32_t cache) {
     } else if (!entry) {
         write(request, next_[cache]);
     }
-    if (!entry && !allocates && is_coherent_[cache] && !is_kept(request.number, request.line))
+    if (!entry && !allocates && is_first && !is_kept(request.number, request.line))
         coherence_.drop(request.number, request.line);
 }
 
@@ -221,6 +225,7 @@ void Hierarchy::make_room(Request& request, std::uint32_t number, std::uint32_t 
     if (gone.flags & kPrefetched) count(request.counts, columns_.caches[cache].useless);
     if (machine_.caches[cache].inclusion == Inclusion::kInclusive)
         back_invalidate(request, number, cache, gone);
+    if (gone.flags & kDirty) count(request.counts, columns_.caches[cache].write_backs);
     hand_down(request, number, cache, gone.number, gone.flags);
     if (is_coherent_[cache] && !is_kept(number, gone.number, cache))
         coherence_.drop(number, gone.number);
@@ -242,7 +247,9 @@ void Hierarchy::back_invalidate(Request& request, std::uint32_t number, std::uin
             count(request.counts, columns_.caches[cache].back_invalidations);
             if (flags & kPrefetched) count(request.counts, columns_.caches[above].useless);
         }
-        if (had && !is_kept(other, gone.number)) coherence_.drop(other, gone.number);
+        // A core's own may still hand it down to another one of its own.
+        if (had && !is_coherent_[cache] && !is_kept(other, gone.number))
+            coherence_.drop(other, gone.number);
     }
 }
 
@@ -256,7 +263,6 @@ bool Hierarchy::is_above(std::uint32_t upper, std::uint32_t lower) const {
 void Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t cache,
                           std::uint64_t line, std::uint64_t flags) {
     const bool dirty = flags & kDirty;
-    if (dirty) count(request.counts, columns_.caches[cache].write_backs);
     for (std::uint32_t below = next_[cache]; below != kMemory; below = next_[below]) {
         const Cache& shape = machine_.caches[below];
         const bool exclusive = shape.inclusion == Inclusion::kExclusive;
@@ -267,7 +273,7 @@ void Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t 
             *entry |= flags & kDirty;
             return;
         }
-        if (!entry && exclusive) {
+        if (!entry && exclusive && may_hand_down(request, cache, below, line)) {
             const auto gone = lines.insert(line, flags & kDirty, request.reference.pc);
             if (gone) make_room(request, number, below, *gone);
             return;
@@ -283,7 +289,7 @@ void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* en
         *entry &= ~std::uint64_t{kPrefetched};
         count(request.counts, columns.useful);
         const std::uint32_t late = machine_.caches[cache].late;
-        if (late != 0 && request.core.clock - instance.lines.stamp(entry) < late)
+        if (late != 0 && request.core.clock - instance.lines.stamp(entry) <= late)
             count(request.counts, columns.late);
     }
     if (!entry) missed_ |= std::uint64_t{1} << cache;
@@ -343,6 +349,7 @@ void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t lin
     if (replaced == line + 1) replaced = 0;
     const std::uint64_t dirty = bring(request, next_[cache]);
     const auto gone = instance.lines.insert(line, kPrefetched | dirty, request.reference.pc, true);
+    drop_fetched(request);
     if (machine_.caches[cache].late != 0)
         instance.lines.stamp(instance.lines.find(line)) = request.core.clock;
     if (!gone) return;

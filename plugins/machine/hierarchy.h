@@ -107,6 +107,8 @@ class Hierarchy {
     };
 
     Quick quick(bool data) const;
+    // In Core::page.
+    std::uint32_t page_slot(bool data) const { return data && first_tlb_[0] != first_tlb_[1]; }
     Core& core(std::uint32_t number);
     std::uint32_t cluster_of(std::uint32_t core) const;
     bool is_above(std::uint32_t upper, std::uint32_t lower) const;
@@ -142,6 +144,9 @@ class Hierarchy {
     // Whether one of a core's own caches, other than `left`, has the line.
     bool is_kept(std::uint32_t core, std::uint64_t line, std::uint32_t left = kMemory);
     bool may_prefetch(Request& request, std::uint32_t cache);
+    bool may_hand_down(const Request& request, std::uint32_t from, std::uint32_t to,
+                       std::uint64_t line);
+    void drop_fetched(const Request& request);
 
     static void count(std::uint64_t* counts, std::uint32_t column) {
         if (column != Columns::kNone) ++counts[column];

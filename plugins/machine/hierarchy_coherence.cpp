@@ -27,19 +27,22 @@ void Hierarchy::ask_to_read(Request& request) {
     request.is_coherent = true;
     if (coherence_.state(request.number, request.line) != State::kInvalid) return;
     bool alone = true, supplied = false;
-    each_copy_of_clusters(
-        request, [&](std::uint32_t cache, std::uint32_t cluster, std::uint64_t* entry) {
-            alone = false;
-            if (!(*entry & kDirty)) return;
-            supplied = true;
-            *entry &= ~std::uint64_t{kDirty};
-            hand_down(request, cluster * machine_.cores_of_cluster(), cache, request.line, kDirty);
-        });
+    each_copy_of_clusters(request,
+                          [&](std::uint32_t, std::uint32_t, std::uint64_t*) { alone = false; });
     const Coherence::Read read = coherence_.read(request.number, request.line, alone);
     if (read.supplier != Coherence::kNobody) {
         supplied = true;
         release(request, read.supplier, read.cleans);
     }
+    // Behind the cores, which may have written something back to these.
+    each_copy_of_clusters(
+        request, [&](std::uint32_t cache, std::uint32_t cluster, std::uint64_t* entry) {
+            if (!(*entry & kDirty)) return;
+            supplied = true;
+            *entry &= ~std::uint64_t{kDirty};
+            count(request.counts, columns_.caches[cache].write_backs);
+            hand_down(request, cluster * machine_.cores_of_cluster(), cache, request.line, kDirty);
+        });
     if (supplied) count(request.counts, columns_.transfers);
     note_return(request);
 }
@@ -49,6 +52,8 @@ void Hierarchy::release(Request& request, std::uint32_t core, bool cleans) {
     std::uint64_t flags = 0;
     for (const std::uint32_t cache : kept_in_)
         if (std::uint64_t* const entry = cores_[core]->caches[cache]->lines.find(request.line)) {
+            if (cleans && (*entry & ~flags & kDirty))
+                count(request.counts, columns_.caches[cache].write_backs);
             flags |= *entry;
             *entry &= ~std::uint64_t{kModified};
             if (cleans) *entry &= ~std::uint64_t{kDirty};
@@ -110,10 +115,11 @@ void Hierarchy::note_return(Request& request) {
 }
 
 // Nothing is taken from another core, or from what is dirty in another cluster, for a prefetch. If
-// it is for a cache of the core's own, the core has the line from now on.
+// it comes into a cache of the core's own that holds data, the core has the line from now on.
 bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
     const std::uint32_t owner = coherence_.owner(request.line);
-    if (owner != Coherence::kNobody && (owner != request.number || !is_coherent_[cache]))
+    if (owner != Coherence::kNobody &&
+        (owner != request.number || machine_.caches[cache].of != Of::kCore))
         return false;
     bool alone = true, dirty = false;
     each_copy_of_clusters(request, [&](std::uint32_t, std::uint32_t, const std::uint64_t* entry) {
@@ -121,12 +127,34 @@ bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
         dirty = dirty || (*entry & kDirty);
     });
     if (dirty) return false;
-    if (!is_coherent_[cache]) return true;
+    bool comes = is_coherent_[cache];
+    for (std::uint32_t below = next_[cache]; below != kMemory; below = next_[below])
+        comes = comes ||
+                (is_coherent_[below] && machine_.caches[below].inclusion != Inclusion::kExclusive);
+    if (!comes) return true;
     if (coherence_.state(request.number, request.line) == State::kInvalid) {
         coherence_.read(request.number, request.line, alone);
         sharing_.found_again(request.number, request.line, 0);
     }
     return true;
+}
+
+// A line that a cache of instructions loses, which nobody has kept coherent, comes into an
+// exclusive one of the core's own that holds data, too, as if it were prefetched.
+bool Hierarchy::may_hand_down(const Request& request, std::uint32_t from, std::uint32_t to,
+                              std::uint64_t line) {
+    if (!is_coherent_[to] || is_coherent_[from]) return true;
+    Request given = request;
+    given.line = line;
+    return may_prefetch(given, to);
+}
+
+// What a fetch has taken out of an exclusive cache of the core, or led past it, is in a cache of
+// instructions alone.
+void Hierarchy::drop_fetched(const Request& request) {
+    if (coherent_ && request.reference.kind == Kind::kFetch && first_[0] != first_[1] &&
+        !is_kept(request.number, request.line))
+        coherence_.drop(request.number, request.line);
 }
 
 }  // namespace machine

@@ -146,16 +146,14 @@ class BestOffset final : public Prefetcher {
     void learn(std::uint64_t line) {
         const std::uint64_t before = line - offsets_[tested_];
         const bool found = slot(before) == before + 1;
-        const bool full = found && ++scores_[tested_] >= kMostScore;
-        if (++tested_ == offsets_.size()) {
-            tested_ = 0;
-            ++round_;
-        }
-        if (!full && round_ < kMostRounds) return;
+        if (found) ++scores_[tested_];
+        if (++tested_ < offsets_.size()) return;
+        tested_ = 0;
+        ++round_;
         const auto most = std::max_element(scores_.begin(), scores_.end());
+        if (*most < kMostScore && round_ < kMostRounds) return;
         best_ = *most > kBadScore ? offsets_[static_cast<std::size_t>(most - scores_.begin())] : 0;
         std::fill(scores_.begin(), scores_.end(), 0);
-        tested_ = 0;
         round_ = 0;
     }
 
