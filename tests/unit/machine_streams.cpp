@@ -1,0 +1,144 @@
+#include "machine_streams.h"
+
+#include "machine_model.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace streams {
+
+using machine::Kind;
+using machine::Machine;
+
+machine::Cache cache(const std::string& name, std::uint32_t level, machine::Holds holds,
+                     machine::Of of, std::uint64_t sets, std::uint32_t ways, std::uint32_t line) {
+    machine::Cache made;
+    made.name = name;
+    made.level = level;
+    made.holds = holds;
+    made.of = of;
+    made.size = sets * ways * line;
+    made.ways = ways;
+    made.counts_writes = true;
+    return made;
+}
+
+OfCore read(std::uint32_t core, std::uint64_t address, std::uint32_t bytes) {
+    return {core, {Kind::kRead, false, bytes, address, 0x1000}};
+}
+
+OfCore write(std::uint32_t core, std::uint64_t address, std::uint32_t bytes) {
+    return {core, {Kind::kWrite, true, bytes, address, 0x1010}};
+}
+
+std::vector<OfCore> references(Random& random, const Machine& machine, int count) {
+    const auto below = [&](std::uint64_t most) { return random() % most; };
+    const std::uint32_t cores = machine.cores == 0 ? 3 : machine.cores;
+    struct Walk {
+        std::uint64_t pc, at;
+        std::int64_t stride;
+        std::uint32_t left;
+    };
+    constexpr std::uint64_t kBase = 0x10'0000'0000;
+    const std::uint64_t spread = std::uint64_t{machine.line} << (3 + below(6));
+    const auto new_walk = [&]() -> Walk {
+        static constexpr std::int64_t kStrides[] = {8, 64, -64, 24, -16, 256, 192, -128};
+        return {0x40'0000 + below(64) * 4, kBase + below(spread), kStrides[below(8)],
+                static_cast<std::uint32_t>(4 + below(40))};
+    };
+    std::vector<std::vector<Walk>> walks(cores);
+    std::vector<std::uint64_t> pcs(cores, 0x40'0000);
+    std::vector<OfCore> made;
+    for (auto& own : walks) own = {new_walk(), new_walk(), new_walk()};
+    std::uint32_t core = 0;
+    while (made.size() < static_cast<std::size_t>(count)) {
+        if (below(4) == 0) core = static_cast<std::uint32_t>(below(cores));
+        machine::Reference reference;
+        const std::uint64_t what = below(16);
+        reference.bytes = static_cast<std::uint32_t>(1 << below(5));
+        if (what < 3) {
+            std::uint64_t& pc = pcs[core];
+            pc = below(6) == 0 ? 0x40'0000 + below(spread * 2) : pc + below(12);
+            reference = {Kind::kFetch, false, static_cast<std::uint32_t>(1 + below(15)), pc, pc};
+            if (below(8) == 0) reference.address = kBase + below(spread);  // of what is data, too
+            made.push_back({core, reference});
+            continue;
+        }
+        if (what < 10) {
+            Walk& walk = walks[core][below(3)];
+            if (walk.left-- == 0) walk = new_walk();
+            reference.address = walk.at;
+            reference.pc = walk.pc;
+            walk.at += static_cast<std::uint64_t>(walk.stride);
+        } else if (what < 13) {  // hot
+            reference.address = kBase + below(machine.line * 4) / 8 * 8;
+            reference.pc = 0x50'0000 + below(8) * 16;
+        } else if (what < 15) {
+            reference.address = kBase + below(spread);
+            reference.pc = 0x60'0000 + below(256);
+        } else {  // pages apart
+            reference.address = kBase + below(40) * machine.page - below(64);
+            reference.pc = 0x70'0000;
+        }
+        if (below(64) == 0) reference.bytes = machine.line * 3;
+        const std::uint64_t kind = below(8);
+        reference.kind = kind < 2 ? Kind::kWrite : Kind::kRead;
+        reference.writes = kind < 3;
+        made.push_back({core, reference});
+    }
+    return made;
+}
+
+std::string difference(const Machine& machine, const std::vector<OfCore>& references) {
+    const machine::Columns columns(machine);
+    machine::Hierarchy fast(machine, columns), quick(machine, columns);
+    model::Model plain(machine, columns);
+    std::vector<std::uint64_t> of_fast(columns.size()), of_quick(columns.size()),
+        of_plain(columns.size());
+    for (std::size_t i = 0; i < references.size(); ++i) {
+        const OfCore& one = references[i];
+        if (machine.cores == 0 && i % 512 == 511) {
+            fast.forget(one.core);
+            quick.forget(one.core);
+            plain.forget(one.core);
+        }
+        fast.refer(one.core, one.reference, of_fast.data());
+        if (!quick.refer_quickly(one.core, one.reference))
+            quick.refer(one.core, one.reference, of_quick.data());
+        plain.refer(one.core, one.reference, of_plain.data());
+        if (of_fast == of_plain && of_quick == of_fast) continue;
+        std::string found = "reference " + std::to_string(i) + " of core " +
+                            std::to_string(one.core) + " to " +
+                            std::to_string(one.reference.address) + ":";
+        for (std::uint32_t column = 0; column < columns.size(); ++column)
+            if (of_quick[column] != of_fast[column])
+                found += std::string(" ") + columns.events()[column].name +
+                         " is another for those that are quick";
+        for (std::uint32_t column = 0; column < columns.size(); ++column)
+            if (of_fast[column] != of_plain[column])
+                found += std::string(" ") + columns.events()[column].name + " is " +
+                         std::to_string(of_fast[column]) + ", by the model " +
+                         std::to_string(of_plain[column]);
+        return found;
+    }
+    return "";
+}
+
+std::string difference(const Machine& machine, std::uint64_t seed, int count) {
+    Random random(seed);
+    return difference(machine, references(random, machine, count));
+}
+
+Counts::Counts(const Machine& machine, const std::vector<OfCore>& references)
+    : columns_(machine), counts_(columns_.size()) {
+    machine::Hierarchy hierarchy(machine, columns_);
+    for (const OfCore& one : references) hierarchy.refer(one.core, one.reference, counts_.data());
+}
+
+std::uint64_t Counts::operator[](const std::string& name) const {
+    for (std::size_t i = 0; i < counts_.size(); ++i)
+        if (columns_.events()[i].name == name) return counts_[i];
+    throw std::out_of_range("no column " + name);
+}
+
+}  // namespace streams

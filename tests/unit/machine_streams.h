@@ -1,0 +1,55 @@
+// Random machines and streams of references, and what the fast simulation and the plain model make
+// of them.
+#pragma once
+
+#include "plugins/machine/columns.h"
+#include "plugins/machine/hierarchy.h"
+#include "plugins/machine/machine.h"
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace streams {
+
+using Random = std::mt19937_64;
+
+struct OfCore {
+    std::uint32_t core;
+    machine::Reference reference;
+};
+
+// Fetches, reads, writes and both at once, by all cores: walks of a fixed stride, some backwards,
+// hot lines, words that cores share, pages apart, and references over the end of a line.
+std::vector<OfCore> references(Random& random, const machine::Machine& machine, int count);
+
+// A machine that has no complaint.
+machine::Machine any_machine(Random& random);
+
+// A cache of `sets` sets, of whom and at which level.
+machine::Cache cache(const std::string& name, std::uint32_t level, machine::Holds holds,
+                     machine::Of of, std::uint64_t sets, std::uint32_t ways,
+                     std::uint32_t line = 64);
+
+// Runs both; "" if they agree, else the first reference and column that differs.
+std::string difference(const machine::Machine& machine, const std::vector<OfCore>& references);
+// Of a stream of its own.
+std::string difference(const machine::Machine& machine, std::uint64_t seed, int count);
+
+// What the fast simulation counts, column by column.
+class Counts {
+  public:
+    Counts(const machine::Machine& machine, const std::vector<OfCore>& references);
+    // Of the column of that name, which there must be.
+    std::uint64_t operator[](const std::string& name) const;
+
+  private:
+    machine::Columns columns_;
+    std::vector<std::uint64_t> counts_;
+};
+
+OfCore read(std::uint32_t core, std::uint64_t address, std::uint32_t bytes = 8);
+OfCore write(std::uint32_t core, std::uint64_t address, std::uint32_t bytes = 8);
+
+}  // namespace streams

@@ -1,0 +1,74 @@
+// The fast simulation of a machine, held against a model that is written for plainness.
+#include "machine_streams.h"
+
+#include "plugins/machine/describe.h"
+#include "plugins/machine/prefetcher.h"
+#include "plugins/machine/replacement.h"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using machine::Holds;
+using machine::Machine;
+using machine::Of;
+
+std::string in_words(const Machine& machine) {
+    std::string all;
+    for (const auto& [name, what] : machine::describe(machine)) all += name + ": " + what + "\n";
+    return all;
+}
+
+Machine of_two_levels() {
+    Machine machine;
+    machine.cores = 1;
+    machine.caches = {streams::cache("I1", 1, Holds::kInstructions, Of::kCore, 4, 4),
+                      streams::cache("D1", 1, Holds::kData, Of::kCore, 4, 4),
+                      streams::cache("L2", 2, Holds::kBoth, Of::kMachine, 64, 4)};
+    return machine;
+}
+
+TEST_CASE("every replacement policy counts as the model says") {
+    Machine machine = of_two_levels();
+    for (const std::string& policy : machine::policy_names())
+        for (const machine::Hash hash : {machine::Hash::kModulus, machine::Hash::kXor}) {
+            CAPTURE(policy);
+            for (machine::Cache& cache : machine.caches) {
+                cache.replacement.policy = policy;
+                cache.hash = hash;
+                cache.prefetch = {{"next-line", 1, 1}};
+            }
+            CHECK(streams::difference(machine, 1, 3000) == "");
+        }
+}
+
+TEST_CASE("every prefetcher counts as the model says") {
+    for (const std::string& kind : machine::prefetcher_names())
+        for (const std::size_t at : {1u, 2u})
+            for (const std::uint32_t distance : {1u, 3u}) {
+                CAPTURE(kind);
+                CAPTURE(at);
+                Machine machine = of_two_levels();
+                machine.caches[at].prefetch = {{kind, distance + 1, distance}};
+                machine.caches[at].late = 8;
+                machine.caches[at].classify = true;
+                CHECK(streams::difference(machine, 2, 3000) == "");
+                machine.caches[at].prefetch.push_back({"next-line", 1, 1});
+                CHECK(streams::difference(machine, 3, 3000) == "");
+            }
+}
+
+TEST_CASE("any machine counts as the model says") {
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        CAPTURE(seed);
+        streams::Random random(seed);
+        const Machine machine = streams::any_machine(random);
+        const std::string found =
+            streams::difference(machine, streams::references(random, machine, 1200));
+        if (found.empty()) continue;
+        INFO(in_words(machine));
+        CHECK(found == "");
+    }
+}
+
+}  // namespace
