@@ -13,8 +13,8 @@
  *     vp_init, vp_options, vp_prof_init, vp_prof_process any number of times,
  *     vp_finish until it returns 0, vp_summary, vp_prof_release, vp_release.
  * vp_name, vp_description, vp_events, vp_derived, vp_value_lists and vp_option_table may be called
- * at any time after vp_init. From vp_options on, the tables of events and figures can be others than
- * before it, as the options want them; then they stay.
+ * at any time after vp_init. From vp_options on, the tables of events and figures can be others
+ * than before it, as the options want them; then they stay.
  *
  * Tools call a part of that, without a program: vp_init, the functions for names and tables, and
  * vp_release; to show what a profiler captures also vp_options without options, vp_prof_init and

@@ -65,7 +65,6 @@ TEST_CASE("any machine counts as the model says") {
         const Machine machine = streams::any_machine(random);
         const std::string found =
             streams::difference(machine, streams::references(random, machine, 1200));
-        if (found.empty()) continue;
         INFO(in_words(machine));
         CHECK(found == "");
     }

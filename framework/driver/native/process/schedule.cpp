@@ -103,7 +103,10 @@ void Schedule::wait_for_turn(Thread& thread) {
 }
 
 void Schedule::begin_slice(Thread& thread) {
-    if (last_ != nullptr && last_ != &thread) last_->trace.end();
+    if (last_ != &thread) {
+        if (last_ != nullptr) last_->trace.end();
+        thread.forget_recent_lines();
+    }
     last_ = &thread;
     thread.context->slice_countdown = slice_;
 }

@@ -116,6 +116,14 @@ void Thread::forget_references() {
     if (process.trace.captures(trace::kCapturePredictions)) context->predictor.reset();
 }
 
+// Other threads may have taken them from caches that they share with this one. With footprints, a
+// buffer begins so anyway, and what the table has is still to be told.
+void Thread::forget_recent_lines() {
+    if (process.trace.spec().footprints != 0) return;
+    std::memset(context->data_filter, 0, sizeof context->data_filter);
+    std::memset(context->fetch_filter, 0, sizeof context->fetch_filter);
+}
+
 bool Thread::move_to_new_image() {
     constexpr std::uint32_t kFirst = 0;
     if (!trace.map_slot(kFirst)) return false;

@@ -114,6 +114,9 @@ class Thread {
         std::uint64_t robust_list = 0;      // of set_robust_list(2), likewise
     } end_notice;
 
+    // Before its turn, where threads run one at a time: what the filters know of.
+    void forget_recent_lines();
+
   private:
     void forget_references();
     void set_gs() const;
