@@ -1,5 +1,6 @@
 """Small programs that must behave under assay as they do alone, and how to run each."""
 
+import ctypes
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,6 +19,21 @@ NOT_COMPARABLE |= {f"kernel {name}" for name in (
     "in_the_way", "mapped_over_driver", "moved_over_driver", "denied")}
 NOT_COMPARABLE.add("signal_frames other_segment")
 NOT_COMPARABLE |= {f"tracing {name}" for name in ("traced", "tracer", "stepped")}
+
+
+def allows_base_instructions() -> bool:
+    """Whether the kernel says that programs may write the bases of fs and gs (AT_HWCAP2). Where it
+    does not, they may work alone all the same, as in virtual machines, until another process runs;
+    and what assay does in their place needs arch_prctl(2) (tests/machines)."""
+    at_hwcap2, fs_gs_base = 26, 2
+    getauxval = ctypes.CDLL(None).getauxval
+    getauxval.restype = ctypes.c_ulong
+    return bool(getauxval(ctypes.c_ulong(at_hwcap2)) & fs_gs_base)
+
+
+if not allows_base_instructions():
+    NOT_COMPARABLE |= {"gs_segment base", "jumps through_fs", "thread_ends filtered",
+                       "thread_ends without_arch_prctl"}
 
 
 def own_cases(programs: Path) -> list[Case]:

@@ -22,6 +22,8 @@ OPTIONS = {
     "classic": ["", "--values=loads", "--values=stores", "--values=results", "--values=operands",
                 "--values=loads,stores,results,operands"],
 }
+# Those that capture in ways of their own are run with each other, the others with the first of them.
+BASES = ("cache", "branch", "bbv", "used_bytes", "effective_address", "classic")
 TRIPLES = [("cache", "used_bytes", "effective_address"), ("branch", "effective_address", "classic")]
 
 GENERAL = ["", "--dump-instr=yes", "--trace-children=no", "--dump-instr=yes --trace-children=no",
@@ -77,12 +79,18 @@ VARIANTS = [Variant(general, sample) for general in GENERAL for sample in SAMPLE
 
 def settings() -> list[Setting]:
     single = [Setting({name: options}) for name, each in OPTIONS.items() for options in each]
-    several = [*itertools.combinations(OPTIONS, 2), *TRIPLES, tuple(OPTIONS)]
+    pairs = [*itertools.combinations(BASES, 2),
+             *((BASES[0], other) for other in OPTIONS if other not in BASES)]
+    # All but the one that records all references and replays them.
+    most = tuple(name for name in OPTIONS if name != "struct_layout")
+    several = [*pairs, *TRIPLES, most]
     return single + [Setting(dict.fromkeys(names, "")) for names in several]
 
 
 def possible(setting: Setting, variant: Variant) -> bool:
-    """An interval of bbv must have two stretches."""
+    """An interval of bbv must have two stretches; struct_layout needs the whole run."""
+    if "struct_layout" in setting.options and variant.sample:
+        return False
     short = "--interval-size=1000000" in setting.options.get("bbv", "")
     return not short or STRETCH.get(variant.sample, 0) * 2 <= 1_000_000
 

@@ -130,7 +130,7 @@ TEST_CASE("damaged types are survived") {
     const std::string bytes = read_bytes(opened.folder / "data");
     const std::size_t begin = bytes.size() / 4;
     std::uint32_t random = 12345;
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < 50; ++round) {
         std::string damaged = bytes;
         for (int i = 0; i < 20; ++i) {
             random = random * 1664525 + 1013904223;
