@@ -58,9 +58,9 @@ std::string summarise(const Histograms& histograms, std::uint64_t references, st
 }
 
 std::string csv(const Histograms& histograms, std::uint32_t line_bytes) {
-    constexpr std::uint32_t kParts = 16;
+    constexpr std::uint32_t kPoints = 16;
     std::string out = "series,x,y\n";
-    for (const CurvePoint& point : miss_curve(histograms, kParts))
+    for (const CurvePoint& point : miss_curve(histograms, kPoints))
         out += "miss curve," + std::to_string(point.lines * line_bytes) + "," +
                std::to_string(point.misses) + "\n";
     for (const AgePoint& point : reuse_times(histograms))

@@ -1,11 +1,14 @@
 """Small programs that must behave under assay as they do alone, and how to run each."""
 
-import ctypes
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from case import Case
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
+from support import allows_base_instructions  # noqa: E402
 
 HOSTED = ("blocked_signals", "descriptors", "endings", "faulting_strings", "gs_segment",
           "interrupted", "interrupted_calls", "kernel", "large_data", "proc_files", "signal_frames",
@@ -19,16 +22,6 @@ NOT_COMPARABLE |= {f"kernel {name}" for name in (
     "in_the_way", "mapped_over_driver", "moved_over_driver", "denied")}
 NOT_COMPARABLE.add("signal_frames other_segment")
 NOT_COMPARABLE |= {f"tracing {name}" for name in ("traced", "tracer", "stepped")}
-
-
-def allows_base_instructions() -> bool:
-    """Whether the kernel says that programs may write the bases of fs and gs (AT_HWCAP2). Where it
-    does not, they may work alone all the same, as in virtual machines, until another process runs;
-    and what assay does in their place needs arch_prctl(2) (tests/machines)."""
-    at_hwcap2, fs_gs_base = 26, 2
-    getauxval = ctypes.CDLL(None).getauxval
-    getauxval.restype = ctypes.c_ulong
-    return bool(getauxval(ctypes.c_ulong(at_hwcap2)) & fs_gs_base)
 
 
 if not allows_base_instructions():

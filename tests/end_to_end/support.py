@@ -1,5 +1,6 @@
 """What the end-to-end tests share: where things are, running them, reading events files."""
 
+import ctypes
 import os
 import shutil
 import signal
@@ -58,6 +59,16 @@ def terminal_text(leader: int) -> str:
 
 def installed(*tools) -> bool:
     return all(shutil.which(tool) for tool in tools)
+
+
+def allows_base_instructions() -> bool:
+    """Whether the kernel says that programs may write the bases of fs and gs (AT_HWCAP2). Where it
+    does not, they may work alone all the same, as in virtual machines, until another process runs;
+    and what assay does in their place needs arch_prctl(2) (tests/machines)."""
+    at_hwcap2, fs_gs_base = 26, 2
+    getauxval = ctypes.CDLL(None).getauxval
+    getauxval.restype = ctypes.c_ulong
+    return bool(getauxval(ctypes.c_ulong(at_hwcap2)) & fs_gs_base)
 
 
 def temporary_folder(test) -> Path:

@@ -476,11 +476,19 @@ class ASSAY_HIDDEN Binding {
         table.vp_init = init;
         table.vp_release = release;
         if constexpr (requires(const Class& c) { c.events(); })
-            table.vp_events = [](uint32_t* count) { return own_rows(*count, own().events()); };
+            table.vp_events = [](uint32_t* count) {
+                if constexpr (requires { Class::kEvents; })
+                    if (!profiler) return rows<Class::kEvents>(count);
+                return own_rows(*count, own().events());
+            };
         else if constexpr (requires { Class::kEvents; })
             table.vp_events = rows<Class::kEvents>;
         if constexpr (requires(const Class& c) { c.derived(); })
-            table.vp_derived = [](uint32_t* count) { return own_rows(*count, own().derived()); };
+            table.vp_derived = [](uint32_t* count) {
+                if constexpr (requires { Class::kDerived; })
+                    if (!profiler) return rows<Class::kDerived>(count);
+                return own_rows(*count, own().derived());
+            };
         else if constexpr (requires { Class::kDerived; })
             table.vp_derived = rows<Class::kDerived>;
         if constexpr (requires { Class::kOptions; }) table.vp_option_table = rows<Class::kOptions>;
