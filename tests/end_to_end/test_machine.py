@@ -108,6 +108,21 @@ class Machines(unittest.TestCase):
         self.assertLess(large["DTLBm"], 8)
         self.assertEqual(small["Walks"], small["STLBm"])
 
+    def test_sharing(self):
+        """Two threads that write to one line, turn by turn: always the same, and gone where the line
+        is parted or the threads have one core."""
+        def file(program, cores):
+            events = self.events([PROGRAMS / program], self.machine(
+                "coherence: mesi\n" + PLAIN.format(cores=cores, i1="", d1=", writes: back", ll="")),
+                "--schedule=fair:100")
+            return dict(zip(events.events, events.summary)), events.functions
+        shared, functions = file("ping_pong", 2)
+        self.assertGreater(shared["FalseSharing"], 1000)
+        for _ in range(3):
+            self.assertEqual(file("ping_pong", 2), (shared, functions))
+        self.assertLess(file("ping_pong_parted", 2)[0]["FalseSharing"], 20)
+        self.assertEqual(file("ping_pong", 1)[0]["InvRecv"], 0)
+
     def test_figures(self):
         events = self.events([PROGRAMS / "matrix"], self.machine(
             PLAIN.format(cores="threads", i1="", d1="", ll=", latency: 20") + "memory: 100\n"))

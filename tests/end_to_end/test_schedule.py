@@ -6,13 +6,14 @@ import itertools
 import signal
 import subprocess
 import time
+import os
 import unittest
 
 import support
 from support import ASSAY, GEOMETRY, PROGRAMS, profile, read_events, run
 
 PROGRAM = PROGRAMS / "schedules"
-RUNS = 20
+RUNS = int(os.environ.get("ASSAY_RUNS", "5"))  # 20 take a minute
 # What is the same in each run. Not the ways whose course depends on the kernel: times, pipes between
 # threads, other processes, mutexes with priorities.
 WAYS = ["mutex", "conditions", "broadcast", "barrier", "spinning", "yielding", "tree", "detached",
