@@ -153,8 +153,9 @@ void Columns::derive_all(const Machine& machine) {
     if (walks != kNone) cost({"Walks"}, machine.walk_latency);
     for (std::size_t i = 0; i < caches.size(); ++i)
         if (caches[i].prefetched != kNone) {
-            const std::string name = machine.caches[i].name;
-            derive(name + " prefetch accuracy", name + "pfu / " + name + "pf", "%");
+            std::string used = events_[caches[i].useful].name;
+            used.append(" / ").append(events_[caches[i].prefetched].name);
+            derive(machine.caches[i].name + " prefetch accuracy", std::move(used), "%");
         }
     if (cycles.size() > 1) derive("estimated cycles", joined(cycles, " + "), "");
 }

@@ -372,8 +372,9 @@ Machine read_machine(const std::string& file_or_name) {
 }
 
 std::vector<std::string> machine_names() {
-    std::vector<std::string> names;
-    for (const ShippedMachine& machine : kShippedMachines) names.emplace_back(machine.name);
+    std::vector<std::string> names(kShippedMachines.size());
+    std::transform(kShippedMachines.begin(), kShippedMachines.end(), names.begin(),
+                   [](const ShippedMachine& machine) { return std::string(machine.name); });
     return names;
 }
 
