@@ -4,6 +4,7 @@
 #include "plugins/cache/simulator.h"
 #include "plugins/cache/site_counts.h"
 #include "plugins/cache/summary.h"
+#include "plugins/common/sites.h"
 #include "plugins/machine/describe.h"
 
 #include <assay/profiler.hpp>
@@ -87,7 +88,7 @@ class CacheProfiler final : public assay::Profiler {
         if (const auto shapes = plain_shapes(*settings_.machine))
             take_plain_machine(*shapes);
         else
-            machine_ = std::make_unique<MachineRun>(*settings_.machine, settings_.count_iterations);
+            take_machine();
     }
 
     void capture(assay::Captures& wanted) override {
@@ -166,6 +167,12 @@ class CacheProfiler final : public assay::Profiler {
     }
 
   private:
+    void take_machine() try {
+        machine_ = std::make_unique<MachineRun>(*settings_.machine, settings_.count_iterations);
+    } catch (const std::bad_alloc&) {
+        throw std::runtime_error("no memory for the caches of the machine; make them smaller");
+    }
+
     // The caches of a core are those of all threads on it, which the program cannot simulate.
     void take_plain_machine(const Geometries& shapes) {
         settings_.i1 = shapes.i1;
@@ -219,7 +226,7 @@ class CacheProfiler final : public assay::Profiler {
     template <typename Visit>
     void counted_references(std::span<const trace_site_t> sites, std::size_t at,
                             const Visit& visit) const {
-        const std::size_t count = site_of_count(sites, at);
+        const std::size_t count = sites::count_behind(sites, at);
         if (count < sites.size())
             simulator_->each_context(count, [&](uint64_t context, const SiteCounts& counts) {
                 visit(context, counts.references);
@@ -249,7 +256,7 @@ class CacheProfiler final : public assay::Profiler {
             });
         };
         if (site.kind == TRACE_SITE_FETCH) return add_misses(kI1mr, kILmr);
-        if (!is_data(site)) return;  // what another profiler of the run captures
+        if (!sites::is_data(site)) return;  // what another profiler of the run captures
         const bool write = site.kind == TRACE_SITE_WRITE;
         const uint64_t times = references_each(site, instr);
         if (instr.flags & TRACE_INSTR_VARIABLE)

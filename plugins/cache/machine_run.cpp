@@ -1,5 +1,6 @@
 #include "plugins/cache/machine_run.h"
 
+#include "plugins/common/sites.h"
 #include "plugins/machine/replacement.h"
 
 #include <assay/text.hpp>
@@ -119,7 +120,7 @@ void MachineRun::learn(const Code& code) {
             known.kind = Kind::kFetch;
         else if (site.kind == TRACE_SITE_COUNT)
             known.role = Site::Role::kCount;
-        else if (!is_data(site))
+        else if (!sites::is_data(site))
             known.role = Site::Role::kOther;
         else
             known.writes = site.kind != TRACE_SITE_READ;
@@ -204,12 +205,12 @@ void MachineRun::count_site(const assay::Trace& trace, const Code& code, std::si
         for (std::uint32_t column = 0; column < columns_.size(); ++column)
             if (counts[column] != 0) samples.count(instr.pc, column, counts[column], context);
     });
-    if (!is_data(site)) return;
+    if (!sites::is_data(site)) return;
     const std::uint32_t column = site.kind == TRACE_SITE_WRITE ? columns_.dw : columns_.dr;
     const std::uint64_t times = references_each(site, instr);
     if (!(instr.flags & TRACE_INSTR_VARIABLE))
         return samples.count(instr.pc, column, trace.count(site.instr) * times);
-    const std::size_t count = site_of_count(code.sites, at);
+    const std::size_t count = sites::count_behind(code.sites, at);
     if (count < code.sites.size())
         each_context(count, [&](std::uint64_t context, const std::uint64_t* counts) {
             samples.count(instr.pc, column, counts[kReferences] * times, context);

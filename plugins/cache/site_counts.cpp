@@ -32,11 +32,4 @@ std::uint64_t references_each(const trace_site_t& site, const trace_instr_t& ins
     return site.kind == TRACE_SITE_MODIFY && is_locked(instr) ? 2 : 1;
 }
 
-std::size_t site_of_count(std::span<const trace_site_t> sites, std::size_t at) {
-    const std::uint32_t instr = sites[at].instr;
-    while (at < sites.size() && sites[at].instr == instr && sites[at].kind != TRACE_SITE_COUNT)
-        ++at;
-    return at < sites.size() && sites[at].instr == instr ? at : sites.size();
-}
-
 }  // namespace cache

@@ -19,17 +19,8 @@ struct Code {
     std::span<const trace_instr_t> instrs;
 };
 
-inline bool is_data(const trace_site_t& site) {
-    return site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
-           site.kind == TRACE_SITE_MODIFY;
-}
-
 // As how many references Cachegrind counts one of the site's.
 std::uint64_t references_each(const trace_site_t& site, const trace_instr_t& instr);
-
-// The site, from `at` on, that says how often the operands of an instruction were referenced, where
-// each execution can differ; or the number of sites.
-std::size_t site_of_count(std::span<const trace_site_t> sites, std::size_t at);
 
 // Block by block, instructions and their sites: the host is quick at what lies close together.
 class BlockWalk {

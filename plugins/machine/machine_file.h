@@ -12,8 +12,6 @@ namespace machine {
 // Reads the file, or the machine that comes with assay, of that name. What has a / or ends in
 // .yaml or .yml is a file. Throws std::runtime_error that names file and line.
 Machine read_machine(const std::string& file_or_name);
-// The same of a text; `name` is what errors call it, and libraries without a / in their names lie
-// in `folder`.
 // The same of a text; `name` is what errors call it, and own libraries lie beside it.
 Machine parse_machine(const std::string& text, const std::string& name);
 

@@ -1,5 +1,6 @@
 // The reuse profiler: how many different lines are referenced between two references to the same
 // one, and what follows for caches of every size.
+#include "plugins/common/sites.h"
 #include "plugins/reuse/settings.h"
 #include "plugins/reuse/summary.h"
 #include "plugins/reuse/thread_stacks.h"
@@ -12,7 +13,6 @@
 #include <fstream>
 #include <memory>
 #include <new>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -128,27 +128,18 @@ class ReuseProfiler final : public assay::Profiler {
     }
 
   private:
-    // The record that says how often the operands of an instruction were referenced.
-    static std::optional<uint32_t> count_of(std::span<const trace_site_t> sites, uint32_t at) {
-        const uint32_t instr = sites[at].instr;
-        for (; at < sites.size() && sites[at].instr == instr; ++at)
-            if (sites[at].kind == TRACE_SITE_COUNT) return at;
-        return std::nullopt;
-    }
-
     void count_site(const assay::Trace& trace, std::span<const trace_site_t> sites, uint32_t at,
                     assay::Samples& samples) const {
         const trace_site_t& site = sites[at];
-        if (site.kind != TRACE_SITE_READ && site.kind != TRACE_SITE_WRITE &&
-            site.kind != TRACE_SITE_MODIFY)
-            return;
+        if (!sites::is_data(site)) return;
         const trace_instr_t& instr = trace.instrs()[site.instr];
         if (!(instr.flags & TRACE_INSTR_VARIABLE))
             samples.count(instr.pc, kReferences, trace.count(site.instr));
-        else if (const auto counts = count_of(sites, at))
-            stacks_->each_context(*counts, [&](uint64_t context, std::span<const uint64_t> cells) {
-                samples.count(instr.pc, kReferences, cells[0], context);
-            });
+        else if (const std::size_t counts = sites::count_behind(sites, at); counts < sites.size())
+            stacks_->each_context(static_cast<uint32_t>(counts),
+                                  [&](uint64_t context, std::span<const uint64_t> cells) {
+                                      samples.count(instr.pc, kReferences, cells[0], context);
+                                  });
         stacks_->each_context(at, [&](uint64_t context, std::span<const uint64_t> cells) {
             uint64_t misses = cells.back();
             samples.count(instr.pc, kNew, misses, context);

@@ -1,5 +1,7 @@
 #include "plugins/working_set/touched.h"
 
+#include "plugins/common/sites.h"
+
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -14,9 +16,8 @@ void Touched::learn(std::span<const trace_site_t> sites) {
     // takes it.
     const auto most = static_cast<std::uint16_t>(1U << line_shift_);
     for (const trace_site_t& site : sites.subspan(last_byte_.size())) {
-        const bool data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
-                          site.kind == TRACE_SITE_MODIFY;
-        last_byte_.push_back(data ? std::clamp<std::uint16_t>(site.bytes, 1, most) - 1U
+        last_byte_.push_back(sites::is_data(site)
+                                 ? std::clamp<std::uint16_t>(site.bytes, 1, most) - 1U
                              : site.kind == TRACE_SITE_INTERVAL ? kInterval
                                                                 : kOther);
     }

@@ -26,8 +26,8 @@ constexpr std::array<vp_event_t, kEvents> kEventTable{{
 
 constexpr std::array<vp_option_t, 3> kOptionTable{{
     {"interval-size", "N", "100000000",
-     "Instructions of an interval, of each thread; beside bbv the same as there.",
-     VP_OPTION_UNSIGNED, 0},
+     "Instructions of an interval, of each thread; beside bbv the same as there.", VP_OPTION_COUNT,
+     0},
     {"line-size", "BYTES", "64", "Bytes of a line, from 64 to 4096.", VP_OPTION_UNSIGNED, 0},
     {"over-time", "FILE", nullptr, "Writes the working set of each interval as CSV.",
      VP_OPTION_OUTPUT_FILE, 0},

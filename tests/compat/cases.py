@@ -2,13 +2,9 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from case import Case
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
-from support import allows_base_instructions  # noqa: E402
 
 HOSTED = ("blocked_signals", "descriptors", "endings", "faulting_strings", "gs_segment",
           "interrupted", "interrupted_calls", "kernel", "large_data", "proc_files", "signal_frames",
@@ -22,11 +18,6 @@ NOT_COMPARABLE |= {f"kernel {name}" for name in (
     "in_the_way", "mapped_over_driver", "moved_over_driver", "denied")}
 NOT_COMPARABLE.add("signal_frames other_segment")
 NOT_COMPARABLE |= {f"tracing {name}" for name in ("traced", "tracer", "stepped")}
-
-
-if not allows_base_instructions():
-    NOT_COMPARABLE |= {"gs_segment base", "jumps through_fs", "thread_ends filtered",
-                       "thread_ends without_arch_prctl"}
 
 
 def own_cases(programs: Path) -> list[Case]:

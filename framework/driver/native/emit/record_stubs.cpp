@@ -9,7 +9,7 @@ namespace assay::native {
 namespace {
 
 constexpr std::size_t kTag = offsetof(Context, data_filter);
-constexpr std::size_t kWrittenTag = kTag + 8;  // as in line_references.h
+constexpr std::size_t kWrittenTag = kTag + kWrittenInEntry;
 constexpr std::size_t kTouched = kFootprintsOffset;
 constexpr std::size_t kSaved = offsetof(Context, stub_gpr);
 

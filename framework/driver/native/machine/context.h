@@ -36,6 +36,10 @@ inline std::int32_t data_set_mask(const trace::LineFilter& filter) {
     return static_cast<std::int32_t>(span - std::min(span, filter.line_bytes));
 }
 
+// With Spec::first_writes an entry of the data filter is two words, the most recent line and the
+// one that was written. Entries are as far apart as lines, 16 bytes at least.
+inline constexpr std::size_t kWrittenInEntry = 8;
+
 // An entry of the data filter lies as far in its page as the line that it is for, plus this. With
 // 0 there, processors that compare only the low 12 bits of a load's address with those of earlier
 // stores would take a load from the line for one of what was just stored to the entry

@@ -116,11 +116,9 @@ void Thread::forget_references() {
     if (process.trace.captures(trace::kCapturePredictions)) context->predictor.reset();
 }
 
-// Other threads may have taken them from caches that they share with this one. With footprints, a
-// buffer begins so anyway, and what the table has is still to be told.
+// Other threads may have taken them from caches that they share with this one.
 void Thread::forget_recent_lines() {
-    if (process.trace.spec().footprints != 0) return;
-    std::memset(context->data_filter, 0, sizeof context->data_filter);
+    trace.forget_recent_lines();
     std::memset(context->fetch_filter, 0, sizeof context->fetch_filter);
 }
 

@@ -195,12 +195,14 @@ void ThreadTrace::forget_lines() {
         std::memcpy(filter + set * sizeof slot_->footprints[0], &kNoLine, sizeof kNoLine);
 }
 
-// With footprints, what was touched of these lines goes with the buffer.
+// With footprints, what was touched of these lines goes with the buffer, as do the lines.
 void ThreadTrace::forget_recent_lines() {
-    if (!tables_->spec().footprints)
-        forget_lines();
-    else if (const std::uint32_t records = position().record)
-        complete(records);
+    if (tables_->spec().footprints) {
+        if (const std::uint32_t records = position().record) complete(records);
+        return;
+    }
+    auto* const filter = reinterpret_cast<unsigned char*>(slot_) - kSlotOffset;
+    std::memset(filter + offsetof(Context, data_filter), 0, kFilterSpan);
 }
 
 void ThreadTrace::note(std::uint64_t operation, const std::array<std::uint64_t, 5>& arguments,

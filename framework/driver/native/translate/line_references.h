@@ -3,9 +3,8 @@
 // simulation with at least that many sets would find it in the most recent way and change nothing.
 //
 //   data_filter[address & set_mask]   address of the line, or anything that no line's address is
-//   data_filter[address & set_mask + 8]   with Spec::first_writes: that line if it was written
-//   since
-//                                     it became the most recent, else 0
+//   behind it (kWrittenInEntry)       with Spec::first_writes: that line if it was written since it
+//                                     became the most recent, else 0
 //   footprints[address & set_mask]    with Spec::footprints, in the thread's slot: the bytes of
 //                                     the line that were touched by what was not recorded
 #pragma once
@@ -15,7 +14,7 @@
 namespace assay::native {
 
 inline constexpr std::size_t kTag = offsetof(Context, data_filter);
-inline constexpr std::size_t kWrittenTag = kTag + 8;  // an entry is as large as a line, 16 at least
+inline constexpr std::size_t kWrittenTag = kTag + kWrittenInEntry;
 inline constexpr std::size_t kTouched = kFootprintsOffset;
 inline constexpr std::int32_t kMostAlignedBytes = 8;
 
