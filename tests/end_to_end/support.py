@@ -25,7 +25,7 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
 GEOMETRY = ["--I1=32768,8,64", "--D1=49152,12,64", "--LL=33554432,16,64"]
 
 
-def run(argv, timeout=120, **more) -> subprocess.CompletedProcess:
+def run(argv, timeout=300, **more) -> subprocess.CompletedProcess:
     """Runs a command to its end, with its output as text."""
     if "input" not in more:
         more.setdefault("stdin", subprocess.DEVNULL)
