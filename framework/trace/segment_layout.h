@@ -42,6 +42,7 @@ enum Capture : std::uint32_t {
     kCaptureContexts = 0x800,  // with block counts: also by calling context, see ContextNode
     kCaptureSystemCalls = 0x1000,
     kCaptureSystemCallTimes = 0x2000,  // with system calls
+    kCaptureBlocks = 0x4000,           // each execution of one: TRACE_SITE_BLOCK
 };
 
 // See trace_capture_predictions.

@@ -1,11 +1,13 @@
 // The table of subcommands.
 #include "tools/cli/commands.h"
-#include "framework/collector/run/settings.h"
 #include "framework/support/text.h"
 #include "tools/annotate/annotate.h"
 #include "tools/check_plugin/check_plugin.h"
 #include "tools/cli/completion.h"
+#include "tools/cli/options_of_run.h"
 #include "tools/cli/plugins.h"
+#include "tools/cli/record.h"
+#include "tools/cli/replay.h"
 #include "tools/cli/run.h"
 #include "tools/diff/diff.h"
 #include "tools/export/export.h"
@@ -26,17 +28,6 @@ std::vector<std::string> rest(int argc, char** argv) {
     return {argv + 1, argv + argc};
 }
 
-std::vector<OptionDescription> run_options() {
-    std::vector<OptionDescription> options;
-    for (const collector::CoreOption& option : collector::core_options()) {
-        if (option.help.empty()) continue;
-        std::vector<std::string> names{"--" + std::string(option.name)};
-        if (option.letter != 0) names.insert(names.begin(), std::string{'-', option.letter});
-        options.emplace_back(std::move(names), std::string(option.argument), option.help);
-    }
-    return options;
-}
-
 std::vector<OptionDescription> no_options() {
     return {{{"-h", "--help"}, "", "show how it is called"},
             {{"--version"}, "", "show the version"}};
@@ -45,7 +36,13 @@ std::vector<OptionDescription> no_options() {
 constexpr std::array kCommands = {
     Command{"run", "--plugin=NAME[,NAME...] [options] [--] PROGRAM [ARG...]",
             "profiles a program; the word may be left out",
-            [](int argc, char** argv) { return run_main(rest(argc, argv)); }, run_options},
+            [](int argc, char** argv) { return run_main(rest(argc, argv)); }, options_of_run},
+    Command{"record", "[-o TRACE] [options] [--] PROGRAM [ARG...]",
+            "writes a trace of a program, to be replayed",
+            [](int argc, char** argv) { return record_main(rest(argc, argv)); }, record_options},
+    Command{"replay", "--plugin=NAME[,NAME...] [options] TRACE",
+            "profiles a trace instead of a program",
+            [](int argc, char** argv) { return replay_main(rest(argc, argv)); }, replay_options},
     Command{"annotate", "[FILE...]", "shows events files beside the source", annotate_main,
             annotate::options},
     Command{"merge", "-o OUT FILE...", "adds up events files to one", merge_main, merge_options},

@@ -49,12 +49,14 @@ void Feed::begin(const Wanted& wanted) {
         sampling_.warm_up(spec.regions.sample_warm_up);
         intervals_.estimate();
     }
-    if (fed_.empty() && !follows_calls_ && !tells_contexts_ && !sampling_.wanted())
+    if (fed_.empty() && !at_records && !follows_calls_ && !tells_contexts_ && !sampling_.wanted())
         reader_.pass_over_records();
 }
 
 void Feed::process(TraceReader::Source source, std::span<const trace_record_t> records,
                    std::span<const trace_marker_t> markers) {
+    if (at_records) at_records(source, records, markers);
+    if (fed_.empty() && at_records) return;
     trace_parser view = parser(source.thread, records);
     view.footprints = reader_.footprints();
     std::span<const std::uint32_t> contexts;

@@ -45,6 +45,8 @@ class Feed {
         bool contexts;  // by all, not only by those that capture calls
     };
     void begin(const Wanted& wanted);
+    // Who gets all that is read, before the profilers do.
+    TraceReader::Sink at_records;
     // Called with --sample, where totals_so_far() shall be told to sampling().
     std::function<void()> at_totals;
 

@@ -29,7 +29,7 @@ Session& with_options(Session& session, const Image& image) {
 }  // namespace
 
 Collection::Collection(Session& session, const Image& image, Segment& segment,
-                       const Lifeline& lifeline)
+                       const Lifeline& lifeline, Possible possible)
     : session_(with_options(session, image)),
       image_(image),
       segment_(segment),
@@ -39,7 +39,32 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       feed_(segment_, TraceReader::Role::kFirst, image.pid, session.settings.regions,
             session.symbolizer) {
     check_files();
-    start_profilers();
+    if (session.trace) start_recorder();
+    start_profilers(possible);
+}
+
+void Collection::start_recorder() {
+    recorder_.emplace(*session_.trace, segment_, feed_.reader(), image_, parent_);
+    feed_.at_records = [this](TraceReader::Source source, std::span<const trace_record_t> records,
+                              std::span<const trace_marker_t> markers) {
+        recorder_->take(source, records, markers);
+    };
+    spec_ = ImageRecorder::spec();
+}
+
+void Collection::end_recorder(const std::optional<Ending>& ending) {
+    const trace::DriverState end = state();
+    const std::uint32_t told = damaged_                               ? TRACE_IMAGE_DAMAGED
+                               : outcome_.refused                     ? TRACE_IMAGE_REFUSED
+                               : end == trace::DriverState::kReplaced ? TRACE_IMAGE_REPLACED
+                               : end == trace::DriverState::kFinished ? TRACE_IMAGE_ENDED
+                                                                      : TRACE_IMAGE_KILLED;
+    try {
+        recorder_->end(told, ending);
+    } catch (const Error& e) {
+        problem(e.what());
+        outcome_.lost = true;
+    }
 }
 
 // Of what later images write, only the places can differ, and an events file has another one to go
@@ -50,7 +75,7 @@ void Collection::check_files() const {
     if (image_.of_first_process && image_.number == 1) check_writable(files);
 }
 
-void Collection::start_profilers() {
+void Collection::start_profilers(Possible possible) {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) start_profiler(i);
     if (session_.settings.objects) capture_objects();
     spec_.cpu_level = session_.settings.cpu_level;
@@ -69,6 +94,7 @@ void Collection::start_profilers() {
         spec_.captures |= trace::kCaptureContexts | trace::kCaptureBlockCounts;
         if (!trace::tells_contexts(spec_)) spec_.captures |= trace::kCaptureCalls;
     }
+    if (possible) spec_ = possible(spec_);
     feed_.begin({spec_, interval_, session_.settings.contexts});
 }
 
@@ -293,6 +319,7 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
     outcome_.failed = damaged_;
     incomplete(session_.end_by_deadline());
     find_outcome(ending);
+    if (recorder_) end_recorder(ending);
     finish_profilers();
     // A driver that refused the program at once has measured nothing.
     if (!feed_.reader().code().blocks.empty()) {
@@ -300,7 +327,7 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
         for (const auto& profiler : session_.profilers) profiler->has_no_columns_to_lose();
         log();
     }
-    if (!session_.any_profiler_left()) outcome_.failed = true;
+    if (!session_.any_profiler_left() && !recorder_) outcome_.failed = true;
     for (const auto& profiler : session_.profilers) profiler->stop();
     return outcome_;
 }

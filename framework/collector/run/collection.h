@@ -6,6 +6,7 @@
 #include "framework/collector/launch/lifeline.h"
 #include "framework/collector/profilers/feed.h"
 #include "framework/collector/results/early_positions.h"
+#include "framework/collector/run/image_recorder.h"
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/results.h"
 #include "framework/collector/run/session.h"
@@ -29,8 +30,12 @@ class Collection {
         bool lost = false;     // it has not been written, or not where it was asked for
     };
 
+    // What a driver gives of what is wanted. Throws Error.
+    using Possible = trace::Spec (*)(const trace::Spec& wanted);
     // Starts the profilers for the image. Throws Error, also if its files cannot be written.
-    Collection(Session& session, const Image& image, Segment& segment, const Lifeline& lifeline);
+    // `possible`: null for a driver that gives everything.
+    Collection(Session& session, const Image& image, Segment& segment, const Lifeline& lifeline,
+               Possible possible = nullptr);
     Collection(const Collection&) = delete;
     Collection& operator=(const Collection&) = delete;
 
@@ -39,6 +44,8 @@ class Collection {
     const trace::ValueLists& value_lists() const { return *value_lists_; }
     // Takes what the driver writes until the image has ended. Throws Error.
     void collect();
+    // The profile is, which it will say. Only the first reason is kept.
+    void incomplete(const std::string& why);
     // Whether another image of the process follows.
     bool replaced() const;
     // Takes the last records, lets the profilers finish, and writes the events file. `ending`: of
@@ -47,7 +54,9 @@ class Collection {
 
   private:
     void check_files() const;
-    void start_profilers();
+    void start_recorder();
+    void end_recorder(const std::optional<Ending>& ending);
+    void start_profilers(Possible possible);
     void start_profiler(std::size_t index);
     void capture_objects();
     Feed::Sink sink(std::size_t profiler);
@@ -73,8 +82,6 @@ class Collection {
     void log();
     void check_bursts();
 
-    // Only the first reason is kept.
-    void incomplete(const std::string& why);
     trace::DriverState state() const;
 
     Session& session_;
@@ -91,6 +98,7 @@ class Collection {
     std::vector<std::size_t> fed_;         // profilers of this process, by their numbers
     std::vector<HostedProfiler*> hosted_;  // by all numbers; null for those of this process
     Feed feed_;
+    std::optional<ImageRecorder> recorder_;
     std::size_t opened_ = 0;  // mappings
     EarlyPositions early_positions_{session_.symbolizer};
     bool damaged_ = false;    // the trace, or its counts

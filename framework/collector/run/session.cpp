@@ -81,7 +81,9 @@ Session::Session(const CoreSettings& core_settings, const std::string& command)
       columns(profilers),
       debug_cache(cache_folder(settings)),
       symbolizer(symbols::kDebugRoot, debug_cache),
-      begin_(now()) {}
+      begin_(now()) {
+    if (!settings.record.empty()) trace.emplace(settings.record);
+}
 
 // Libc's functions may have been replaced by some that tell another time (faketime).
 std::chrono::nanoseconds Session::now() {

@@ -9,11 +9,13 @@
 #include "framework/collector/profilers/profiler_handle.h"
 #include "framework/collector/run/profile_log.h"
 #include "framework/collector/run/settings.h"
+#include "framework/recording/trace_file_writer.h"
 #include "framework/symbols/symbolizer.h"
 
 #include <chrono>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,7 +52,8 @@ class Session {
     std::vector<Given> given;  // to each of them
     Columns columns;
     const ProfileLog log;
-    const std::string debug_cache;  // folder of a symbols::ImageCache
+    std::optional<recording::TraceFileWriter> trace;  // that is recorded
+    const std::string debug_cache;                    // folder of a symbols::ImageCache
     symbols::Symbolizer symbolizer;
 
   private:

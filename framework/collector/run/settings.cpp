@@ -27,7 +27,8 @@ constexpr std::array kCoreOptions{
                "under MPI, %q{VAR} an environment variable, - standard output; .gz and .zst "
                "compress; default: assay.out.%p\n"
                "Under mpirun, each rank has a file of its own: the default is assay.out.rank%r "
-               "there, and .rank%r is appended to a name without %r, %p and %q."},
+               "there, and .rank%r is appended to a name without %r, %p and %q.",
+               'o'},
     CoreOption{"dump-instr", "yes|no", "write counts of single instructions too; default: no"},
     CoreOption{"contexts", "",
                "count by the stack of calls that led there, too\n"
@@ -445,7 +446,14 @@ CommandLine parse_command_line(std::span<const std::string> arguments) {
             break;
         }
         if (const CoreOption* option = core_option_of_letter(word)) {
-            line.settings.push_back({std::string(option->name), "", ""});
+            Setting setting{std::string(option->name), "", ""};
+            if (!option->argument.empty()) {
+                if (i + 1 == arguments.size())
+                    throw Error(
+                        fmt::format("{} needs a value: {} {}", word, word, option->argument));
+                setting.value = arguments[++i];
+            }
+            line.settings.push_back(std::move(setting));
             continue;
         }
         if (!word.starts_with("-")) break;

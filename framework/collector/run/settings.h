@@ -52,6 +52,7 @@ struct CoreSettings {
     std::vector<std::string> plugins;
     std::string out;     // a pattern: expand_file_name()
     std::string driver;  // "" for the one that was installed
+    std::string record;  // the trace file of assay record; "" if none is written
     bool dump_instructions = false;
     bool types = false;
     bool contexts = false;  // of all profilers

@@ -69,6 +69,8 @@ class TraceReader {
     const CodeTables& code() const { return code_; }
     const AddressMap& addresses() const { return addresses_; }
     std::uint64_t records() const { return records_; }
+    // Of the event log, as far as it has been read.
+    std::uint64_t event_bytes() const { return event_bytes_; }
     // Of Spec::objects: the paths of files, by their numbers; and during a call of the sink how
     // many entries the allocation log had when the buffer was complete.
     const std::deque<std::string>& mapped_files() const { return mapped_files_; }

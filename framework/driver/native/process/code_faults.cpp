@@ -93,6 +93,9 @@ void CodeFaults::leave_before(Context& context, const RecoveryPoint& point, std:
     const Block& block = code_.cache.block_at(host_pc, point.block);
     if (block.version != kPlain && (count != block.instr_count || !point.counted))
         code_.trace.partial(block.id, count, point.counted);
+    if (block.version != kPlain && count != block.instr_count &&
+        code_.trace.captures(trace::kCaptureBlocks))
+        trace_.append(count, code_.trace.driver_site(block.first_instr, TRACE_SITE_BLOCK_LEFT));
     if (block.counts_at_exits)
         context.countdown -= block.position() + count;
     else if (code_.regions.counts() || code_.regions.samples())

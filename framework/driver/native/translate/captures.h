@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/driver/native/translate/block_increments.h"
+#include "framework/driver/native/translate/block_records.h"
 #include "framework/driver/native/translate/capture_list.h"
 #include "framework/driver/native/translate/contexts.h"
 #include "framework/driver/native/translate/control_flow.h"
@@ -17,7 +18,7 @@ namespace assay::native {
 // caller's. Values are read on a way out before others borrow registers there. What counts the
 // block goes to a place that the items of all others have left. On a way out all else is still done
 // in the block's context.
-using Captures = CaptureList<Contexts, Fetches, MemoryReferences, Specials, Predictions, Branches,
-                             Values, Calls, BlockIncrements>;
+using Captures = CaptureList<Contexts, BlockRecords, Fetches, MemoryReferences, Specials,
+                             Predictions, Branches, Values, Calls, BlockIncrements>;
 
 }  // namespace assay::native

@@ -1,0 +1,216 @@
+#include "framework/collector/run/image_recorder.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::collector {
+namespace {
+
+constexpr std::uint64_t kRecordsInChunk = std::uint64_t{1} << 21;
+constexpr std::size_t kBytesInChunk = std::size_t{64} << 20;
+// Each has states of some megabytes.
+constexpr std::size_t kMostOpen = 32;
+constexpr std::uint32_t kBlocksInChunk = 1U << 16;
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value) {
+    return std::as_bytes(std::span(&value, 1));
+}
+
+template <typename T>
+void append_rows(std::vector<std::byte>& to, std::span<const T> rows) {
+    const auto bytes = std::as_bytes(rows);
+    to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+ImageRecorder::ImageRecorder(recording::TraceFileWriter& file, const Segment& segment,
+                             const TraceReader& reader, const Image& image, int parent)
+    : file_(file), segment_(segment), reader_(reader), image_(image), parent_(parent) {}
+
+// Slots are of one thread each where possible, so that replay can tell them apart.
+trace::Spec ImageRecorder::spec() {
+    return {.captures = trace::kCaptureBlocks | trace::kCaptureBlockCounts |
+                        trace::kCaptureReferences | trace::kCaptureCalls |
+                        trace::kCaptureSystemCalls};
+}
+
+void ImageRecorder::take(TraceReader::Source source, std::span<const trace_record_t> records,
+                         std::span<const trace_marker_t> markers) {
+    if (!begun_) write_image();
+    find_markers();
+    Thread& thread = thread_of(source);
+    const std::uint64_t order = parts_++;
+    thread.last_used = order;
+    thread.encoder->begin_part(order, records.size(), events_seen_,
+                               places_of(source.slot, markers));
+    thread.encoder->add(records, reader_.code().sites);
+    count(thread, records);
+    if (thread.encoder->records() >= kRecordsInChunk || thread.encoder->bytes() >= kBytesInChunk)
+        flush(thread);
+    if (open_ > kMostOpen) flush_idle();
+}
+
+ImageRecorder::Thread& ImageRecorder::thread_of(TraceReader::Source source) {
+    Thread& thread = threads_[source.slot];
+    if (thread.number != source.thread || thread.slot != source.slot) {
+        flush(thread);
+        thread = {.number = source.thread, .slot = source.slot};
+    }
+    if (thread.encoder) return thread;
+    if (spare_.empty()) spare_.push_back(std::make_unique<recording::RecordEncoder>());
+    thread.encoder = std::move(spare_.back());
+    spare_.pop_back();
+    ++open_;
+    return thread;
+}
+
+void ImageRecorder::count(Thread& thread, std::span<const trace_record_t> records) {
+    const CodeTables& code = reader_.code();
+    for (std::size_t site = block_lengths_.size(); site < code.sites.size(); ++site) {
+        const bool block = code.sites[site].kind == TRACE_SITE_BLOCK;
+        block_lengths_.push_back(static_cast<std::uint16_t>(
+            block ? code.blocks[code.instrs[code.sites[site].instr].block].instr_count : 0));
+    }
+    std::uint64_t instructions = 0;
+    for (const trace_record_t& record : records) {
+        instructions += block_lengths_[record.site];
+        if (code.sites[record.site].kind != TRACE_SITE_BLOCK_LEFT) continue;
+        const trace_block_t& block = code.blocks[code.instrs[code.sites[record.site].instr].block];
+        instructions -=
+            block.instr_count - std::min<std::uint64_t>(record.value, block.instr_count);
+    }
+    thread.instructions += instructions;
+}
+
+// Of each slot, in the order in which the reader passes them on.
+void ImageRecorder::find_markers() {
+    const std::uint64_t bytes = reader_.event_bytes();
+    while (events_seen_ < bytes) {
+        trace::EventHeader header;
+        const std::byte* const at = segment_.event_log() + events_seen_;
+        std::memcpy(&header, at, sizeof header);
+        if (header.type == trace::EventType::kMarker) {
+            trace::MarkerEvent marker;
+            std::memcpy(&marker, at + sizeof header, sizeof marker);
+            markers_[marker.slot].push_back(events_seen_);
+        }
+        events_seen_ += sizeof header + ((std::uint64_t{header.bytes} + 7) & ~std::uint64_t{7});
+    }
+}
+
+std::vector<trace_part_marker_t> ImageRecorder::places_of(std::uint32_t slot,
+                                                          std::span<const trace_marker_t> markers) {
+    std::vector<trace_part_marker_t> places;
+    std::deque<std::uint64_t>& queue = markers_[slot];
+    for (const trace_marker_t& marker : markers) {
+        if (queue.empty()) break;
+        places.push_back({marker.record, queue.front()});
+        queue.pop_front();
+    }
+    return places;
+}
+
+void ImageRecorder::flush(Thread& thread) {
+    if (!thread.encoder) return;
+    write_code();
+    write_events();
+    trace_chunk_t header{};
+    header.kind = TRACE_CHUNK_RECORDS;
+    header.pid = static_cast<std::uint32_t>(image_.pid);
+    header.image = image_.number;
+    header.thread = thread.number;
+    header.slot = thread.slot;
+    header.first_instruction = thread.executed;
+    header.instructions = thread.instructions;
+    header.records = thread.encoder->records();
+    const std::vector<std::byte> content = thread.encoder->take();
+    thread.executed += std::exchange(thread.instructions, 0);
+    spare_.push_back(std::move(thread.encoder));
+    --open_;
+    file_.append(header, content);
+}
+
+void ImageRecorder::flush_idle() {
+    Thread* idle = nullptr;
+    for (auto& [slot, thread] : threads_)
+        if (thread.encoder && (!idle || thread.last_used < idle->last_used)) idle = &thread;
+    if (idle) flush(*idle);
+}
+
+void ImageRecorder::append(std::uint32_t kind, std::span<const std::byte> content) {
+    trace_chunk_t header{};
+    header.kind = kind;
+    header.pid = static_cast<std::uint32_t>(image_.pid);
+    header.image = image_.number;
+    file_.append(header, content);
+}
+
+void ImageRecorder::write_image() {
+    begun_ = true;
+    const trace::Spec& captured = segment_.control().spec;
+    trace_image_t image{};
+    image.size = sizeof image;
+    image.parent = static_cast<std::uint32_t>(parent_);
+    image.first = image_.of_first_process && image_.number == 1 ? 1 : 0;
+    image.captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES | TRACE_RECORDED_CALLS |
+                     TRACE_RECORDED_SYSTEM_CALLS;
+    image.slice = captured.slice;
+    image.cpu_level = static_cast<std::uint32_t>(captured.cpu_level);
+    if (!image_.rank.empty())
+        image.rank = static_cast<std::uint32_t>(std::strtoul(image_.rank.c_str(), nullptr, 10)) + 1;
+    append(TRACE_CHUNK_IMAGE, bytes_of(image));
+}
+
+void ImageRecorder::write_code() {
+    const CodeTables& code = reader_.code();
+    while (blocks_written_ < code.blocks.size() || sites_written_ < code.sites.size()) {
+        const auto blocks = code.blocks.subspan(blocks_written_);
+        const auto some_blocks = blocks.first(std::min<std::size_t>(blocks.size(), kBlocksInChunk));
+        std::uint32_t instr_end = instrs_written_;
+        for (const trace_block_t& block : some_blocks) instr_end += block.instr_count;
+        std::size_t site_end = sites_written_;
+        while (site_end < code.sites.size() && code.sites[site_end].instr < instr_end) ++site_end;
+        const auto instrs = code.instrs.subspan(instrs_written_, instr_end - instrs_written_);
+        const auto sites = code.sites.subspan(sites_written_, site_end - sites_written_);
+        const trace_code_t head{blocks_written_, static_cast<std::uint32_t>(some_blocks.size()),
+                                instrs_written_, static_cast<std::uint32_t>(instrs.size()),
+                                sites_written_,  static_cast<std::uint32_t>(sites.size())};
+        std::vector<std::byte> content;
+        append_rows(content, std::span(&head, 1));
+        append_rows(content, some_blocks);
+        append_rows(content, instrs);
+        append_rows(content, sites);
+        append(TRACE_CHUNK_CODE, content);
+        blocks_written_ += head.blocks;
+        instrs_written_ += head.instrs;
+        sites_written_ += head.sites;
+        if (head.blocks == 0 && head.sites == 0) return;
+    }
+}
+
+void ImageRecorder::write_events() {
+    if (events_written_ == events_seen_) return;
+    append(TRACE_CHUNK_EVENTS,
+           {segment_.event_log() + events_written_, events_seen_ - events_written_});
+    events_written_ = events_seen_;
+}
+
+void ImageRecorder::end(std::uint32_t state, const std::optional<Ending>& ending) {
+    if (!begun_) write_image();
+    find_markers();
+    for (auto& [slot, thread] : threads_) flush(thread);
+    write_code();
+    write_events();
+    trace_image_end_t end{};
+    end.size = sizeof end;
+    end.state = state;
+    end.exit_status = ending ? ending->exit_status : 0;
+    end.signal = ending ? ending->signal : 0;
+    end.threads = reader_.threads();
+    end.parts = parts_;
+    append(TRACE_CHUNK_END, bytes_of(end));
+}
+
+}  // namespace assay::collector

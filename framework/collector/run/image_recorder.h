@@ -1,0 +1,72 @@
+// Writes what a driver tells of one process image to a trace file (assay/trace_file.h).
+#pragma once
+
+#include "framework/collector/launch/child.h"
+#include "framework/collector/run/output_files.h"
+#include "framework/collector/trace/trace_reader.h"
+#include "framework/recording/record_encoder.h"
+#include "framework/recording/trace_file_writer.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace assay::collector {
+
+class ImageRecorder {
+  public:
+    // All must live longer.
+    ImageRecorder(recording::TraceFileWriter& file, const Segment& segment,
+                  const TraceReader& reader, const Image& image, int parent);
+
+    // What it wants to be captured.
+    static trace::Spec spec();
+
+    // A TraceReader::Sink. Throws Error, if the file cannot be written.
+    void take(TraceReader::Source source, std::span<const trace_record_t> records,
+              std::span<const trace_marker_t> markers);
+    // Likewise: what is left, when all has been taken. `state`: see trace_image_end_t.
+    void end(std::uint32_t state, const std::optional<Ending>& ending);
+
+  private:
+    struct Thread {
+        std::uint32_t number = 0, slot = 0;
+        std::uint64_t executed = 0;                         // instructions, of earlier chunks
+        std::uint64_t instructions = 0;                     // of this one
+        std::uint64_t last_used = 0;                        // a part's order
+        std::unique_ptr<recording::RecordEncoder> encoder;  // null while it has nothing
+    };
+
+    Thread& thread_of(TraceReader::Source source);
+    void count(Thread& thread, std::span<const trace_record_t> records);
+    std::vector<trace_part_marker_t> places_of(std::uint32_t slot,
+                                               std::span<const trace_marker_t> markers);
+    void find_markers();
+    void flush(Thread& thread);
+    void flush_idle();
+    void write_image();
+    void write_code();
+    void write_events();
+    void append(std::uint32_t kind, std::span<const std::byte> content);
+
+    recording::TraceFileWriter& file_;
+    const Segment& segment_;
+    const TraceReader& reader_;
+    const Image& image_;
+    const int parent_;
+    bool begun_ = false;
+    std::map<std::uint32_t, Thread> threads_;  // by slot
+    std::vector<std::unique_ptr<recording::RecordEncoder>> spare_;
+    std::size_t open_ = 0;  // encoders in use
+    std::uint64_t parts_ = 0;
+    std::vector<std::uint16_t> block_lengths_;            // by site; 0 of others than blocks
+    std::uint64_t events_seen_ = 0, events_written_ = 0;  // bytes
+    std::map<std::uint32_t, std::deque<std::uint64_t>> markers_;  // by slot: places in the events
+    std::uint32_t blocks_written_ = 0, instrs_written_ = 0, sites_written_ = 0;
+};
+
+}  // namespace assay::collector

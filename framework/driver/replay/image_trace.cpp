@@ -1,0 +1,109 @@
+#include "framework/driver/replay/image_trace.h"
+
+#include "framework/support/error.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace assay::replay {
+namespace {
+
+constexpr std::uint32_t kMaxInstrBytes = 15;  // Intel SDM volume 2, section 2.3.11
+
+// Members that were added later than the file was written are 0.
+template <typename T>
+T structure(const std::vector<std::byte>& content) {
+    T made{};
+    std::memcpy(&made, content.data(), std::min(content.size(), sizeof made));
+    return made;
+}
+
+template <typename T>
+bool take_rows(std::vector<T>& to, std::uint32_t first, std::uint32_t count,
+               const std::vector<std::byte>& content, std::size_t& at) {
+    if (first != to.size() || count > (content.size() - at) / sizeof(T)) return false;
+    to.resize(to.size() + count);
+    if (count != 0) std::memcpy(to.data() + first, content.data() + at, count * sizeof(T));
+    at += count * sizeof(T);
+    return true;
+}
+
+}  // namespace
+
+ImageTrace::ImageTrace(const recording::TraceFileReader& file,
+                       const recording::RecordedImage& image)
+    : file_(file), pid_(image.pid), number_(image.number) {
+    for (const recording::ChunkPlace& chunk : image.chunks) {
+        try {
+            take(chunk);
+        } catch (const Error& damage) {
+            if (problem_.empty()) problem_ = damage.what();
+        }
+    }
+    if (image_.size == 0 || blocks_.empty())
+        throw Error(fmt::format("{} has nothing of process {} that could be replayed{}",
+                                file.path(), pid_, problem_.empty() ? "" : ": " + problem_));
+    if (problem_.empty()) problem_ = file.damage();
+}
+
+void ImageTrace::take(const recording::ChunkPlace& chunk) {
+    switch (chunk.header.kind) {
+        case TRACE_CHUNK_IMAGE:
+            image_ = structure<trace_image_t>(file_.read(chunk));
+            image_.size = sizeof image_;
+            return;
+        case TRACE_CHUNK_CODE:
+            take_code(file_.read(chunk));
+            return;
+        case TRACE_CHUNK_EVENTS: {
+            const std::vector<std::byte> content = file_.read(chunk);
+            events_.insert(events_.end(), content.begin(), content.end());
+            return;
+        }
+        case TRACE_CHUNK_RECORDS:
+            if (chunk.header.slot >= trace::kMaxThreads)
+                throw Error(fmt::format("{} is damaged: a thread in slot {}", file_.path(),
+                                        chunk.header.slot));
+            records_[chunk.header.slot].push_back(chunk);
+            return;
+        case TRACE_CHUNK_END:
+            end_ = structure<trace_image_end_t>(file_.read(chunk));
+            return;
+        default:
+            return;  // of a later version
+    }
+}
+
+// Everything that indexes is checked here.
+void ImageTrace::take_code(const std::vector<std::byte>& content) {
+    const auto head = structure<trace_code_t>(content);
+    const std::size_t first_block = blocks_.size(), first_site = sites_.size();
+    std::size_t at = sizeof head;
+    bool good = content.size() >= sizeof head &&
+                take_rows(blocks_, head.first_block, head.blocks, content, at) &&
+                take_rows(instrs_, head.first_instr, head.instrs, content, at) &&
+                take_rows(sites_, head.first_site, head.sites, content, at);
+    std::size_t instr = head.first_instr;
+    for (std::size_t b = first_block; good && b < blocks_.size(); ++b) {
+        const trace_block_t& block = blocks_[b];
+        good = block.first_instr == instr && block.instr_count <= instrs_.size() - instr;
+        for (std::uint32_t i = 0; good && i < block.instr_count; ++i, ++instr)
+            good = instrs_[instr].block == b && instrs_[instr].length != 0 &&
+                   instrs_[instr].length <= kMaxInstrBytes;
+    }
+    good = good && instr == instrs_.size();
+    for (std::size_t s = first_site; good && s < sites_.size(); ++s)
+        good = sites_[s].instr < instrs_.size();
+    if (good) return;
+    throw Error(fmt::format("{} is damaged: its code of process {} does not fit together",
+                            file_.path(), pid_));
+}
+
+trace::Command ImageTrace::command() const {
+    const std::string_view log(reinterpret_cast<const char*>(events_.data()), events_.size());
+    return trace::command_from(log).value_or(trace::Command{"???", {"???"}});
+}
+
+}  // namespace assay::replay

@@ -1,0 +1,58 @@
+// One process image of a trace file: its code, its events, and where its records are.
+#pragma once
+
+#include "framework/recording/trace_file_reader.h"
+#include "framework/trace/command_event.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::replay {
+
+class ImageTrace {
+  public:
+    // Reads all but the records. `file` must live longer. Throws Error if there is nothing to
+    // replay.
+    ImageTrace(const recording::TraceFileReader& file, const recording::RecordedImage& image);
+
+    const recording::TraceFileReader& file() const { return file_; }
+    std::uint32_t pid() const { return pid_; }
+    std::uint32_t number() const { return number_; }
+    const trace_image_t& image() const { return image_; }
+    // None if its end was not recorded.
+    const std::optional<trace_image_end_t>& end() const { return end_; }
+    trace::Command command() const;
+
+    const std::vector<trace_block_t>& blocks() const { return blocks_; }
+    const std::vector<trace_instr_t>& instrs() const { return instrs_; }
+    const std::vector<trace_site_t>& sites() const { return sites_; }
+    // As framework/trace/segment_layout.h describes them.
+    const std::vector<std::byte>& events() const { return events_; }
+    // By slot, in the order in which threads used it.
+    const std::map<std::uint32_t, std::vector<recording::ChunkPlace>>& records() const {
+        return records_;
+    }
+    // Why it is not complete; "" if it is.
+    const std::string& problem() const { return problem_; }
+
+  private:
+    void take(const recording::ChunkPlace& chunk);
+    void take_code(const std::vector<std::byte>& content);
+
+    const recording::TraceFileReader& file_;
+    const std::uint32_t pid_, number_;
+    trace_image_t image_{};
+    std::optional<trace_image_end_t> end_;
+    std::vector<trace_block_t> blocks_;
+    std::vector<trace_instr_t> instrs_;
+    std::vector<trace_site_t> sites_;
+    std::vector<std::byte> events_;
+    std::map<std::uint32_t, std::vector<recording::ChunkPlace>> records_;
+    std::string problem_;
+};
+
+}  // namespace assay::replay

@@ -1,0 +1,99 @@
+#include "framework/driver/replay/part_sequence.h"
+
+#include "framework/support/error.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+
+namespace assay::replay {
+namespace {
+
+// A part is of one trace buffer.
+constexpr std::uint64_t kMostRecords = trace::kRecordsPerBuffer;
+constexpr std::uint64_t kMostMarkers = 1 << 20;
+
+}  // namespace
+
+PartSequence::PartSequence(const ImageTrace& image) : image_(image) {
+    for (const auto& [slot, chunks] : image.records()) {
+        streams_.push_back(std::make_unique<Stream>(slot));
+        streams_.back()->chunks = chunks;
+    }
+}
+
+void PartSequence::damaged(const Stream& stream) {
+    if (problem_.empty())
+        problem_ = fmt::format("{} is damaged: records of process {}, thread {} are not readable",
+                               image_.file().path(), image_.pid(), stream.thread);
+}
+
+// False if there is none, or it cannot be read.
+bool PartSequence::begin_chunk(Stream& stream) {
+    const recording::ChunkPlace chunk = stream.chunks.front();
+    stream.chunks = stream.chunks.subspan(1);
+    stream.thread = chunk.header.thread;
+    const auto sites = static_cast<std::uint32_t>(image_.sites().size());
+    if (!stream.decoder.predictor.sites &&
+        trace_decoder_init(&stream.decoder, image_.sites().data(), sites) != 0)
+        throw Error("not enough memory to decode a trace");
+    try {
+        stream.content = image_.file().read(chunk);
+    } catch (const Error& damage) {
+        if (problem_.empty()) problem_ = damage.what();
+        return false;
+    }
+    if (trace_records_begin(&stream.decoder, &chunk.header, stream.content.data()) == 0)
+        return true;
+    damaged(stream);
+    return false;
+}
+
+// True if `stream.part` is the next part. Where a chunk is damaged, goes on with the one behind.
+bool PartSequence::look_ahead(Stream& stream) {
+    while (!stream.has_part) {
+        const int got =
+            stream.decoder.predictor.sites ? trace_next_part(&stream.decoder, &stream.part) : 0;
+        if (got == 1 && stream.part.records <= kMostRecords &&
+            stream.part.markers <= kMostMarkers) {
+            stream.has_part = true;
+            break;
+        }
+        if (got != 0) {
+            damaged(stream);
+            stream.decoder.parts_left = 0;
+        }
+        if (stream.chunks.empty()) return false;
+        if (!begin_chunk(stream)) stream.decoder.parts_left = 0;
+    }
+    return true;
+}
+
+bool PartSequence::next(Part& part) {
+    for (;;) {
+        Stream* first = nullptr;
+        for (const auto& stream : streams_)
+            if (look_ahead(*stream) && (!first || stream->part.order < first->part.order))
+                first = stream.get();
+        if (!first) return false;
+        if (first->part.order != next_order_ && problem_.empty())
+            problem_ = fmt::format("{} does not have all records of process {}",
+                                   image_.file().path(), image_.pid());
+        next_order_ = first->part.order + 1;
+        first->has_part = false;
+        markers_.clear();
+        for (std::uint64_t i = 0; i < first->part.markers; ++i)
+            markers_.push_back(trace_next_marker(&first->decoder));
+        records_.resize(kMostRecords);
+        const std::size_t count =
+            trace_records_next(&first->decoder, records_.data(), first->part.records);
+        if (count < first->part.records) {
+            damaged(*first);
+            first->decoder.parts_left = 0;
+        }
+        part = {first->slot, first->thread, first->part.events, std::span(records_).first(count),
+                markers_};
+        if (count != 0 || !markers_.empty()) return true;
+    }
+}
+
+}  // namespace assay::replay

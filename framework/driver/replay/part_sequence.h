@@ -1,0 +1,59 @@
+// The records of all threads of an image, in the order in which they were made.
+#pragma once
+
+#include "framework/driver/replay/image_trace.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::replay {
+
+class PartSequence {
+  public:
+    explicit PartSequence(const ImageTrace& image);
+
+    struct Part {
+        std::uint32_t slot, thread;
+        std::uint64_t events;  // bytes of the image's events that come before
+        std::span<const trace_record_t> records;
+        std::span<const trace_part_marker_t> markers;
+    };
+    // False behind the last. What it gave before is no longer valid.
+    bool next(Part& part);
+
+    // Why parts are missing; "" if none is. Known once all have been given.
+    const std::string& problem() const { return problem_; }
+
+  private:
+    // One slot's chunks, one after the other.
+    struct Stream {
+        explicit Stream(std::uint32_t number) : slot(number) {}
+        Stream(const Stream&) = delete;
+        Stream& operator=(const Stream&) = delete;
+        ~Stream() { trace_decoder_release(&decoder); }
+
+        const std::uint32_t slot;
+        std::span<const recording::ChunkPlace> chunks;  // that have not been begun
+        std::uint32_t thread = 0;
+        std::vector<std::byte> content;
+        trace_decoder_t decoder{};
+        trace_part_t part{};
+        bool has_part = false;
+    };
+
+    bool look_ahead(Stream& stream);
+    bool begin_chunk(Stream& stream);
+    void damaged(const Stream& stream);
+
+    const ImageTrace& image_;
+    std::vector<std::unique_ptr<Stream>> streams_;
+    std::uint64_t next_order_ = 0;
+    std::vector<trace_record_t> records_;
+    std::vector<trace_part_marker_t> markers_;
+    std::string problem_;
+};
+
+}  // namespace assay::replay

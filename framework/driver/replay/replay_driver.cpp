@@ -1,0 +1,158 @@
+#include "framework/driver/replay/replay_driver.h"
+
+#include "framework/support/error.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::replay {
+namespace {
+
+[[noreturn]] void missing(const std::string& what) {
+    throw Error("a trace does not have " + what +
+                ": run the program itself under the profiler (assay --plugin=...)");
+}
+
+}  // namespace
+
+trace::Spec possible(const trace::Spec& wanted) {
+    if (wanted.captures & trace::kCaptureValues) missing("the values of registers and memory");
+    if (wanted.captures & trace::kCaptureContexts) missing("what --contexts needs");
+    if (wanted.captures & trace::kCaptureSystemCallTimes) missing("the times of system calls");
+    if (wanted.objects != trace::Spec::kNoObjects) missing("what --objects needs");
+    const trace::Regions& regions = wanted.regions;
+    if (regions.sample_period != 0 || regions.from_instruction != 0 ||
+        regions.to_instruction != 0 || regions.off_at_start != 0 || regions.functions[0] != 0)
+        throw Error(
+            "a trace is replayed as a whole: give --sample, --toggle and the like when the program "
+            "is recorded");
+    trace::Spec given = wanted;
+    // Caches in the program, footprints and runs are to make a program quicker.
+    given.data_ways = given.fetch_ways = 0;
+    if (given.footprints != 0) given.data = {0, 0};
+    given.footprints = given.runs = 0;
+    // The collector takes buffers in the order in which they are given.
+    given.slice = 1;
+    return given;
+}
+
+ReplayDriver::ReplayDriver(const ImageTrace& image, int segment)
+    : image_(image),
+      segment_(segment),
+      spec_(segment_.control().spec),
+      plan_(image, spec_),
+      parts_(image) {
+    segment_.set_tables(plan_.shown_blocks(), plan_.shown_instrs(), plan_.shown_sites());
+}
+
+void ReplayDriver::run() {
+    try {
+        replay();
+    } catch (const std::exception& e) {
+        problem_ = e.what();
+    }
+    if (problem_.empty()) problem_ = image_.problem();
+    if (problem_.empty()) problem_ = parts_.problem();
+    end();
+}
+
+void ReplayDriver::replay() {
+    segment_.set_state(trace::DriverState::kRunning);
+    PartSequence::Part part;
+    while (parts_.next(part)) take(part);
+    for (auto& [slot, thread] : threads_) thread->end();
+    pass_events(image_.events().size());
+    tell_early_ends();
+}
+
+void ReplayDriver::take(const PartSequence::Part& part) {
+    pass_events(part.events);
+    SlotWriter& slot = segment_.slot(part.slot);
+    if (last_slot_ && last_slot_ != &slot) last_slot_->complete();
+    last_slot_ = &slot;
+    ReplayedThread& thread = thread_of(part);
+    std::size_t done = 0;
+    for (const trace_part_marker_t& marker : part.markers) {
+        const std::size_t until = std::clamp<std::size_t>(marker.record, done, part.records.size());
+        thread.take(part.records.subspan(done, until - done));
+        done = until;
+        mark(marker, slot);
+    }
+    thread.take(part.records.subspan(done));
+}
+
+// Threads use a slot one after the other.
+ReplayedThread& ReplayDriver::thread_of(const PartSequence::Part& part) {
+    SlotWriter& slot = segment_.slot(part.slot);
+    std::unique_ptr<ReplayedThread>& thread = threads_[part.slot];
+    if (thread && slot.thread() == part.thread) return *thread;
+    if (thread) thread->end();
+    slot.set_thread(part.thread);
+    thread = std::make_unique<ReplayedThread>(image_, plan_, spec_, slot, early_ends_);
+    return *thread;
+}
+
+// Those of the recorded driver that mean the same here.
+void ReplayDriver::pass_events(std::uint64_t bytes) {
+    const std::vector<std::byte>& all = image_.events();
+    bytes = std::min<std::uint64_t>(bytes, all.size());
+    while (events_ + sizeof(trace::EventHeader) <= bytes) {
+        trace::EventHeader header;
+        std::memcpy(&header, all.data() + events_, sizeof header);
+        const std::uint64_t body = events_ + sizeof header;
+        if (header.bytes > all.size() - body) return;
+        switch (header.type) {
+            case trace::EventType::kMapped:
+            case trace::EventType::kUnmapped:
+            case trace::EventType::kThreadName:
+            case trace::EventType::kMappedFile:
+            case trace::EventType::kRefused:
+                segment_.event(header.type, std::span(all).subspan(body, header.bytes));
+                break;
+            default:
+                break;
+        }
+        events_ = body + ((header.bytes + std::uint64_t{7}) & ~std::uint64_t{7});
+    }
+}
+
+// Again, at its new place.
+void ReplayDriver::mark(const trace_part_marker_t& marker, const SlotWriter& slot) {
+    const std::span<const std::byte> all = image_.events();
+    trace::EventHeader header;
+    trace::MarkerEvent event;
+    if (marker.event > all.size() || all.size() - marker.event < sizeof header) return;
+    std::memcpy(&header, all.data() + marker.event, sizeof header);
+    const std::span<const std::byte> behind = all.subspan(marker.event + sizeof header);
+    if (header.type != trace::EventType::kMarker || header.bytes < sizeof event ||
+        header.bytes > behind.size())
+        return;
+    std::vector<std::byte> body(behind.begin(), behind.begin() + header.bytes);
+    std::memcpy(&event, body.data(), sizeof event);
+    event.thread = slot.thread();
+    event.slot = slot.number();
+    event.buffer = slot.buffer();
+    event.record = slot.records();
+    std::memcpy(body.data(), &event, sizeof event);
+    segment_.event(header.type, body);
+}
+
+void ReplayDriver::tell_early_ends() {
+    for (const auto& [where, times] : early_ends_) {
+        const trace::PartialEvent event{where.first, where.second, 1, 0, times};
+        segment_.event(trace::EventType::kPartial, std::as_bytes(std::span(&event, 1)));
+    }
+}
+
+// What has no other ending was killed.
+void ReplayDriver::end() {
+    const std::uint32_t state = image_.end() ? image_.end()->state : 0;
+    if (state == TRACE_IMAGE_REFUSED)
+        segment_.set_state(trace::DriverState::kRefused);
+    else if (state == TRACE_IMAGE_REPLACED)
+        segment_.set_state(trace::DriverState::kReplaced);
+    else if (state == TRACE_IMAGE_ENDED || !problem_.empty())
+        segment_.set_state(trace::DriverState::kFinished);
+}
+
+}  // namespace assay::replay

@@ -1,0 +1,221 @@
+#include "framework/driver/replay/replay_plan.h"
+
+#include "framework/x86/decoder.h"
+
+#include <algorithm>
+
+namespace assay::replay {
+namespace {}  // namespace
+
+ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec)
+    : image_(image),
+      spec_(spec),
+      shown_instrs_(image.instrs()),
+      separate_(image.instrs().size()),
+      retried_(image.instrs().size()) {
+    native::Decoder decoder;
+    const bool decodes = spec.captures & (trace::kCaptureCode | trace::kCapturePredictions);
+    for (std::size_t i = 0; decodes && i < image.instrs().size(); ++i) {
+        const trace_instr_t& instr = image.instrs()[i];
+        native::Instruction decoded;
+        if (!decoder.decode({instr.bytes, sizeof instr.bytes}, instr.pc, decoded)) continue;
+        separate_[i] =
+            decoded.form->reference_count != 0 || decoded.form->special != native::Special::kNone;
+        retried_[i] = decoded.form->flow == native::Flow::kNone && native::is_predicted(decoded);
+    }
+    if (spec.captures & trace::kCaptureCalls)
+        for (const trace_site_t& site : image.sites())
+            if (site.kind == TRACE_SITE_STACK) separate_[site.instr] = true;
+    for (std::uint32_t i = 0; i < image.blocks().size(); ++i) plan_block(i);
+    plan_sites();
+}
+
+void ReplayPlan::plan_block(std::uint32_t number) {
+    const trace_block_t& recorded = image_.blocks()[number];
+    PlannedBlock block{};
+    block.first_item = static_cast<std::uint32_t>(items_.size());
+    block.first_instr = recorded.first_instr;
+    block.instr_count = static_cast<std::uint16_t>(recorded.instr_count);
+    block.branch_site = kNoSite;
+    block.first_block = static_cast<std::uint32_t>(shown_blocks_.size());
+    std::uint32_t first = 0;
+    for (std::uint32_t i = 0; i < recorded.instr_count; ++i) {
+        const std::uint32_t instr = recorded.first_instr + i;
+        shown_instrs_[instr].block = static_cast<std::uint32_t>(shown_blocks_.size());
+        const bool ends = spec_.captures & trace::kCapturePredictions && retried_[instr];
+        if (!ends && i + 1 != recorded.instr_count) continue;
+        shown_blocks_.push_back({image_.instrs()[recorded.first_instr + first].pc,
+                                 recorded.first_instr + first, i + 1 - first});
+        first = i + 1;
+    }
+    if (recorded.instr_count == 0) shown_blocks_.push_back({recorded.pc, recorded.first_instr, 0});
+    block.block_count = static_cast<std::uint16_t>(shown_blocks_.size() - block.first_block);
+    if (recorded.instr_count != 0) {
+        if (spec_.captures & trace::kCaptureFetches) plan_fetches(block);
+        if (spec_.captures & trace::kCaptureCode) plan_code(block);
+        if (spec_.captures & trace::kCapturePredictions) plan_retried(block);
+        plan_end(block);
+    }
+    block.item_count = static_cast<std::uint32_t>(items_.size()) - block.first_item;
+    sort_items(block);
+    blocks_.push_back(block);
+}
+
+// Of the first instruction, and of those that begin another line than the one before.
+void ReplayPlan::plan_fetches(PlannedBlock& block) {
+    const std::uint64_t line = spec_.fetch.line_bytes;
+    for (unsigned i = 0; i < block.instr_count; ++i) {
+        const trace_instr_t& instr = image_.instrs()[block.first_instr + i];
+        const std::uint64_t last = (instr.pc + instr.length - 1) / line;
+        if (i != 0 && (instr.pc - 1) / line == last) continue;
+        items_.push_back({.address = instr.pc,
+                          .first_line = i == 0 ? instr.pc / line : last,
+                          .last_line = last,
+                          .site = add_site(block.first_instr + i, instr.length, TRACE_SITE_FETCH),
+                          .bytes = instr.length,
+                          .position = static_cast<std::uint8_t>(i),
+                          .kind = PlannedItem::kFetch});
+    }
+}
+
+// Of the instructions that follow one another without a data reference, for each line.
+void ReplayPlan::plan_code(PlannedBlock& block) {
+    const std::uint32_t line =
+        spec_.data.sets == 0 ? spec_.code_line : std::min(spec_.code_line, spec_.data.line_bytes);
+    for (unsigned i = 0; i < block.instr_count;) {
+        unsigned last = i;
+        while (last + 1U < block.instr_count && !separate_[block.first_instr + last]) ++last;
+        const trace_instr_t* const instrs = &image_.instrs()[block.first_instr];
+        const std::uint64_t end = instrs[last].pc + instrs[last].length;
+        for (std::uint64_t pc = instrs[i].pc, behind = 0; pc < end; pc = behind) {
+            behind = std::min<std::uint64_t>(end, (pc | (line - 1)) + 1);
+            const auto bytes = static_cast<std::uint16_t>(behind - pc);
+            items_.push_back({.address = pc,
+                              .first_line = 0,
+                              .last_line = 0,
+                              .site = add_site(block.first_instr + i, bytes, TRACE_SITE_CODE),
+                              .bytes = bytes,
+                              .position = static_cast<std::uint8_t>(i),
+                              .kind = PlannedItem::kCode});
+            while (i < last && instrs[i].pc + instrs[i].length <= behind) ++i;
+        }
+        i = last + 1;
+    }
+}
+
+void ReplayPlan::plan_retried(PlannedBlock& block) {
+    for (unsigned i = 0; i < block.instr_count; ++i) {
+        const std::uint32_t instr = block.first_instr + i;
+        if (!retried_[instr]) continue;
+        items_.push_back({.address = image_.instrs()[instr].pc,
+                          .first_line = 0,
+                          .last_line = 0,
+                          .site = add_site(instr, 0, TRACE_SITE_PREDICTIONS),
+                          .bytes = 0,
+                          .position = static_cast<std::uint8_t>(i),
+                          .kind = PlannedItem::kRetried});
+    }
+}
+
+void ReplayPlan::plan_end(PlannedBlock& block) {
+    const std::uint32_t last = block.first_instr + block.instr_count - 1U;
+    const trace_instr_t& instr = image_.instrs()[last];
+    block.branch_pc = instr.pc;
+    block.next_pc = instr.pc + instr.length;
+    std::uint32_t which = 0;
+    if (instr.flags & TRACE_INSTR_CONDITIONAL) {
+        block.end = BlockEnd::kConditional;
+        which = TRACE_CONDITIONAL_BRANCHES;
+    } else if (instr.flags & TRACE_INSTR_RETURN) {
+        block.end = BlockEnd::kReturn;
+        which = TRACE_RETURNS;
+    } else if (instr.flags & TRACE_INSTR_INDIRECT) {
+        block.end = BlockEnd::kIndirect;
+        which = TRACE_INDIRECT_BRANCHES;
+    } else if (instr.flags & TRACE_INSTR_CALL) {
+        block.end = BlockEnd::kDirectCall;
+        which = TRACE_DIRECT_CALLS;
+    }
+    block.predicted = spec_.captures & trace::kCapturePredictions &&
+                      (block.end == BlockEnd::kConditional || block.end == BlockEnd::kIndirect);
+    if (spec_.captures & trace::kCaptureBranches && spec_.branches & which)
+        block.branch_site = add_site(last, 0, TRACE_SITE_BRANCH);
+}
+
+// In the order in which they are reached: a retried instruction is, when it has been executed.
+void ReplayPlan::sort_items(const PlannedBlock& block) {
+    const auto time = [](const PlannedItem& item) {
+        return item.position * 2 + (item.kind == PlannedItem::kRetried ? 1 : 0);
+    };
+    std::stable_sort(items_.begin() + block.first_item, items_.end(),
+                     [&](const PlannedItem& a, const PlannedItem& b) { return time(a) < time(b); });
+}
+
+bool ReplayPlan::is_wanted(std::uint8_t kind) const {
+    const std::uint32_t captures = spec_.captures;
+    switch (kind) {
+        case TRACE_SITE_READ:
+        case TRACE_SITE_WRITE:
+        case TRACE_SITE_MODIFY:
+            return captures & trace::kCaptureReferences;
+        case TRACE_SITE_COUNT:
+            return captures & (trace::kCaptureReferences | trace::kCaptureRepeats |
+                               trace::kCapturePredictions);
+        case TRACE_SITE_CALL:
+        case TRACE_SITE_TARGET:
+        case TRACE_SITE_RETURN:
+        case TRACE_SITE_STACK:
+        case TRACE_SITE_SIGNAL:
+        case TRACE_SITE_INTERRUPTED:
+            return captures & trace::kCaptureCalls;
+        case TRACE_SITE_SYSTEM_CALL:
+        case TRACE_SITE_SYSTEM_CALL_RESULT:
+            return captures & trace::kCaptureSystemCalls;
+        default:
+            return false;
+    }
+}
+
+void ReplayPlan::plan_sites() {
+    const bool predicts = spec_.captures & trace::kCapturePredictions;
+    predictions_sites_.resize(image_.sites().size(), kNoSite);
+    for (std::size_t i = 0; i < image_.sites().size(); ++i) {
+        const trace_site_t& site = image_.sites()[i];
+        const std::uint32_t block = image_.instrs()[site.instr].block;
+        PlannedSite planned{
+            kNoSite, site.bytes, site.kind,
+            static_cast<std::uint8_t>(site.instr - image_.blocks()[block].first_instr)};
+        if (site.kind == TRACE_SITE_BLOCK || site.kind == TRACE_SITE_BLOCK_LEFT) {
+            planned.site = block;
+        } else if (is_wanted(site.kind)) {
+            planned.site = static_cast<std::uint32_t>(shown_sites_.size());
+            shown_sites_.push_back(site);
+        }
+        const bool repeated = image_.instrs()[site.instr].flags & TRACE_INSTR_REPEATED;
+        if (predicts && site.kind == TRACE_SITE_COUNT && repeated)
+            predictions_sites_[i] = add_site(site.instr, 0, TRACE_SITE_PREDICTIONS);
+        sites_.push_back(planned);
+    }
+    general_sites_.assign(256, kNoSite);
+    if (image_.instrs().empty() || spec_.interval == 0) return;
+    for (const unsigned kind :
+         {unsigned{TRACE_SITE_BLOCK_COUNT}, unsigned{TRACE_SITE_BLOCK_CORRECTION},
+          unsigned{TRACE_SITE_INTERVAL}})
+        general_sites_[kind] = add_site(0, 0, kind);
+}
+
+std::uint32_t ReplayPlan::add_site(std::uint32_t instr, unsigned bytes, unsigned kind) {
+    shown_sites_.push_back(
+        {instr, static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(kind), 0});
+    return static_cast<std::uint32_t>(shown_sites_.size() - 1);
+}
+
+std::uint32_t ReplayPlan::general_site(unsigned kind) const {
+    return general_sites_[kind];
+}
+
+std::uint32_t ReplayPlan::predictions_site(std::uint32_t count_site) const {
+    return predictions_sites_[count_site];
+}
+
+}  // namespace assay::replay

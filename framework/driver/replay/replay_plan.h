@@ -1,0 +1,97 @@
+// What a replay has to do for each basic block and each site of a trace, so that a collector gets
+// what a specification asks for: which sites there are for it, and which instrumentation stands
+// between the recorded references.
+#pragma once
+
+#include "framework/driver/replay/image_trace.h"
+#include "framework/trace/segment_layout.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace assay::replay {
+
+inline constexpr std::uint32_t kNoSite = UINT32_MAX;
+
+// Done when the instruction is reached, or, a retried one, when it has been executed.
+struct PlannedItem {
+    enum Kind : std::uint8_t { kFetch, kCode, kRetried };
+    std::uint64_t address;  // of a fetch its instruction's
+    // Lines of the fetch filter, for a fetch.
+    std::uint64_t first_line, last_line;
+    std::uint32_t site;
+    std::uint16_t bytes;    // of code
+    std::uint8_t position;  // of the instruction in its block
+    Kind kind;
+};
+
+// How a block ends.
+enum class BlockEnd : std::uint8_t { kOther, kConditional, kIndirect, kDirectCall, kReturn };
+
+struct PlannedBlock {
+    std::uint32_t first_item, item_count;
+    std::uint32_t first_instr;
+    std::uint16_t instr_count;
+    BlockEnd end;
+    bool predicted;                    // the branch, by the predictor of the specification
+    std::uint32_t branch_site;         // kNoSite if it is not wanted
+    std::uint64_t branch_pc, next_pc;  // of the last instruction, and behind it
+    // In the tables that the collector gets: with predictions, blocks end behind retried
+    // instructions, as there is a count of mispredictions for each block.
+    std::uint32_t first_block;
+    std::uint16_t block_count;
+};
+
+// A recorded site.
+struct PlannedSite {
+    std::uint32_t site;  // in the tables that the collector gets; kNoSite: not wanted
+    std::uint16_t bytes;
+    std::uint8_t kind;
+    std::uint8_t position;  // of its instruction in its block
+};
+
+class ReplayPlan {
+  public:
+    ReplayPlan(const ImageTrace& image, const trace::Spec& spec);
+
+    std::span<const PlannedBlock> blocks() const { return blocks_; }
+    std::span<const PlannedItem> items() const { return items_; }
+    // By recorded site. The `site` of a block is its number.
+    std::span<const PlannedSite> sites() const { return sites_; }
+
+    // What the collector gets.
+    const std::vector<trace_block_t>& shown_blocks() const { return shown_blocks_; }
+    const std::vector<trace_instr_t>& shown_instrs() const { return shown_instrs_; }
+    const std::vector<trace_site_t>& shown_sites() const { return shown_sites_; }
+    // Of events that belong to no instruction, by kind. kNoSite if the image has no code.
+    std::uint32_t general_site(unsigned kind) const;
+    // Of PREDICTIONS of a recorded site of kind COUNT.
+    std::uint32_t predictions_site(std::uint32_t count_site) const;
+
+  private:
+    void plan_block(std::uint32_t number);
+    void plan_fetches(PlannedBlock& block);
+    void plan_code(PlannedBlock& block);
+    void plan_retried(PlannedBlock& block);
+    void plan_end(PlannedBlock& block);
+    void sort_items(const PlannedBlock& block);
+    void plan_sites();
+    bool is_wanted(std::uint8_t kind) const;
+    std::uint32_t add_site(std::uint32_t instr, unsigned bytes, unsigned kind);
+
+    const ImageTrace& image_;
+    const trace::Spec& spec_;
+    std::vector<PlannedBlock> blocks_;
+    std::vector<PlannedItem> items_;
+    std::vector<PlannedSite> sites_;
+    std::vector<trace_block_t> shown_blocks_;
+    std::vector<trace_instr_t> shown_instrs_;
+    std::vector<trace_site_t> shown_sites_;
+    std::vector<std::uint32_t> predictions_sites_;  // by recorded site of a count
+    std::vector<std::uint32_t> general_sites_;      // by kind
+    std::vector<bool> separate_;  // by instruction: what it does comes behind its fetch
+    std::vector<bool> retried_;   // likewise: is_predicted() though it is no branch
+};
+
+}  // namespace assay::replay

@@ -1,0 +1,248 @@
+#include "framework/driver/replay/replayed_thread.h"
+
+#include "framework/x86/decoder.h"
+
+#include <algorithm>
+
+namespace assay::replay {
+namespace {
+
+// cmps and scas.
+bool compares(const trace_instr_t& instr) {
+    const unsigned opcode = instr.opcode & 0xffU;
+    return opcode == 0xa6 || opcode == 0xa7 || opcode == 0xae || opcode == 0xaf;
+}
+
+}  // namespace
+
+ReplayedThread::ReplayedThread(const ImageTrace& image, const ReplayPlan& plan,
+                               const trace::Spec& spec, SlotWriter& slot, EarlyEnds& early_ends)
+    : image_(image),
+      plan_(plan),
+      spec_(spec),
+      slot_(slot),
+      early_ends_(early_ends),
+      references_(spec.captures & trace::kCaptureReferences),
+      fetches_(spec.captures & trace::kCaptureFetches),
+      counters_(trace::counters(spec)),
+      data_(spec),
+      fetch_(spec) {
+    if (spec.captures & trace::kCapturePredictions) {
+        predictor_ = std::make_unique<native::Predictor>();
+        predictor_->reset();
+    }
+    if (spec.interval == 0) return;
+    goal_ = static_cast<std::int64_t>(spec.interval) + 1;
+    is_touched_.resize(plan.shown_blocks().size());
+}
+
+void ReplayedThread::take(std::span<const trace_record_t> records) {
+    const std::span<const PlannedSite> sites = plan_.sites();
+    for (const trace_record_t& record : records) {
+        const PlannedSite& site = sites[record.site];
+        switch (site.kind) {
+            case TRACE_SITE_BLOCK:
+                begin_block(site.site);
+                break;
+            case TRACE_SITE_READ:
+            case TRACE_SITE_WRITE:
+            case TRACE_SITE_MODIFY:
+                reach(site.position);
+                if (references_) refer(site, record);
+                break;
+            case TRACE_SITE_COUNT:
+                reach(site.position);
+                count_repeats(record, site);
+                break;
+            case TRACE_SITE_CALL:
+                reach(site.position);
+                if (site.site != kNoSite) slot_.append(record.value, site.site, record.aux);
+                break;
+            case TRACE_SITE_BLOCK_LEFT:
+                leave_block(record.value);
+                break;
+            case TRACE_SITE_INTERRUPTED:
+                reach_end();
+                go_on_at(record.value);
+                if (site.site != kNoSite) slot_.append(record.value, site.site, record.aux);
+                break;
+            default:
+                reach_end();
+                if (site.site != kNoSite) slot_.append(record.value, site.site, record.aux);
+                break;
+        }
+    }
+}
+
+// What stands before the instruction's own events.
+void ReplayedThread::reach(unsigned position) {
+    while (next_item_ != last_item_ &&
+           (next_item_->position < position ||
+            (next_item_->position == position && next_item_->kind != PlannedItem::kRetried)))
+        do_item(*next_item_++);
+}
+
+void ReplayedThread::reach_end() {
+    while (next_item_ != last_item_) do_item(*next_item_++);
+}
+
+void ReplayedThread::do_item(const PlannedItem& item) {
+    switch (item.kind) {
+        case PlannedItem::kFetch:
+            if (fetch_.passes(item.first_line, item.last_line))
+                slot_.append(item.address, item.site);
+            return;
+        case PlannedItem::kCode:
+            if (data_.passes(item.address, item.bytes, false))
+                slot_.append(item.address, item.site);
+            return;
+        case PlannedItem::kRetried:
+            // It ends one of the blocks that its recorded one has become.
+            if (predictor_->conditional(spec_.predictor, item.address, false))
+                count_mispredicted(plan_.shown_instrs()[block_->first_instr + item.position].block);
+            return;
+    }
+}
+
+void ReplayedThread::refer(const PlannedSite& site, const trace_record_t& record) {
+    if (data_.passes(record.value, site.bytes, site.kind != TRACE_SITE_READ))
+        slot_.append(record.value, site.site, record.aux);
+}
+
+void ReplayedThread::begin_block(std::uint32_t number) {
+    reach_end();
+    const PlannedBlock& block = plan_.blocks()[number];
+    if (branch_) go_on_at(image_.instrs()[block.first_instr].pc);
+    block_ = &block;
+    next_item_ = plan_.items().data() + block.first_item;
+    last_item_ = next_item_ + block.item_count;
+    for (std::uint32_t i = 0; i < block.block_count; ++i) {
+        const std::uint32_t shown = block.first_block + i;
+        if (spec_.interval != 0) count_instructions(shown, plan_.shown_blocks()[shown]);
+        ++slot_.counters()[shown * counters_];
+    }
+    if (block.predicted || block.branch_site != kNoSite) branch_ = &block;
+}
+
+// `pc`: where the program goes on behind the last branch.
+void ReplayedThread::go_on_at(std::uint64_t pc) {
+    if (!branch_) return;
+    const PlannedBlock& block = *std::exchange(branch_, nullptr);
+    const bool conditional = block.end == BlockEnd::kConditional;
+    const bool taken = !conditional || pc != block.next_pc;
+    if (block.branch_site != kNoSite) slot_.append(pc, block.branch_site, taken ? 1 : 0);
+    if (!block.predicted) return;
+    bool mispredicted = false;
+    if (conditional) {
+        mispredicted = predictor_->conditional(spec_.predictor, block.branch_pc, taken);
+    } else {
+        std::uint64_t& target =
+            predictor_->targets[native::target_entry(spec_.predictor, block.branch_pc)];
+        mispredicted = std::exchange(target, pc) != pc;
+    }
+    if (mispredicted) count_mispredicted(block.first_block + block.block_count - 1U);
+}
+
+void ReplayedThread::count_mispredicted(std::uint32_t block) {
+    std::uint64_t* const counters = slot_.counters() + block * counters_;
+    --counters[0];
+    ++counters[1];
+}
+
+// The number of branches that the predictor sees: the native driver's SpecialReferences.
+void ReplayedThread::count_repeats(const trace_record_t& record, const PlannedSite& site) {
+    if (site.site != kNoSite) slot_.append(record.value, site.site, record.aux);
+    const auto recorded = static_cast<std::uint32_t>(&site - plan_.sites().data());
+    const std::uint32_t predictions = plan_.predictions_site(recorded);
+    if (predictions == kNoSite) return;
+    const trace_instr_t& instr = image_.instrs()[image_.sites()[recorded].instr];
+    std::uint64_t branches = record.value;
+    if (compares(instr) && branches != 0) branches += record.value - 1 + (record.aux == 0 ? 1 : 0);
+    std::uint32_t mispredicted = predictor_->taken_in_a_row(spec_.predictor, instr.pc, branches);
+    ++branches;
+    mispredicted += predictor_->conditional(spec_.predictor, instr.pc, false) ? 1 : 0;
+    slot_.append(branches, predictions, mispredicted);
+}
+
+// Its first `executed` instructions were, or what is left of them in the blocks that it has become.
+void ReplayedThread::leave_block(std::uint64_t executed) {
+    if (!block_ || executed > block_->instr_count) return;
+    while (next_item_ != last_item_ && next_item_->position < executed) do_item(*next_item_++);
+    next_item_ = last_item_;
+    branch_ = nullptr;
+    std::uint64_t before = 0;
+    for (std::uint32_t i = 0; i < block_->block_count; ++i) {
+        const std::uint32_t shown = block_->first_block + i;
+        const std::uint64_t count = plan_.shown_blocks()[shown].instr_count;
+        const std::uint64_t done = std::min(count, executed - std::min(executed, before));
+        before += count;
+        if (done == count) continue;
+        ++early_ends_[{shown, static_cast<std::uint32_t>(done)}];
+        if (spec_.interval == 0) continue;
+        corrections_.emplace_back(shown, -static_cast<std::int64_t>(count - done));
+        since_ -= static_cast<std::int64_t>(count - done);
+    }
+}
+
+// --- Intervals.
+
+// At the beginning of a block, of which nothing has been counted.
+void ReplayedThread::count_instructions(std::uint32_t block, const trace_block_t& shown) {
+    const auto length = static_cast<std::int64_t>(shown.instr_count);
+    std::int64_t remaining = goal_ - since_;
+    while (remaining <= length) {
+        const std::uint32_t last = shown.first_instr + static_cast<std::uint32_t>(remaining - 1);
+        if (remaining > 0 && image_.instrs()[last].flags & TRACE_INSTR_REPEATED) {
+            // exp-bbv counts it together with the next one.
+            ++goal_;
+            ++postponed_;
+            ++remaining;
+            continue;
+        }
+        finish_interval(block, remaining);
+        since_ = -remaining;
+        goal_ = static_cast<std::int64_t>(spec_.interval) - postponed_;
+        postponed_ = 0;
+        remaining = goal_ - since_;
+    }
+    since_ += length;
+    if (is_touched_[block]) return;
+    is_touched_[block] = true;
+    touched_.push_back(block);
+}
+
+void ReplayedThread::finish_interval(std::uint32_t block, std::int64_t split) {
+    send_counts();
+    correct(block, split);
+    slot_.append(spec_.interval, plan_.general_site(TRACE_SITE_INTERVAL));
+    if (references_) data_.forget();
+    if (fetches_) fetch_.forget();
+    correct(block, -split);
+}
+
+void ReplayedThread::send_counts() {
+    for (const auto& [block, instructions] : corrections_) correct(block, instructions);
+    corrections_.clear();
+    std::sort(touched_.begin(), touched_.end());
+    for (const std::uint32_t block : touched_) {
+        const std::uint64_t* const counters = slot_.counters() + block * counters_;
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < counters_; ++i) sum += counters[i];
+        slot_.append(sum, plan_.general_site(TRACE_SITE_BLOCK_COUNT), block);
+        is_touched_[block] = false;
+    }
+    touched_.clear();
+}
+
+void ReplayedThread::correct(std::uint32_t block, std::int64_t instructions) {
+    slot_.append(static_cast<std::uint64_t>(instructions),
+                 plan_.general_site(TRACE_SITE_BLOCK_CORRECTION), block);
+}
+
+void ReplayedThread::end() {
+    reach_end();
+    if (spec_.interval != 0) send_counts();
+    slot_.complete();
+}
+
+}  // namespace assay::replay

@@ -1,0 +1,67 @@
+// What the driver would have told of one thread, made from its records.
+#pragma once
+
+#include "framework/driver/native/machine/predictor.h"
+#include "framework/driver/replay/line_filters.h"
+#include "framework/driver/replay/replay_plan.h"
+#include "framework/driver/replay/segment_writer.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace assay::replay {
+
+// Executions of a block that ended early, by the block and how much of it was executed.
+using EarlyEnds = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>;
+
+class ReplayedThread {
+  public:
+    ReplayedThread(const ImageTrace& image, const ReplayPlan& plan, const trace::Spec& spec,
+                   SlotWriter& slot, EarlyEnds& early_ends);
+
+    void take(std::span<const trace_record_t> records);
+    // Nothing of the thread follows.
+    void end();
+
+  private:
+    void begin_block(std::uint32_t number);
+    void leave_block(std::uint64_t executed);
+    void go_on_at(std::uint64_t pc);
+    void reach(unsigned position);
+    void reach_end();
+    void do_item(const PlannedItem& item);
+    void refer(const PlannedSite& site, const trace_record_t& record);
+    void count_repeats(const trace_record_t& record, const PlannedSite& site);
+    void count_mispredicted(std::uint32_t block);
+    void count_instructions(std::uint32_t block, const trace_block_t& shown);
+    void finish_interval(std::uint32_t block, std::int64_t split);
+    void send_counts();
+    void correct(std::uint32_t block, std::int64_t instructions);
+
+    const ImageTrace& image_;
+    const ReplayPlan& plan_;
+    const trace::Spec& spec_;
+    SlotWriter& slot_;
+    EarlyEnds& early_ends_;
+    const bool references_, fetches_;
+    const std::size_t counters_;  // of each block
+    DataFilter data_;
+    FetchFilter fetch_;
+    std::unique_ptr<native::Predictor> predictor_;  // null without predictions
+
+    const PlannedBlock* block_ = nullptr;  // that is being executed
+    const PlannedItem *next_item_ = nullptr, *last_item_ = nullptr;
+    const PlannedBlock* branch_ = nullptr;  // whose target is not known yet
+
+    // With intervals: see the native driver's Intervals.
+    std::int64_t goal_ = 0, since_ = 0, postponed_ = 0;
+    std::vector<bool> is_touched_;
+    std::vector<std::uint32_t> touched_;  // blocks, since the counts were told
+    std::vector<std::pair<std::uint32_t, std::int64_t>> corrections_;
+};
+
+}  // namespace assay::replay

@@ -1,0 +1,130 @@
+#include "framework/driver/replay/segment_writer.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "framework/trace/futex.h"
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <cerrno>
+#include <cstring>
+
+namespace assay::replay {
+namespace {
+
+std::byte* map(int segment, std::uint64_t offset, std::uint64_t bytes) {
+    void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                              segment, static_cast<off_t>(offset));
+    if (mapped == MAP_FAILED)
+        throw Error(fmt::format("cannot map a trace segment: {}", system_reason(errno)));
+    return static_cast<std::byte*>(mapped);
+}
+
+void ring_doorbell(trace::Control& control) {
+    control.doorbell.fetch_add(1, std::memory_order_seq_cst);
+    if (control.collector_sleeps.load(std::memory_order_seq_cst))
+        trace::futex_wake(control.doorbell);
+}
+
+}  // namespace
+
+SlotWriter::SlotWriter(int segment, trace::Control& control, std::uint32_t number)
+    : control_(control),
+      number_(number),
+      base_(map(segment, trace::thread_offset(number), trace::kThreadStride)),
+      slot_(reinterpret_cast<trace::ThreadSlot*>(base_)),
+      counters_(reinterpret_cast<std::uint64_t*>(base_ + trace::kCountersOffset)) {
+    slot_->buffer_count = trace::kBufferCount;
+    begin_buffer(0);
+}
+
+SlotWriter::~SlotWriter() {
+    munmap(base_, trace::kThreadStride);
+}
+
+void SlotWriter::begin_buffer(std::uint32_t number) {
+    const std::uint64_t offset = trace::kRingOffset + (number & (trace::kBufferCount - 1)) *
+                                                          std::uint64_t{trace::kBufferBytes};
+    begin_ = next_ = reinterpret_cast<trace_record_t*>(base_ + offset);
+    end_ = begin_ + trace::kRecordsPerBuffer;
+}
+
+// As the native driver's ThreadTrace does it.
+void SlotWriter::complete() {
+    if (records() == 0) return;
+    std::uint32_t produced = buffer();
+    const std::uint32_t index = produced & (trace::kBufferCount - 1);
+    slot_->owner[index].store(thread(), std::memory_order_relaxed);
+    slot_->place_in_order[index].store(
+        control_.completed_buffers.fetch_add(1, std::memory_order_relaxed),
+        std::memory_order_relaxed);
+    slot_->filled[index].store(records(), std::memory_order_release);
+    slot_->produced.store(++produced, std::memory_order_seq_cst);
+    begin_buffer(produced);
+    if (produced % (trace::kBufferCount / 4) == 0) ring_doorbell(control_);
+    while (produced - slot_->consumed.load(std::memory_order_seq_cst) >= trace::kBufferCount) {
+        ring_doorbell(control_);
+        slot_->producer_waits.store(1, std::memory_order_seq_cst);
+        const std::uint32_t consumed = slot_->consumed.load(std::memory_order_seq_cst);
+        if (produced - consumed < trace::kBufferCount) break;
+        trace::futex_wait(slot_->consumed, consumed, nullptr);
+    }
+    slot_->producer_waits.store(0, std::memory_order_relaxed);
+}
+
+SegmentWriter::SegmentWriter(int segment)
+    : segment_(segment), tables_(map(segment, 0, trace::kThreadsOffset)) {}
+
+SegmentWriter::~SegmentWriter() {
+    munmap(tables_, trace::kThreadsOffset);
+}
+
+trace::Control& SegmentWriter::control() const {
+    return *reinterpret_cast<trace::Control*>(tables_ + trace::kControlOffset);
+}
+
+void SegmentWriter::set_tables(std::span<const trace_block_t> blocks,
+                               std::span<const trace_instr_t> instrs,
+                               std::span<const trace_site_t> sites) {
+    if (blocks.size() > trace::max_blocks(control().spec) || instrs.size() > trace::kMaxInstrs ||
+        sites.size() > trace::kMaxSites)
+        throw Error("the trace has more code than there is room for");
+    const auto put = [this](std::uint64_t offset, auto rows) {
+        if (!rows.empty()) std::memcpy(tables_ + offset, rows.data(), rows.size_bytes());
+    };
+    put(trace::kInstrsOffset, instrs);
+    put(trace::kSitesOffset, sites);
+    put(trace::kBlocksOffset, blocks);
+    trace::Control& shared = control();
+    shared.instr_count.store(static_cast<std::uint32_t>(instrs.size()), std::memory_order_release);
+    shared.site_count.store(static_cast<std::uint32_t>(sites.size()), std::memory_order_release);
+    shared.block_count.store(static_cast<std::uint32_t>(blocks.size()), std::memory_order_release);
+}
+
+void SegmentWriter::event(trace::EventType type, std::span<const std::byte> body) {
+    const trace::EventHeader header{type, static_cast<std::uint32_t>(body.size())};
+    const std::uint64_t padded = (body.size() + 7) & ~std::uint64_t{7};
+    const std::uint64_t used = control().event_log_bytes.load(std::memory_order_relaxed);
+    if (padded > trace::kEventLogBytes - sizeof header - used) return;
+    std::byte* const at = tables_ + trace::kEventLogOffset + used;
+    std::memcpy(at, &header, sizeof header);
+    if (!body.empty()) std::memcpy(at + sizeof header, body.data(), body.size());
+    control().event_log_bytes.store(used + sizeof header + padded, std::memory_order_release);
+}
+
+SlotWriter& SegmentWriter::slot(std::uint32_t number) {
+    while (slots_.size() <= number) {
+        slots_.push_back(std::make_unique<SlotWriter>(segment_, control(),
+                                                      static_cast<std::uint32_t>(slots_.size())));
+        control().thread_count.store(static_cast<std::uint32_t>(slots_.size()),
+                                     std::memory_order_release);
+    }
+    return *slots_[number];
+}
+
+void SegmentWriter::set_state(trace::DriverState state) {
+    control().state.store(state, std::memory_order_release);
+    ring_doorbell(control());
+}
+
+}  // namespace assay::replay

@@ -1,0 +1,75 @@
+// The driver's side of a trace segment, of a driver that is no process of its own.
+#pragma once
+
+#include "framework/trace/segment_layout.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace assay::replay {
+
+// A thread's slot: its counters, and its ring.
+class SlotWriter {
+  public:
+    // Maps it. Throws Error.
+    SlotWriter(int segment, trace::Control& control, std::uint32_t number);
+    ~SlotWriter();
+    SlotWriter(const SlotWriter&) = delete;
+    SlotWriter& operator=(const SlotWriter&) = delete;
+
+    void set_thread(std::uint32_t thread) { slot_->thread.store(thread); }
+    void append(std::uint64_t value, std::uint32_t site, std::uint32_t aux = 0) {
+        if (next_ == end_) complete();
+        *next_++ = {value, site, aux};
+    }
+    // Gives what there is to the collector, and waits for room.
+    void complete();
+
+    std::uint64_t* counters() const { return counters_; }
+    std::uint32_t number() const { return number_; }
+    std::uint32_t thread() const { return slot_->thread.load(); }
+    std::uint32_t buffer() const { return slot_->produced.load(std::memory_order_relaxed); }
+    // In the buffer.
+    std::uint32_t records() const { return static_cast<std::uint32_t>(next_ - begin_); }
+
+  private:
+    void begin_buffer(std::uint32_t number);
+
+    trace::Control& control_;
+    const std::uint32_t number_;
+    std::byte* base_;
+    trace::ThreadSlot* slot_;
+    std::uint64_t* counters_;
+    trace_record_t *begin_ = nullptr, *next_ = nullptr, *end_ = nullptr;
+};
+
+class SegmentWriter {
+  public:
+    // Throws Error.
+    explicit SegmentWriter(int segment);
+    ~SegmentWriter();
+    SegmentWriter(const SegmentWriter&) = delete;
+    SegmentWriter& operator=(const SegmentWriter&) = delete;
+
+    trace::Control& control() const;
+    // Once. Throws Error if there is no room.
+    void set_tables(std::span<const trace_block_t> blocks, std::span<const trace_instr_t> instrs,
+                    std::span<const trace_site_t> sites);
+    // An event of the log, whose head is a struct or nothing. Those for which there is no room are
+    // dropped.
+    void event(trace::EventType type, std::span<const std::byte> body);
+    // Makes it, and those before it, if it is not there.
+    SlotWriter& slot(std::uint32_t number);
+    void set_state(trace::DriverState state);
+
+  private:
+    const int segment_;
+    std::byte* tables_;
+    std::vector<std::unique_ptr<SlotWriter>> slots_;
+};
+
+}  // namespace assay::replay

@@ -1,0 +1,53 @@
+// What is in a trace file (assay/trace_file.h): its images, and where the chunks of each are.
+#pragma once
+
+#include "assay/trace_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::recording {
+
+struct ChunkPlace {
+    trace_chunk_t header;
+    std::uint64_t offset;  // in the file, of what follows the header
+};
+
+struct RecordedImage {
+    std::uint32_t pid, number;
+    std::vector<ChunkPlace> chunks;  // in the order of the file
+};
+
+class TraceFileReader {
+  public:
+    // Looks at all chunk headers. Throws Error if it is no trace file.
+    explicit TraceFileReader(std::string path);
+    ~TraceFileReader();
+    TraceFileReader(const TraceFileReader&) = delete;
+    TraceFileReader& operator=(const TraceFileReader&) = delete;
+
+    const std::string& path() const { return path_; }
+    // In the order in which they began.
+    const std::vector<RecordedImage>& images() const { return images_; }
+    // What is wrong with the file, beginning with its name; "" if nothing is.
+    const std::string& damage() const { return damage_; }
+
+    // The chunk's content. Throws Error if it is damaged. Of several threads at a time.
+    std::vector<std::byte> read(const ChunkPlace& chunk) const;
+
+  private:
+    void look_at_chunks();
+    bool find_next_chunk(std::uint64_t& offset) const;
+
+    const std::string path_;
+    int fd_ = -1;
+    std::uint64_t bytes_ = 0;
+    std::vector<RecordedImage> images_;
+    std::string damage_;
+};
+
+}  // namespace assay::recording

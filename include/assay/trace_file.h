@@ -1,0 +1,425 @@
+/* assay/trace_file.h - the file that assay record writes, and how to read it.
+ *
+ * Part of assay's C ABI, version 1. C99; needs libzstd. docs/trace-file.md describes the format in
+ * words. What is here is all that a reader needs: layouts, and functions that check and decode.
+ * They allocate with malloc, and keep no state of their own: threads can read one file side by
+ * side.
+ *
+ * A file is a header of 16 bytes and chunks, one behind the other: a chunk header of 64 bytes and
+ * `stored_bytes` of a zstd frame. Each can be checked and decompressed by itself. Numbers are
+ * little-endian. Chunks of several process images are mixed, and so are those of an image's
+ * threads; what a chunk refers to (code, events) stands before it. A file that was cut off is good
+ * up to its last whole chunk.
+ */
+#ifndef ASSAY_TRACE_FILE_H
+#define ASSAY_TRACE_FILE_H
+
+#include "trace_types.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- Layouts. */
+
+#define TRACE_FILE_MAGIC "assaytrc"
+enum { TRACE_FILE_VERSION = 1 };
+
+typedef struct trace_file_header {
+    char magic[8];    /* TRACE_FILE_MAGIC, without a zero byte */
+    uint32_t version; /* a reader refuses a later one than it knows */
+    uint32_t reserved;
+} trace_file_header_t;
+
+/* What a chunk has. More may come: skip what is not known. */
+enum {
+    TRACE_CHUNK_IMAGE = 1,   /* trace_image_t: the first of its image */
+    TRACE_CHUNK_CODE = 2,    /* trace_code_t, then the blocks, instructions and sites that are new:
+                                arrays of trace_block_t, trace_instr_t, trace_site_t */
+    TRACE_CHUNK_EVENTS = 3,  /* events of the image, behind those of earlier such chunks */
+    TRACE_CHUNK_RECORDS = 4, /* what a thread has done: trace_records_t */
+    TRACE_CHUNK_END = 5      /* trace_image_end_t: the last of its image */
+};
+
+enum { TRACE_CHUNK_MAGIC = 0x6b6e6863 }; /* "chnk" */
+
+typedef struct trace_chunk {
+    uint32_t magic;  /* TRACE_CHUNK_MAGIC */
+    uint32_t kind;   /* TRACE_CHUNK_* */
+    uint32_t pid;    /* of the process, and which of its images (execve) it is, from 1 */
+    uint32_t image;  /* together they say what a chunk belongs to */
+    uint32_t thread; /* of records: the thread's number, 0 for the first of the process */
+    uint32_t slot;   /* likewise: see ThreadSlot; threads may use one after the other */
+    uint64_t first_instruction; /* likewise: how many the thread had executed before */
+    uint64_t instructions;      /* likewise: how many it executes here */
+    uint64_t records;           /* likewise: trace_record_t */
+    uint32_t raw_bytes;         /* decompressed */
+    uint32_t stored_bytes;      /* that follow this header */
+    uint32_t reserved;
+    uint32_t checksum; /* trace_chunk_checksum(); the frame has zstd's own */
+} trace_chunk_t;
+
+/* No chunk is larger, decompressed. */
+enum { TRACE_CHUNK_MOST_BYTES = 256 * 1024 * 1024 };
+
+typedef struct trace_image {
+    uint32_t size;   /* of this struct, as it was written: members are only added behind the last */
+    uint32_t parent; /* process id */
+    uint32_t first;  /* 1 for the first image of the run */
+    uint32_t captures; /* TRACE_RECORDED_* */
+    uint32_t slice;    /* of --schedule=fair, in instructions; 0: threads ran side by side */
+    uint32_t cpu_level;
+    uint32_t rank; /* of MPI, plus 1; 0: none */
+    uint32_t reserved;
+} trace_image_t;
+
+enum {
+    TRACE_RECORDED_BLOCKS = 1,
+    TRACE_RECORDED_REFERENCES = 2,
+    TRACE_RECORDED_CALLS = 4,
+    TRACE_RECORDED_SYSTEM_CALLS = 8
+};
+
+typedef struct trace_code {
+    uint32_t first_block, blocks;
+    uint32_t first_instr, instrs;
+    uint32_t first_site, sites;
+} trace_code_t;
+
+typedef struct trace_image_end {
+    uint32_t size;
+    uint32_t state;      /* TRACE_IMAGE_* */
+    int32_t exit_status; /* of the process, where that was known: of the first one */
+    int32_t signal;      /* that ended it, or 0 */
+    uint32_t threads;    /* that there were */
+    uint32_t reserved;
+    uint64_t parts; /* of all threads: their order is complete */
+} trace_image_end_t;
+
+enum {
+    TRACE_IMAGE_ENDED = 1,
+    TRACE_IMAGE_KILLED = 2,
+    TRACE_IMAGE_REFUSED = 3,  /* assay could not run it further: the events say why */
+    TRACE_IMAGE_REPLACED = 4, /* by the process's next image */
+    TRACE_IMAGE_DAMAGED = 5   /* the records end before the program did */
+};
+
+/* The head of TRACE_CHUNK_RECORDS: how long its streams are, which follow in this order.
+ *
+ *   parts    what lies between two changes of threads, see trace_part_t, as varints
+ *   runs     how many records were as predicted before the next one that was not, as varints
+ *   flags    of that one: TRACE_MISS_*
+ *   sites    the difference to the predicted site, zigzag, as varints
+ *   values   the difference to the value that TRACE_MISS_VALUE says, likewise
+ *   aux      `aux`, as varints
+ *
+ * A varint is LEB128. The predictions are those of trace_predictor_t, of which each chunk begins
+ * with an empty one. */
+typedef struct trace_records {
+    uint32_t part_bytes, run_bytes, flag_bytes, site_bytes, value_bytes, aux_bytes;
+    uint32_t parts;
+    uint32_t reserved;
+} trace_records_t;
+
+enum {
+    TRACE_MISS_SITE = 1,      /* the site was not as predicted */
+    TRACE_MISS_VALUE = 6,     /* two bits: */
+    TRACE_VALUE_FAVOURED = 0, /* the value was as the favoured predictor said */
+    TRACE_VALUE_OTHER = 2,    /* as the other one said */
+    TRACE_VALUE_LAST = 4,     /* from the site's last value */
+    TRACE_VALUE_BASE = 6,     /* from the last value of its region */
+    TRACE_MISS_AUX = 8        /* `aux` is not 0 */
+};
+
+/* Consecutive records of one thread. */
+typedef struct trace_part {
+    uint64_t order; /* among the parts of all threads of the image, from 0 */
+    uint64_t records;
+    uint64_t events;  /* bytes of the image's events that come before */
+    uint64_t markers; /* how many trace_part_marker_t follow */
+} trace_part_t;
+
+/* What the program said (assay/client.h), or that a thread begins or ends. */
+typedef struct trace_part_marker {
+    uint64_t record; /* of the part, before which */
+    uint64_t event;  /* where it stands in the image's events, in bytes */
+} trace_part_marker_t;
+
+/* Of a chunk header, but for `checksum`: FNV-1a (Fowler, Noll, Vo), of 32 bits. */
+static inline uint32_t trace_chunk_checksum(const trace_chunk_t* chunk) {
+    const unsigned char* at = (const unsigned char*)chunk;
+    uint32_t hash = 2166136261u;
+    size_t i;
+    for (i = 0; i < offsetof(trace_chunk_t, checksum); ++i) hash = (hash ^ at[i]) * 16777619u;
+    return hash;
+}
+
+/* 1 if it is the header of a chunk. */
+static inline int trace_chunk_is_whole(const trace_chunk_t* chunk) {
+    return chunk->magic == (uint32_t)TRACE_CHUNK_MAGIC &&
+           chunk->raw_bytes <= (uint32_t)TRACE_CHUNK_MOST_BYTES &&
+           chunk->stored_bytes <= (uint32_t)TRACE_CHUNK_MOST_BYTES &&
+           chunk->checksum == trace_chunk_checksum(chunk);
+}
+
+/* Decompresses what follows the header into `raw`, which has room for `raw_bytes`. 0, or -1 if it
+ * is damaged. */
+static inline int trace_chunk_decompress(const trace_chunk_t* chunk, const void* stored,
+                                         void* raw) {
+    const size_t got = ZSTD_decompress(raw, chunk->raw_bytes, stored, chunk->stored_bytes);
+    return !ZSTD_isError(got) && got == chunk->raw_bytes ? 0 : -1;
+}
+
+/* --- The predictor of records, the same where they are written and read. */
+
+/* What is known of a site. */
+typedef struct trace_site_state {
+    uint64_t last;     /* value */
+    uint64_t relative; /* to the last value of its region, when it was made */
+    int32_t stride;    /* seen twice */
+    int32_t last_delta;
+    uint32_t next;  /* the site of the record that came behind, plus 1; 0: none yet */
+    uint32_t trust; /* 2 and 3: `relative` is favoured, else `stride` */
+} trace_site_state_t;
+
+enum { TRACE_REGIONS = 16, TRACE_HISTORY_BITS = 17 };
+
+typedef struct trace_predictor {
+    trace_site_state_t* sites; /* of `count` sites */
+    const trace_site_t* table; /* what they are */
+    uint32_t* successors;      /* by the last four blocks: the next one's site plus 1 */
+    uint64_t bases[TRACE_REGIONS];
+    uint64_t history; /* of blocks */
+    uint32_t last;    /* the site of the last record */
+    uint32_t count;
+} trace_predictor_t;
+
+/* Of 4 GiB each: stack, libraries and program mostly lie in different ones. */
+static inline unsigned trace_region(uint64_t value) {
+    return (unsigned)(value >> 32) % TRACE_REGIONS;
+}
+
+static inline uint32_t* trace_successor(const trace_predictor_t* predictor) {
+    return &predictor
+                ->successors[predictor->history * 0x9e3779b97f4a7c15u >> (64 - TRACE_HISTORY_BITS)];
+}
+
+/* The site of the next record. It may be one that is not there. */
+static inline uint32_t trace_predict_site(const trace_predictor_t* predictor) {
+    const uint32_t next = predictor->sites[predictor->last].next;
+    uint32_t successor;
+    if (next == 0) return predictor->last + 1;
+    if (predictor->table[next - 1].kind != TRACE_SITE_BLOCK) return next - 1;
+    successor = *trace_successor(predictor);
+    return successor != 0 ? successor - 1 : next - 1;
+}
+
+static inline void trace_learn_site(trace_predictor_t* predictor, uint32_t site) {
+    predictor->sites[predictor->last].next = site + 1;
+    predictor->last = site;
+    if (predictor->table[site].kind != TRACE_SITE_BLOCK) return;
+    *trace_successor(predictor) = site + 1;
+    predictor->history = predictor->history << 16 | (site * 0x9e3779b1u) >> 16;
+}
+
+static inline uint64_t trace_guess_stride(const trace_site_state_t* site) {
+    return site->last + (uint64_t)(int64_t)site->stride;
+}
+static inline uint64_t trace_guess_relative(const trace_predictor_t* predictor,
+                                            const trace_site_state_t* site) {
+    return predictor->bases[trace_region(site->last)] + site->relative;
+}
+
+/* Those of blocks are always 0. */
+static inline void trace_learn_value(trace_predictor_t* predictor, trace_site_state_t* site,
+                                     uint64_t value) {
+    const int by_stride = trace_guess_stride(site) == value;
+    const int by_relative = trace_guess_relative(predictor, site) == value;
+    const int64_t delta = (int64_t)(value - site->last);
+    const int32_t near_delta = delta == (int32_t)delta ? (int32_t)delta : 0;
+    uint64_t* const base = &predictor->bases[trace_region(value)];
+    if (by_stride && !by_relative && site->trust > 0) --site->trust;
+    if (by_relative && !by_stride && site->trust < 3) ++site->trust;
+    if (near_delta == site->last_delta) site->stride = near_delta;
+    site->last_delta = near_delta;
+    site->relative = value - *base;
+    site->last = *base = value;
+}
+
+/* --- Decoding the records of a chunk. */
+
+typedef struct trace_stream {
+    const unsigned char *at, *end;
+} trace_stream_t;
+
+/* 0 behind the end, which trace_records_next finds out. */
+static inline uint64_t trace_varint(trace_stream_t* stream) {
+    uint64_t value = 0;
+    unsigned shift = 0;
+    while (stream->at < stream->end && shift < 64) {
+        const unsigned char byte = *stream->at++;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) break;
+        shift += 7;
+    }
+    return value;
+}
+static inline uint64_t trace_unzigzag(uint64_t value) {
+    return value >> 1 ^ (0 - (value & 1));
+}
+
+typedef struct trace_decoder {
+    trace_predictor_t predictor;
+    trace_stream_t parts, runs, flags, sites, values, aux;
+    uint64_t left; /* records */
+    uint64_t run;  /* that are as predicted, from here on */
+    uint64_t parts_left;
+    uint64_t order, events, event; /* of the last part and marker */
+} trace_decoder_t;
+
+/* For any number of chunks of one image. `table`: all of its sites, which must stay there. 0, or -1
+ * if there is no memory. */
+static inline int trace_decoder_init(trace_decoder_t* decoder, const trace_site_t* table,
+                                     uint32_t sites) {
+    memset(decoder, 0, sizeof *decoder);
+    decoder->predictor.table = table;
+    decoder->predictor.count = sites;
+    decoder->predictor.sites =
+        (trace_site_state_t*)malloc((sites + (size_t)1) * sizeof(trace_site_state_t));
+    decoder->predictor.successors = (uint32_t*)malloc(sizeof(uint32_t) << TRACE_HISTORY_BITS);
+    if (decoder->predictor.sites && decoder->predictor.successors) return 0;
+    free(decoder->predictor.sites);
+    free(decoder->predictor.successors);
+    decoder->predictor.sites = NULL;
+    decoder->predictor.successors = NULL;
+    return -1;
+}
+
+static inline void trace_decoder_release(trace_decoder_t* decoder) {
+    free(decoder->predictor.sites);
+    free(decoder->predictor.successors);
+}
+
+static inline void trace_next_run(trace_decoder_t* decoder) {
+    decoder->run = decoder->runs.at < decoder->runs.end ? trace_varint(&decoder->runs) : UINT64_MAX;
+}
+
+/* Begins a chunk of TRACE_CHUNK_RECORDS, decompressed, which must stay there. 0, or -1 if it is
+ * damaged. */
+static inline int trace_records_begin(trace_decoder_t* decoder, const trace_chunk_t* chunk,
+                                      const void* raw) {
+    trace_records_t head;
+    trace_predictor_t* const predictor = &decoder->predictor;
+    const unsigned char* at = (const unsigned char*)raw;
+    const unsigned char* const end = at + chunk->raw_bytes;
+    trace_stream_t* streams[6];
+    uint32_t lengths[6];
+    size_t i;
+    streams[0] = &decoder->parts, streams[1] = &decoder->runs, streams[2] = &decoder->flags;
+    streams[3] = &decoder->sites, streams[4] = &decoder->values, streams[5] = &decoder->aux;
+    if (chunk->raw_bytes < sizeof head) return -1;
+    memcpy(&head, at, sizeof head);
+    memcpy(lengths, &head, sizeof lengths);
+    at += sizeof head;
+    for (i = 0; i < 6; ++i) {
+        if (lengths[i] > (size_t)(end - at)) return -1;
+        streams[i]->at = at;
+        streams[i]->end = at += lengths[i];
+    }
+    memset(predictor->sites, 0, (predictor->count + (size_t)1) * sizeof(trace_site_state_t));
+    memset(predictor->successors, 0, sizeof(uint32_t) << TRACE_HISTORY_BITS);
+    memset(predictor->bases, 0, sizeof predictor->bases);
+    predictor->history = 0;
+    predictor->last = 0;
+    decoder->left = chunk->records;
+    decoder->parts_left = head.parts;
+    decoder->order = decoder->events = decoder->event = 0;
+    trace_next_run(decoder);
+    return predictor->count != 0 || chunk->records == 0 ? 0 : -1;
+}
+
+/* The next part; its records and markers are to be read before the one behind it. 1, 0 if there is
+ * none, -1 if the chunk is damaged. */
+static inline int trace_next_part(trace_decoder_t* decoder, trace_part_t* part) {
+    if (decoder->parts_left == 0) return 0;
+    if (decoder->parts.at == decoder->parts.end) return -1;
+    --decoder->parts_left;
+    part->order = decoder->order += trace_varint(&decoder->parts);
+    part->records = trace_varint(&decoder->parts);
+    part->events = decoder->events += trace_varint(&decoder->parts);
+    part->markers = trace_varint(&decoder->parts);
+    return part->records <= decoder->left ? 1 : -1;
+}
+
+/* The part's next marker. */
+static inline trace_part_marker_t trace_next_marker(trace_decoder_t* decoder) {
+    trace_part_marker_t marker;
+    marker.record = trace_varint(&decoder->parts);
+    marker.event = decoder->event += trace_varint(&decoder->parts);
+    return marker;
+}
+
+/* Decodes up to `count` records, of one part or of several. How many there were; less than `count`
+ * at the end of the chunk, or if it is damaged: then trace_records_damaged() is not 0. */
+static inline size_t trace_records_next(trace_decoder_t* decoder, trace_record_t* records,
+                                        size_t count) {
+    trace_predictor_t* const predictor = &decoder->predictor;
+    size_t i;
+    if (count > decoder->left) count = (size_t)decoder->left;
+    for (i = 0; i < count; ++i) {
+        uint32_t site = trace_predict_site(predictor), aux = 0;
+        unsigned flags = 0;
+        trace_site_state_t* state;
+        uint64_t value = 0;
+        if (decoder->run-- == 0) {
+            if (decoder->flags.at == decoder->flags.end) break;
+            flags = *decoder->flags.at++;
+            if (flags & TRACE_MISS_SITE)
+                site += (uint32_t)trace_unzigzag(trace_varint(&decoder->sites));
+            if (flags & TRACE_MISS_AUX) aux = (uint32_t)trace_varint(&decoder->aux);
+            trace_next_run(decoder);
+        }
+        if (site >= predictor->count) break;
+        state = &predictor->sites[site];
+        if (predictor->table[site].kind != TRACE_SITE_BLOCK) {
+            const uint64_t stride = trace_guess_stride(state);
+            const uint64_t relative = trace_guess_relative(predictor, state);
+            switch (flags & TRACE_MISS_VALUE) {
+                case TRACE_VALUE_FAVOURED:
+                    value = state->trust >= 2 ? relative : stride;
+                    break;
+                case TRACE_VALUE_OTHER:
+                    value = state->trust >= 2 ? stride : relative;
+                    break;
+                case TRACE_VALUE_LAST:
+                    value = state->last + trace_unzigzag(trace_varint(&decoder->values));
+                    break;
+                default:
+                    value = predictor->bases[trace_region(state->last)] +
+                            trace_unzigzag(trace_varint(&decoder->values));
+                    break;
+            }
+            trace_learn_value(predictor, state, value);
+        }
+        trace_learn_site(predictor, site);
+        records[i].value = value;
+        records[i].site = site;
+        records[i].aux = aux;
+    }
+    decoder->left -= i;
+    return i;
+}
+
+/* Behind a call that gave fewer records than asked for. */
+static inline int trace_records_damaged(const trace_decoder_t* decoder) {
+    return decoder->left != 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
