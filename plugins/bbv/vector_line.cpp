@@ -17,16 +17,16 @@ std::string_view VectorLine::write(std::span<const trace_interval_block_t> inter
                                    BlockNumbers& numbers, std::span<const trace_block_t> blocks) {
     parts_.clear();
     for (const trace_interval_block_t& part : interval)
-        parts_.push_back(
-            {blocks[part.block].pc, part.instructions, numbers.number(part.block, blocks)});
+        parts_.push_back({blocks[part.block].pc, part.instructions, part.block});
     std::sort(parts_.begin(), parts_.end(),
               [](const Part& a, const Part& b) { return a.pc < b.pc; });
     text_ = "T";
     for (auto part = parts_.cbegin(); part != parts_.cend();) {
-        const std::uint32_t number = part->number;
+        // In this order, so that new numbers do not depend on when which block was translated.
+        const std::uint32_t number = numbers.number(part->block, blocks);
+        const std::uint64_t pc = part->pc;
         std::uint64_t instructions = 0;
-        for (; part != parts_.cend() && part->number == number; ++part)
-            instructions += part->instructions;
+        for (; part != parts_.cend() && part->pc == pc; ++part) instructions += part->instructions;
         text_ += ':';
         append_number(text_, number);
         text_ += ':';

@@ -22,7 +22,7 @@ class VectorLine {
   private:
     struct Part {
         std::uint64_t pc, instructions;
-        std::uint32_t number;
+        std::uint32_t block;
     };
 
     // Only what the interval has: it can be short, and the program large.

@@ -33,7 +33,8 @@ ImageRecorder::ImageRecorder(recording::TraceFileWriter& file, const Segment& se
 trace::Spec ImageRecorder::spec() {
     return {.captures = trace::kCaptureBlocks | trace::kCaptureBlockCounts |
                         trace::kCaptureReferences | trace::kCaptureCalls |
-                        trace::kCaptureSystemCalls};
+                        trace::kCaptureSystemCalls,
+            .threads = 1};
 }
 
 void ImageRecorder::take(TraceReader::Source source, std::span<const trace_record_t> records,

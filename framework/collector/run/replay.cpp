@@ -28,7 +28,9 @@ std::string command_line(const std::vector<std::string>& words) {
 }
 
 std::optional<Ending> ending_of(const replay::ImageTrace& trace) {
-    if (!trace.end()) return {};
+    // Of a child that was killed, the signal is not known.
+    const bool killed = trace.end() && trace.end()->state == TRACE_IMAGE_KILLED;
+    if (!trace.end() || (killed && trace.end()->signal == 0)) return {};
     return Ending{trace.end()->exit_status, trace.end()->signal};
 }
 
@@ -124,10 +126,10 @@ bool Replay::replay_in_child(const recording::RecordedImage& recorded) {
 }
 
 int Replay::execute() {
-    bool good = true;
     const std::vector<recording::RecordedImage>& images = file_.images();
-    for (std::size_t i = 1; i < images.size(); ++i) good = replay_in_child(images[i]) && good;
-    good = replay_image(images.front()) && good;
+    bool good = images.size() != 1 || replay_image(images.front());
+    for (std::size_t i = 0; images.size() != 1 && i < images.size(); ++i)
+        good = replay_in_child(images[i]) && good;
     good = tell_of_profiles(session_.log.entries(), settings_, image_of(first_)) && good;
     return good ? 0 : kExitFailure;
 }
