@@ -11,6 +11,7 @@ namespace assay::replay {
 namespace {
 
 constexpr std::uint32_t kMaxInstrBytes = 15;  // Intel SDM volume 2, section 2.3.11
+constexpr std::uint32_t kMaxBlockInstrs = 255;
 
 // Members that were added later than the file was written are 0.
 template <typename T>
@@ -88,7 +89,8 @@ void ImageTrace::take_code(const std::vector<std::byte>& content) {
     std::size_t instr = head.first_instr;
     for (std::size_t b = first_block; good && b < blocks_.size(); ++b) {
         const trace_block_t& block = blocks_[b];
-        good = block.first_instr == instr && block.instr_count <= instrs_.size() - instr;
+        good = block.first_instr == instr && block.instr_count <= instrs_.size() - instr &&
+               block.instr_count != 0 && block.instr_count <= kMaxBlockInstrs;
         for (std::uint32_t i = 0; good && i < block.instr_count; ++i, ++instr)
             good = instrs_[instr].block == b && instrs_[instr].length != 0 &&
                    instrs_[instr].length <= kMaxInstrBytes;

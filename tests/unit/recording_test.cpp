@@ -1,0 +1,360 @@
+// Trace files: what is written is read, and what is damaged does no harm.
+#include "framework/driver/replay/image_trace.h"
+#include "framework/driver/replay/line_filters.h"
+#include "framework/driver/replay/part_sequence.h"
+#include "framework/driver/replay/replay_plan.h"
+#include "framework/recording/record_encoder.h"
+#include "framework/recording/trace_file_reader.h"
+#include "framework/recording/trace_file_writer.h"
+#include "framework/support/error.h"
+#include "tests/unit/temporary_folder.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace assay;
+using namespace assay::recording;
+
+namespace {
+
+constexpr std::uint32_t kBlocks = 40, kInstrs = 3;  // of each block
+
+// Blocks of a push, a load and a branch, each with the sites that a recording has.
+struct Code {
+    std::vector<trace_block_t> blocks;
+    std::vector<trace_instr_t> instrs;
+    std::vector<trace_site_t> sites;
+
+    Code() {
+        for (std::uint32_t b = 0; b < kBlocks; ++b) {
+            const std::uint64_t pc = 0x401000 + b * 16;
+            blocks.push_back({pc, b * kInstrs, kInstrs});
+            sites.push_back({b * kInstrs, 0, TRACE_SITE_BLOCK, 0});
+            add(pc, b, {0x55}, TRACE_INSTR_STORE);
+            sites.push_back({b * kInstrs, 8, TRACE_SITE_WRITE, 0});
+            add(pc + 1, b, {0x48, 0x8b, 0x07}, TRACE_INSTR_LOAD);
+            sites.push_back({b * kInstrs + 1, 8, TRACE_SITE_READ, 0});
+            add(pc + 4, b, {0x75, 0xfe}, TRACE_INSTR_CONDITIONAL);
+        }
+        sites.push_back({0, 0, TRACE_SITE_STACK, 0});
+    }
+    std::uint32_t stack() const { return static_cast<std::uint32_t>(sites.size() - 1); }
+
+  private:
+    void add(std::uint64_t pc, std::uint32_t block, std::initializer_list<std::uint8_t> bytes,
+             unsigned flags) {
+        trace_instr_t instr{};
+        instr.pc = pc;
+        instr.block = block;
+        instr.length = static_cast<std::uint8_t>(bytes.size());
+        instr.flags = static_cast<std::uint8_t>(flags);
+        std::copy(bytes.begin(), bytes.end(), instr.bytes);
+        instrs.push_back(instr);
+    }
+};
+
+// Loops over a few blocks, with addresses that mostly follow rules, and some that follow none.
+std::vector<trace_record_t> records(const Code& code, std::size_t count, unsigned seed) {
+    std::mt19937_64 random(seed);
+    std::vector<trace_record_t> made;
+    for (std::uint64_t i = 0; made.size() < count; ++i) {
+        const auto block =
+            static_cast<std::uint32_t>(random() % 8 == 0 ? random() % kBlocks : i % 5);
+        made.push_back({0, block * 3, 0});
+        made.push_back({0x7ffd'0000'0000 - 8 * (i % 64), block * 3 + 1, 0});
+        made.push_back({random() % 4 == 0 ? random() : 0x5555'0000'0000 + i * 8, block * 3 + 2, 0});
+        if (random() % 16 == 0)
+            made.push_back({random(), code.stack(), static_cast<std::uint32_t>(random() % 3)});
+    }
+    made.resize(count);
+    return made;
+}
+
+template <typename T>
+void append(std::vector<std::byte>& to, const std::vector<T>& rows) {
+    const auto bytes = std::as_bytes(std::span(rows));
+    to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+trace_chunk_t header(std::uint32_t kind, std::uint32_t slot = 0) {
+    trace_chunk_t made{};
+    made.kind = kind;
+    made.pid = 7;
+    made.image = 1;
+    made.slot = made.thread = slot;
+    return made;
+}
+
+void write_code(TraceFileWriter& file, const Code& code) {
+    const trace_code_t head{
+        0, kBlocks, 0, kBlocks * kInstrs, 0, static_cast<std::uint32_t>(code.sites.size())};
+    std::vector<std::byte> content;
+    append(content, std::vector{head});
+    append(content, code.blocks);
+    append(content, code.instrs);
+    append(content, code.sites);
+    file.append(header(TRACE_CHUNK_CODE), content);
+}
+
+// Two threads that take turns, in chunks of a few parts each.
+void write_trace(const std::string& path, const Code& code,
+                 const std::vector<std::vector<trace_record_t>>& parts) {
+    TraceFileWriter file(path);
+    trace_image_t image{};
+    image.size = sizeof image;
+    file.append(header(TRACE_CHUNK_IMAGE), std::as_bytes(std::span(&image, 1)));
+    write_code(file, code);
+    RecordEncoder encoders[2];
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const auto slot = static_cast<std::uint32_t>(i / 2 % 2);
+        RecordEncoder& encoder = encoders[slot];
+        encoder.begin_part(i, parts[i].size(), 0, {});
+        encoder.add(parts[i], code.sites);
+        if (i % 7 < 5 && i + 2 < parts.size()) continue;
+        trace_chunk_t chunk = header(TRACE_CHUNK_RECORDS, slot);
+        chunk.records = encoder.records();
+        file.append(chunk, encoder.take());
+    }
+    for (const std::uint32_t slot : {0U, 1U}) {
+        trace_chunk_t chunk = header(TRACE_CHUNK_RECORDS, slot);
+        chunk.records = encoders[slot].records();
+        if (chunk.records != 0) file.append(chunk, encoders[slot].take());
+    }
+    trace_image_end_t end{};
+    end.size = sizeof end;
+    end.state = TRACE_IMAGE_ENDED;
+    file.append(header(TRACE_CHUNK_END), std::as_bytes(std::span(&end, 1)));
+}
+
+std::vector<std::vector<trace_record_t>> some_parts(const Code& code) {
+    std::vector<std::vector<trace_record_t>> parts;
+    for (unsigned i = 0; i < 30; ++i) parts.push_back(records(code, 1 + i * 97 % 3000, i));
+    return parts;
+}
+
+bool same(std::span<const trace_record_t> a, std::span<const trace_record_t> b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+std::string read_whole(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write_whole(const std::string& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+}
+
+// Reads all that there is. The number of records; what is wrong goes to `problem`.
+std::uint64_t read_all(const std::string& path, std::string& problem) {
+    problem.clear();
+    std::uint64_t count = 0;
+    try {
+        const TraceFileReader file(path);
+        problem = file.damage();
+        for (const RecordedImage& recorded : file.images()) {
+            const replay::ImageTrace image(file, recorded);
+            replay::PartSequence sequence(image);
+            replay::PartSequence::Part part;
+            while (sequence.next(part)) count += part.records.size();
+            if (problem.empty()) problem = image.problem();
+            if (problem.empty()) problem = sequence.problem();
+        }
+    } catch (const Error& e) {
+        problem = e.what();
+    }
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("records of several threads come back in their order") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace");
+    const Code code;
+    const auto parts = some_parts(code);
+    write_trace(path, code, parts);
+    const TraceFileReader file(path);
+    CHECK(file.damage().empty());
+    REQUIRE(file.images().size() == 1);
+    const replay::ImageTrace image(file, file.images().front());
+    CHECK(image.problem().empty());
+    CHECK(image.blocks().size() == kBlocks);
+    CHECK(image.end()->state == TRACE_IMAGE_ENDED);
+    replay::PartSequence sequence(image);
+    replay::PartSequence::Part part;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        REQUIRE(sequence.next(part));
+        CHECK(part.slot == i / 2 % 2);
+        CHECK(same(part.records, parts[i]));
+    }
+    CHECK(!sequence.next(part));
+    CHECK(sequence.problem().empty());
+}
+
+TEST_CASE("what can be predicted takes next to nothing") {
+    const Code code;
+    RecordEncoder encoder;
+    std::vector<trace_record_t> made;
+    for (std::uint64_t i = 0; i < 100'000; ++i) {
+        made.push_back({0, 0, 0});
+        made.push_back({0x7ffd'0000'0000, 1, 0});
+        made.push_back({0x5555'0000'0000 + i * 8, 2, 0});
+    }
+    encoder.begin_part(0, made.size(), 0, {});
+    encoder.add(made, code.sites);
+    CHECK(encoder.records() == made.size());
+    CHECK(encoder.take().size() < 200);
+}
+
+TEST_CASE("sites that are found on the way are as if they had always been there") {
+    const Code code;
+    const auto made = records(code, 5000, 3);
+    RecordEncoder encoder;
+    encoder.begin_part(0, made.size(), 0, {});
+    // As few as each portion needs.
+    for (std::span<const trace_record_t> left(made); !left.empty();) {
+        const auto some = left.first(std::min<std::size_t>(left.size(), 50));
+        std::size_t most = 0;
+        for (const trace_record_t& record : made)
+            most = std::max<std::size_t>(most, record.site + 1);
+        encoder.add(some, std::span(code.sites).first(most));
+        left = left.subspan(some.size());
+    }
+    trace_chunk_t chunk = header(TRACE_CHUNK_RECORDS);
+    chunk.records = encoder.records();
+    const std::vector<std::byte> content = encoder.take();
+    chunk.raw_bytes = static_cast<std::uint32_t>(content.size());
+    trace_decoder_t decoder;
+    REQUIRE(trace_decoder_init(&decoder, code.sites.data(),
+                               static_cast<std::uint32_t>(code.sites.size())) == 0);
+    REQUIRE(trace_records_begin(&decoder, &chunk, content.data()) == 0);
+    std::vector<trace_record_t> back(made.size());
+    CHECK(trace_records_next(&decoder, back.data(), back.size()) == back.size());
+    CHECK(same(back, made));
+    trace_decoder_release(&decoder);
+}
+
+TEST_CASE("processes append to one file side by side") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace");
+    constexpr int kProcesses = 4, kChunks = 50;
+    TraceFileWriter file(path);
+    const std::vector<std::byte> content(30'000);
+    for (int p = 0; p < kProcesses; ++p) {
+        if (fork() != 0) continue;
+        trace_chunk_t mine = header(TRACE_CHUNK_EVENTS);
+        mine.pid = static_cast<std::uint32_t>(p);
+        for (int i = 0; i < kChunks; ++i) file.append(mine, content);
+        _exit(0);
+    }
+    for (int p = 0; p < kProcesses; ++p) wait(nullptr);
+    const TraceFileReader reader(path);
+    CHECK(reader.damage().empty());
+    REQUIRE(reader.images().size() == kProcesses);
+    for (const RecordedImage& image : reader.images()) CHECK(image.chunks.size() == kChunks);
+}
+
+TEST_CASE("damaged traces give what is whole, and say what is wrong") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace"), broken = folder.file("broken");
+    const Code code;
+    const auto parts = some_parts(code);
+    write_trace(path, code, parts);
+    const std::string whole = read_whole(path);
+    std::string problem;
+    const std::uint64_t all = read_all(path, problem);
+    CHECK(problem.empty());
+    std::mt19937 random(1);
+    for (int i = 0; i < 300; ++i) {
+        write_whole(broken, whole.substr(0, random() % whole.size()));
+        CHECK(read_all(broken, problem) <= all);
+        // Nothing is missing if it was cut between chunks, but for the end.
+        std::string flipped = whole;
+        const std::size_t at = random() % whole.size();
+        flipped[at] = static_cast<char>(flipped[at] ^ 1 << random() % 8);
+        write_whole(broken, flipped);
+        CHECK(read_all(broken, problem) <= all);
+        INFO("flipped at ", at);
+        const bool reserved = at >= 12 && at < 16;  // of the file's header
+        CHECK((reserved || !problem.empty()));
+    }
+}
+
+TEST_CASE("other files are no traces") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace");
+    std::string problem;
+    for (const std::string text : {"", "assay", "events: Ir\n", "assaytrc"}) {
+        write_whole(path, text);
+        CHECK(read_all(path, problem) == 0);
+        CHECK(problem == path + " is no trace: those are made by assay record");
+    }
+    write_whole(path, std::string("assaytrc\x02\0\0\0\0\0\0\0", 16));
+    CHECK(read_all(path, problem) == 0);
+    CHECK(problem == path + " is a trace of version 2, and this assay reads up to 1");
+    CHECK(read_all(folder.file("."), problem) == 0);
+    CHECK(problem == folder.file(".") + " is no regular file, which a trace must be");
+}
+
+TEST_CASE("filters of a replay pass what a simulation needs") {
+    trace::Spec spec{};
+    spec.data = {64, 2};
+    replay::DataFilter plain(spec);
+    CHECK(plain.passes(0, 8, false));
+    CHECK(!plain.passes(8, 8, true));
+    CHECK(plain.passes(64, 8, false));
+    CHECK(!plain.passes(0, 8, false));
+    CHECK(plain.passes(128, 8, false));  // takes the place of line 0
+    CHECK(plain.passes(60, 8, false));   // lines 0 and 1
+    CHECK(!plain.passes(60, 8, false));
+    CHECK(!plain.passes(0, 4096, false));  // taken for its first line
+    plain.forget();
+    CHECK(plain.passes(0, 8, false));
+    spec.first_writes = 1;
+    replay::DataFilter writes(spec);
+    CHECK(writes.passes(0, 8, false));
+    CHECK(writes.passes(8, 8, true));
+    CHECK(!writes.passes(16, 8, true));
+    CHECK(!writes.passes(16, 8, false));
+    CHECK(writes.passes(128, 8, true));
+    CHECK(writes.passes(0, 8, false));
+    CHECK(writes.passes(0, 8, true));
+}
+
+TEST_CASE("blocks and sites of a replay are those of the specification") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace");
+    const Code code;
+    write_trace(path, code, some_parts(code));
+    const TraceFileReader file(path);
+    const replay::ImageTrace image(file, file.images().front());
+    const auto count = [](const replay::ReplayPlan& plan, unsigned kind) {
+        return std::count_if(plan.shown_sites().begin(), plan.shown_sites().end(),
+                             [&](const trace_site_t& site) { return site.kind == kind; });
+    };
+    trace::Spec spec{};
+    spec.captures = trace::kCaptureFetches;
+    spec.fetch = {64, 8};
+    const replay::ReplayPlan fetches(image, spec);
+    // A block of 7 bytes each 16: none goes on into another line.
+    CHECK(count(fetches, TRACE_SITE_FETCH) == kBlocks);
+    CHECK(count(fetches, TRACE_SITE_READ) == 0);
+    spec.captures = trace::kCaptureReferences | trace::kCaptureBranches;
+    spec.branches = TRACE_CONDITIONAL_BRANCHES;
+    const replay::ReplayPlan others(image, spec);
+    CHECK(count(others, TRACE_SITE_READ) == kBlocks);
+    CHECK(count(others, TRACE_SITE_WRITE) == kBlocks);
+    CHECK(count(others, TRACE_SITE_BRANCH) == kBlocks);
+    CHECK(count(others, TRACE_SITE_BLOCK) == 0);
+    CHECK(others.blocks()[0].end == replay::BlockEnd::kConditional);
+    CHECK(others.blocks()[0].next_pc == 0x401006);
+}
