@@ -46,7 +46,8 @@ TraceFileWriter::~TraceFileWriter() {
 }
 
 void TraceFileWriter::append(trace_chunk_t header, std::span<const std::byte> content) {
-    chunk_.resize(sizeof header + ZSTD_compressBound(content.size()));
+    const std::size_t most = sizeof header + ZSTD_compressBound(content.size());
+    if (chunk_.size() < most) chunk_.resize(most);
     const std::size_t stored =
         ZSTD_compress2(context_.get(), chunk_.data() + sizeof header, chunk_.size() - sizeof header,
                        content.data(), content.size());

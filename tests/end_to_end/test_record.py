@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Recording and replay: each profiler says the same of a trace as of the program itself."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import support
+from support import ASSAY, PROGRAMS, run
+
+PROFILERS = [
+    ["--plugin=cache"],
+    ["--plugin=branch"],
+    ["--plugin=bbv", "--interval-size=100k"],
+    ["--plugin=used_bytes"],
+    ["--plugin=cache", "--machine=generic"],
+    ["--plugin=cache,branch,opcode_mix"],
+    ["--plugin=reuse"],
+    ["--plugin=working_set", "--interval-size=100k"],
+    ["--plugin=syscalls"],
+]
+QUERY = """create table t(a integer, b text);
+with recursive c(x) as (select 1 union all select x+1 from c where x<300)
+  insert into t select x, 'row'||(x*7919%300) from c;
+create index i on t(b); select count(*), sum(a) from t where b like 'row1%';
+"""
+
+
+def text_of(path):
+    """What must be the same: all but the process id."""
+    return re.sub(r"(#! pid) \d+", r"\1", path.read_text())
+
+
+class Record(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.environment = {**os.environ, "PYTHONHASHSEED": "0"}
+
+    def assay(self, *words, status=0):
+        with open(self.folder / "stdout", "wb") as stdout:  # programs look at what it is
+            result = subprocess.run([str(word) for word in (ASSAY, *words)], stdout=stdout,
+                                    stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                    env=self.environment, check=False, timeout=600)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stderr
+
+    def record(self, program, *options):
+        trace = self.folder / "trace"
+        self.assay("record", "-q", "-o", trace, *options, "--", *program)
+        return trace
+
+    def compare(self, program, profilers, *options, extra=()):
+        trace = self.record(program, *options)
+        for words in profilers:
+            with self.subTest(program=str(program[0]), profiler=words):
+                live, again = self.folder / "live", self.folder / "again"
+                vectors = self.folder / "vectors"
+                own = [f"--bb-out-file={vectors}"] if "bbv" in words[0] else []
+                self.assay("-q", *words, *own, *options, *extra, "-o", live, "--", *program)
+                wanted = vectors.read_bytes() if own else b""
+                self.assay("replay", "-q", *words, *own, *extra, "-o", again, trace)
+                self.assertEqual(text_of(live), text_of(again))
+                self.assertEqual(vectors.read_bytes() if own else b"", wanted)
+
+    def test_a_small_program_with_every_profiler(self):
+        self.compare([PROGRAMS / "work"], PROFILERS, extra=["--dump-instr=yes"])
+
+    def test_instructions_of_all_kinds(self):
+        """Repeated strings, locked instructions, gathers, faults and handlers, without libc."""
+        for name in ("repeat", "atomics", "straddle", "callers", "matrix"):
+            self.compare([PROGRAMS / name], PROFILERS[:4])
+
+    def test_signals(self):
+        for name in ("signals", "thread_signals"):
+            if (PROGRAMS / name).exists():
+                self.compare([PROGRAMS / name], PROFILERS[:2], "--schedule=fair:10k")
+
+    def test_real_programs(self):
+        script = self.folder / "q.sql"
+        script.write_text(QUERY)
+        for program in (["sqlite3", ":memory:", f".read {script}"],
+                        ["/usr/bin/python3", "-S", "-c", "print(sum(i * i for i in range(2000)))"],
+                        ["bzip2", "-c", "-k", str(ASSAY.parent / "build.ninja")]):
+            # At a level there is no vDSO, which executes more or less as time goes by.
+            if shutil.which(program[0]):
+                self.compare(program, PROFILERS[:4] if "bzip2" not in program else PROFILERS[:1],
+                             "--cpu=x86-64-v2")
+
+    def test_threads_in_turns(self):
+        self.compare([PROGRAMS / "threads"], PROFILERS[:5] + [["--plugin=cache", "--threads"]],
+                     "--schedule=fair:10000")
+
+    def test_processes(self):
+        program = ["sh", "-c", "ls /usr > /dev/null; true | cat; exec true"]
+        trace = self.record(program)
+        self.assay("-q", "--plugin=cache", "-o", self.folder / "live.%n.%p", "--", *program)
+        self.assay("replay", "-q", "--plugin=cache", "-o", self.folder / "again.%n.%p", trace)
+
+        def texts(name):
+            files = sorted(self.folder.glob(f"{name}.*"))
+            self.assertGreaterEqual(len(files), 4)
+            return sorted(text_of(file) for file in files)
+
+        self.assertEqual(texts("live"), texts("again"))
+
+    def test_a_program_that_is_killed(self):
+        """What it did until then, and the reason."""
+        trace = self.folder / "trace"
+        self.assay("record", "-q", "-o", trace, "--timeout=1", "--", "sh", "-c",
+                   "while :; do :; done", status=124)
+        self.assay("replay", "-q", "--plugin=cache", "-o", self.folder / "again", trace)
+        self.assertIn("incomplete", (self.folder / "again").read_text())
+
+    def test_damage_is_one_line(self):
+        trace = self.record([PROGRAMS / "work"])
+        whole = trace.read_bytes()
+        broken = self.folder / "broken"
+        for cut in (0, 10, 16, 100, len(whole) // 2, len(whole) - 1):
+            with self.subTest(cut=cut):
+                broken.write_bytes(whole[:cut])
+                errors = self.assay("replay", "-q", "--plugin=cache", "-o", "/dev/null", broken,
+                                    status=125)
+                self.assertEqual(errors.count("\n"), 1, errors)
+                self.assertIn(str(broken), errors)
+        for at in range(20, len(whole), len(whole) // 20):
+            with self.subTest(at=at):
+                damaged = bytearray(whole)
+                damaged[at] ^= 0x10
+                broken.write_bytes(damaged)
+                errors = self.assay("replay", "-q", "--plugin=cache", "-o", "/dev/null", broken,
+                                    status=125)
+                self.assertEqual(errors.count("\n"), 1, errors)
+
+    def test_what_a_trace_does_not_have(self):
+        trace = self.record(["true"])
+        for words in (["--plugin=classic"], ["--plugin=cache", "--contexts"],
+                      ["--plugin=cache", "--sample=1/100"], ["--plugin=nothing"]):
+            errors = self.assay("replay", *words, "-o", "/dev/null", trace, status=125)
+            self.assertEqual(errors.count("\n"), 1, errors)
+        self.assertIn("is an option of assay replay",
+                      self.assay("record", "--plugin=cache", "--", "true", status=125))
+        self.assertIn("cannot write to /nowhere/trace",
+                      self.assay("record", "-o", "/nowhere/trace", "--", "true", status=125))
+        full = run([ASSAY, "record", "-o", "/dev/full", "--", "true"])
+        self.assertEqual(full.returncode, 125)
+        self.assertEqual(full.stderr.count("\n"), 1, full.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
