@@ -1,0 +1,85 @@
+// Trace files, and the records of a chunk without its checksum.
+#include "framework/driver/replay/image_trace.h"
+#include "framework/driver/replay/part_sequence.h"
+#include "framework/driver/replay/replay_plan.h"
+#include "framework/recording/trace_file_reader.h"
+#include "framework/support/error.h"
+#include "tests/fuzz/memory_file.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace assay;
+
+namespace {
+
+constexpr std::uint32_t kSites = 12;
+
+// Blocks of a reference each.
+std::vector<trace_site_t> some_sites() {
+    std::vector<trace_site_t> sites;
+    for (std::uint32_t i = 0; i < kSites; ++i)
+        sites.push_back(
+            {i / 2, 8, static_cast<std::uint8_t>(i % 2 ? TRACE_SITE_READ : TRACE_SITE_BLOCK), 0});
+    return sites;
+}
+
+void decode(const std::uint8_t* data, std::size_t size) {
+    const std::vector<trace_site_t> sites = some_sites();
+    trace_decoder_t decoder;
+    if (trace_decoder_init(&decoder, sites.data(), kSites) != 0) return;
+    trace_chunk_t chunk{};
+    chunk.raw_bytes = static_cast<std::uint32_t>(size);
+    chunk.records = 10'000;
+    if (trace_records_begin(&decoder, &chunk, data) == 0) {
+        trace_part_t part;
+        std::vector<trace_record_t> records(1000);
+        while (trace_next_part(&decoder, &part) == 1) {
+            for (std::uint64_t i = 0; i < std::min<std::uint64_t>(part.markers, 100); ++i)
+                trace_next_marker(&decoder);
+            const std::size_t wanted = std::min<std::uint64_t>(part.records, records.size());
+            const std::size_t got = trace_records_next(&decoder, records.data(), wanted);
+            for (std::size_t i = 0; i < got; ++i)
+                if (records[i].site >= kSites) std::abort();
+            if (got < wanted) break;
+        }
+    }
+    trace_decoder_release(&decoder);
+}
+
+void read_file(const std::string& path) {
+    try {
+        const recording::TraceFileReader file(path);
+        for (const recording::RecordedImage& recorded : file.images()) {
+            const replay::ImageTrace image(file, recorded);
+            trace::Spec spec{};
+            spec.captures = trace::kCaptureFetches | trace::kCapturePredictions |
+                            trace::kCaptureBranches | trace::kCaptureReferences;
+            spec.fetch = spec.data = {64, 8};
+            spec.branches = 15;
+            const replay::ReplayPlan plan(image, spec);
+            replay::PartSequence sequence(image);
+            replay::PartSequence::Part part;
+            while (sequence.next(part))
+                for (const trace_record_t& record : part.records)
+                    if (record.site >= plan.sites().size()) std::abort();
+        }
+    } catch (const Error&) {
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size == 0) return 0;
+    if (*data % 2 == 0) {
+        decode(data + 1, size - 1);
+    } else {
+        const MemoryFile file({reinterpret_cast<const char*>(data) + 1, size - 1});
+        read_file(file.path());
+    }
+    return 0;
+}
