@@ -55,6 +55,8 @@ class Handler {
     virtual void instruction_sites(std::uint32_t, std::uint64_t /*count*/) {}
     // Before all locations, behind sites.
     virtual void group(const Group&) {}
+    // Among the lines of that function: its name as the linker knows it, which is not empty.
+    virtual void linkage(std::string_view /*function*/, std::string_view /*name*/) {}
     // The breakdown of a line already passed: what belongs to a group itself.
     virtual void counts_of(std::uint32_t /*group*/, std::uint32_t /*line*/,
                            std::span<const std::uint64_t>) {}
@@ -117,6 +119,7 @@ class Parser {
     enum class Rows : std::uint8_t { kLines, kInstructions };
     void parse_sites(std::string_view text, Rows rows);
     void parse_group(std::string_view text);
+    void parse_linkage(std::string_view text);
     void parse_counts_of(std::string_view text);
     void parse_stack(std::string_view text);
     // How and where a context was entered.

@@ -56,6 +56,8 @@ void Parser::parse_extension(std::string_view text) {
         parse_sites(text, Rows::kInstructions);
     } else if (keyword == "group") {
         parse_group(text);
+    } else if (keyword == "linkage") {
+        parse_linkage(text);
     } else if (keyword == "of") {
         parse_counts_of(text);
     } else if (keyword == "stack") {
@@ -271,6 +273,16 @@ void Parser::parse_group(std::string_view text) {
         kind_totals_.emplace_back(counts_.size());
     }
     handler_.group(group);
+}
+
+void Parser::parse_linkage(std::string_view text) {
+    start_body();
+    if (!has_function_) fail("a linkage name without fn= before it", text);
+    has_file_ = false;
+    const std::string_view whole = text;
+    const std::optional<std::string> name = take_word(text);
+    if (!name || name->empty()) fail("expected a linkage name", whole);
+    handler_.linkage(function_, *name);
 }
 
 void Parser::parse_counts_of(std::string_view text) {

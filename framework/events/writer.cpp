@@ -9,6 +9,7 @@
 #include <charconv>
 #include <initializer_list>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -217,7 +218,7 @@ struct Writer::Impl {
         text.clear();
     }
 
-    // Instructions and sites name no file for Cachegrind's tools, so fl= and fn= must follow
+    // Instructions and the like name no file for Cachegrind's tools, so fl= and fn= must follow
     // them. They are therefore kept until the lines of their function are complete. Returns
     // whether there were any.
     bool end_location() {
@@ -227,6 +228,8 @@ struct Writer::Impl {
         text += instructions;
         instructions.clear();
         instruction_sites.append_to(text, "at-sites");
+        if (const auto named = linkage_names.extract(function_name))
+            append(text, {"fl=#! linkage ", word(named.mapped()), "\n"});
         const bool wrote = text.size() != size;
         file_name.clear();
         function_name.clear();
@@ -242,8 +245,9 @@ struct Writer::Impl {
     std::size_t event_count, object_count;
     bool difference;
     std::vector<std::uint64_t> totals;
-    std::string text;          // not yet written
-    std::string instructions;  // of the current location
+    std::unordered_map<std::string, std::string> linkage_names;  // of functions still to come
+    std::string text;                                            // not yet written
+    std::string instructions;                                    // of the current location
     SiteList line_sites, instruction_sites;
     bool in_sites = false;                 // the last line of the text names sites
     std::string site_file, site_function;  // of those
@@ -349,6 +353,11 @@ void Writer::group(const Group& group) {
     for (const auto& [key, value] : group.attributes)
         append(out, {" ", key, "=", word(free_text(value))});
     out += '\n';
+}
+
+void Writer::linkage(std::string_view function, std::string_view name) {
+    if (name.size() > kMaxTextBytes) return;
+    impl_->linkage_names.insert_or_assign(place_name(function), std::string(name));
 }
 
 void Writer::counts_of(std::uint32_t group, std::span<const std::uint64_t> counts) {

@@ -43,6 +43,9 @@ class Writer {
                      std::span<const std::uint64_t> counts, std::uint32_t site = 0);
     // Before all locations, behind sites. Numbers go up from 1.
     void group(const Group& group);
+    // Before all locations: a function's name as the linker knows it, to be written behind the
+    // first lines of that function; not if there are none, or if it is too long for a line.
+    void linkage(std::string_view function, std::string_view name);
     // Counts of the line last written that belong to that group itself.
     void counts_of(std::uint32_t group, std::span<const std::uint64_t> counts);
     // Values of such an instruction. They are cut to those that a line of the file can hold.

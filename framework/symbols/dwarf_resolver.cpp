@@ -21,26 +21,26 @@ class Unit {
           frames_(frames) {}
 
     // `symbol` is the name that the symbol table has, or empty.
-    Location locate(Address address, std::string_view symbol);
+    Location locate(Address address, const FunctionName& symbol);
 
   private:
     SourcePosition position(std::size_t row, std::uint32_t function) const;
     std::size_t row_with_line(std::size_t row, std::uint32_t function) const;
     std::string_view file_name(const char* file);
-    std::string_view function_name(std::uint32_t function);
+    FunctionName function_name(std::uint32_t function);
 
     CompilationDirectory directory_;
     LineTable lines_;
     FunctionTree functions_;
     FrameStore& frames_;
     std::unordered_map<const char*, std::string_view> file_names_;
-    std::unordered_map<std::uint32_t, std::string_view> function_names_;
+    std::unordered_map<std::uint32_t, FunctionName> function_names_;
     std::vector<Frame> chain_;
 
     // What the last location was made from: neighbours mostly share theirs.
     std::size_t last_row_ = 0;
     std::uint32_t last_function_ = 0;
-    std::string_view last_symbol_;
+    FunctionName last_symbol_;
     Location last_;
 };
 
@@ -77,20 +77,20 @@ std::string_view Unit::file_name(const char* file) {
     return entry->second;
 }
 
-std::string_view Unit::function_name(std::uint32_t function) {
+FunctionName Unit::function_name(std::uint32_t function) {
     auto [entry, is_new] = function_names_.try_emplace(function);
     if (is_new) {
         std::string name = functions_.name(function);
-        entry->second = name.empty() ? kUnknown : frames_.names().readable(name);
+        entry->second = frames_.names().function(name);
     }
     return entry->second;
 }
 
-Location Unit::locate(Address address, std::string_view symbol) {
+Location Unit::locate(Address address, const FunctionName& symbol) {
     std::size_t row = lines_.row_of(address);
     std::uint32_t function = functions_.innermost(address);
     bool repeated = !last_.frames.empty() && row == last_row_ && function == last_function_ &&
-                    symbol.data() == last_symbol_.data();
+                    symbol.is(last_symbol_);
     if (repeated) return last_;
 
     chain_.clear();
@@ -98,13 +98,16 @@ Location Unit::locate(Address address, std::string_view symbol) {
     std::uint32_t outermost = function;
     while (outermost != FunctionTree::kNone &&
            functions_.caller(outermost) != FunctionTree::kNone) {
-        chain_.push_back({file_name(at.file), function_name(outermost), at.line});
+        const FunctionName name = function_name(outermost);
+        chain_.push_back({file_name(at.file), name.readable, at.line, name.linkage});
         at = functions_.call_site(outermost);
         outermost = functions_.caller(outermost);
     }
-    std::string_view name = symbol;
-    if (name.empty()) name = outermost != FunctionTree::kNone ? function_name(outermost) : kUnknown;
-    chain_.push_back({file_name(at.file), name, at.line});
+    FunctionName name = symbol;
+    if (name.readable.empty())
+        name = outermost != FunctionTree::kNone ? function_name(outermost)
+                                                : FunctionName{kUnknown, {}};
+    chain_.push_back({file_name(at.file), name.readable, at.line, name.linkage});
 
     last_row_ = row;
     last_function_ = function;
@@ -116,7 +119,7 @@ Location Unit::locate(Address address, std::string_view symbol) {
 }  // namespace
 
 void resolve_with_dwarf(Dwarf* dwarf, Address code_start, std::span<const Address> addresses,
-                        std::span<const std::string_view> functions, FrameStore& frames,
+                        std::span<const FunctionName> functions, FrameStore& frames,
                         std::vector<Location>& locations) {
     const UnitMap units(dwarf, code_start, addresses);
     std::vector<Address> of_unit;

@@ -17,7 +17,7 @@ namespace assay::symbols {
 // before the names that DWARF gives to functions that are not inlined. Code below `code_start`
 // does not exist: the linker dropped it, but not what DWARF says of it.
 void resolve_with_dwarf(Dwarf* dwarf, Address code_start, std::span<const Address> addresses,
-                        std::span<const std::string_view> functions, FrameStore& frames,
+                        std::span<const FunctionName> functions, FrameStore& frames,
                         std::vector<Location>& locations);
 
 }  // namespace assay::symbols

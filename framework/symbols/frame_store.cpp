@@ -14,8 +14,8 @@ std::string_view Names::keep(std::string_view text) {
     return *kept_.emplace(text).first;
 }
 
-std::string_view Names::readable(std::string_view symbol_name) {
-    if (auto known = readable_.find(symbol_name); known != readable_.end()) return known->second;
+FunctionName Names::function(std::string_view symbol_name) {
+    if (auto known = functions_.find(symbol_name); known != functions_.end()) return known->second;
     std::string_view key = keep(symbol_name);
 
     std::size_t version = symbol_name.find('@', 1);
@@ -29,12 +29,16 @@ std::string_view Names::readable(std::string_view symbol_name) {
             abi::__cxa_demangle(plain.c_str(), nullptr, nullptr, &status), &std::free);
         if (status == 0 && text) plain = text.get();
     }
-    return readable_[key] = plain.empty() ? kUnknown : keep(plain);
+    const std::string_view linkage = key.substr(0, version);
+    FunctionName& name = functions_[key];
+    name.readable = plain.empty() ? kUnknown : keep(plain);
+    if (name.readable != linkage) name.linkage = linkage;
+    return name;
 }
 
-Location FrameStore::without_source(std::string_view function) {
-    if (function.empty()) return unknown();
-    Frame frame{kUnknown, function, 0};
+Location FrameStore::without_source(const FunctionName& function) {
+    if (function.readable.empty()) return unknown();
+    Frame frame{kUnknown, function.readable, 0, function.linkage};
     return keep({&frame, 1});
 }
 

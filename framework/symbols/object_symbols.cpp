@@ -126,10 +126,10 @@ std::vector<Location> ObjectSymbols::look_up(std::span<const Address> addresses)
 std::vector<Location> ObjectSymbols::locate(const DebugInfo& debug,
                                             std::span<const Address> addresses) {
     std::vector<Location> locations(addresses.size(), frames_.unknown());
-    const std::vector<std::string_view> functions =
+    const std::vector<FunctionName> functions =
         symbol_names(*file_, debug.separate_file(), addresses, frames_.names());
     for (std::size_t i = 0; i < addresses.size(); ++i) {
-        const bool repeated = i > 0 && functions[i].data() == functions[i - 1].data();
+        const bool repeated = i > 0 && functions[i].is(functions[i - 1]);
         locations[i] = repeated ? locations[i - 1] : frames_.without_source(functions[i]);
     }
     if (debug.dwarf() != nullptr) {

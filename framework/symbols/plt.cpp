@@ -95,7 +95,7 @@ std::uint64_t entry_bytes(const Section& section) {
 }  // namespace
 
 void name_plt_entries(const ElfFile& object, std::span<const Address> addresses, Names& names,
-                      std::vector<std::string_view>& result) {
+                      std::vector<FunctionName>& result) {
     Slots slots;
     for (const Section& section : object.sections()) {
         const Elf64_Shdr& header = section.header;
@@ -116,7 +116,8 @@ void name_plt_entries(const ElfFile& object, std::span<const Address> addresses,
             if (start >= code.size()) break;
             std::span entry = code.subspan(start, std::min<std::size_t>(step, code.size() - start));
             auto slot = slots.find(jump_slot(entry, header.sh_addr + start));
-            std::string_view& name = result[static_cast<std::size_t>(address - addresses.begin())];
+            std::string_view& name =
+                result[static_cast<std::size_t>(address - addresses.begin())].readable;
             if (name.empty() && slot != slots.end()) {
                 name = names.keep(std::string(names.readable(slot->second)) + "@plt");
             }

@@ -14,6 +14,6 @@ namespace assay::symbols {
 // it yet, names it "target@plt". Entries whose target cannot be told stay as they are: the first
 // one of .plt, which calls the dynamic linker.
 void name_plt_entries(const ElfFile& object, std::span<const Address> addresses, Names& names,
-                      std::vector<std::string_view>& result);
+                      std::vector<FunctionName>& result);
 
 }  // namespace assay::symbols

@@ -165,18 +165,18 @@ void SymbolTable::add_all(const ElfFile& object, const ElfFile* debug_file, Name
 
 }  // namespace
 
-std::vector<std::string_view> symbol_names(const ElfFile& object, const ElfFile* debug_file,
-                                           std::span<const Address> addresses, Names& names) {
+std::vector<FunctionName> symbol_names(const ElfFile& object, const ElfFile* debug_file,
+                                       std::span<const Address> addresses, Names& names) {
     SymbolTable table(addresses);
     table.add_all(object, debug_file, names);
-    std::vector<std::string_view> result;
+    std::vector<FunctionName> result;
     result.reserve(addresses.size());
     std::uint32_t last = IntervalMap::kNone;
-    std::string_view name;
+    FunctionName name;
     for (const std::uint32_t symbol : table.lookup()) {
         if (symbol != last) {
-            name = symbol != IntervalMap::kNone ? names.readable(table.symbol(symbol).name)
-                                                : std::string_view{};
+            name = symbol != IntervalMap::kNone ? names.function(table.symbol(symbol).name)
+                                                : FunctionName{};
             last = symbol;
         }
         result.push_back(name);

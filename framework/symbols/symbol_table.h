@@ -10,12 +10,13 @@
 
 namespace assay::symbols {
 
-// For each of the sorted `addresses` the name of the function that contains it, or an empty
-// string. The names come from the first of these that exists: `object`'s .symtab, the .symtab of
+// For each of the sorted `addresses` the name of the function that contains it, or an empty one.
+// The names come from the first of these that exists: `object`'s .symtab, the .symtab of
 // `debug_file` (which may be null), `object`'s .dynsym together with its .gnu_debugdata. Procedure
-// linkage table entries are named after their target, "malloc@plt".
-std::vector<std::string_view> symbol_names(const ElfFile& object, const ElfFile* debug_file,
-                                           std::span<const Address> addresses, Names& names);
+// linkage table entries are named after their target, "malloc@plt", and the linker has no name for
+// them.
+std::vector<FunctionName> symbol_names(const ElfFile& object, const ElfFile* debug_file,
+                                       std::span<const Address> addresses, Names& names);
 
 // The range of a function as its symbol has it.
 struct FunctionRange {

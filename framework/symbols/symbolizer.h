@@ -18,10 +18,12 @@ namespace assay::symbols {
 
 // One level of an inline chain. The views stay valid as long as the symbolizer.
 struct Frame {
-    std::string_view file;      // as the compiler recorded it, made absolute with the
-                                // compilation directory; "???" if unknown
-    std::string_view function;  // demangled; "???" if unknown
-    std::uint32_t line = 0;     // 0 if unknown
+    std::string_view file;          // as the compiler recorded it, made absolute with the
+                                    // compilation directory; "???" if unknown
+    std::string_view function;      // demangled; "???" if unknown
+    std::uint32_t line = 0;         // 0 if unknown
+    std::string_view linkage = {};  // the function's name as the linker knows it, mangled, without
+                                    // a version; empty if that is `function`, or unknown
 };
 
 // Innermost first: frames[0] is the function whose source line the instruction belongs to,

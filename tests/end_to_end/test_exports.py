@@ -245,6 +245,75 @@ class Exports(Profile):
         for name in names:
             self.assertRegex(shown.stdout, rf"(?m) {re.escape(name)}$")
 
+    READABLE = {
+        "int (anonymous namespace)::twice<int>(int)": "_ZN12_GLOBAL__N_15twiceIiEET_S1_",
+        "double (anonymous namespace)::twice<double>(double)": "_ZN12_GLOBAL__N_15twiceIdEET_S1_",
+        "Derived::Derived(int)": "_ZN7DerivedC1Ei"}  # and C2, which comes behind it
+
+    def test_linkage_names(self):
+        """tests/programs/hosted/linkage_names.cpp, with what the linker calls its functions."""
+        path, merged, twice = (self.folder / name for name in ("linked", "merged", "twice"))
+        result = profile([PROGRAMS / "linkage_names"], "--dump-instr=yes", out=path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        own = self.linkage_names(path)
+        for name, linkage in self.READABLE.items():
+            self.assertEqual(own.get(name), linkage)
+        for name in ("main", "plain"):
+            self.assertIn(name, read_events(path).functions)
+            self.assertNotIn(name, own)
+        # Both constructors have been executed, and are one function here.
+        self.assertEqual(path.read_text().count("linkage _ZN7DerivedC"), 1)
+        self.assertEqual(run([ASSAY, "merge", "-o", merged, path, path]).returncode, 0)
+        self.assertEqual(self.linkage_names(merged), own)
+        # Of several, the first is kept, whichever file it is from.
+        other = self.folder / "other"
+        other.write_text(path.read_text().replace("_ZN7DerivedC1Ei", "_ZN7DerivedC2Ei"))
+        for files in ([path, other], [other, path]):
+            self.assertEqual(run([ASSAY, "merge", "-o", twice, *files]).returncode, 0)
+            self.assertEqual(self.linkage_names(twice), own)
+        for file in (path, merged):
+            document = json.loads(export("json", file).stdout)
+            validate(document, ROOT / "docs" / "export-schema.json")
+            self.assertEqual([(each["function"], each["name"])
+                              for each in document["linkageNames"]], sorted(own.items()))
+            self.check_system_names(file, own)
+
+    def linkage_names(self, path) -> dict:
+        """By function, each of which has one at most."""
+        found, function = {}, None
+        for line in path.read_text().splitlines():
+            if line.startswith("fn="):
+                function = line.removeprefix("fn=")
+            elif line.startswith("fl=#! linkage "):
+                self.assertNotIn(function, found)
+                found[function] = line.removeprefix("fl=#! linkage ")
+        return found
+
+    def check_system_names(self, path, names):
+        out = self.folder / "linked.pb.gz"
+        self.assertEqual(export("pprof", "-o", out, path).returncode, 0)
+        messages = list(fields(gzip.decompress(out.read_bytes())))
+        texts = [value.decode() for number, value in messages if number == 6]
+        functions = [dict(fields(value)) for number, value in messages if number == 5]
+        found = {texts[each[2]]: texts[each.get(3, 0)] for each in functions}
+        for name, system_name in found.items():
+            self.assertEqual(system_name, names.get(
+                name, "" if re.search(r"[<(]", name) else name))
+        self.assertLessEqual(set(self.READABLE), set(found))
+        if not installed("go"):
+            return
+        for options, shown_names in (
+                ([], self.READABLE),
+                (["-symbolize=remote:demangle=templates"],
+                 ["(anonymous namespace)::twice<double>", "(anonymous namespace)::twice<int>",
+                  "Derived::Derived", "plain"])):
+            shown = run(["go", "tool", "pprof", "-top", "-nodecount=100000", "-nodefraction=0",
+                         "-edgefraction=0", *options, out],
+                        env={**os.environ, "HOME": str(self.folder), "GOTOOLCHAIN": "local"})
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            for name in shown_names:
+                self.assertRegex(shown.stdout, rf"(?m) {re.escape(name)}$")
+
     @unittest.skipUnless(installed("go"), "go is not installed")
     def test_go_tool_pprof(self):
         out = self.folder / "profile.pb.gz"

@@ -70,6 +70,9 @@ class Recorder final : public Handler {
             text.append(" ").append(key).append("=").append(value);
         text += "\n";
     }
+    void linkage(std::string_view function, std::string_view name) override {
+        text.append("linkage ").append(name).append(" of ").append(function).append("\n");
+    }
     void counts_of(std::uint32_t group, std::uint32_t line,
                    std::span<const std::uint64_t> counts) override {
         text += "of " + std::to_string(group) + " line " + std::to_string(line) + numbers(counts);

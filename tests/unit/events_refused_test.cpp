@@ -163,6 +163,17 @@ TEST_CASE("events: malformed extensions are refused") {
         {groups + kPlace + "1 1\nfl=#! of 1 1 2\nsummary: 1 0\n",
          "FILE:10: the counts of Ir by object exceed its summary (2)"},
     };
+    const std::map<std::string, std::string> cases_of_linkage = {
+        {kVersion + "fl=#! linkage _Z1fv\n",
+         "FILE:5: a linkage name without fn= before it (_Z1fv)"},
+        {kVersion + kPlace + "1 1\nfl=#! linkage\n", "FILE:8: expected a linkage name ()"},
+        {kVersion + kPlace + "1 1\nfl=#! linkage \"\"\n", "FILE:8: expected a linkage name (\"\")"},
+        {kVersion + kPlace + "1 1\nfl=#! linkage \"_Z1fv\n",
+         "FILE:8: expected a linkage name (\"_Z1fv)"},
+        {kVersion + kPlace + "1 1\nfl=#! linkage _Z1fv\n1 1\n",
+         "FILE:9: counts without fl= and fn= before them (1 1)"},
+    };
+    for (const auto& [text, error] : cases_of_linkage) CHECK(error_of(text) == error);
     for (const auto& [text, error] : cases_of_groups) CHECK(error_of(text) == error);
     std::string deep = kVersion, kinds = kVersion;
     for (int i = 1; i <= 257; ++i) deep += fmt::format("fl=#! group {} member in={} a\n", i, i - 1);

@@ -85,6 +85,7 @@ TEST_CASE("events: a file of version 1 stays readable, however it is cut into bl
     CHECK(first.find("prog.h prog.h:helper\nline 20: 1 0 0\nline 20: 2 0 0\n"
                      "lines in 0: 1\nlines in 2: 1\n") != std::string::npos);
     CHECK(first.find("site 3 in 0 line 9 a folder/prog.h f(int, char)\n") != std::string::npos);
+    CHECK(first.find("lines in 2: 1\nlinkage _Z6helperv of helper\n") != std::string::npos);
     CHECK(first.find("instructions in 0: 2\ninstructions in 3: 1\n") != std::string::npos);
 }
 
@@ -154,6 +155,43 @@ TEST_CASE("events: groups stand before all lines, and their counts below those o
                                 "group 2 member in 1 m type=a type\n"
                                 "a.c a.c:main\nline 3: 5 1\nline 4: 5 1\n"
                                 "of 2 line 3: 2 0\nof 1 line 4: 5 1\n"));
+}
+
+TEST_CASE("events: a linkage name stands behind the first lines of its function") {
+    const TemporaryFolder folder;
+    {
+        Writer writer(folder.file("events"), example_header());
+        const std::uint64_t five_one[] = {5, 1};
+        writer.site({1, 0, 7, "a.c", "main"});
+        writer.linkage("f(int, char)", "_Z1fic");
+        writer.linkage("without lines()", "_Z1gv");
+        writer.linkage("a###b\n", "with \"a\nblank\"");
+        writer.linkage("too long", std::string(64 * 1024 + 1, 'n'));
+        for (const char* const function : {"f(int, char)", "main", "a###b\n", "too long"}) {
+            writer.location("a.c", function);
+            writer.line(3, five_one, 1);
+            writer.instruction(0, 0x40, five_one);
+        }
+        writer.location("b.h", "f(int, char)");
+        writer.line(4, five_one);
+        writer.finish();
+    }
+    const std::string at = "fl=#! at 0:0x40 3 5 1\n";
+    CHECK(
+        folder.read("events").ends_with("fl=#! site 1 a.c main 7\n"
+                                        "fl=a.c\nfn=f(int, char)\n3 5 1\nfl=#! sites 1\n" +
+                                        at +
+                                        "fl=#! linkage _Z1fic\n"
+                                        "fl=a.c\nfn=main\n3 5 1\nfl=#! sites 1\n" +
+                                        at + "fl=a.c\nfn=a##\\#b\\n\n3 5 1\nfl=#! sites 1\n" + at +
+                                        "fl=#! linkage \"with \\\"a\\nblank\\\"\"\n"
+                                        "fl=a.c\nfn=too long\n3 5 1\nfl=#! sites 1\n" +
+                                        at + "fl=b.h\nfn=f(int, char)\n4 5 1\nsummary: 25 5\n"));
+    Recorder recorder;
+    CHECK(read_events(folder.file("events"), recorder).totals == std::vector<std::uint64_t>{25, 5});
+    for (const char* const line :
+         {"\nlinkage _Z1fic of f(int, char)\n", "\nlinkage with \"a\nblank\" of a##\\#b\\n\n"})
+        CHECK(recorder.text.find(line) != std::string::npos);
 }
 
 TEST_CASE("events: sites of inlined code stand behind the lines of their function") {

@@ -168,6 +168,19 @@ TEST_CASE("names are demangled and lose their version") {
     CHECK(names.readable("") == "???");
 }
 
+TEST_CASE("names have the linker's beside them where it is another one") {
+    Names names;
+    CHECK(names.function("_ZN6shapes5twiceEl").linkage == "_ZN6shapes5twiceEl");
+    CHECK(names.function("_Znwm@@GLIBCXX_3.4").linkage == "_Znwm");
+    CHECK(names.function("_Z5twicel.constprop.0").linkage == "_Z5twicel.constprop.0");
+    CHECK(names.function("_RNvC6_123foo3bar.llvm.1234").linkage == "_RNvC6_123foo3bar.llvm.1234");
+    for (const char* const same : {"memcpy@@GLIBC_2.14", "f", "_Znonsense", ""})
+        CHECK(names.function(same).linkage.empty());
+    CHECK(names.function("_ZN1AC1Ev").is(names.function("_ZN1AC1Ev")));
+    CHECK(names.readable("_ZN1AC1Ev") == names.readable("_ZN1AC2Ev"));
+    CHECK(!names.function("_ZN1AC1Ev").is(names.function("_ZN1AC2Ev")));
+}
+
 // Most are the examples of the RFC that describes the mangling (Rust RFC 2603), or are made by its
 // grammar.
 TEST_CASE("names of Rust are demangled, without hashes") {
@@ -242,6 +255,21 @@ TEST_CASE("files, lines, functions and inlined calls are those of addr2line") {
         CAPTURE(flags);
         check_agreement(folder, folder.build(flags));
     }
+}
+
+TEST_CASE("frames have the linker's names, inlined ones those of the debug information") {
+    CompiledPrograms folder;
+    const std::string program = folder.build("-g");
+    Symbolizer symbolizer;
+    std::map<std::string, std::string> names;
+    const std::vector<std::uint64_t> addresses = instructions(folder, program);
+    for (const Location& location : symbolizer.resolve(program, addresses))
+        for (const Frame& frame : location.frames) names.emplace(frame.function, frame.linkage);
+    CHECK(names.at("shapes::twice(long)") == "_ZN6shapes5twiceEl");
+    CHECK(names.at("shapes::Square::area() const") == "_ZNK6shapes6Square4areaEv");
+    CHECK(names.at("shapes::grow") == "");  // of which gcc records none
+    CHECK(names.at("plain") == "");
+    CHECK(names.at("main") == "");
 }
 
 TEST_CASE("what has been learned is answered as what has not") {

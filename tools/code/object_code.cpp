@@ -57,8 +57,12 @@ std::vector<symbols::FunctionRange> ObjectCode::functions(
 }
 
 std::vector<std::string_view> ObjectCode::names(std::span<const std::uint64_t> addresses) {
-    if (!file_) return std::vector<std::string_view>(addresses.size());
-    return symbols::symbol_names(*file_, debug_file_.get(), addresses, names_);
+    std::vector<std::string_view> names(addresses.size());
+    if (!file_) return names;
+    const std::vector<symbols::FunctionName> found =
+        symbols::symbol_names(*file_, debug_file_.get(), addresses, names_);
+    for (std::size_t i = 0; i < names.size(); ++i) names[i] = found[i].readable;
+    return names;
 }
 
 std::vector<std::unique_ptr<ObjectCode>> open_objects(const std::vector<events::Object>& objects,

@@ -24,6 +24,7 @@ class Document {
         write_header();
         write_sites();
         write_functions();
+        write_linkage_names();
         write_contexts();
         write_values();
         write_groups();
@@ -35,6 +36,7 @@ class Document {
     void write_events();
     void write_derived();
     void write_functions();
+    void write_linkage_names();
     void write_lines(std::uint32_t place);
     void write_sites();
     void write_contexts();
@@ -124,6 +126,18 @@ void Document::write_functions() {
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
             write_lines(place);
         json_.end_array();
+        json_.end_object();
+    }
+    json_.end_array();
+}
+
+void Document::write_linkage_names() {
+    json_.key("linkageNames");
+    json_.begin_array();
+    for (const auto& [function, name] : profile_.linkage_names()) {
+        json_.begin_object();
+        json_.text("function", function);
+        json_.text("name", name);
         json_.end_object();
     }
     json_.end_array();

@@ -148,18 +148,24 @@ class Document {
     std::uint64_t function(Strings::Id name, std::string_view file) {
         const auto [entry, is_new] = functions_.try_emplace(
             {name, std::string(file)}, static_cast<std::uint64_t>(functions_.size() + 1));
-        if (is_new) write_function(entry->second, profile_.text(name), file);
+        if (is_new)
+            write_function(entry->second, profile_.text(name), file, profile_.linkage_name(name));
         return entry->second;
     }
 
-    void write_function(std::uint64_t id, std::string_view name, std::string_view file) {
+    void write_function(std::uint64_t id, std::string_view name, std::string_view file,
+                        std::string_view linkage_name) {
         ProtobufMessage function;
         function.number(1, id);
         function.number(2, text(name));
-        // Else pprof takes the name for a symbol's, and leaves out template arguments, parameters
-        // and unnamed namespaces: functions that differ in these would be one.
+        // With any of these, a name that the linker does not know: pprof would take it for a
+        // symbol's, and leave out template arguments, parameters and unnamed namespaces, in which
+        // alone functions can differ.
         const bool is_readable = name.find_first_of("<(") != std::string_view::npos;
-        if (!is_readable) function.number(3, text(name));
+        if (!linkage_name.empty())
+            function.number(3, text(linkage_name));
+        else if (!is_readable)
+            function.number(3, text(name));
         function.number(4, text(file == kUnknown ? "" : file));
         field(kFunction, function);
     }
@@ -171,7 +177,7 @@ class Document {
             constexpr Strings::Id kNoName = std::numeric_limits<Strings::Id>::max();
             const std::uint64_t id = functions_.size() + 1;
             functions_[{kNoName, std::string(name)}] = id;
-            write_function(id, name, "");
+            write_function(id, name, "", "");
             entry->second = location({0, 0, {{id, 0}}});
         }
         return entry->second;

@@ -38,6 +38,8 @@ class MergedFile {
             writer_.site({i, sites[i].parent, sites[i].line, profile_.text(sites[i].file),
                           profile_.text(sites[i].function)});
         write_groups();
+        for (const auto& [function, name] : profile_.linkage_names())
+            writer_.linkage(function, name);
         for (std::uint32_t place = 0; place < profile_.places().size(); ++place) write_place(place);
         const std::span<const WholeProfile::Context> contexts = profile_.contexts();
         for (std::uint32_t i = 1; i < contexts.size(); ++i)

@@ -213,6 +213,14 @@ void WholeProfile::instruction_sites(std::uint32_t site, std::uint64_t count) {
         instructions_[next_instruction_++].site = site_map_[site];
 }
 
+void WholeProfile::linkage(std::string_view function, std::string_view name) {
+    if (!sites_may_follow()) make_room();
+    ++rows_since_;
+    const Strings::Id added = strings_.id(name);
+    const auto [known, is_new] = linkage_names_.try_emplace(strings_.id(function), added);
+    if (!is_new && name < text(known->second)) known->second = added;
+}
+
 // Contexts come last, after all sites.
 void WholeProfile::stack(const events::Stack& stack, Counts counts) {
     make_room();
@@ -261,7 +269,7 @@ std::size_t WholeProfile::bytes() const {
     return lines_.size() * sizeof(Line) + instructions_.size() * sizeof(Instruction) +
            places_.size() * (sizeof(Place) + kNodeBytes) + counts_.bytes() +
            sites_.size() * (sizeof(Site) + kNodeBytes) +
-           contexts_.size() * (sizeof(Context) + kNodeBytes) +
+           contexts_.size() * (sizeof(Context) + kNodeBytes) + linkage_names_.size() * kNodeBytes +
            (site_map_.size() + context_map_.size()) * sizeof(std::uint32_t) +
            values_.size() * sizeof(Values) + values * sizeof(events::HotValue);
 }
@@ -278,7 +286,8 @@ void WholeProfile::compact() {
         counts_ = std::move(sums);
     }
     add_up_values();
-    rows_when_compacted_ = lines_.size() + instructions_.size() + sites_.size() + contexts_.size();
+    rows_when_compacted_ = lines_.size() + instructions_.size() + sites_.size() + contexts_.size() +
+                           linkage_names_.size();
     for (const Values& values : values_) rows_when_compacted_ += 1 + values.list.values.size();
     rows_since_ = 0;
     contexts_came_again_ = false;
@@ -449,6 +458,20 @@ std::span<const WholeProfile::Instruction> WholeProfile::instructions(std::uint3
 std::optional<std::uint32_t> WholeProfile::function_named(Strings::Id name) const {
     const auto found = functions_by_name_.find(name);
     return found == functions_by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string_view WholeProfile::linkage_name(Strings::Id function) const {
+    const auto found = linkage_names_.find(function);
+    return found == linkage_names_.end() ? std::string_view() : text(found->second);
+}
+
+std::vector<std::pair<std::string_view, std::string_view>> WholeProfile::linkage_names() const {
+    std::vector<std::pair<std::string_view, std::string_view>> names;
+    names.reserve(linkage_names_.size());
+    for (const auto& [function, name] : linkage_names_)
+        names.emplace_back(text(function), text(name));
+    std::sort(names.begin(), names.end());
+    return names;
 }
 
 std::uint32_t WholeProfile::call_line(const Context& context) const {

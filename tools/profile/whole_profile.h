@@ -118,6 +118,11 @@ class WholeProfile final : public events::Handler {
 
     std::span<const Context> contexts() const { return contexts_; }
     bool has_contexts() const { return contexts_.size() > 1; }
+    // As the linker knows the function of that name; empty if the files do not say. Where functions
+    // of one name have several, the first in the order of bytes.
+    std::string_view linkage_name(Strings::Id function) const;
+    // Of all functions that have any, by their names.
+    std::vector<std::pair<std::string_view, std::string_view>> linkage_names() const;
     // Of which GroupProfile tells.
     bool has_groups() const { return has_groups_; }
     // What of each event is counted by context.
@@ -142,6 +147,7 @@ class WholeProfile final : public events::Handler {
     void line_sites(std::uint32_t site, std::uint64_t count) override;
     void instruction_sites(std::uint32_t site, std::uint64_t count) override;
     void group(const events::Group&) override { has_groups_ = true; }
+    void linkage(std::string_view function, std::string_view name) override;
     void stack(const events::Stack& stack, Counts counts) override;
 
     void check_events(const events::Header& header) const;
@@ -206,6 +212,7 @@ class WholeProfile final : public events::Handler {
              std::uint32_t>
         context_indices_;
     std::unordered_map<Strings::Id, std::uint32_t> functions_by_name_;
+    std::unordered_map<Strings::Id, Strings::Id> linkage_names_;  // by name
 };
 
 }  // namespace assay

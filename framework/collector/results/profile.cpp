@@ -1,5 +1,6 @@
 #include "framework/collector/results/profile.h"
 
+#include "framework/collector/results/linkage_names.h"
 #include "framework/collector/results/object_groups.h"
 #include "framework/collector/results/profile_sites.h"
 #include "framework/collector/results/profile_stacks.h"
@@ -74,7 +75,11 @@ class ProfileBuilder {
             find_source_positions(lines->places());
         }
         StackLines& stacks = *lines;
-        stacks.resolve([this](const ObjectPlace& place) { return frames_of(place); });
+        stacks.resolve([this](const ObjectPlace& place) {
+            const std::span<const symbols::Frame> frames = frames_of(place);
+            linkage_names_.add(frames);
+            return frames;
+        });
         sites_.sort();
         for (Part& part : parts_) part.site = sites_.number(part.site);
         // Those of one line stay in the order of their addresses.
@@ -95,6 +100,7 @@ class ProfileBuilder {
         sites_.write(writer);
         for (const events::Group& group : groups) writer.group(group);
         for (const events::Group& group : types_.groups()) writer.group(group);
+        linkage_names_.write(writer);
         for (auto begin = parts_.cbegin(); begin != parts_.cend();) {
             const auto end = std::find_if(begin, parts_.cend(), [&](const Part& part) {
                 return part.position() != begin->position();
@@ -317,6 +323,7 @@ class ProfileBuilder {
         for (std::size_t i = 0; i < entries.size(); ++i) {
             while (addresses[at] != entries[i].address) ++at;
             const std::span<const symbols::Frame> frames = locations_[entries[0].object][at].frames;
+            if (frames.data() != last.data()) linkage_names_.add(frames);
             if (same_source(frames, last)) {
                 Part& part = parts_.back();
                 part.entries = {part.entries.data(), part.entries.size() + 1};
@@ -392,6 +399,7 @@ class ProfileBuilder {
     std::vector<Entry> entries_;  // by object, then by address
     std::vector<Part> parts_;
     Sites sites_;
+    LinkageNames linkage_names_;
     // By object: addresses that were resolved, and where they are.
     std::vector<symbols::Request> requests_;
     std::vector<std::vector<symbols::Location>> locations_;
