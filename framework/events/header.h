@@ -1,6 +1,8 @@
 // What an events file says about itself (docs/events-file.md), shared by its writer and readers.
 #pragma once
 
+#include "framework/events/series.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -82,8 +84,9 @@ struct Header {
     std::vector<Event> events;                                      // 1 to kMaxEvents
     std::vector<Derived> derived;
     std::vector<Object> objects;
-    std::uint32_t pid = 0;   // 0 if unknown
-    std::string incomplete;  // why the counts are not those of a whole run; empty if they are
+    std::vector<Series> series;  // at most kMostSeries
+    std::uint32_t pid = 0;       // 0 if unknown
+    std::string incomplete;      // why the counts are not those of a whole run; empty if they are
     // The counts are of one profile less those of another. They are then passed on as two's
     // complement: convert them to std::int64_t.
     bool difference = false;

@@ -124,6 +124,22 @@ std::optional<std::string> take_word(std::string_view& rest) {
     return text;
 }
 
+std::string_view take_bare(std::string_view& rest) {
+    rest = skip_blanks(rest);
+    const std::string_view text = rest.substr(0, rest.find_first_of(" \t\r"));
+    rest.remove_prefix(text.size());
+    return text;
+}
+
+std::optional<std::string> take_attribute(std::string_view& rest, std::string_view key) {
+    std::string_view behind = skip_blanks(rest);
+    if (!behind.starts_with(key) || behind.substr(key.size(), 1) != "=") return std::nullopt;
+    behind.remove_prefix(key.size() + 1);
+    std::optional<std::string> value = take_word(behind);
+    if (value) rest = behind;
+    return value;
+}
+
 std::string_view skip_blanks(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
     return text;

@@ -21,6 +21,12 @@ std::string word(std::string_view text);
 // line, or if a quoted word is malformed.
 std::optional<std::string> take_word(std::string_view& rest);
 
+// Removes what reaches to the next blank from the front of `rest`; nothing at its end.
+std::string_view take_bare(std::string_view& rest);
+
+// Removes `key=WORD` from the front of `rest`. No value, and nothing removed, if that is not there.
+std::optional<std::string> take_attribute(std::string_view& rest, std::string_view key);
+
 // Removes leading blanks of `text`.
 std::string_view skip_blanks(std::string_view text);
 

@@ -208,6 +208,7 @@ void Parser::turn_into_difference(std::string_view count) {
 
 void Parser::start_body() {
     if (state_ != State::kExtensions) return;
+    end_series();
     state_ = State::kBody;
     check_difference();
     handler_.start(header_);

@@ -122,6 +122,14 @@ class Parser {
     void parse_linkage(std::string_view text);
     void parse_counts_of(std::string_view text);
     void parse_stack(std::string_view text);
+    void parse_series(std::string_view text);
+    void parse_series_attribute(Series& series, const std::string& key, const std::string& value);
+    void parse_axis(std::string_view text, bool is_x);
+    void parse_points(std::string_view text);
+    // The series that lines are about now.
+    Series& open_series(std::string_view text);
+    // No more lines are about the last series.
+    void end_series();
     // How and where a context was entered.
     void take_entry(std::string_view& text, Stack& stack);
 

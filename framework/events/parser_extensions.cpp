@@ -17,24 +17,6 @@ namespace {
 constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMax64 = std::numeric_limits<std::uint64_t>::max();
 
-// Takes what reaches to the next blank from the front of `rest`; nothing at its end.
-std::string_view take_bare(std::string_view& rest) {
-    rest = skip_blanks(rest);
-    const std::string_view text = rest.substr(0, rest.find_first_of(" \t\r"));
-    rest.remove_prefix(text.size());
-    return text;
-}
-
-// Takes `key=word` from the front of `rest`.
-std::optional<std::string> take_attribute(std::string_view& rest, std::string_view key) {
-    std::string_view behind = skip_blanks(rest);
-    if (!behind.starts_with(key) || behind.substr(key.size(), 1) != "=") return std::nullopt;
-    behind.remove_prefix(key.size() + 1);
-    std::optional<std::string> value = take_word(behind);
-    if (value) rest = behind;
-    return value;
-}
-
 }  // namespace
 
 void Parser::parse_extension(std::string_view text) {
@@ -62,6 +44,12 @@ void Parser::parse_extension(std::string_view text) {
         parse_counts_of(text);
     } else if (keyword == "stack") {
         parse_stack(text);
+    } else if (keyword == "series") {
+        parse_series(text);
+    } else if (keyword == "x" || keyword == "y") {
+        parse_axis(text, keyword == "x");
+    } else if (keyword == "points") {
+        parse_points(text);
     } else if (state_ != State::kExtensions) {
         // A keyword of a later release that stands among the counts, as `at` does.
         has_file_ = false;

@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kBlockBytes = 64 * 1024;
 // Far from kMaxLineBytes.
 constexpr std::uint32_t kMostSitesOfALine = 1024;
+constexpr std::size_t kMostPointsOfALine = 64;
 constexpr std::string_view kUnknown = "???";
 
 bool is_event_name(std::string_view name) {
@@ -45,6 +46,13 @@ void check(const Header& header) {
                         "that declares it");
     }
     for (const Derived& derived : header.derived) Formula(derived.formula, header.events);
+    if (header.series.size() > kMostSeries)
+        throw Error("an events file has at most " + std::to_string(kMostSeries) + " series, not " +
+                    std::to_string(header.series.size()) + "; this is a defect of assay");
+    for (const Series& series : header.series)
+        if (const char* const reason = defect(series))
+            throw Error("series " + excerpt(series.name) + ": " + reason +
+                        "; this is a defect of assay");
 }
 
 // Longer texts, which exist in generated code, would burden every reader.
@@ -120,6 +128,39 @@ std::string standard_header(const Header& header) {
     return out += '\n';
 }
 
+void append_axis(std::string& out, std::string_view keyword, const Axis& axis) {
+    append(out, {"fl=#! ", keyword, " ", word(axis.name)});
+    append_attribute(out, "unit", axis.unit);
+    out += '\n';
+}
+
+void append_points(std::string& out, const Series& series) {
+    for (std::size_t point = 0; point < series.points(); ++point) {
+        if (point % kMostPointsOfALine == 0) append(out, {point == 0 ? "" : "\n", "fl=#! points"});
+        for (std::size_t i = 0; i < series.width(); ++i) {
+            out += i == 0 ? ' ' : ':';
+            append_number(out, series.numbers[point * series.width() + i]);
+        }
+    }
+    if (series.points() != 0) out += '\n';
+}
+
+void append_series(std::string& out, const Series& series) {
+    append(out, {"fl=#! series ", word(series.name)});
+    append_attribute(out, "profiler", series.profiler);
+    if (series.thread != 0) append(out, {" thread=", std::to_string(series.thread)});
+    append_attribute(out, "phase", series.phase);
+    append_attribute(out, "from", series.from);
+    if (series.log_x) out += " scale=log";
+    if (series.adds) out += " merge=add";
+    if (series.each != 1) append(out, {" each=", std::to_string(series.each)});
+    if (!series.description.empty()) append(out, {" ", quoted(series.description)});
+    out += '\n';
+    append_axis(out, "x", series.x);
+    for (const Axis& column : series.columns) append_axis(out, "y", column);
+    append_points(out, series);
+}
+
 std::string extended_header(const Header& header) {
     std::string out;
     append(out, {"fl=#! version ", std::to_string(kFormatVersion), "\n"});
@@ -148,6 +189,7 @@ std::string extended_header(const Header& header) {
     if (!header.incomplete.empty())
         append(out, {"fl=#! incomplete ", free_text(header.incomplete), "\n"});
     if (header.difference) out += "fl=#! difference\n";
+    for (const Series& series : header.series) append_series(out, series);
     return out;
 }
 

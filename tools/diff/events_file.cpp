@@ -48,6 +48,7 @@ void write_events_file(const Options& options, const Comparison& comparison) {
     header.command = before.header().command + "; " + after.header().command;
     header.derived.clear();
     header.objects.clear();
+    header.series.clear();
     if (comparison.breakdown().has_stacks()) header.objects = {{"[wherever it is called]", ""}};
     header.pid = 0;
     header.incomplete = join(before.incomplete(), "; ");

@@ -28,6 +28,7 @@ class Document {
         write_contexts();
         write_values();
         write_groups();
+        write_series();
         json_.end_object();
     }
 
@@ -42,6 +43,8 @@ class Document {
     void write_contexts();
     void write_values();
     void write_groups();
+    void write_series();
+    void write_axis(const events::Axis& axis);
     void write_group(std::uint32_t group);
     void write_counts(CountStore::Row row);
     void write_counts(Counts counts);
@@ -248,6 +251,42 @@ void Document::write_groups() {
     json_.begin_array();
     if (groups_)
         for (std::uint32_t i = 0; i < groups_->groups().size(); ++i) write_group(i);
+    json_.end_array();
+}
+
+void Document::write_axis(const events::Axis& axis) {
+    json_.begin_object();
+    json_.text("name", axis.name);
+    json_.text("unit", axis.unit);
+    json_.end_object();
+}
+
+void Document::write_series() {
+    json_.key("series");
+    json_.begin_array();
+    for (const events::Series& series : profile_.series()) {
+        json_.begin_object();
+        json_.text("name", series.name);
+        json_.text("description", series.description);
+        json_.text("profiler", series.profiler);
+        json_.number("thread", series.thread);
+        json_.text("phase", series.phase);
+        json_.text("from", series.from);
+        json_.boolean("logarithmic", series.log_x);
+        json_.number("each", series.each);
+        json_.key("x");
+        write_axis(series.x);
+        json_.key("columns");
+        json_.begin_array();
+        for (const events::Axis& column : series.columns) write_axis(column);
+        json_.end_array();
+        json_.key("points");
+        json_.begin_array();
+        for (std::size_t i = 0; i < series.points(); ++i)
+            json_.numbers(Counts(series.numbers).subspan(i * series.width(), series.width()));
+        json_.end_array();
+        json_.end_object();
+    }
     json_.end_array();
 }
 

@@ -5,6 +5,7 @@
 #include "framework/symbols/interval_map.h"
 #include "tools/code/object_code.h"
 #include "tools/list/function.h"
+#include "tools/list/series.h"
 #include "tools/list/values.h"
 #include "tools/profile/instruction_profile.h"
 
@@ -139,6 +140,8 @@ void write_head(const Options& options, const InstructionProfile& profile,
                              printable(options.profile)));
     for (const std::string& note : values.notes())
         output.write(fmt::format("Note:     {}\n", printable(note)));
+    if (const std::size_t series = profile.header().series.size(); series != 0)
+        output.write(fmt::format("Note:     {} series, which --series lists\n", series));
     if (!counted)
         output.write("Note:     no counts of instructions: profile with --dump-instr=yes\n");
     if (!profile.header().incomplete.empty())
@@ -196,7 +199,10 @@ int list_main(int argc, char** argv) {
     const std::optional<list::Options> options = list::parse_options(argc, argv);
     if (!options) return 0;
     Output output(stdout, options->pager ? Output::Paging::kIfLong : Output::Paging::kNever);
-    list::list(*options, output);
+    if (options->series)
+        list::list_series(options->profile, output);
+    else
+        list::list(*options, output);
     return 0;
 }
 

@@ -22,7 +22,7 @@ struct Arguments {
 constexpr const char* kPurpose =
     "Prints the instructions of functions with the counts of each, and the most\n"
     "frequent values that profilers have seen there. The profile must have been made\n"
-    "with --dump-instr=yes.\n\n"
+    "with --dump-instr=yes. With --series, the series that profilers have written.\n\n"
     "  assay list [options] FILE [PROGRAM]\n";
 
 void add_what_to_list(CommandLine& line, Arguments& arguments) {
@@ -34,6 +34,8 @@ void add_what_to_list(CommandLine& line, Arguments& arguments) {
     line.add_text("--function", arguments.function, "REGEX",
                   "list the functions whose name contains a match, whatever they count\n"
                   "Of a function that was inlined into others, the instructions that count there.");
+    line.add_flag("--series", options.series,
+                  "print the series of the profile instead, such as reuse's miss curve, as tables");
     line.add_number("--threshold", options.threshold, 0, 100, "P",
                     "otherwise those with at least P % of the first sort event; default: 1");
     line.add_list("--show", options.show, "A,B,...", "show only these events, in this order");

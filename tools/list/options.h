@@ -41,6 +41,7 @@ struct Options {
     std::vector<std::string> plugins;  // that print values, by path or name
     std::size_t values = 8;            // of each list, at most
     Syntax syntax = Syntax::kAtt;
+    bool series = false;  // only those, as tables
     bool source = false;  // source lines between the instructions
     bool percentages = true;
     bool color = false;

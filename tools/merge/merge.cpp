@@ -2,6 +2,7 @@
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
 #include "tools/command_line/command_line.h"
 #include "tools/merge/block_vectors.h"
 #include "tools/merge/merged_file.h"
@@ -140,6 +141,11 @@ int merge_main(int argc, char** argv) {
     WholeProfile profile;
     for (const std::string& file : files.paths) profile.add_file(file);
     profile.finish();
+    if (profile.series_left_out() != 0)
+        log::remark(
+            fmt::format("{} series are left out: an events file has at most {}; merge fewer "
+                        "files for them",
+                        profile.series_left_out(), events::kMostSeries));
     write_events_file(profile, read_groups(profile, files, arguments.by), arguments.out);
     return 0;
 }

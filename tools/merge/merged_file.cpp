@@ -23,6 +23,7 @@ events::Header header_of(const WholeProfile& profile) {
     header.derived = profile.derived();
     header.objects = profile.objects();
     header.incomplete = join(profile.incomplete(), "; ");
+    header.series = profile.series();
     return header;
 }
 

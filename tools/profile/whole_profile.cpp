@@ -102,6 +102,7 @@ void WholeProfile::start(const events::Header& header) {
         keep_common_descriptions(header);
     }
     heads_.add(path_, header);
+    series_.add(path_, header.series);
     context_map_ = site_map_ = {0};
 }
 
@@ -333,6 +334,7 @@ void WholeProfile::add_up_values() {
 }
 
 void WholeProfile::finish() {
+    series_.finish();
     sort_places();
     find_functions();
     // One file rarely has two rows of one place, and then its rows need no second store.

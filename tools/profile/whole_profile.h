@@ -5,6 +5,7 @@
 #include "framework/events/reader.h"
 #include "tools/profile/count_store.h"
 #include "tools/profile/heads.h"
+#include "tools/profile/merged_series.h"
 #include "tools/profile/strings.h"
 
 #include <cstdint>
@@ -92,6 +93,9 @@ class WholeProfile final : public events::Handler {
     const std::vector<events::Derived>& derived() const { return header_.derived; }
     const std::vector<events::Object>& objects() const { return heads_.objects(); }
     Counts totals() const { return totals_; }
+    const std::vector<events::Series>& series() const { return series_.series(); }
+    // How many more there are than an events file has.
+    std::size_t series_left_out() const { return series_.left_out(); }
 
     const Strings& strings() const { return strings_; }
     std::string_view text(Strings::Id id) const { return strings_[id]; }
@@ -181,6 +185,7 @@ class WholeProfile final : public events::Handler {
     events::Header header_;
     std::vector<std::string> paths_;
     Heads heads_;
+    MergedSeries series_;
     std::vector<std::uint32_t> context_map_;  // of the file being read
     std::vector<std::uint32_t> site_map_;     // of the file being read
     std::vector<std::uint64_t> totals_, context_totals_;

@@ -1,0 +1,72 @@
+#include "framework/events/series.h"
+
+#include "framework/events/lexical.h"
+#include "framework/support/error.h"
+
+#include <algorithm>
+
+namespace assay::events {
+
+namespace {
+
+bool is_text(const std::string& text) {
+    return text.size() <= kMostSeriesText;
+}
+
+bool is_axis(const Axis& axis) {
+    return !axis.name.empty() && is_text(axis.name) && is_text(axis.unit);
+}
+
+// But for where they are from, and for their points.
+bool are_about_the_same(const Series& a, const Series& b) {
+    return a.name == b.name && a.profiler == b.profiler && a.thread == b.thread &&
+           a.phase == b.phase && a.log_x == b.log_x && a.each == b.each && a.x == b.x &&
+           a.columns == b.columns;
+}
+
+}  // namespace
+
+const char* defect(const Series& series) {
+    if (series.name.empty()) return "a series without a name";
+    for (const std::string* text :
+         {&series.name, &series.description, &series.profiler, &series.phase, &series.from})
+        if (!is_text(*text)) return "a text of a series has more than 4096 bytes";
+    if (series.each == 0) return "points of a series that were made of none";
+    if (series.columns.empty() || series.columns.size() > kMostSeriesColumns)
+        return "a series has 1 to 8 columns";
+    if (!is_axis(series.x) || !std::all_of(series.columns.begin(), series.columns.end(), is_axis))
+        return "an axis of a series has a name, of at most 4096 bytes";
+    if (series.numbers.size() % series.width() != 0)
+        return "a point of a series has a number for each column";
+    if (series.points() > kMostSeriesPoints) return "a series has at most 1024 points";
+    for (std::size_t i = 1; i < series.points(); ++i)
+        if (series.x_of(i) <= series.x_of(i - 1)) return "the points of a series are in order of x";
+    return nullptr;
+}
+
+std::uint64_t neighbours_of_one(std::uint64_t points) {
+    std::uint64_t each = 1;
+    while (points / each + (points % each != 0) > kMostSeriesPoints) each *= 2;
+    return each;
+}
+
+bool add(Series& into, const Series& other) {
+    if (!into.adds || !other.adds || !are_about_the_same(into, other)) return false;
+    const Series& longer = into.points() < other.points() ? other : into;
+    const Series& shorter = &longer == &into ? other : into;
+    if (shorter.points() == 0) return longer.points() == 0;
+    for (std::size_t i = 0; i < shorter.points(); ++i)
+        if (shorter.x_of(i) != longer.x_of(i)) return false;
+    std::vector<std::uint64_t> numbers = longer.numbers;
+    for (std::size_t i = 0; i < longer.points(); ++i) {
+        const std::size_t at = std::min(i, shorter.points() - 1);
+        for (std::size_t column = 0; column < longer.columns.size(); ++column)
+            if (std::uint64_t& sum = numbers[i * longer.width() + 1 + column];
+                __builtin_add_overflow(sum, shorter.y_of(at, column), &sum))
+                throw Error("the sum of the series " + excerpt(into.name) + " exceeds 64 bits");
+    }
+    into.numbers = std::move(numbers);
+    return true;
+}
+
+}  // namespace assay::events
