@@ -117,6 +117,39 @@ typedef struct vp_option {
     uint32_t reserved;         /* 0 */
 } vp_option_t;
 
+/* An axis of a series: that of x, or what one of its columns says. */
+typedef struct vp_axis {
+    const char* name; /* a few words, e.g. "cache size" */
+    const char* unit; /* plural noun, e.g. "bytes" */
+} vp_axis_t;
+
+enum vp_series_flag {
+    VP_SERIES_LOG_X = 1, /* x is to be shown on a logarithmic scale, as sizes of caches are */
+    VP_SERIES_ADDS = 2   /* of several processes the numbers at the same x add up, as counts do;
+                            behind its last point a curve stays what it is there. Else series of
+                            several processes stand side by side */
+};
+enum { VP_SERIES_MAX = 256, VP_SERIES_COLUMNS_MAX = 8, VP_SERIES_POINTS_MAX = 1024 };
+
+/* Numbers over a common axis, such as the misses of caches by their size, or what is in use as a
+ * run goes on. Names, units and phases have at most 256 bytes, descriptions 4096. */
+typedef struct vp_series {
+    uint32_t size;           /* sizeof(vp_series_t) as the profiler was built */
+    uint32_t flags;          /* of enum vp_series_flag */
+    const char* name;        /* a few words, e.g. "miss curve" */
+    const char* description; /* one line; NULL: none */
+    const char* phase;       /* of the program (assay/client.h), that the series is of; NULL: all */
+    uint32_t thread;         /* that it is of: trace_parser_get_thread() and one more; 0: all */
+    uint32_t column_count;   /* 1 to VP_SERIES_COLUMNS_MAX */
+    vp_axis_t x;
+    const vp_axis_t* columns; /* column_count of them */
+    /* By point its x, then a number for each column. x grows from each point to the next. Of more
+     * than VP_SERIES_POINTS_MAX points assay makes one of each 2, 4, 8 ... neighbours: at the x of
+     * the first, with the largest number of each column. */
+    const uint64_t* numbers;
+    uint64_t point_count; /* at most 2^32 */
+} vp_series_t;
+
 /* What assay offers to a profiler; passed to vp_init, valid until vp_release returned. */
 typedef struct vp_host {
     uint32_t size;        /* of this struct, as assay was built */
@@ -151,6 +184,11 @@ typedef struct vp_host {
      * bursts differ, as where they lack what came before them: a few words why, which stand in
      * place of the error. From vp_options to vp_prof_init. */
     void (*no_error)(const struct vp_host* host, uint32_t event, const char* why);
+    /* Adds a series to the events file, for tools to plot; copied. Returns 1, or 0 if there are too
+     * many, VP_SERIES_MAX. One that is not as said above loses the profiler. From vp_prof_init to
+     * the end of vp_finish. The profiler needs columns, or there is no file; series are of the
+     * profile, not of its parts, and are not multiplied with --sample. */
+    uint32_t (*series)(const struct vp_host* host, const vp_series_t* series);
 } vp_host_t;
 
 /* An option that the user gave. */

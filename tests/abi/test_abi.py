@@ -83,6 +83,9 @@ class Interface(unittest.TestCase):
         self.assertEqual(events.events, ["Ir", "Refs", "Lines", "Calls"])
         self.assertEqual(events.descriptions[:2], ["label: x", "log: work.log"])
         self.assertTrue(all(events.functions["sum_cells"][:2]), events.functions["sum_cells"])
+        self.assertIn('#! series "a series" profiler=version_1 thread=1 phase="a phase" scale=log '
+                      'merge=add "of two points"', events.remarks)
+        self.assertIn("#! points 1:10:1 4:20:2", events.remarks)
         refused = profile([support.PROGRAMS / "work"], "--most=0", plugin=FIXTURE, out=out)
         self.assertIn("0 samples tell nothing", refused.stderr)
 
@@ -103,9 +106,10 @@ class Headers(unittest.TestCase):
                 with self.subTest(header=header.name, standard=standard):
                     self.compiles([CXX, f"-std={standard}", "-x", "c++"], header)
 
-    def test_the_header_for_cpp_compiles_alone(self):
-        self.compiles([CXX, "-std=c++20", f"-I{ROOT / 'sdk' / 'include'}", "-x", "c++"],
-                      ROOT / "sdk" / "include" / "assay" / "profiler.hpp")
+    def test_the_headers_for_cpp_compile_alone(self):
+        for header in (ROOT / "sdk" / "include" / "assay").glob("*.hpp"):
+            with self.subTest(header=header.name):
+                self.compiles([CXX, "-std=c++20", f"-I{ROOT / 'sdk' / 'include'}", "-x", "c++"], header)
 
     def test_none_needs_more_than_the_c_library(self):
         """But for the one that reads traces, which are compressed."""

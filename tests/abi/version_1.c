@@ -3,6 +3,7 @@
 #include <assay/client.h>
 #include <assay/vprofiler.h>
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,11 +208,31 @@ static int process(uint32_t pid, trace_parser_t* parser, const vsample_t** out) 
     return n;
 }
 
+/* Once, and not by an assay that is older than series. */
+static void give_series(void) {
+    static const vp_axis_t columns[] = {{"executed", "instructions"}, {"batches", "batches"}};
+    static const uint64_t numbers[] = {1, 10, 1, 4, 20, 2};
+    const vp_series_t series = {.size = sizeof series,
+                                .flags = VP_SERIES_LOG_X | VP_SERIES_ADDS,
+                                .name = "a series",
+                                .description = "of two points",
+                                .phase = "a phase",
+                                .thread = 1,
+                                .column_count = 2,
+                                .x = {"size", "bytes"},
+                                .columns = columns,
+                                .numbers = numbers,
+                                .point_count = 2};
+    if (next_instr != 0 || host->size < offsetof(vp_host_t, series) + sizeof host->series) return;
+    if (host->series(host, &series) != 1) host->warning(host, "a series is not kept");
+}
+
 static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** out) {
     size_t instr_count, block_count, frame_count;
     const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
     const trace_block_t* blocks = trace_parser_blocks(parser, &block_count);
     const uint32_t part = host->part(host, "part");
+    give_series();
     if (trace_parser_is_warm_up(parser) || trace_parser_scale(parser) < 1) return -1;
     if (instr_count != 0) {
         const trace_frame_t* frames;

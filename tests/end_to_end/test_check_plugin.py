@@ -54,6 +54,7 @@ CARELESS = {
     "totals-before": ("vp_totals", "writes before the beginning of `totals`"),
     "totals-beyond": ("vp_totals", "in a run with --sample, it crashes with signal 11"),
     "no-such-event": ("host->no_error", "is called for event 1, but vp_events declares 1"),
+    "half-series": ("host->series", "is given the series hills with an axis without a name"),
     "null-text": ("vp_format", "returns NULL for a value"),
 }
 

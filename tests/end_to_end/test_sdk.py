@@ -35,7 +35,7 @@ class ForAuthors(unittest.TestCase):
         return dict(zip(events.events, events.functions[function]))
 
     def test_installed_files(self):
-        for name in ("profiler.hpp", "context_rows.hpp", "text.hpp", "vprofiler.h", "client.h",
+        for name in ("profiler.hpp", "context_rows.hpp", "series.hpp", "text.hpp", "vprofiler.h", "client.h",
                      "cache_policy.h"):
             self.assertTrue(list(self.shared.rglob(f"include/assay/{name}")), name)
         shared = next(self.shared.rglob("share/assay"))

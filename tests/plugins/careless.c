@@ -193,6 +193,15 @@ static int finish(uint32_t pid, trace_parser_t* parser, const vsample_t** sample
     size_t instr_count;
     const trace_instr_t* instrs = trace_parser_instrs(parser, &instr_count);
     (void)pid;
+    if (does("half-series")) {
+        const vp_axis_t column = {"height", "m"};
+        const vp_series_t series = {.size = sizeof series,
+                                    .name = "hills",
+                                    .x = {"", "km"},
+                                    .columns = &column,
+                                    .column_count = 1};
+        host->series(host, &series);
+    }
     if (does("empty-run")) seen += instrs[0].pc;
     *samples = &sample;
     if (does("endless") && instr_count > 0) return 1;

@@ -1,5 +1,6 @@
 #include "tools/check_plugin/subject.h"
 
+#include "framework/collector/profilers/given_series.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
@@ -34,6 +35,7 @@ Subject::Subject(const std::string& path, Report& report)
 
 bool Subject::init() {
     parts_.clear();
+    series_ = 0;
     with_options_ = false;
     if (try_call("vp_init", [&] { return table_.vp_init ? table_.vp_init(host_table()) : 0; }))
         return true;
@@ -195,6 +197,18 @@ void Subject::take_unscaled(std::uint32_t event) {
 void Subject::take_no_error(std::uint32_t event, const char* why) {
     check_event("host->no_error", event);
     check_line("host->no_error", why);
+}
+
+std::uint32_t Subject::take_series(const vp_series_t* series) {
+    const collector::GivenSeries copied = collector::copy_series(series);
+    if (!copied.problem.empty())
+        report_.broken("host->series",
+                       "is given " + copied.problem + ", with which the profiler is lost");
+    if (series_ == VP_SERIES_MAX || !copied.problem.empty()) return 0;
+    check_text("host->series", series->name);
+    if (series->description) check_line("host->series", series->description);
+    ++series_;
+    return 1;
 }
 
 void Subject::check_event(std::string_view function, std::uint32_t event) {

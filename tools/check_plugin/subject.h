@@ -92,6 +92,7 @@ class Subject final : private collector::Host {
     void take_left_out(std::uint32_t event) override;
     void take_unscaled(std::uint32_t event) override;
     void take_no_error(std::uint32_t event, const char* why) override;
+    std::uint32_t take_series(const vp_series_t* series) override;
     void check_event(std::string_view function, std::uint32_t event);
     template <typename Row, typename Function>
     std::vector<Row> read(std::string_view name, Function function);
@@ -102,6 +103,7 @@ class Subject final : private collector::Host {
     Report& report_;
     vp_dispatch_t table_{};
     std::vector<std::string> parts_;
+    std::uint32_t series_ = 0;  // that it has given
     std::string error_;
     bool with_options_ = false, sampled_ = false;
 };

@@ -52,6 +52,34 @@ void take_tables(Fields& from, ProfilerFacts& facts) {
     take_list(from, [&] { facts.value_lists.push_back(from.text()); });
 }
 
+void add_series(Message& to, const events::Series& series) {
+    to.add(series.name).add(series.description).add(series.profiler).add(series.phase);
+    to.add(series.thread).add(series.log_x ? 1 : 0).add(series.adds ? 1 : 0).add(series.each);
+    to.add(series.x.name).add(series.x.unit);
+    add_list(to, series.columns,
+             [&](const events::Axis& column) { to.add(column.name).add(column.unit); });
+    add_list(to, series.numbers, [&](std::uint64_t number) { to.add(number); });
+}
+
+// Their limits are those of the events file, which what the profiler has written over may exceed.
+events::Series take_series(Fields& from) {
+    events::Series series;
+    for (std::string* text : {&series.name, &series.description, &series.profiler, &series.phase})
+        *text = from.text();
+    series.thread = static_cast<std::uint32_t>(from.number());
+    series.log_x = from.number() != 0;
+    series.adds = from.number() != 0;
+    series.each = from.number();
+    for (std::string* text : {&series.x.name, &series.x.unit}) *text = from.text();
+    take_list(from, [&] {
+        std::string name = from.text();
+        series.columns.push_back({std::move(name), from.text()});
+    });
+    take_list(from, [&] { series.numbers.push_back(from.number()); });
+    if (events::defect(series)) throw GarbledMessage("its process has sent garbage");
+    return series;
+}
+
 }  // namespace
 
 void add(Message& to, const ProfilerFacts& facts) {
@@ -65,6 +93,7 @@ void add(Message& to, const ProfilerFacts& facts) {
              [&](const auto& entry) { to.add(entry.first).add(entry.second); });
     add_list(to, facts.parts, [&](const std::string& part) { to.add(part); });
     add_list(to, facts.told_totals, [&](bool told) { to.add(told ? 1 : 0); });
+    add_list(to, facts.series, [&](const events::Series& series) { add_series(to, series); });
 }
 
 ProfilerFacts take_facts(Fields& from) {
@@ -86,6 +115,11 @@ ProfilerFacts take_facts(Fields& from) {
     });
     take_list(from, [&] { facts.parts.push_back(from.text()); });
     take_list(from, [&] { facts.told_totals.push_back(from.number() != 0); });
+    take_list(from, [&] {
+        if (facts.series.size() == events::kMostSeries)
+            throw GarbledMessage("its process has sent garbage");
+        facts.series.push_back(take_series(from));
+    });
     return facts;
 }
 

@@ -16,7 +16,7 @@ struct PlacedSample {
 };
 
 void add(Message& message, const ProfilerFacts& facts);
-// Throws Error.
+// Throws GarbledMessage.
 ProfilerFacts take_facts(Fields& fields);
 
 }  // namespace assay::collector

@@ -102,8 +102,12 @@ void HostedProfiler::start_process() {
 void HostedProfiler::receive_facts() {
     const auto body = await(MessageKind::kFacts);
     if (!body) return;
-    Fields fields(*body);
-    facts_ = take_facts(fields);
+    try {
+        Fields fields(*body);
+        facts_ = take_facts(fields);
+    } catch (const GarbledMessage& e) {
+        give_up(e.what());
+    }
 }
 
 void HostedProfiler::set_options(std::span<const std::pair<std::string, std::string>> settings) {

@@ -42,6 +42,9 @@ Host::Host(std::string command) : command_(std::move(command)) {
     table_.no_error = [](const vp_host_t* table, std::uint32_t event, const char* why) {
         self(table).take_no_error(event, why);
     };
+    table_.series = [](const vp_host_t* table, const vp_series_t* series) {
+        return self(table).take_series(series);
+    };
     table_.reserved = this;
 }
 

@@ -1,5 +1,6 @@
 #include "framework/collector/profilers/loaded_profiler.h"
 
+#include "framework/collector/profilers/given_series.h"
 #include "framework/collector/profilers/trace_spec.h"
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
@@ -136,6 +137,18 @@ std::uint32_t LoadedProfiler::take_part(const char* given) {
 
 void LoadedProfiler::take_no_error(std::uint32_t event, const char* why) {
     facts_.no_error[event] = cut(one_line(text_or_empty(why)));
+}
+
+std::uint32_t LoadedProfiler::take_series(const vp_series_t* given) {
+    if (facts_.series.size() == events::kMostSeries) return 0;
+    GivenSeries copied = copy_series(given);
+    if (!copied.problem.empty()) {
+        lose("it has given " + copied.problem);
+        return 0;
+    }
+    copied.series.profiler = name();
+    facts_.series.push_back(std::move(copied.series));
+    return 1;
 }
 
 // Constructors of static objects run in it.

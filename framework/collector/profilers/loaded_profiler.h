@@ -90,6 +90,7 @@ class LoadedProfiler final : public ProfilerHandle, private Host {
     void take_left_out(std::uint32_t event) override { facts_.left_out.insert(event); }
     void take_unscaled(std::uint32_t event) override { facts_.unscaled.insert(event); }
     void take_no_error(std::uint32_t event, const char* why) override;
+    std::uint32_t take_series(const vp_series_t* series) override;
 
     CrashGuard& guard_;
     const OwnFiles own_files_;

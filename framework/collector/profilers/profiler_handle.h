@@ -6,6 +6,7 @@
 #pragma once
 
 #include "assay/vprofiler.h"
+#include "framework/events/series.h"
 #include "framework/trace/segment_layout.h"
 
 #include <cstdint>
@@ -51,7 +52,8 @@ struct ProfilerFacts {
     std::map<std::uint32_t, std::string> no_error;  // why
 
     std::vector<std::pair<std::string, std::string>> descriptions;  // desc: lines, name and text
-    std::vector<std::string> parts;  // of its profile; context1 of samples is the index + 1
+    std::vector<std::string> parts;      // of its profile; context1 of samples is the index + 1
+    std::vector<events::Series> series;  // at most events::kMostSeries
     // From finish() on, by event: whether totals_so_far() has told all of it.
     std::vector<bool> told_totals;
 };
@@ -78,6 +80,8 @@ class ProfilerHandle {
         return facts_.descriptions;
     }
     const std::vector<std::string>& parts() const { return facts_.parts; }
+    // That it has given for the events file; all of them from finish() on.
+    const std::vector<events::Series>& series() const { return facts_.series; }
     const std::vector<std::string>& value_lists() const { return facts_.value_lists; }
     // What it asks for; nullptr if it asks for no values. Valid from start() on.
     const trace::ValueLists* wanted_values() const { return wanted_values_.get(); }

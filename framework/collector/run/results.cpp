@@ -277,6 +277,22 @@ void Results::add_columns(Profile& profile, std::size_t profiler) const {
     append(profile.header.descriptions, of.descriptions());
 }
 
+void Results::add_series(Profile& profile) const {
+    std::vector<events::Series>& kept = profile.header.series;
+    std::size_t given = 0;
+    for (const auto& profiler : session_.profilers) {
+        if (profiler->lost()) continue;
+        const std::vector<events::Series>& series = profiler->series();
+        given += series.size();
+        const std::size_t room = events::kMostSeries - kept.size();
+        kept.insert(kept.end(), series.begin(),
+                    series.begin() + static_cast<std::ptrdiff_t>(std::min(room, series.size())));
+    }
+    if (given > kept.size())
+        log::remark(fmt::format("{} series of the profilers are left out: a file has at most {}",
+                                given - kept.size(), events::kMostSeries));
+}
+
 void Results::write(const Origin& origin) {
     generated_ = read_generated_names(image_.pid, origin.addresses, session_.begin_of_run);
     if (origin.objects != nullptr) {
@@ -289,6 +305,7 @@ void Results::write(const Origin& origin) {
     if (profile.types) profile.references = references(origin);
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)
         if (!session_.profilers[i]->lost()) add_columns(profile, i);
+    add_series(profile);
     if (session_.settings.contexts && origin.executions_by_context)
         profile.share_counts = [this, &origin](std::span<const std::uint32_t> alike) {
             share_counts(origin, alike);

@@ -109,6 +109,7 @@ class Results {
     std::string schedule_of(const Origin& origin) const;
     Profile profile_of(const Counts& counts, const Origin& origin) const;
     void add_columns(Profile& profile, std::size_t profiler) const;
+    void add_series(Profile& profile) const;
     void write_parts(const std::string& file, const Origin& origin);
     std::string fall_back(const std::string& wanted, const Profile& profile) const;
     std::vector<std::uint64_t> totals(std::size_t profiler) const;

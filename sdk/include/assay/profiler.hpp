@@ -30,6 +30,7 @@
 #define ASSAY_PROFILER_HPP
 
 #include <assay/vprofiler.h>
+#include <assay/series.hpp>
 
 #include <algorithm>
 #include <array>
@@ -436,6 +437,13 @@ class Profiler {
     // With --sample, why the error of the event's estimate does not follow from how bursts differ.
     void no_error(std::uint32_t event, const std::string& why) const {
         host_->no_error(host_, event, why.c_str());
+    }
+    // Adds a series to the events file, for tools to plot. False if there are too many, or this
+    // assay is older than series. From capture() to the end of finish_more().
+    bool series(const Series& series) const {
+        if (host_->size < offsetof(vp_host_t, series) + sizeof host_->series) return false;
+        return series.give([&](const vp_series_t* given) { return host_->series(host_, given); }) !=
+               0;
     }
     // Whether bursts are profiled, as an estimate of the whole run: --sample.
     bool is_sampled() const { return host_->samples != 0; }
