@@ -103,7 +103,9 @@ class ReuseProfiler final : public assay::Profiler {
     }
 
     void finish(assay::Trace&, assay::Samples&) override {
-        if (settings_.miss_curve.empty() || is_sampled()) return;
+        if (is_sampled()) return;
+        series(reuse::series(stacks_->histograms(), settings_.line));
+        if (settings_.miss_curve.empty()) return;
         std::ofstream file(settings_.miss_curve);
         file << csv(stacks_->histograms(), settings_.line);
         file.close();

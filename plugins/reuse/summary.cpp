@@ -10,6 +10,12 @@
 
 namespace reuse {
 
+namespace {
+
+constexpr std::uint32_t kPoints = 16;  // for each power of two, of what is written
+
+}  // namespace
+
 std::vector<CurvePoint> miss_curve(const Histograms& histograms, std::uint32_t parts) {
     std::vector<std::uint64_t> distances = histograms.distances;
     if (distances.size() < kShortAges) distances.resize(kShortAges);
@@ -57,8 +63,16 @@ std::string summarise(const Histograms& histograms, std::uint64_t references, st
     return out;
 }
 
+assay::Series series(const Histograms& histograms, std::uint32_t line_bytes) {
+    assay::Series curve("miss curve", {"cache size", "bytes"}, {{"misses", "misses"}},
+                        "misses of fully associative LRU caches, by their size");
+    curve.on_log_scale().adds_up();
+    for (const CurvePoint& point : miss_curve(histograms, kPoints))
+        curve.point({point.lines * line_bytes, point.misses});
+    return curve;
+}
+
 std::string csv(const Histograms& histograms, std::uint32_t line_bytes) {
-    constexpr std::uint32_t kPoints = 16;
     std::string out = "series,x,y\n";
     for (const CurvePoint& point : miss_curve(histograms, kPoints))
         out += "miss curve," + std::to_string(point.lines * line_bytes) + "," +

@@ -3,6 +3,8 @@
 
 #include "plugins/reuse/stack.h"
 
+#include <assay/series.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,6 +29,9 @@ std::vector<AgePoint> reuse_times(const Histograms& histograms);
 // Sizes and miss ratios, of `references`, which there were in all.
 std::string summarise(const Histograms& histograms, std::uint64_t references, std::uint64_t lines,
                       std::uint32_t line_bytes);
+
+// The curve for the events file, with as many points as in csv().
+assay::Series series(const Histograms& histograms, std::uint32_t line_bytes);
 
 // The same as CSV: lines of `miss curve,BYTES,MISSES`, 16 sizes for each power of two, and of
 // `reuse time,REFERENCES,COUNT`, for times from so many references on to twice as many.

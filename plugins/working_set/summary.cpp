@@ -61,4 +61,19 @@ std::string csv(const Touched& touched, std::uint64_t interval_size) {
     return out;
 }
 
+assay::Series series(std::uint32_t number, const Touched::Thread& thread,
+                     std::uint64_t interval_size) {
+    assay::Series sizes("working set", {"executed before", "instructions"},
+                        {{"lines", "lines"}, {"pages", "pages"}},
+                        "lines and pages touched in each interval of " +
+                            with_commas(interval_size) + " instructions");
+    sizes.of_thread(number);
+    std::uint64_t begin = 0;
+    for (const Size& size : thread.sizes) {
+        sizes.point({begin, size.lines, size.pages});
+        begin += interval_size;
+    }
+    return sizes;
+}
+
 }  // namespace working_set

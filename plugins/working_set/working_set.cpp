@@ -73,6 +73,7 @@ class WorkingSetProfiler final : public assay::Profiler {
     }
 
     void finish(assay::Trace&, assay::Samples&) override {
+        give_series();
         if (file_.empty()) return;
         std::ofstream file(file_);
         file << csv(*touched_, interval_);
@@ -98,6 +99,14 @@ class WorkingSetProfiler final : public assay::Profiler {
     }
 
   private:
+    // Of those threads that have a complete interval; where there are too many, of the first.
+    void give_series() const {
+        const auto threads = touched_->threads();
+        for (const auto& [number, thread] : threads)
+            if (!thread.sizes.empty() && !series(working_set::series(number, thread, interval_)))
+                return;
+    }
+
     uint32_t line_ = 64;
     uint64_t interval_ = 100'000'000;
     std::string file_;  // of --over-time; empty: none
