@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The page of assay report in a headless Chromium: what it shows, and that the keyboard suffices."""
 
+import json
 import os
 import re
 import shutil
@@ -18,7 +19,7 @@ from support import ASSAY, PLUGINS, ROOT, run
 PROGRAM = Path(__file__).with_name("walk.c")
 USED_BYTES = support.BUILD / "plugins" / "used_bytes" / "used_bytes.so"
 VIEWS = ["overview", "functions", "source", "flame", "lines", "values", "phases",
-         "calls", "groups", "threads"]
+         "calls", "groups", "threads", "plots"]
 
 
 def make_profile(folder: Path) -> str:
@@ -64,6 +65,15 @@ def make_threads(folder: Path) -> tuple[str, str]:
     return "threads.out", "index.both.out"
 
 
+def make_series(folder: Path) -> str:
+    """A profile with series, of which that of working sets has one for each thread."""
+    shutil.copy(PROGRAM.with_name("threads.c"), folder)
+    subprocess.run(["gcc", "-O1", "-g", "-pthread", "threads.c", "-o", "threads"], check=True, cwd=folder)
+    subprocess.run([ASSAY, "-q", "--plugin=reuse,working_set", "--interval-size=5000", "--out=series.out",
+                    "--", "./threads"], check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    return "series.out"
+
+
 def make_report(folder: Path, name: str, *words) -> str:
     result = run([ASSAY, "report", "-o", name, *words], cwd=folder)
     if result.returncode:
@@ -95,6 +105,10 @@ def write_long_names(folder: Path, file_name: str, largest: int) -> Path:
         f"0xffffffffffffffff:{count // 2} 0x1:1\nfl={file}\n" for i, (name, count) in enumerate(zip(names, counts, strict=True), 1))
     stacks = "".join(f'fl=#! stack {i} in={i // 2} call=0:{i:#x} "{name}" {count}\n'
                      for i, (name, count) in enumerate(zip(names, counts, strict=True), 1))
+    series = "".join(f'fl=#! series "{names[1]}" from="{file}{i}" "{names[2]}"\n'
+                     f'fl=#! x "{names[3]}" unit="{names[4]}"\n'
+                     f'fl=#! y "{names[5]}" unit="{names[6]}"\nfl=#! y "{names[7]}" unit=u\n'
+                     f'fl=#! points 0:{largest}:1 {largest}:0:{i}\n' for i in range(8))
     groups = "".join(f'fl=#! group {i} object in=0 "{name}" class=heap size={2 ** i} '
                      f'blocks={largest} stack={i}\n' for i, name in enumerate(names, 1))
     groups += "".join(f'fl=#! group {i + 20} type in={i + 19 if i > 1 else 0} "{name}" '
@@ -107,7 +121,7 @@ def write_long_names(folder: Path, file_name: str, largest: int) -> Path:
         "fl=#! event Ir unit=instructions profiler=cache "
         f'"instructions executed {"at length " * 20}"\n'
         f'fl=#! derived "a figure of a long name {"and so on " * 20}" unit=% = UsedB / ReadB\n'
-        f"fl=#! object 0 {file}\nfl=#! incomplete by {file}\n{groups}fl={file}\n{lines}{stacks}"
+        f"fl=#! object 0 {file}\nfl=#! incomplete by {file}\n{series}{groups}fl={file}\n{lines}{stacks}"
         f"summary: {total} {total} {sum(count // 3 for count in counts)}\n")
     return path
 
@@ -130,6 +144,10 @@ class Page(unittest.TestCase):
         threads, index = make_threads(folder)
         cls.threads = make_report(folder, "threads.html", threads)
         cls.index = make_report(folder, "index.html", index)
+        series = make_series(folder)
+        cls.series = make_report(folder, "series.html", series)
+        cls.series_data = json.loads(run([ASSAY, "export", "--format=json", "-o", "-", folder / series]).stdout)["series"]
+        cls.series_difference = make_report(folder, "series-diff.html", "--diff", series, series)
         data = ROOT / "tests" / "end_to_end" / "data"
         cls.stacks = make_report(folder, "stacks.html", "--diff", data / "stacks-old.events",
                                  data / "stacks-new.events")
@@ -183,8 +201,9 @@ class Page(unittest.TestCase):
                             (self.versions, VIEWS[:4] + [beside, "calls", "groups"]),
                             (self.threads, ["threads", "values", beside]), (self.index, ["threads"]),
                             (self.groups, ["source", "groups", "threads"]),
+                            (self.series, ["plots"]), (self.series_difference, ["plots"]),
                             (self.hostile, VIEWS)):
-            for width, dark in ((1280, False), (390, True)):
+            for width, dark in ((1280, False), (390, True), *([(1400, True), (390, False)] if views == ["plots"] else [])):
                 for view in views:
                     self.browser.open(f"{page}#{view}", width, 844, dark)
                     self.assertEqual(self.view(), view.split("/")[0])
@@ -502,7 +521,8 @@ class Page(unittest.TestCase):
 
     def test_views_without_data_say_how_to_get_it(self):
         wanted = {"flame": "--contexts", "calls": "--contexts", "groups": "--objects", "threads": "--threads",
-                  "lines": "--plugin=used_bytes", "values": "--plugin=classic", "phases": "assay simpoint"}
+                  "lines": "--plugin=used_bytes", "values": "--plugin=classic", "phases": "assay simpoint",
+                  "plots": "--plugin=reuse"}
         self.browser.open(self.lists)
         tabs = self.browser.evaluate("[...document.querySelectorAll('nav .missing')].map(each => each.id.slice(4))")
         self.assertEqual(set(tabs), set(wanted) - {"values"})
@@ -517,6 +537,80 @@ class Page(unittest.TestCase):
         self.assertEqual(self.texts("main pre"), ["assay report walk.out\nassay report walk.out"])
         self.browser.press("1")
         self.assertEqual(self.view(), "overview")
+
+    def test_plots(self):
+        curve, *sets = self.series_data
+        self.browser.open(self.series + "#plots", 1400)
+        self.assertEqual(self.texts("main h2"), ["miss curve reuse", "working set working_set"])
+        # One picture of the curve; of the working sets one of lines and one of pages, with all threads.
+        self.assertEqual(self.browser.evaluate(
+            "[...document.querySelectorAll('.plot')].map(each => each.querySelectorAll('.curve').length)"),
+            [1, len(sets), len(sets)])
+        self.assertGreater(len(sets), 1)
+        self.assertEqual(self.texts("figcaption"), ["misses", "lines", "pages"])
+        self.assertEqual(self.texts(".plot-x"), ["cache size (bytes), on a logarithmic scale"] +
+                         2 * ["executed before (instructions)"])
+        ticks = self.texts(".plots:first-child .tick text")
+        self.assertIn("64 B", ticks)
+        self.assertTrue(any("KiB" in tick for tick in ticks), ticks)
+        self.assertTrue(all(len(tick) < 9 for tick in ticks), ticks)
+        # Of a path, the points are where the numbers say.
+        path = self.browser.evaluate("document.querySelector('.curve').getAttribute('d')")
+        places = [[float(word) for word in place.split()] for place in re.split("[ML]", path)[1:]]
+        self.assertEqual(len(places), len(curve["points"]))
+        self.assertEqual(places, sorted(places))  # x grows, and the curve goes down the page
+
+    def test_plots_by_keyboard_and_pointer(self):
+        curve, *sets = self.series_data
+        text = lambda point: (f"{point[0]:,} ", f" {point[1]:,} misses")
+        for width, dark in ((1400, False), (390, True)):
+            self.browser.open(self.series + "#plots", width, 844, dark)
+            self.browser.evaluate("document.querySelector('.plot').focus()")
+            for key, point in (("ArrowRight", 0), ("ArrowRight", 1), ("End", -1), ("Home", 0), ("ArrowLeft", 0)):
+                self.browser.press(key)
+                for shown in (self.texts(".status")[0], self.browser.evaluate(
+                        "document.querySelector('.plot').getAttribute('aria-valuetext')")):
+                    for part in text(curve["points"][point]):
+                        self.assertIn(part, shown, key)
+            self.browser.press("Escape")
+            self.assertIn("Point at the curve", self.texts(".status")[0])
+            # At the right edge, the last point.
+            x, y, right = self.browser.evaluate("(() => { const box = document.querySelector('.plot').getBoundingClientRect();"
+                                                "return [box.left + 57, box.top + 50, box.right - 3]; })()")
+            self.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+            self.browser.settle()
+            self.assertIn(text(curve["points"][0])[1], self.texts(".status")[0])
+            self.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=right, y=y)
+            self.browser.settle()
+            self.assertIn(text(curve["points"][-1])[1], self.texts(".status")[0])
+            self.assertEqual(self.browser.evaluate("document.querySelectorAll('.plot circle').length"), 1)
+
+    def test_numbers_of_plots(self):
+        curve, *sets = self.series_data
+        self.browser.open(self.series + "#plots")
+        self.assertEqual(self.texts("main td"), [])
+        self.browser.evaluate("document.querySelectorAll('summary').forEach(each => each.click())")
+        self.browser.settle()
+        numbers = lambda points: [f"{number:,}" for point in points for number in point]
+        self.assertEqual(self.texts(".plots:first-child td"), numbers(curve["points"]))
+        self.assertEqual(self.texts(".plots:first-child th"), ["cache size (bytes)", "misses"])
+        self.assertEqual(self.texts(".plots:last-child td"), numbers(sets[0]["points"]))
+        self.choose(".plots:last-child details select", "1")
+        self.assertEqual(self.texts(".plots:last-child td"), numbers(sets[1]["points"]))
+
+    def test_curves_are_chosen(self):
+        _, *sets = self.series_data
+        self.browser.open(self.series + "#plots")
+        count = "document.querySelectorAll('.plots:last-child .plot .curve').length"
+        self.assertEqual(self.texts(".plot-legend button"), [f"thread {each['thread']}" for each in sets])
+        self.browser.evaluate("document.querySelector('.plot-legend button').click()")
+        self.browser.settle()
+        self.assertEqual(self.browser.evaluate(count), 2 * (len(sets) - 1))
+        self.browser.evaluate("document.querySelectorAll('.plot-legend button[aria-pressed=true]').forEach(each => each.click())")
+        self.browser.settle()
+        self.assertIn("No curve is chosen that has points.", self.texts("main p"))
+        self.browser.open(self.series_difference + "#plots")
+        self.assertEqual(self.texts(".plots:first-child .plot-legend button"), ["before", "after"])
 
     def test_values_that_are_addresses(self):
         self.browser.open(self.threads + "#values")
@@ -560,7 +654,7 @@ class Page(unittest.TestCase):
 
 
 # Controls that a screen reader has no name for.
-UNNAMED = """[...document.querySelectorAll('button, select, input, [role=grid], [role=tree]')]
+UNNAMED = """[...document.querySelectorAll('button, select, input, [role=grid], [role=tree], [role=slider]')]
   .filter(each => !(each.textContent.trim() || each.getAttribute('aria-label') ||
                     (each.labels && each.labels.length))).map(each => each.outerHTML)"""
 

@@ -8,6 +8,7 @@
 #include "tools/report/columns.h"
 #include "tools/report/functions.h"
 #include "tools/report/groups.h"
+#include "tools/report/series.h"
 #include "tools/report/sources.h"
 #include "tools/report/values.h"
 
@@ -55,6 +56,7 @@ class Document {
         write_groups(groups_, functions_, json_);
         write_values(profile_, json_);
         write_phases();
+        write_series(profile_, old_, json_);
         json_.end_object();
     }
 

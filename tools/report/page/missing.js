@@ -24,6 +24,8 @@ const MISSING = {
   lines: () => ({ text: "Nothing says how much was used of what was fetched into the cache. Profile with",
                   options: "--plugin=used_bytes" }),
   values: () => ({ text: "The profile has no values of instructions. Profile with", options: "--plugin=classic" }),
+  plots: () => ({ text: "No profiler has written a series, such as the misses of caches by their size. Profile with",
+                  options: "--plugin=reuse,working_set" }),
   phases: (data) => ({ text: "Phases are in files of their own, which the bbv profiler and assay simpoint write",
     commands: [`assay --plugin=bbv --bb-out-file=bb.out -- ${commandText(data)}`, "assay simpoint bb.out",
                `assay report --block-vectors=bb.out ${data.files[0]}`] }),

@@ -16,6 +16,7 @@ function tabsOf(data) {
     ["threads", groupsTitle(threadKinds) || "Threads", threadKinds.length > 0],
     ["lines", "Cache lines", fetched && data.events[index("ReadB")].total > 0],
     ["values", "Values", data.values.length > 0], ["phases", "Phases", data.phases !== null],
+    ["plots", "Plots", data.series.length > 0],
   ].map(([id, title, hasData]) => ({ id, title, hasData }));
   return [...tabs.filter((tab) => tab.hasData), ...tabs.filter((tab) => !tab.hasData)];
 }
@@ -168,6 +169,7 @@ function App({ data }) {
     lines: () => html`<${CacheLines} data=${data} readEvent=${index("ReadB")} usedEvent=${index("UsedB")} openFunction=${openFunction} go=${go} />`,
     values: () => html`<${Values} data=${data} searchRef=${searchRef} go=${go} />`,
     phases: () => html`<${Phases} data=${data} />`,
+    plots: () => html`<${Plots} data=${data} />`,
   };
   const { title, hasData } = tabs.find(({ id }) => id === tab);
   const fixed = hasData && ["functions", "source", "flame"].includes(tab);
