@@ -1,25 +1,11 @@
 // Comma-separated values (RFC 4180): one row per function and source line.
+#include "tools/output/csv.h"
 #include "tools/export/export.h"
 
 #include <fmt/format.h>  // format_to: clang finds none in the library
 #include <iterator>
 
 namespace assay::exporting {
-
-namespace {
-
-void append_field(std::string& row, std::string_view text) {
-    const bool bare = text.find_first_of(",\"\r\n") == std::string_view::npos;
-    if (bare) {
-        row += text;
-        return;
-    }
-    row += '"';
-    for (const char c : text) row.append(c == '"' ? 2 : 1, c);
-    row += '"';
-}
-
-}  // namespace
 
 void write_csv(const Selection& selection, Sink& sink) {
     const WholeProfile& profile = selection.profile;
@@ -31,9 +17,9 @@ void write_csv(const Selection& selection, Sink& sink) {
         profile.counts().read(line.row, counts);
         const WholeProfile::Place& place = profile.places()[line.place];
         row.clear();
-        append_field(row, profile.text(place.file));
+        row += csv_field(profile.text(place.file));
         fmt::format_to(std::back_inserter(row), ",{},", line.line);
-        append_field(row, profile.text(place.function));
+        row += csv_field(profile.text(place.function));
         for (const std::size_t event : selection.events)
             fmt::format_to(std::back_inserter(row), ",{}", counts[event]);
         sink.write(row + "\r\n");

@@ -89,12 +89,15 @@ std::string count_text(std::uint64_t count, const events::Header& header) {
     return "-" + with_thousands(0 - count);
 }
 
+std::string figure_text(double value, std::string_view unit) {
+    if (unit == "%") return fmt::format("{:.2f}%", value * 100);
+    return fmt::format("{}{}{}", plain_number(value), unit.empty() ? "" : " ", unit);
+}
+
 std::string derived_text(const events::Derived& derived, const events::Formula& formula,
                          Counts counts) {
     const std::optional<double> value = formula.value(counts);
-    if (!value) return "none";
-    if (derived.unit == "%") return fmt::format("{:.2f}%", *value * 100);
-    return plain_number(*value) + (derived.unit.empty() ? "" : " ") + derived.unit;
+    return value ? figure_text(*value, derived.unit) : "none";
 }
 
 double magnitude(std::uint64_t count, const events::Header& header) {

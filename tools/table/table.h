@@ -33,7 +33,9 @@ std::string shown_name(std::size_t column, const events::Header& header);
 
 // With a comma between thousands; of a difference, with its sign.
 std::string count_text(std::uint64_t count, const events::Header& header);
-// A figure as people read it, in its unit.
+// The value of a figure as people read it, in its unit.
+std::string figure_text(double value, std::string_view unit);
+// The same, where it is calculated; "none" if it has no value.
 std::string derived_text(const events::Derived& derived, const events::Formula& formula,
                          Counts counts);
 // Without its sign.
