@@ -15,6 +15,7 @@
 #include "tools/merge/merge.h"
 #include "tools/report/report.h"
 #include "tools/simpoint/simpoint.h"
+#include "tools/sweep/sweep.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -43,6 +44,9 @@ constexpr std::array kCommands = {
     Command{"replay", "--plugin=NAME[,NAME...] [options] TRACE",
             "profiles a trace instead of a program",
             [](int argc, char** argv) { return replay_main(rest(argc, argv)); }, replay_options},
+    Command{"sweep", "--plugin=NAME [--OPTION=VALUES...] [--] PROGRAM [ARG...]",
+            "runs a program with every combination of options' values", sweep::sweep_main,
+            sweep::options},
     Command{"annotate", "[FILE...]", "shows events files beside the source", annotate_main,
             annotate::options},
     Command{"merge", "-o OUT FILE...", "adds up events files to one", merge_main, merge_options},

@@ -8,11 +8,32 @@
 #include "tools/output/output.h"
 
 #include <fmt/core.h>
+#include <algorithm>
 
 namespace assay {
 namespace {
 
 constexpr std::string_view kPlugin = "--plugin";
+
+// Commands that take the options of profilers, and a program behind them.
+constexpr bool runs_programs(std::string_view command) {
+    return command == "run" || command == "sweep";
+}
+
+bool has_name(std::span<const OptionDescription> options, const std::string& name) {
+    return std::any_of(options.begin(), options.end(), [&](const OptionDescription& option) {
+        return std::find(option.names.begin(), option.names.end(), name) != option.names.end();
+    });
+}
+
+// With those of a run, where the command passes them on.
+std::vector<OptionDescription> options_before_arguments(const Command& command) {
+    std::vector<OptionDescription> options = command.options();
+    if (command.name == "run" || !runs_programs(command.name)) return options;
+    for (const OptionDescription& option : find_command("run")->options())
+        if (!has_name(options, option.names.back())) options.push_back(option);
+    return options;
+}
 
 std::string command_names() {
     std::string names;
@@ -51,10 +72,10 @@ std::string bash_words(std::span<const OptionDescription> options) {
     return words;
 }
 
-// The options of a run that take the next word, as a pattern.
+// The options before a program that take the next word, as a pattern.
 std::string bash_options_with_value() {
     std::string pattern;
-    for (const OptionDescription& option : find_command("run")->options())
+    for (const OptionDescription& option : options_before_arguments(*find_command("sweep")))
         if (!option.argument.empty())
             for (const std::string& name : option.names)
                 pattern.append(pattern.empty() ? "" : "|").append(name);
@@ -68,7 +89,7 @@ std::string bash_program() {
         R"sh(# The index of the program that is run, if the word to complete is that or stands behind it.
 _assay_program() {{
     local i=1
-    [ "${{COMP_WORDS[1]}}" != run ] || i=2
+    case ${{COMP_WORDS[1]}} in run | sweep) i=2 ;; esac
     while [ "$i" -lt "$COMP_CWORD" ]; do
         case ${{COMP_WORDS[i]}} in
             --) echo $((i + 1)); return ;;
@@ -107,7 +128,7 @@ std::string bash_script() {
     std::string cases;
     for (const Command& command : commands())
         cases += fmt::format("        {}) words={} ;;\n", command.name,
-                             in_quotes(bash_words(command.options())));
+                             in_quotes(bash_words(options_before_arguments(command))));
     return fmt::format(R"sh(# bash completion for assay
 {}_assay() {{
     local current=${{COMP_LINE:0:COMP_POINT}} command=${{COMP_WORDS[1]}} words program files=
@@ -121,7 +142,7 @@ std::string bash_script() {
 {}        *) words={} command=run ;;
     esac
     COMPREPLY=()
-    if [ "$command" = run ]; then
+    if [[ $command == run || $command == sweep ]]; then
         program=$(_assay_program)
         if [ -n "$program" ]; then
             _assay_complete_program "$program" "$current"
@@ -209,7 +230,7 @@ std::string zsh_script() {
             fmt::format("        {}\n",
                         in_quotes(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
         cases += fmt::format("        {})\n            options=(\n", command.name);
-        for (const OptionDescription& option : command.options())
+        for (const OptionDescription& option : options_before_arguments(command))
             for (const std::string& name : option.names)
                 cases += "                " + in_quotes(zsh_specification(option, name)) + "\n";
         cases += "            ) ;;\n";
@@ -242,7 +263,7 @@ _assay() {{
 {}    esac
     if [[ $command == completion ]]; then
         _values shell bash zsh fish
-    elif [[ $command == run ]]; then
+    elif [[ $command == run || $command == sweep ]]; then
         [[ -z $named || $PREFIX == --plugin=* ]] ||
             options+=(${{(f)"$(command $assay completion zsh $named 2> /dev/null)"}})
         _arguments -S $options '*::program: _normal'
@@ -298,13 +319,13 @@ end
                       "not __fish_seen_subcommand_from {}; or __fish_seen_subcommand_from run",
                       names)
                 : fmt::format("__fish_seen_subcommand_from {}", command.name);
-        for (const OptionDescription& option : command.options())
+        for (const OptionDescription& option : options_before_arguments(command))
             out += fmt::format("complete -c assay -n {}{}\n", in_quotes(condition),
                                fish_option(option));
     }
     out += fmt::format("complete -c assay -n {} -a '(__assay_options)'\n",
                        in_quotes("not __fish_seen_subcommand_from " + names +
-                                 "; or __fish_seen_subcommand_from run"));
+                                 "; or __fish_seen_subcommand_from run sweep"));
     return out +
            "complete -c assay -n '__fish_seen_subcommand_from completion' -f -a "
            "'bash zsh fish'\n";

@@ -1,0 +1,167 @@
+#include "tools/sweep/folder.h"
+
+#include "framework/events/file.h"
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+namespace assay::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr unsigned kVersion = 1;
+// Behind the name of a point.
+constexpr std::string_view mark_of(Folder::Use use) {
+    return use == Folder::Use::kTask ? ".task-" : ".part-";
+}
+constexpr std::string_view kRemedy =
+    "choose another folder with -o, or remove this one to begin anew";
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    gethostname(name.data(), name.size() - 1);
+    return name.data();
+}
+
+// Size and time of the last change: a program that was built again has another time.
+Json json_of_file(const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0)
+        throw Error(fmt::format("cannot open '{}': {}", path, system_reason(errno)));
+    return {{"path", path},
+            {"size", status.st_size},
+            {"modified", fmt::format("{}.{:09}", status.st_mtim.tv_sec, status.st_mtim.tv_nsec)}};
+}
+
+Json json_of(const Options& options, const Plan& plan) {
+    Json files = Json::array();
+    for (const std::string& path : plan.files()) files.push_back(json_of_file(path));
+    return {{"assay sweep", kVersion},
+            {"folder", fs::current_path().string()},
+            {"status", options.accepted_status},
+            {"command", options.words},
+            {"files", files}};
+}
+
+std::string text_of(const Json& json) {
+    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// What plan.json says. Throws Error.
+Json read_plan(const fs::path& path) {
+    std::string text;
+    events::read_file(path, [&](std::string_view block) { text += block; });
+    try {
+        Json plan = Json::parse(text);
+        if (plan.at("assay sweep") != kVersion)
+            throw Error(fmt::format("{}: of a sweep by another version of assay; {}", path.string(),
+                                    kRemedy));
+        return plan;
+    } catch (const Json::exception& wrong) {
+        throw Error(fmt::format("{}: damaged ({}); {}", path.string(), wrong.what(), kRemedy));
+    }
+}
+
+}  // namespace
+
+Folder::Folder(const std::string& path, Use use)
+    : path_(fs::absolute(path).lexically_normal()), use_(use) {
+    if (path_.filename().empty()) path_ = path_.parent_path();
+    std::error_code error;
+    fs::create_directories(points(), error);
+    if (error)
+        throw Error(
+            fmt::format("cannot make the folder {}: {}", points().string(), error.message()));
+}
+
+fs::path Folder::unfinished(const std::string& name) const {
+    return points() / fmt::format("{}{}{}-{}", name, mark_of(use_), host_name(), getpid());
+}
+
+void Folder::lock() {
+    const fs::path file = path_ / "lock";
+    lock_ = std::make_unique<Descriptor>(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (lock_->number() < 0)
+        throw Error(fmt::format("cannot write '{}': {}", file.string(), system_reason(errno)));
+    if (flock(lock_->number(), LOCK_EX | LOCK_NB) == 0) return;
+    if (errno == EWOULDBLOCK)
+        throw Error(
+            fmt::format("{}: another assay sweep is at work there: wait for it, or choose "
+                        "another folder with -o",
+                        path_.string()));
+    throw Error(fmt::format("cannot lock '{}': {}", file.string(), system_reason(errno)));
+}
+
+void Folder::claim(const Options& options, const Plan& plan) const {
+    // As it will be read.
+    const Json own = Json::parse(text_of(json_of(options, plan)));
+    if (!fs::exists(plan_file())) {
+        events::OutputFile file(plan_file());
+        file.write(text_of(own));
+        file.finish();
+        return;
+    }
+    const auto refuse = [&](std::string_view why) {
+        throw Error(fmt::format("{}: {}; {}", path_.string(), why, kRemedy));
+    };
+    const Json before = read_plan(plan_file());
+    try {
+        for (const std::string_view key : {"command", "status", "folder"})
+            if (before.at(key) != own.at(key))
+                refuse(
+                    fmt::format("is of another sweep, begun in {} as: assay sweep {}",
+                                before.at("folder").get<std::string>(),
+                                shell_line(before.at("command").get<std::vector<std::string>>())));
+        for (const Json& file : own.at("files")) {
+            const Json& known = before.at("files");
+            if (std::find(known.begin(), known.end(), file) == known.end())
+                refuse(fmt::format("{} is not what it was when the sweep began",
+                                   file.at("path").get<std::string>()));
+        }
+    } catch (const Json::exception& wrong) {
+        throw Error(
+            fmt::format("{}: damaged ({}); {}", plan_file().string(), wrong.what(), kRemedy));
+    }
+}
+
+std::pair<std::vector<std::string>, fs::path> Folder::call() const {
+    const Json plan = read_plan(plan_file());
+    try {
+        std::vector<std::string> words{fmt::format("--status={}", plan.at("status").get<int>())};
+        for (const Json& word : plan.at("command")) words.push_back(word.get<std::string>());
+        return {words, plan.at("folder").get<std::string>()};
+    } catch (const Json::exception& wrong) {
+        throw Error(
+            fmt::format("{}: damaged ({}); {}", plan_file().string(), wrong.what(), kRemedy));
+    }
+}
+
+std::set<std::string> Folder::entries() const {
+    std::set<std::string> names;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(points(), error))
+        names.insert(entry.path().filename());
+    return names;
+}
+
+void Folder::remove_unfinished(Use use) const {
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(points(), error)) {
+        const std::string name = entry.path().filename();
+        if (name.find(mark_of(use)) != std::string::npos && entry.is_directory(error))
+            fs::remove_all(entry.path(), error);
+    }
+}
+
+}  // namespace assay::sweep

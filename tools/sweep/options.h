@@ -1,0 +1,38 @@
+// The command line of assay sweep.
+#pragma once
+
+#include "framework/collector/run/settings.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::sweep {
+
+struct Options {
+    // Of the runs, those that are swept too, as on the command line.
+    std::vector<collector::Setting> settings;
+    // With its arguments; or a trace, which is replayed instead.
+    std::vector<std::string> program;
+    bool is_trace = false;
+    // The words that the two above were read from: what makes this sweep another than a second one.
+    std::vector<std::string> words;
+    int accepted_status = 0;  // of the program, if it has done what it should
+
+    std::string folder;
+    unsigned jobs = 0;  // at once; 0: as many as there are processors
+    std::string format = "text";
+    std::vector<std::string> show;  // events and figures; empty: all
+    bool quiet = false;
+
+    bool slurm = false;
+    std::vector<std::string> sbatch;  // further options of sbatch(1)
+    unsigned retries = 2;             // of tasks
+    // Only this point, from 1 on, of a sweep that its folder says everything else about.
+    unsigned point = 0;
+};
+
+// No value if --help or --version was asked for and has been printed. Throws Error.
+std::optional<Options> parse_options(int argc, const char* const* argv);
+
+}  // namespace assay::sweep

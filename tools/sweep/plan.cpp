@@ -1,0 +1,277 @@
+#include "tools/sweep/plan.h"
+
+#include "framework/collector/launch/program.h"
+#include "framework/collector/profilers/plugin_search.h"
+#include "framework/collector/run/output_files.h"
+#include "framework/collector/run/session.h"
+#include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/support/text.h"
+#include "tools/sweep/values.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+namespace assay::sweep {
+namespace {
+
+using collector::Setting;
+
+constexpr std::size_t kMostPoints = 100'000;
+constexpr std::string_view kPointMark = "{point}";
+
+const collector::CoreOption* core_option(std::string_view name) {
+    for (const collector::CoreOption& option : collector::core_options())
+        if (option.name == name) return &option;
+    return nullptr;
+}
+
+std::string written(const Setting& setting) {
+    const collector::CoreOption* const core = core_option(setting.name);
+    return core && core->argument.empty() ? "--" + setting.name
+                                          : fmt::format("--{}={}", setting.name, setting.value);
+}
+
+// What is said about options is said once, by the first run.
+class Silence {
+  public:
+    Silence() {
+        log::send_to([](bool, std::string_view) {});
+    }
+    ~Silence() { log::send_to({}); }
+    Silence(const Silence&) = delete;
+    Silence& operator=(const Silence&) = delete;
+};
+
+std::string replaced(std::string text, std::string_view mark, const std::string& by) {
+    for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += by.size())
+        text.replace(at, mark.size(), by);
+    return text;
+}
+
+bool is_file(const std::string& path) {
+    std::error_code error;
+    return std::filesystem::is_regular_file(path, error);
+}
+
+}  // namespace
+
+// The profilers of all points, with those that only some of them have (VP_OPTION_PROFILER).
+struct Plan::Profilers {
+    Profilers(const std::vector<Setting>& core_settings, const std::vector<Setting>& of_profilers)
+        : settings(collector::take_core_settings(core_settings)) {
+        if (settings.plugins.empty())
+            throw Error("no profiler: say which with --plugin=NAME (see: assay plugins)");
+        const std::vector<Setting> configured = std::move(settings.others);
+        settings.others.clear();
+        const collector::Session first(settings, "");
+        for (const Setting& setting : of_profilers) {
+            const collector::ProfilerOption* const option = find(first, setting.name);
+            const std::vector<std::string> values = split(setting.value, ',');
+            if (option && option->type == VP_OPTION_PROFILER &&
+                std::find(values.begin(), values.end(), "yes") != values.end())
+                settings.others.push_back({setting.name, "yes", ""});
+        }
+        for (const Setting& setting : configured) settings.others.push_back(setting);
+        session = std::make_unique<collector::Session>(settings, "");
+    }
+
+    static const collector::ProfilerOption* find(const collector::Session& session,
+                                                 std::string_view name) {
+        const std::size_t dot = name.find('.');
+        for (const auto& profiler : session.profilers) {
+            if (dot != std::string_view::npos && profiler->name() != name.substr(0, dot)) continue;
+            if (const auto* const option =
+                    profiler->option(dot == std::string_view::npos ? name : name.substr(dot + 1)))
+                return option;
+        }
+        return nullptr;
+    }
+
+    // Throws Error if no profiler, or more than one, has the option.
+    const collector::ProfilerOption& option(const Setting& setting) const {
+        const collector::ProfilerOption* const found = find(*session, setting.name);
+        // To say what is wrong; of what is right, the type of the value is looked at later.
+        const bool is_ambiguous =
+            found && setting.name.find('.') == std::string::npos &&
+            std::count_if(session->profilers.begin(), session->profilers.end(),
+                          [&](const auto& profiler) {
+                              return profiler->option(setting.name) != nullptr;
+                          }) > 1;
+        if (!found || is_ambiguous) {
+            std::vector<collector::ProfilerHandle*> all;
+            for (const auto& profiler : session->profilers) all.push_back(profiler.get());
+            collector::assign_to_profilers(std::vector{setting}, all);
+        }
+        return *found;
+    }
+
+    collector::CoreSettings settings;
+    std::unique_ptr<collector::Session> session;
+};
+
+Plan::Plan(const Options& options, Check check)
+    : program_(options.program), is_trace_(options.is_trace) {
+    std::vector<Setting> of_profilers;
+    for (const Setting& setting : options.settings)
+        (core_option(setting.name) ? core_ : of_profilers).push_back(setting);
+    {
+        const Profilers profilers(core_, of_profilers);
+        // Those of one name are one list, at the place of the first.
+        std::vector<std::string> names;
+        for (const Setting& setting : of_profilers)
+            if (std::find(names.begin(), names.end(), setting.name) == names.end())
+                names.push_back(setting.name);
+        for (const std::string& name : names) {
+            const collector::ProfilerOption& option = profilers.option({name, "", ""});
+            std::vector<std::string> given;
+            for (const Setting& setting : of_profilers)
+                if (setting.name == name) given.push_back(setting.value);
+            if (option.type == VP_OPTION_OUTPUT_FILE) {
+                outputs_.push_back({name, given.back(), ""});
+                continue;
+            }
+            const ValueForm form{"--" + name, option.argument,
+                                 option.type == VP_OPTION_COUNT ? 1000u : 1024u};
+            std::vector<std::string> values = listed_values(form, given);
+            if (values.size() == 1)
+                fixed_.push_back({name, values.front(), ""});
+            else
+                swept_.push_back({name, values, sizes_of(form, values)});
+        }
+        find_files(profilers);
+    }
+    count_points();
+    check_output_files();
+    if (check == Check::kValues) check_values();
+}
+
+void Plan::count_points() {
+    for (const SweptOption& option : swept_) {
+        size_ *= option.values.size();
+        if (size_ > kMostPoints)
+            throw Error(
+                fmt::format("the options have more than {} combinations of values: sweep "
+                            "over fewer",
+                            kMostPoints));
+    }
+}
+
+void Plan::check_output_files() const {
+    for (const Setting& output : outputs_)
+        if (size_ > 1 && output.value.find(kPointMark) == std::string::npos &&
+            output.value.find("%p") == std::string::npos)
+            throw Error(fmt::format("{}: every point would write this file; have {} in its name",
+                                    written(output), kPointMark));
+}
+
+// Each value once, with the first values of the other options: what a profiler refuses is better
+// known now than after hours.
+void Plan::check_values() const {
+    const Silence silence;
+    collector::Image image;
+    image.pid = getpid();
+    image.program = "assay";
+    std::size_t stride = size_;
+    std::vector<std::size_t> points{0};
+    for (const SweptOption& option : swept_) {
+        stride /= option.values.size();
+        for (std::size_t i = 1; i < option.values.size(); ++i) points.push_back(i * stride);
+    }
+    for (const std::size_t point : points) {
+        const collector::CoreSettings core = collector::take_core_settings(settings(point));
+        const collector::Session session(core, "");
+        for (std::size_t i = 0; i < session.profilers.size(); ++i)
+            session.profilers[i]->set_options(
+                collector::given_to(*session.profilers[i], session.given[i], image));
+    }
+}
+
+void Plan::find_files(const Profilers& profilers) {
+    const auto add = [&](const std::string& path) {
+        const std::string whole = std::filesystem::absolute(path).lexically_normal();
+        if (is_file(whole) && std::find(files_.begin(), files_.end(), whole) == files_.end())
+            files_.push_back(whole);
+    };
+    if (is_trace_) {
+        add(program_.front());
+    } else {
+        const collector::Program found = collector::find_program(program_);
+        add(found.invoked);
+        add(found.file);
+    }
+    add(std::filesystem::read_symlink("/proc/self/exe"));
+    for (const auto& profiler : profilers.session->profilers) add(profiler->path());
+    for (const Setting& setting : core_)
+        if (setting.name == "config") add(setting.value);
+    for (const Setting& setting : fixed_) add(setting.value);
+    for (const SweptOption& option : swept_)
+        for (const std::string& value : option.values) add(value);
+}
+
+std::vector<std::string> Plan::values(std::size_t point) const {
+    std::vector<std::string> values;
+    std::size_t stride = size_;
+    for (const SweptOption& option : swept_) {
+        stride /= option.values.size();
+        values.push_back(option.values[point / stride % option.values.size()]);
+    }
+    return values;
+}
+
+std::string Plan::name(std::size_t point) const {
+    return fmt::format("{:0{}}", point + 1, std::to_string(size_).size());
+}
+
+std::string Plan::label(std::size_t point) const {
+    const std::vector<std::string> own = values(point);
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < own.size(); ++i)
+        words.push_back(fmt::format("--{}={}", swept_[i].name, own[i]));
+    return join(words, " ");
+}
+
+std::string Plan::subject(std::size_t point) const {
+    const std::string own = label(point);
+    return fmt::format("point {} of {}{}", point + 1, size_, own.empty() ? "" : " (" + own + ")");
+}
+
+std::vector<Setting> Plan::settings(std::size_t point) const {
+    std::vector<Setting> all = core_;
+    all.insert(all.end(), fixed_.begin(), fixed_.end());
+    for (const Setting& output : outputs_)
+        all.push_back({output.name, replaced(output.value, kPointMark, name(point)), ""});
+    const std::vector<std::string> own = values(point);
+    for (std::size_t i = 0; i < own.size(); ++i) all.push_back({swept_[i].name, own[i], ""});
+    return all;
+}
+
+std::vector<std::string> Plan::command(std::size_t point, const std::string& events_file) const {
+    std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe"),
+                                   is_trace_ ? "replay" : "run"};
+    for (const Setting& setting : settings(point)) words.push_back(written(setting));
+    // The name is no pattern.
+    words.push_back("--out=" + replaced(events_file, "%", "%%"));
+    if (!is_trace_) words.emplace_back("--");
+    words.insert(words.end(), program_.begin(), program_.end());
+    return words;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+    constexpr std::string_view kPlain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:%@^";
+    std::string line;
+    for (const std::string& word : words) {
+        line += line.empty() ? "" : " ";
+        if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)
+            line += word;
+        else
+            line += "'" + replaced(word, "'", "'\\''") + "'";
+    }
+    return line;
+}
+
+}  // namespace assay::sweep

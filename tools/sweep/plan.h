@@ -1,0 +1,68 @@
+// What a sweep consists of: its points, which are the combinations of the values that options are
+// swept over, and the command of each.
+#pragma once
+
+#include "framework/collector/run/settings.h"
+#include "tools/sweep/options.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::sweep {
+
+struct SweptOption {
+    std::string name;  // without dashes
+    std::vector<std::string> values;
+    std::vector<std::uint64_t> sizes;  // of the values, for an axis; may be empty: sizes_of()
+};
+
+class Plan {
+  public:
+    enum class Check : std::uint8_t { kValues, kNothing };
+
+    // Loads the profilers, to know their options. Throws Error, also if a profiler refuses one of
+    // the values, which are checked unless they have been before.
+    explicit Plan(const Options& options, Check check = Check::kValues);
+
+    std::size_t size() const { return size_; }
+    const std::vector<std::string>& program() const { return program_; }
+    const std::vector<SweptOption>& swept() const { return swept_; }
+    // A value for each swept option. Points are numbered from 0; the last option varies fastest.
+    std::vector<std::string> values(std::size_t point) const;
+    // For files: its number from 1 on, with as many digits as the last one has.
+    std::string name(std::size_t point) const;
+    // For people: --D1=16K,8,64 --LL=1M,16,64; "" if nothing is swept.
+    std::string label(std::size_t point) const;
+    // For messages: point 3 of 24 (--D1=16K,8,64).
+    std::string subject(std::size_t point) const;
+    // The words to execute, the first of which is this executable.
+    std::vector<std::string> command(std::size_t point, const std::string& events_file) const;
+    // Files that the numbers depend on: assay and its profilers, the program or trace, and those
+    // that options name.
+    const std::vector<std::string>& files() const { return files_; }
+
+  private:
+    struct Profilers;
+
+    void count_points();
+    void check_output_files() const;
+    void check_values() const;
+    void find_files(const Profilers& profilers);
+    std::vector<collector::Setting> settings(std::size_t point) const;
+
+    std::vector<std::string> program_;
+    bool is_trace_;
+    std::vector<collector::Setting> core_;     // of assay itself
+    std::vector<collector::Setting> fixed_;    // of profilers, with one value
+    std::vector<collector::Setting> outputs_;  // of profilers, files that they write
+    std::vector<SweptOption> swept_;
+    std::size_t size_ = 1;
+    std::vector<std::string> files_;
+};
+
+// As a line for a shell.
+std::string shell_line(const std::vector<std::string>& words);
+
+}  // namespace assay::sweep

@@ -1,0 +1,62 @@
+// What the points of a sweep have counted, as one table.
+#pragma once
+
+#include "framework/events/header.h"
+#include "tools/sweep/folder.h"
+#include "tools/sweep/plan.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace assay::sweep {
+
+// Of all processes of a run together.
+struct PointResult {
+    events::Header header;
+    std::vector<std::uint64_t> totals;
+};
+
+// From the folder of a point. Throws Error if its events file is not there, not complete, or says
+// that it is not of a whole run.
+PointResult read_point(const std::filesystem::path& folder);
+
+// An event, or a derived figure.
+struct Column {
+    std::string name, unit;
+    std::string description;  // of an event
+    std::string formula;      // of a figure; "" of an event
+
+    bool is_figure() const { return !formula.empty(); }
+};
+
+// A point has no value of what its profilers do not count, and of figures that divide by zero.
+using Cell = std::variant<std::monostate, std::uint64_t, double>;
+
+// As people read it; "-" if there is none.
+std::string cell_text(const Cell& cell, const Column& column);
+
+class Results {
+  public:
+    // The results of the points; none of those that are not finished. `show`: see
+    // Options::show. Throws Error if it names what no point has.
+    Results(const std::vector<std::optional<PointResult>>& points,
+            const std::vector<std::string>& show);
+
+    // Events, then figures, unless the user has chosen others.
+    const std::vector<Column>& columns() const { return columns_; }
+    bool is_finished(std::size_t point) const { return finished_[point]; }
+    // Empty if the point is not finished.
+    const std::vector<Cell>& row(std::size_t point) const { return rows_[point]; }
+
+  private:
+    std::vector<Column> columns_;
+    std::vector<std::vector<Cell>> rows_;
+    std::vector<bool> finished_;
+};
+
+}  // namespace assay::sweep
