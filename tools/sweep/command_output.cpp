@@ -41,6 +41,7 @@ void read_both(int out, int errors, CommandOutput& output) {
 CommandOutput output_of(const std::vector<std::string>& words) {
     std::vector<std::string> copies = words;
     std::vector<char*> argv;
+    argv.reserve(copies.size() + 1);
     for (std::string& word : copies) argv.push_back(word.data());
     argv.push_back(nullptr);
     int out[2], errors[2];

@@ -54,6 +54,7 @@ PointRun::PointRun(const Plan& plan, const Folder& folder, std::size_t point)
     std::vector<std::string> command = plan.command(point, place_ / kEventsFile);
     const Descriptor log(open_log(folder.log(name_), shell_line(command)));
     std::vector<char*> words;
+    words.reserve(command.size() + 1);
     for (std::string& word : command) words.push_back(word.data());
     words.push_back(nullptr);
     const pid_t parent = getpid();

@@ -15,6 +15,7 @@ namespace {
 
 std::vector<std::string> names_of(const std::vector<Column>& columns) {
     std::vector<std::string> names;
+    names.reserve(columns.size());
     for (const Column& column : columns) names.push_back(column.name);
     return names;
 }
