@@ -14,10 +14,14 @@ constexpr std::uint64_t kMostMarkers = 1 << 20;
 
 }  // namespace
 
-PartSequence::PartSequence(const ImageTrace& image) : image_(image) {
+PartSequence::PartSequence(const ImageTrace& image, const Wanted& wanted) : image_(image) {
     for (const auto& [slot, chunks] : image.records()) {
-        streams_.push_back(std::make_unique<Stream>(slot));
-        streams_.back()->chunks = chunks;
+        auto stream = std::make_unique<Stream>(slot);
+        for (const recording::ChunkPlace& chunk : chunks)
+            if (!wanted || wanted(chunk)) stream->wanted.push_back(chunk);
+        has_all_ = has_all_ && stream->wanted.size() == chunks.size();
+        stream->chunks = stream->wanted;
+        streams_.push_back(std::move(stream));
     }
 }
 
@@ -32,6 +36,7 @@ bool PartSequence::begin_chunk(Stream& stream) {
     const recording::ChunkPlace chunk = stream.chunks.front();
     stream.chunks = stream.chunks.subspan(1);
     stream.thread = chunk.header.thread;
+    stream.first_instruction = chunk.header.first_instruction;
     const auto sites = static_cast<std::uint32_t>(image_.sites().size());
     if (!stream.decoder.predictor.sites &&
         trace_decoder_init(&stream.decoder, image_.sites().data(), sites) != 0)
@@ -75,7 +80,7 @@ bool PartSequence::next(Part& part) {
             if (look_ahead(*stream) && (!first || stream->part.order < first->part.order))
                 first = stream.get();
         if (!first) return false;
-        if (first->part.order != next_order_ && problem_.empty())
+        if (first->part.order != next_order_ && has_all_ && problem_.empty())
             problem_ = fmt::format("{} does not have all records of process {}",
                                    image_.file().path(), image_.pid());
         next_order_ = first->part.order + 1;
@@ -90,9 +95,12 @@ bool PartSequence::next(Part& part) {
             damaged(*first);
             first->decoder.parts_left = 0;
         }
-        part = {first->slot, first->thread, first->part.events, std::span(records_).first(count),
-                markers_};
-        if (count != 0 || !markers_.empty()) return true;
+        part = {first->slot,        first->thread,
+                first->part.events, std::span(records_).first(count),
+                markers_,           first->first_instruction};
+        if (count == 0 && markers_.empty()) continue;
+        first->first_instruction.reset();
+        return true;
     }
 }
 

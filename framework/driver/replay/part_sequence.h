@@ -4,7 +4,9 @@
 #include "framework/driver/replay/image_trace.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,13 +15,18 @@ namespace assay::replay {
 
 class PartSequence {
   public:
-    explicit PartSequence(const ImageTrace& image);
+    // Which chunks are read; empty: all. Those that are not are no problem().
+    using Wanted = std::function<bool(const recording::ChunkPlace&)>;
+
+    explicit PartSequence(const ImageTrace& image, const Wanted& wanted = {});
 
     struct Part {
         std::uint32_t slot, thread;
         std::uint64_t events;  // bytes of the image's events that come before
         std::span<const trace_record_t> records;
         std::span<const trace_part_marker_t> markers;
+        // Of a chunk's first part: how many the thread had executed before.
+        std::optional<std::uint64_t> first_instruction;
     };
     // False behind the last. What it gave before is no longer valid.
     bool next(Part& part);
@@ -36,8 +43,10 @@ class PartSequence {
         ~Stream() { trace_decoder_release(&decoder); }
 
         const std::uint32_t slot;
-        std::span<const recording::ChunkPlace> chunks;  // that have not been begun
+        std::vector<recording::ChunkPlace> wanted;
+        std::span<const recording::ChunkPlace> chunks;  // of those, that have not been begun
         std::uint32_t thread = 0;
+        std::optional<std::uint64_t> first_instruction;  // of the chunk, until a part is given
         std::vector<std::byte> content;
         trace_decoder_t decoder{};
         trace_part_t part{};
@@ -50,6 +59,7 @@ class PartSequence {
 
     const ImageTrace& image_;
     std::vector<std::unique_ptr<Stream>> streams_;
+    bool has_all_ = true;  // chunks
     std::uint64_t next_order_ = 0;
     std::vector<trace_record_t> records_;
     std::vector<trace_part_marker_t> markers_;
