@@ -77,7 +77,7 @@ class Options(unittest.TestCase):
         version = run([ASSAY, "--version"])
         self.assertEqual((version.returncode, version.stderr), (0, ""))
         for command in ("run", "annotate", "merge", "diff", "export", "list", "simpoint", "report",
-                        "plugins", "check-plugin", "completion", "sweep"):
+                        "trace", "plugins", "check-plugin", "completion", "sweep"):
             self.assertEqual(run([ASSAY, command, "--version"]).stdout, version.stdout, command)
 
     def test_last_value_counts(self):

@@ -471,7 +471,7 @@ class Shown(unittest.TestCase):
     def test_help_names_every_command(self):
         text = run([ASSAY, "--help"]).stdout
         for name in ("annotate", "merge", "diff", "list", "export", "simpoint", "report", "plugins",
-                     "check-plugin", "completion"):
+                     "check-plugin", "completion", "trace"):
             self.assertIn(f"  assay {name} ", text)
             shown = run([ASSAY, name, "--help"])
             self.assertEqual((shown.returncode, shown.stderr), (0, ""), name)

@@ -16,6 +16,7 @@
 #include "tools/report/report.h"
 #include "tools/simpoint/simpoint.h"
 #include "tools/sweep/sweep.h"
+#include "tools/trace/trace.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -47,6 +48,7 @@ constexpr std::array kCommands = {
     Command{"sweep", "--plugin=NAME [--OPTION=VALUES...] [--] PROGRAM [ARG...]",
             "runs a program with every combination of options' values", sweep::sweep_main,
             sweep::options},
+    Command{"trace", "TRACE", "shows what is in a trace", trace_main, tracing::options},
     Command{"annotate", "[FILE...]", "shows events files beside the source", annotate_main,
             annotate::options},
     Command{"merge", "-o OUT FILE...", "adds up events files to one", merge_main, merge_options},

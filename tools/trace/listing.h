@@ -1,0 +1,52 @@
+// Records of a trace as lines of text, CSV or JSON.
+#pragma once
+
+#include "tools/code/disassembler.h"
+#include "tools/output/sink.h"
+#include "tools/trace/executed.h"
+#include "tools/trace/options.h"
+#include "tools/trace/places.h"
+
+#include <string>
+#include <vector>
+
+namespace assay::tracing {
+
+class Listing {
+  public:
+    // `sink` must live longer.
+    Listing(const Options& options, Sink& sink);
+
+    // Those of an image that the options ask for. Returns why some
+    // are missing; "" if none is.
+    std::string write(const replay::ImageTrace& image, const Places& places, bool with_title);
+
+  private:
+    struct Row {
+        std::uint32_t thread;
+        std::uint64_t instruction;
+        std::uint32_t instr;
+        const char* kind;
+        std::optional<std::uint64_t> address;
+        std::uint64_t bytes;  // of which 0 is none
+    };
+    void write_head();
+    void find_wanted(const replay::ImageTrace& image, const Places& places);
+    bool is_shown(const Event& event) const;
+    void write(const replay::ImageTrace& image, const Event& event);
+    void write(const replay::ImageTrace& image, const Executed& executed);
+    void write_row(const replay::ImageTrace& image, const Row& row);
+    const std::string& ending(const replay::ImageTrace& image, std::uint32_t instr);
+    std::string make_ending(const replay::ImageTrace& image, std::uint32_t instr) const;
+
+    const Options& options_;
+    Sink& sink_;
+    const Disassembler disassembler_{Syntax::kAtt};
+    const Places* places_ = nullptr;
+    std::vector<bool> wanted_;          // by instruction; empty: all
+    std::vector<std::string> endings_;  // by instruction: what does not change in its lines
+    std::string line_;
+    bool has_head_ = false;
+};
+
+}  // namespace assay::tracing

@@ -1,0 +1,254 @@
+#include "tools/trace/trace_maker.h"
+
+#include "framework/trace/command_event.h"
+#include "framework/trace/segment_layout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace assay::tracing {
+namespace {
+
+constexpr std::size_t kInstructionsInBlock = 64;
+constexpr std::uint64_t kRecordsInChunk = std::uint64_t{1} << 21;
+constexpr std::size_t kBytesInChunk = std::size_t{64} << 20;
+constexpr std::size_t kCodeInChunk = std::size_t{1} << 20;  // instructions
+// There is one process, and this is its number.
+constexpr std::uint32_t kPid = 1;
+// An instruction with more references than that has a variable number of them.
+constexpr std::size_t kFixedReferences = 4;
+
+// References of one kind and size, in the order in which the first of each comes.
+std::vector<Reference> classes_of(std::span<const Reference> references) {
+    std::vector<Reference> classes;
+    for (const Reference& reference : references)
+        if (std::none_of(classes.begin(), classes.end(), [&](const Reference& each) {
+                return each.kind == reference.kind && each.bytes == reference.bytes;
+            }))
+            classes.push_back(reference);
+    return classes;
+}
+
+template <typename T>
+void append_rows(std::vector<std::byte>& to, std::span<const T> rows) {
+    const auto bytes = std::as_bytes(rows);
+    to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+template <typename T>
+void append_bytes(std::string& to, const T& value) {
+    to.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// What is executed is not known. So many operand-size prefixes are one no-operation (Intel SDM
+// volume 2, NOP).
+void set_code(trace_instr_t& instr) {
+    constexpr std::uint8_t kOperandSize = 0x66, kNop = 0x90;
+    std::memset(instr.bytes, kOperandSize, instr.length - 1U);
+    instr.bytes[instr.length - 1] = kNop;
+    instr.opcode = TRACE_OPCODE(0, kNop);
+}
+
+}  // namespace
+
+TraceMaker::TraceMaker(const std::string& path, const std::string& source) : file_(path) {
+    trace_image_t image{};
+    image.size = sizeof image;
+    image.first = 1;
+    image.captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES;
+    trace_chunk_t header{};
+    header.kind = TRACE_CHUNK_IMAGE;
+    append(header, std::as_bytes(std::span(&image, 1)));
+    const std::string event = trace::command_event({source, {source}});
+    header.kind = TRACE_CHUNK_EVENTS;
+    append(header, std::as_bytes(std::span(event)));
+    event_bytes_ = event.size();
+}
+
+void TraceMaker::append(trace_chunk_t header, std::span<const std::byte> content) {
+    header.pid = kPid;
+    header.image = 1;
+    file_.append(header, content);
+}
+
+std::span<const Reference> TraceMaker::references_of(std::size_t piece) const {
+    const std::size_t end =
+        piece + 1 < pieces_.size() ? pieces_[piece + 1].first_reference : references_.size();
+    const std::size_t first = pieces_[piece].first_reference;
+    return std::span(references_).subspan(first, end - first);
+}
+
+// A block has what is executed one behind the other in one way: the profilers' counts of references
+// are those of blocks.
+void TraceMaker::add(const Instruction& instruction, std::span<const Reference> references) {
+    if (!pieces_.empty()) {
+        const Instruction& last = pieces_.back().instruction;
+        if (last.is_branch || last.pc + last.length != instruction.pc ||
+            pieces_.size() == kInstructionsInBlock)
+            close_block();
+    }
+    pieces_.push_back({instruction, static_cast<std::uint32_t>(references_.size())});
+    references_.insert(references_.end(), references.begin(), references.end());
+    append_bytes(key_, instruction.pc);
+    append_bytes(key_, instruction.length);
+    append_bytes(key_, instruction.flags);
+    const bool fixed = references.size() <= kFixedReferences;
+    const std::vector<Reference> classes =
+        fixed ? std::vector<Reference>() : classes_of(references);
+    const std::span<const Reference> shape = fixed ? references : classes;
+    append_bytes(key_, fixed);
+    append_bytes(key_, static_cast<std::uint32_t>(shape.size()));
+    for (const Reference& reference : shape) {
+        append_bytes(key_, reference.kind);
+        append_bytes(key_, reference.bytes);
+    }
+}
+
+void TraceMaker::add_site(std::uint32_t instr, unsigned kind, unsigned bytes, unsigned operand) {
+    sites_.push_back({instr, static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(kind),
+                      static_cast<std::uint8_t>(operand)});
+}
+
+// Each class of a variable number of references has a count of its own behind it.
+void TraceMaker::add_sites(const trace_instr_t& instr, std::uint32_t number,
+                           std::span<const Reference> references) {
+    if (!(instr.flags & TRACE_INSTR_VARIABLE)) {
+        for (unsigned i = 0; i < references.size(); ++i)
+            add_site(number, references[i].kind, references[i].bytes, i);
+        return;
+    }
+    const std::vector<Reference> classes = classes_of(references);
+    for (unsigned i = 0; i < classes.size(); ++i) {
+        add_site(number, classes[i].kind, classes[i].bytes, i);
+        add_site(number, TRACE_SITE_COUNT, 0, 0);
+    }
+}
+
+std::uint32_t TraceMaker::block_of_pieces() {
+    const auto [known, is_new] =
+        known_.try_emplace(key_, static_cast<std::uint32_t>(blocks_.size()));
+    if (!is_new) return known->second;
+    const auto block = static_cast<std::uint32_t>(blocks_.size());
+    const auto first = static_cast<std::uint32_t>(instrs_.size());
+    blocks_.push_back(
+        {pieces_.front().instruction.pc, first, static_cast<std::uint32_t>(pieces_.size())});
+    first_sites_.push_back(static_cast<std::uint32_t>(sites_.size()));
+    add_site(first, TRACE_SITE_BLOCK, 0, 0);
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        const std::span<const Reference> references = references_of(i);
+        trace_instr_t instr{};
+        instr.pc = pieces_[i].instruction.pc;
+        instr.block = block;
+        instr.length = pieces_[i].instruction.length;
+        unsigned flags = pieces_[i].instruction.flags;
+        for (const Reference& reference : references) {
+            if (reference.kind != TRACE_SITE_WRITE) flags |= TRACE_INSTR_LOAD;
+            if (reference.kind != TRACE_SITE_READ) flags |= TRACE_INSTR_STORE;
+        }
+        if (references.size() > kFixedReferences) flags |= TRACE_INSTR_VARIABLE;
+        instr.flags = static_cast<std::uint8_t>(flags);
+        set_code(instr);
+        instrs_.push_back(instr);
+        add_sites(instr, first + static_cast<std::uint32_t>(i), references);
+    }
+    return block;
+}
+
+// `site`: of the instruction's first one, and then behind its last.
+void TraceMaker::record(std::span<const Reference> references, std::uint32_t& site) {
+    if (references.size() <= kFixedReferences) {
+        for (const Reference& reference : references)
+            records_.push_back({reference.address, site++, 0});
+        return;
+    }
+    const std::vector<Reference> classes = classes_of(references);
+    std::vector<std::uint64_t> counts(classes.size());
+    for (const Reference& reference : references) {
+        std::size_t which = 0;
+        while (classes[which].kind != reference.kind || classes[which].bytes != reference.bytes)
+            ++which;
+        ++counts[which];
+        records_.push_back({reference.address, static_cast<std::uint32_t>(site + 2 * which), 0});
+    }
+    for (const std::uint64_t count : counts) {
+        records_.push_back({count, site + 1, 0});
+        site += 2;
+    }
+}
+
+void TraceMaker::close_block() {
+    if (pieces_.empty()) return;
+    std::uint32_t site = first_sites_[block_of_pieces()];
+    records_.push_back({0, site++, 0});
+    for (std::size_t i = 0; i < pieces_.size(); ++i) record(references_of(i), site);
+    in_chunk_ += pieces_.size();
+    pieces_.clear();
+    references_.clear();
+    key_.clear();
+    if (records_.size() >= trace::kRecordsPerBuffer) encode();
+    if (encoder_.records() >= kRecordsInChunk || encoder_.bytes() >= kBytesInChunk ||
+        instrs_.size() - instrs_written_ >= kCodeInChunk)
+        write_chunk();
+}
+
+// A part has at most as many records as a trace buffer.
+void TraceMaker::encode() {
+    for (std::span<const trace_record_t> left = records_; !left.empty();) {
+        const auto part = left.first(std::min<std::size_t>(left.size(), trace::kRecordsPerBuffer));
+        encoder_.begin_part(parts_++, part.size(), event_bytes_, {});
+        encoder_.add(part, sites_);
+        left = left.subspan(part.size());
+    }
+    records_.clear();
+}
+
+void TraceMaker::write_code() {
+    const auto blocks = std::span<const trace_block_t>(blocks_).subspan(blocks_written_);
+    const auto instrs = std::span<const trace_instr_t>(instrs_).subspan(instrs_written_);
+    const auto sites = std::span<const trace_site_t>(sites_).subspan(sites_written_);
+    if (blocks.empty()) return;
+    const trace_code_t head{
+        static_cast<std::uint32_t>(blocks_written_), static_cast<std::uint32_t>(blocks.size()),
+        static_cast<std::uint32_t>(instrs_written_), static_cast<std::uint32_t>(instrs.size()),
+        static_cast<std::uint32_t>(sites_written_),  static_cast<std::uint32_t>(sites.size())};
+    std::vector<std::byte> content;
+    append_rows(content, std::span(&head, 1));
+    append_rows(content, blocks);
+    append_rows(content, instrs);
+    append_rows(content, sites);
+    trace_chunk_t header{};
+    header.kind = TRACE_CHUNK_CODE;
+    append(header, content);
+    blocks_written_ = blocks_.size();
+    instrs_written_ = instrs_.size();
+    sites_written_ = sites_.size();
+}
+
+void TraceMaker::write_chunk() {
+    encode();
+    write_code();
+    trace_chunk_t header{};
+    header.kind = TRACE_CHUNK_RECORDS;
+    header.first_instruction = executed_;
+    header.instructions = in_chunk_;
+    header.records = encoder_.records();
+    if (header.records == 0) return;
+    executed_ += std::exchange(in_chunk_, 0);
+    append(header, encoder_.take());
+}
+
+void TraceMaker::finish() {
+    close_block();
+    write_chunk();
+    trace_image_end_t end{};
+    end.size = sizeof end;
+    end.state = TRACE_IMAGE_ENDED;
+    end.threads = 1;
+    end.parts = parts_;
+    trace_chunk_t header{};
+    header.kind = TRACE_CHUNK_END;
+    append(header, std::as_bytes(std::span(&end, 1)));
+}
+
+}  // namespace assay::tracing

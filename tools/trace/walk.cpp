@@ -1,0 +1,70 @@
+#include "tools/trace/walk.h"
+
+#include <algorithm>
+
+namespace assay::tracing {
+namespace {
+
+// A chunk can begin with references of a block that began in the one before.
+constexpr std::uint64_t kMostInBlock = 1 << 16;
+
+bool has_some_of(const Region& region, const recording::ChunkPlace& chunk) {
+    const trace_chunk_t& head = chunk.header;
+    const std::uint64_t first =
+        head.first_instruction - std::min(head.first_instruction, kMostInBlock);
+    return (!region.thread || head.thread == *region.thread) &&
+           head.first_instruction + head.instructions >= region.from && first < region.to;
+}
+
+}  // namespace
+
+Walk::Walk(const replay::ImageTrace& image, const Region& region)
+    : image_(image),
+      parts_(
+          image, region.is_all() ? replay::PartSequence::Wanted()
+                                 : [region](const recording::ChunkPlace& chunk) {
+                                       return has_some_of(region, chunk);
+                                   }) {}
+
+bool Walk::next_part() {
+    if (!parts_.next(part_)) return false;
+    at_ = 0;
+    thread_ = &threads_[part_.thread];
+    if (part_.first_instruction && thread_->executed != *part_.first_instruction)
+        *thread_ = {*part_.first_instruction, {}};
+    return true;
+}
+
+bool Walk::next(Event& event) {
+    while (at_ == part_.records.size())
+        if (!next_part()) return false;
+    const trace_record_t& record = part_.records[at_++];
+    const trace_site_t& site = image_.sites()[record.site];
+    event = {part_.thread, number_of(*thread_, record), site.instr, &site, record.value,
+             record.aux};
+    return true;
+}
+
+std::uint64_t Walk::number_of(Thread& thread, const trace_record_t& record) {
+    const trace_site_t& site = image_.sites()[record.site];
+    const std::uint32_t number = image_.instrs()[site.instr].block;
+    const trace_block_t& block = image_.blocks()[number];
+    if (site.kind == TRACE_SITE_BLOCK) {
+        thread.block = number;
+        thread.executed += block.instr_count;
+        return thread.executed - block.instr_count + 1;
+    }
+    if (site.kind == TRACE_SITE_BLOCK_LEFT) {
+        thread.executed -=
+            block.instr_count - std::min<std::uint64_t>(record.value, block.instr_count);
+        thread.block.reset();
+        return thread.executed;
+    }
+    // A signal handler is told of before its first block.
+    if (thread.block && *thread.block != number) return thread.executed + 1;
+    const std::uint64_t begin =
+        thread.executed - std::min<std::uint64_t>(thread.executed, block.instr_count);
+    return begin + (site.instr - block.first_instr) + 1;
+}
+
+}  // namespace assay::tracing
