@@ -249,14 +249,16 @@ TEST_CASE("processes append to one file side by side") {
     constexpr int kProcesses = 4, kChunks = 50;
     TraceFileWriter file(path);
     const std::vector<std::byte> content(30'000);
+    pid_t children[kProcesses];
     for (int p = 0; p < kProcesses; ++p) {
-        if (fork() != 0) continue;
+        children[p] = fork();
+        if (children[p] != 0) continue;
         trace_chunk_t mine = header(TRACE_CHUNK_EVENTS);
         mine.pid = static_cast<std::uint32_t>(p);
         for (int i = 0; i < kChunks; ++i) file.append(mine, content);
         _exit(0);
     }
-    for (int p = 0; p < kProcesses; ++p) wait(nullptr);
+    for (const pid_t child : children) CHECK(waitpid(child, nullptr, 0) == child);
     const TraceFileReader reader(path);
     CHECK(reader.damage().empty());
     REQUIRE(reader.images().size() == kProcesses);
