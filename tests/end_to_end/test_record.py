@@ -73,9 +73,14 @@ class Record(unittest.TestCase):
             self.compare([PROGRAMS / name], PROFILERS[:4])
 
     def test_signals(self):
-        for name in ("signals", "thread_signals"):
-            if (PROGRAMS / name).exists():
-                self.compare([PROGRAMS / name], PROFILERS[:2], "--schedule=fair:10k")
+        """Handlers, and blocks that faults end early."""
+        for case in ("raised", "nested", "siginfo", "fault_and_retry", "debug_trap"):
+            self.compare([PROGRAMS / "signals", case], [PROFILERS[i] for i in (0, 1, 3)],
+                         "--cpu=x86-64-v2")
+            shown = subprocess.run([ASSAY, "trace", "--kind=signal", "--format=csv",
+                                    self.folder / "trace"], capture_output=True, text=True,
+                                   check=True, timeout=60)
+            self.assertGreater(shown.stdout.count("\n"), 1, case)
 
     def test_real_programs(self):
         script = self.folder / "q.sql"

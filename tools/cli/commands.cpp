@@ -4,7 +4,6 @@
 #include "tools/annotate/annotate.h"
 #include "tools/check_plugin/check_plugin.h"
 #include "tools/cli/completion.h"
-#include "tools/cli/options_of_run.h"
 #include "tools/cli/plugins.h"
 #include "tools/cli/record.h"
 #include "tools/cli/replay.h"
@@ -38,7 +37,7 @@ std::vector<OptionDescription> no_options() {
 constexpr std::array kCommands = {
     Command{"run", "--plugin=NAME[,NAME...] [options] [--] PROGRAM [ARG...]",
             "profiles a program; the word may be left out",
-            [](int argc, char** argv) { return run_main(rest(argc, argv)); }, options_of_run},
+            [](int argc, char** argv) { return run_main(rest(argc, argv)); }, run_options},
     Command{"record", "[-o TRACE] [options] [--] PROGRAM [ARG...]",
             "writes a trace of a program, to be replayed",
             [](int argc, char** argv) { return record_main(rest(argc, argv)); }, record_options},

@@ -6,7 +6,7 @@
 #include "framework/support/log.h"
 #include "framework/support/mpi_rank.h"
 #include "framework/support/text.h"
-#include "tools/cli/options_of_run.h"
+#include "tools/cli/run.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>
@@ -66,7 +66,7 @@ std::vector<OptionDescription> record_options() {
          "FILE",
          "the trace; %p is assay's process id, %n the program's name, %r the rank under MPI, "
          "%q{VAR} an environment variable; default: assay.trace"}};
-    for (const OptionDescription& option : options_of_run())
+    for (const OptionDescription& option : run_options())
         if (is_option(std::string_view(option.names.back()).substr(2)) &&
             option.names.back() != "--out")
             options.push_back(option);

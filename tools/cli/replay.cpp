@@ -4,7 +4,7 @@
 #include "framework/collector/run/settings.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
-#include "tools/cli/options_of_run.h"
+#include "tools/cli/run.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>
@@ -44,7 +44,7 @@ bool is_option(std::string_view name) {
 
 std::vector<OptionDescription> replay_options() {
     std::vector<OptionDescription> options;
-    for (const OptionDescription& option : options_of_run())
+    for (const OptionDescription& option : run_options())
         if (is_option(std::string_view(option.names.back()).substr(2))) options.push_back(option);
     return options;
 }

@@ -57,9 +57,20 @@ std::string command_table() {
 
 }  // namespace
 
+std::vector<OptionDescription> run_options() {
+    std::vector<OptionDescription> options;
+    for (const collector::CoreOption& option : collector::core_options()) {
+        if (option.help.empty()) continue;
+        std::vector<std::string> names{"--" + std::string(option.name)};
+        if (option.letter != 0) names.insert(names.begin(), std::string{'-', option.letter});
+        options.emplace_back(std::move(names), std::string(option.argument), option.help);
+    }
+    return options;
+}
+
 std::string run_help() {
-    return fmt::format("{}{}{}{}{}", kHead, command_table(), kExamples,
-                       help_table(find_command("run")->options()), kTail);
+    return fmt::format("{}{}{}{}{}", kHead, command_table(), kExamples, help_table(run_options()),
+                       kTail);
 }
 
 int run_main(std::span<const std::string> arguments) {

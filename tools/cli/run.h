@@ -1,14 +1,20 @@
 // `assay run`: the command line of a run.
 #pragma once
 
+#include "tools/command_line/command_line.h"
+
 #include <span>
 #include <string>
+#include <vector>
 
 namespace assay {
 
 // `arguments` stand behind "run". Ends the process as the program ended if it was ended by a
 // signal; otherwise returns the exit status. Throws Error.
 int run_main(std::span<const std::string> arguments);
+
+// The options of assay itself, as tables show them.
+std::vector<OptionDescription> run_options();
 
 // The text of --help.
 std::string run_help();

@@ -65,6 +65,13 @@ bool is_same_file(const std::string& a, const std::string& b) {
 
 }  // namespace
 
+std::string command_line(const std::vector<std::string>& words) {
+    std::string line = join(words, " ");
+    std::replace_if(
+        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    return line;
+}
+
 std::string file_of_process(std::string_view pattern, const Image& image) {
     std::string name = expand_file_name(pattern, image.pid, image.program);
     if (const std::string rank = mpi_rank(); !rank.empty() && !has_any_of(pattern, "pqr"))

@@ -21,6 +21,9 @@ struct Image {
     std::string rank;              // among the processes of MPI; "" if it is none of them
 };
 
+// Of a command's words, in one line.
+std::string command_line(const std::vector<std::string>& words);
+
 // The name behind `pattern` (expand_file_name) for the process: where the pattern does not have the
 // process id, that of a child is appended, and where it has nothing that tells the processes of MPI
 // apart, the rank. Extensions are put before .gz and .zst, which mean a compressed file.

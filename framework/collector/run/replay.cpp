@@ -11,7 +11,6 @@
 #include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <thread>
@@ -19,13 +18,6 @@
 
 namespace assay::collector {
 namespace {
-
-std::string command_line(const std::vector<std::string>& words) {
-    std::string line = join(words, " ");
-    std::replace_if(
-        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-    return line;
-}
 
 std::optional<Ending> ending_of(const replay::ImageTrace& trace) {
     // Of a child that was killed, the signal is not known.

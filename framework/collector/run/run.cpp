@@ -17,7 +17,6 @@
 #include <fmt/core.h>
 #include <sys/personality.h>
 #include <unistd.h>
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -29,13 +28,6 @@
 
 namespace assay::collector {
 namespace {
-
-std::string command_line(const std::vector<std::string>& words) {
-    std::string line = join(words, " ");
-    std::replace_if(
-        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-    return line;
-}
 
 class OpenFile {
   public:

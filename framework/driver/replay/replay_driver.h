@@ -1,7 +1,7 @@
 // A driver that runs no program: it fills a trace segment from a trace file.
 //
 // What it gives is what the native driver would have given to the same specification, but for what
-// that may leave out as a matter of speed only (framework/collector/profilers: trace_vlist.h).
+// that may leave out as a matter of speed only (assay/trace_vlist.h).
 #pragma once
 
 #include "framework/driver/replay/image_trace.h"

@@ -1,7 +1,5 @@
 #include "framework/driver/replay/replayed_thread.h"
 
-#include "framework/x86/decoder.h"
-
 #include <algorithm>
 
 namespace assay::replay {
