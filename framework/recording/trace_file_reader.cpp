@@ -52,6 +52,7 @@ TraceFileReader::TraceFileReader(std::string path)
     }
     bytes_ = static_cast<std::uint64_t>(status.st_size);
     look_at_chunks();
+    sort_images();
 }
 
 TraceFileReader::~TraceFileReader() {
@@ -80,6 +81,31 @@ void TraceFileReader::look_at_chunks() {
         if (is_new) images_.push_back({place.header.pid, place.header.image, {}});
         images_[found->second].chunks.push_back(place);
     }
+}
+
+// Images write when they have something to write, which need not be the order in which they began.
+void TraceFileReader::sort_images() {
+    const auto place = [&](const RecordedImage& image) -> std::uint32_t {
+        trace_image_t begin{};
+        if (image.chunks.front().header.kind != TRACE_CHUNK_IMAGE) return 0;
+        try {
+            const std::vector<std::byte> content = read(image.chunks.front());
+            std::memcpy(&begin, content.data(), std::min(content.size(), sizeof begin));
+        } catch (const Error&) {
+            // who uses the image finds the damage
+        }
+        return begin.place;
+    };
+    std::vector<std::pair<std::uint32_t, RecordedImage>> placed;
+    placed.reserve(images_.size());
+    for (RecordedImage& image : images_) {
+        const std::uint32_t at = place(image);
+        placed.emplace_back(at, std::move(image));
+    }
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    images_.clear();
+    for (auto& [at, image] : placed) images_.push_back(std::move(image));
 }
 
 // Behind `offset`, which becomes where it is.

@@ -42,6 +42,7 @@ class TraceFileReader {
   private:
     void look_at_chunks();
     bool find_next_chunk(std::uint64_t& offset) const;
+    void sort_images();
 
     const std::string path_;
     int fd_ = -1;

@@ -69,7 +69,7 @@ enum { TRACE_CHUNK_MOST_BYTES = 256 * 1024 * 1024 };
 typedef struct trace_image {
     uint32_t size;   /* of this struct, as it was written: members are only added behind the last */
     uint32_t parent; /* process id */
-    uint32_t first;  /* 1 for the first image of the run */
+    uint32_t place;  /* among the images of the run, as they began; the first has 0 */
     uint32_t captures; /* TRACE_RECORDED_* */
     uint32_t slice;    /* of --schedule=fair, in instructions; 0: threads ran side by side */
     uint32_t cpu_level;

@@ -110,7 +110,7 @@ TEST_CASE("asked addresses survive the messages that carry them") {
 
 TEST_CASE("files of images do not overwrite one another") {
     using namespace collector;
-    const Image first{100, 1, true, "p", "p"}, child{200, 3, false, "q", "q"};
+    const Image first{100, 1, 0, true, "p", "p"}, child{200, 3, 2, false, "q", "q"};
     CHECK(file_of_process("o.%p", first) == "o.100");
     CHECK(file_of_process("o.%p", child) == "o.200");
     CHECK(file_of_image("o.%p", child) == "o.200.3");

@@ -55,7 +55,6 @@ void set_code(trace_instr_t& instr) {
 TraceMaker::TraceMaker(const std::string& path, const std::string& source) : file_(path) {
     trace_image_t image{};
     image.size = sizeof image;
-    image.first = 1;
     image.captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES;
     trace_chunk_t header{};
     header.kind = TRACE_CHUNK_IMAGE;

@@ -107,13 +107,13 @@ ssize_t receive_announcement(int channel, Supervisor::Arrival& arrival, bool& tr
     const bool complete = descriptors.back() >= 0;
     if (complete && announcement.version == trace::Announcement::kVersion) {
         arrival = {sender.pid, descriptors[trace::kAnnouncedSegment],
-                   descriptors[trace::kAnnouncedLifeline]};
+                   descriptors[trace::kAnnouncedLifeline], 0};
         return got;
     }
     // By the lifeline the driver knows, and goes on without.
     for (const int descriptor : descriptors)
         if (descriptor >= 0) close(descriptor);
-    arrival = {sender.pid, -1, -1};
+    arrival = {sender.pid, -1, -1, 0};
     return got;
 }
 
@@ -201,7 +201,7 @@ class Supervisor::Loop {
             if (got == 0) {
                 close(std::exchange(channel_, -1));  // no driver is left
             } else if (arrival.segment_fd >= 0) {
-                ++tally_.announced;
+                arrival.place = ++tally_.announced;
                 if (!std::exchange(prepared_, true)) work_.prepare();
                 start_collector(arrival);
             } else if (truncated) {

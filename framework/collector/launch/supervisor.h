@@ -27,6 +27,7 @@ class Supervisor {
         int pid;
         int segment_fd;
         int lifeline_fd;
+        std::size_t place;  // the first has 1
     };
     // Sends what may be lost, and is if the supervisor has no time for it.
     static constexpr std::size_t kMostToTell = std::size_t{64} * 1024;

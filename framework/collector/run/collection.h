@@ -91,7 +91,6 @@ class Collection {
     trace::Spec spec_{};
     std::uint64_t interval_ = 0;  // of trace_capture_intervals, in instructions; 0: none
     Results results_;
-    const std::chrono::nanoseconds begin_ = Session::now();
     const int parent_;
     // What all profilers ask for.
     const std::unique_ptr<trace::ValueLists> value_lists_ = std::make_unique<trace::ValueLists>();

@@ -154,7 +154,7 @@ void ImageRecorder::write_image() {
     trace_image_t image{};
     image.size = sizeof image;
     image.parent = static_cast<std::uint32_t>(parent_);
-    image.first = image_.of_first_process && image_.number == 1 ? 1 : 0;
+    image.place = static_cast<std::uint32_t>(image_.place);
     image.captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES | TRACE_RECORDED_CALLS |
                      TRACE_RECORDED_SYSTEM_CALLS;
     image.slice = captured.slice;

@@ -15,6 +15,7 @@ namespace assay::collector {
 struct Image {
     int pid = 0;
     unsigned number = 1;           // within the process
+    std::size_t place = 0;         // among all images of the run, as they have begun
     bool of_first_process = true;  // that assay has started itself
     std::string program;           // its name, without folders
     std::string command;           // its command line

@@ -25,7 +25,7 @@ std::string line_of(const ProfileLog::Entry& entry) {
                 {"image", entry.profile.image},   {"command", entry.profile.command},
                 {"rank", entry.profile.rank},     {"incomplete", entry.profile.incomplete},
                 {"counts", entry.profile.counts}, {"events", entry.events},
-                {"parent", entry.parent_pid},     {"begin", entry.begin.count()},
+                {"parent", entry.parent_pid},     {"place", entry.place},
                 {"parts", entry.part_files},      {"summary", entry.summary}}
                .dump(-1, ' ', false, json::error_handler_t::replace) +
            '\n';
@@ -43,7 +43,7 @@ ProfileLog::Entry entry_of(const std::string& line) {
     entry.profile.counts = read.at("counts").get<std::vector<std::uint64_t>>();
     entry.events = read.at("events").get<std::vector<std::string>>();
     entry.parent_pid = read.at("parent");
-    entry.begin = std::chrono::nanoseconds(read.at("begin").get<std::int64_t>());
+    entry.place = read.at("place");
     entry.part_files = read.at("parts");
     entry.summary = read.at("summary");
     return entry;
@@ -99,7 +99,7 @@ std::vector<ProfileLog::Entry> ProfileLog::entries() const {
         }
     }
     std::stable_sort(entries.begin(), entries.end(),
-                     [](const Entry& a, const Entry& b) { return a.begin < b.begin; });
+                     [](const Entry& a, const Entry& b) { return a.place < b.place; });
     find_parents(entries);
     return entries;
 }

@@ -4,7 +4,6 @@
 
 #include "framework/events/index.h"
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -17,7 +16,7 @@ class ProfileLog {
         events::IndexedProfile profile;  // without its parent
         std::vector<std::string> events;
         int parent_pid = 0;
-        std::chrono::nanoseconds begin{0};
+        std::size_t place = 0;       // among the images of the run, as they have begun
         std::size_t part_files = 0;  // beside its file
         std::string summary;         // of its profilers
     };

@@ -34,7 +34,7 @@ class Replay {
 
   private:
     static CoreSettings settings_for(CoreSettings settings, const replay::ImageTrace& first);
-    Image image_of(const replay::ImageTrace& trace) const;
+    Image image_of(const replay::ImageTrace& trace, std::size_t place) const;
     bool replay_image(const recording::RecordedImage& recorded);
     bool replay_in_child(const recording::RecordedImage& recorded);
 
@@ -62,12 +62,16 @@ CoreSettings Replay::settings_for(CoreSettings settings, const replay::ImageTrac
     return settings;
 }
 
-Image Replay::image_of(const replay::ImageTrace& trace) const {
+Image Replay::image_of(const replay::ImageTrace& trace, std::size_t place) const {
     const trace::Command command = trace.command();
     const std::uint32_t rank = trace.image().rank;
-    return {static_cast<int>(trace.pid()),   trace.number(),
-            trace.pid() == first_.pid(),     std::filesystem::path(command.file).filename(),
-            command_line(command.arguments), rank == 0 ? "" : std::to_string(rank - 1)};
+    return {static_cast<int>(trace.pid()),
+            trace.number(),
+            place,
+            trace.pid() == first_.pid(),
+            std::filesystem::path(command.file).filename(),
+            command_line(command.arguments),
+            rank == 0 ? "" : std::to_string(rank - 1)};
 }
 
 // False if its profile is not what was asked for.
@@ -78,7 +82,8 @@ bool Replay::replay_image(const recording::RecordedImage& recorded) {
     segment.control().pid = static_cast<int>(trace.pid());
     segment.control().parent = static_cast<int>(trace.image().parent);
     segment.control().image = trace.number();
-    const Image image = image_of(trace);
+    const Image image =
+        image_of(trace, static_cast<std::size_t>(&recorded - file_.images().data()));
     Collection collection(session_, image, segment, lifeline, replay::possible);
     segment.control().spec = collection.spec();
     replay::ReplayDriver driver(trace, segment.fd());
@@ -122,7 +127,7 @@ int Replay::execute() {
     bool good = images.size() != 1 || replay_image(images.front());
     for (std::size_t i = 0; images.size() != 1 && i < images.size(); ++i)
         good = replay_in_child(images[i]) && good;
-    good = tell_of_profiles(session_.log.entries(), settings_, image_of(first_)) && good;
+    good = tell_of_profiles(session_.log.entries(), settings_, image_of(first_, 0)) && good;
     return good ? 0 : kExitFailure;
 }
 

@@ -139,7 +139,7 @@ Ending ProgramRun::execute() {
     if (supervisor_) follow_children();
     session_.watch(&Child::send);
     const Image image{
-        child_.pid(), 1, true, program_.name, command_line(words_), mpi_rank_of(child_.pid())};
+        child_.pid(), 1, 0, true, program_.name, command_line(words_), mpi_rank_of(child_.pid())};
     Collection collection(session_, image, *segment_, *lifeline_);
     segment_->control().spec = collection.spec();
     offer_terminal(settings_, segment_->control().terminal);
@@ -206,6 +206,7 @@ bool ProgramRun::collect_from_child(const Supervisor::Arrival& arrival, int firs
     const trace::Command command = segment.command();
     const Image image{arrival.pid,
                       segment.control().image,
+                      arrival.place,
                       arrival.pid == first_process,
                       std::filesystem::path(command.file).filename(),
                       command_line(command.arguments),
