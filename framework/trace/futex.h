@@ -17,8 +17,8 @@ inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
     syscall(SYS_futex, &word, FUTEX_WAIT, expected, timeout, nullptr, 0);
 }
 
-inline void futex_wake(std::atomic<std::uint32_t>& word) {
-    syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+inline void futex_wake(std::atomic<std::uint32_t>& word, int at_most = 1) {
+    syscall(SYS_futex, &word, FUTEX_WAKE, at_most, nullptr, nullptr, 0);
 }
 
 }  // namespace assay::trace

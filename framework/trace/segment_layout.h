@@ -135,7 +135,8 @@ struct Control {
     std::atomic<DriverState> state;
     // Incremented, and woken as a futex, whenever the collector has something to do.
     std::atomic<std::uint32_t> doorbell;
-    // 1 while the collector sleeps on the doorbell: otherwise the driver skips the wake.
+    // Collectors that sleep on the doorbell: without any the driver skips the wake. There is one,
+    // or, of a replay, each of its readers.
     std::atomic<std::uint32_t> collector_sleeps;
     std::atomic<std::uint32_t> thread_count;  // slots in use
     // Published lengths: bytes of the event log, elements of the tables.

@@ -8,8 +8,6 @@
 #include "tools/output/output.h"
 
 #include <fmt/core.h>
-#include <algorithm>
-#include <array>
 #include <string_view>
 
 namespace assay {
@@ -32,26 +30,19 @@ Every option of a profiler is an option here, written --NAME=VALUE.
 Exit status: 0, or 125 if the trace is damaged, or cannot be profiled so.
 )";
 
-constexpr std::array<std::string_view, 14> kOptions{
-    "plugin",   "out",   "dump-instr", "threads",          "types", "debug-cache", "config",
-    "progress", "quiet", "verbose",    "profiler-timeout", "help",  "version",     "recursion"};
-
-bool is_option(std::string_view name) {
-    return std::find(kOptions.begin(), kOptions.end(), name) != kOptions.end();
-}
-
 }  // namespace
 
 std::vector<OptionDescription> replay_options() {
     std::vector<OptionDescription> options;
     for (const OptionDescription& option : run_options())
-        if (is_option(std::string_view(option.names.back()).substr(2))) options.push_back(option);
+        if (collector::is_of_replay(std::string_view(option.names.back()).substr(2)))
+            options.push_back(option);
     return options;
 }
 
 int replay_main(std::span<const std::string> arguments) {
     const collector::CommandLine line = collector::parse_command_line(arguments);
-    const collector::CoreSettings settings = collector::take_core_settings(line.settings);
+    const collector::CoreSettings settings = collector::take_replay_settings(line.settings);
     if (settings.help) {
         print_text(fmt::format("{}{}{}", kHead, help_table(replay_options()), kTail));
         return 0;
@@ -60,12 +51,6 @@ int replay_main(std::span<const std::string> arguments) {
         print_text(version_line());
         return 0;
     }
-    for (const collector::CoreOption& option : collector::core_options())
-        for (const collector::Setting& setting : line.settings)
-            if (setting.name == option.name && !is_option(setting.name))
-                throw Error(fmt::format(
-                    "{} is of the run, which a replay does not change (see: assay replay --help)",
-                    collector::describe(setting)));
     if (settings.plugins.empty())
         throw Error("no profiler: say which with --plugin=NAME (see: assay plugins)");
     if (line.program.size() != 1)

@@ -4,8 +4,10 @@
 #include "tools/sweep/point_run.h"
 
 #include <sys/wait.h>
+#include <algorithm>
 #include <csignal>
 #include <list>
+#include <thread>
 
 namespace assay::sweep {
 namespace {
@@ -19,10 +21,15 @@ class Runs {
         : plan_(plan),
           folder_(folder),
           points_(points),
-          jobs_(jobs),
           accepted_status_(accepted_status),
           progress_(progress),
-          on_end_(ended) {}
+          on_end_(ended) {
+        constexpr std::size_t kMostInPass = 32;  // each has the memory of a profile
+        if (plan.is_of_trace())
+            points_in_run_ = jobs != 0 ? jobs : kMostInPass;
+        else
+            runs_ = jobs != 0 ? jobs : std::max(1u, std::thread::hardware_concurrency());
+    }
     ~Runs() { end_all(); }
     Runs(const Runs&) = delete;
     Runs& operator=(const Runs&) = delete;
@@ -30,8 +37,12 @@ class Runs {
     int execute() {
         constexpr milliseconds kSecond{1000};
         while (started_ < points_.size() || !running_.empty()) {
-            while (started_ < points_.size() && running_.size() < jobs_)
-                running_.emplace_back(plan_, folder_, points_[started_++]);
+            while (started_ < points_.size() && running_.size() < runs_) {
+                const auto some = points_.subspan(
+                    started_, std::min<std::size_t>(points_in_run_, points_.size() - started_));
+                running_.emplace_back(plan_, folder_, some);
+                started_ += some.size();
+            }
             progress_.show(ended_, points_.size() - ended_);
             const int signal = signals_.wait(kSecond, true);
             if (signal != 0 && signal != SIGCHLD) return signal;
@@ -49,12 +60,12 @@ class Runs {
                 continue;
             }
             run->send(SIGKILL);  // to what it has left behind in its group
-            const std::string failure = run->finish(status, accepted_status_);
-            const std::size_t point = run->point();
-            if (!failure.empty()) run->discard();
+            run->finish(status, accepted_status_,
+                        [this](std::size_t point, const std::string& failure) {
+                            ++ended_;
+                            on_end_(point, failure);
+                        });
             run = running_.erase(run);
-            ++ended_;
-            on_end_(point, failure);
         }
     }
 
@@ -81,7 +92,7 @@ class Runs {
     const Plan& plan_;
     const Folder& folder_;
     const std::span<const std::size_t> points_;
-    const unsigned jobs_;
+    std::size_t runs_ = 1, points_in_run_ = 1;  // runs at once
     const int accepted_status_;
     Progress& progress_;
     const PointEnd& on_end_;

@@ -3,23 +3,19 @@
 
 #include "tools/sweep/folder.h"
 #include "tools/sweep/plan.h"
+#include "tools/sweep/point_run.h"
 #include "tools/sweep/progress.h"
 
 #include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <functional>
 #include <span>
-#include <string>
 
 namespace assay::sweep {
 
-// A point has ended; with "" it is finished, else this is why it has failed.
-using PointEnd = std::function<void(std::size_t point, const std::string& failure)>;
-
-// Runs the points, `jobs` at a time, and returns 0; or the signal that asked this process to end,
-// when those that were running have been ended, too. The calling process must have no other
-// children. Throws Error.
+// Runs the points, `jobs` at a time (0: as many as are good), and returns 0; or the signal that
+// asked this process to end, when those that were running have been ended, too. The calling process
+// must have no other children. Throws Error.
 int run_points(const Plan& plan, const Folder& folder, std::span<const std::size_t> points,
                unsigned jobs, int accepted_status, Progress& progress, const PointEnd& ended);
 

@@ -27,7 +27,9 @@ class Plan {
     explicit Plan(const Options& options, Check check = Check::kValues);
 
     std::size_t size() const { return size_; }
+    // Or the trace that is replayed.
     const std::vector<std::string>& program() const { return program_; }
+    bool is_of_trace() const { return is_trace_; }
     const std::vector<SweptOption>& swept() const { return swept_; }
     // A value for each swept option. Points are numbered from 0; the last option varies fastest.
     std::vector<std::string> values(std::size_t point) const;

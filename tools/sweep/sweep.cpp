@@ -22,7 +22,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace assay::sweep {
@@ -94,19 +93,16 @@ class Sweep {
     }
 
     void run(const std::vector<std::size_t>& left) {
-        const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
         int signal = 0;
         {
             Progress progress(plan_.size(), finished());
-            signal =
-                run_points(plan_, folder_, left, options_.jobs == 0 ? processors : options_.jobs,
-                           options_.accepted_status, progress,
-                           [&](std::size_t point, const std::string& failure) {
-                               if (failure.empty())
-                                   take_result(point);
-                               else
-                                   tell_failure(point, failure);
-                           });
+            signal = run_points(plan_, folder_, left, options_.jobs, options_.accepted_status,
+                                progress, [&](std::size_t point, const std::string& failure) {
+                                    if (failure.empty())
+                                        take_result(point);
+                                    else
+                                        tell_failure(point, failure);
+                                });
         }
         if (signal == 0) return;
         log::remark(

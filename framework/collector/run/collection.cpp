@@ -29,7 +29,7 @@ Session& with_options(Session& session, const Image& image) {
 }  // namespace
 
 Collection::Collection(Session& session, const Image& image, Segment& segment,
-                       const Lifeline& lifeline, Possible possible)
+                       const Lifeline& lifeline, const Shared* shared)
     : session_(with_options(session, image)),
       image_(image),
       segment_(segment),
@@ -40,7 +40,8 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
             session.symbolizer) {
     check_files();
     if (session.trace) start_recorder();
-    start_profilers(possible);
+    if (shared) feed_.reader().read_as_one_of(shared->readers, shared->number);
+    start_profilers(shared);
 }
 
 void Collection::start_recorder() {
@@ -75,7 +76,7 @@ void Collection::check_files() const {
     if (image_.of_first_process && image_.number == 1) check_writable(files);
 }
 
-void Collection::start_profilers(Possible possible) {
+void Collection::start_profilers(const Shared* shared) {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) start_profiler(i);
     if (session_.settings.objects) capture_objects();
     spec_.cpu_level = session_.settings.cpu_level;
@@ -94,7 +95,7 @@ void Collection::start_profilers(Possible possible) {
         spec_.captures |= trace::kCaptureContexts | trace::kCaptureBlockCounts;
         if (!trace::tells_contexts(spec_)) spec_.captures |= trace::kCaptureCalls;
     }
-    if (possible) spec_ = possible(spec_);
+    if (shared) spec_ = shared->agree(spec_);
     feed_.begin({spec_, interval_, session_.settings.contexts});
 }
 
@@ -300,11 +301,11 @@ void Collection::prepare_positions() {
 
 void Collection::wait(std::uint32_t bell, std::chrono::milliseconds at_most) {
     trace::Control& control = segment_.control();
-    control.collector_sleeps.store(1, std::memory_order_seq_cst);
+    control.collector_sleeps.fetch_add(1, std::memory_order_seq_cst);
     const timespec timeout{at_most.count() / 1000, at_most.count() % 1000 * 1'000'000};
     if (control.doorbell.load(std::memory_order_seq_cst) == bell)
         trace::futex_wait(control.doorbell, bell, &timeout);
-    control.collector_sleeps.store(0, std::memory_order_relaxed);
+    control.collector_sleeps.fetch_sub(1, std::memory_order_relaxed);
 }
 
 Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
@@ -381,7 +382,7 @@ void Collection::log() {
     entry.place = image_.place;
     entry.part_files = results_.part_files();
     if (!session_.settings.quiet) entry.summary = results_.summaries(feed_.sampling());
-    session_.log.add(entry);
+    session_.log->add(entry);
 }
 
 void Collection::find_outcome(const std::optional<Ending>& ending) {

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,12 +31,17 @@ class Collection {
         bool lost = false;     // it has not been written, or not where it was asked for
     };
 
-    // What a driver gives of what is wanted. Throws Error.
-    using Possible = trace::Spec (*)(const trace::Spec& wanted);
+    // Of several collections that read one segment.
+    struct Shared {
+        // What the driver gives, to all of them, if this one wants `wanted`. Throws Error.
+        std::function<trace::Spec(const trace::Spec& wanted)> agree;
+        trace::Readers& readers;
+        std::uint32_t number;  // among them
+    };
     // Starts the profilers for the image. Throws Error, also if its files cannot be written.
-    // `possible`: null for a driver that gives everything.
+    // `shared`: null for the only one.
     Collection(Session& session, const Image& image, Segment& segment, const Lifeline& lifeline,
-               Possible possible = nullptr);
+               const Shared* shared = nullptr);
     Collection(const Collection&) = delete;
     Collection& operator=(const Collection&) = delete;
 
@@ -56,7 +62,7 @@ class Collection {
     void check_files() const;
     void start_recorder();
     void end_recorder(const std::optional<Ending>& ending);
-    void start_profilers(Possible possible);
+    void start_profilers(const Shared* shared);
     void start_profiler(std::size_t index);
     void capture_objects();
     Feed::Sink sink(std::size_t profiler);

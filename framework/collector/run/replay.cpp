@@ -1,48 +1,31 @@
 #include "framework/collector/run/replay.h"
 
-#include "framework/collector/run/collection.h"
+#include "framework/collector/profilers/trace_spec.h"
 #include "framework/collector/run/overview.h"
-#include "framework/collector/run/session.h"
+#include "framework/collector/run/replay_reader.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
-#include "framework/support/log.h"
 #include "framework/support/text.h"
+#include "framework/trace/futex.h"
 
 #include <fmt/core.h>
-#include <sys/wait.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
+#include <cstdint>
 #include <filesystem>
+#include <list>
+#include <memory>
+#include <string_view>
 #include <thread>
-#include <vector>
 
 namespace assay::collector {
 namespace {
-
-std::optional<Ending> ending_of(const replay::ImageTrace& trace) {
-    // Of a child that was killed, the signal is not known.
-    const bool killed = trace.end() && trace.end()->state == TRACE_IMAGE_KILLED;
-    if (!trace.end() || (killed && trace.end()->signal == 0)) return {};
-    return Ending{trace.end()->exit_status, trace.end()->signal};
-}
-
-class Replay {
-  public:
-    Replay(const CoreSettings& settings, const std::string& file);
-
-    int execute();
-
-  private:
-    static CoreSettings settings_for(CoreSettings settings, const replay::ImageTrace& first);
-    Image image_of(const replay::ImageTrace& trace, std::size_t place) const;
-    bool replay_image(const recording::RecordedImage& recorded);
-    bool replay_in_child(const recording::RecordedImage& recorded);
-
-    const recording::TraceFileReader file_;
-    const replay::ImageTrace first_;
-    const CoreSettings settings_;
-    Session session_;
-};
 
 const recording::RecordedImage& first_image(const recording::TraceFileReader& file) {
     if (file.images().empty())
@@ -50,16 +33,108 @@ const recording::RecordedImage& first_image(const recording::TraceFileReader& fi
     return file.images().front();
 }
 
-Replay::Replay(const CoreSettings& settings, const std::string& file)
-    : file_(file),
-      first_(file_, first_image(file_)),
-      settings_(settings_for(settings, first_)),
-      session_(settings_, command_line(first_.command().arguments)) {}
+std::unique_ptr<trace::Readers, void (*)(trace::Readers*)> make_readers() {
+    void* const memory = mmap(nullptr, sizeof(trace::Readers), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        throw Error(fmt::format("no memory for a replay: {}", system_reason(errno)));
+    return {new (memory) trace::Readers(),
+            [](trace::Readers* readers) { munmap(readers, sizeof *readers); }};
+}
+
+// While the driver is busy: a reader that has died would be waited for.
+class DeathWatch {
+  public:
+    DeathWatch(std::span<const std::unique_ptr<ReplayReader>> of, trace::Readers& readers)
+        : end_(eventfd(0, EFD_CLOEXEC)), readers_(readers) {
+        for (const auto& reader : of) watched_.push_back({reader->channel(), 0, 0});
+        watched_.push_back({end_, POLLIN, 0});
+        thread_ = std::thread([this] { watch(); });
+    }
+    ~DeathWatch() {
+        eventfd_write(end_, 1);
+        thread_.join();
+        close(end_);
+    }
+    DeathWatch(const DeathWatch&) = delete;
+    DeathWatch& operator=(const DeathWatch&) = delete;
+
+  private:
+    void watch() {
+        while (!(watched_.back().revents & POLLIN)) {
+            if (poll(watched_.data(), watched_.size(), -1) < 0 && errno != EINTR) return;
+            for (std::uint32_t number = 0; number + 1 < watched_.size(); ++number) {
+                if (!(watched_[number].revents & POLLHUP)) continue;
+                readers_.leave(number);
+                watched_[number].fd = -1;
+            }
+        }
+    }
+
+    const int end_;
+    trace::Readers& readers_;
+    std::vector<pollfd> watched_;  // by the reader's number; the last is `end_`
+    std::thread thread_;
+};
+
+class Replay {
+  public:
+    Replay(std::span<const ReplayPoint> points, const std::string& file);
+
+    std::vector<int> execute();
+
+  private:
+    struct Point {
+        CoreSettings settings;
+        int log;
+        std::shared_ptr<const ProfileLog> profiles;
+        int status = 0;
+    };
+    using Points = std::vector<Point*>;
+    using Readers = std::vector<std::unique_ptr<ReplayReader>>;
+
+    Image image_of(const replay::ImageTrace& trace, std::size_t place) const;
+    Points replay_image(const replay::ImageTrace& trace, const Image& image, const Points& points);
+    static std::optional<trace::Spec> agree(const Readers& readers, const Points& points,
+                                            Points& later);
+    static std::string fill(const replay::ImageTrace& trace, const Segment& segment,
+                            const Readers& readers, trace::Readers& shared);
+    void tell(Point& point) const;
+
+    const recording::TraceFileReader file_;
+    const replay::ImageTrace first_;
+    std::vector<Point> points_;
+};
 
 // Files say how threads took turns.
-CoreSettings Replay::settings_for(CoreSettings settings, const replay::ImageTrace& first) {
-    settings.slice = first.image().slice;
-    return settings;
+Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
+    : file_(file), first_(file_, first_image(file_)) {
+    for (const ReplayPoint& point : points) {
+        points_.push_back({point.settings, point.log, std::make_shared<const ProfileLog>()});
+        points_.back().settings.slice = first_.image().slice;
+    }
+}
+
+std::vector<int> Replay::execute() {
+    for (std::size_t i = 0; i < file_.images().size(); ++i) {
+        const replay::ImageTrace trace(file_, file_.images()[i]);
+        Points left;
+        for (Point& point : points_) left.push_back(&point);
+        while (!left.empty()) {
+            const auto some = static_cast<std::ptrdiff_t>(
+                std::min<std::size_t>(left.size(), trace::Readers::kMost));
+            Points later =
+                replay_image(trace, image_of(trace, i), {left.begin(), left.begin() + some});
+            later.insert(later.end(), left.begin() + some, left.end());
+            left = std::move(later);
+        }
+    }
+    std::vector<int> statuses;
+    for (Point& point : points_) {
+        tell(point);
+        statuses.push_back(point.status);
+    }
+    return statuses;
 }
 
 Image Replay::image_of(const replay::ImageTrace& trace, std::size_t place) const {
@@ -74,68 +149,115 @@ Image Replay::image_of(const replay::ImageTrace& trace, std::size_t place) const
             rank == 0 ? "" : std::to_string(rank - 1)};
 }
 
-// False if its profile is not what was asked for.
-bool Replay::replay_image(const recording::RecordedImage& recorded) {
-    const replay::ImageTrace trace(file_, recorded);
+// Returns those that need a pass of their own.
+Replay::Points Replay::replay_image(const replay::ImageTrace& trace, const Image& image,
+                                    const Points& points) {
     Segment segment(trace.command());
-    Lifeline lifeline;
-    segment.control().pid = static_cast<int>(trace.pid());
+    segment.control().pid = image.pid;
     segment.control().parent = static_cast<int>(trace.image().parent);
-    segment.control().image = trace.number();
-    const Image image =
-        image_of(trace, static_cast<std::size_t>(&recorded - file_.images().data()));
-    Collection collection(session_, image, segment, lifeline, replay::possible);
-    segment.control().spec = collection.spec();
-    replay::ReplayDriver driver(trace, segment.fd());
-    std::thread thread([&] {
-        driver.run();
-        lifeline.close_writing_end();
-    });
-    collection.collect();
-    thread.join();
-    if (!driver.problem().empty()) {
-        log::problem(driver.problem());
-        collection.incomplete(driver.problem());
+    segment.control().image = image.number;
+    Lifeline lifeline;
+    const auto shared = make_readers();
+    shared->count = static_cast<std::uint32_t>(points.size());
+    Readers readers;
+    for (const Point* point : points)
+        readers.push_back(std::make_unique<ReplayReader>(
+            ReplayReader::Source{trace, segment, lifeline, *shared},
+            ReplayReader::Point{point->settings, point->log, point->profiles, image},
+            static_cast<std::uint32_t>(readers.size())));
+    Points later;
+    const std::optional<trace::Spec> spec = agree(readers, points, later);
+    std::string problem;
+    if (spec) {
+        segment.control().spec = *spec;
+        for (const auto& reader : readers) reader->agree(*spec);
+        problem = fill(trace, segment, readers, *shared);
     }
-    const Collection::Outcome outcome = collection.finish(ending_of(trace));
-    return driver.problem().empty() && !outcome.failed && !outcome.lost;
+    for (const auto& reader : readers) reader->finish(problem);
+    lifeline.close_writing_end();
+    // The lifeline itself wakes only one of its readers.
+    segment.control().doorbell.fetch_add(1);
+    trace::futex_wake(segment.control().doorbell, INT_MAX);
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+        const int status = readers[i]->exit_status();
+        const bool sent_away = std::find(later.begin(), later.end(), points[i]) != later.end();
+        if (status != 0 && !sent_away) points[i]->status = status;
+    }
+    return later;
 }
 
-// Profilers begin anew for each image.
-bool Replay::replay_in_child(const recording::RecordedImage& recorded) {
-    const pid_t child = fork();
-    if (child < 0) throw Error(fmt::format("cannot start a process: {}", system_reason(errno)));
-    if (child == 0) {
-        bool good = false;
+// What all get, but those that go later; none if no reader is left.
+std::optional<trace::Spec> Replay::agree(const Readers& readers, const Points& points,
+                                         Points& later) {
+    std::optional<trace::Spec> together;
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+        const std::optional<trace::Spec> wanted = readers[i]->wanted();
+        if (!wanted) continue;
         try {
-            session_.abandon_processes();
-            good = replay_image(recorded);
-            session_.profilers.clear();
-        } catch (const std::exception& e) {
-            log::problem(e.what());
+            replay::possible(*wanted);
+        } catch (const Error& missing) {
+            readers[i]->refuse(missing.what());
+            continue;
         }
-        _exit(good ? 0 : 1);
+        try {
+            together = together ? combine(*together, *wanted) : *wanted;
+        } catch (const Error&) {
+            readers[i]->send_away();
+            later.push_back(points[i]);
+        }
     }
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!together) return {};
+    return replay::possible(*together);
 }
 
-int Replay::execute() {
-    const std::vector<recording::RecordedImage>& images = file_.images();
-    bool good = images.size() != 1 || replay_image(images.front());
-    for (std::size_t i = 0; images.size() != 1 && i < images.size(); ++i)
-        good = replay_in_child(images[i]) && good;
-    good = tell_of_profiles(session_.log.entries(), settings_, image_of(first_, 0)) && good;
-    return good ? 0 : kExitFailure;
+// Returns what was wrong; "" if nothing was.
+std::string Replay::fill(const replay::ImageTrace& trace, const Segment& segment,
+                         const Readers& readers, trace::Readers& shared) try {
+    replay::ReplayDriver driver(trace, segment.fd(), shared);
+    const DeathWatch watch(readers, shared);
+    driver.run();
+    return driver.problem();
+} catch (const Error& e) {
+    return e.what();
 }
+
+void Replay::tell(Point& point) const {
+    const auto work = [&] {
+        const bool told =
+            tell_of_profiles(point.profiles->entries(), point.settings, image_of(first_, 0));
+        return told ? 0 : kExitFailure;
+    };
+    const int status = exit_status_of(start_in_child(point.log, work));
+    if (status != 0) point.status = status;
+}
+
+constexpr std::array<std::string_view, 14> kOptions{
+    "plugin",   "out",   "dump-instr", "threads",          "types", "debug-cache", "config",
+    "progress", "quiet", "verbose",    "profiler-timeout", "help",  "version",     "recursion"};
 
 }  // namespace
 
+bool is_of_replay(std::string_view option) {
+    return std::find(kOptions.begin(), kOptions.end(), option) != kOptions.end();
+}
+
+CoreSettings take_replay_settings(const std::vector<Setting>& command_line) {
+    for (const CoreOption& option : core_options())
+        for (const Setting& setting : command_line)
+            if (setting.name == option.name && !is_of_replay(setting.name))
+                throw Error(fmt::format(
+                    "{} is of the run, which a replay does not change (see: assay replay --help)",
+                    describe(setting)));
+    return take_core_settings(command_line);
+}
+
+std::vector<int> replay(std::span<const ReplayPoint> points, const std::string& file) {
+    return Replay(points, file).execute();
+}
+
 int replay(const CoreSettings& settings, const std::string& file) {
-    Replay replay(settings, file);
-    return replay.execute();
+    const ReplayPoint point{settings};
+    return replay(std::span(&point, 1), file).front();
 }
 
 }  // namespace assay::collector

@@ -74,11 +74,13 @@ std::vector<Given> assign(const CoreSettings& settings, const Profilers& profile
 
 }  // namespace
 
-Session::Session(const CoreSettings& core_settings, const std::string& command)
+Session::Session(const CoreSettings& core_settings, const std::string& command,
+                 std::shared_ptr<const ProfileLog> profiles)
     : settings(core_settings),
       profilers(load(settings, command, guard)),
       given(assign(settings, profilers)),
       columns(profilers),
+      log(std::move(profiles)),
       debug_cache(cache_folder(settings)),
       symbolizer(symbols::kDebugRoot, debug_cache),
       begin_(now()) {

@@ -23,8 +23,9 @@ namespace assay::collector {
 
 class Session {
   public:
-    // Throws Error.
-    Session(const CoreSettings& settings, const std::string& command);
+    // `profiles`: where what is told at the end is kept. Throws Error.
+    Session(const CoreSettings& settings, const std::string& command,
+            std::shared_ptr<const ProfileLog> profiles = std::make_shared<const ProfileLog>());
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
@@ -51,7 +52,7 @@ class Session {
     std::vector<std::unique_ptr<ProfilerHandle>> profilers;
     std::vector<Given> given;  // to each of them
     Columns columns;
-    const ProfileLog log;
+    const std::shared_ptr<const ProfileLog> log;
     std::optional<recording::TraceFileWriter> trace;  // that is recorded
     const std::string debug_cache;                    // folder of a symbols::ImageCache
     symbols::Symbolizer symbolizer;

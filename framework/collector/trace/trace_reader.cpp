@@ -33,16 +33,6 @@ void check_length(const char* what, std::uint64_t length, std::uint64_t before,
         corrupt(fmt::format("{} {} after {}, of at most {}", length, what, before, capacity));
 }
 
-// The driver announces that it waits before it looks at `consumed` again: one of both sees the
-// other. To wake it up costs both as much as part of a buffer does: it sleeps until half of its
-// ring is free. The collector goes on to that without it.
-void set_consumed(trace::ThreadSlot& slot, std::uint32_t consumed, std::uint32_t buffer_count) {
-    slot.consumed.store(consumed, std::memory_order_seq_cst);
-    if (slot.producer_waits.load(std::memory_order_seq_cst) &&
-        slot.produced.load(std::memory_order_relaxed) - consumed <= buffer_count / 2)
-        trace::futex_wake(slot.consumed);
-}
-
 }  // namespace
 
 TraceReader::TraceReader(Segment& segment, Sink sink, Role role)
@@ -132,10 +122,11 @@ bool TraceReader::discard() {
     bool any = false;
     segment_.map_slots(slots());
     for (std::uint32_t index = 0; index < segment_.mapped_slots(); ++index) {
-        trace::ThreadSlot& slot = segment_.slot(index);
+        const trace::ThreadSlot& slot = segment_.slot(index);
         const std::uint32_t produced = slot.produced.load();
-        if (slot.consumed.load() == produced) continue;
-        set_consumed(slot, produced, trace::kBufferCount);
+        const auto& consumed = readers_ ? readers_->consumed[index][reader_] : slot.consumed;
+        if (consumed.load() == produced) continue;
+        set_consumed(index, produced, trace::kBufferCount);
         any = true;
     }
     kept_.clear();
@@ -205,8 +196,24 @@ void TraceReader::release(std::uint64_t buffers) {
 
 void TraceReader::give_back(const Kept& kept) {
     const Ring& ring = rings_[kept.slot];
-    ring.slot->filled[kept.number & (ring.buffer_count - 1)].store(0, std::memory_order_relaxed);
-    set_consumed(*ring.slot, kept.number + 1, ring.buffer_count);
+    // Where others read it, too, the driver does that.
+    if (!readers_)
+        ring.slot->filled[kept.number & (ring.buffer_count - 1)].store(0,
+                                                                       std::memory_order_relaxed);
+    set_consumed(kept.slot, kept.number + 1, ring.buffer_count);
+}
+
+// The driver announces that it waits before it looks at `consumed` again: one of both sees the
+// other. To wake it up costs both as much as part of a buffer does: it sleeps until half of its
+// ring is free. The collector goes on to that without it.
+void TraceReader::set_consumed(std::uint32_t index, std::uint32_t consumed,
+                               std::uint32_t buffer_count) {
+    if (readers_) return readers_->give_back(reader_, index, consumed);
+    trace::ThreadSlot& slot = segment_.slot(index);
+    slot.consumed.store(consumed, std::memory_order_seq_cst);
+    if (slot.producer_waits.load(std::memory_order_seq_cst) &&
+        slot.produced.load(std::memory_order_relaxed) - consumed <= buffer_count / 2)
+        trace::futex_wake(slot.consumed);
 }
 
 // A driver that was killed while it completed a buffer has said whose it is and how full, and may

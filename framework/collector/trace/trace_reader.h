@@ -9,6 +9,7 @@
 #include "framework/collector/trace/code_tables.h"
 #include "framework/collector/trace/marker_queues.h"
 #include "framework/collector/trace/segment.h"
+#include "framework/trace/readers.h"
 
 #include <chrono>
 #include <deque>
@@ -37,6 +38,12 @@ class TraceReader {
     // to the user.
     enum class Role { kFirst, kFollower };
     TraceReader(Segment& segment, Sink sink, Role role = Role::kFirst);
+    // Of a segment with several first readers, each of which may have followers: this is `number`.
+    // `readers` must live longer.
+    void read_as_one_of(trace::Readers& readers, std::uint32_t number) {
+        readers_ = &readers;
+        reader_ = number;
+    }
 
     // Passes completed buffers on and gives them back, in turn one of each thread, so that none
     // waits for another's whole ring; with Spec::slice in the order in which they were completed.
@@ -142,6 +149,7 @@ class TraceReader {
     bool has_next(const Ring& ring) const;
     void pass_on_next(Ring& ring);
     void give_back(const Kept& kept);
+    void set_consumed(std::uint32_t slot, std::uint32_t consumed, std::uint32_t buffer_count);
     void consume_last(const Ring& ring);
     void end_runs(const Ring& ring);
     struct Complete {  // a buffer
@@ -172,6 +180,8 @@ class TraceReader {
     Segment& segment_;
     Sink sink_;
     const Role role_;
+    trace::Readers* readers_ = nullptr;
+    std::uint32_t reader_ = 0;  // among them
     CodeTables code_;
     AddressMap addresses_;
     std::uint64_t event_bytes_ = 0;           // of the event log, taken

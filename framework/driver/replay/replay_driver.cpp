@@ -36,9 +36,9 @@ trace::Spec possible(const trace::Spec& wanted) {
     return given;
 }
 
-ReplayDriver::ReplayDriver(const ImageTrace& image, int segment)
+ReplayDriver::ReplayDriver(const ImageTrace& image, int segment, trace::Readers& readers)
     : image_(image),
-      segment_(segment),
+      segment_(segment, readers),
       spec_(segment_.control().spec),
       plan_(image, spec_),
       parts_(image) {

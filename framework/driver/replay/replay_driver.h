@@ -21,11 +21,11 @@ trace::Spec possible(const trace::Spec& wanted);
 
 class ReplayDriver {
   public:
-    // `segment`: the descriptor of one whose specification is possible(). `image` must live longer.
-    // Throws Error.
-    ReplayDriver(const ImageTrace& image, int segment);
+    // `segment`: the descriptor of one whose specification is possible(). The others must live
+    // longer. Throws Error.
+    ReplayDriver(const ImageTrace& image, int segment, trace::Readers& readers);
 
-    // Does all of it, on the calling thread, while another one reads. Throws nothing: what goes
+    // Does all of it, while `readers` read. Throws nothing: what goes
     // wrong is the problem().
     void run();
 

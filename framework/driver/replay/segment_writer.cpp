@@ -2,11 +2,11 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "framework/trace/futex.h"
 
 #include <fmt/core.h>
 #include <sys/mman.h>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 namespace assay::replay {
@@ -23,13 +23,15 @@ std::byte* map(int segment, std::uint64_t offset, std::uint64_t bytes) {
 void ring_doorbell(trace::Control& control) {
     control.doorbell.fetch_add(1, std::memory_order_seq_cst);
     if (control.collector_sleeps.load(std::memory_order_seq_cst))
-        trace::futex_wake(control.doorbell);
+        trace::futex_wake(control.doorbell, INT_MAX);
 }
 
 }  // namespace
 
-SlotWriter::SlotWriter(int segment, trace::Control& control, std::uint32_t number)
+SlotWriter::SlotWriter(int segment, trace::Control& control, trace::Readers& readers,
+                       std::uint32_t number)
     : control_(control),
+      readers_(readers),
       number_(number),
       base_(map(segment, trace::thread_offset(number), trace::kThreadStride)),
       slot_(reinterpret_cast<trace::ThreadSlot*>(base_)),
@@ -42,9 +44,11 @@ SlotWriter::~SlotWriter() {
     munmap(base_, trace::kThreadStride);
 }
 
+// All readers have given it back, of which none can say so by its length.
 void SlotWriter::begin_buffer(std::uint32_t number) {
-    const std::uint64_t offset = trace::kRingOffset + (number & (trace::kBufferCount - 1)) *
-                                                          std::uint64_t{trace::kBufferBytes};
+    const std::uint32_t index = number & (trace::kBufferCount - 1);
+    const std::uint64_t offset = trace::kRingOffset + index * std::uint64_t{trace::kBufferBytes};
+    slot_->filled[index].store(0, std::memory_order_relaxed);
     begin_ = next_ = reinterpret_cast<trace_record_t*>(base_ + offset);
     end_ = begin_ + trace::kRecordsPerBuffer;
 }
@@ -60,20 +64,18 @@ void SlotWriter::complete() {
         std::memory_order_relaxed);
     slot_->filled[index].store(records(), std::memory_order_release);
     slot_->produced.store(++produced, std::memory_order_seq_cst);
-    begin_buffer(produced);
     if (produced % (trace::kBufferCount / 4) == 0) ring_doorbell(control_);
-    while (produced - slot_->consumed.load(std::memory_order_seq_cst) >= trace::kBufferCount) {
+    for (;;) {
+        const std::uint32_t changes = readers_.changes.load(std::memory_order_seq_cst);
+        if (produced - readers_.consumed_by_all(number_, produced) < trace::kBufferCount) break;
         ring_doorbell(control_);
-        slot_->producer_waits.store(1, std::memory_order_seq_cst);
-        const std::uint32_t consumed = slot_->consumed.load(std::memory_order_seq_cst);
-        if (produced - consumed < trace::kBufferCount) break;
-        trace::futex_wait(slot_->consumed, consumed, nullptr);
+        readers_.wait(changes);
     }
-    slot_->producer_waits.store(0, std::memory_order_relaxed);
+    begin_buffer(produced);
 }
 
-SegmentWriter::SegmentWriter(int segment)
-    : segment_(segment), tables_(map(segment, 0, trace::kThreadsOffset)) {}
+SegmentWriter::SegmentWriter(int segment, trace::Readers& readers)
+    : segment_(segment), readers_(readers), tables_(map(segment, 0, trace::kThreadsOffset)) {}
 
 SegmentWriter::~SegmentWriter() {
     munmap(tables_, trace::kThreadsOffset);
@@ -114,7 +116,7 @@ void SegmentWriter::event(trace::EventType type, std::span<const std::byte> body
 
 SlotWriter& SegmentWriter::slot(std::uint32_t number) {
     while (slots_.size() <= number) {
-        slots_.push_back(std::make_unique<SlotWriter>(segment_, control(),
+        slots_.push_back(std::make_unique<SlotWriter>(segment_, control(), readers_,
                                                       static_cast<std::uint32_t>(slots_.size())));
         control().thread_count.store(static_cast<std::uint32_t>(slots_.size()),
                                      std::memory_order_release);

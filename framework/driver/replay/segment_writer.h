@@ -1,6 +1,7 @@
 // The driver's side of a trace segment, of a driver that is no process of its own.
 #pragma once
 
+#include "framework/trace/readers.h"
 #include "framework/trace/segment_layout.h"
 
 #include <cstddef>
@@ -16,7 +17,7 @@ namespace assay::replay {
 class SlotWriter {
   public:
     // Maps it. Throws Error.
-    SlotWriter(int segment, trace::Control& control, std::uint32_t number);
+    SlotWriter(int segment, trace::Control& control, trace::Readers& readers, std::uint32_t number);
     ~SlotWriter();
     SlotWriter(const SlotWriter&) = delete;
     SlotWriter& operator=(const SlotWriter&) = delete;
@@ -26,7 +27,7 @@ class SlotWriter {
         if (next_ == end_) complete();
         *next_++ = {value, site, aux};
     }
-    // Gives what there is to the collector, and waits for room.
+    // Gives what there is to the readers, and waits until all have left room.
     void complete();
 
     std::uint64_t* counters() const { return counters_; }
@@ -40,6 +41,7 @@ class SlotWriter {
     void begin_buffer(std::uint32_t number);
 
     trace::Control& control_;
+    trace::Readers& readers_;
     const std::uint32_t number_;
     std::byte* base_;
     trace::ThreadSlot* slot_;
@@ -50,7 +52,7 @@ class SlotWriter {
 class SegmentWriter {
   public:
     // Throws Error.
-    explicit SegmentWriter(int segment);
+    SegmentWriter(int segment, trace::Readers& readers);
     ~SegmentWriter();
     SegmentWriter(const SegmentWriter&) = delete;
     SegmentWriter& operator=(const SegmentWriter&) = delete;
@@ -68,6 +70,7 @@ class SegmentWriter {
 
   private:
     const int segment_;
+    trace::Readers& readers_;
     std::byte* tables_;
     std::vector<std::unique_ptr<SlotWriter>> slots_;
 };

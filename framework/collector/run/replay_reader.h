@@ -1,0 +1,70 @@
+// The process that profiles one image of a trace as one point of a replay wants it, while its
+// parent fills the segment that all such processes read.
+#pragma once
+
+#include "framework/collector/launch/lifeline.h"
+#include "framework/collector/run/output_files.h"
+#include "framework/collector/run/profile_log.h"
+#include "framework/collector/run/replay.h"
+#include "framework/collector/trace/segment.h"
+#include "framework/driver/replay/image_trace.h"
+#include "framework/trace/readers.h"
+
+#include <sys/types.h>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace assay::collector {
+
+// Lets `work` run in a process of its own, whose output goes to `log` if that is one. Returns the
+// process. Throws Error.
+pid_t start_in_child(int log, const std::function<int()>& work);
+// Its exit status; kExitFailure if it was killed.
+int exit_status_of(pid_t child);
+
+class ReplayReader {
+  public:
+    // What all readers of the image share. It must live longer.
+    struct Source {
+        const replay::ImageTrace& trace;
+        Segment& segment;
+        Lifeline& lifeline;
+        trace::Readers& readers;
+    };
+    struct Point {
+        const CoreSettings& settings;
+        int log;
+        std::shared_ptr<const ProfileLog> profiles;
+        Image image;
+    };
+
+    // Starts the process, which is reader `number`. This one must have no other thread. Throws
+    // Error.
+    ReplayReader(const Source& source, const Point& point, std::uint32_t number);
+    ~ReplayReader();
+    ReplayReader(const ReplayReader&) = delete;
+    ReplayReader& operator=(const ReplayReader&) = delete;
+
+    // What it wants; none if it has ended, which it has explained.
+    std::optional<trace::Spec> wanted() const;
+    // It gets that, which is in the segment.
+    void agree(const trace::Spec& given) const;
+    // It ends.
+    void refuse(const std::string& why) const;
+    // It ends without a word: what it wants does not go together with what the others want.
+    void send_away() const;
+    // All has been replayed but for `problem`.
+    void finish(const std::string& problem) const;
+
+    // Hangs up when the process ends.
+    int channel() const { return channel_; }
+    // Waits for its end.
+    int exit_status();
+
+  private:
+    int channel_ = -1;
+    pid_t pid_ = -1;
+};
+
+}  // namespace assay::collector
