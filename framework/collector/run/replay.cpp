@@ -23,6 +23,8 @@
 #include <memory>
 #include <string_view>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 namespace assay::collector {
 namespace {
@@ -33,21 +35,120 @@ const recording::RecordedImage& first_image(const recording::TraceFileReader& fi
     return file.images().front();
 }
 
-std::unique_ptr<trace::Readers, void (*)(trace::Readers*)> make_readers() {
-    void* const memory = mmap(nullptr, sizeof(trace::Readers), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        throw Error(fmt::format("no memory for a replay: {}", system_reason(errno)));
-    return {new (memory) trace::Readers(),
-            [](trace::Readers* readers) { munmap(readers, sizeof *readers); }};
+class SharedReaders {
+  public:
+    SharedReaders()
+        : memory_(mmap(nullptr, sizeof(trace::Readers), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+        if (memory_ == MAP_FAILED)
+            throw Error(fmt::format("no memory for a replay: {}", system_reason(errno)));
+    }
+    ~SharedReaders() { munmap(memory_, sizeof(trace::Readers)); }
+    SharedReaders(const SharedReaders&) = delete;
+    SharedReaders& operator=(const SharedReaders&) = delete;
+
+    trace::Readers& operator*() const { return *static_cast<trace::Readers*>(memory_); }
+    trace::Readers* operator->() const { return &**this; }
+
+  private:
+    void* memory_;
+};
+
+struct Point {
+    CoreSettings settings;
+    int log;
+    std::shared_ptr<const ProfileLog> profiles;
+    int status = 0;
+};
+
+// Points that read the same segment.
+struct Group {
+    std::optional<trace::Spec> spec;  // none if it is not known in advance
+    std::vector<Point*> points;
+};
+// Groups that one driver serves.
+using Pass = std::vector<Group>;
+
+bool misses_caches(const trace::Spec& spec) {
+    return spec.data_ways != 0 || spec.fetch_ways != 0;
+}
+
+// Who wants only what misses caches has a segment with those of the same caches.
+bool share_segment(const trace::Spec& a, const trace::Spec& b) {
+    const auto caches = [](const trace::Spec& spec) {
+        return std::tuple(spec.data.line_bytes, spec.data.sets, spec.data_ways,
+                          spec.fetch.line_bytes, spec.fetch.sets, spec.fetch_ways);
+    };
+    return misses_caches(a) || misses_caches(b) ? caches(a) == caches(b) : true;
+}
+
+void add(Point& point, const trace::Spec& spec, std::vector<Pass>& passes) {
+    for (Pass& pass : passes) {
+        if (!replay::go_together(*pass.front().spec, spec)) continue;
+        for (Group& group : pass)
+            if (share_segment(*group.spec, spec) && group.points.size() < trace::Readers::kMost)
+                return group.points.push_back(&point);
+        return pass.push_back({spec, {&point}});
+    }
+    passes.push_back({{spec, {&point}}});
+}
+
+// A group at work on an image.
+struct Readership {
+    Readership(const replay::ImageTrace& trace, const Image& image, const Group& group,
+               Lifeline& lifeline);
+
+    // What all of its readers get; none if none is left.
+    std::optional<trace::Spec> agree() const;
+
+    const Group& group;
+    Segment segment;
+    SharedReaders shared;
+    std::vector<std::unique_ptr<ReplayReader>> readers;
+};
+
+Readership::Readership(const replay::ImageTrace& trace, const Image& image, const Group& of,
+                       Lifeline& lifeline)
+    : group(of), segment(trace.command()) {
+    segment.control().pid = image.pid;
+    segment.control().parent = static_cast<int>(trace.image().parent);
+    segment.control().image = image.number;
+    shared->count = static_cast<std::uint32_t>(group.points.size());
+    for (const Point* point : group.points)
+        readers.push_back(std::make_unique<ReplayReader>(
+            ReplayReader::Source{trace, segment, lifeline, *shared},
+            ReplayReader::Point{point->settings, point->log, point->profiles, image},
+            static_cast<std::uint32_t>(readers.size())));
+}
+
+std::optional<trace::Spec> Readership::agree() const {
+    std::optional<trace::Spec> together;
+    for (const auto& reader : readers) {
+        const std::optional<trace::Spec> wanted = reader->wanted();
+        if (!wanted) continue;
+        try {
+            const trace::Spec given = replay::possible(*wanted);
+            together = together ? combine(*together, given) : given;
+        } catch (const Error& missing) {
+            reader->refuse(missing.what());
+        }
+    }
+    if (!together) return {};
+    segment.control().spec = replay::possible(*together);
+    for (const auto& reader : readers) reader->agree(segment.control().spec);
+    return segment.control().spec;
 }
 
 // While the driver is busy: a reader that has died would be waited for.
 class DeathWatch {
   public:
-    DeathWatch(std::span<const std::unique_ptr<ReplayReader>> of, trace::Readers& readers)
-        : end_(eventfd(0, EFD_CLOEXEC)), readers_(readers) {
-        for (const auto& reader : of) watched_.push_back({reader->channel(), 0, 0});
+    explicit DeathWatch(std::span<const std::unique_ptr<Readership>> groups)
+        : end_(eventfd(0, EFD_CLOEXEC)) {
+        for (const auto& group : groups)
+            for (std::uint32_t number = 0; number < group->readers.size(); ++number) {
+                watched_.push_back({group->readers[number]->channel(), 0, 0});
+                readers_.emplace_back(&*group->shared, number);
+            }
         watched_.push_back({end_, POLLIN, 0});
         thread_ = std::thread([this] { watch(); });
     }
@@ -63,19 +164,39 @@ class DeathWatch {
     void watch() {
         while (!(watched_.back().revents & POLLIN)) {
             if (poll(watched_.data(), watched_.size(), -1) < 0 && errno != EINTR) return;
-            for (std::uint32_t number = 0; number + 1 < watched_.size(); ++number) {
-                if (!(watched_[number].revents & POLLHUP)) continue;
-                readers_.leave(number);
-                watched_[number].fd = -1;
+            for (std::size_t i = 0; i < readers_.size(); ++i) {
+                if (!(watched_[i].revents & POLLHUP)) continue;
+                readers_[i].first->leave(readers_[i].second);
+                watched_[i].fd = -1;
             }
         }
     }
 
     const int end_;
-    trace::Readers& readers_;
-    std::vector<pollfd> watched_;  // by the reader's number; the last is `end_`
+    std::vector<std::pair<trace::Readers*, std::uint32_t>> readers_;
+    std::vector<pollfd> watched_;  // likewise; the last is `end_`
     std::thread thread_;
 };
+
+// Returns what was wrong; "" if nothing was.
+std::string fill(const replay::ImageTrace& trace,
+                 std::span<const std::unique_ptr<Readership>> groups) try {
+    std::optional<trace::Spec> combined;
+    std::vector<replay::Output> outputs;
+    for (const auto& group : groups) {
+        const std::optional<trace::Spec> spec = group->agree();
+        if (!spec) continue;
+        combined = combined ? combine(*combined, *spec) : *spec;
+        outputs.push_back({group->segment.fd(), *group->shared});
+    }
+    if (!combined) return "";
+    replay::ReplayDriver driver(trace, *combined, outputs);
+    const DeathWatch watch(groups);
+    driver.run();
+    return driver.problem();
+} catch (const Error& e) {
+    return e.what();
+}
 
 class Replay {
   public:
@@ -84,21 +205,9 @@ class Replay {
     std::vector<int> execute();
 
   private:
-    struct Point {
-        CoreSettings settings;
-        int log;
-        std::shared_ptr<const ProfileLog> profiles;
-        int status = 0;
-    };
-    using Points = std::vector<Point*>;
-    using Readers = std::vector<std::unique_ptr<ReplayReader>>;
-
     Image image_of(const replay::ImageTrace& trace, std::size_t place) const;
-    Points replay_image(const replay::ImageTrace& trace, const Image& image, const Points& points);
-    static std::optional<trace::Spec> agree(const Readers& readers, const Points& points,
-                                            Points& later);
-    static std::string fill(const replay::ImageTrace& trace, const Segment& segment,
-                            const Readers& readers, trace::Readers& shared);
+    std::vector<Pass> passes();
+    static void replay_image(const replay::ImageTrace& trace, const Image& image, const Pass& pass);
     void tell(Point& point) const;
 
     const recording::TraceFileReader file_;
@@ -116,18 +225,10 @@ Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
 }
 
 std::vector<int> Replay::execute() {
+    const std::vector<Pass> all = passes();
     for (std::size_t i = 0; i < file_.images().size(); ++i) {
         const replay::ImageTrace trace(file_, file_.images()[i]);
-        Points left;
-        for (Point& point : points_) left.push_back(&point);
-        while (!left.empty()) {
-            const auto some = static_cast<std::ptrdiff_t>(
-                std::min<std::size_t>(left.size(), trace::Readers::kMost));
-            Points later =
-                replay_image(trace, image_of(trace, i), {left.begin(), left.begin() + some});
-            later.insert(later.end(), left.begin() + some, left.end());
-            left = std::move(later);
-        }
+        for (const Pass& pass : all) replay_image(trace, image_of(trace, i), pass);
     }
     std::vector<int> statuses;
     for (Point& point : points_) {
@@ -149,76 +250,53 @@ Image Replay::image_of(const replay::ImageTrace& trace, std::size_t place) const
             rank == 0 ? "" : std::to_string(rank - 1)};
 }
 
-// Returns those that need a pass of their own.
-Replay::Points Replay::replay_image(const replay::ImageTrace& trace, const Image& image,
-                                    const Points& points) {
-    Segment segment(trace.command());
-    segment.control().pid = image.pid;
-    segment.control().parent = static_cast<int>(trace.image().parent);
-    segment.control().image = image.number;
+// Where there are several points, each is asked in advance what it wants.
+std::vector<Pass> Replay::passes() {
+    if (points_.size() == 1) return {{{{}, {&points_.front()}}}};
     Lifeline lifeline;
-    const auto shared = make_readers();
-    shared->count = static_cast<std::uint32_t>(points.size());
-    Readers readers;
-    for (const Point* point : points)
-        readers.push_back(std::make_unique<ReplayReader>(
-            ReplayReader::Source{trace, segment, lifeline, *shared},
-            ReplayReader::Point{point->settings, point->log, point->profiles, image},
-            static_cast<std::uint32_t>(readers.size())));
-    Points later;
-    const std::optional<trace::Spec> spec = agree(readers, points, later);
-    std::string problem;
-    if (spec) {
-        segment.control().spec = *spec;
-        for (const auto& reader : readers) reader->agree(*spec);
-        problem = fill(trace, segment, readers, *shared);
+    std::vector<std::unique_ptr<Group>> alone;
+    std::vector<std::unique_ptr<Readership>> asked;
+    for (Point& point : points_) {
+        alone.push_back(std::make_unique<Group>(Group{{}, {&point}}));
+        asked.push_back(
+            std::make_unique<Readership>(first_, image_of(first_, 0), *alone.back(), lifeline));
     }
-    for (const auto& reader : readers) reader->finish(problem);
-    lifeline.close_writing_end();
-    // The lifeline itself wakes only one of its readers.
-    segment.control().doorbell.fetch_add(1);
-    trace::futex_wake(segment.control().doorbell, INT_MAX);
-    for (std::size_t i = 0; i < readers.size(); ++i) {
-        const int status = readers[i]->exit_status();
-        const bool sent_away = std::find(later.begin(), later.end(), points[i]) != later.end();
-        if (status != 0 && !sent_away) points[i]->status = status;
-    }
-    return later;
-}
-
-// What all get, but those that go later; none if no reader is left.
-std::optional<trace::Spec> Replay::agree(const Readers& readers, const Points& points,
-                                         Points& later) {
-    std::optional<trace::Spec> together;
-    for (std::size_t i = 0; i < readers.size(); ++i) {
-        const std::optional<trace::Spec> wanted = readers[i]->wanted();
-        if (!wanted) continue;
+    std::vector<Pass> passes;
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+        ReplayReader& reader = *asked[i]->readers.front();
+        const std::optional<trace::Spec> wanted = reader.wanted();
         try {
-            replay::possible(*wanted);
+            if (wanted)
+                add(points_[i], replay::possible(*wanted), passes);
+            else
+                points_[i].status = reader.exit_status();
         } catch (const Error& missing) {
-            readers[i]->refuse(missing.what());
-            continue;
+            reader.refuse(missing.what());
+            points_[i].status = reader.exit_status();
         }
-        try {
-            together = together ? combine(*together, *wanted) : *wanted;
-        } catch (const Error&) {
-            readers[i]->send_away();
-            later.push_back(points[i]);
-        }
+        reader.send_away();
     }
-    if (!together) return {};
-    return replay::possible(*together);
+    return passes;
 }
 
-// Returns what was wrong; "" if nothing was.
-std::string Replay::fill(const replay::ImageTrace& trace, const Segment& segment,
-                         const Readers& readers, trace::Readers& shared) try {
-    replay::ReplayDriver driver(trace, segment.fd(), shared);
-    const DeathWatch watch(readers, shared);
-    driver.run();
-    return driver.problem();
-} catch (const Error& e) {
-    return e.what();
+void Replay::replay_image(const replay::ImageTrace& trace, const Image& image, const Pass& pass) {
+    Lifeline lifeline;
+    std::vector<std::unique_ptr<Readership>> groups;
+    for (const Group& group : pass)
+        groups.push_back(std::make_unique<Readership>(trace, image, group, lifeline));
+    const std::string problem = fill(trace, groups);
+    for (const auto& group : groups)
+        for (const auto& reader : group->readers) reader->finish(problem);
+    lifeline.close_writing_end();
+    for (const auto& group : groups) {
+        // The lifeline itself wakes only one of its readers.
+        group->segment.control().doorbell.fetch_add(1);
+        trace::futex_wake(group->segment.control().doorbell, INT_MAX);
+    }
+    for (const auto& group : groups)
+        for (std::size_t i = 0; i < group->readers.size(); ++i)
+            if (const int status = group->readers[i]->exit_status(); status != 0)
+                group->group.points[i]->status = status;
 }
 
 void Replay::tell(Point& point) const {

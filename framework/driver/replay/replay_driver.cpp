@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <tuple>
 
 namespace assay::replay {
 namespace {
@@ -27,22 +29,37 @@ trace::Spec possible(const trace::Spec& wanted) {
             "a trace is replayed as a whole: give --sample, --toggle and the like when the program "
             "is recorded");
     trace::Spec given = wanted;
-    // Caches in the program, footprints and runs are to make a program quicker.
-    given.data_ways = given.fetch_ways = 0;
+    // Footprints and runs are to make a program quicker.
     if (given.footprints != 0) given.data = {0, 0};
     given.footprints = given.runs = 0;
+    // Where an interval ends, what is recorded again is what the filter has forgotten.
+    if (wanted.interval != 0) given.data_ways = given.fetch_ways = 0;
     // The collector takes buffers in the order in which they are given.
     given.slice = 1;
     return given;
 }
 
-ReplayDriver::ReplayDriver(const ImageTrace& image, int segment, trace::Readers& readers)
+bool go_together(const trace::Spec& a, const trace::Spec& b) {
+    const auto rest = [](const trace::Spec& spec) {
+        return std::tuple(spec.captures, spec.fetch.line_bytes, spec.interval, spec.branches,
+                          spec.footprints, spec.first_writes, spec.runs, spec.code_line,
+                          spec.threads, spec.recursion);
+    };
+    return rest(a) == rest(b) && a.predictor == b.predictor;
+}
+
+ReplayDriver::ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
+                           std::span<const Output> outputs)
     : image_(image),
-      segment_(segment, readers),
-      spec_(segment_.control().spec),
+      spec_(combined),
       plan_(image, spec_),
+      kinds_(reference_kinds(plan_.shown_sites())),
       parts_(image) {
-    segment_.set_tables(plan_.shown_blocks(), plan_.shown_instrs(), plan_.shown_sites());
+    for (const Output& output : outputs) {
+        segments_.push_back(std::make_unique<SegmentWriter>(output.segment, output.readers));
+        segments_.back()->set_tables(plan_.shown_blocks(), plan_.shown_instrs(),
+                                     plan_.shown_sites());
+    }
 }
 
 void ReplayDriver::run() {
@@ -57,17 +74,19 @@ void ReplayDriver::run() {
 }
 
 void ReplayDriver::replay() {
-    segment_.set_state(trace::DriverState::kRunning);
+    for (const auto& segment : segments_) segment->set_state(trace::DriverState::kRunning);
     PartSequence::Part part;
     while (parts_.next(part)) take(part);
     for (auto& [slot, thread] : threads_) thread->end();
+    for (const auto& [number, slot] : slots_)
+        slot->copy_counters(plan_.shown_blocks().size() * trace::counters(spec_));
     pass_events(image_.events().size());
     tell_early_ends();
 }
 
 void ReplayDriver::take(const PartSequence::Part& part) {
     pass_events(part.events);
-    SlotWriter& slot = segment_.slot(part.slot);
+    SlotWriter& slot = slot_of(part.slot);
     if (last_slot_ && last_slot_ != &slot) last_slot_->complete();
     last_slot_ = &slot;
     ReplayedThread& thread = thread_of(part);
@@ -76,20 +95,38 @@ void ReplayDriver::take(const PartSequence::Part& part) {
         const std::size_t until = std::clamp<std::size_t>(marker.record, done, part.records.size());
         thread.take(part.records.subspan(done, until - done));
         done = until;
-        mark(marker, slot);
+        mark(marker, part.slot, slot);
     }
     thread.take(part.records.subspan(done));
 }
 
 // Threads use a slot one after the other.
 ReplayedThread& ReplayDriver::thread_of(const PartSequence::Part& part) {
-    SlotWriter& slot = segment_.slot(part.slot);
+    SlotWriter& slot = slot_of(part.slot);
     std::unique_ptr<ReplayedThread>& thread = threads_[part.slot];
     if (thread && slot.thread() == part.thread) return *thread;
     if (thread) thread->end();
     slot.set_thread(part.thread);
     thread = std::make_unique<ReplayedThread>(image_, plan_, spec_, slot, early_ends_);
     return *thread;
+}
+
+SlotWriter& ReplayDriver::slot_of(std::uint32_t number) {
+    std::unique_ptr<SlotWriter>& slot = slots_[number];
+    if (slot) return *slot;
+    std::vector<SlotWriter::Output> outputs;
+    for (const auto& segment : segments_) {
+        trace::Spec own = segment->control().spec;  // what is not common to all
+        if (spec_.data_ways != 0) own.data_ways = 0;
+        if (spec_.fetch_ways != 0) own.fetch_ways = 0;
+        outputs.push_back({segment->ring(number), MissFilter(own, kinds_)});
+    }
+    slot = std::make_unique<SlotWriter>(MissFilter(spec_, kinds_), std::move(outputs));
+    return *slot;
+}
+
+void ReplayDriver::event(trace::EventType type, std::span<const std::byte> body) {
+    for (const auto& segment : segments_) segment->event(type, body);
 }
 
 // Those of the recorded driver that mean the same here.
@@ -107,7 +144,7 @@ void ReplayDriver::pass_events(std::uint64_t bytes) {
             case trace::EventType::kThreadName:
             case trace::EventType::kMappedFile:
             case trace::EventType::kRefused:
-                segment_.event(header.type, std::span(all).subspan(body, header.bytes));
+                event(header.type, std::span(all).subspan(body, header.bytes));
                 break;
             default:
                 break;
@@ -117,7 +154,7 @@ void ReplayDriver::pass_events(std::uint64_t bytes) {
 }
 
 // Again, at its new place.
-void ReplayDriver::mark(const trace_part_marker_t& marker, const SlotWriter& slot) {
+void ReplayDriver::mark(const trace_part_marker_t& marker, std::uint32_t number, SlotWriter& slot) {
     const std::span<const std::byte> all = image_.events();
     trace::EventHeader header;
     trace::MarkerEvent event;
@@ -130,29 +167,36 @@ void ReplayDriver::mark(const trace_part_marker_t& marker, const SlotWriter& slo
     std::vector<std::byte> body(behind.begin(), behind.begin() + header.bytes);
     std::memcpy(&event, body.data(), sizeof event);
     event.thread = slot.thread();
-    event.slot = slot.number();
-    event.buffer = slot.buffer();
-    event.record = slot.records();
-    std::memcpy(body.data(), &event, sizeof event);
-    segment_.event(header.type, body);
+    event.slot = number;
+    slot.pass_on();
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+        const RingWriter& ring = slot.outputs()[i].ring;
+        event.buffer = ring.buffer();
+        event.record = ring.records();
+        std::memcpy(body.data(), &event, sizeof event);
+        segments_[i]->event(header.type, body);
+    }
 }
 
 void ReplayDriver::tell_early_ends() {
     for (const auto& [where, times] : early_ends_) {
-        const trace::PartialEvent event{where.first, where.second, 1, 0, times};
-        segment_.event(trace::EventType::kPartial, std::as_bytes(std::span(&event, 1)));
+        const trace::PartialEvent partial{where.first, where.second, 1, 0, times};
+        event(trace::EventType::kPartial, std::as_bytes(std::span(&partial, 1)));
     }
 }
 
 // What has no other ending was killed.
 void ReplayDriver::end() {
-    const std::uint32_t state = image_.end() ? image_.end()->state : 0;
-    if (state == TRACE_IMAGE_REFUSED)
-        segment_.set_state(trace::DriverState::kRefused);
-    else if (state == TRACE_IMAGE_REPLACED)
-        segment_.set_state(trace::DriverState::kReplaced);
-    else if (state == TRACE_IMAGE_ENDED || !problem_.empty())
-        segment_.set_state(trace::DriverState::kFinished);
+    const std::uint32_t recorded = image_.end() ? image_.end()->state : 0;
+    std::optional<trace::DriverState> state;
+    if (recorded == TRACE_IMAGE_REFUSED)
+        state = trace::DriverState::kRefused;
+    else if (recorded == TRACE_IMAGE_REPLACED)
+        state = trace::DriverState::kReplaced;
+    else if (recorded == TRACE_IMAGE_ENDED || !problem_.empty())
+        state = trace::DriverState::kFinished;
+    for (const auto& segment : segments_)
+        if (state) segment->set_state(*state);
 }
 
 }  // namespace assay::replay

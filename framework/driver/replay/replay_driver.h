@@ -7,25 +7,37 @@
 #include "framework/driver/replay/image_trace.h"
 #include "framework/driver/replay/part_sequence.h"
 #include "framework/driver/replay/replayed_thread.h"
-#include "framework/driver/replay/segment_writer.h"
+#include "framework/driver/replay/slot_writer.h"
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace assay::replay {
 
 // What it gives of what is wanted. Throws Error if something is missing that has to be there.
 trace::Spec possible(const trace::Spec& wanted);
+// Whether one driver can give both: they want the same but for the caches that references miss, or
+// filters of them.
+bool go_together(const trace::Spec& a, const trace::Spec& b);
+
+// One of the segments that it fills.
+struct Output {
+    int segment;  // a descriptor; its specification is possible()
+    trace::Readers& readers;
+};
 
 class ReplayDriver {
   public:
-    // `segment`: the descriptor of one whose specification is possible(). The others must live
-    // longer. Throws Error.
-    ReplayDriver(const ImageTrace& image, int segment, trace::Readers& readers);
+    // All specifications of `outputs` go together; `combined` is that of them all. `image` and the
+    // readers must live longer. Throws Error.
+    ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
+                 std::span<const Output> outputs);
 
-    // Does all of it, while `readers` read. Throws nothing: what goes
+    // Does all of it, while the readers read. Throws nothing: what goes
     // wrong is the problem().
     void run();
 
@@ -37,15 +49,19 @@ class ReplayDriver {
     void take(const PartSequence::Part& part);
     ReplayedThread& thread_of(const PartSequence::Part& part);
     void pass_events(std::uint64_t bytes);
-    void mark(const trace_part_marker_t& marker, const SlotWriter& slot);
+    SlotWriter& slot_of(std::uint32_t number);
+    void event(trace::EventType type, std::span<const std::byte> body);
+    void mark(const trace_part_marker_t& marker, std::uint32_t number, SlotWriter& slot);
     void tell_early_ends();
     void end();
 
     const ImageTrace& image_;
-    SegmentWriter segment_;
     const trace::Spec spec_;
     const ReplayPlan plan_;
+    const std::vector<ReferenceKind> kinds_;
+    std::vector<std::unique_ptr<SegmentWriter>> segments_;
     PartSequence parts_;
+    std::map<std::uint32_t, std::unique_ptr<SlotWriter>> slots_;
     std::map<std::uint32_t, std::unique_ptr<ReplayedThread>> threads_;  // by slot
     SlotWriter* last_slot_ = nullptr;
     EarlyEnds early_ends_;

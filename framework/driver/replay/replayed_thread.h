@@ -4,7 +4,7 @@
 #include "framework/driver/native/machine/predictor.h"
 #include "framework/driver/replay/line_filters.h"
 #include "framework/driver/replay/replay_plan.h"
-#include "framework/driver/replay/segment_writer.h"
+#include "framework/driver/replay/slot_writer.h"
 
 #include <cstdint>
 #include <map>

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -28,7 +29,7 @@ void ring_doorbell(trace::Control& control) {
 
 }  // namespace
 
-SlotWriter::SlotWriter(int segment, trace::Control& control, trace::Readers& readers,
+RingWriter::RingWriter(int segment, trace::Control& control, trace::Readers& readers,
                        std::uint32_t number)
     : control_(control),
       readers_(readers),
@@ -40,12 +41,12 @@ SlotWriter::SlotWriter(int segment, trace::Control& control, trace::Readers& rea
     begin_buffer(0);
 }
 
-SlotWriter::~SlotWriter() {
+RingWriter::~RingWriter() {
     munmap(base_, trace::kThreadStride);
 }
 
 // All readers have given it back, of which none can say so by its length.
-void SlotWriter::begin_buffer(std::uint32_t number) {
+void RingWriter::begin_buffer(std::uint32_t number) {
     const std::uint32_t index = number & (trace::kBufferCount - 1);
     const std::uint64_t offset = trace::kRingOffset + index * std::uint64_t{trace::kBufferBytes};
     slot_->filled[index].store(0, std::memory_order_relaxed);
@@ -53,12 +54,22 @@ void SlotWriter::begin_buffer(std::uint32_t number) {
     end_ = begin_ + trace::kRecordsPerBuffer;
 }
 
+void RingWriter::append(std::span<const trace_record_t> records, MissFilter& filter) {
+    while (!records.empty()) {
+        if (next_ == end_) complete();
+        const auto some =
+            std::min<std::size_t>(records.size(), static_cast<std::size_t>(end_ - next_));
+        next_ = filter.copy(records.first(some), next_);
+        records = records.subspan(some);
+    }
+}
+
 // As the native driver's ThreadTrace does it.
-void SlotWriter::complete() {
+void RingWriter::complete() {
     if (records() == 0) return;
     std::uint32_t produced = buffer();
     const std::uint32_t index = produced & (trace::kBufferCount - 1);
-    slot_->owner[index].store(thread(), std::memory_order_relaxed);
+    slot_->owner[index].store(slot_->thread.load(), std::memory_order_relaxed);
     slot_->place_in_order[index].store(
         control_.completed_buffers.fetch_add(1, std::memory_order_relaxed),
         std::memory_order_relaxed);
@@ -114,14 +125,14 @@ void SegmentWriter::event(trace::EventType type, std::span<const std::byte> body
     control().event_log_bytes.store(used + sizeof header + padded, std::memory_order_release);
 }
 
-SlotWriter& SegmentWriter::slot(std::uint32_t number) {
-    while (slots_.size() <= number) {
-        slots_.push_back(std::make_unique<SlotWriter>(segment_, control(), readers_,
-                                                      static_cast<std::uint32_t>(slots_.size())));
-        control().thread_count.store(static_cast<std::uint32_t>(slots_.size()),
+RingWriter& SegmentWriter::ring(std::uint32_t number) {
+    while (rings_.size() <= number) {
+        rings_.push_back(std::make_unique<RingWriter>(segment_, control(), readers_,
+                                                      static_cast<std::uint32_t>(rings_.size())));
+        control().thread_count.store(static_cast<std::uint32_t>(rings_.size()),
                                      std::memory_order_release);
     }
-    return *slots_[number];
+    return *rings_[number];
 }
 
 void SegmentWriter::set_state(trace::DriverState state) {

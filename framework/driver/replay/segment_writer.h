@@ -1,6 +1,7 @@
 // The driver's side of a trace segment, of a driver that is no process of its own.
 #pragma once
 
+#include "framework/driver/replay/miss_filter.h"
 #include "framework/trace/readers.h"
 #include "framework/trace/segment_layout.h"
 
@@ -14,25 +15,21 @@
 namespace assay::replay {
 
 // A thread's slot: its counters, and its ring.
-class SlotWriter {
+class RingWriter {
   public:
     // Maps it. Throws Error.
-    SlotWriter(int segment, trace::Control& control, trace::Readers& readers, std::uint32_t number);
-    ~SlotWriter();
-    SlotWriter(const SlotWriter&) = delete;
-    SlotWriter& operator=(const SlotWriter&) = delete;
+    RingWriter(int segment, trace::Control& control, trace::Readers& readers, std::uint32_t number);
+    ~RingWriter();
+    RingWriter(const RingWriter&) = delete;
+    RingWriter& operator=(const RingWriter&) = delete;
 
     void set_thread(std::uint32_t thread) { slot_->thread.store(thread); }
-    void append(std::uint64_t value, std::uint32_t site, std::uint32_t aux = 0) {
-        if (next_ == end_) complete();
-        *next_++ = {value, site, aux};
-    }
+    // What is not a miss of `filter` is left out.
+    void append(std::span<const trace_record_t> records, MissFilter& filter);
     // Gives what there is to the readers, and waits until all have left room.
     void complete();
 
     std::uint64_t* counters() const { return counters_; }
-    std::uint32_t number() const { return number_; }
-    std::uint32_t thread() const { return slot_->thread.load(); }
     std::uint32_t buffer() const { return slot_->produced.load(std::memory_order_relaxed); }
     // In the buffer.
     std::uint32_t records() const { return static_cast<std::uint32_t>(next_ - begin_); }
@@ -65,14 +62,14 @@ class SegmentWriter {
     // dropped.
     void event(trace::EventType type, std::span<const std::byte> body);
     // Makes it, and those before it, if it is not there.
-    SlotWriter& slot(std::uint32_t number);
+    RingWriter& ring(std::uint32_t number);
     void set_state(trace::DriverState state);
 
   private:
     const int segment_;
     trace::Readers& readers_;
     std::byte* tables_;
-    std::vector<std::unique_ptr<SlotWriter>> slots_;
+    std::vector<std::unique_ptr<RingWriter>> rings_;
 };
 
 }  // namespace assay::replay
