@@ -8,10 +8,13 @@ import json
 import os
 import pty
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
 import support
 from support import ASSAY, PLUGINS, PROGRAMS, ROOT, profile, read_events, run, terminal_text
@@ -155,17 +158,6 @@ class Numbers(Sweep):
         page = (self.folder / "assay.sweep/sweep.html").read_text()
         self.assertNotIn("http://", page.replace("http://www.w3.org/2000/svg", ""))
 
-    def test_trace(self):
-        program = PROGRAMS / "matrix"
-        self.assertEqual(run([ASSAY, "record", "-o", self.folder / "trace", "--", program]).returncode, 0)
-        replayed = run([ASSAY, "sweep", "--plugin=cache", *OTHERS, SIZES, "-o", "of-trace", "trace"],
-                       cwd=self.folder)
-        of_program = self.sweep(*OTHERS, SIZES, program=[program])
-        self.assertEqual((replayed.returncode, replayed.stdout, replayed.stderr),
-                         (0, of_program.stdout, ""))
-        command = (self.folder / "of-trace/points/1.log").read_text().splitlines()[0]
-        self.assertIn(" replay --plugin=cache ", command)
-
     def test_show_and_status(self):
         result = self.sweep(SIZES, *OTHERS, "--show=D1mr,D1 miss rate", "--status=3",
                             program=["sh", "-c", "exit 3"])
@@ -179,6 +171,110 @@ class Numbers(Sweep):
                              program=["sh", "-c", "exit 3"])
         self.assertEqual(unknown.returncode, 125)
         self.assertIn("--show: no point has 'D1mm'", unknown.stderr)
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("nothing has happened for a minute")
+        time.sleep(0.01)
+
+
+class Trace(Sweep):
+    """A trace is replayed once for all points."""
+
+    def record(self, *program):
+        recorded = run([ASSAY, "record", "-o", "trace", "--", *program], cwd=self.folder)
+        self.assertEqual(recorded.returncode, 0, recorded.stderr)
+
+    def sweep_trace(self, plugin, *options):
+        return run([ASSAY, "sweep", f"--plugin={plugin}", *options, "-o", "of-trace", "trace"],
+                   cwd=self.folder)
+
+    def log(self, point) -> list[str]:
+        return (self.folder / f"of-trace/points/{point}.log").read_text().splitlines()
+
+    def check_points(self, points, plugin, *options):
+        """Each has the events files that its command alone leaves."""
+        swept = self.sweep_trace(plugin, *options)
+        self.assertEqual((swept.returncode, swept.stderr), (0, ""))
+        folders = sorted(path for path in (self.folder / "of-trace/points").iterdir()
+                         if path.is_dir())
+        self.assertEqual(len(folders), points)
+        for folder in folders:
+            place = self.folder / "alone"
+            place.mkdir()
+            words = shlex.split(self.log(folder.name)[0][len("$ "):])
+            words = [f"--out={place}/assay.out" if word.startswith("--out=") else word
+                     for word in words]
+            self.assertEqual(run(words, cwd=self.folder).returncode, 0)
+            self.assertEqual(sorted(path.name for path in folder.iterdir()),
+                             sorted(path.name for path in place.iterdir()))
+            for path in folder.glob("assay.out*"):
+                self.assertEqual(path.read_bytes(), (place / path.name).read_bytes(),
+                                 shlex.join(words))
+            shutil.rmtree(place)
+        shutil.rmtree(self.folder / "of-trace")
+
+    def test_numbers_of_runs(self):
+        program = PROGRAMS / "matrix"
+        self.record(program)
+        replayed = self.sweep_trace("cache", *OTHERS, SIZES)
+        of_program = self.sweep(*OTHERS, SIZES, program=[program])
+        self.assertEqual((replayed.returncode, replayed.stdout, replayed.stderr),
+                         (0, of_program.stdout, ""))
+        self.assertIn(" replay --plugin=cache ", self.log(1)[0])
+
+    def test_files_of_single_replays(self):
+        self.record(WORK)
+        self.check_points(8, "cache", "--I1=16K,4,64 32K,8,64", "--D1=16K,4,64 16K,8,32",
+                          "--LL=1M,16,64 64K,4,64")
+        self.check_points(6, "branch", "--predictor=cachegrind,gshare",
+                          "--indirect-bits=6..8+1")
+        self.check_points(3, "bbv,cache", "--interval-size=1000,2000,5000",
+                          "--bb-out-file=bb.{point}")
+        self.check_points(2, "cache", "--machine=zen2,generic")
+        self.check_points(2, "used_bytes,reuse", "--cache=1M,16,64;64K,4,64")
+
+    def test_in_parts(self):
+        self.record(WORK)
+        self.check_points(3, "cache", *OTHERS, SIZES, "-j", "2")
+
+    def test_processes(self):
+        self.record("sh", "-c", f"{WORK}; exec {WORK}")
+        self.check_points(3, "cache", *OTHERS, SIZES)
+
+    def test_what_a_trace_does_not_have(self):
+        self.record(WORK)
+        swept = self.sweep_trace("classic", "--values=loads;stores")
+        self.assertEqual(swept.returncode, 1, swept.stderr)
+        self.assertIn("2 of 2 points have failed", swept.stderr)
+        for point in (1, 2):
+            self.assertIn("assay: a trace does not have the values of registers and memory: run "
+                          "the program itself under the profiler (assay --plugin=...)",
+                          self.log(point))
+
+    def test_a_point_that_is_killed(self):
+        """Its process is no reason for the driver to wait: the others go on."""
+        def children(pid):
+            return [int(child) for child in
+                    Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+        self.record("sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done")
+        sweep = subprocess.Popen([ASSAY, "sweep", "--plugin=cache", *OTHERS, SIZES, "-o",
+                                  "of-trace", "trace"], cwd=self.folder, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_until(lambda: children(sweep.pid) and
+                           len(children(children(sweep.pid)[0])) == 3)
+        os.kill(children(children(sweep.pid)[0])[1], signal.SIGKILL)
+        _, said = sweep.communicate(timeout=120)
+        self.assertEqual(sweep.returncode, 1, said)
+        self.assertIn("point 2 of 3 (--D1=32K,8,64) has failed: its exit status is 125", said)
+        self.assertIn("1 of 3 points have failed", said)
+        again = self.sweep_trace("cache", *OTHERS, SIZES)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(len(table(again.stdout)), 3)
 
 
 class Kept(Sweep):

@@ -44,7 +44,8 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "the folder of the sweep: the events files and logs of all points; default: "
                   "assay.sweep");
     line.add_number("-j,--jobs", options.jobs, 1, 4096, "N",
-                    "how many points run at once; default: as many as there are processors");
+                    "how many points run at once; default: of a program as many as there are "
+                    "processors, of a trace 32");
     line.add_choice("--format", options.format, "text|csv|json",
                     "how to print the table; default: text");
     line.add_list("--show", options.show, "A,B,...",
