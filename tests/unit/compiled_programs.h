@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 
 inline constexpr const char* kProgram = R"(
 #include <cstdio>
@@ -52,6 +54,7 @@ class CompiledPrograms {
     }
     // Runs a shell command in the folder and returns what it prints.
     std::string run(const std::string& command) const {
+        symbols_.clear();
         std::string line = "cd " + path_.string() + " && " + command;
         FILE* pipe = popen(line.c_str(), "r");
         REQUIRE(pipe != nullptr);
@@ -61,6 +64,13 @@ class CompiledPrograms {
         REQUIRE(pclose(pipe) == 0);
         return text;
     }
+    // What nm(1) prints of the file, as long as no command has run since.
+    const std::string& symbols(const std::string& file) const {
+        const auto known = symbols_.find(file);
+        if (known != symbols_.end()) return known->second;
+        std::string text = run("nm " + file);
+        return symbols_[file] = std::move(text);
+    }
     std::string build(const std::string& flags) const {
         write("program.cpp", kProgram);
         run("c++ -O2 " + flags + " -o program program.cpp");
@@ -69,11 +79,12 @@ class CompiledPrograms {
 
   private:
     std::filesystem::path path_;
+    mutable std::map<std::string, std::string> symbols_;  // by file
 };
 
 inline std::uint64_t address_of(const CompiledPrograms& folder, const std::string& file,
                                 const std::string& symbol) {
-    std::istringstream list(folder.run("nm " + file));
+    std::istringstream list(folder.symbols(file));
     for (std::string line; std::getline(list, line);) {
         if (line.ends_with(" " + symbol)) return std::stoull(line, nullptr, 16);
     }
