@@ -547,6 +547,26 @@ class Processes(unittest.TestCase):
             lines = groups[str(rank)]["lines"]
             own = sum(line["counts"][0] for line in lines if line["function"] == "work")
             self.assertEqual(own, counts[rank])
+        self.check_traces_of_ranks(program, environment, counts)
+
+    def check_traces_of_ranks(self, program, environment, counts):
+        """One for each, which are replayed, swept and merged as files of ranks are."""
+        ran = run(["mpirun", "--oversubscribe", "-n", "4", ASSAY, "record", "-q", "--", program],
+                  cwd=self.folder, env=environment)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        for rank, count in enumerate(counts):
+            trace = f"assay.trace.rank{rank}"
+            self.tool("replay", "-q", f"--plugin={COUNTS}", "-o", f"again.{rank}", trace)
+            self.assertEqual(read_events(self.folder / f"again.{rank}").functions["work"][0], count)
+            self.tool("sweep", "-q", "--plugin=cache", "--D1=16K,8,64..32K,8,64", "-o",
+                      f"sweep.{rank}", trace)
+        self.tool("merge", "--by=rank", "-o", "again", *(f"again.{rank}" for rank in range(4)))
+        self.assertEqual(read_events(self.folder / "again").functions["work"][0], sum(counts))
+        points = [f"sweep.{rank}/points/1/assay.out" for rank in range(4)]
+        self.tool("merge", "--by=rank", "-o", "small", *points)
+        said = self.tool("annotate", "--by=rank", "--lines", "--json", "small")
+        self.assertEqual({group["name"] for group in json.loads(said)["groups"]},
+                         {str(rank) for rank in range(4)})
 
     # --- Names of the files
 
