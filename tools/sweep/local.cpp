@@ -24,9 +24,9 @@ class Runs {
           accepted_status_(accepted_status),
           progress_(progress),
           on_end_(ended) {
-        constexpr std::size_t kMostInPass = 32;  // each has the memory of a profile
+        constexpr unsigned kUsual = 32, kMost = 256;  // each has the memory of a profile, and files
         if (plan.is_of_trace())
-            points_in_run_ = jobs != 0 ? jobs : kMostInPass;
+            points_in_run_ = jobs != 0 ? std::min(jobs, kMost) : kUsual;
         else
             runs_ = jobs != 0 ? jobs : std::max(1u, std::thread::hardware_concurrency());
     }

@@ -1,30 +1,19 @@
 #include "framework/collector/run/replay.h"
 
-#include "framework/collector/profilers/trace_spec.h"
 #include "framework/collector/run/overview.h"
-#include "framework/collector/run/replay_reader.h"
+#include "framework/collector/run/replay_group.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
-#include "framework/support/text.h"
 #include "framework/trace/futex.h"
 
 #include <fmt/core.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <climits>
-#include <cstdint>
 #include <filesystem>
-#include <list>
 #include <memory>
+#include <optional>
 #include <string_view>
-#include <thread>
-#include <tuple>
-#include <utility>
 
 namespace assay::collector {
 namespace {
@@ -35,169 +24,6 @@ const recording::RecordedImage& first_image(const recording::TraceFileReader& fi
     return file.images().front();
 }
 
-class SharedReaders {
-  public:
-    SharedReaders()
-        : memory_(mmap(nullptr, sizeof(trace::Readers), PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
-        if (memory_ == MAP_FAILED)
-            throw Error(fmt::format("no memory for a replay: {}", system_reason(errno)));
-    }
-    ~SharedReaders() { munmap(memory_, sizeof(trace::Readers)); }
-    SharedReaders(const SharedReaders&) = delete;
-    SharedReaders& operator=(const SharedReaders&) = delete;
-
-    trace::Readers& operator*() const { return *static_cast<trace::Readers*>(memory_); }
-    trace::Readers* operator->() const { return &**this; }
-
-  private:
-    void* memory_;
-};
-
-struct Point {
-    CoreSettings settings;
-    int log;
-    std::shared_ptr<const ProfileLog> profiles;
-    int status = 0;
-};
-
-// Points that read the same segment.
-struct Group {
-    std::optional<trace::Spec> spec;  // none if it is not known in advance
-    std::vector<Point*> points;
-};
-// Groups that one driver serves.
-using Pass = std::vector<Group>;
-
-bool misses_caches(const trace::Spec& spec) {
-    return spec.data_ways != 0 || spec.fetch_ways != 0;
-}
-
-// Who wants only what misses caches has a segment with those of the same caches.
-bool share_segment(const trace::Spec& a, const trace::Spec& b) {
-    const auto caches = [](const trace::Spec& spec) {
-        return std::tuple(spec.data.line_bytes, spec.data.sets, spec.data_ways,
-                          spec.fetch.line_bytes, spec.fetch.sets, spec.fetch_ways);
-    };
-    return misses_caches(a) || misses_caches(b) ? caches(a) == caches(b) : true;
-}
-
-void add(Point& point, const trace::Spec& spec, std::vector<Pass>& passes) {
-    for (Pass& pass : passes) {
-        if (!replay::go_together(*pass.front().spec, spec)) continue;
-        for (Group& group : pass)
-            if (share_segment(*group.spec, spec) && group.points.size() < trace::Readers::kMost)
-                return group.points.push_back(&point);
-        return pass.push_back({spec, {&point}});
-    }
-    passes.push_back({{spec, {&point}}});
-}
-
-// A group at work on an image.
-struct Readership {
-    Readership(const replay::ImageTrace& trace, const Image& image, const Group& group,
-               Lifeline& lifeline);
-
-    // What all of its readers get; none if none is left.
-    std::optional<trace::Spec> agree() const;
-
-    const Group& group;
-    Segment segment;
-    SharedReaders shared;
-    std::vector<std::unique_ptr<ReplayReader>> readers;
-};
-
-Readership::Readership(const replay::ImageTrace& trace, const Image& image, const Group& of,
-                       Lifeline& lifeline)
-    : group(of), segment(trace.command()) {
-    segment.control().pid = image.pid;
-    segment.control().parent = static_cast<int>(trace.image().parent);
-    segment.control().image = image.number;
-    shared->count = static_cast<std::uint32_t>(group.points.size());
-    for (const Point* point : group.points)
-        readers.push_back(std::make_unique<ReplayReader>(
-            ReplayReader::Source{trace, segment, lifeline, *shared},
-            ReplayReader::Point{point->settings, point->log, point->profiles, image},
-            static_cast<std::uint32_t>(readers.size())));
-}
-
-std::optional<trace::Spec> Readership::agree() const {
-    std::optional<trace::Spec> together;
-    for (const auto& reader : readers) {
-        const std::optional<trace::Spec> wanted = reader->wanted();
-        if (!wanted) continue;
-        try {
-            const trace::Spec given = replay::possible(*wanted);
-            together = together ? combine(*together, given) : given;
-        } catch (const Error& missing) {
-            reader->refuse(missing.what());
-        }
-    }
-    if (!together) return {};
-    segment.control().spec = replay::possible(*together);
-    for (const auto& reader : readers) reader->agree(segment.control().spec);
-    return segment.control().spec;
-}
-
-// While the driver is busy: a reader that has died would be waited for.
-class DeathWatch {
-  public:
-    explicit DeathWatch(std::span<const std::unique_ptr<Readership>> groups)
-        : end_(eventfd(0, EFD_CLOEXEC)) {
-        for (const auto& group : groups)
-            for (std::uint32_t number = 0; number < group->readers.size(); ++number) {
-                watched_.push_back({group->readers[number]->channel(), 0, 0});
-                readers_.emplace_back(&*group->shared, number);
-            }
-        watched_.push_back({end_, POLLIN, 0});
-        thread_ = std::thread([this] { watch(); });
-    }
-    ~DeathWatch() {
-        eventfd_write(end_, 1);
-        thread_.join();
-        close(end_);
-    }
-    DeathWatch(const DeathWatch&) = delete;
-    DeathWatch& operator=(const DeathWatch&) = delete;
-
-  private:
-    void watch() {
-        while (!(watched_.back().revents & POLLIN)) {
-            if (poll(watched_.data(), watched_.size(), -1) < 0 && errno != EINTR) return;
-            for (std::size_t i = 0; i < readers_.size(); ++i) {
-                if (!(watched_[i].revents & POLLHUP)) continue;
-                readers_[i].first->leave(readers_[i].second);
-                watched_[i].fd = -1;
-            }
-        }
-    }
-
-    const int end_;
-    std::vector<std::pair<trace::Readers*, std::uint32_t>> readers_;
-    std::vector<pollfd> watched_;  // likewise; the last is `end_`
-    std::thread thread_;
-};
-
-// Returns what was wrong; "" if nothing was.
-std::string fill(const replay::ImageTrace& trace,
-                 std::span<const std::unique_ptr<Readership>> groups) try {
-    std::optional<trace::Spec> combined;
-    std::vector<replay::Output> outputs;
-    for (const auto& group : groups) {
-        const std::optional<trace::Spec> spec = group->agree();
-        if (!spec) continue;
-        combined = combined ? combine(*combined, *spec) : *spec;
-        outputs.push_back({group->segment.fd(), *group->shared});
-    }
-    if (!combined) return "";
-    replay::ReplayDriver driver(trace, *combined, outputs);
-    const DeathWatch watch(groups);
-    driver.run();
-    return driver.problem();
-} catch (const Error& e) {
-    return e.what();
-}
-
 class Replay {
   public:
     Replay(std::span<const ReplayPoint> points, const std::string& file);
@@ -206,13 +32,14 @@ class Replay {
 
   private:
     Image image_of(const replay::ImageTrace& trace, std::size_t place) const;
-    std::vector<Pass> passes();
-    static void replay_image(const replay::ImageTrace& trace, const Image& image, const Pass& pass);
-    void tell(Point& point) const;
+    std::vector<ReplayPass> passes();
+    static void replay_image(const replay::ImageTrace& trace, const Image& image,
+                             const ReplayPass& pass);
+    void tell(ReplayedPoint& point) const;
 
     const recording::TraceFileReader file_;
     const replay::ImageTrace first_;
-    std::vector<Point> points_;
+    std::vector<ReplayedPoint> points_;
 };
 
 // Files say how threads took turns.
@@ -225,13 +52,13 @@ Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
 }
 
 std::vector<int> Replay::execute() {
-    const std::vector<Pass> all = passes();
+    const std::vector<ReplayPass> all = passes();
     for (std::size_t i = 0; i < file_.images().size(); ++i) {
         const replay::ImageTrace trace(file_, file_.images()[i]);
-        for (const Pass& pass : all) replay_image(trace, image_of(trace, i), pass);
+        for (const ReplayPass& pass : all) replay_image(trace, image_of(trace, i), pass);
     }
     std::vector<int> statuses;
-    for (Point& point : points_) {
+    for (ReplayedPoint& point : points_) {
         tell(point);
         statuses.push_back(point.status);
     }
@@ -251,19 +78,15 @@ Image Replay::image_of(const replay::ImageTrace& trace, std::size_t place) const
 }
 
 // Where there are several points, each is asked in advance what it wants.
-std::vector<Pass> Replay::passes() {
+std::vector<ReplayPass> Replay::passes() {
     if (points_.size() == 1) return {{{{}, {&points_.front()}}}};
+    ReplayGroup all;
+    for (ReplayedPoint& point : points_) all.points.push_back(&point);
     Lifeline lifeline;
-    std::vector<std::unique_ptr<Group>> alone;
-    std::vector<std::unique_ptr<Readership>> asked;
-    for (Point& point : points_) {
-        alone.push_back(std::make_unique<Group>(Group{{}, {&point}}));
-        asked.push_back(
-            std::make_unique<Readership>(first_, image_of(first_, 0), *alone.back(), lifeline));
-    }
-    std::vector<Pass> passes;
+    const Readership asked(first_, image_of(first_, 0), all, lifeline);
+    std::vector<ReplayPass> passes;
     for (std::size_t i = 0; i < points_.size(); ++i) {
-        ReplayReader& reader = *asked[i]->readers.front();
+        ReplayReader& reader = *asked.readers[i];
         const std::optional<trace::Spec> wanted = reader.wanted();
         try {
             if (wanted)
@@ -279,10 +102,11 @@ std::vector<Pass> Replay::passes() {
     return passes;
 }
 
-void Replay::replay_image(const replay::ImageTrace& trace, const Image& image, const Pass& pass) {
+void Replay::replay_image(const replay::ImageTrace& trace, const Image& image,
+                          const ReplayPass& pass) {
     Lifeline lifeline;
     std::vector<std::unique_ptr<Readership>> groups;
-    for (const Group& group : pass)
+    for (const ReplayGroup& group : pass)
         groups.push_back(std::make_unique<Readership>(trace, image, group, lifeline));
     const std::string problem = fill(trace, groups);
     for (const auto& group : groups)
@@ -299,7 +123,7 @@ void Replay::replay_image(const replay::ImageTrace& trace, const Image& image, c
                 group->group.points[i]->status = status;
 }
 
-void Replay::tell(Point& point) const {
+void Replay::tell(ReplayedPoint& point) const {
     const auto work = [&] {
         const bool told =
             tell_of_profiles(point.profiles->entries(), point.settings, image_of(first_, 0));
