@@ -15,6 +15,16 @@ namespace {
                 ": run the program itself under the profiler (assay --plugin=...)");
 }
 
+// How many of the shown sites were there when so many of the recorded ones were.
+std::uint64_t shown_of(std::uint64_t recorded, const ReplayPlan& plan) {
+    for (std::size_t i = recorded; i < plan.sites().size(); ++i) {
+        const PlannedSite& site = plan.sites()[i];
+        const bool is_block = site.kind == TRACE_SITE_BLOCK || site.kind == TRACE_SITE_BLOCK_LEFT;
+        if (!is_block && site.site != kNoSite) return site.site;
+    }
+    return plan.shown_sites().size();
+}
+
 }  // namespace
 
 trace::Spec possible(const trace::Spec& wanted) {
@@ -166,6 +176,8 @@ void ReplayDriver::mark(const trace_part_marker_t& marker, std::uint32_t number,
         return;
     std::vector<std::byte> body(behind.begin(), behind.begin() + header.bytes);
     std::memcpy(&event, body.data(), sizeof event);
+    if (event.operation == TRACE_MARKER_THREAD_END)
+        event.arguments[0] = shown_of(event.arguments[0], plan_);
     event.thread = slot.thread();
     event.slot = number;
     slot.pass_on();
