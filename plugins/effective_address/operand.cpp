@@ -32,14 +32,22 @@ Operand::Operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, boo
       number_(number) {}
 
 void Operand::add(const ReferenceRun& run, Footprint::Budget& budget) {
+    add_references(run, budget);
+    add_frequent(run);
+    if (kind_ != kRuns || (++runs_ >= kManyRuns && runs_ * kShortRun > references_)) choose_kind();
+}
+
+void Operand::add_references(const ReferenceRun& run, Footprint::Budget& budget) {
     references_ += run.count;
     add_place(run, budget);
+}
+
+void Operand::add_frequent(const ReferenceRun& run) {
     if (run.stride == kNoStride)
         ++firsts_;
     else
         strides_.add(static_cast<std::uint64_t>(run.stride), run.count, kMostStrides);
     add_addresses(run);
-    if (kind_ != kRuns || (++runs_ >= kManyRuns && runs_ * kShortRun > references_)) choose_kind();
 }
 
 // Sampling begins with more strides than are counted exactly, so that few ones never depend on it.
@@ -59,6 +67,15 @@ void Operand::add_other(std::uint64_t address, Footprint::Budget& budget) {
 void Operand::add_stride(std::int64_t stride) {
     strides_.add(static_cast<std::uint64_t>(stride), 1, kMostStrides);
     choose_kind();
+}
+
+// The distance to the next sample is pseudo-random, lest it follow a rhythm of the program.
+void Operand::look_at(const ReferenceRun& run) {
+    if (run.count >= kLongRun) return add_frequent(run);
+    while (until_sample_ <= 0) {
+        sample(run.address(static_cast<std::uint64_t>(-until_sample_)), run.stride);
+        until_sample_ += 1 + random() % (2 * kSampleOf - 1);
+    }
 }
 
 void Operand::sample(std::uint64_t address, std::int64_t stride) {

@@ -25,25 +25,30 @@ struct Pattern {
 class alignas(64) Operand {
   public:
     static constexpr std::size_t kMostOfFew = 4;  // strides, with the most frequent one
-    // 16 strides and 128 addresses are counted exactly. Of more, where runs are short, one of
-    // kSampleOf references is looked at, and weighs as much.
+    // 16 strides and 128 addresses are counted exactly. Of more, one of kSampleOf references in
+    // short runs is looked at, and weighs as much.
     static constexpr std::uint32_t kMostStrides = 16, kMostAddresses = 128;
     static constexpr std::uint32_t kSampleOf = 128;
+    static constexpr std::uint64_t kLongRun = 8;  // of so many references
 
     Operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);
 
-    // How the references of an operand are to be taken: in runs, or else as one of the next two.
+    // How the references of an operand are to be taken.
     enum Kind : std::uint8_t {
-        kRuns = 0,       // by add()
-        kFew = 1,        // irregular, but few addresses: by add_known() each
-        kIrregular = 2,  // by add_single() each
-        // Besides: strides are so few that all are counted, by count_stride(). Else sample().
+        kRuns = 0,  // in whole runs, by add()
+        // In runs from kLongRun on. Those of shorter ones each by add_known(),
+        kFew = 1,  // addresses are few
+        // or by add_single(), and what is_looked_at() of the run, when it has ended.
+        kIrregular = 2,
+        // Besides: strides are so few that all are counted, by count_stride().
         kFewStrides = 4,
     };
     Kind kind() const { return kind_; }
 
     // Of any kind: takes a run that has ended.
     void add(const ReferenceRun& run, Footprint::Budget& budget);
+    // Only how many they are, and where.
+    void add_references(const ReferenceRun& run, Footprint::Budget& budget);
     // Takes a reference that is aligned and to an address that it knows; of others it returns
     // false.
     bool add_known(std::uint64_t address) {
@@ -52,24 +57,29 @@ class alignas(64) Operand {
         ++references_;
         return true;
     }
-    // Takes a reference that is aligned; of others it returns false.
+    // Takes how many and where, of a reference that is aligned; of others it returns false.
     bool add_single(std::uint64_t address, Footprint::Budget& budget) {
         if (address & alignment_mask_) return false;
         ++references_;
         footprint_.add(address >> kLineShift, budget);
         return true;
     }
-    // Takes a reference that does not come as a run, and that neither of both has taken.
+    // Takes a reference that neither of both has taken.
     void add_other(std::uint64_t address, Footprint::Budget& budget);
     // Of kFewStrides: counts the stride if it is known; else returns false.
     bool count_stride(std::int64_t stride) {
         return strides_.count_known(static_cast<std::uint64_t>(stride));
     }
     void add_stride(std::int64_t stride);
-    // A thread's first reference has no stride.
-    void add_first() { ++firsts_; }
-    // Of another kind than kRuns: one reference of kSampleOf, which is taken besides.
-    void sample(std::uint64_t address, std::int64_t stride);
+    // Of a run of `count` references that has been added otherwise, or of one that goes on: whether
+    // it has ended and look_at() has to look for frequent strides and addresses. To be asked once
+    // of each that has ended.
+    bool is_looked_at(std::uint64_t count, bool ended) {
+        const bool is_long = count >= kLongRun;
+        until_sample_ -= ended && !is_long ? static_cast<std::int64_t>(count) : 0;
+        return until_sample_ <= 0 || (ended && is_long);
+    }
+    void look_at(const ReferenceRun& run);
 
     std::uint64_t pc() const { return pc_; }
     std::uint16_t bytes() const { return bytes_; }
@@ -92,6 +102,8 @@ class alignas(64) Operand {
     static constexpr std::uint64_t kManyRuns = 1024, kShortRun = 8;
 
     void choose_kind();
+    void add_frequent(const ReferenceRun& run);
+    void sample(std::uint64_t address, std::int64_t stride);
     void add_place(const ReferenceRun& run, Footprint::Budget& budget);
     void add_footprint(const ReferenceRun& run, Footprint::Budget& budget);
     void add_unaligned(const ReferenceRun& run, Footprint::Budget& budget);
@@ -109,6 +121,8 @@ class alignas(64) Operand {
     bool writes_;
     std::uint16_t bytes_;
     std::uint32_t random_ = 1;
+    // References in short runs until one is looked at; not above 0 if it was within the last run.
+    std::int64_t until_sample_ = kSampleOf;
 
     FrequentItems addresses_, strides_;
     std::uint64_t pc_;

@@ -13,7 +13,6 @@ struct alignas(32) Stream {
     std::int64_t stride;  // of the last reference; of the first one its address
     std::uint64_t count;  // of references in the run that are not yet added to the operand
     bool known;           // there was a reference
-    bool first;           // the run begins with the first, which has no stride
     std::uint32_t since;  // the thread's latest site when the run began
 
     ReferenceRun run() const { return {last, stride, count}; }

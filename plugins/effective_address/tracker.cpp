@@ -46,24 +46,15 @@ void Tracker::process(std::uint32_t number, bool alone, std::span<const trace_re
         end_runs(thread);  // what was before is not shared
         thread.alone = false;
     }
-    const auto follow_any = [&](std::span<const trace_record_t> some) {
-        alone ? follow<true>(thread, some) : follow<false>(thread, some);
-    };
-    // Between two samples there is a pseudo-random number of records, lest it follow a rhythm of
-    // the program.
-    while (next_sample_ < records.size()) {
-        follow_any(records.first(next_sample_));
-        sample(thread, records[next_sample_]);
-        records = records.subspan(next_sample_);
-        next_sample_ = 1 + random_() % (2 * Operand::kSampleOf - 1);
-    }
-    next_sample_ -= records.size();
-    follow_any(records);
+    alone ? follow<true>(thread, records) : follow<false>(thread, records);
 }
 
 // The profiler's time goes here. A branch is worth its while only if it can be predicted: which
 // kind an operand is of follows from the program's path, and that a run goes on is what makes its
 // kind.
+//
+// What depends on the order of references is done at the record that ends a run: a driver that
+// leaves out what goes on makes that one, too. So the result is the same whatever it leaves out.
 template <bool kAlone>
 void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
     const std::uint32_t* const operands = operand_of_site_.data();
@@ -71,67 +62,84 @@ void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
     Stream* const streams = thread.streams.data();
     for (const trace_record_t& record : records) {
         const std::uint32_t operand = operands[record.site];
-        const std::uint64_t address = record.value;
         Stream& stream = streams[operand];
-        if (kinds[operand] == Operand::kRuns) {
-            pass_left_out(stream, record.aux);
-            const std::uint64_t last = std::exchange(stream.last, address);
-            const auto stride = static_cast<std::int64_t>(address - last);
-            if (stride == stream.stride)
-                ++stream.count;
-            else
-                begin_run(thread, operand, {last, stream.stride, stream.count}, stride,
-                          record.site);
+        const Operand::Kind kind = kinds[operand];
+        if (kind == Operand::kIrregular && stream.known) {
+            take_irregular<kAlone>(thread, operand, record);
             continue;
         }
-        if ((stream.count | record.aux) != 0) [[unlikely]] {
-            pass_left_out(stream, record.aux);
-            end_run(thread, operand);
+        const std::uint64_t last =
+            stream.last + record.aux * static_cast<std::uint64_t>(stream.stride);
+        const std::uint64_t count = stream.count + record.aux;
+        const auto stride = static_cast<std::int64_t>(record.value - last);
+        stream.last = record.value;
+        if (stride == stream.stride) {
+            stream.count = count + 1;
+            continue;
         }
-        stream.stride = static_cast<std::int64_t>(address - std::exchange(stream.last, address));
-        Operand& known = operands_[operand];
-        const Operand::Kind kind = kinds[operand];
-        bool taken = false;
-        if (kind == Operand::kIrregular)
-            taken = known.add_single(address, budget_);
-        else if (kind == Operand::kFew)
-            taken = known.add_known(address);
-        else
-            taken = take_with_stride(stream, operand);
-        if (!taken) [[unlikely]]
-            add_other(operand, address);
+        const ReferenceRun ended{last, std::exchange(stream.stride, stride), count};
+        stream.count = 1;
+        if (unsigned{kind == Operand::kRuns} | unsigned{count != 1} | unsigned{!stream.known}) {
+            begin_run(thread, operand, ended, record.site);
+            continue;
+        }
+        take_single(operand, ended.end, ended.stride);
+        if (operands_[operand].kind() != kind) [[unlikely]]
+            change_kind(operand);
         if constexpr (!kAlone) {
             thread.latest_site = std::max(thread.latest_site, record.site);
-            share(thread, operand, {address, 0, 1}, thread.latest_site);
+            share(thread, operand, ended, std::exchange(stream.since, thread.latest_site));
         }
     }
 }
 
-void Tracker::pass_left_out(Stream& stream, std::uint32_t references) {
-    stream.last += references * static_cast<std::uint64_t>(stream.stride);
-    stream.count += references;
+// Which of the references go on cannot be predicted. So what is the same in any order is done with
+// each, and whether a run has ended is calculated with.
+template <bool kAlone>
+inline void Tracker::take_irregular(Thread& thread, std::uint32_t operand,
+                                    const trace_record_t& record) {
+    Stream& stream = thread.streams.data()[operand];
+    Operand& known = operands_[operand];
+    if (record.aux != 0) [[unlikely]] {
+        stream.last += record.aux * static_cast<std::uint64_t>(stream.stride);
+        stream.count += record.aux;
+        known.add_references({stream.last, stream.stride, record.aux}, budget_);
+    }
+    const std::uint64_t last = std::exchange(stream.last, record.value);
+    const auto stride = static_cast<std::int64_t>(record.value - last);
+    const ReferenceRun ended{last, std::exchange(stream.stride, stride), stream.count};
+    const bool ends = stride != ended.stride;
+    stream.count = ends ? 1 : ended.count + 1;
+    if (!known.add_single(record.value, budget_)) [[unlikely]]
+        known.add_references({record.value, 0, 1}, budget_);
+    if (known.is_looked_at(ended.count, ends)) [[unlikely]]
+        known.look_at(ended);
+    if constexpr (!kAlone) {
+        if (!ends) return;
+        thread.latest_site = std::max(thread.latest_site, record.site);
+        const std::uint32_t since = std::exchange(stream.since, thread.latest_site);
+        if (ended.count != 0) share(thread, operand, ended, since);
+    }
 }
 
-// `ended` has come to its end, since the next reference is `stride` away. What is no reference has
+// `ended` has come to its end, since the next reference is elsewhere. What is no reference has
 // operand 0.
 void Tracker::begin_run(Thread& thread, std::uint32_t operand, const ReferenceRun& ended,
-                        std::int64_t stride, std::uint32_t site) {
+                        std::uint32_t site) {
+    if (operand == 0) return;
     Stream& stream = thread.streams.data()[operand];
-    const bool had_first = stream.first;
     if (!thread.alone) thread.latest_site = std::max(thread.latest_site, site);
     const std::uint32_t since = std::exchange(stream.since, thread.latest_site);
-    stream.first = !stream.known && ended.count == 0;
-    stream.known = true;
-    stream.stride = stride;
-    stream.count = 1;
-    if (operand == 0 || ended.count == 0) return;
-    add_run(thread, operand, ended, had_first, since);
-    if (kinds_[operand] == Operand::kRuns) return;
-    // The reference that began the new run is the first that is taken alone.
-    stream.count = 0;
-    add_stride(stream, operand);
-    add_other(operand, stream.last);
-    share(thread, operand, {stream.last, 0, 1}, stream.since);
+    const bool was_irregular = kinds_[operand] == Operand::kIrregular;
+    const bool was_known = std::exchange(stream.known, true);
+    if (ended.count != 0) {
+        add_run(thread, operand, ended, since);
+        if (was_irregular) operands_[operand].add_references(stream.run(), budget_);
+    } else if (!was_known) {
+        // It is no part of the run, which has its address for a stride.
+        stream.count = 0;
+        add_run(thread, operand, {stream.last, kNoStride, 1}, stream.since);
+    }
 }
 
 // What follows may go on with the same stride.
@@ -139,53 +147,61 @@ void Tracker::end_run(Thread& thread, std::uint32_t operand) {
     Stream& stream = thread.streams.data()[operand];
     const ReferenceRun run = stream.run();
     stream.count = 0;
-    if (operand != 0 && run.count != 0)
-        add_run(thread, operand, run, std::exchange(stream.first, false), stream.since);
+    if (run.count == 0) return;
+    if (kinds_[operand] != Operand::kIrregular || !stream.known)
+        return add_run(thread, operand, run, stream.since);
+    Operand& known = operands_[operand];
+    if (known.is_looked_at(run.count, true)) known.look_at(run);
+    share(thread, operand, run, stream.since);
 }
 
+// Of a run of which nothing has been added yet.
 void Tracker::add_run(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,
-                      bool first, std::uint32_t since) {
-    if (first) {
-        add_run(thread, operand, {run.address(run.count - 1), kNoStride, 1}, false, since);
-        if (run.count > 1)
-            add_run(thread, operand, {run.end, run.stride, run.count - 1}, false, since);
-        return;
-    }
-    operands_[operand].add(run, budget_);
-    kinds_[operand] = operands_[operand].kind();
+                      std::uint32_t since) {
+    Operand& known = operands_[operand];
+    const Operand::Kind kind = kinds_[operand];
+    const bool whole = kind == Operand::kRuns || kind == Operand::kIrregular ||
+                       run.count >= Operand::kLongRun || run.stride == kNoStride;
+    if (whole) known.add(run, budget_);
+    // That would take longer.
+    for (std::uint64_t i = whole ? 0 : run.count; i-- > 0;)
+        take_single(operand, run.address(i), run.stride);
+    if (known.kind() != kind) change_kind(operand);
     share(thread, operand, run, since);
 }
 
-void Tracker::add_other(std::uint32_t operand, std::uint64_t address) {
-    operands_[operand].add_other(address, budget_);
-    kinds_[operand] = operands_[operand].kind();
+// Of an operand that has few addresses, or few strides.
+inline void Tracker::take_single(std::uint32_t operand, std::uint64_t address,
+                                 std::int64_t stride) {
+    Operand& known = operands_[operand];
+    const bool taken = known.kind() == Operand::kFew ? known.add_known(address)
+                                                     : take_with_stride(known, address, stride);
+    if (!taken) [[unlikely]]
+        known.add_other(address, budget_);
+    if (known.is_looked_at(1, true)) [[unlikely]]
+        known.look_at({address, stride, 1});
 }
 
 // In bzip2, 2 % of the records are of operands with few strides. Within follow(), this cost 5 % of
 // the time for all others.
-[[gnu::noinline]] bool Tracker::take_with_stride(Stream& stream, std::uint32_t operand) {
+[[gnu::noinline]] bool Tracker::take_with_stride(Operand& known, std::uint64_t address,
+                                                 std::int64_t stride) {
+    const Operand::Kind kind = known.kind();
+    if (kind & Operand::kFewStrides && !known.count_stride(stride)) known.add_stride(stride);
+    return kind & Operand::kIrregular ? known.add_single(address, budget_)
+                                      : known.add_known(address);
+}
+
+// References of one that is irregular from now on are added at once: those of runs that go on have
+// not been.
+void Tracker::change_kind(std::uint32_t operand) {
     Operand& known = operands_[operand];
-    const Operand::Kind kind = kinds_[operand];
-    if (!stream.known || !known.count_stride(stream.stride)) add_stride(stream, operand);
-    return kind & Operand::kIrregular ? known.add_single(stream.last, budget_)
-                                      : known.add_known(stream.last);
-}
-
-void Tracker::add_stride(Stream& stream, std::uint32_t operand) {
-    if (!(kinds_[operand] & Operand::kFewStrides)) return;
-    if (std::exchange(stream.known, true))
-        operands_[operand].add_stride(stream.stride);
-    else
-        operands_[operand].add_first();
-    kinds_[operand] = operands_[operand].kind();
-}
-
-void Tracker::sample(const Thread& thread, const trace_record_t& record) {
-    const std::uint32_t operand = operand_of_site_[record.site];
-    if (kinds_[operand] == Operand::kRuns) return;
-    Stream stream = thread.streams.data()[operand];
-    pass_left_out(stream, record.aux);
-    operands_[operand].sample(record.value, static_cast<std::int64_t>(record.value - stream.last));
+    kinds_[operand] = known.kind();
+    if (known.kind() != Operand::kIrregular) return;
+    for (const auto& [number, thread] : threads_) {
+        const Stream& stream = thread.streams.data()[operand];
+        if (stream.known && stream.count != 0) known.add_references(stream.run(), budget_);
+    }
 }
 
 void Tracker::share(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,

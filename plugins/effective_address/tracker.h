@@ -9,7 +9,6 @@
 
 #include <map>
 #include <memory>
-#include <random>
 #include <unordered_map>
 #include <vector>
 
@@ -73,20 +72,20 @@ class Tracker {
     void add_operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);
     template <bool kAlone>
     void follow(Thread& thread, std::span<const trace_record_t> records);
+    template <bool kAlone>
+    void take_irregular(Thread& thread, std::uint32_t operand, const trace_record_t& record);
     void begin_run(Thread& thread, std::uint32_t operand, const ReferenceRun& ended,
-                   std::int64_t stride, std::uint32_t site);
+                   std::uint32_t site);
     void end(std::map<std::uint32_t, Thread>::iterator thread);
-    static void pass_left_out(Stream& stream, std::uint32_t references);
     void end_run(Thread& thread, std::uint32_t operand);
-    // `first`: it begins with the thread's first reference of the operand. `since`: Stream::since.
-    void add_run(const Thread& thread, std::uint32_t operand, const ReferenceRun& run, bool first,
+    // `since`: Stream::since.
+    void add_run(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,
                  std::uint32_t since);
-    void add_other(std::uint32_t operand, std::uint64_t address);
-    bool take_with_stride(Stream& stream, std::uint32_t operand);
-    void add_stride(Stream& stream, std::uint32_t operand);
+    void take_single(std::uint32_t operand, std::uint64_t address, std::int64_t stride);
+    bool take_with_stride(Operand& known, std::uint64_t address, std::int64_t stride);
+    void change_kind(std::uint32_t operand);
     void share(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,
                std::uint32_t since);
-    void sample(const Thread& thread, const trace_record_t& record);
 
     std::vector<std::uint32_t> operand_of_site_;
     // The same instruction can be in several blocks, and so have several sites.
@@ -97,8 +96,6 @@ class Tracker {
     bool notes_changes_ = false;
     std::vector<bool> is_changed_;  // by operand
     std::vector<std::uint32_t> changed_;
-    std::minstd_rand random_;
-    std::size_t next_sample_ = 0;  // records until then
     std::map<std::uint32_t, Thread> threads_;
     std::uint64_t buffers_ = 0;
     Footprint::Budget budget_;

@@ -11,11 +11,14 @@ import unittest
 import support
 from support import ASSAY, PROGRAMS, run
 
+# What these write besides the events file.
+OWN_FILE = {"--plugin=bbv": "--bb-out-file", "--plugin=effective_address": "--address-report"}
 PROFILERS = [
     ["--plugin=cache"],
     ["--plugin=branch"],
     ["--plugin=bbv", "--interval-size=100k"],
     ["--plugin=used_bytes"],
+    ["--plugin=effective_address"],
     ["--plugin=cache", "--machine=generic"],
     ["--plugin=cache,branch,opcode_mix"],
     ["--plugin=reuse"],
@@ -57,13 +60,13 @@ class Record(unittest.TestCase):
         for words in profilers:
             with self.subTest(program=str(program[0]), profiler=words):
                 live, again = self.folder / "live", self.folder / "again"
-                vectors = self.folder / "vectors"
-                own = [f"--bb-out-file={vectors}"] if "bbv" in words[0] else []
+                file = self.folder / "own"
+                own = [f"{OWN_FILE[words[0]]}={file}"] if words[0] in OWN_FILE else []
                 self.assay("-q", *words, *own, *options, *extra, "-o", live, "--", *program)
-                wanted = vectors.read_bytes() if own else b""
+                wanted = file.read_bytes() if own else b""
                 self.assay("replay", "-q", *words, *own, *extra, "-o", again, trace)
                 self.assertEqual(text_of(live), text_of(again))
-                self.assertEqual(vectors.read_bytes() if own else b"", wanted)
+                self.assertEqual(file.read_bytes() if own else b"", wanted)
 
     def test_a_small_program_with_every_profiler(self):
         self.compare([PROGRAMS / "work"], PROFILERS, extra=["--dump-instr=yes"])
@@ -71,12 +74,12 @@ class Record(unittest.TestCase):
     def test_instructions_of_all_kinds(self):
         """Repeated strings, locked instructions, gathers, faults and handlers, without libc."""
         for name in ("repeat", "atomics", "straddle", "callers", "matrix"):
-            self.compare([PROGRAMS / name], PROFILERS[:4])
+            self.compare([PROGRAMS / name], PROFILERS[:5])
 
     def test_signals(self):
         """Handlers, and blocks that faults end early."""
         for case in ("raised", "nested", "siginfo", "fault_and_retry", "debug_trap"):
-            self.compare([PROGRAMS / "signals", case], [PROFILERS[i] for i in (0, 1, 3)],
+            self.compare([PROGRAMS / "signals", case], [PROFILERS[i] for i in (0, 1, 3, 4)],
                          "--cpu=x86-64-v2")
             shown = subprocess.run([ASSAY, "trace", "--kind=signal", "--format=csv",
                                     self.folder / "trace"], capture_output=True, text=True,
@@ -91,25 +94,40 @@ class Record(unittest.TestCase):
                         ["bzip2", "-c", "-k", str(ASSAY.parent / "build.ninja")]):
             # At a level there is no vDSO, which executes more or less as time goes by.
             if shutil.which(program[0]):
-                self.compare(program, PROFILERS[:4] if "bzip2" not in program else PROFILERS[:1],
+                chosen = PROFILERS[:5] if "bzip2" not in program else [PROFILERS[0], PROFILERS[4]]
+                self.compare(program, chosen,
                              "--cpu=x86-64-v2")
 
     def test_threads_in_turns(self):
-        self.compare([PROGRAMS / "threads"], PROFILERS[:5] + [["--plugin=cache", "--threads"]],
+        self.compare([PROGRAMS / "threads"], PROFILERS[:6] + [["--plugin=cache", "--threads"]],
                      "--schedule=fair:10000")
+
+    def test_when_threads_have_ended(self):
+        """What they share depends on it."""
+        self.compare([PROGRAMS / "sharing"], [["--plugin=effective_address"],
+                                              ["--plugin=effective_address,cache"]],
+                     "--schedule=fair:1000")
 
     def test_processes(self):
         program = ["sh", "-c", "ls /usr > /dev/null; true | cat; exec true"]
         trace = self.record(program)
-        self.assay("-q", "--plugin=cache", "-o", self.folder / "live.%n.%p", "--", *program)
-        self.assay("replay", "-q", "--plugin=cache", "-o", self.folder / "again.%n.%p", trace)
+        for plugin in ("cache", "effective_address"):
+            live, again = f"live.{plugin}", f"again.{plugin}"
+            self.assay("-q", f"--plugin={plugin}", "-o", self.folder / f"{live}.%n.%p", "--",
+                       *program)
+            self.assay("replay", "-q", f"--plugin={plugin}", "-o", self.folder / f"{again}.%n.%p",
+                       trace)
 
-        def texts(name):
-            files = sorted(self.folder.glob(f"{name}.*"))
-            self.assertGreaterEqual(len(files), 4)
-            return sorted(text_of(file) for file in files)
+            def texts(name):
+                files = sorted(self.folder.glob(f"{name}.*"))
+                self.assertGreaterEqual(len(files), 4)
+                if plugin == "effective_address":
+                    # Where the shell that waits writes to depends on its children's numbers.
+                    [last] = self.folder.glob(f"{name}.true.*")
+                    files.remove(self.folder / f"{name}.sh.{last.name.split('.')[-1]}.1")
+                return sorted(text_of(file) for file in files)
 
-        self.assertEqual(texts("live"), texts("again"))
+            self.assertEqual(texts(live), texts(again))
 
     def test_a_program_that_is_killed(self):
         """What it did until then, and the reason."""
