@@ -46,6 +46,10 @@ TraceFileReader::TraceFileReader(std::string path)
     else if (header.version > TRACE_FILE_VERSION)
         problem = fmt::format("{} is a trace of version {}, and this assay reads up to {}", path_,
                               header.version, int{TRACE_FILE_VERSION});
+    else if (header.version < TRACE_FILE_VERSION)
+        problem = fmt::format(
+            "{} is a trace of version {}, and this assay reads version {}: record it again", path_,
+            header.version, int{TRACE_FILE_VERSION});
     if (!problem.empty()) {
         close(fd_);
         throw Error(problem);

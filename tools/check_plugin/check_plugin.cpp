@@ -2,6 +2,7 @@
 
 #include "framework/collector/hosted/find_profiler.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/check_plugin/plugin_checks.h"
 #include "tools/command_line/command_line.h"
@@ -27,6 +28,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace assay::check {
 namespace {
@@ -57,6 +59,7 @@ struct Findings {
     std::vector<std::string> broken, advice;  // "FUNCTION: TEXT"
     std::vector<std::pair<std::string, unsigned>> options;
     std::set<std::string> ended_in;  // functions
+    std::string impossible;          // why the trace says nothing about it; "" if it does
     bool hopeless = false;           // what is left cannot be checked
 
     void add(std::vector<std::string>& to, std::string line) {
@@ -158,6 +161,10 @@ class Reader {
         const std::string text(line.substr(std::min(tab + 1, line.size())));
         if (kind == '!') findings_.add(findings_.broken, function + ": " + text);
         if (kind == '?') findings_.add(findings_.advice, function + ": " + text);
+        if (kind == '~') {
+            findings_.impossible = text;
+            findings_.hopeless = true;
+        }
         if (kind == '-') refused(function, text);
         if (kind == '=')
             findings_.options.emplace_back(
@@ -265,12 +272,13 @@ void run_apart(std::string_view situation, const std::function<void(Report&)>& c
         findings.add(findings.broken, what_happened(*status, where));
 }
 
-Findings check_profiler(const std::string& path, unsigned seconds) {
+Findings check_profiler(const Trial& trial, unsigned seconds) {
     Findings findings;
-    for (const Check& check : checks()) {
+    bool is_loaded = false;
+    for (const Check& check : checks(trial)) {
         run_apart(
-            check.situation, [&](Report& report) { check.run(path, report); }, seconds, findings);
-        if (&check == &checks().front() && !findings.broken.empty()) return findings;
+            check.situation, [&](Report& report) { check.run(trial, report); }, seconds, findings);
+        if (!std::exchange(is_loaded, true) && !findings.broken.empty()) return findings;
         if (findings.hopeless) return findings;
     }
     for (const auto& [name, type] : findings.options)
@@ -278,9 +286,14 @@ Findings check_profiler(const std::string& path, unsigned seconds) {
             run_apart(
                 fmt::format("with --{}=\"{}\"", name, value),
                 [&, option = name](Report& report) {
-                    check_option(path, option, std::string(value), report);
+                    check_option(trial, option, std::string(value), report);
                 },
                 seconds, findings);
+            if (!findings.impossible.empty()) {
+                // Only with that value.
+                findings.impossible.clear();
+                findings.hopeless = false;
+            }
             if (findings.hopeless) return findings;
         }
     return findings;
@@ -294,19 +307,24 @@ std::string path_of(const std::string& plugin) {
 
 struct Arguments {
     std::vector<std::string> plugins;
+    std::string trace;  // "": made-up ones
     unsigned timeout = 20;
 };
 
 constexpr const char* kPurpose =
-    "Loads profilers, calls every function of each with made-up traces and with\n"
-    "options, and says which rules of the interface (assay/vprofiler.h) they break.\n"
-    "Nothing is profiled.\n\n"
-    "  assay check-plugin [--timeout=SECONDS] FILE.so...\n";
+    "Loads profilers, calls every function of each with made-up traces, or a recorded\n"
+    "one, and with options, and says which rules of the interface\n"
+    "(assay/vprofiler.h) they break. Nothing is profiled.\n\n"
+    "  assay check-plugin [--trace=TRACE] [--timeout=SECONDS] FILE.so...\n";
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay check-plugin", kPurpose,
                   "Exit status: 0 if no rule is broken, 1 if one is, 125 if nothing could be\n"
-                  "checked. Advice does not count.\n");
+                  "checked, as with a trace that is damaged, or lacks what a profiler captures.\n"
+                  "Advice does not count.\n");
+    line.add_text("--trace", arguments.trace, "TRACE",
+                  "replay what assay record has written, instead of made-up traces\n"
+                  "Twice, and beside another profiler, which must not make a difference.");
     line.add_number("--timeout", arguments.timeout, 0, 86'400, "SECONDS",
                     "give a profiler up when one check of it takes longer; 0: never; default: 20\n"
                     "What was built with a sanitizer may need more.");
@@ -326,16 +344,24 @@ namespace assay {
 int check_plugin_main(int argc, char** argv) {
     const auto arguments = parse_arguments(check::add_options, argc, argv);
     if (!arguments) return 0;
-    bool good = true;
+    std::optional<check::TraceFile> trace;
+    if (!arguments->trace.empty()) trace.emplace(arguments->trace);
+    bool good = true, all = true;
     for (const std::string& plugin : arguments->plugins) {
-        const std::string path = check::path_of(plugin);
-        const check::Findings findings = check::check_profiler(path, arguments->timeout);
+        const check::Trial trial{check::path_of(plugin), trace ? &*trace : nullptr};
+        const check::Findings findings = check::check_profiler(trial, arguments->timeout);
         for (const std::string& line : findings.broken) print("{}: {}\n", plugin, printable(line));
         for (const std::string& line : findings.advice) print("{}: advice: {}\n", plugin, line);
-        if (findings.broken.empty()) print("{}: keeps to the rules\n", plugin);
+        if (!findings.impossible.empty())
+            log::problem(fmt::format("{} cannot be checked with {}: {}", plugin, trace->path(),
+                                     findings.impossible));
+        else if (findings.broken.empty())
+            print("{}: keeps to the rules\n", plugin);
         good &= findings.broken.empty();
+        all &= findings.impossible.empty();
     }
-    return good ? 0 : 1;
+    if (!good) return 1;
+    return all ? 0 : kExitFailure;
 }
 
 }  // namespace assay

@@ -12,7 +12,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace assay::check {
@@ -24,18 +28,22 @@ constexpr std::size_t kBufferRecords = trace::kRecordsPerBuffer;
 // --- Loading
 
 // The collector's own checks: the table, names, formulas, types of options.
-void check_loading(const std::string& path, Report& report) {
+void check_loading(const Trial& trial, Report& report) {
     collector::CrashGuard guard;
     try {
         report.calling("(loading, vp_init or a table)");
-        collector::LoadedProfiler profiler(path, "", guard);
+        collector::LoadedProfiler profiler(trial.path, "", guard);
     } catch (const Error& error) {
         std::string_view text = error.what();
-        const std::string known = fmt::format("cannot use the profiler {}: ", path);
+        const std::string known = fmt::format("cannot use the profiler {}: ", trial.path);
         if (text.starts_with(known)) text.remove_prefix(known.size());
         report.broken(VP_DISPATCH_SYMBOL, text);
     }
     report.calling("");
+}
+
+void check_tables_of(const Trial& trial, Report& report) {
+    check_tables(trial.path, report);
 }
 
 // --- Specifications
@@ -48,8 +56,8 @@ void check_no_files(Report& report) {
                       "wait until vp_prof_process or vp_finish");
 }
 
-void check_specification(const std::string& path, Report& report) {
-    Subject subject(path, report);
+void check_specification(const Trial& trial, Report& report) {
+    Subject subject(trial.path, report);
     if (!subject.init() || !subject.options({})) return;
     const auto wanted = start(subject);
     check_no_files(report);
@@ -61,42 +69,129 @@ void check_specification(const std::string& path, Report& report) {
 
 // --- Runs
 
-// Two threads in turns, while code is being added. Returns the totals; none if the profiler fails.
-std::optional<std::vector<std::uint64_t>> ordinary_run(Subject& subject, const Settings& settings) {
-    SyntheticTrace trace;
-    trace.add_code(kCode);
-    TrialRun run(subject, trace);
-    if (!run.begin(settings)) return std::nullopt;
+using Files = std::map<std::string, std::string>;  // their contents, by name
+
+// What the profiler has written.
+Files files_here() {
+    Files files;
+    for (const auto& entry : std::filesystem::directory_iterator(".")) {
+        if (!entry.is_regular_file()) continue;
+        std::ifstream file(entry.path(), std::ios::binary);
+        files[entry.path().string()] = std::string(std::istreambuf_iterator<char>(file), {});
+    }
+    return files;
+}
+
+std::string difference(const TrialRun::Told& a, const TrialRun::Told& b) {
+    if (a.totals != b.totals) return "totals";
+    if (a.by_instr == b.by_instr) return "lines of its summary";
+    const auto [one, other] =
+        std::mismatch(a.by_instr.begin(), a.by_instr.end(), b.by_instr.begin(), b.by_instr.end());
+    const auto& [at, weight] = one == a.by_instr.end() ? *other : *one;
+    return fmt::format("samples of the instruction at {:#x}", at.first);
+}
+
+// Two threads in turns, while code is being added. False if the profiler refuses.
+bool made_up_run(TrialRun& run, SyntheticTrace& trace, const Settings& settings) {
+    if (!run.begin(settings)) return false;
     for (std::uint32_t i = 0; i < 4; ++i) {
         run.process(trace.ordinary(i % 2, i == 2 ? 1 : kBufferRecords));
         trace.add_code(kCode + 0x1000 * (i + 1));
     }
     run.process(trace.ordinary(0, kBufferRecords));
+    return true;
+}
+
+// `others`: what else is captured, for other profilers. False if the profiler refuses.
+bool recorded_run(TrialRun& run, RecordedTrace& trace, const Settings& settings,
+                  const trace::Spec& others) {
+    if (!run.begin(settings)) return false;
+    try {
+        trace.replay(collector::combine(run.spec(), others), run.captures_calls(),
+                     [&](const TrialTrace::Buffer& buffer) { run.process(buffer); });
+    } catch (const Error& error) {
+        run.report().impossible(error.what());
+        return false;
+    }
+    return true;
+}
+
+// Returns what the profiler tells; none if it fails.
+std::optional<TrialRun::Told> end_run(TrialRun& run, const Settings& settings) {
     run.finish(1000);
     run.end();
     if (settings.empty()) run.report_loss();
-    return run.is_lost() ? std::nullopt : std::optional(run.totals());
+    return run.is_lost() ? std::nullopt : std::optional(run.told());
 }
 
-void check_ordinary_run(const std::string& path, Report& report) {
-    Subject subject(path, report);
-    ordinary_run(subject, {});
+std::optional<TrialRun::Told> ordinary_run(Subject& subject, const Trial& trial,
+                                           const Settings& settings, std::size_t image = 0,
+                                           const trace::Spec& others = {}) {
+    if (!trial.trace) {
+        SyntheticTrace trace;
+        trace.add_code(kCode);
+        TrialRun run(subject, trace);
+        if (!made_up_run(run, trace, settings)) return std::nullopt;
+        return end_run(run, settings);
+    }
+    const replay::ImageTrace recorded = trial.trace->image(image);
+    RecordedTrace trace(recorded);
+    TrialRun run(subject, trace);
+    if (!recorded_run(run, trace, settings, others)) return std::nullopt;
+    return end_run(run, settings);
 }
 
-void check_second_run(const std::string& path, Report& report) {
-    Subject subject(path, report);
+// Of each program of the trace.
+void check_ordinary_run(const Trial& trial, Report& report) {
+    Subject subject(trial.path, report);
+    const std::size_t images = trial.trace ? trial.trace->images() : 1;
+    for (std::size_t image = 0; image < images; ++image) ordinary_run(subject, trial, {}, image);
+}
+
+void check_second_run(const Trial& trial, Report& report) {
+    Subject subject(trial.path, report);
     if (subject.init()) subject.release();
     if (subject.init() && subject.options({}) && subject.prof_init()) subject.prof_release();
     subject.release();
-    const auto first = ordinary_run(subject, {});
-    if (first && ordinary_run(subject, {}) != first)
+    const auto first = ordinary_run(subject, trial, {});
+    const auto files = files_here();
+    if (!first) return;
+    const auto second = ordinary_run(subject, trial, {});
+    if (!second) return;
+    if (*first != *second)
         report.broken("vp_init",
-                      "does not begin anew: after vp_release, the same run again has "
-                      "other totals; set all variables in vp_init");
+                      fmt::format("does not begin anew: after vp_release, the same run again has "
+                                  "other {}; set all variables in vp_init",
+                                  difference(*first, *second)));
+    else if (trial.trace && files_here() != files)
+        report.broken("vp_finish",
+                      "writes another file when the same trace is replayed again: leave out times, "
+                      "addresses of its own, and the order of hash tables");
 }
 
-void check_empty_run(const std::string& path, Report& report) {
-    Subject subject(path, report);
+// All that a recording has, with hardly a filter.
+constexpr trace::Spec kOthers{.captures = trace::kCaptureBlockCounts | trace::kCaptureReferences |
+                                          trace::kCaptureFetches | trace::kCaptureCalls |
+                                          trace::kCaptureSystemCalls | trace::kCaptureBranches,
+                              .fetch = {64, 1},
+                              .branches = TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES |
+                                          TRACE_DIRECT_CALLS | TRACE_RETURNS};
+
+void check_run_beside_others(const Trial& trial, Report& report) {
+    Subject subject(trial.path, report);
+    const auto alone = ordinary_run(subject, trial, {});
+    const auto beside = ordinary_run(subject, trial, {}, 0, kOthers);
+    // A summary may tell how much was recorded.
+    if (alone && beside && (alone->totals != beside->totals || alone->by_instr != beside->by_instr))
+        report.broken("vp_prof_process",
+                      fmt::format("counts what it has not asked for: beside another profiler, the "
+                                  "same trace has other {}; look at the kind of each record's "
+                                  "site, and do not rely on a filter",
+                                  difference(*alone, *beside)));
+}
+
+void check_empty_run(const Trial& trial, Report& report) {
+    Subject subject(trial.path, report);
     SyntheticTrace trace;
     TrialRun run(subject, trace);
     if (!run.begin({})) return;
@@ -104,8 +199,8 @@ void check_empty_run(const std::string& path, Report& report) {
     run.end();
 }
 
-void check_strange_run(const std::string& path, Report& report) {
-    Subject subject(path, report);
+void check_strange_run(const Trial& trial, Report& report) {
+    Subject subject(trial.path, report);
     SyntheticTrace trace;
     trace.add_code(kCode);
     trace.add_code(0xffff'ffff'ff60'0000);  // the vsyscall page
@@ -117,8 +212,8 @@ void check_strange_run(const std::string& path, Report& report) {
     run.end();
 }
 
-void check_many_threads(const std::string& path, Report& report) {
-    Subject subject(path, report);
+void check_many_threads(const Trial& trial, Report& report) {
+    Subject subject(trial.path, report);
     SyntheticTrace trace;
     trace.add_code(kCode);
     TrialRun run(subject, trace);
@@ -129,8 +224,8 @@ void check_many_threads(const std::string& path, Report& report) {
 }
 
 // Bursts of two threads, with totals at their ends, the first before any buffer.
-void check_sampled_run(const std::string& path, Report& report) {
-    Subject subject(path, report);
+void check_sampled_run(const Trial& trial, Report& report) {
+    Subject subject(trial.path, report);
     subject.set_sampling();
     SyntheticTrace trace;
     trace.add_code(kCode);
@@ -184,37 +279,56 @@ void check_preface(Subject& subject, const trace_instr_t& instr, std::uint32_t l
     if (table.vp_format) check_format(subject, instr);
 }
 
-void check_printing(const std::string& path, Report& report) {
-    Subject subject(path, report);
+std::vector<trace_instr_t> instructions_of(const Trial& trial) {
+    if (trial.trace) return trial.trace->image(0).instrs();
+    SyntheticTrace trace;
+    trace.add_code(kCode);
+    return trace.instrs();
+}
+
+void check_printing(const Trial& trial, Report& report) {
+    Subject subject(trial.path, report);
     const vp_dispatch_t& table = subject.table();
     if (table.vp_format && !table.vp_preface && !table.vp_list_preface)
         report.advice("vp_preface", "is missing: values are printed behind the profiler's name");
     if ((!table.vp_preface && !table.vp_list_preface) || !subject.init()) return;
-    SyntheticTrace trace;
-    trace.add_code(kCode);
-    const GuardedCopy instrs(trace.instrs());
+    const GuardedCopy instrs(instructions_of(trial));
     const std::size_t lists = std::max<std::size_t>(subject.value_lists().size(), 1);
     for (const trace_instr_t& instr : instrs.span())
         for (std::uint32_t list = 0; list < lists; ++list) check_preface(subject, instr, list);
     subject.release();
 }
 
+constexpr Check kLoading{"while it is being loaded", check_loading};
+constexpr Check kTables{"when its tables are read", check_tables_of};
+constexpr Check kSpecification{"when its specification is built", check_specification};
+constexpr Check kPrinting{"when values are printed", check_printing};
 constexpr std::array kChecks{
-    Check{"while it is being loaded", check_loading},
-    Check{"when its tables are read", check_tables},
-    Check{"when its specification is built", check_specification},
+    kLoading,
+    kTables,
+    kSpecification,
     Check{"in a run", check_ordinary_run},
     Check{"in a second run", check_second_run},
     Check{"in a run in which nothing happens", check_empty_run},
     Check{"in a run with extreme addresses, counts, kinds and thread numbers", check_strange_run},
     Check{"in a run of many threads", check_many_threads},
     Check{"in a run with --sample", check_sampled_run},
-    Check{"when values are printed", check_printing},
+    kPrinting,
+};
+constexpr std::array kChecksWithTrace{
+    kLoading,
+    kTables,
+    kSpecification,
+    Check{"in a replay of the trace", check_ordinary_run},
+    Check{"in a second replay of the trace", check_second_run},
+    Check{"in a replay of the trace beside another profiler", check_run_beside_others},
+    kPrinting,
 };
 
 }  // namespace
 
-std::span<const Check> checks() {
+std::span<const Check> checks(const Trial& trial) {
+    if (trial.trace) return kChecksWithTrace;
     return kChecks;
 }
 
@@ -240,10 +354,10 @@ std::span<const std::string_view> values_of_type(unsigned type) {
 }
 
 // A value that the profiler refuses is no error; but it must say so.
-void check_option(const std::string& path, const std::string& name, const std::string& value,
+void check_option(const Trial& trial, const std::string& name, const std::string& value,
                   Report& report) {
-    Subject subject(path, report);
-    ordinary_run(subject, {{name, value}});
+    Subject subject(trial.path, report);
+    ordinary_run(subject, trial, {{name, value}});
 }
 
 }  // namespace assay::check

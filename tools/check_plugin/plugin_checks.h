@@ -2,6 +2,7 @@
 // docs/abi.md for the rules.
 #pragma once
 
+#include "tools/check_plugin/recorded_trace.h"
 #include "tools/check_plugin/report.h"
 
 #include <span>
@@ -10,14 +11,21 @@
 
 namespace assay::check {
 
+// What is checked, and with what.
+struct Trial {
+    std::string path;        // of the profiler
+    const TraceFile* trace;  // null: traces that are made up
+};
+
 struct Check {
     std::string_view situation;  // for messages about crashes: "in ..."
-    void (*run)(const std::string& path, Report& report);
+    void (*run)(const Trial& trial, Report& report);
 };
-std::span<const Check> checks();
+// Those that can be done with the trial's trace.
+std::span<const Check> checks(const Trial& trial);
 
 // A run with one option set.
-void check_option(const std::string& path, const std::string& name, const std::string& value,
+void check_option(const Trial& trial, const std::string& name, const std::string& value,
                   Report& report);
 // Values to try.
 std::span<const std::string_view> values_of_type(unsigned type);

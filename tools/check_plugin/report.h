@@ -12,6 +12,7 @@ namespace assay::check {
 //     ?FUNCTION TEXT  could be better
 //     =NAME TYPE      an option that the profiler has
 //     -FUNCTION TEXT  refuses to start, and why; nothing else can be checked
+//     ~TEXT           why the trace says nothing about it
 //     .               the checks came to their end
 class Report {
   public:
@@ -25,6 +26,7 @@ class Report {
     void broken(std::string_view function, std::string_view text) { write('!', function, text); }
     void advice(std::string_view function, std::string_view text) { write('?', function, text); }
     void refused(std::string_view function, std::string_view why) { write('-', function, why); }
+    void impossible(std::string_view why) { write('~', "", why); }
     void option(std::string_view name, unsigned type);
     void finished() { write('.', "", ""); }
 

@@ -130,8 +130,8 @@ bool SyntheticTrace::is_data(std::uint32_t site) const {
     return sites_[site].kind >= TRACE_SITE_READ && sites_[site].kind <= TRACE_SITE_MODIFY;
 }
 
-SyntheticTrace::Buffer SyntheticTrace::ordinary(std::uint32_t thread, std::size_t count) {
-    Buffer buffer{thread, {}, {}};
+TrialTrace::Buffer SyntheticTrace::ordinary(std::uint32_t thread, std::size_t count) {
+    Buffer buffer{thread, {}, {}, markers_, {}};
     for (std::uint32_t i = 0; buffer.records.size() < count; ++i) {
         const auto site = static_cast<std::uint32_t>(i % sites_.size());
         std::uint64_t value = kHeap + 8 * (random() % 4096);
@@ -166,7 +166,7 @@ SyntheticTrace::Buffer SyntheticTrace::ordinary(std::uint32_t thread, std::size_
     return buffer;
 }
 
-SyntheticTrace::Buffer SyntheticTrace::strange(std::uint32_t thread, std::size_t count) {
+TrialTrace::Buffer SyntheticTrace::strange(std::uint32_t thread, std::size_t count) {
     constexpr std::array<std::uint64_t, 10> kEdges{0,
                                                    1,
                                                    63,
@@ -177,7 +177,7 @@ SyntheticTrace::Buffer SyntheticTrace::strange(std::uint32_t thread, std::size_t
                                                    UINT64_MAX - 63,
                                                    UINT64_MAX - 1,
                                                    UINT64_MAX};
-    Buffer buffer{thread, {}, {}};
+    Buffer buffer{thread, {}, {}, markers_, {}};
     for (std::size_t i = 0; i < count; ++i) {
         const auto site = static_cast<std::uint32_t>(random() % sites_.size());
         std::uint64_t value = random() % 2 ? kEdges[random() % kEdges.size()] : random();

@@ -2,7 +2,7 @@
 // strange as a program may make them. For check-plugin.
 #pragma once
 
-#include "framework/collector/profilers/trace_parser.h"
+#include "tools/check_plugin/trial_trace.h"
 
 #include <cstdint>
 #include <deque>
@@ -11,34 +11,27 @@
 
 namespace assay::check {
 
-class SyntheticTrace {
+class SyntheticTrace final : public TrialTrace {
   public:
     SyntheticTrace();
 
     // Adds a function of all its instructions at `pc`: two blocks that have one of them in common.
     void add_code(std::uint64_t pc);
 
-    // The profiler has asked for trace_capture_runs: references are left out from now on.
-    void leave_out() { with_runs_ = true; }
+    // References are left out from now on.
+    void leave_out() override { with_runs_ = true; }
 
-    struct Buffer {
-        std::uint32_t thread = 0;
-        std::vector<trace_record_t> records;
-        std::vector<std::uint32_t> contexts;  // by record
-    };
     // `count` records of one thread that go through the code again and again.
     Buffer ordinary(std::uint32_t thread, std::size_t count);
     // Extreme addresses and counts, each kind of site in any order, and one that is not known yet.
     Buffer strange(std::uint32_t thread, std::size_t count);
 
-    const std::vector<trace_block_t>& blocks() const { return blocks_; }
-    const std::vector<trace_instr_t>& instrs() const { return instrs_; }
-    const std::vector<trace_site_t>& sites() const { return sites_; }
-    const std::vector<trace_context_t>& contexts() const { return contexts_; }
-    const std::vector<trace_marker_t>& markers() const { return markers_; }
-    const collector::AddressMap& addresses() const { return addresses_; }
-    // Executions by instruction.
-    std::vector<std::uint64_t> counts(std::uint64_t times) const;
+    std::vector<trace_block_t> blocks() const override { return blocks_; }
+    std::vector<trace_instr_t> instrs() const override { return instrs_; }
+    std::vector<trace_site_t> sites() const override { return sites_; }
+    std::vector<trace_context_t> contexts() const override { return contexts_; }
+    const collector::AddressMap& addresses() const override { return addresses_; }
+    std::vector<std::uint64_t> counts(std::uint64_t times) const override;
 
   private:
     void add_instr(std::span<const std::uint8_t> bytes, std::uint64_t& pc, std::uint32_t block);

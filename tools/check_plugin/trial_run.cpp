@@ -10,7 +10,8 @@ namespace assay::check {
 namespace {
 
 constexpr std::uint32_t kPid = 4711;
-constexpr std::uint64_t kMostSamples = 100'000;
+// In a run, and as many more for each instruction.
+constexpr std::uint64_t kMostSamples = 100'000, kMostOfInstruction = 1000;
 
 }  // namespace
 
@@ -58,8 +59,8 @@ class TrialRun::Tables {
     GuardedCopy<trace_context_t> contexts_;
 };
 
-TrialRun::TrialRun(Subject& subject, SyntheticTrace& trace) : subject_(subject), trace_(trace) {
-    totals_.resize(subject.events().size());
+TrialRun::TrialRun(Subject& subject, TrialTrace& trace) : subject_(subject), trace_(trace) {
+    told_.totals.resize(subject.events().size());
     lists_ = subject.value_lists().size();
 }
 
@@ -79,13 +80,13 @@ bool TrialRun::begin(const Settings& settings) {
     return true;
 }
 
-void TrialRun::process(const SyntheticTrace::Buffer& buffer) {
+void TrialRun::process(const TrialTrace::Buffer& buffer) {
     auto* const function = subject_.table().vp_prof_process;
     if (!function || is_lost()) return;
     // All of it is at another address than in the call before.
     const GuardedCopy records(buffer.records);
     const GuardedCopy contexts(captures_calls() ? buffer.contexts : std::vector<std::uint32_t>());
-    std::vector<trace_marker_t> said = trace_.markers();
+    std::vector<trace_marker_t> said = buffer.markers;
     for (trace_marker_t& marker : said)
         marker.record = std::min<std::uint64_t>(marker.record, buffer.records.size());
     const GuardedCopy markers(said);
@@ -94,6 +95,8 @@ void TrialRun::process(const SyntheticTrace::Buffer& buffer) {
     parser.records = records.span();
     parser.contexts = contexts.span();
     parser.markers = markers.span();
+    parser.intervals = buffer.intervals;
+    parser.misses = buffer.misses;
     parser.wanted = wanted_.values.get();
     const vsample_t* samples = nullptr;
     int count = 0;
@@ -108,13 +111,14 @@ void TrialRun::look_at_totals(std::uint64_t times) {
     if (!function || is_lost()) return;
     const GuardedCopy counts(trace_.counts(times));
     const GuardedCopy mispredictions(std::vector<std::uint64_t>(trace_.blocks().size(), 0));
-    const GuardedRoom<std::uint64_t> totals(totals_.size());
+    const GuardedRoom<std::uint64_t> totals(told_.totals.size());
     const Tables tables(*this);
     trace_parser parser = tables.parser(0);
     parser.counts = counts.span();
     parser.mispredictions = mispredictions.span();
     subject_.call("vp_totals", [&] {
-        if (function(kPid, &parser, totals.data(), static_cast<std::uint32_t>(totals_.size())) < 0)
+        if (function(kPid, &parser, totals.data(),
+                     static_cast<std::uint32_t>(told_.totals.size())) < 0)
             subject_.report().broken(
                 "vp_totals",
                 "fails: the profiler is lost then; leave it out of the table if "
@@ -130,10 +134,15 @@ void TrialRun::finish(std::uint64_t times) {
     const GuardedCopy counts(wanted_.spec.captures & trace::kCaptureBlockCounts
                                  ? trace_.counts(times)
                                  : std::vector<std::uint64_t>());
+    const GuardedCopy mispredictions(trace_.mispredictions());
+    const std::span<const collector::Interval> rests = trace_.rests();
     const Tables tables(*this);
+    const std::uint64_t most = kMostSamples + kMostOfInstruction * trace_.instrs().size();
     for (auto* function = subject_.table().vp_finish; function && !is_lost();) {
         trace_parser parser = tables.parser(0);
         parser.counts = counts.span();
+        parser.mispredictions = mispredictions.span();
+        parser.intervals = rests;
         const vsample_t* samples = nullptr;
         int count = 0;
         if (!subject_.try_call("vp_finish",
@@ -141,7 +150,7 @@ void TrialRun::finish(std::uint64_t times) {
             return lose("vp_finish");
         if (count == 0) return;
         take("vp_finish", samples, count);
-        if (samples_ > kMostSamples)
+        if (samples_ > most)
             return subject_.report().broken(
                 "vp_finish",
                 fmt::format("has returned {} samples of {} instructions and does not end: "
@@ -155,8 +164,9 @@ void TrialRun::end() {
     if (subject_.table().vp_summary)
         subject_.call("vp_summary", [&] {
             const char* const text = subject_.table().vp_summary(
-                totals_.data(), static_cast<std::uint32_t>(totals_.size()));
+                told_.totals.data(), static_cast<std::uint32_t>(told_.totals.size()));
             if (text) subject_.check_utf8("vp_summary", text);
+            if (text) told_.summary = text;
             if (text && *text && !std::string_view(text).ends_with('\n'))
                 subject_.report().broken("vp_summary", "does not end its last line: add a newline");
         });
@@ -185,22 +195,28 @@ void TrialRun::take(std::string_view function, const vsample_t* samples, int cou
                              fmt::format("returns {} and stores NULL in *samples: store where "
                                          "the samples are, or return 0",
                                          count));
+    contexts_in_call_ = trace_.contexts().size();
+    learn_instructions();
     report.calling(fmt::format("{} (reading its {} samples)", function, count));
-    for (int i = 0; i < count; ++i) check(function, samples[i]);
+    for (int i = 0; i < count; ++i) {
+        check(function, samples[i]);
+        told_.by_instr[{samples[i].pc, samples[i].event}] += samples[i].weight;
+    }
     report.calling("");
     samples_ += static_cast<std::uint64_t>(count);
 }
 
 void TrialRun::check_event(std::string_view function, const vsample_t& sample) {
     Report& report = subject_.report();
-    if (sample.event < totals_.size()) {
-        if (__builtin_add_overflow(totals_[sample.event], sample.weight, &totals_[sample.event]))
+    if (sample.event < told_.totals.size()) {
+        if (__builtin_add_overflow(told_.totals[sample.event], sample.weight,
+                                   &told_.totals[sample.event]))
             report.broken(function, "returns counts whose sum exceeds 64 bits");
     } else if (!is_value(sample)) {
         report.broken(function,
                       fmt::format("returns a sample of event {}, but vp_events declares {}: "
                                   "events are numbered from 0",
-                                  sample.event, totals_.size()));
+                                  sample.event, told_.totals.size()));
     } else if (sample.weight == 0) {
         report.broken(function, "returns a value with a weight of 0: it was seen at least once");
     }
@@ -208,16 +224,16 @@ void TrialRun::check_event(std::string_view function, const vsample_t& sample) {
 
 void TrialRun::check_place(std::string_view function, const vsample_t& sample) {
     Report& report = subject_.report();
-    if (!is_instruction(sample.pc))
+    if (!pcs_.contains(sample.pc))
         report.broken(function,
                       fmt::format("returns a sample at pc {:#x}, where no instruction is: take "
                                   "trace_instr_t.pc or that of trace_parser_next",
                                   sample.pc));
     const bool in_context = sample.context0 != 0 && sample.context0 != VP_NO_CONTEXT;
-    if (in_context && sample.context0 >= trace_.contexts().size())
+    if (in_context && sample.context0 >= contexts_in_call_)
         report.broken(function, fmt::format("returns a sample of context {}, and there are {}: "
                                             "take numbers of trace_parser_contexts",
-                                            sample.context0, trace_.contexts().size()));
+                                            sample.context0, contexts_in_call_));
     if (sample.context1 > subject_.parts())
         report.broken(function, fmt::format("returns a sample of part {}, and has named {}: take "
                                             "numbers that host->part has given, or 0",
@@ -242,10 +258,9 @@ bool TrialRun::is_value(const vsample_t& sample) const {
     return (VP_VALUE - sample.event) / 2 < std::max<std::size_t>(lists_, 1);
 }
 
-bool TrialRun::is_instruction(std::uint64_t pc) {
-    if (pcs_.size() != trace_.instrs().size())
-        for (const trace_instr_t& instr : trace_.instrs()) pcs_.insert(instr.pc);
-    return pcs_.contains(pc);
+void TrialRun::learn_instructions() {
+    const std::vector<trace_instr_t> instrs = trace_.instrs();
+    for (; known_instrs_ < instrs.size(); ++known_instrs_) pcs_.insert(instrs[known_instrs_].pc);
 }
 
 }  // namespace assay::check
