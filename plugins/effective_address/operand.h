@@ -25,8 +25,8 @@ struct Pattern {
 class alignas(64) Operand {
   public:
     static constexpr std::size_t kMostOfFew = 4;  // strides, with the most frequent one
-    // 16 strides and 128 addresses are counted exactly. Of more, one of kSampleOf references in
-    // short runs is looked at, and weighs as much.
+    // 16 strides and 128 addresses are counted exactly. Of more, where runs are short, one of
+    // kSampleOf references is looked at, and weighs as much.
     static constexpr std::uint32_t kMostStrides = 16, kMostAddresses = 128;
     static constexpr std::uint32_t kSampleOf = 128;
     static constexpr std::uint64_t kLongRun = 8;  // of so many references
@@ -36,10 +36,10 @@ class alignas(64) Operand {
     // How the references of an operand are to be taken.
     enum Kind : std::uint8_t {
         kRuns = 0,  // in whole runs, by add()
-        // In runs from kLongRun on. Those of shorter ones each by add_known(),
-        kFew = 1,  // addresses are few
-        // or by add_single(), and what is_looked_at() of the run, when it has ended.
-        kIrregular = 2,
+        // Each by one of the next two, and by look_at() if it is_looked_at(). Runs from kLongRun on
+        // may be taken by add(), too.
+        kFew = 1,        // irregular, but few addresses: by add_known()
+        kIrregular = 2,  // by add_single()
         // Besides: strides are so few that all are counted, by count_stride().
         kFewStrides = 4,
     };

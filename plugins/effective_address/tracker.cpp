@@ -53,8 +53,9 @@ void Tracker::process(std::uint32_t number, bool alone, std::span<const trace_re
 // kind an operand is of follows from the program's path, and that a run goes on is what makes its
 // kind.
 //
-// What depends on the order of references is done at the record that ends a run: a driver that
-// leaves out what goes on makes that one, too. So the result is the same whatever it leaves out.
+// The result is the same whichever references are left out, and which of them have a record though
+// they go on. Those of a thread are taken in their order. Among threads, what depends on the order
+// is done at the record that ends a run, which there is in any case.
 template <bool kAlone>
 void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
     const std::uint32_t* const operands = operand_of_site_.data();
@@ -64,8 +65,12 @@ void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
         const std::uint32_t operand = operands[record.site];
         Stream& stream = streams[operand];
         const Operand::Kind kind = kinds[operand];
+        if (kAlone && kind != Operand::kRuns && stream.known) {
+            take_each(stream, operand, record);
+            continue;
+        }
         if (kind == Operand::kIrregular && stream.known) {
-            take_irregular<kAlone>(thread, operand, record);
+            take_irregular(thread, operand, record);
             continue;
         }
         const std::uint64_t last =
@@ -84,18 +89,30 @@ void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
             continue;
         }
         take_single(operand, ended.end, ended.stride);
-        if (operands_[operand].kind() != kind) [[unlikely]]
-            change_kind(operand);
-        if constexpr (!kAlone) {
-            thread.latest_site = std::max(thread.latest_site, record.site);
-            share(thread, operand, ended, std::exchange(stream.since, thread.latest_site));
-        }
+        thread.latest_site = std::max(thread.latest_site, record.site);
+        share(thread, operand, ended, std::exchange(stream.since, thread.latest_site));
     }
 }
 
-// Which of the references go on cannot be predicted. So what is the same in any order is done with
-// each, and whether a run has ended is calculated with.
-template <bool kAlone>
+// References of a single thread are in one order, whatever is left out.
+inline void Tracker::take_each(Stream& stream, std::uint32_t operand,
+                               const trace_record_t& record) {
+    if (record.aux != 0) [[unlikely]]
+        take_left_out(stream, operand, record.aux);
+    const std::uint64_t last = std::exchange(stream.last, record.value);
+    stream.stride = static_cast<std::int64_t>(record.value - last);
+    take_single(operand, record.value, stream.stride);
+}
+
+[[gnu::noinline]] void Tracker::take_left_out(Stream& stream, std::uint32_t operand,
+                                              std::uint32_t references) {
+    for (std::uint32_t i = 0; i < references; ++i)
+        take_single(operand, stream.last += static_cast<std::uint64_t>(stream.stride),
+                    stream.stride);
+}
+
+// What is the same in any order is done with each reference, and whether a run has ended is
+// calculated with.
 inline void Tracker::take_irregular(Thread& thread, std::uint32_t operand,
                                     const trace_record_t& record) {
     Stream& stream = thread.streams.data()[operand];
@@ -114,12 +131,10 @@ inline void Tracker::take_irregular(Thread& thread, std::uint32_t operand,
         known.add_references({record.value, 0, 1}, budget_);
     if (known.is_looked_at(ended.count, ends)) [[unlikely]]
         known.look_at(ended);
-    if constexpr (!kAlone) {
-        if (!ends) return;
-        thread.latest_site = std::max(thread.latest_site, record.site);
-        const std::uint32_t since = std::exchange(stream.since, thread.latest_site);
-        if (ended.count != 0) share(thread, operand, ended, since);
-    }
+    if (!ends) return;
+    thread.latest_site = std::max(thread.latest_site, record.site);
+    const std::uint32_t since = std::exchange(stream.since, thread.latest_site);
+    if (ended.count != 0) share(thread, operand, ended, since);
 }
 
 // `ended` has come to its end, since the next reference is elsewhere. What is no reference has
@@ -130,11 +145,11 @@ void Tracker::begin_run(Thread& thread, std::uint32_t operand, const ReferenceRu
     Stream& stream = thread.streams.data()[operand];
     if (!thread.alone) thread.latest_site = std::max(thread.latest_site, site);
     const std::uint32_t since = std::exchange(stream.since, thread.latest_site);
-    const bool was_irregular = kinds_[operand] == Operand::kIrregular;
+    const Operand::Kind kind = kinds_[operand];
     const bool was_known = std::exchange(stream.known, true);
     if (ended.count != 0) {
         add_run(thread, operand, ended, since);
-        if (was_irregular) operands_[operand].add_references(stream.run(), budget_);
+        if (kind != Operand::kRuns) take_at_once(thread, operand);
     } else if (!was_known) {
         // It is no part of the run, which has its address for a stride.
         stream.count = 0;
@@ -166,42 +181,65 @@ void Tracker::add_run(const Thread& thread, std::uint32_t operand, const Referen
     // That would take longer.
     for (std::uint64_t i = whole ? 0 : run.count; i-- > 0;)
         take_single(operand, run.address(i), run.stride);
-    if (known.kind() != kind) change_kind(operand);
+    if (known.kind() != kinds_[operand]) change_kind(operand);
     share(thread, operand, run, since);
 }
 
-// Of an operand that has few addresses, or few strides.
+// Of an operand that is not taken in whole runs.
 inline void Tracker::take_single(std::uint32_t operand, std::uint64_t address,
                                  std::int64_t stride) {
     Operand& known = operands_[operand];
-    const bool taken = known.kind() == Operand::kFew ? known.add_known(address)
-                                                     : take_with_stride(known, address, stride);
+    const Operand::Kind kind = kinds_[operand];
+    bool taken = false;
+    if (kind == Operand::kIrregular)
+        taken = known.add_single(address, budget_);
+    else if (kind == Operand::kFew)
+        taken = known.add_known(address);
+    else
+        taken = take_with_stride(operand, address, stride);
     if (!taken) [[unlikely]]
-        known.add_other(address, budget_);
+        add_other(operand, address);
     if (known.is_looked_at(1, true)) [[unlikely]]
         known.look_at({address, stride, 1});
 }
 
+void Tracker::add_other(std::uint32_t operand, std::uint64_t address) {
+    operands_[operand].add_other(address, budget_);
+    if (operands_[operand].kind() != kinds_[operand]) change_kind(operand);
+}
+
 // In bzip2, 2 % of the records are of operands with few strides. Within follow(), this cost 5 % of
 // the time for all others.
-[[gnu::noinline]] bool Tracker::take_with_stride(Operand& known, std::uint64_t address,
+[[gnu::noinline]] bool Tracker::take_with_stride(std::uint32_t operand, std::uint64_t address,
                                                  std::int64_t stride) {
-    const Operand::Kind kind = known.kind();
-    if (kind & Operand::kFewStrides && !known.count_stride(stride)) known.add_stride(stride);
+    Operand& known = operands_[operand];
+    const Operand::Kind kind = kinds_[operand];
+    if (!known.count_stride(stride)) {
+        known.add_stride(stride);
+        if (known.kind() != kind) change_kind(operand);
+    }
     return kind & Operand::kIrregular ? known.add_single(address, budget_)
                                       : known.add_known(address);
 }
 
-// References of one that is irregular from now on are added at once: those of runs that go on have
-// not been.
 void Tracker::change_kind(std::uint32_t operand) {
-    Operand& known = operands_[operand];
-    kinds_[operand] = known.kind();
-    if (known.kind() != Operand::kIrregular) return;
-    for (const auto& [number, thread] : threads_) {
-        const Stream& stream = thread.streams.data()[operand];
-        if (stream.known && stream.count != 0) known.add_references(stream.run(), budget_);
+    kinds_[operand] = operands_[operand].kind();
+    for (auto& [number, thread] : threads_)
+        if (thread.streams.data()[operand].known) take_at_once(thread, operand);
+}
+
+// Of an operand that is not taken in whole runs any more: what has been put off until the run ends,
+// and is not from now on.
+void Tracker::take_at_once(Thread& thread, std::uint32_t operand) {
+    Stream& stream = thread.streams.data()[operand];
+    const ReferenceRun run = stream.run();
+    if (run.count == 0) return;
+    if (!thread.alone) {
+        if (kinds_[operand] == Operand::kIrregular) operands_[operand].add_references(run, budget_);
+        return;
     }
+    stream.count = 0;
+    for (std::uint64_t i = run.count; i-- > 0;) take_single(operand, run.address(i), run.stride);
 }
 
 void Tracker::share(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,

@@ -72,7 +72,8 @@ class Tracker {
     void add_operand(std::uint64_t pc, std::uint16_t bytes, std::uint8_t number, bool writes);
     template <bool kAlone>
     void follow(Thread& thread, std::span<const trace_record_t> records);
-    template <bool kAlone>
+    void take_each(Stream& stream, std::uint32_t operand, const trace_record_t& record);
+    void take_left_out(Stream& stream, std::uint32_t operand, std::uint32_t references);
     void take_irregular(Thread& thread, std::uint32_t operand, const trace_record_t& record);
     void begin_run(Thread& thread, std::uint32_t operand, const ReferenceRun& ended,
                    std::uint32_t site);
@@ -82,8 +83,10 @@ class Tracker {
     void add_run(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,
                  std::uint32_t since);
     void take_single(std::uint32_t operand, std::uint64_t address, std::int64_t stride);
-    bool take_with_stride(Operand& known, std::uint64_t address, std::int64_t stride);
+    bool take_with_stride(std::uint32_t operand, std::uint64_t address, std::int64_t stride);
+    void add_other(std::uint32_t operand, std::uint64_t address);
     void change_kind(std::uint32_t operand);
+    void take_at_once(Thread& thread, std::uint32_t operand);
     void share(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,
                std::uint32_t since);
 
