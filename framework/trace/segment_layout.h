@@ -67,18 +67,37 @@ struct LineFilter {
 inline constexpr std::uint32_t kMostNames = 1024;
 struct Regions {
     std::uint32_t off_at_start;  // until a marker of assay/client.h
-    std::uint32_t reserved;
+    std::uint32_t points;        // not 0: only so many SimulationPoints, of the first thread
     // Of the first thread's instructions, counted from 1: 0 is no boundary.
     std::uint64_t from_instruction, to_instruction;
     // Of each thread's instructions, bursts of so many out of every so many; 0 and 0: all. Not with
     // the boundaries above, and instead of Spec::interval: so many instructions are an interval.
-    // Before a burst, so many are captured to fill caches only.
+    // Before a burst, or such a point, so many are captured to fill caches only.
     std::uint64_t sample_burst, sample_period, sample_interval, sample_warm_up;
+    // In a replay of one of the points: how many instructions of the program it stands for; 0: for
+    // itself.
+    std::uint64_t stands_for;
     char functions[kMostNames];  // patterns, separated by newlines; "": everywhere
 };
 
-// What ends with a record of a TRACE_SITE_BURST: its `aux`.
-enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds };
+// Whether there are bursts, anywhere or where they were asked for.
+inline constexpr bool has_bursts(const Regions& regions) {
+    return regions.sample_period != 0 || regions.points != 0;
+}
+
+// An interval that stands for others: how many instructions the thread has executed before it, and
+// at its end. They stand at kPointsOffset, one behind the other.
+struct SimulationPoint {
+    std::uint64_t begin, end;
+};
+inline constexpr std::uint32_t kMostPoints = 2048;
+// It is in the warm-up that a point's begin is found to the basic block: up to there, instructions
+// are counted unit by unit, which may be too late by as many as a unit has.
+inline constexpr std::uint64_t kShortestWarmUp = 1000;
+
+// What ends with a record of a TRACE_SITE_BURST: its `aux`. What lies between two points ends in
+// recordings only.
+enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds, kRestEnds };
 
 struct Spec {
     std::uint32_t captures;  // Capture bits
@@ -297,8 +316,10 @@ inline constexpr std::uint32_t kMaxThreads = 4096;  // slots: threads at the sam
 inline constexpr std::uint32_t kOwnSlots = 256;
 
 inline constexpr std::uint64_t kControlOffset = 0;
+inline constexpr std::uint64_t kPointsOffset = 4096;  // behind Control
 inline constexpr std::uint64_t kValueListsOffset = 64 * 1024;
 inline constexpr std::uint64_t kEventLogOffset = 1 * kMiB;
+static_assert(kPointsOffset + kMostPoints * sizeof(SimulationPoint) <= kValueListsOffset);
 static_assert(kValueListsOffset + sizeof(ValueLists) <= kEventLogOffset);
 inline constexpr std::uint64_t kEventLogBytes = 63 * kMiB;
 inline constexpr std::uint64_t kBlocksOffset = kEventLogOffset + kEventLogBytes;

@@ -42,7 +42,9 @@ enum {
                                 arrays of trace_block_t, trace_instr_t, trace_site_t */
     TRACE_CHUNK_EVENTS = 3,  /* events of the image, behind those of earlier such chunks */
     TRACE_CHUNK_RECORDS = 4, /* what a thread has done: trace_records_t */
-    TRACE_CHUNK_END = 5      /* trace_image_end_t: the last of its image */
+    TRACE_CHUNK_END = 5,     /* trace_image_end_t: the last of its image */
+    TRACE_CHUNK_POINTS = 6   /* trace_points_t, then an array of trace_point_t, as they follow one
+                                another: only they are recorded, of the first thread */
 };
 
 enum { TRACE_CHUNK_MAGIC = 0x6b6e6863 }; /* "chnk" */
@@ -59,7 +61,8 @@ typedef struct trace_chunk {
     uint64_t records;           /* likewise: trace_record_t */
     uint32_t raw_bytes;         /* decompressed */
     uint32_t stored_bytes;      /* that follow this header */
-    uint32_t reserved;
+    uint32_t point; /* of records: that they are of, with what comes before to warm up, from 1; 0:
+                       of none */
     uint32_t checksum; /* trace_chunk_checksum(); the frame has zstd's own */
 } trace_chunk_t;
 
@@ -90,6 +93,24 @@ typedef struct trace_code {
     uint32_t first_site, sites;
 } trace_code_t;
 
+/* Intervals that stand for the program (assay record --simpoints). Before each come records to warm
+ * caches up by, of which nothing is to be counted. Records of kind TRACE_SITE_BURST say where they
+ * begin and end. */
+typedef struct trace_points {
+    uint32_t size;          /* of this struct, as for images */
+    uint32_t count;         /* trace_point_t */
+    uint64_t interval_size; /* instructions */
+    uint64_t warm_up;       /* likewise, before each, if there are so many */
+} trace_points_t;
+
+typedef struct trace_point {
+    uint64_t begin;  /* how many instructions are executed before it */
+    uint64_t end;    /* and at its end, both but for a part of a basic block */
+    uint64_t number; /* of the interval, from 0 */
+    double weight;   /* how much of the program it stands for: all of them for 1 */
+    uint64_t cluster;
+} trace_point_t;
+
 typedef struct trace_image_end {
     uint32_t size;
     uint32_t state;      /* TRACE_IMAGE_* */
@@ -97,7 +118,8 @@ typedef struct trace_image_end {
     int32_t signal;      /* that ended it, or 0 */
     uint32_t threads;    /* that there were */
     uint32_t reserved;
-    uint64_t parts; /* of all threads: their order is complete */
+    uint64_t parts;        /* of all threads: their order is complete */
+    uint64_t instructions; /* with points: that the first thread has executed, recorded or not */
 } trace_image_end_t;
 
 enum {

@@ -6,6 +6,7 @@
 #include "framework/support/log.h"
 #include "framework/support/mpi_rank.h"
 #include "framework/support/text.h"
+#include "tools/block_vectors/simulation_points.h"
 #include "tools/cli/run.h"
 #include "tools/output/output.h"
 
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 namespace assay {
 namespace {
@@ -43,8 +45,16 @@ constexpr std::array<std::string_view, 15> kOptions{
     "config", "from-instruction", "timeout", "to-instruction",   "trace-children",
     "quiet",  "verbose",          "help",    "progress",         "version"};
 
+// Of a recording only.
+constexpr std::string_view kSimpoints = "simpoints", kIntervalSize = "interval-size",
+                           kWarmUp = "warm-up";
+
+bool is_of_points(std::string_view name) {
+    return name == kSimpoints || name == kIntervalSize || name == kWarmUp;
+}
+
 bool is_option(std::string_view name) {
-    return name == "out" || name == "driver" || name == "stress" ||
+    return is_of_points(name) || name == "out" || name == "driver" || name == "stress" ||
            std::find(kOptions.begin(), kOptions.end(), name) != kOptions.end();
 }
 
@@ -58,6 +68,65 @@ std::string file_of(const std::string& pattern, const std::vector<std::string>& 
     return expand_file_name(name, getpid(), path.substr(path.rfind('/') + 1));
 }
 
+// A name without a comma is that of the block vectors, beside which assay simpoint writes.
+std::pair<std::string, std::string> files_of_points(const std::string& value) {
+    const std::size_t comma = value.find(',');
+    if (comma == std::string::npos) {
+        const SimulationPointFiles usual = simulation_point_files(value);
+        return {usual.points, usual.weights};
+    }
+    return {value.substr(0, comma), value.substr(comma + 1)};
+}
+
+std::uint64_t instructions_from(const collector::Setting& setting) {
+    const std::uint64_t number = collector::instructions_of(setting);
+    if (number < trace::kShortestWarmUp)
+        throw Error(fmt::format("{}: {} instructions are too few: at least {}",
+                                collector::describe(setting), number, trace::kShortestWarmUp));
+    return number;
+}
+
+void check_points(const collector::CoreSettings& settings, bool follows_children) {
+    const trace::Regions& regions = settings.regions;
+    if (regions.from_instruction != 0 || regions.to_instruction != 0 ||
+        regions.functions[0] != '\0' || regions.off_at_start != 0)
+        throw Error(
+            "--simpoints counts the instructions of the whole program: leave --from-instruction, "
+            "--to-instruction, --toggle and --collect-at-start out");
+    if (follows_children)
+        throw Error("--simpoints records the first process only: leave --trace-children=yes out");
+}
+
+// Takes them out of the options that are of profilers, which a recording has none of.
+void take_points(collector::CoreSettings& settings) {
+    constexpr std::uint64_t kUsualInterval = 100'000'000;  // as bbv's
+    constexpr std::uint64_t kUsualWarmUp = 1'000'000;
+    std::string files;
+    std::uint64_t interval = kUsualInterval, warm_up = 0;
+    std::string without_files;
+    for (const collector::Setting& setting : settings.others) {
+        if (setting.name == kSimpoints) {
+            files = setting.value;
+            continue;
+        }
+        if (setting.name == kIntervalSize) interval = instructions_from(setting);
+        if (setting.name == kWarmUp) warm_up = instructions_from(setting);
+        if (is_of_points(setting.name)) without_files = collector::describe(setting);
+    }
+    std::erase_if(settings.others,
+                  [](const collector::Setting& setting) { return is_of_points(setting.name); });
+    if (files.empty() && without_files.empty()) return;
+    if (files.empty())
+        throw Error(fmt::format("{} is for --simpoints=FILE.simpts,FILE.weights: give both",
+                                without_files));
+    if (warm_up == 0) warm_up = std::min(interval, kUsualWarmUp);
+    const auto [points, weights] = files_of_points(files);
+    settings.points = collector::read_simulation_points(points, weights, interval, warm_up);
+    settings.regions.points = static_cast<std::uint32_t>(settings.points.points.size());
+    settings.regions.sample_warm_up = warm_up;
+    settings.trace_children = false;
+}
+
 }  // namespace
 
 std::vector<OptionDescription> record_options() {
@@ -65,7 +134,20 @@ std::vector<OptionDescription> record_options() {
         {{"-o", "--out"},
          "FILE",
          "the trace; %p is assay's process id, %n the program's name, %r the rank under MPI, "
-         "%q{VAR} an environment variable; default: assay.trace"}};
+         "%q{VAR} an environment variable; default: assay.trace"},
+        {{"--simpoints"},
+         "SIMPTS,WEIGHTS",
+         "record only the intervals that SimPoint or assay simpoint has chosen: its two files\n"
+         "Lines INTERVAL CLUSTER and WEIGHT CLUSTER; intervals are those of the bbv profiler, of "
+         "the first thread of the first program. A name without a comma is that of the block "
+         "vectors, with .simpts and .weights beside it."},
+        {{"--interval-size"},
+         "N",
+         "with --simpoints, the instructions of an interval, as they were for bbv; default: 100M"},
+        {{"--warm-up"},
+         "N",
+         "with --simpoints, instructions before each interval that fill caches and predictors, and "
+         "are not counted; default: 1M, or an interval if that is shorter"}};
     for (const OptionDescription& option : run_options())
         if (is_option(std::string_view(option.names.back()).substr(2)) &&
             option.names.back() != "--out")
@@ -93,6 +175,13 @@ int record_main(std::span<const std::string> arguments) {
                             collector::describe(setting)));
         if (setting.name == "out") out = setting.value;
     }
+    take_points(settings);
+    if (!settings.points.points.empty())
+        check_points(settings, std::any_of(line.settings.begin(), line.settings.end(),
+                                           [](const collector::Setting& setting) {
+                                               return setting.name == "trace-children" &&
+                                                      setting.value == "yes";
+                                           }));
     if (line.program.empty())
         throw Error(
             "no program to record: assay record [-o TRACE] [options] [--] PROGRAM [ARG...]");

@@ -33,7 +33,12 @@ Exit status: 0, or 125 if the trace is damaged, or cannot be profiled so.
 }  // namespace
 
 std::vector<OptionDescription> replay_options() {
-    std::vector<OptionDescription> options;
+    std::vector<OptionDescription> options{
+        {{"--weights"},
+         "yes|no",
+         "of a trace of simulation points: multiply by the intervals' weights, so that counts are "
+         "estimates of the whole program; default: yes\n"
+         "With no, they are what the recorded intervals have together."}};
     for (const OptionDescription& option : run_options())
         if (collector::is_of_replay(std::string_view(option.names.back()).substr(2)))
             options.push_back(option);

@@ -48,6 +48,12 @@ class Hotlists {
     // `list` is a number that all profilers' lists have together.
     TopValues& of(std::uint32_t row, std::uint32_t list) { return rows_[row][list]; }
     bool empty() const { return rows_.empty(); }
+    // Calls `visit(row, list, values)` of each.
+    template <typename Visit>
+    void for_each(const Visit& visit) const {
+        for (const auto& [row, lists] : rows_)
+            for (const auto& [number, values] : lists) visit(row, number, values);
+    }
     // The row's lists that have a name in `names`, by their number; "" leaves a list out.
     std::vector<events::Hotlist> named(std::uint32_t row,
                                        const std::vector<std::string>& names) const;

@@ -40,7 +40,7 @@ bool Sampling::take(std::uint32_t thread, std::uint32_t slot,
             in_burst_.insert(slot);
         else
             in_burst_.erase(slot);
-        if (record.aux == trace::kBurstEnds) ended |= end_burst();
+        if (record.aux == trace::kBurstEnds && !is_point_) ended |= end_burst();
     }
     return ended;
 }
@@ -74,6 +74,7 @@ void Sampling::count_mispredictions(std::uint32_t slot, std::uint32_t block, std
 
 void Sampling::take_rest(std::uint32_t slot, std::span<const std::uint64_t> counters,
                          std::span<const std::uint64_t> mispredictions, const CodeTables& code) {
+    if (is_point_) return;
     for (std::uint32_t block = 0; block < counters.size(); ++block)
         count(slot, block, counters[block], code);
     for (std::uint32_t block = 0; block < mispredictions.size(); ++block)
@@ -127,7 +128,13 @@ std::uint64_t Sampling::executed() const {
 
 double Sampling::factor() const {
     if (!wanted() || captured_ == 0) return 1;
-    return static_cast<double>(executed()) / static_cast<double>(captured_);
+    return static_cast<double>(target()) / static_cast<double>(captured_);
+}
+
+// Instructions that the captured ones stand for.
+std::uint64_t Sampling::target() const {
+    if (!is_point_) return executed();
+    return stands_for_ == 0 ? captured_ : stands_for_;
 }
 
 // All by the same `left`, and the first one says what is left behind them.
@@ -147,11 +154,11 @@ std::uint64_t Sampling::scaled_part(std::uint64_t count) const {
     return scaled(count, 0).count;
 }
 
-// (count * executed() + added) / captured_, and the remainder.
+// (count * target() + added) / captured_, and the remainder.
 Sampling::Scaled Sampling::scaled(std::uint64_t count, std::uint64_t added) const {
     if (!wanted() || captured_ == 0) return {count, 0};
     __extension__ using Wide = unsigned __int128;
-    const Wide product = Wide{count} * executed() + added;
+    const Wide product = Wide{count} * target() + added;
     return {static_cast<std::uint64_t>(std::min<Wide>(product / captured_, UINT64_MAX)),
             static_cast<std::uint64_t>(product % captured_)};
 }
@@ -182,6 +189,7 @@ std::optional<double> Sampling::error(std::size_t event) const {
 }
 
 std::string Sampling::description() const {
+    if (is_point_) return point_;
     return fmt::format(
         "{} of every {} instructions of each thread, in {} bursts{}; counts are estimates, "
         "multiplied by {:.6g}",

@@ -7,6 +7,9 @@
 // the one before, since each stands for its own period only (Wolter, Introduction to Variance
 // Estimation, 2nd edition 2007, section 8.2, estimator 2). Bursts that follow one another are taken
 // together where there are many, so that profilers need not be asked about each.
+//
+// In a replay of a simulation point there is one burst, which stands for so many instructions as
+// the point's weight says, and the driver counts nothing of its warm-up. Errors are not known.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -18,6 +21,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::collector {
@@ -27,12 +31,18 @@ struct CodeTables;
 class Sampling {
   public:
     explicit Sampling(const trace::Regions& regions)
-        : burst_(regions.sample_burst), period_(regions.sample_period) {}
+        : burst_(regions.sample_burst),
+          period_(regions.sample_period),
+          is_point_(regions.points != 0),
+          stands_for_(regions.stands_for) {}
 
     // There are warm-ups before the bursts.
     void warm_up(std::uint64_t instructions) { warm_up_ = instructions; }
 
-    bool wanted() const { return period_ != 0; }
+    bool wanted() const { return period_ != 0 || is_point_; }
+    bool is_point() const { return is_point_; }
+    // What is said of the point and the others, for people.
+    void describe_point(std::string description) { point_ = std::move(description); }
 
     // --- While the program runs.
 
@@ -93,8 +103,12 @@ class Sampling {
     void count_mispredictions(std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
                               const CodeTables& code);
     bool end_burst();
+    std::uint64_t target() const;
 
     std::uint64_t burst_, period_, warm_up_ = 0;
+    bool is_point_;
+    std::uint64_t stands_for_;  // 0: only for itself
+    std::string point_;
     std::set<std::uint32_t> in_burst_;  // slots, where there are warm-ups
     std::map<std::uint32_t, std::vector<std::uint64_t>> counters_;        // by slot and block
     std::vector<std::uint64_t> executions_, warming_;                     // by instruction

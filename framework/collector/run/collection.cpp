@@ -15,7 +15,7 @@ namespace {
 
 // Which columns there are can depend on options.
 Session& with_options(Session& session, const Image& image) {
-    const bool samples = session.settings.regions.sample_period != 0;
+    const bool samples = trace::has_bursts(session.settings.regions);
     for (std::size_t i = 0; i < session.profilers.size(); ++i) {
         ProfilerHandle& profiler = *session.profilers[i];
         profiler.set_command(image.command);
@@ -36,8 +36,8 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       lifeline_(lifeline),
       results_(session, image_),
       parent_(segment.control().parent != 0 ? segment.control().parent : parent_of(image.pid)),
-      feed_(segment_, TraceReader::Role::kFirst, image.pid, session.settings.regions,
-            session.symbolizer) {
+      feed_(segment_, TraceReader::Role::kFirst, image.pid,
+            session.trace ? trace::Regions{} : session.settings.regions, session.symbolizer) {
     check_files();
     if (session.trace) start_recorder();
     if (shared) feed_.reader().read_as_one_of(shared->readers, shared->number);
@@ -51,6 +51,13 @@ void Collection::start_recorder() {
         recorder_->take(source, records, markers);
     };
     spec_ = ImageRecorder::spec();
+    const std::vector<trace_point_t>& points = session_.settings.points.points;
+    if (points.empty()) return;
+    recorder_->set_points(session_.settings.points);
+    std::transform(points.begin(), points.end(), segment_.points().begin(),
+                   [](const trace_point_t& point) {
+                       return trace::SimulationPoint{point.begin, point.end};
+                   });
 }
 
 void Collection::end_recorder(const std::optional<Ending>& ending) {
@@ -62,10 +69,25 @@ void Collection::end_recorder(const std::optional<Ending>& ending) {
                                                                       : TRACE_IMAGE_KILLED;
     try {
         recorder_->end(told, ending);
+        if (!session_.settings.points.points.empty()) check_points();
     } catch (const Error& e) {
         problem(e.what());
         outcome_.lost = true;
     }
+}
+
+// What is not there is of a part that the program has not reached: perhaps it is not the program of
+// the files, or not its input.
+void Collection::check_points() {
+    const SimulationPoints& wanted = session_.settings.points;
+    const std::size_t complete = recorder_->complete_points();
+    if (complete == wanted.points.size()) return;
+    problem(fmt::format(
+        "interval {} of --simpoints ends at instruction {}, but the program has executed {}: {} of "
+        "{} intervals are recorded; give --interval-size, program and arguments as they were for "
+        "the bbv profiler",
+        wanted.points[complete].number, wanted.points[complete].end, recorder_->instructions(),
+        complete, wanted.points.size()));
 }
 
 // Of what later images write, only the places can differ, and an events file has another one to go
@@ -162,6 +184,15 @@ void Collection::begin() {
 // In the driver, intervals are the bursts' business then.
 void Collection::sample() {
     trace::Regions& regions = spec_.regions;
+    if (feed_.sampling().is_point()) {
+        if (interval_ != 0)
+            throw Error(
+                "the trace has simulation points, and a profiler wants intervals of the whole "
+                "program: record it without --simpoints");
+        spec_.captures |= trace::kCaptureBlockCounts;
+        regions.sample_warm_up = std::max<std::uint64_t>(spec_.warm_up, 1);
+        return;
+    }
     // Only then there is a burst in each of them, wherever they begin.
     if (interval_ != 0 && interval_ / 2 < regions.sample_period)
         throw Error(fmt::format(
@@ -292,6 +323,7 @@ void Collection::problem(const std::string& what) const {
 // have executed, which is less than they have translated.
 void Collection::prepare_positions() {
     if (session_.columns.size() == 0) return;
+    if (feed_.sampling().is_point() && !image_.of_first_process) return;  // nothing is written
     const std::vector<Mapping>& mappings = feed_.reader().addresses().mappings();
     for (; opened_ < mappings.size(); ++opened_)
         session_.symbolizer.prepare(*mappings[opened_].path);
@@ -308,7 +340,7 @@ void Collection::wait(std::uint32_t bell, std::chrono::milliseconds at_most) {
     control.collector_sleeps.fetch_sub(1, std::memory_order_relaxed);
 }
 
-Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
+void Collection::take_to_end() {
     if (!damaged_) {
         try {
             take_rest();
@@ -319,6 +351,17 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
     check_counts();
     outcome_.failed = damaged_;
     incomplete(session_.end_by_deadline());
+}
+
+Collection::Outcome Collection::finish_point() {
+    take_to_end();
+    finish_profilers();
+    for (const auto& profiler : session_.profilers) profiler->stop();
+    return outcome_;
+}
+
+Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
+    take_to_end();
     find_outcome(ending);
     if (recorder_) end_recorder(ending);
     finish_profilers();
@@ -419,7 +462,7 @@ void Collection::finish_profilers() {
     if (session_.columns.size() > 0 && image_.of_first_process && image_.number == 1)
         early_positions_.prepare_rest(feed_.reader().code(), feed_.reader().addresses(),
                                       feed_.executions());
-    if (feed_.sampling().wanted()) check_bursts();
+    if (feed_.sampling().wanted() && !feed_.sampling().is_point()) check_bursts();
     feed_.finish();
     for (HostedProfiler* profiler : hosted_) {
         if (!profiler) continue;
@@ -430,6 +473,8 @@ void Collection::finish_profilers() {
         }
     }
     if (feed_.sampling().wanted()) results_.scale(feed_.sampling());
+    for (const std::vector<std::uint64_t>& other : others_)
+        if (!results_.add_counts(other)) incomplete("the counts of a simulation point are damaged");
 }
 
 // How much of the program has been captured.

@@ -58,6 +58,20 @@ class Collection {
     // the process, where it is known. A file that cannot be written is told.
     Outcome finish(const std::optional<Ending>& ending);
 
+    // --- Where it is of one simulation point of several, each in a process of its own.
+
+    // What the file says of them.
+    void describe_points(const std::string& description) {
+        feed_.sampling().describe_point(description);
+    }
+    // In place of finish(): the profilers have finished, and results() are of the point only.
+    Outcome finish_point();
+    const Results& results() const { return results_; }
+    // Of other points, which finish() adds: see Results::counts().
+    void add_before_writing(std::vector<std::uint64_t> counts) {
+        others_.push_back(std::move(counts));
+    }
+
   private:
     void check_files() const;
     void start_recorder();
@@ -75,6 +89,8 @@ class Collection {
     void wait_for_others();
     void release_taken();
     void sample();
+    void take_to_end();
+    void check_points();
     void look_at_totals();
     void prepare_positions();
     void wait(std::uint32_t bell, std::chrono::milliseconds at_most);
@@ -97,6 +113,7 @@ class Collection {
     trace::Spec spec_{};
     std::uint64_t interval_ = 0;  // of trace_capture_intervals, in instructions; 0: none
     Results results_;
+    std::vector<std::vector<std::uint64_t>> others_;  // results of other simulation points
     const int parent_;
     // What all profilers ask for.
     const std::unique_ptr<trace::ValueLists> value_lists_ = std::make_unique<trace::ValueLists>();

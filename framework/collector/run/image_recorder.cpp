@@ -11,6 +11,7 @@ constexpr std::size_t kBytesInChunk = std::size_t{64} << 20;
 // Each has states of some megabytes.
 constexpr std::size_t kMostOpen = 32;
 constexpr std::uint32_t kBlocksInChunk = 1U << 16;
+constexpr std::uint32_t kFirstThread = 0;  // and its slot
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -48,6 +49,8 @@ void ImageRecorder::take(TraceReader::Source source, std::span<const trace_recor
                                places_of(source.slot, markers));
     thread.encoder->add(records, reader_.code().sites);
     count(thread, records);
+    if (points_ && !records.empty()) follow_points(thread, records.back());
+    if (!thread.encoder) return;
     if (thread.encoder->records() >= kRecordsInChunk || thread.encoder->bytes() >= kBytesInChunk)
         flush(thread);
     if (open_ > kMostOpen) flush_idle();
@@ -83,6 +86,26 @@ void ImageRecorder::count(Thread& thread, std::span<const trace_record_t> record
             block.instr_count - std::min<std::uint64_t>(record.value, block.instr_count);
     }
     thread.instructions += instructions;
+}
+
+// A chunk has records of one of them.
+void ImageRecorder::follow_points(Thread& thread, const trace_record_t& last) {
+    if (thread.number != kFirstThread || reader_.code().sites[last.site].kind != TRACE_SITE_BURST)
+        return;
+    instructions_ = last.value;
+    if (last.aux == trace::kRestEnds) {
+        in_point_ = true;
+        thread.executed = last.value;
+    }
+    if (last.aux != trace::kBurstEnds) return;
+    flush(thread);
+    in_point_ = false;
+    ++points_ended_;
+}
+
+std::uint32_t ImageRecorder::point_of(const Thread& thread) const {
+    if (!in_point_ || thread.number != kFirstThread) return 0;
+    return static_cast<std::uint32_t>(points_ended_ + 1);
 }
 
 // Of each slot, in the order in which the reader passes them on.
@@ -126,6 +149,7 @@ void ImageRecorder::flush(Thread& thread) {
     header.first_instruction = thread.executed;
     header.instructions = thread.instructions;
     header.records = thread.encoder->records();
+    header.point = point_of(thread);
     const std::vector<std::byte> content = thread.encoder->take();
     thread.executed += std::exchange(thread.instructions, 0);
     spare_.push_back(std::move(thread.encoder));
@@ -162,6 +186,20 @@ void ImageRecorder::write_image() {
     if (!image_.rank.empty())
         image.rank = static_cast<std::uint32_t>(std::strtoul(image_.rank.c_str(), nullptr, 10)) + 1;
     append(TRACE_CHUNK_IMAGE, bytes_of(image));
+    if (points_) write_points();
+}
+
+// The first thread begins in the first one, if that has all that comes before as its warm-up.
+void ImageRecorder::write_points() {
+    in_point_ = points_->points.front().begin <= points_->warm_up;
+    const trace_points_t head{.size = sizeof head,
+                              .count = static_cast<std::uint32_t>(points_->points.size()),
+                              .interval_size = points_->interval_size,
+                              .warm_up = points_->warm_up};
+    std::vector<std::byte> content;
+    append_rows(content, std::span<const trace_points_t>(&head, 1));
+    append_rows(content, std::span<const trace_point_t>(points_->points));
+    append(TRACE_CHUNK_POINTS, content);
 }
 
 void ImageRecorder::write_code() {
@@ -202,6 +240,7 @@ void ImageRecorder::end(std::uint32_t state, const std::optional<Ending>& ending
     if (!begun_) write_image();
     find_markers();
     for (auto& [slot, thread] : threads_) flush(thread);
+    if (points_) instructions_ = std::max(instructions_, reader_.executed(kFirstThread));
     write_code();
     write_events();
     trace_image_end_t end{};
@@ -211,6 +250,7 @@ void ImageRecorder::end(std::uint32_t state, const std::optional<Ending>& ending
     end.signal = ending ? ending->signal : 0;
     end.threads = reader_.threads();
     end.parts = parts_;
+    end.instructions = instructions_;
     append(TRACE_CHUNK_END, bytes_of(end));
 }
 

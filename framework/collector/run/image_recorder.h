@@ -3,6 +3,7 @@
 
 #include "framework/collector/launch/child.h"
 #include "framework/collector/run/output_files.h"
+#include "framework/collector/run/simulation_points.h"
 #include "framework/collector/trace/trace_reader.h"
 #include "framework/recording/record_encoder.h"
 #include "framework/recording/trace_file_writer.h"
@@ -25,12 +26,17 @@ class ImageRecorder {
 
     // What it wants to be captured.
     static trace::Spec spec();
+    // Before the first record: only they are captured. They must live longer.
+    void set_points(const SimulationPoints& points) { points_ = &points; }
 
     // A TraceReader::Sink. Throws Error, if the file cannot be written.
     void take(TraceReader::Source source, std::span<const trace_record_t> records,
               std::span<const trace_marker_t> markers);
     // Likewise: what is left, when all has been taken. `state`: see trace_image_end_t.
     void end(std::uint32_t state, const std::optional<Ending>& ending);
+    // Then: how many of the points are there as a whole, and what the first thread has executed.
+    std::size_t complete_points() const { return points_ended_; }
+    std::uint64_t instructions() const { return instructions_; }
 
   private:
     struct Thread {
@@ -48,7 +54,10 @@ class ImageRecorder {
     void find_markers();
     void flush(Thread& thread);
     void flush_idle();
+    void follow_points(Thread& thread, const trace_record_t& last);
+    std::uint32_t point_of(const Thread& thread) const;
     void write_image();
+    void write_points();
     void write_code();
     void write_events();
     void append(std::uint32_t kind, std::span<const std::byte> content);
@@ -59,6 +68,10 @@ class ImageRecorder {
     const Image& image_;
     const int parent_;
     bool begun_ = false;
+    const SimulationPoints* points_ = nullptr;  // null: all is recorded
+    bool in_point_ = false;                     // or in the warm-up before it
+    std::size_t points_ended_ = 0;
+    std::uint64_t instructions_ = 0;           // with points
     std::map<std::uint32_t, Thread> threads_;  // by slot
     std::vector<std::unique_ptr<recording::RecordEncoder>> spare_;
     std::size_t open_ = 0;  // encoders in use

@@ -1,9 +1,11 @@
 #include "framework/collector/run/replay.h"
 
 #include "framework/collector/run/overview.h"
+#include "framework/collector/run/point_replay.h"
 #include "framework/collector/run/replay_group.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
 #include "framework/trace/futex.h"
 
 #include <fmt/core.h>
@@ -35,6 +37,7 @@ class Replay {
     std::vector<ReplayPass> passes();
     static void replay_image(const replay::ImageTrace& trace, const Image& image,
                              const ReplayPass& pass);
+    void replay_simulation_points(ReplayedPoint& point) const;
     void tell(ReplayedPoint& point) const;
 
     const recording::TraceFileReader file_;
@@ -51,8 +54,25 @@ Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
     }
 }
 
+// There is one image then.
+void Replay::replay_simulation_points(ReplayedPoint& point) const {
+    point.status = exit_status_of(start_in_child(point.log, [&] {
+        const Image image = image_of(first_, 0);
+        log::set_quiet(point.settings.quiet);
+        set_points(point.settings, first_);
+        Session session(point.settings, image.command, point.profiles);
+        const bool good =
+            PointReplay(session, point.settings, first_, image).execute(ending_of(first_));
+        session.profilers.clear();
+        return good ? 0 : kExitFailure;
+    }));
+}
+
 std::vector<int> Replay::execute() {
-    const std::vector<ReplayPass> all = passes();
+    const bool has_points = !first_.points().empty();
+    for (ReplayedPoint& point : points_)
+        if (has_points) replay_simulation_points(point);
+    const std::vector<ReplayPass> all = has_points ? std::vector<ReplayPass>() : passes();
     for (std::size_t i = 0; i < file_.images().size(); ++i) {
         const replay::ImageTrace trace(file_, file_.images()[i]);
         for (const ReplayPass& pass : all) replay_image(trace, image_of(trace, i), pass);
@@ -150,7 +170,17 @@ CoreSettings take_replay_settings(const std::vector<Setting>& command_line) {
                 throw Error(fmt::format(
                     "{} is of the run, which a replay does not change (see: assay replay --help)",
                     describe(setting)));
-    return take_core_settings(command_line);
+    CoreSettings settings = take_core_settings(command_line);
+    const auto is_weights = [](const Setting& setting) { return setting.name == "weights"; };
+    for (const Setting& setting : settings.others) {
+        if (!is_weights(setting)) continue;
+        if (setting.value != "yes" && setting.value != "no")
+            throw Error(
+                fmt::format("{}: \"{}\" is not yes or no", describe(setting), setting.value));
+        settings.weights = setting.value == "yes";
+    }
+    std::erase_if(settings.others, is_weights);
+    return settings;
 }
 
 std::vector<int> replay(std::span<const ReplayPoint> points, const std::string& file) {

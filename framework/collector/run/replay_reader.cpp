@@ -60,13 +60,6 @@ trace::Spec agree_in_child(int channel, const trace::Spec& wanted) {
     return given;
 }
 
-// Of a child that was killed, the signal is not known.
-std::optional<Ending> ending_of(const replay::ImageTrace& trace) {
-    const bool killed = trace.end() && trace.end()->state == TRACE_IMAGE_KILLED;
-    if (!trace.end() || (killed && trace.end()->signal == 0)) return {};
-    return Ending{trace.end()->exit_status, trace.end()->signal};
-}
-
 int read_image(const ReplayReader::Source& source, const ReplayReader::Point& point,
                std::uint32_t number, int channel) {
     Session session(point.settings, point.image.command, point.profiles);
@@ -108,6 +101,12 @@ pid_t start_in_child(int log, const std::function<int()>& work) {
     }
     std::fflush(nullptr);
     _exit(status);
+}
+
+std::optional<Ending> ending_of(const replay::ImageTrace& trace) {
+    const bool killed = trace.end() && trace.end()->state == TRACE_IMAGE_KILLED;
+    if (!trace.end() || (killed && trace.end()->signal == 0)) return {};
+    return Ending{trace.end()->exit_status, trace.end()->signal};
 }
 
 int exit_status_of(pid_t child) {

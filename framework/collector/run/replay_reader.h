@@ -2,6 +2,7 @@
 // parent fills the segment that all such processes read.
 #pragma once
 
+#include "framework/collector/launch/child.h"
 #include "framework/collector/launch/lifeline.h"
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/profile_log.h"
@@ -11,6 +12,7 @@
 #include "framework/trace/readers.h"
 
 #include <sys/types.h>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +24,9 @@ namespace assay::collector {
 pid_t start_in_child(int log, const std::function<int()>& work);
 // Its exit status; kExitFailure if it was killed.
 int exit_status_of(pid_t child);
+
+// How the image's process has ended; none if that is not known, as of a child that was killed.
+std::optional<Ending> ending_of(const replay::ImageTrace& trace);
 
 class ReplayReader {
   public:

@@ -21,6 +21,7 @@ namespace assay::collector {
 
 void Results::add_profiler(const ProfilerHandle& profiler, bool captures_calls) {
     captures_calls_.push_back(captures_calls);
+    described_.push_back(profiler.descriptions().size());
     first_list_.push_back(static_cast<std::uint32_t>(list_names_.size()));
     for (const std::string& list : profiler.value_lists())
         list_names_.push_back(list.empty() ? profiler.name() : profiler.name() + "." + list);
@@ -29,6 +30,8 @@ void Results::add_profiler(const ProfilerHandle& profiler, bool captures_calls) 
 void Results::take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,
                    const ContextTree& contexts) {
     Counts* counts = &counts_;
+    // Each has been replayed by itself: what parts and contexts there are only that process knows.
+    if (sample.context1 != 0 && has_points()) return;
     if (sample.context1 != 0)
         counts =
             &parts_.try_emplace({profiler, sample.context1}, session_.columns.size()).first->second;
@@ -51,7 +54,7 @@ void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Ke
     }
     const std::size_t column = first + sample.event;
     const std::uint32_t row = counts.samples.add(key, column, sample.weight);
-    if (sample.context0 == 0) return;
+    if (sample.context0 == 0 || has_points()) return;
     const bool known = sample.context0 < contexts.table().size();
     const ContextTree::Origin origin =
         known ? contexts.origin(static_cast<std::uint32_t>(sample.context0))
@@ -254,7 +257,9 @@ Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
     if (!schedule.empty()) profile.header.descriptions.emplace_back("Schedule", schedule);
     if (origin.sampling.wanted()) {
         profile.header.descriptions.emplace_back("Sampled", origin.sampling.description());
-        profile.header.descriptions.emplace_back("Error, 95 % confidence", errors(origin.sampling));
+        if (!has_points())
+            profile.header.descriptions.emplace_back("Error, 95 % confidence",
+                                                     errors(origin.sampling));
     }
     return profile;
 }
@@ -274,10 +279,14 @@ void Results::add_columns(Profile& profile, std::size_t profiler) const {
     for (const events::Derived& figure : session_.columns.derived(profiler))
         if (events::is_computable(figure.formula, profile.header.events))
             profile.header.derived.push_back(figure);
-    append(profile.header.descriptions, of.descriptions());
+    // What it says behind its start is of the one point that it has seen.
+    const std::span all(of.descriptions());
+    append(profile.header.descriptions,
+           has_points() ? all.first(std::min(described_[profiler], all.size())) : all);
 }
 
 void Results::add_series(Profile& profile) const {
+    if (has_points()) return;  // likewise
     std::vector<events::Series>& kept = profile.header.series;
     std::size_t given = 0;
     for (const auto& profiler : session_.profilers) {
@@ -360,6 +369,10 @@ std::string Results::fall_back(const std::string& wanted, const Profile& profile
 // As Cachegrind's readers know it: each line behind the process id.
 std::string Results::summaries(const Sampling& sampling) const {
     std::string summaries;
+    if (sampling.is_point())
+        return printable_lines(
+            fmt::format("=={}== Sampled: {}\n", image_.pid, sampling.description()) +
+            totals_of_points());
     if (sampling.wanted())
         summaries = fmt::format("=={0}== Sampled: {1}\n=={0}== Error, 95 % confidence: {2}\n",
                                 image_.pid, sampling.description(), errors(sampling));

@@ -42,6 +42,11 @@ class Results {
               const ContextTree& contexts);
     // Makes what was counted in bursts estimates of the whole run.
     void scale(const Sampling& sampling);
+    // With simulation points: what has been counted, as numbers, and adds that of another process
+    // with the same profilers. Nothing but what add_counts() takes may be given to it: false if it
+    // is something else.
+    std::vector<std::uint64_t> counts() const;
+    bool add_counts(std::span<const std::uint64_t> counts);
 
     // What the files and summaries say of the run.
     struct Origin {
@@ -113,6 +118,10 @@ class Results {
     void write_parts(const std::string& file, const Origin& origin);
     std::string fall_back(const std::string& wanted, const Profile& profile) const;
     std::vector<std::uint64_t> totals(std::size_t profiler) const;
+    bool has_points() const { return session_.settings.regions.points != 0; }
+    std::string totals_of_points() const;
+    bool add_row(std::span<const std::uint64_t>& left);
+    bool add_hotlist(std::span<const std::uint64_t>& left);
 
     Session& session_;
     const Image& image_;
@@ -122,6 +131,7 @@ class Results {
     std::vector<std::uint32_t> first_list_;  // by profiler: the number of its first
     std::vector<std::string> list_names_;    // by number
     std::vector<bool> captures_calls_;       // by profiler
+    std::vector<std::size_t> described_;     // likewise: descriptions at its start
     symbols::GeneratedCode generated_;
     std::string file_;  // that has been written; "" if none
     std::size_t part_files_ = 0;

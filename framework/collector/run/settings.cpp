@@ -507,6 +507,10 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
     return core;
 }
 
+std::uint64_t instructions_of(const Setting& setting) {
+    return positive(setting);
+}
+
 std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
                                        std::span<ProfilerHandle* const> profilers) {
     std::vector<Given> given(profilers.size());

@@ -2,6 +2,7 @@
 // the profilers.
 #pragma once
 
+#include "framework/collector/run/simulation_points.h"
 #include "framework/trace/cpu_level.h"
 #include "framework/trace/segment_layout.h"
 
@@ -67,6 +68,8 @@ struct CoreSettings {
     trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
     bool stress = false;  // see framework/driver/native/code_cache/stress.h
     trace::Regions regions{};
+    SimulationPoints points;  // that are recorded; none: all is
+    bool weights = true;      // of the points of a trace: their counts stand for the program
     // Of the whole run; 0: none.
     std::chrono::milliseconds timeout{0};
     std::string timeout_option;  // as it was given
@@ -87,6 +90,10 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line);
 using Given = std::vector<std::pair<std::string, std::string>>;
 std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
                                        std::span<ProfilerHandle* const> profilers);
+
+// The value of an option that is a number of instructions, as 4000000, 4000k or 4M, at least 1.
+// Throws Error.
+std::uint64_t instructions_of(const Setting& setting);
 
 // How an option is written: --name, or "FILE:LINE: name".
 std::string describe(const Setting& setting);

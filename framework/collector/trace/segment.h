@@ -51,6 +51,11 @@ class Segment {
     trace::ValueLists& value_lists() const {
         return tables_.at<trace::ValueLists>(trace::kValueListsOffset);
     }
+    // Regions::points has their number.
+    std::span<trace::SimulationPoint, trace::kMostPoints> points() const {
+        return std::span<trace::SimulationPoint, trace::kMostPoints>(
+            &tables_.at<trace::SimulationPoint>(trace::kPointsOffset), trace::kMostPoints);
+    }
     const std::byte* event_log() const {
         return &tables_.at<const std::byte>(trace::kEventLogOffset);
     }

@@ -69,6 +69,8 @@ void ImageTrace::take(const recording::ChunkPlace& chunk) {
                                         chunk.header.slot));
             records_[chunk.header.slot].push_back(chunk);
             return;
+        case TRACE_CHUNK_POINTS:
+            return take_points(file_.read(chunk));
         case TRACE_CHUNK_END:
             end_ = structure<trace_image_end_t>(file_.read(chunk));
             return;
@@ -101,6 +103,17 @@ void ImageTrace::take_code(const std::vector<std::byte>& content) {
     if (good) return;
     throw Error(fmt::format("{} is damaged: its code of process {} does not fit together",
                             file_.path(), pid_));
+}
+
+void ImageTrace::take_points(const std::vector<std::byte>& content) {
+    about_points_ = structure<trace_points_t>(content);
+    std::size_t at = about_points_.size;
+    if (at >= sizeof about_points_.size && at <= content.size() && about_points_.count != 0 &&
+        about_points_.count <= trace::kMostPoints &&
+        take_rows(points_, 0, about_points_.count, content, at))
+        return;
+    throw Error(
+        fmt::format("{} is damaged: its simulation points of process {}", file_.path(), pid_));
 }
 
 trace::Command ImageTrace::command() const {

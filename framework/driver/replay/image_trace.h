@@ -25,6 +25,9 @@ class ImageTrace {
     const trace_image_t& image() const { return image_; }
     // None if its end was not recorded.
     const std::optional<trace_image_end_t>& end() const { return end_; }
+    // That only are recorded; empty if all is.
+    const std::vector<trace_point_t>& points() const { return points_; }
+    const trace_points_t& about_points() const { return about_points_; }
     trace::Command command() const;
 
     const std::vector<trace_block_t>& blocks() const { return blocks_; }
@@ -42,11 +45,14 @@ class ImageTrace {
   private:
     void take(const recording::ChunkPlace& chunk);
     void take_code(const std::vector<std::byte>& content);
+    void take_points(const std::vector<std::byte>& content);
 
     const recording::TraceFileReader& file_;
     const std::uint32_t pid_, number_;
     trace_image_t image_{};
     std::optional<trace_image_end_t> end_;
+    trace_points_t about_points_{};
+    std::vector<trace_point_t> points_;
     std::vector<trace_block_t> blocks_;
     std::vector<trace_instr_t> instrs_;
     std::vector<trace_site_t> sites_;

@@ -59,12 +59,15 @@ bool go_together(const trace::Spec& a, const trace::Spec& b) {
 }
 
 ReplayDriver::ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
-                           std::span<const Output> outputs)
+                           std::span<const Output> outputs, std::uint32_t point)
     : image_(image),
       spec_(combined),
       plan_(image, spec_),
       kinds_(reference_kinds(plan_.shown_sites())),
-      parts_(image) {
+      parts_(
+          image, point == 0 ? PartSequence::Wanted() : [point](const recording::ChunkPlace& chunk) {
+              return chunk.header.point == point;
+          }) {
     for (const Output& output : outputs) {
         segments_.push_back(std::make_unique<SegmentWriter>(output.segment, output.readers));
         segments_.back()->set_tables(plan_.shown_blocks(), plan_.shown_instrs(),

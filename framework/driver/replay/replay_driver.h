@@ -33,9 +33,10 @@ struct Output {
 class ReplayDriver {
   public:
     // All specifications of `outputs` go together; `combined` is that of them all. `image` and the
-    // readers must live longer. Throws Error.
+    // readers must live longer. `point`: which one of the image's simulation points is replayed,
+    // from 1; 0: all there is. Throws Error.
     ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
-                 std::span<const Output> outputs);
+                 std::span<const Output> outputs, std::uint32_t point = 0);
 
     // Does all of it, while the readers read. Throws nothing: what goes
     // wrong is the problem().

@@ -171,6 +171,8 @@ bool ReplayPlan::is_wanted(std::uint8_t kind) const {
         case TRACE_SITE_SYSTEM_CALL:
         case TRACE_SITE_SYSTEM_CALL_RESULT:
             return captures & trace::kCaptureSystemCalls;
+        case TRACE_SITE_BURST:
+            return spec_.regions.points != 0;
         default:
             return false;
     }

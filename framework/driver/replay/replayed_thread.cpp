@@ -24,7 +24,8 @@ ReplayedThread::ReplayedThread(const ImageTrace& image, const ReplayPlan& plan,
       fetches_(spec.captures & trace::kCaptureFetches),
       counters_(trace::counters(spec)),
       data_(spec),
-      fetch_(spec) {
+      fetch_(spec),
+      counts_(spec.regions.points == 0) {
     if (spec.captures & trace::kCapturePredictions) {
         predictor_ = std::make_unique<native::Predictor>();
         predictor_->reset();
@@ -58,6 +59,9 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
                 break;
             case TRACE_SITE_BLOCK_LEFT:
                 leave_block(record.value);
+                break;
+            case TRACE_SITE_BURST:
+                pass_boundary(record, site);
                 break;
             case TRACE_SITE_INTERRUPTED:
                 reach_end();
@@ -111,15 +115,35 @@ void ReplayedThread::begin_block(std::uint32_t number) {
     reach_end();
     const PlannedBlock& block = plan_.blocks()[number];
     if (branch_) go_on_at(image_.instrs()[block.first_instr].pc);
+    if (part_end_) end_part();
     block_ = &block;
     next_item_ = plan_.items().data() + block.first_item;
     last_item_ = next_item_ + block.item_count;
     for (std::uint32_t i = 0; i < block.block_count; ++i) {
         const std::uint32_t shown = block.first_block + i;
         if (spec_.interval != 0) count_instructions(shown, plan_.shown_blocks()[shown]);
-        ++slot_.counters()[shown * counters_];
+        if (counts_) ++slot_.counters()[shown * counters_];
     }
     if (block.predicted || block.branch_site != kNoSite) branch_ = &block;
+}
+
+// Where the last branch of a point leads is not known: the thread goes on somewhere else.
+void ReplayedThread::pass_boundary(const trace_record_t& record, const PlannedSite& site) {
+    if (site.site == kNoSite || record.aux == trace::kThreadEnds) return;
+    reach_end();
+    if (record.aux == trace::kRestEnds) {
+        branch_ = nullptr;
+        return;
+    }
+    part_end_ = {record.value, site.site, record.aux};
+    if (record.aux == trace::kBurstEnds) end_part();
+}
+
+void ReplayedThread::end_part() {
+    counts_ = part_end_->aux == trace::kWarmUpEnds;
+    slot_.append(part_end_->value, part_end_->site, part_end_->aux);
+    part_end_.reset();
+    slot_.complete();
 }
 
 // `pc`: where the program goes on behind the last branch.
@@ -142,6 +166,7 @@ void ReplayedThread::go_on_at(std::uint64_t pc) {
 }
 
 void ReplayedThread::count_mispredicted(std::uint32_t block) {
+    if (!counts_) return;
     std::uint64_t* const counters = slot_.counters() + block * counters_;
     --counters[0];
     ++counters[1];
@@ -174,7 +199,7 @@ void ReplayedThread::leave_block(std::uint64_t executed) {
         const std::uint64_t count = plan_.shown_blocks()[shown].instr_count;
         const std::uint64_t done = std::min(count, executed - std::min(executed, before));
         before += count;
-        if (done == count) continue;
+        if (done == count || !counts_) continue;
         ++early_ends_[{shown, static_cast<std::uint32_t>(done)}];
         if (spec_.interval == 0) continue;
         corrections_.emplace_back(shown, -static_cast<std::int64_t>(count - done));

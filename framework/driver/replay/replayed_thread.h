@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -29,6 +30,8 @@ class ReplayedThread {
 
   private:
     void begin_block(std::uint32_t number);
+    void pass_boundary(const trace_record_t& record, const PlannedSite& site);
+    void end_part();
     void leave_block(std::uint64_t executed);
     void go_on_at(std::uint64_t pc);
     void reach(unsigned position);
@@ -56,6 +59,10 @@ class ReplayedThread {
     const PlannedBlock* block_ = nullptr;  // that is being executed
     const PlannedItem *next_item_ = nullptr, *last_item_ = nullptr;
     const PlannedBlock* branch_ = nullptr;  // whose target is not known yet
+
+    // With a simulation point. A part ends behind the branch that leads on.
+    bool counts_;  // not in its warm-up
+    std::optional<trace_record_t> part_end_;
 
     // With intervals: see the native driver's Intervals.
     std::int64_t goal_ = 0, since_ = 0, postponed_ = 0;

@@ -1,5 +1,6 @@
 #include "framework/driver/native/process/bursts.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace assay::native {
@@ -34,7 +35,11 @@ void Bursts::begin(Context& context, std::uint32_t thread) {
     next_interval_ = regions().sample_interval;
     counts_.skip();  // of a slot that another thread has used before
     trace_.set_executed(0);
-    begin_period(context);
+    has_points_ = regions().points != 0;
+    if (!has_points_) return begin_period(context);
+    constexpr std::uint32_t kFirst = 0;
+    point_ = thread == kFirst ? 0 : tables_.points().size();
+    begin_next_point(context);
 }
 
 void Bursts::end(const Context& context) {
@@ -61,6 +66,29 @@ void Bursts::begin_period(Context& context) {
     go_on(context, before);
 }
 
+// With its warm-up, or what there is room for. Behind the last one nothing begins any more.
+void Bursts::begin_next_point(Context& context) {
+    if (point_ == tables_.points().size()) {
+        part_ = Part::kRest;
+        return go_on(context, kNever);
+    }
+    const std::uint64_t begin = tables_.points()[point_].begin;
+    const std::uint64_t warm_up = begin - std::min(begin, regions().sample_warm_up);
+    if (warm_up > boundary_) {
+        part_ = Part::kRest;
+        return go_to(context, warm_up);
+    }
+    // At the program's begin there is no code yet that a record could be of.
+    if (tables_.captures(trace::kCaptureBlocks) && executed(context) != 0)
+        send_end(context, trace::kRestEnds);
+    part_ = Part::kWarmUp;
+    go_to(context, begin);
+}
+
+void Bursts::go_to(Context& context, std::uint64_t executed) {
+    go_on(context, executed - boundary_);
+}
+
 void Bursts::enters(Context& context, const Block& block, bool outside) {
     if (!wanted()) return;
     stands_still_ = outside;
@@ -79,6 +107,7 @@ void Bursts::has_left(Context& context) {
 }
 
 void Bursts::change(Context& context) {
+    if (part_ == Part::kRest && has_points_) return begin_next_point(context);
     if (part_ == Part::kRest && regions().sample_warm_up != 0) {
         part_ = Part::kWarmUp;
         return go_on(context, regions().sample_warm_up);
@@ -87,10 +116,15 @@ void Bursts::change(Context& context) {
         if (part_ == Part::kWarmUp) send_end(context, trace::kWarmUpEnds);
         send_intervals(executed(context));
         part_ = Part::kBurst;
-        return go_on(context, regions().sample_burst);
+        return has_points_ ? go_to(context, tables_.points()[point_].end)
+                           : go_on(context, regions().sample_burst);
     }
     send_end(context, trace::kBurstEnds);
     tables_.ring_doorbell();
+    if (has_points_) {
+        ++point_;
+        return begin_next_point(context);
+    }
     part_ = Part::kRest;
     go_on(context, rest_);
     begin_period(context);
@@ -103,6 +137,7 @@ void Bursts::send_end(const Context& context, trace::EndOf of) {
 }
 
 void Bursts::send_counts() {
+    if (tables_.captures(trace::kCaptureBlocks)) return;  // each execution has been told
     const std::uint32_t site = tables_.driver_site(0, TRACE_SITE_BLOCK_COUNT);
     const bool predicts = tables_.captures(trace::kCapturePredictions);
     counts_.take([&](std::uint32_t block, std::uint64_t now, std::uint64_t) {

@@ -1,6 +1,7 @@
 // Sampling (--sample): of each thread's instructions, bursts are captured, one in each period, and
 // the collector scales the counts. The bursts of a thread lie at the same instructions in every
-// run, anywhere in their periods, lest a rhythm of the program hide in that of the periods.
+// run, anywhere in their periods, lest a rhythm of the program hide in that of the periods. Or they
+// are simulation points (record --simpoints): of the first thread, where a list says.
 //
 // A thread executes the collecting version in its bursts, else the plain one. Instructions are
 // counted down, in Context::countdown, to the next begin or end of a burst:
@@ -16,7 +17,9 @@
 //
 // A burst may have a warm-up right before it, which is captured in the same way: the collector
 // tells them apart. At the end of each, the thread sends what it has counted of each block, and
-// completes its buffer, so that no buffer has records of two of them.
+// completes its buffer, so that no buffer has records of two of them. Recordings have a record of
+// each execution instead of counts. A simulation point has a warm-up in any case, be it empty: of
+// the first, of one that follows the one before at once.
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"
@@ -33,7 +36,7 @@ class Bursts {
     Bursts(TraceTables& tables, ThreadTrace& trace)
         : tables_(tables), trace_(trace), counts_(trace) {}
 
-    bool wanted() const { return regions().sample_period != 0; }
+    bool wanted() const { return trace::has_bursts(regions()); }
     // In a burst or in the warm-up before it.
     bool in_burst() const { return part_ != Part::kRest; }
 
@@ -58,6 +61,8 @@ class Bursts {
     std::uint64_t executed(const Context& context) const;
     void go_on(Context& context, std::uint64_t instructions);
     void begin_period(Context& context);
+    void begin_next_point(Context& context);
+    void go_to(Context& context, std::uint64_t executed);
     void send_counts();
     void send_end(const Context& context, trace::EndOf of);
     void send_intervals(std::uint64_t executed);
@@ -67,6 +72,8 @@ class Bursts {
     BlockCounts counts_;  // that have been sent
     std::uint64_t random_ = 0;
     std::uint64_t rest_ = 0;           // of the period, behind its burst
+    std::size_t point_ = 0;            // the next one, or the one that it is in
+    bool has_points_ = false;          // else periods
     std::uint64_t boundary_ = 0;       // instructions up to which is counted down
     std::uint64_t next_interval_ = 0;  // where it begins; 0: there are none
     std::int64_t standing_ = 0;        // the countdown, while the time stands still

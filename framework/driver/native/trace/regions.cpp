@@ -24,7 +24,7 @@ void Regions::initialise(const trace::Spec& spec) {
     in_range_ = from_ <= 1;
     always_counts_ = spec.objects != trace::Spec::kNoObjects;
     counts_ = always_counts_ || !in_range_ || to_ != 0;
-    samples_ = wanted.sample_period != 0;
+    samples_ = trace::has_bursts(wanted);
 }
 
 void Regions::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,

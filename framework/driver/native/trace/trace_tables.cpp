@@ -23,6 +23,7 @@ bool TraceTables::map(void* where) {
     auto* base = static_cast<unsigned char*>(memory);
     control_ = reinterpret_cast<trace::Control*>(base);
     value_lists_ = reinterpret_cast<const trace::ValueLists*>(base + trace::kValueListsOffset);
+    points_ = reinterpret_cast<const trace::SimulationPoint*>(base + trace::kPointsOffset);
     log_ = base + trace::kEventLogOffset;
     blocks_ = reinterpret_cast<trace_block_t*>(base + trace::kBlocksOffset);
     instrs_ = reinterpret_cast<trace_instr_t*>(base + trace::kInstrsOffset);

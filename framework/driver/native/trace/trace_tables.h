@@ -52,6 +52,10 @@ class TraceTables {
     std::int32_t pid() const { return control_->pid; }
     std::uint32_t image() const { return control_->image; }
     bool captures(trace::Capture capture) const { return control_->spec.captures & capture; }
+    // Those of the specification.
+    std::span<const trace::SimulationPoint> points() const {
+        return {points_, std::min(spec().regions.points, trace::kMostPoints)};
+    }
     // nullptr if no values are captured.
     const trace::ValueLists* value_lists() const {
         return captures(trace::kCaptureValues) ? value_lists_ : nullptr;
@@ -157,6 +161,7 @@ class TraceTables {
     trace::Control* control_ = nullptr;
     unsigned char* log_ = nullptr;
     const trace::ValueLists* value_lists_ = nullptr;
+    const trace::SimulationPoint* points_ = nullptr;
     trace_block_t* blocks_ = nullptr;
     trace_instr_t* instrs_ = nullptr;
     trace_site_t* sites_ = nullptr;
