@@ -144,22 +144,26 @@ class Record(unittest.TestCase):
         whole = trace.read_bytes()
         broken = self.folder / "broken"
         dice = random.Random(1)
-        reserved = range(12, 16)  # of the header: a later version's
+        self.assay("replay", "-q", "--plugin=cache", "-o", self.folder / "good", trace)
         damages = [("cut", at) for at in (0, 10, 16, 100, len(whole) // 2, len(whole) - 1)]
         while len(damages) < int(os.environ.get("ASSAY_DAMAGES", 40)):
             damages.append((dice.choice(["cut", "flip"]), dice.randrange(len(whole))))
         for kind, at in damages:
-            if kind == "flip" and at in reserved:
-                continue
             with self.subTest(kind=kind, at=at):
                 damaged = bytearray(whole if kind == "flip" else whole[:at])
                 if kind == "flip":
                     damaged[at] ^= 1 << dice.randrange(8)
                 broken.write_bytes(damaged)
-                errors = self.assay("replay", "-q", "--plugin=cache", "-o", "/dev/null", broken,
-                                    status=125)
-                self.assertEqual(errors.count("\n"), 1, errors)
-                self.assertIn(str(broken), errors)
+                result = run([ASSAY, "replay", "-q", "--plugin=cache", "-o",
+                              self.folder / "replayed", broken])
+                if result.returncode == 0:  # a bit of the header, or of zstd's, that says nothing
+                    self.assertEqual(kind, "flip")
+                    self.assertEqual((self.folder / "replayed").read_bytes(),
+                                     (self.folder / "good").read_bytes())
+                    continue
+                self.assertEqual(result.returncode, 125, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                self.assertIn(str(broken), result.stderr)
 
     def test_what_a_trace_does_not_have(self):
         trace = self.record(["true"])

@@ -73,16 +73,24 @@ bool PartSequence::look_ahead(Stream& stream) {
     return true;
 }
 
+// Whether `order` is that of the part behind those that there were.
+void PartSequence::expect(std::uint64_t order) {
+    if (order != next_order_ && has_all_ && problem_.empty())
+        problem_ = fmt::format("{} does not have all records of process {}", image_.file().path(),
+                               image_.pid());
+}
+
 bool PartSequence::next(Part& part) {
     for (;;) {
         Stream* first = nullptr;
         for (const auto& stream : streams_)
             if (look_ahead(*stream) && (!first || stream->part.order < first->part.order))
                 first = stream.get();
-        if (!first) return false;
-        if (first->part.order != next_order_ && has_all_ && problem_.empty())
-            problem_ = fmt::format("{} does not have all records of process {}",
-                                   image_.file().path(), image_.pid());
+        if (!first) {
+            if (image_.end()) expect(image_.end()->parts);
+            return false;
+        }
+        expect(first->part.order);
         next_order_ = first->part.order + 1;
         first->has_part = false;
         markers_.clear();

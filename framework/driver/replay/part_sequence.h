@@ -56,6 +56,7 @@ class PartSequence {
     bool look_ahead(Stream& stream);
     bool begin_chunk(Stream& stream);
     void damaged(const Stream& stream);
+    void expect(std::uint64_t order);
 
     const ImageTrace& image_;
     std::vector<std::unique_ptr<Stream>> streams_;
