@@ -5,7 +5,6 @@
 #include <algorithm>
 
 namespace assay::replay {
-namespace {}  // namespace
 
 ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec)
     : image_(image),
