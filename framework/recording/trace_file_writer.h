@@ -11,6 +11,20 @@
 
 namespace assay::recording {
 
+// Of one thread at a time.
+class ChunkCompressor {
+  public:
+    ChunkCompressor();
+    // Header and frame. Sizes and checksum of the header are filled in. Throws Error.
+    std::vector<std::byte> chunk(trace_chunk_t header, std::span<const std::byte> content);
+
+  private:
+    struct FreeContext {
+        void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+    };
+    const std::unique_ptr<ZSTD_CCtx, FreeContext> context_;
+};
+
 class TraceFileWriter {
   public:
     // Makes the file, or empties it. Throws Error.
@@ -19,21 +33,18 @@ class TraceFileWriter {
     TraceFileWriter(const TraceFileWriter&) = delete;
     TraceFileWriter& operator=(const TraceFileWriter&) = delete;
 
-    // Appends a chunk with one write(2), so that chunks of several processes do not get into each
-    // other. Sizes and checksum of the header are filled in. Throws Error.
-    void append(trace_chunk_t header, std::span<const std::byte> content);
+    // Appends a chunk that a ChunkCompressor has made with one write(2), so that chunks of several
+    // processes do not get into each other. Throws Error.
+    void write(std::span<const std::byte> chunk);
+    // Both in one.
+    void append(const trace_chunk_t& header, std::span<const std::byte> content);
 
     const std::string& path() const { return path_; }
 
   private:
-    struct FreeContext {
-        void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
-    };
-
     const std::string path_;
     int fd_;
-    const std::unique_ptr<ZSTD_CCtx, FreeContext> context_;
-    std::vector<std::byte> chunk_;  // header and frame
+    ChunkCompressor compressor_;
 };
 
 }  // namespace assay::recording

@@ -3,6 +3,7 @@
 #include "framework/driver/replay/line_filters.h"
 #include "framework/driver/replay/part_sequence.h"
 #include "framework/driver/replay/replay_plan.h"
+#include "framework/recording/chunk_writer.h"
 #include "framework/recording/record_encoder.h"
 #include "framework/recording/trace_file_reader.h"
 #include "framework/recording/trace_file_writer.h"
@@ -10,9 +11,11 @@
 #include "tests/unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -242,6 +245,69 @@ TEST_CASE("sites that are found on the way are as if they had always been there"
     CHECK(trace_records_next(&decoder, back.data(), back.size()) == back.size());
     CHECK(same(back, made));
     trace_decoder_release(&decoder);
+}
+
+// Two threads' chunks of several parts, and what else is written between them.
+void write_chunks(const std::string& path, std::size_t threads, const Code& code) {
+    TraceFileWriter file(path);
+    ChunkWriter writer(file, threads);
+    std::shared_ptr<ChunkWriter::Chunk> chunks[2];
+    for (unsigned i = 0; i < 60; ++i) {
+        const unsigned slot = i % 2;
+        if (!chunks[slot]) chunks[slot] = writer.begin();
+        const auto made = records(code, 1000 + i, i);
+        writer.add(chunks[slot], {.order = i, .records = made, .table = code.sites});
+        if (i % 5 != 4) continue;
+        const std::vector<std::byte> events(i * 100, std::byte{7});
+        writer.append(header(TRACE_CHUNK_EVENTS), events);
+        writer.finish(std::exchange(chunks[slot], nullptr), header(TRACE_CHUNK_RECORDS, slot));
+    }
+    for (const unsigned slot : {0U, 1U})
+        if (chunks[slot]) writer.finish(chunks[slot], header(TRACE_CHUNK_RECORDS, slot));
+    writer.drain();
+}
+
+TEST_CASE("a file does not depend on how many threads write it") {
+    const TemporaryFolder folder;
+    const Code code;
+    write_chunks(folder.file("one"), 1, code);
+    const std::string one = read_whole(folder.file("one"));
+    const TraceFileReader reader(folder.file("one"));
+    CHECK(reader.damage().empty());
+    REQUIRE(reader.images().size() == 1);
+    CHECK(reader.images()[0].chunks.size() == 25);
+    for (const std::size_t threads : {2, 3, 8}) {
+        write_chunks(folder.file("several"), threads, code);
+        CHECK(read_whole(folder.file("several")) == one);
+    }
+}
+
+TEST_CASE("a full disk ends the writing of chunks") {
+    const Code code;
+    CHECK_THROWS_AS(TraceFileWriter("/dev/full"), Error);  // its header
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace");
+    TraceFileWriter small(path);
+    rlimit limit{};
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    const rlimit little{10'000, limit.rlim_max};
+    const auto before = signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &little) == 0);
+    {
+        ChunkWriter writer(small, 2);
+        const auto made = records(code, 30'000, 1);
+        const auto go_on = [&] {
+            for (int i = 0; i < 1000; ++i) {
+                const auto chunk = writer.begin();
+                writer.add(chunk, {.records = made, .table = code.sites});
+                writer.finish(chunk, header(TRACE_CHUNK_RECORDS));
+            }
+        };
+        CHECK_THROWS_WITH_AS(go_on(), doctest::Contains(path.c_str()), Error);
+        CHECK_THROWS_AS(writer.drain(), Error);
+    }
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    signal(SIGXFSZ, before);
 }
 
 TEST_CASE("processes append to one file side by side") {

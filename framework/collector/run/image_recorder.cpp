@@ -7,7 +7,6 @@ namespace assay::collector {
 namespace {
 
 constexpr std::uint64_t kRecordsInChunk = std::uint64_t{1} << 21;
-constexpr std::size_t kBytesInChunk = std::size_t{64} << 20;
 // Each has states of some megabytes.
 constexpr std::size_t kMostOpen = 32;
 constexpr std::uint32_t kBlocksInChunk = 1U << 16;
@@ -28,7 +27,11 @@ void append_rows(std::vector<std::byte>& to, std::span<const T> rows) {
 
 ImageRecorder::ImageRecorder(recording::TraceFileWriter& file, const Segment& segment,
                              const TraceReader& reader, const Image& image, int parent)
-    : file_(file), segment_(segment), reader_(reader), image_(image), parent_(parent) {}
+    : segment_(segment),
+      reader_(reader),
+      image_(image),
+      parent_(parent),
+      writer_(file, recording::ChunkWriter::useful_threads()) {}
 
 // Slots are of one thread each where possible, so that replay can tell them apart.
 trace::Spec ImageRecorder::spec() {
@@ -45,14 +48,15 @@ void ImageRecorder::take(TraceReader::Source source, std::span<const trace_recor
     Thread& thread = thread_of(source);
     const std::uint64_t order = parts_++;
     thread.last_used = order;
-    thread.encoder->begin_part(order, records.size(), events_seen_,
-                               places_of(source.slot, markers));
-    thread.encoder->add(records, reader_.code().sites);
+    writer_.add(thread.chunk, {.order = order,
+                               .events = events_seen_,
+                               .markers = places_of(source.slot, markers),
+                               .records = records,
+                               .table = reader_.code().sites});
     count(thread, records);
     if (points_ && !records.empty()) follow_points(thread, records.back());
-    if (!thread.encoder) return;
-    if (thread.encoder->records() >= kRecordsInChunk || thread.encoder->bytes() >= kBytesInChunk)
-        flush(thread);
+    if (!thread.chunk) return;
+    if (thread.records >= kRecordsInChunk) flush(thread);
     if (open_ > kMostOpen) flush_idle();
 }
 
@@ -62,10 +66,8 @@ ImageRecorder::Thread& ImageRecorder::thread_of(TraceReader::Source source) {
         flush(thread);
         thread = {.number = source.thread, .slot = source.slot};
     }
-    if (thread.encoder) return thread;
-    if (spare_.empty()) spare_.push_back(std::make_unique<recording::RecordEncoder>());
-    thread.encoder = std::move(spare_.back());
-    spare_.pop_back();
+    if (thread.chunk) return thread;
+    thread.chunk = writer_.begin();
     ++open_;
     return thread;
 }
@@ -86,6 +88,7 @@ void ImageRecorder::count(Thread& thread, std::span<const trace_record_t> record
             block.instr_count - std::min<std::uint64_t>(record.value, block.instr_count);
     }
     thread.instructions += instructions;
+    thread.records += records.size();
 }
 
 // A chunk has records of one of them.
@@ -137,7 +140,7 @@ std::vector<trace_part_marker_t> ImageRecorder::places_of(std::uint32_t slot,
 }
 
 void ImageRecorder::flush(Thread& thread) {
-    if (!thread.encoder) return;
+    if (!thread.chunk) return;
     write_code();
     write_events();
     trace_chunk_t header{};
@@ -148,19 +151,17 @@ void ImageRecorder::flush(Thread& thread) {
     header.slot = thread.slot;
     header.first_instruction = thread.executed;
     header.instructions = thread.instructions;
-    header.records = thread.encoder->records();
+    header.records = std::exchange(thread.records, 0);
     header.point = point_of(thread);
-    const std::vector<std::byte> content = thread.encoder->take();
     thread.executed += std::exchange(thread.instructions, 0);
-    spare_.push_back(std::move(thread.encoder));
     --open_;
-    file_.append(header, content);
+    writer_.finish(std::exchange(thread.chunk, nullptr), header);
 }
 
 void ImageRecorder::flush_idle() {
     Thread* idle = nullptr;
     for (auto& [slot, thread] : threads_)
-        if (thread.encoder && (!idle || thread.last_used < idle->last_used)) idle = &thread;
+        if (thread.chunk && (!idle || thread.last_used < idle->last_used)) idle = &thread;
     if (idle) flush(*idle);
 }
 
@@ -169,7 +170,7 @@ void ImageRecorder::append(std::uint32_t kind, std::span<const std::byte> conten
     header.kind = kind;
     header.pid = static_cast<std::uint32_t>(image_.pid);
     header.image = image_.number;
-    file_.append(header, content);
+    writer_.append(header, content);
 }
 
 void ImageRecorder::write_image() {
@@ -252,6 +253,7 @@ void ImageRecorder::end(std::uint32_t state, const std::optional<Ending>& ending
     end.parts = parts_;
     end.instructions = instructions_;
     append(TRACE_CHUNK_END, bytes_of(end));
+    writer_.drain();
 }
 
 }  // namespace assay::collector

@@ -5,8 +5,7 @@
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/simulation_points.h"
 #include "framework/collector/trace/trace_reader.h"
-#include "framework/recording/record_encoder.h"
-#include "framework/recording/trace_file_writer.h"
+#include "framework/recording/chunk_writer.h"
 
 #include <cstdint>
 #include <deque>
@@ -41,10 +40,11 @@ class ImageRecorder {
   private:
     struct Thread {
         std::uint32_t number = 0, slot = 0;
-        std::uint64_t executed = 0;                         // instructions, of earlier chunks
-        std::uint64_t instructions = 0;                     // of this one
-        std::uint64_t last_used = 0;                        // a part's order
-        std::unique_ptr<recording::RecordEncoder> encoder;  // null while it has nothing
+        std::uint64_t executed = 0;                            // instructions, of earlier chunks
+        std::uint64_t instructions = 0;                        // of this one
+        std::uint64_t records = 0;                             // likewise
+        std::uint64_t last_used = 0;                           // a part's order
+        std::shared_ptr<recording::ChunkWriter::Chunk> chunk;  // null while it has nothing
     };
 
     Thread& thread_of(TraceReader::Source source);
@@ -62,7 +62,6 @@ class ImageRecorder {
     void write_events();
     void append(std::uint32_t kind, std::span<const std::byte> content);
 
-    recording::TraceFileWriter& file_;
     const Segment& segment_;
     const TraceReader& reader_;
     const Image& image_;
@@ -73,13 +72,13 @@ class ImageRecorder {
     std::size_t points_ended_ = 0;
     std::uint64_t instructions_ = 0;           // with points
     std::map<std::uint32_t, Thread> threads_;  // by slot
-    std::vector<std::unique_ptr<recording::RecordEncoder>> spare_;
-    std::size_t open_ = 0;  // encoders in use
+    std::size_t open_ = 0;                     // chunks
     std::uint64_t parts_ = 0;
     std::vector<std::uint16_t> block_lengths_;            // by site; 0 of others than blocks
     std::uint64_t events_seen_ = 0, events_written_ = 0;  // bytes
     std::map<std::uint32_t, std::deque<std::uint64_t>> markers_;  // by slot: places in the events
     std::uint32_t blocks_written_ = 0, instrs_written_ = 0, sites_written_ = 0;
+    recording::ChunkWriter writer_;  // last: its threads use the sites
 };
 
 }  // namespace assay::collector
