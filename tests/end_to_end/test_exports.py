@@ -606,7 +606,7 @@ class Inputs(unittest.TestCase):
                         f"fl=#! object 0 /deep\n{functions}fl=a\nfn=f1\n1 1\n"
                         "fl=#! at 0:0x1 1 1\nfl=#! stack 1 in=0 call=0:0x1 f1 1\n"
                         f"{contexts}summary: {depth}\n")
-        result = run([ASSAY, "export", "--format=callgrind", path], timeout=30)
+        result = run([ASSAY, "export", "--format=callgrind", path], timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertNotIn("ob=(2)", result.stdout)
 

@@ -196,7 +196,7 @@ class Output(unittest.TestCase):
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE) as assay:
             assay.stdout.readline()  # the program has done its work once
             os.kill(int(assay.stdout.readline()), signal.SIGKILL)
-            _, words = assay.communicate(timeout=60)
+            _, words = assay.communicate(timeout=300)
         self.assertIn(assay.returncode, (-signal.SIGKILL, 128 + signal.SIGKILL), words)
         events = read_events(self.out)
         self.assertEqual(events.totals(), events.summary)
@@ -225,8 +225,8 @@ class Output(unittest.TestCase):
             assay.stdout.readline()
             program = int(assay.stdout.readline())
             assay.kill()
-            assay.communicate(timeout=60)  # until the program, too, has closed its output
-        deadline = time.monotonic() + 60  # it does that a moment before its end
+            assay.communicate(timeout=300)  # until the program, too, has closed its output
+        deadline = time.monotonic() + 300  # it does that a moment before its end
         while is_running(program) and time.monotonic() < deadline:
             time.sleep(0.01)
         self.assertFalse(is_running(program))

@@ -65,7 +65,7 @@ class Processes(unittest.TestCase):
         return result.stderr
 
     def wait_until(self, condition):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not condition():
             self.assertLess(time.monotonic(), deadline, "waited in vain")
             time.sleep(0.05)
@@ -177,14 +177,22 @@ class Processes(unittest.TestCase):
         """Of a process that is not profiled, assay says so, and the program goes on."""
         def set_limit():
             resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
-        result = self.profile(["sh", "-c", "for i in $(seq 20); do sleep 3 & echo $!; done; wait"],
-                              "--quiet", preexec_fn=set_limit)
-        self.assertEqual(result.returncode, 125, result.stderr)
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        program = (f"exec 3<>{pipe}; for i in $(seq 20); do sh -c 'echo $$; read word <&3' & done; "
+                   "wait")
+        with subprocess.Popen([ASSAY, f"--plugin={COUNTS}", f"--out={self.folder / 'out.%p'}", "-q",
+                               "--", "sh", "-c", program], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, preexec_fn=set_limit) as assay:
+            children = [assay.stdout.readline().strip() for _ in range(20)]
+            pipe.write_text(20 * "go on\n")
+            _, words = assay.communicate(timeout=300)
+        self.assertEqual(assay.returncode, 125, words)
         lost = re.findall(r"no collector can be started for process (\d+): too many open files; "
-                          "raise the limit", result.stderr)
-        self.assertGreater(len(lost), 0, result.stderr)
-        self.assertEqual(len(result.stdout.split()), 20)
-        for pid in result.stdout.split():
+                          "raise the limit", words)
+        self.assertGreater(len(lost), 0, words)
+        self.assertEqual(len(set(children)), 20)
+        for pid in children:
             self.assertTrue(pid in lost or (self.folder / f"out.{pid}").exists(), pid)
 
     # --- How they end
@@ -212,17 +220,20 @@ class Processes(unittest.TestCase):
 
     def test_child_outlives_a_killed_assay(self):
         """Its own collector is another process, which writes its file."""
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        waits = f"echo $$; read word < {pipe}"
         with subprocess.Popen(
                 [ASSAY, f"--plugin={COUNTS}", f"--out={self.folder / 'out.%p'}", "--", "sh", "-c",
-                 "/bin/sleep 1 & echo $!; wait"],
+                 f"sh -c '{waits}' & wait"],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as assay:
             child = int(assay.stdout.readline())
-            time.sleep(0.3)
             assay.kill()
-            assay.communicate(timeout=60)
+            pipe.write_text("go on\n")
+            assay.communicate(timeout=300)
         expected = self.folder / f"out.{child}"
         self.wait_until(expected.exists)
-        self.assertEqual(read_events(expected).command, "/bin/sleep 1")
+        self.assertEqual(read_events(expected).command, f"sh -c {waits}")
 
     def collectors(self):
         """Processes that run assay with this test's folder, as (pid, parent)."""
@@ -625,7 +636,7 @@ class Processes(unittest.TestCase):
             with pipe.open("w"):  # cat has opened it, too
                 self.wait_until(lambda: len(self.collectors()) >= 3)
                 os.killpg(assay.pid, 2)
-                output, words = assay.communicate(timeout=60)
+                output, words = assay.communicate(timeout=300)
         self.assertEqual((assay.returncode, output), (4, "caught\n"), words)
         self.assertIn(f"/bin/cat {pipe}", self.commands())
 

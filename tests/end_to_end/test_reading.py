@@ -457,7 +457,7 @@ class Shown(unittest.TestCase):
             return path
         files = [write("objects", 1, 200_000), write("texts", 60_000, 0)]
         for command in (["annotate", "--json"], ["merge", "-o", self.folder / "merged"]):
-            result = run([ASSAY, *command, *files, files[1]], timeout=30)
+            result = run([ASSAY, *command, *files, files[1]], timeout=120)
             self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_pipe(self):

@@ -132,7 +132,7 @@ class Record(unittest.TestCase):
     def test_a_program_that_is_killed(self):
         """What it did until then, and the reason."""
         trace = self.folder / "trace"
-        self.assay("record", "-q", "-o", trace, "--timeout=1", "--", "sh", "-c",
+        self.assay("record", "-q", "-o", trace, "--timeout=4", "--", "sh", "-c",
                    "while :; do :; done", status=124)
         self.assay("replay", "-q", "--plugin=cache", "-o", self.folder / "again", trace)
         self.assertIn("incomplete", (self.folder / "again").read_text())

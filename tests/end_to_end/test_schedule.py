@@ -118,7 +118,7 @@ class Schedule(unittest.TestCase):
         time.sleep(1.5)
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)
         self.assertEqual(process.returncode, -signal.SIGINT)
         self.assertIn("incomplete", (self.folder / "deadlock").read_text())
 
@@ -126,11 +126,13 @@ class Schedule(unittest.TestCase):
         process = subprocess.Popen(
             [ASSAY, "--plugin=cache", f"--out={self.folder / 'killed'}", "--schedule=fair:1k", "--",
              PROGRAM, *WAYS * 50], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        children = []
+        while not children and process.poll() is None:
+            children = run(["pgrep", "-P", process.pid, "-x", "schedules"]).stdout.split()
         time.sleep(1)
-        children = run(["pgrep", "-P", process.pid, "-x", "schedules"]).stdout.split()
         self.assertEqual(len(children), 1)
         run(["kill", "-KILL", children[0]])
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         self.assertEqual(process.returncode, -signal.SIGKILL)
         self.assertIn("incomplete", (self.folder / "killed").read_text())
 

@@ -53,7 +53,7 @@ class Signals(unittest.TestCase):
             send(process.pid, signal.SIGTERM)
             self.assertEqual(process.stdout.readline(), "SIGTERM\n")
             time.sleep(A_MOMENT)
-        output, words = process.communicate(timeout=60)
+        output, words = process.communicate(timeout=300)
         self.assertEqual((process.returncode, output), (0, ""), words)
 
     def test_sent_to_assay_or_to_the_group(self):
@@ -116,7 +116,7 @@ class Signals(unittest.TestCase):
         self.assertEqual(process.stdout.readline(), "child\n")
         os.killpg(process.pid, signal.SIGUSR1)
         self.assertEqual([process.stdout.readline() for _ in range(2)], 2 * ["SIGUSR1\n"])
-        output, words = process.communicate(timeout=60)
+        output, words = process.communicate(timeout=300)
         self.assertEqual((process.returncode, output), (0, ""), words)
         self.assertIn("2 processes have run 1 program, 2 in all\n", words)
 

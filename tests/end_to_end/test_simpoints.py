@@ -214,13 +214,13 @@ class Incomplete(Case):
         """What it did until then; also where assay is killed with it."""
         loop = ["sh", "-c", "while :; do :; done"]
         self.assay("record", "-q", "-o", self.trace, self.points((1, 1)), "--interval-size=100k",
-                   "--timeout=1", "--", *loop, status=124)
+                   "--timeout=4", "--", *loop, status=124)
         events = self.replay()
         self.assertTrue(any("incomplete" in line for line in events.remarks))
         self.assertGreater(totals(events)["Ir"], 200_000)
         with subprocess.Popen([ASSAY, "record", "-q", "-o", self.trace, self.points((1, 1)),
                                "--interval-size=100k", "--", *loop]) as run:
-            for _ in range(100):
+            for _ in range(600):
                 time.sleep(0.1)
                 if self.trace.exists() and self.trace.stat().st_size > 10_000:
                     break
