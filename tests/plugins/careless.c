@@ -20,6 +20,13 @@ static int does(const char* what) {
     return chosen && strcmp(chosen, what) == 0;
 }
 
+/* Each value of each option is checked by itself, which takes longest. */
+static int has_options(void) {
+    return !getenv("ASSAY_CARELESS") || does("dashes") || does("bad-default") || does("twice") ||
+           does("reserved-option") || does("bad-file") || does("bad-profiler") || does("silent") ||
+           does("trusting");
+}
+
 static const char* name(void) {
     static int calls;
     if (does("changing-name")) return ++calls % 2 ? "careless" : "carefree";
@@ -105,7 +112,7 @@ static const vp_option_t* option_table(uint32_t* count) {
     table[1] = second;
     table[2] = third;
     table[3] = fourth;
-    *count = 4;
+    *count = has_options() ? 4 : 0;
     return table;
 }
 /* Whoever gives no options gives the defaults of files, with the process id in them. */
@@ -116,7 +123,7 @@ static int has_log(const vp_setting_t* settings, uint32_t count) {
 }
 static int options(const vp_setting_t* settings, uint32_t count) {
     if (does("silent") && count > 1) return -1;
-    if (!has_log(settings, count) && !does("bad-file")) {
+    if (has_options() && !has_log(settings, count) && !does("bad-file")) {
         host->error(host, "was given no file");
         return -1;
     }
