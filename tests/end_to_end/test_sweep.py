@@ -184,8 +184,8 @@ def wait_until(condition):
 class Trace(Sweep):
     """A trace is replayed once for all points."""
 
-    def record(self, *program):
-        recorded = run([ASSAY, "record", "-o", "trace", "--", *program], cwd=self.folder)
+    def record(self, *program, options=()):
+        recorded = run([ASSAY, "record", "-o", "trace", *options, "--", *program], cwd=self.folder)
         self.assertEqual(recorded.returncode, 0, recorded.stderr)
 
     def sweep_trace(self, plugin, *options):
@@ -243,6 +243,13 @@ class Trace(Sweep):
 
     def test_processes(self):
         self.record("sh", "-c", f"{WORK}; exec {WORK}")
+        self.check_points(3, "cache", *OTHERS, SIZES)
+
+    def test_simulation_points(self):
+        (self.folder / "points").write_text("1 0\n6 1\n")
+        (self.folder / "weights").write_text("0.25 0\n0.75 1\n")
+        self.record(PROGRAMS / "phased", "1", options=["--simpoints=points,weights",
+                                                       "--interval-size=10k"])
         self.check_points(3, "cache", *OTHERS, SIZES)
 
     def test_what_a_trace_does_not_have(self):
