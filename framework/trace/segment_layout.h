@@ -43,6 +43,7 @@ enum Capture : std::uint32_t {
     kCaptureSystemCalls = 0x1000,
     kCaptureSystemCallTimes = 0x2000,  // with system calls
     kCaptureBlocks = 0x4000,           // each execution of one: TRACE_SITE_BLOCK
+    kCaptureMappings = 0x8000,         // TRACE_MARKER_PAGES_*
 };
 
 // See trace_capture_predictions.
@@ -168,7 +169,7 @@ struct Control {
     std::atomic<std::uint32_t> run_count;  // of each slot's runs
     std::atomic<std::uint64_t> allocation_count;
     std::uint64_t inherited_allocations;           // so many of those are of before a fork
-    std::atomic<std::uint64_t> completed_buffers;  // with Spec::slice, of all slots
+    std::atomic<std::uint64_t> completed_buffers;  // of all slots, see ThreadSlot::place_in_order
     Terminal terminal;  // the progress line's; set before the driver starts
 };
 static_assert(sizeof(Control) <= 4096);
@@ -276,7 +277,7 @@ struct ThreadSlot {
     // With sampling: what the thread has executed since its begin, captured or not, as of when it
     // was in the driver last.
     std::atomic<std::uint64_t> executed;
-    // With Spec::slice: how many buffers of all slots were completed before.
+    // With Spec::slice or kCaptureMappings: how many buffers of all slots were completed before.
     std::atomic<std::uint64_t> place_in_order[kBufferCount];
     struct alignas(64) Footprint {
         std::atomic<std::uint64_t> touched;

@@ -299,8 +299,8 @@ typedef struct trace_marker {
     uint64_t record;    /* the record of the buffer before which it was said: an index, or their
                            number behind the last */
     uint64_t operation; /* ASSAY_BEGIN_PHASE and those behind it, of client.h; TRACE_MARKER_* */
-    uint64_t address;   /* of a region; the number of a thread, or of sites; else 0 */
-    uint64_t bytes;     /* of a region that is registered, else 0 */
+    uint64_t address;   /* of a region or of pages; the number of a thread, or of sites; else 0 */
+    uint64_t bytes;     /* of a region that is registered, or of pages, else 0 */
     const char* name;  /* of a phase; the label of a region that is registered; else "". In texts of
                           the program, control characters but tabs, and what is not UTF-8, have
                           become \xHH */
@@ -313,6 +313,19 @@ enum {
                                       there when the program ends, it is not said. `address` is how
                                       many sites there are: what another thread does once it has
                                       come to a later one, it does behind that end */
+
+    /* With trace_capture_mappings: what pages the memory has from here on, `bytes` of it from
+     * `address` on, both multiples of 2 MiB. Of what has not been told of: 4 KiB. */
+    TRACE_MARKER_PAGES_4K = 258,
+    TRACE_MARKER_PAGES_PRIVATE = 259, /* of no file, and the process's own: can have transparent
+                                         huge pages, of 2 MiB, where all such memory has them */
+    TRACE_MARKER_PAGES_ADVISED = 260, /* likewise, also where only memory has them for which the
+                                         program asks, with madvise(MADV_HUGEPAGE) */
+    TRACE_MARKER_PAGES_2M = 261,      /* hugetlb pages */
+    TRACE_MARKER_PAGES_1G = 262,
+    TRACE_MARKER_PAGES_SEEN = 263, /* from here on the thread knows what others have done to pages:
+                                      the first `address` of these markers of the process, in the
+                                      order in which they arrive */
 };
 
 /* What a thread executed of a block in an interval. 16 bytes. */

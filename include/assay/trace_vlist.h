@@ -252,6 +252,14 @@ void trace_capture_branches(trace_vlist_table_t* spec, uint32_t which);
 enum { TRACE_SYSTEM_CALL_TIMES = 1 };
 void trace_capture_system_calls(trace_vlist_table_t* spec, uint32_t which);
 
+/* How large the pages of memory can be, as the program's mappings and its advice say: markers
+ * TRACE_MARKER_PAGES_4K and those behind it (trace_parser_markers). They do not depend on what the
+ * kernel does that runs the program. Each stands where the thread has done it, and arrives before
+ * any reference that another thread makes behind it. References that another one has made before
+ * can still arrive later: up to a TRACE_MARKER_PAGES_SEEN, or what that thread does itself to
+ * pages, it may not have known. */
+void trace_capture_mappings(trace_vlist_table_t* spec);
+
 /* Mispredictions, counted by a predictor that runs in the program: no records, so that it is many
  * times cheaper than the branches themselves. It is Cachegrind's, with these sizes (Cachegrind's
  * own: 7, 7 and 9), and each thread has one:

@@ -67,7 +67,8 @@ MachineRun::MachineRun(Machine machine, bool count_iterations)
       count_iterations_(count_iterations),
       columns_(machine_),
       hierarchy_(machine_, columns_),
-      placement_(machine_) {}
+      placement_(machine_),
+      memory_(machine_.transparent) {}
 
 // Whether a reference to the most recent line of its set changes nothing anywhere, unless it is the
 // first that writes: then the driver need not record it. A line that is prefetched does not become
@@ -92,6 +93,7 @@ bool MachineRun::filter_loses_nothing() const {
 
 void MachineRun::capture(assay::Captures& wanted) const {
     wanted.block_counts();
+    if (takes_pages_from_mappings()) wanted.mappings();
     const bool filtered = filter_loses_nothing();
     const Cache* const code = first_level(machine_, Holds::kInstructions);
     const Cache* const data = first_level(machine_, Holds::kData);
@@ -140,12 +142,37 @@ std::uint64_t* MachineRun::row_of(std::uint32_t site, const std::uint32_t* conte
     return &counts_[at * columns_.size()];
 }
 
+void MachineRun::follow(const assay::Trace& trace, const trace_marker_t& marker) {
+    using machine::Memory;
+    static constexpr Memory kMemory[] = {Memory::kOther, Memory::kPrivate, Memory::kAdvised,
+                                         Memory::k2M, Memory::k1G};
+    const std::uint32_t thread = trace.thread();
+    const std::uint64_t which = marker.operation - TRACE_MARKER_PAGES_4K;
+    if (marker.operation == TRACE_MARKER_THREAD)
+        memory_.create(thread, static_cast<std::uint32_t>(marker.address));
+    else if (marker.operation == TRACE_MARKER_PAGES_SEEN)
+        memory_.see(thread, marker.address);
+    else if (which < std::size(kMemory))
+        memory_.change(thread, marker.address, marker.bytes, kMemory[which]);
+    hierarchy_.translate_by(placement_.core_of(thread), memory_.of(thread));
+}
+
 void MachineRun::process(assay::Trace& trace) {
     learn(Code(trace));
     const auto records = trace.records();
     const auto contexts = trace.contexts();
     const std::uint32_t core = placement_.core_of(trace.thread());
+    std::span<const trace_marker_t> markers;
+    if (takes_pages_from_mappings()) {
+        markers = trace.markers();
+        hierarchy_.translate_by(core, memory_.of(trace.thread()));
+    }
+    const auto follow_up_to = [&](std::size_t record) {
+        for (; !markers.empty() && markers[0].record <= record; markers = markers.subspan(1))
+            follow(trace, markers[0]);
+    };
     for (std::size_t i = 0; i < records.size(); ++i) {
+        follow_up_to(i);
         const trace_record_t& record = records[i];
         const Site& site = sites_[record.site];
         if (site.role == Site::Role::kOther) continue;
@@ -165,9 +192,11 @@ void MachineRun::process(assay::Trace& trace) {
             counts[kEndedEarly] += record.aux;
         }
     }
+    follow_up_to(records.size());
     if (!trace.thread_end()) return;
     if (machine_.cores == 0) hierarchy_.forget(core);
     placement_.end(trace.thread());
+    memory_.end(trace.thread());
 }
 
 template <typename Visit>

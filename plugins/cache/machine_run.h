@@ -6,6 +6,7 @@
 #include "plugins/machine/columns.h"
 #include "plugins/machine/hierarchy.h"
 #include "plugins/machine/machine.h"
+#include "plugins/machine/mapped_memory.h"
 #include "plugins/machine/thread_placement.h"
 
 #include <assay/context_rows.hpp>
@@ -49,6 +50,8 @@ class MachineRun {
     enum { kReferences, kEndedEarly };
 
     bool filter_loses_nothing() const;
+    bool takes_pages_from_mappings() const { return machine_.page == 0 && !machine_.tlbs.empty(); }
+    void follow(const assay::Trace& trace, const trace_marker_t& marker);
     void learn(const Code& code);
     // What is counted of a site: in a context, or, if that is null, as a whole.
     std::uint64_t* row_of(std::uint32_t site, const std::uint32_t* context);
@@ -63,6 +66,7 @@ class MachineRun {
     const machine::Columns columns_;
     machine::Hierarchy hierarchy_;
     machine::ThreadPlacement placement_;
+    machine::MappedMemory memory_;
     std::vector<Site> sites_;
     std::vector<std::uint64_t> counts_;  // row by row, by column
     assay::ContextRows rows_;            // with contexts; else a site's row has its index

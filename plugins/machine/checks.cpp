@@ -79,15 +79,21 @@ std::string complaint_of_cores(const Machine& machine) {
 
 }  // namespace
 
+bool shares_pages(const Tlb& a, const Tlb& b) {
+    if (a.pages.empty()) return true;
+    return std::any_of(a.pages.begin(), a.pages.end(),
+                       [&b](std::uint64_t bytes) { return b.holds_pages_of(bytes); });
+}
+
 std::string complaint_of_line(std::uint64_t bytes) {
     if (std::has_single_bit(bytes) && bytes >= cache::kSmallestLine && bytes <= cache::kLargestLine)
         return "";
     return "line: use a power of two from 16 to 4096";
 }
 
-std::string complaint_of_page(std::uint64_t bytes) {
+std::string complaint_of_page(const std::string& key, std::uint64_t bytes) {
     if (std::has_single_bit(bytes) && bytes >= 4096 && bytes <= std::uint64_t{1} << 30) return "";
-    return "page: use a power of two from 4K to 1G";
+    return key + ": use a power of two from 4K to 1G" + (key == "page" ? ", or mapped" : "");
 }
 
 // Names become those of events.
@@ -118,7 +124,7 @@ std::vector<Complaint> complaints(const Machine& machine) {
         std::string why = complaint_of_tlb(tlb);
         for (const Tlb& lower : machine.tlbs)
             if (why.empty() && &lower != &tlb && lower.level == tlb.level &&
-                shares(tlb.holds, lower.holds))
+                shares(tlb.holds, lower.holds) && shares_pages(tlb, lower))
                 why = tlb.name + " and " + lower.name + " have the same level and hold the same";
         if (!why.empty()) return {{tlb.name, true, why}};
     }

@@ -1,5 +1,7 @@
 #include "plugins/machine/columns.h"
 
+#include "plugins/machine/checks.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -17,6 +19,13 @@ std::vector<std::size_t> path(const Machine& machine, Kind kind) {
     for (std::size_t i = 0; i < machine.caches.size(); ++i)
         if (holds(machine.caches[i], kind)) found.push_back(i);
     return found;
+}
+
+// Whether what the upper one does not know may come to the lower one next.
+bool is_behind(const Tlb& lower, const Tlb& upper) {
+    const bool same_kind =
+        lower.holds == upper.holds || lower.holds == Holds::kBoth || upper.holds == Holds::kBoth;
+    return upper.level + 1 == lower.level && same_kind && shares_pages(lower, upper);
 }
 
 std::string joined(const std::vector<std::string>& terms, const char* between) {
@@ -146,7 +155,7 @@ void Columns::derive_all(const Machine& machine) {
     for (std::size_t i = 0; i < tlbs.size(); ++i) {
         std::vector<std::string> before;
         for (std::size_t above = 0; above < i; ++above)
-            if (machine.tlbs[above].level + 1 == machine.tlbs[i].level)
+            if (is_behind(machine.tlbs[i], machine.tlbs[above]))
                 before.emplace_back(events_[tlbs[above]].name);
         cost(before, machine.tlbs[i].latency);
     }

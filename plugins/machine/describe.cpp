@@ -26,6 +26,16 @@ std::string text(const Cache& cache, std::uint32_t line) {
     return all;
 }
 
+// Of those that it holds.
+std::string pages(const Tlb& tlb, const Machine& machine) {
+    if (tlb.pages.empty())
+        return machine.page == 0 ? "" : " of " + std::to_string(machine.page) + " B";
+    std::string all;
+    for (const std::uint64_t bytes : tlb.pages)
+        all += (all.empty() ? " of " : " and ") + std::to_string(bytes) + " B";
+    return all;
+}
+
 std::string text(const Machine& machine) {
     std::string all = machine.name.empty() ? "" : machine.name + ", ";
     all += machine.cores == 0   ? "a core for each thread"
@@ -36,6 +46,11 @@ std::string text(const Machine& machine) {
         all += machine.protocol == Protocol::kMesi ? ", MESI" : ", MOESI";
         all += machine.directory ? " with a directory" : " with snooping";
     }
+    if (machine.page == 0 && !machine.tlbs.empty())
+        all += std::string(", pages as mapped, transparent huge pages ") +
+               (machine.transparent == Transparent::kAlways    ? "always"
+                : machine.transparent == Transparent::kMadvise ? "where advised"
+                                                               : "never");
     return all;
 }
 
@@ -46,9 +61,8 @@ std::vector<std::pair<std::string, std::string>> describe(const Machine& machine
     for (const Cache& cache : machine.caches)
         all.emplace_back(cache.name + " cache", text(cache, machine.line));
     for (const Tlb& tlb : machine.tlbs)
-        all.emplace_back(tlb.name, std::to_string(tlb.entries) + " pages of " +
-                                       std::to_string(machine.page) + " B, " +
-                                       std::to_string(tlb.ways) + "-way associative, " +
+        all.emplace_back(tlb.name, std::to_string(tlb.entries) + " pages" + pages(tlb, machine) +
+                                       ", " + std::to_string(tlb.ways) + "-way associative, " +
                                        tlb.replacement.policy);
     return all;
 }

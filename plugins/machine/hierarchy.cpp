@@ -11,8 +11,7 @@ bool flows(Holds upper, Holds lower) {
 }
 
 // By cache: the one that its misses go to, among rows sorted by level.
-template <typename Rows>
-std::vector<std::uint32_t> next_of(const Rows& rows, std::uint32_t none) {
+std::vector<std::uint32_t> next_of(const std::vector<Cache>& rows, std::uint32_t none) {
     std::vector<std::uint32_t> next(rows.size(), none);
     for (std::uint32_t i = 0; i < rows.size(); ++i)
         for (std::uint32_t j = i + 1; j < rows.size() && next[i] == none; ++j)
@@ -20,8 +19,7 @@ std::vector<std::uint32_t> next_of(const Rows& rows, std::uint32_t none) {
     return next;
 }
 
-template <typename Rows>
-std::uint32_t first_of(const Rows& rows, Holds holds, std::uint32_t none) {
+std::uint32_t first_of(const std::vector<Cache>& rows, Holds holds, std::uint32_t none) {
     for (std::uint32_t i = 0; i < rows.size(); ++i)
         if (rows[i].holds == holds || rows[i].holds == Holds::kBoth) return i;
     return none;
@@ -41,14 +39,11 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
     : machine_(machine),
       columns_(columns),
       line_shift_(static_cast<unsigned>(std::countr_zero(machine.line))),
-      page_shift_(static_cast<unsigned>(std::countr_zero(machine.page))),
       coherent_(machine.protocol != Protocol::kNone),
       next_(next_of(machine.caches, kMemory)),
       first_{first_of(machine.caches, Holds::kInstructions, kMemory),
              first_of(machine.caches, Holds::kData, kMemory)},
-      first_tlb_{first_of(machine.tlbs, Holds::kInstructions, kMemory),
-                 first_of(machine.tlbs, Holds::kData, kMemory)},
-      next_tlb_(next_of(machine.tlbs, kMemory)),
+      translation_(machine),
       shared_(machine.caches.size()),
       coherence_(machine.protocol),
       sharing_(machine.line) {
@@ -77,14 +72,13 @@ Hierarchy::Quick Hierarchy::quick(bool data) const {
     const std::uint32_t first = first_[data];
     if (first == kMemory) return {};
     const Cache& cache = machine_.caches[first];
-    const std::uint32_t tlb = first_tlb_[data];
     return {.is_possible =
                 !cache.classify && !sees_hits_[first] && forgets_repetition(cache.replacement),
-            .translates = tlb != kMemory,
+            .translates = translation_.translates(data),
             .writes_back = cache.write_back,
             .asks = is_coherent_[first],
             .cache = first,
-            .page = page_slot(data)};
+            .page = translation_.slot(data)};
 }
 
 std::uint32_t Hierarchy::cluster_of(std::uint32_t core) const {
@@ -124,8 +118,7 @@ void Hierarchy::refer(std::uint32_t number, const Reference& reference, std::uin
     const std::uint64_t last = (reference.address + bytes - 1) >> line_shift_;
     for (std::uint64_t line = first; line <= last; ++line) {
         if (!machine_.tlbs.empty())
-            translate(on, reference,
-                      std::max(reference.address, line << line_shift_) >> page_shift_, counts);
+            translate(on, reference, std::max(reference.address, line << line_shift_), counts);
         Request request{.core = on,
                         .number = number,
                         .reference = reference,
@@ -138,21 +131,28 @@ void Hierarchy::refer(std::uint32_t number, const Reference& reference, std::uin
                           .misses[static_cast<std::size_t>(reference.kind)]);
 }
 
-void Hierarchy::translate(Core& core, const Reference& reference, std::uint64_t page,
+void Hierarchy::translate_by(std::uint32_t number, PageSizes& sizes) {
+    if (machine_.page != 0) return;
+    Core& on = core(number);
+    on.page_sizes = &sizes;
+    for (RecentPage& page : on.recent_pages) page = {};
+}
+
+void Hierarchy::translate(Core& core, const Reference& reference, std::uint64_t address,
                           std::uint64_t* counts) {
     const bool data = reference.kind != Kind::kFetch;
-    std::uint32_t tlb = first_tlb_[data];
-    if (tlb == kMemory) return;
-    // The page of the reference before is the most recent one there, unless others come there, too.
-    if (machine_.tlbs[tlb].holds != Holds::kBoth || first_tlb_[0] == first_tlb_[1]) {
-        std::uint64_t& before = core.page[page_slot(data)];
-        if (page == before) return;
-        before = page;
-    }
-    for (; tlb != kMemory; tlb = next_tlb_[tlb]) {
-        if (core.tlbs[tlb].touch(page, reference.pc)) return;
-        count(counts, columns_.tlbs[tlb]);
-        core.tlbs[tlb].insert(page, 0, reference.pc);
+    const Translation::Way& way =
+        translation_.way(data, core.page_sizes != nullptr ? core.page_sizes->at(address) : 0);
+    if (way.tlbs.empty()) return;
+    const std::uint64_t page = address >> way.shift;
+    RecentPage& before = core.recent_pages[translation_.slot(data)];
+    if (before.has(address)) return;
+    before = way.repeats ? RecentPage{page, way.shift} : RecentPage{};
+    for (const Translation::Step& step : way.tlbs) {
+        CacheArray& tlb = core.tlbs[step.tlb];
+        if (tlb.touch(page + step.key, reference.pc)) return;
+        count(counts, columns_.tlbs[step.tlb]);
+        tlb.insert(page + step.key, 0, reference.pc);
     }
     count(counts, columns_.walks);
 }

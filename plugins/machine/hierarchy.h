@@ -8,8 +8,10 @@
 #include "plugins/machine/columns.h"
 #include "plugins/machine/machine.h"
 #include "plugins/machine/miss_kinds.h"
+#include "plugins/machine/page_sizes.h"
 #include "plugins/machine/prefetcher.h"
 #include "plugins/machine/sharing.h"
+#include "plugins/machine/translation.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -47,8 +49,7 @@ class Hierarchy {
         const std::uint32_t bytes = std::min(reference.bytes, machine_.line);
         if ((reference.address + bytes - 1) >> line_shift_ != line) return false;
         Core& on = *cores_[core];
-        if (quick.translates && reference.address >> page_shift_ != on.page[quick.page])
-            return false;
+        if (quick.translates && !on.recent_pages[quick.page].has(reference.address)) return false;
         std::uint64_t* const entry = on.caches[quick.cache]->lines.touch(line, reference.pc);
         if (!entry || (*entry & (kPrefetched | kWatched))) return false;
         if (reference.writes) {
@@ -61,6 +62,9 @@ class Hierarchy {
     }
     // The caches of a core are not needed any more, where each thread has its own.
     void forget(std::uint32_t core);
+    // Where Machine::page is 0: the pages of the core's references from now on, until the next call
+    // or forget(); pages of 4K before. To be called again when they have changed.
+    void translate_by(std::uint32_t core, PageSizes& sizes);
 
   private:
     static constexpr std::uint32_t kMemory = UINT32_MAX;
@@ -78,8 +82,9 @@ class Hierarchy {
         std::vector<Instance*> caches;  // by index in Machine::caches
         std::vector<CacheArray> tlbs;   // by index in Machine::tlbs
         std::vector<std::unique_ptr<Instance>> own;
-        std::uint64_t page[2] = {~std::uint64_t{0}, ~std::uint64_t{0}};  // of fetches and of data
-        std::uint32_t clock = 0;                                         // references
+        PageSizes* page_sizes = nullptr;
+        RecentPage recent_pages[2];  // of fetches and of data
+        std::uint32_t clock = 0;     // references
     };
     // One line of a reference, on its way.
     struct Request {
@@ -102,18 +107,16 @@ class Hierarchy {
         bool is_possible = false;
         bool translates = false;
         bool writes_back = false;
-        bool asks = false;  // others, before it writes what is not modified
-        std::uint32_t cache = 0, page = 0;
+        bool asks = false;                  // others, before it writes what is not modified
+        std::uint32_t cache = 0, page = 0;  // the latter in Core::recent_pages
     };
 
     Quick quick(bool data) const;
-    // In Core::page.
-    std::uint32_t page_slot(bool data) const { return data && first_tlb_[0] != first_tlb_[1]; }
     Core& core(std::uint32_t number);
     std::uint32_t cluster_of(std::uint32_t core) const;
     bool is_above(std::uint32_t upper, std::uint32_t lower) const;
 
-    void translate(Core& core, const Reference& reference, std::uint64_t page,
+    void translate(Core& core, const Reference& reference, std::uint64_t address,
                    std::uint64_t* counts);
     void refer_to_line(Request& request);
     // Makes the line available above the cache; returns kDirty if it comes dirty out of an
@@ -154,7 +157,7 @@ class Hierarchy {
 
     const Machine& machine_;
     const Columns& columns_;
-    unsigned line_shift_, page_shift_;
+    unsigned line_shift_;
     bool coherent_;
     std::vector<std::uint32_t> next_;       // by cache: the one below, or kMemory
     std::uint32_t first_[2];                // cache of fetches and of data
@@ -163,8 +166,7 @@ class Hierarchy {
     std::vector<std::uint32_t> kept_in_;    // these caches
     std::vector<std::uint32_t> clustered_;  // those of clusters that hold data
     Quick quick_[2];
-    std::uint32_t first_tlb_[2];
-    std::vector<std::uint32_t> next_tlb_;
+    const Translation translation_;
     std::vector<std::unique_ptr<Core>> cores_;
     std::vector<std::vector<std::unique_ptr<Instance>>> shared_;  // by cache: by cluster, or one
     Coherence coherence_;

@@ -2,6 +2,7 @@
 // machine file describes them. docs/machines.md says what each means.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -59,12 +60,19 @@ struct Tlb {
     std::uint32_t level = 1;
     Holds holds = Holds::kBoth;
     std::uint32_t entries = 0;
-    std::uint32_t ways = 0;  // `entries` if it is fully associative
+    std::uint32_t ways = 0;            // `entries` if it is fully associative
+    std::vector<std::uint64_t> pages;  // bytes of those that it holds; none: all
     Replacement replacement;
     std::uint32_t latency = 0;
 
     std::uint32_t sets() const { return entries / ways; }
+    bool holds_pages_of(std::uint64_t bytes) const {
+        return pages.empty() || std::find(pages.begin(), pages.end(), bytes) != pages.end();
+    }
 };
+
+// Which memory has transparent huge pages, as /sys/kernel/mm/transparent_hugepage/enabled says it.
+enum class Transparent { kAlways, kMadvise, kNever };
 
 enum class Protocol { kNone, kMesi, kMoesi };
 enum class Placement { kAsTheyCome, kRoundRobin, kList };
@@ -79,7 +87,8 @@ struct Machine {
     Placement placement = Placement::kAsTheyCome;
     std::vector<std::uint32_t> core_of_thread;  // kList: by thread, from the beginning again
     std::uint32_t line = 64;                    // bytes
-    std::uint64_t page = 4096;                  // bytes
+    std::uint64_t page = 4096;                  // bytes; 0: as the program's mappings have them
+    Transparent transparent = Transparent::kMadvise;  // where `page` is 0
     Protocol protocol = Protocol::kNone;
     bool directory = false;  // else a request goes to all other cores
     std::uint32_t memory_latency = 0;

@@ -62,6 +62,7 @@ class Reader {
     Cache cache(const std::string& name, const YAML::Node& node) const;
     bool take(Cache& cache, const std::string& key, const YAML::Node& value) const;
     Tlb tlb(const std::string& name, const YAML::Node& node) const;
+    std::vector<std::uint64_t> page_sizes(const YAML::Node& node) const;
     Replacement replacement(const YAML::Node& node) const;
     std::vector<Prefetch> prefetchers(const YAML::Node& node) const;
     Prefetch prefetcher(const YAML::Node& node) const;
@@ -71,14 +72,14 @@ class Reader {
     std::string name_;
 };
 
-const std::vector<std::string> kMachineKeys = {"machine", "cores", "clusters",  "threads",
-                                               "line",    "page",  "coherence", "sharers",
-                                               "memory",  "walk",  "caches",    "tlbs"};
+const std::vector<std::string> kMachineKeys = {
+    "machine",   "cores",   "clusters", "threads", "line",   "page", "transparent",
+    "coherence", "sharers", "memory",   "walk",    "caches", "tlbs"};
 const std::vector<std::string> kCacheKeys = {
     "level",  "holds",    "of",          "size",     "ways", "hash",     "inclusion",
     "writes", "allocate", "replacement", "prefetch", "late", "classify", "latency"};
-const std::vector<std::string> kTlbKeys = {"level", "holds",       "entries",
-                                           "ways",  "replacement", "latency"};
+const std::vector<std::string> kTlbKeys = {"level", "holds",       "entries", "ways",
+                                           "pages", "replacement", "latency"};
 const std::vector<std::string> kHolds = {"instructions", "data", "both"};
 
 void Reader::unknown(const YAML::Node& key, const std::vector<std::string>& known) const {
@@ -242,6 +243,21 @@ Cache Reader::cache(const std::string& name, const YAML::Node& node) const {
     return found;
 }
 
+std::vector<std::uint64_t> Reader::page_sizes(const YAML::Node& node) const {
+    std::vector<std::uint64_t> found;
+    const auto take = [&](const YAML::Node& one) {
+        found.push_back(size(one, "pages"));
+        const std::string wrong = complaint_of_page("pages", found.back());
+        if (!wrong.empty()) fail(one, wrong);
+    };
+    if (node.IsSequence())
+        for (const YAML::Node& one : node) take(one);
+    else
+        take(node);
+    if (found.empty()) fail(node, "pages: the list is empty");
+    return found;
+}
+
 Tlb Reader::tlb(const std::string& name, const YAML::Node& node) const {
     Tlb found;
     found.name = name;
@@ -254,6 +270,8 @@ Tlb Reader::tlb(const std::string& name, const YAML::Node& node) const {
             found.entries = number(value, key, 1, 1 << 20);
         else if (key == "ways")
             found.ways = number(value, key, 1, cache::kMostWays);
+        else if (key == "pages")
+            found.pages = page_sizes(value);
         else if (key == "replacement")
             found.replacement = replacement(value);
         else if (key == "latency")
@@ -292,8 +310,12 @@ void Reader::take(Machine& machine, const std::string& key, const YAML::Node& at
             static_cast<std::uint32_t>(std::min<std::uint64_t>(size(value, key), 1 << 30));
         complain(value, complaint_of_line(machine.line));
     } else if (key == "page") {
+        machine.page = 0;
+        if (text(value, key) == "mapped") return;
         machine.page = size(value, key);
-        complain(value, complaint_of_page(machine.page));
+        complain(value, complaint_of_page(key, machine.page));
+    } else if (key == "transparent") {
+        choose(value, key, {"always", "madvise", "never"}, machine.transparent);
     } else if (key == "coherence") {
         choose(value, key, {"none", "mesi", "moesi"}, machine.protocol);
     } else if (key == "sharers") {
@@ -325,6 +347,8 @@ Machine Reader::machine(const YAML::Node& root) {
          [&](const std::string& key, const YAML::Node& at, const YAML::Node& value) {
              take(found, key, at, value);
          });
+    if (root["transparent"] && found.page != 0)
+        fail(root["transparent"], "transparent needs page: mapped");
     for (const Complaint& complaint : complaints(found)) {
         const YAML::Node group = root[complaint.of_tlb ? "tlbs" : "caches"];
         fail(complaint.name.empty() ? root : group[complaint.name], complaint.why);

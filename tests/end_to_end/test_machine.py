@@ -39,6 +39,10 @@ class Machines(unittest.TestCase):
         events = self.events(words, *options)
         return dict(zip(events.events, events.summary))
 
+    def assay(self, *words):
+        result = support.run([support.ASSAY, *words])
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def refused(self, option, *more):
         result = profile(["true"], option, *more)
         self.assertEqual(result.returncode, 125)
@@ -107,6 +111,66 @@ class Machines(unittest.TestCase):
         self.assertGreater(small["DTLBm"], 192 * 192 // 3)  # down the columns, two rows for a page
         self.assertLess(large["DTLBm"], 8)
         self.assertEqual(small["Walks"], small["STLBm"])
+
+    def of_walks(self, path):
+        """What an events file counts in each function of huge_pages that walks."""
+        events = read_events(path)
+        return {function: dict(zip(events.events, counts))
+                for function, counts in events.functions.items() if function.startswith("walk_")}
+
+    def check_walks(self, walks, advised=4):
+        """Of 4 units of 2M, or 2,048 pages of 4K. With 64 entries of 4K, the stack's page is one more."""
+        small = 2048 + 1 if advised == 0 else 0
+        for name in ("advised", "moved", "break", "static"):
+            with self.subTest(name=name):
+                self.assertEqual(walks[f"walk_{name}"]["D2Mm"], advised)
+                self.assertIn(walks[f"walk_{name}"]["D4Km"], (small, small + 1))
+        self.assertEqual(walks["walk_advised_again"]["D2Mm"], 0)
+        self.assertEqual(walks["walk_advised_again"]["Walks"], small)
+        self.assertEqual((walks["walk_plain"]["D4Km"], walks["walk_plain"]["D2Mm"]), (2048 + 1, 0))
+        # Two of four units are advised as a whole.
+        self.assertEqual(walks["walk_partly"]["D2Mm"], advised // 2)
+        self.assertEqual(walks["walk_partly"]["D4Km"], 1024 + 1 if advised else small)
+        # What one thread has mapped is known before another one refers to it.
+        self.assertEqual(walks["walk_in_thread"]["D2Mm"], 40 * advised)
+        self.assertLessEqual(walks["walk_in_thread"]["D4Km"], 40 * (small or 2))
+
+    def test_pages_as_mapped(self):
+        """Huge pages where the program asks for them: known answers, in a run and in replays."""
+        def machine(transparent):
+            return self.machine(
+                PLAIN.format(cores="threads", i1="", d1="", ll="") +
+                f"page: mapped\ntransparent: {transparent}\ntlbs:\n"
+                "  D4K: {level: 1, holds: data, entries: 64, pages: 4K}\n"
+                "  D2M: {level: 1, holds: data, entries: 32, pages: 2M}\n")
+        out = self.folder / "events.%p"
+        def files():
+            found = sorted(self.folder.glob("events.*"), key=lambda file: file.stat().st_size)
+            self.assertEqual(len(found), 2)
+            return [self.of_walks(file) for file in found]
+        for schedule in ([], ["--schedule=fair:1000"]):
+            result = profile([PROGRAMS / "huge_pages"], machine("madvise"), *schedule, out=out)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            child, walks = files()
+            self.check_walks(walks)
+            # The child of a fork has its parent's memory, and empty buffers.
+            self.assertEqual(child["walk_in_child"]["D2Mm"], 4)
+            for file in self.folder.glob("events.*"):
+                file.unlink()
+        result = profile([PROGRAMS / "huge_pages"], machine("never"), "--trace-children=no", out=out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.check_walks(self.of_walks(next(self.folder.glob("events.*"))), advised=0)
+        trace = self.folder / "trace"
+        self.assay("record", "-q", "-o", trace, "--", PROGRAMS / "huge_pages")
+        for again in ("a", "b"):
+            self.assay("replay", "-q", "--plugin=cache", machine("madvise"), "-o",
+                       self.folder / f"{again}.%p", trace)
+        replayed = sorted(self.folder.glob("a.*"), key=lambda file: file.stat().st_size)
+        self.assertEqual(len(replayed), 2)
+        self.check_walks(self.of_walks(replayed[1]))
+        self.assertEqual(self.of_walks(replayed[0])["walk_in_child"]["D2Mm"], 4)
+        for file in replayed:
+            self.assertEqual(file.read_text(), file.with_name("b" + file.name[1:]).read_text())
 
     def test_sharing(self):
         """Two threads that write to one line, turn by turn: always the same, and gone where the line

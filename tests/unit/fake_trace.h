@@ -125,7 +125,8 @@ class FakeTrace {
         const std::uint32_t produced = of.produced, last = produced % of.buffer_count;
         const std::uint64_t bytes = of.cursor - of.buffer_start;
         of.owner[last] = of.thread.load();
-        if (control().spec.slice != 0) of.place_in_order[last] = control().completed_buffers++;
+        if (control().spec.slice != 0 || control().spec.captures & assay::trace::kCaptureMappings)
+            of.place_in_order[last] = control().completed_buffers++;
         of.filled[last] = static_cast<std::uint32_t>(bytes / sizeof(trace_record_t));
         const std::uint64_t next = (produced + 1) % of.buffer_count;
         of.cursor = ring(index) + next * assay::trace::kBufferBytes;

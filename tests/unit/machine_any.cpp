@@ -45,6 +45,17 @@ class Maker {
         if (one_in(3)) add_tlbs(made);
         return made;
     }
+    // With buffers for pages of several sizes, which come from mappings.
+    Machine machine_of_pages() {
+        Machine made = machine();
+        made.tlbs.clear();
+        made.page = one_in(6) ? std::uint64_t{1} << (12 + random_() % 19) : 0;
+        made.transparent = pick<machine::Transparent>({machine::Transparent::kAlways,
+                                                       machine::Transparent::kMadvise,
+                                                       machine::Transparent::kNever});
+        add_split_tlbs(made);
+        return made;
+    }
 
   private:
     bool one_in(std::uint64_t many) { return random_() % many == 0; }
@@ -86,18 +97,43 @@ class Maker {
         found.seed = 1 + random_() % 1000;
         return found;
     }
+    machine::Tlb tlb(const std::string& name, std::uint32_t level, Holds holds) {
+        machine::Tlb made;
+        made.name = name;
+        made.level = level;
+        made.holds = holds;
+        made.ways = pick<std::uint32_t>({1, 2, 4});
+        made.entries = made.ways * pick<std::uint32_t>({1, 2, 3, 8});
+        do {
+            made.replacement = replacement(made.ways);
+        } while (!machine::forgets_repetition(made.replacement));
+        return made;
+    }
+    // In each level the sizes are divided among some buffers; some sizes have none.
+    void add_split_tlbs(Machine& made) {
+        for (std::uint32_t level = 1; level <= 2; ++level)
+            for (const Holds holds : one_in(3) ? std::vector{Holds::kBoth}
+                                               : std::vector{Holds::kInstructions, Holds::kData}) {
+                const std::string name =
+                    "T" + std::to_string(level) + std::to_string(static_cast<int>(holds));
+                std::vector<machine::Tlb> parts = {tlb(name + "a", level, holds),
+                                                   tlb(name + "b", level, holds),
+                                                   tlb(name + "c", level, holds)};
+                for (const std::uint64_t bytes : {4 << 10, 64 << 10, 2 << 20, 1 << 30})
+                    if (!one_in(5)) parts[random_() % 3].pages.push_back(bytes);
+                if (one_in(5)) {
+                    parts.resize(1);
+                    parts[0].pages.clear();
+                    made.tlbs.push_back(parts[0]);
+                    continue;
+                }
+                for (const machine::Tlb& part : parts)
+                    if (!part.pages.empty()) made.tlbs.push_back(part);
+            }
+    }
     void add_tlbs(Machine& made) {
         const auto add = [&](const std::string& name, std::uint32_t level, Holds holds) {
-            machine::Tlb tlb;
-            tlb.name = name;
-            tlb.level = level;
-            tlb.holds = holds;
-            tlb.ways = pick<std::uint32_t>({1, 2, 4});
-            tlb.entries = tlb.ways * pick<std::uint32_t>({1, 2, 3, 8});
-            do {
-                tlb.replacement = replacement(tlb.ways);
-            } while (!machine::forgets_repetition(tlb.replacement));
-            made.tlbs.push_back(tlb);
+            made.tlbs.push_back(tlb(name, level, holds));
         };
         const std::uint64_t first = random_() % 6;
         if (first <= 2) add("TI", 1, Holds::kInstructions);
@@ -114,6 +150,13 @@ class Maker {
 Machine any_machine(Random& random) {
     for (;;) {
         Machine made = Maker(random).machine();
+        if (complaints(made).empty()) return made;
+    }
+}
+
+Machine any_machine_of_pages(Random& random) {
+    for (;;) {
+        Machine made = Maker(random).machine_of_pages();
         if (complaints(made).empty()) return made;
     }
 }

@@ -147,6 +147,11 @@ TEST_CASE("mistakes in a machine file are named with their lines") {
     says(refused("line: 48\n" + fine), 1, "line: use a power of two from 16 to 4096");
     says(refused("page: 2K\n" + fine), 1, "page: use a power of two from 4K to 1G");
     says(refused("page: much\n" + fine), 1, "page: \"much\" is no size");
+    says(refused("page: 0\n" + fine), 1, "page: use a power of two from 4K to 1G, or mapped");
+    says(refused("transparent: madvise\n" + fine), 1, "transparent needs page: mapped");
+    says(refused("page: mapped\ntransparent: sometimes\n" + fine), 2,
+         "use always, madvise or never");
+    says(refused("page: mapped\ntransparant: always\n" + fine), 2, "did you mean transparent?");
     says(refused("cores: 2\ncoherence: mosi\n" + fine), 2,
          "coherence: \"mosi\"; use none, mesi or moesi");
     says(refused("cores: 2\nthreads: []\n" + fine), 2, "threads: the list is empty");
@@ -203,6 +208,11 @@ TEST_CASE("mistakes in a cache or translation buffer are named with their lines"
     says(refused_tlb("entries: 6, ways: 4"), 4, "must be a multiple of its ways");
     says(refused_tlb("entries: 4, replacement: srrip"), 4, "use lru, fifo, plru");
     says(refused_tlb("entires: 4"), 4, "did you mean entries?");
+    says(refused_tlb("entries: 4, page: 4K"), 4, "did you mean pages?");
+    says(refused_tlb("entries: 4, pages: [4K, 3M]"), 4, "pages: use a power of two from 4K to 1G");
+    says(refused_tlb("entries: 4, pages: []"), 4, "pages: the list is empty");
+    says(refused_tlb("entries: 4, pages: [4K]}\n  U: {entries: 4, pages: [2M, 4K]"), 4,
+         "T and U have the same level and hold the same");
 }
 
 TEST_CASE("threads are placed on cores") {

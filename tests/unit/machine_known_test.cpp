@@ -163,6 +163,65 @@ TEST_CASE("large pages end misses of translation buffers") {
     CHECK(Counts(machine, loop(256, 4096, 10))["DTLBm"] == 1);
 }
 
+machine::Tlb buffer(const char* name, std::uint32_t level, std::uint32_t entries,
+                    std::vector<std::uint64_t> pages) {
+    machine::Tlb made;
+    made.name = name;
+    made.level = level;
+    made.holds = Holds::kData;
+    made.entries = made.ways = entries;
+    made.pages = std::move(pages);
+    return made;
+}
+
+constexpr std::uint64_t k4K = 4 << 10, k2M = 2 << 20, k1G = 1 << 30;
+
+// 8 MiB, of which the last 4 have pages of 2M: 1,024 and 2 pages.
+TEST_CASE("each page is looked up in the buffers of its size") {
+    using machine::Memory;
+    Machine machine = of({streams::cache("D1", 1, Holds::kData, Of::kCore, 16, 4)});
+    machine.page = 0;
+    machine.tlbs = {buffer("D4K", 1, 64, {k4K}), buffer("D2M", 1, 32, {k2M}),
+                    buffer("S", 2, 1536, {k4K, k2M})};
+    constexpr std::uint64_t kHalf = 4 << 20;
+    const auto count = [&](Memory memory) {
+        return Counts(machine, loop(2048, 4096, 3), {{0, kBase + kHalf, kHalf, memory}});
+    };
+    for (const Memory memory : {Memory::kAdvised, Memory::k2M}) {
+        const Counts counts = count(memory);
+        CHECK(counts["D4Km"] == 3 * 1024);  // 64 entries for 1,024 pages in turn
+        CHECK(counts["D2Mm"] == 2);
+        CHECK(counts["Sm"] == 1024 + 2);
+        CHECK(counts["Walks"] == 1024 + 2);
+    }
+    CHECK(count(Memory::kPrivate)["D4Km"] == 3 * 2048);
+    CHECK(count(Memory::kPrivate)["Walks"] == 3 * 2048);  // 1,536 entries for 2,048 pages in turn
+    machine.transparent = machine::Transparent::kAlways;
+    CHECK(count(Memory::kPrivate)["D2Mm"] == 2);
+    machine.transparent = machine::Transparent::kNever;
+    CHECK(count(Memory::kAdvised)["D2Mm"] == 0);
+    CHECK(count(Memory::k2M)["D2Mm"] == 2);
+}
+
+TEST_CASE("a page that no buffer holds is several of the next smaller size") {
+    Machine machine = of({streams::cache("D1", 1, Holds::kData, Of::kCore, 16, 4)});
+    machine.page = 0;
+    machine.tlbs = {buffer("D", 1, 64, {k4K, k2M})};
+    const std::vector<streams::Change> huge = {{0, kBase, 4 * k1G, machine::Memory::k1G}};
+    CHECK(Counts(machine, loop(20, k2M, 5), huge)["Walks"] == 20);
+    machine.tlbs.push_back(buffer("D1G", 1, 4, {k1G}));
+    CHECK(Counts(machine, loop(20, k2M, 5), huge)["Walks"] == 1);
+}
+
+TEST_CASE("memory that becomes small has other pages") {
+    Machine machine = of({streams::cache("D1", 1, Holds::kData, Of::kCore, 16, 4)});
+    machine.page = 0;
+    machine.tlbs = {buffer("D", 1, 4, {})};
+    const std::vector<streams::Change> changes = {{0, kBase, k2M, machine::Memory::kAdvised},
+                                                  {50, kBase, k2M, machine::Memory::kOther}};
+    CHECK(Counts(machine, loop(50, 4096, 2), changes)["Dm"] == 1 + 50);
+}
+
 // Where one is behind the other, what a fetch finds there is nothing for the first.
 TEST_CASE("a buffer of instructions above one of both is asked for its own") {
     Machine machine = of({streams::cache("L1", 1, Holds::kBoth, Of::kCore, 16, 4)});

@@ -102,9 +102,12 @@ void Model::refer(std::uint32_t number, const machine::Reference& reference,
     const Caches path = core(number).path[reference.kind != Kind::kFetch];
     const std::uint64_t bytes = std::min(reference.bytes, machine_.line);
     const std::uint64_t last_byte = reference.address + bytes - 1;
-    for (std::uint64_t page = reference.address / machine_.page; page <= last_byte / machine_.page;
-         ++page)
-        translate(number, reference, page);
+    for (std::uint64_t at = reference.address; at <= last_byte;) {
+        const std::uint64_t page = page_size(at, holds_for(reference));
+        if (page == 0) break;
+        translate(number, reference, at, page);
+        at = at / page * page + page;
+    }
     for (std::uint64_t line = reference.address / machine_.line; line <= last_byte / machine_.line;
          ++line) {
         Request request{number, reference, line, std::max(reference.address, line * machine_.line),
@@ -122,18 +125,55 @@ void Model::refer(std::uint32_t number, const machine::Reference& reference,
     }
 }
 
+void Model::set_memory(std::uint64_t start, std::uint64_t bytes, machine::Memory memory) {
+    told_.push_back({start, bytes, memory});
+}
+
+// What was told last of the address.
+std::uint64_t Model::mapped_page(std::uint64_t address) const {
+    using machine::Memory;
+    using machine::Transparent;
+    constexpr std::uint64_t kSmall = 4096, kLarge = 2 << 20, kHuge = 1 << 30;
+    Memory memory = Memory::kOther;
+    for (const Told& told : told_)
+        if (told.start <= address && address - told.start < told.bytes) memory = told.memory;
+    switch (memory) {
+        case Memory::kPrivate:
+            return machine_.transparent == Transparent::kAlways ? kLarge : kSmall;
+        case Memory::kAdvised:
+            return machine_.transparent == Transparent::kNever ? kSmall : kLarge;
+        case Memory::k2M:
+            return kLarge;
+        case Memory::k1G:
+            return kHuge;
+        default:
+            return kSmall;
+    }
+}
+
+// As the buffers have it; 0 if none has.
+std::uint64_t Model::page_size(std::uint64_t address, Holds holds) const {
+    std::uint64_t bytes = machine_.page != 0 ? machine_.page : mapped_page(address);
+    for (; bytes != 0; bytes /= 2)
+        for (const machine::Tlb& tlb : machine_.tlbs)
+            if (shares(tlb.holds, holds) && tlb.holds_pages_of(bytes)) return bytes;
+    return 0;
+}
+
 void Model::translate(std::uint32_t number, const machine::Reference& reference,
-                      std::uint64_t page) {
-    bool has_any = false;
+                      std::uint64_t address, std::uint64_t bytes) {
     for (std::size_t i = 0; i < machine_.tlbs.size(); ++i) {
-        if (!shares(machine_.tlbs[i].holds, holds_for(reference))) continue;
-        has_any = true;
+        const machine::Tlb& shape = machine_.tlbs[i];
+        if (!shares(shape.holds, holds_for(reference)) || !shape.holds_pages_of(bytes)) continue;
+        // Pages of other sizes are others, and each is in the set of its number.
+        const std::uint64_t page =
+            address / bytes + bytes * (shape.sets() * std::uint64_t{1} << 20);
         Lines& tlb = core(number).tlbs[i];
         if (tlb.find(page) != nullptr) return tlb.refer(page);
         count(columns_.tlbs[i]);
         tlb.take_in(page, reference.pc, false);
     }
-    if (has_any) count(columns_.walks);
+    count(columns_.walks);
 }
 
 // Whether the cache has the line.

@@ -28,6 +28,7 @@ class Model {
     // As machine::Hierarchy's.
     void refer(std::uint32_t core, const machine::Reference& reference, std::uint64_t* counts);
     void forget(std::uint32_t core);
+    void set_memory(std::uint64_t start, std::uint64_t bytes, machine::Memory memory);
 
   private:
     // One cache: of a core, of a cluster, or the machine's.
@@ -75,7 +76,10 @@ class Model {
     Caches below(const Cache& cache);
     std::uint32_t cluster_of(std::uint32_t core) const;
 
-    void translate(std::uint32_t core, const machine::Reference& reference, std::uint64_t page);
+    std::uint64_t mapped_page(std::uint64_t address) const;
+    std::uint64_t page_size(std::uint64_t address, machine::Holds holds) const;
+    void translate(std::uint32_t core, const machine::Reference& reference, std::uint64_t address,
+                   std::uint64_t bytes);
     bool ask(Request& request, Cache& cache);
     void count_miss(const Request& request, Cache& cache);
     bool read(Request& request, const Caches& path, std::size_t at);
@@ -110,6 +114,11 @@ class Model {
     std::map<std::uint64_t, State> states_[machine::kMostCores];  // while the core has the line
     // By core: lines lost to another core's write, and the words that others have written since.
     std::map<std::uint64_t, std::set<std::uint64_t>> lost_[machine::kMostCores];
+    struct Told {
+        std::uint64_t start, bytes;
+        machine::Memory memory;
+    };
+    std::vector<Told> told_;  // of memory, in that order
     std::uint64_t* counts_ = nullptr;
     std::set<std::size_t> missed_;  // by the reference: caches, by index
 };

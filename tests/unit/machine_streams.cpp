@@ -4,11 +4,20 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace streams {
 
 using machine::Kind;
 using machine::Machine;
+
+namespace {
+
+std::uint32_t cores_of(const Machine& machine) {
+    return machine.cores == 0 ? 3 : machine.cores;
+}
+
+}  // namespace
 
 machine::Cache cache(const std::string& name, std::uint32_t level, machine::Holds holds,
                      machine::Of of, std::uint64_t sets, std::uint32_t ways, std::uint32_t line) {
@@ -33,7 +42,7 @@ OfCore write(std::uint32_t core, std::uint64_t address, std::uint32_t bytes) {
 
 std::vector<OfCore> references(Random& random, const Machine& machine, int count) {
     const auto below = [&](std::uint64_t most) { return random() % most; };
-    const std::uint32_t cores = machine.cores == 0 ? 3 : machine.cores;
+    const std::uint32_t cores = cores_of(machine);
     struct Walk {
         std::uint64_t pc, at;
         std::int64_t stride;
@@ -77,7 +86,11 @@ std::vector<OfCore> references(Random& random, const Machine& machine, int count
             reference.address = kBase + below(spread);
             reference.pc = 0x60'0000 + below(256);
         } else {  // pages apart
-            reference.address = kBase + below(40) * machine.page - below(64);
+            const std::uint64_t page = machine.page != 0 ? machine.page
+                                       : below(2) == 0   ? 4096
+                                       : below(8) != 0   ? 2 << 20
+                                                         : 1 << 30;
+            reference.address = kBase + below(40) * page - below(64);
             reference.pc = 0x70'0000;
         }
         if (below(64) == 0) reference.bytes = machine.line * 3;
@@ -89,19 +102,55 @@ std::vector<OfCore> references(Random& random, const Machine& machine, int count
     return made;
 }
 
-std::string difference(const Machine& machine, const std::vector<OfCore>& references) {
+// In the first GiB ranges of 2M, behind it of 1G: no page is divided.
+std::vector<Change> changes(Random& random, int count) {
+    using machine::Memory;
+    constexpr std::uint64_t kBase = 0x10'0000'0000, kUnit = 2 << 20, kHuge = 1 << 30;
+    std::vector<Change> made;
+    for (std::size_t before = 0; before < static_cast<std::size_t>(count);
+         before += random() % 100) {
+        const auto memory = static_cast<Memory>(random() % 5);
+        if (memory == Memory::k1G || random() % 3 == 0)
+            made.push_back(
+                {before, kBase + (1 + random() % 39) * kHuge, (1 + random() % 20) * kHuge, memory});
+        else if (random() % 6 == 0)
+            made.push_back({before, 0, std::uint64_t{1} << 47, memory});
+        else
+            made.push_back({before, kBase - kUnit + random() % 24 * kUnit,
+                            (1 + random() % 32) * kUnit, memory});
+    }
+    return made;
+}
+
+std::string difference(const Machine& machine, const std::vector<OfCore>& references,
+                       const std::vector<Change>& changes) {
     const machine::Columns columns(machine);
     machine::Hierarchy fast(machine, columns), quick(machine, columns);
     model::Model plain(machine, columns);
     std::vector<std::uint64_t> of_fast(columns.size()), of_quick(columns.size()),
         of_plain(columns.size());
+    machine::PageSizes sizes(machine.transparent);
+    bool translate_anew = false;
+    const std::uint32_t cores = cores_of(machine);
+    auto change = changes.begin();
     for (std::size_t i = 0; i < references.size(); ++i) {
         const OfCore& one = references[i];
+        for (; change != changes.end() && change->before <= i; ++change) {
+            sizes.set(change->start, change->bytes, change->memory);
+            translate_anew = true;
+            plain.set_memory(change->start, change->bytes, change->memory);
+        }
         if (machine.cores == 0 && i % 512 == 511) {
             fast.forget(one.core);
             quick.forget(one.core);
             plain.forget(one.core);
+            translate_anew = true;
         }
+        if (std::exchange(translate_anew, false))
+            for (std::uint32_t core = 0; core < cores; ++core) {
+                fast.translate_by(core, sizes);
+                quick.translate_by(core, sizes);
+            }
         fast.refer(one.core, one.reference, of_fast.data());
         if (!quick.refer_quickly(one.core, one.reference))
             quick.refer(one.core, one.reference, of_quick.data());
@@ -129,10 +178,19 @@ std::string difference(const Machine& machine, std::uint64_t seed, int count) {
     return difference(machine, references(random, machine, count));
 }
 
-Counts::Counts(const Machine& machine, const std::vector<OfCore>& references)
+Counts::Counts(const Machine& machine, const std::vector<OfCore>& references,
+               const std::vector<Change>& changes)
     : columns_(machine), counts_(columns_.size()) {
     machine::Hierarchy hierarchy(machine, columns_);
-    for (const OfCore& one : references) hierarchy.refer(one.core, one.reference, counts_.data());
+    machine::PageSizes sizes(machine.transparent);
+    auto change = changes.begin();
+    for (std::size_t i = 0; i < references.size(); ++i) {
+        for (; change != changes.end() && change->before <= i; ++change) {
+            sizes.set(change->start, change->bytes, change->memory);
+            hierarchy.translate_by(0, sizes);
+        }
+        hierarchy.refer(references[i].core, references[i].reference, counts_.data());
+    }
 }
 
 std::uint64_t Counts::operator[](const std::string& name) const {

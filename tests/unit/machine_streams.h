@@ -20,27 +20,41 @@ struct OfCore {
     machine::Reference reference;
 };
 
+// Before the reference with that index, memory becomes something else.
+struct Change {
+    std::size_t before;
+    std::uint64_t start, bytes;
+    machine::Memory memory;
+};
+
 // Fetches, reads, writes and both at once, by all cores: walks of a fixed stride, some backwards,
 // hot lines, words that cores share, pages apart, and references over the end of a line.
 std::vector<OfCore> references(Random& random, const machine::Machine& machine, int count);
 
 // A machine that has no complaint.
 machine::Machine any_machine(Random& random);
+// The same with translation buffers that are divided by the sizes of pages.
+machine::Machine any_machine_of_pages(Random& random);
 
 // A cache of `sets` sets, of whom and at which level.
 machine::Cache cache(const std::string& name, std::uint32_t level, machine::Holds holds,
                      machine::Of of, std::uint64_t sets, std::uint32_t ways,
                      std::uint32_t line = 64);
 
+// Of all that references() refers to, for so many of them, in their order.
+std::vector<Change> changes(Random& random, int count);
+
 // Runs both; "" if they agree, else the first reference and column that differs.
-std::string difference(const machine::Machine& machine, const std::vector<OfCore>& references);
+std::string difference(const machine::Machine& machine, const std::vector<OfCore>& references,
+                       const std::vector<Change>& changes = {});
 // Of a stream of its own.
 std::string difference(const machine::Machine& machine, std::uint64_t seed, int count);
 
 // What the fast simulation counts, column by column.
 class Counts {
   public:
-    Counts(const machine::Machine& machine, const std::vector<OfCore>& references);
+    Counts(const machine::Machine& machine, const std::vector<OfCore>& references,
+           const std::vector<Change>& changes = {});
     // Of the column of that name, which there must be.
     std::uint64_t operator[](const std::string& name) const;
 

@@ -70,4 +70,17 @@ TEST_CASE("any machine counts as the model says") {
     }
 }
 
+TEST_CASE("pages of several sizes count as the model says") {
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+        CAPTURE(seed);
+        streams::Random random(seed);
+        const Machine machine = streams::any_machine_of_pages(random);
+        const std::vector<streams::OfCore> references = streams::references(random, machine, 800);
+        const std::string found =
+            streams::difference(machine, references, streams::changes(random, 800));
+        INFO(in_words(machine));
+        CHECK(found == "");
+    }
+}
+
 }  // namespace

@@ -96,6 +96,30 @@ std::vector<std::size_t> parts_of_buffer(const trace::Spec& spec, std::uint64_t 
     return setup.parts;
 }
 
+// Of threads that complete them one after the other.
+void check_order_of_buffers(const trace::Spec& spec) {
+    Setup setup;
+    setup.driver.control().spec = spec;
+    std::vector<std::uint32_t> turns;
+    std::atomic<bool> ended = false;
+    std::thread driver([&] {
+        for (const std::uint32_t thread : {0U, 1U, 2U})
+            setup.driver.open_slot(2U << thread, thread);
+        for (std::uint32_t turn = 0; turn < 2000; ++turn) {
+            const std::uint32_t slot = (turn + turn / 9) % 3;
+            if (!turns.empty() && turns.back() != slot) setup.driver.end_buffer(turns.back());
+            if (turns.empty() || turns.back() != slot) turns.push_back(slot);
+            setup.records(slot, 1 + turn % 50 * 1000);
+        }
+        ended = true;
+    });
+    while (!ended) setup.reader.consume();
+    driver.join();
+    setup.reader.consume_rest();
+    CHECK(setup.read == setup.written());
+    CHECK(setup.order == turns);
+}
+
 }  // namespace
 
 TEST_CASE("records arrive in order, under the number of their thread") {
@@ -137,26 +161,24 @@ TEST_CASE("threads that use one slot after the other are told apart") {
 }
 
 TEST_CASE("with a schedule, buffers arrive in the order in which they were completed") {
+    check_order_of_buffers({.slice = 1000});
+}
+
+TEST_CASE("where mappings are captured, buffers arrive in the order in which they were completed") {
+    check_order_of_buffers({.captures = trace::kCaptureMappings});
+}
+
+TEST_CASE("what is told of pages has an address and bytes") {
     Setup setup;
-    setup.driver.control().spec.slice = 1000;
-    std::vector<std::uint32_t> turns;
-    std::atomic<bool> ended = false;
-    std::thread driver([&] {
-        for (const std::uint32_t thread : {0U, 1U, 2U})
-            setup.driver.open_slot(2U << thread, thread);
-        for (std::uint32_t turn = 0; turn < 2000; ++turn) {
-            const std::uint32_t slot = (turn + turn / 9) % 3;
-            if (!turns.empty() && turns.back() != slot) setup.driver.end_buffer(turns.back());
-            if (turns.empty() || turns.back() != slot) turns.push_back(slot);
-            setup.records(slot, 1 + turn % 50 * 1000);
-        }
-        ended = true;
-    });
-    while (!ended) setup.reader.consume();
-    driver.join();
+    setup.driver.open_slot(8, 0);
+    setup.records(0, 3);
+    setup.say(0, TRACE_MARKER_PAGES_ADVISED, 0x200000, 0x400000, "");
+    setup.say(0, TRACE_MARKER_PAGES_SEEN, 7, 9, "");
     setup.reader.consume_rest();
-    CHECK(setup.read == setup.written());
-    CHECK(setup.order == turns);
+    REQUIRE(setup.said.size() == 2);
+    CHECK(setup.said[0] ==
+          Setup::Said{0, 3, 3, TRACE_MARKER_PAGES_ADVISED, 0x200000, 0x400000, "", ""});
+    CHECK(setup.said[1] == Setup::Said{0, 3, 3, TRACE_MARKER_PAGES_SEEN, 7, 0, "", ""});
 }
 
 TEST_CASE("with a schedule, a buffer that is not in the order is damage") {

@@ -172,7 +172,8 @@ void check_second_run(const Trial& trial, Report& report) {
 // All that a recording has, with hardly a filter.
 constexpr trace::Spec kOthers{.captures = trace::kCaptureBlockCounts | trace::kCaptureReferences |
                                           trace::kCaptureFetches | trace::kCaptureCalls |
-                                          trace::kCaptureSystemCalls | trace::kCaptureBranches,
+                                          trace::kCaptureSystemCalls | trace::kCaptureBranches |
+                                          trace::kCaptureMappings,
                               .fetch = {64, 1},
                               .branches = TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES |
                                           TRACE_DIRECT_CALLS | TRACE_RETURNS};

@@ -37,7 +37,7 @@ ImageRecorder::ImageRecorder(recording::TraceFileWriter& file, const Segment& se
 trace::Spec ImageRecorder::spec() {
     return {.captures = trace::kCaptureBlocks | trace::kCaptureBlockCounts |
                         trace::kCaptureReferences | trace::kCaptureCalls |
-                        trace::kCaptureSystemCalls,
+                        trace::kCaptureSystemCalls | trace::kCaptureMappings,
             .threads = 1};
 }
 

@@ -42,20 +42,22 @@ std::span<const trace_marker_t> MarkerQueues::take(std::uint32_t slot, std::uint
         taken_.push_back(std::move(slots_[slot].front()));
         slots_[slot].pop_front();
         const Marker& taken = taken_.back();
-        const bool address = taken.event.operation == ASSAY_REGISTER_REGION ||
-                             taken.event.operation == ASSAY_UNREGISTER_REGION ||
-                             taken.event.operation == TRACE_MARKER_THREAD ||
-                             taken.event.operation == TRACE_MARKER_THREAD_END;
+        const std::uint64_t operation = taken.event.operation;
+        const bool bytes =
+            operation == ASSAY_REGISTER_REGION ||
+            (operation >= TRACE_MARKER_PAGES_4K && operation <= TRACE_MARKER_PAGES_1G);
+        const bool address =
+            bytes || operation == ASSAY_UNREGISTER_REGION || operation == TRACE_MARKER_THREAD ||
+            operation == TRACE_MARKER_THREAD_END || operation == TRACE_MARKER_PAGES_SEEN;
         // In a trace that the program has damaged, any number.
         if (taken.event.buffer == buffer)
             record = std::max(record, std::min<std::uint64_t>(taken.event.record, count));
-        shown_.push_back(
-            {.record = record,
-             .operation = taken.event.operation,
-             .address = address ? taken.event.arguments[0] : 0,
-             .bytes = taken.event.operation == ASSAY_REGISTER_REGION ? taken.event.arguments[1] : 0,
-             .name = taken.name.c_str(),
-             .owner = taken.owner.c_str()});
+        shown_.push_back({.record = record,
+                          .operation = operation,
+                          .address = address ? taken.event.arguments[0] : 0,
+                          .bytes = bytes ? taken.event.arguments[1] : 0,
+                          .name = taken.name.c_str(),
+                          .owner = taken.owner.c_str()});
     }
     return shown_;
 }

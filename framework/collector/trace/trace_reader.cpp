@@ -41,6 +41,7 @@ TraceReader::TraceReader(Segment& segment, Sink sink, Role role)
 bool TraceReader::consume() {
     open_rings();
     if (segment_.control().spec.slice != 0) return consume_in_order();
+    if (segment_.control().spec.captures & trace::kCaptureMappings) return consume_oldest_first();
     std::uint32_t taken = 0, before = 0;
     do {
         before = taken;
@@ -58,6 +59,35 @@ bool TraceReader::consume_in_order() {
         ++taken;
     }
     return taken != 0;
+}
+
+bool TraceReader::consume_oldest_first() {
+    std::uint32_t taken = 0;
+    while (taken < trace::kBufferCount) {
+        Ring* const ring = oldest();
+        if (ring == nullptr || !consume_one(*ring)) break;
+        ++taken;
+    }
+    return taken != 0;
+}
+
+// Of the buffers that are complete. While one look at the slots finds a buffer, those before it can
+// be completed that another look finds: what one of them has led to is never passed on before it.
+TraceReader::Ring* TraceReader::oldest() {
+    std::optional<std::size_t> found;
+    std::uint64_t oldest = UINT64_MAX;
+    bool changed = true;
+    for (std::size_t looks = 0; changed && looks <= rings_.size(); ++looks) {
+        changed = false;
+        open_rings();
+        for (std::size_t i = 0; i < rings_.size(); ++i) {
+            if (!has_next(rings_[i]) || rings_[i].place_of_next() >= oldest) continue;
+            found = i;
+            oldest = rings_[i].place_of_next();
+            changed = true;
+        }
+    }
+    return found ? &rings_[*found] : nullptr;
 }
 
 // Who completes a buffer is the only thread that runs, so that one is missing at most for as long

@@ -46,9 +46,9 @@ class TraceReader {
     }
 
     // Passes completed buffers on and gives them back, in turn one of each thread, so that none
-    // waits for another's whole ring; with Spec::slice in the order in which they were completed.
-    // Stops after about as many as a ring has, to leave time for other things. Returns whether
-    // there were any.
+    // waits for another's whole ring; with Spec::slice in the order in which they were completed,
+    // and where mappings are captured the oldest of those that are there first. Stops after about
+    // as many as a ring has, to leave time for other things. Returns whether there were any.
     bool consume();
     // After the driver's end, when consume() finds nothing any more and none is kept: passes on
     // each thread's last, partial buffer.
@@ -127,7 +127,7 @@ class TraceReader {
         std::uint32_t buffer_count;
         std::uint32_t consumed;  // buffers given back
 
-        // With Spec::slice, of the next buffer.
+        // With Spec::slice or captured mappings, of the next buffer.
         std::uint64_t place_of_next() const { return slot->place_in_order[index()].load(); }
         // Where the next buffer stands.
         std::uint32_t index() const { return consumed & (buffer_count - 1); }
@@ -145,6 +145,8 @@ class TraceReader {
     void open_rings();
     bool consume_in_order();
     Ring* next_in_order();
+    bool consume_oldest_first();
+    Ring* oldest();
     bool consume_one(Ring& ring);
     bool has_next(const Ring& ring) const;
     void pass_on_next(Ring& ring);

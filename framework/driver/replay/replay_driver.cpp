@@ -179,6 +179,9 @@ void ReplayDriver::mark(const trace_part_marker_t& marker, std::uint32_t number,
         return;
     std::vector<std::byte> body(behind.begin(), behind.begin() + header.bytes);
     std::memcpy(&event, body.data(), sizeof event);
+    const bool of_pages =
+        event.operation >= TRACE_MARKER_PAGES_4K && event.operation <= TRACE_MARKER_PAGES_SEEN;
+    if (of_pages && !(spec_.captures & trace::kCaptureMappings)) return;
     if (event.operation == TRACE_MARKER_THREAD_END)
         event.arguments[0] = shown_of(event.arguments[0], plan_);
     event.thread = slot.thread();

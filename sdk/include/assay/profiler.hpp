@@ -123,6 +123,8 @@ class Captures {
     void branches(std::uint32_t which) { trace_capture_branches(spec_, which); }
     // System calls and their results; TRACE_SYSTEM_CALL_TIMES: how long they took, too.
     void system_calls(std::uint32_t which = 0) { trace_capture_system_calls(spec_, which); }
+    // How large pages can be, as markers: TRACE_MARKER_PAGES_4K and those behind it.
+    void mappings() { trace_capture_mappings(spec_); }
     // Counts of mispredictions, for Trace::mispredictions. The sizes are Cachegrind's.
     void predictions(std::uint32_t history_bits = 7, std::uint32_t address_bits = 7,
                      std::uint32_t target_bits = 9) {

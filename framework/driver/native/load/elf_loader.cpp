@@ -118,7 +118,8 @@ int protection_of(const Elf64_Phdr& segment) {
 
 // The file's bytes, then zeros: to the end of the page even where memsz ends before, since
 // programs rely on what execve(2) does.
-bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias) {
+bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias,
+                 std::vector<Range>& zeroed) {
     const std::uint64_t start = bias + segment.p_vaddr;
     const std::uint64_t file_end = start + segment.p_filesz;
     const std::uint64_t memory_end = page_up(start + segment.p_memsz);
@@ -134,6 +135,7 @@ bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias
     }
     const std::uint64_t zero_start = segment.p_filesz != 0 ? page_up(file_end) : page_down(start);
     if (memory_end <= zero_start) return true;
+    zeroed.push_back({zero_start, memory_end});
     return mmap(reinterpret_cast<void*>(zero_start), memory_end - zero_start, protection,
                 MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
 }
@@ -187,7 +189,7 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
     out.images.push_back({image.bias + low, image.end, offset, name});
     for (const Elf64_Phdr& segment : image.segments) {
         if (segment.p_type != PT_LOAD || segment.p_memsz == 0) continue;
-        if (!map_segment(file, segment, image.bias))
+        if (!map_segment(file, segment, image.bias, out.zeroed))
             return {path + ": cannot be mapped: " + std::strerror(errno), kFailure};
         if (!(segment.p_flags & PF_X)) continue;
         const std::uint64_t start = page_down(image.bias + segment.p_vaddr);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/driver/native/memory/memory_map.h"
+#include "framework/driver/native/memory/own_memory.h"
 
 #include <sys/types.h>
 #include <string>
@@ -40,6 +41,7 @@ struct LoadedProgram {
     ino_t inode = 0;
     std::vector<LoadedPart> code;    // what can be executed
     std::vector<LoadedPart> images;  // all of the program, and of its interpreter
+    std::vector<Range> zeroed;       // what of them is in no file, in whole pages
 };
 
 struct LoadError {

@@ -123,6 +123,10 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
         note_vdso(program.vdso, memory, trace);
         note_vdso_objects(program.vdso, thread.allocations);
     }
+    if (captures_mappings()) {
+        for (const Range& zeroed : program.zeroed) page_kinds.set(zeroed, PageKind::kPrivate);
+        tell_pages(thread);
+    }
     break_end = program.break_start;
     attributes.personality = personality_of_program(launch.fixed_addresses);
     const std::uint64_t stack = build_stack(program, level, argv, environment);
@@ -171,6 +175,22 @@ void Process::unmapped(std::uint64_t start, std::uint64_t end) {
     trace.unmapped(start, end);
     regions.unmapped(start, end);
     allocation_functions.unmapped(start, end);
+}
+
+void Process::tell_pages(Thread& thread) {
+    const std::vector<PageKinds::Change> changes = page_kinds.take_changes();
+    for (const PageKinds::Change& change : changes)
+        thread.trace.note(change.operation,
+                          {change.range.start, change.range.end - change.range.start}, "");
+    if (changes.empty()) return;
+    thread.pages_seen = page_kinds.changes();
+    if (!is_only_thread(thread)) thread.trace.hand_over();
+}
+
+void Process::look_at_pages(Thread& thread) const {
+    if (!captures_mappings() || thread.pages_seen == page_kinds.changes()) return;
+    thread.pages_seen = page_kinds.changes();
+    thread.trace.note(TRACE_MARKER_PAGES_SEEN, {thread.pages_seen}, "");
 }
 
 void Process::switch_others(const Thread& thread) const {

@@ -7,6 +7,7 @@
 #include "framework/driver/native/machine/driver_lock.h"
 #include "framework/driver/native/memory/code_places.h"
 #include "framework/driver/native/memory/memory_limits.h"
+#include "framework/driver/native/memory/page_kinds.h"
 #include "framework/driver/native/memory/shared_memory.h"
 #include "framework/driver/native/process/schedule.h"
 #include "framework/driver/native/process/shown_files.h"
@@ -49,6 +50,11 @@ class Process {
     void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                 const std::string& path);
     void unmapped(std::uint64_t start, std::uint64_t end);
+    bool captures_mappings() const { return trace.captures(trace::kCaptureMappings); }
+    // Tells profilers what the thread has just done to page_kinds.
+    void tell_pages(Thread& thread);
+    // After a system call: what others have done to page_kinds came before what follows.
+    void look_at_pages(Thread& thread) const;
     // Threads other than `thread` go over to the version that is theirs now.
     void switch_others(const Thread& thread) const;
     // Forgets all translations, once no thread executes those of before the last time: until then
@@ -94,6 +100,7 @@ class Process {
     MemoryMap memory;
     CodePlaces code_places;
     SharedMemory shared_memory;
+    PageKinds page_kinds;  // where mappings are captured
     CodeWatch watch{memory};
     CodeCache cache;
     Regions regions;

@@ -85,6 +85,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     forget_references();
     set_gs();
     trace.begin(number);
+    pages_seen = 0;
     process.regions.begin(*context, number == 0);
     intervals.begin(*context);
     bursts.begin(*context, number);
@@ -131,6 +132,10 @@ bool Thread::move_to_new_image() {
     trace.begin(kFirst);
     intervals.begin_image(*context);
     bursts.begin(*context, kFirst);
+    if (process.captures_mappings()) {
+        process.page_kinds.tell_anew();
+        process.tell_pages(*this);
+    }
     return true;
 }
 

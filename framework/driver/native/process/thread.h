@@ -86,6 +86,7 @@ class Thread {
     Intervals intervals;
     Bursts bursts;
     Allocations allocations;
+    std::uint64_t pages_seen = 0;  // PageKinds::changes()
     Stepper stepper;
     CodeFaults faults;
     Signals signals;

@@ -71,6 +71,19 @@ void note_objects(const Call& call, const Range& range, int fd) {
             {path, call.unsigned_argument(5), (call.arguments[2] & PROT_EXEC) != 0});
 }
 
+// For trace_capture_mappings.
+template <typename Change>
+void change_pages(const Call& call, const Change& change) {
+    Process& process = call.process();
+    if (!process.captures_mappings()) return;
+    change(process.page_kinds);
+    process.tell_pages(call.thread);
+}
+
+void set_pages(const Call& call, const Range& range, PageKind kind) {
+    change_pages(call, [&](PageKinds& kinds) { kinds.set(range, kind); });
+}
+
 // glibc makes the stack executable by that; the driver's mapping of it does not grow by itself.
 void take_stack(const Call& call, std::uint64_t& start, std::uint64_t& end) {
     const LoadedProgram& program = call.process().program;
@@ -224,9 +237,11 @@ long do_break(const Call& call) {
         }
         note_mapped({mapped, page_up(wanted)});
         process.shared_memory.note({mapped, page_up(wanted)}, false);
+        set_pages(call, {mapped, page_up(wanted)}, PageKind::kPrivate);
     } else if (page_up(wanted) < mapped) {
         unmap({page_up(wanted), mapped});
         forget_executable(process, page_up(wanted), mapped);
+        set_pages(call, {page_up(wanted), mapped}, PageKind::kSmall);
     }
     process.break_end = wanted;
     call.thread.allocations.set_break(process.program.break_start, page_up(wanted));
@@ -247,6 +262,12 @@ long do_map(Call call) {
     const bool shared = (call.arguments[3] & MAP_TYPE) != MAP_PRIVATE;
     call.process().shared_memory.note({start, end}, shared);
     note_objects(call, {start, end}, anonymous ? -1 : static_cast<int>(call.arguments[4]));
+    change_pages(call, [&](PageKinds& kinds) {
+        // A filter of the program's need not permit fstatfs(2).
+        const bool asks = !call.process().filters_calls;
+        kinds.set({start, end}, kind_of_mapping(call.arguments[3],
+                                                asks ? static_cast<int>(call.arguments[4]) : -1));
+    });
     if (!(call.arguments[2] & PROT_EXEC)) return result;
     const bool writable = call.arguments[2] & PROT_WRITE;
     note_executable(call,
@@ -277,6 +298,7 @@ long do_unmap(const Call& call) {
         note_unmapped(part);
         call.thread.allocations.unmap(part.start, part.end);
         forget_executable(call.process(), part.start, part.end);
+        set_pages(call, part, PageKind::kSmall);
     }
     return result;
 }
@@ -337,6 +359,12 @@ long do_advise(const Call& call) {
     const std::uint64_t end = start + page_up(call.unsigned_argument(1));
     if (!is_error(result) && drops && call.process().memory.overlaps(start, end))
         call.process().code_changed(start, end);
+    // Whatever the kernel says that runs the program: it may know no huge pages.
+    const bool of_pages = advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE;
+    if (of_pages && start % kPage == 0 && start < end)
+        change_pages(call, [&](PageKinds& kinds) {
+            kinds.advise({start, end}, advice == MADV_HUGEPAGE);
+        });
     return result;
 }
 
@@ -380,6 +408,7 @@ long do_attach(const Call& call) {
     call.process().shared_memory.note({start, end}, true);
     call.thread.allocations.map(start, end);
     forget_executable(call.process(), start, end);
+    set_pages(call, {start, end}, PageKind::kSmall);
     if (!(call.arguments[2] & SHM_EXEC)) return result;
     call.process().memory.add({.start = start,
                                .end = end,
@@ -461,6 +490,9 @@ long do_remap(const Call& call) {
     SharedMemory& shared_memory = call.process().shared_memory;
     shared_memory.note({to, end}, shared_memory.has(from));
     call.thread.allocations.remap(from, to, end);
+    change_pages(call, [&](PageKinds& kinds) {
+        kinds.move(range_of(call, 0, 1), {to, end}, call.arguments[3] & MREMAP_DONTUNMAP);
+    });
     forget_executable(call.process(), from, from + page_up(call.unsigned_argument(1)));
     forget_executable(call.process(), to, end);
     if (!before.executable) return result;

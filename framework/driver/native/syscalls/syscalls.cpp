@@ -363,6 +363,7 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     thread.signals.begin_call(call.number);
     const long result = dispatch(call);
     thread.allocations.look_at_others();
+    thread.process.look_at_pages(thread);
     thread.signals.end_call();
     // The handler finds the registers of before the call: kernel/seccomp.c, syscall_rollback().
     if (thread.signals.call_refused()) return records.has_no_result();

@@ -217,6 +217,11 @@ void ThreadTrace::note(std::uint64_t operation, const std::array<std::uint64_t, 
 void ThreadTrace::note_new_thread(std::uint32_t number) {
     tell_runs();
     note(TRACE_MARKER_THREAD, {number}, "");
+    if (tables_->captures(trace::kCaptureMappings)) hand_over();
+}
+
+void ThreadTrace::hand_over() {
+    complete(position().record);
 }
 
 void ThreadTrace::note_end() {
@@ -260,7 +265,7 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
                                                                std::memory_order_relaxed);
     slot_->time_at_end[produced & (buffers_ - 1)].store(of_others_ + Regions::executed(context()),
                                                         std::memory_order_relaxed);
-    if (tables_->spec().slice != 0)
+    if (tables_->spec().slice != 0 || tables_->captures(trace::kCaptureMappings))
         slot_->place_in_order[produced & (buffers_ - 1)].store(tables_->next_place_in_order(),
                                                                std::memory_order_relaxed);
     slot_->filled[produced & (buffers_ - 1)].store(records, std::memory_order_release);

@@ -34,6 +34,9 @@ class ThreadTrace {
     // Tells profilers that the thread is about to create another one, and that it ends.
     void note_new_thread(std::uint32_t number);
     void note_end();
+    // With Spec::captures of mappings, if others of the process may do something next: what has
+    // been told so far is the collector's before that.
+    void hand_over();
     // Hands the current buffer, filled up to `cursor`, to the collector and waits for a free one.
     // Returns the start of the next. Async-signal-safe.
     std::uint64_t next_buffer(std::uint64_t cursor);

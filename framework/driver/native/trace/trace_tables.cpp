@@ -227,7 +227,9 @@ void TraceTables::marker(const trace::MarkerEvent& marker, std::string_view text
     if (log_used_ < kMostBytes)
         log(trace::EventType::kMarker, &marker, sizeof marker, text);
     else if (!std::exchange(markers_lost_, true))
-        message("the program names too many phases and memory regions: the rest is not noted");
+        message(
+            "the program names too many phases and memory regions, or changes the sizes of its "
+            "pages too often: the rest is not noted");
 }
 
 // Leaves room for what else there is to say.

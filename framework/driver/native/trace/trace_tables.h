@@ -132,7 +132,8 @@ class TraceTables {
     void leaves_for(std::string_view text);
     void set_state(trace::DriverState state);
     void set_pid(std::int32_t pid);
-    // With Spec::slice: the next buffer's place among those of all threads. Async-signal-safe.
+    // For ThreadSlot::place_in_order: the next buffer's place among those of all threads.
+    // Async-signal-safe.
     std::uint64_t next_place_in_order() {
         return control_->completed_buffers.fetch_add(1, std::memory_order_relaxed);
     }
