@@ -24,7 +24,7 @@ enum Event : std::uint32_t { kVals, kZeros, kSame, kTop, kStores, kSilent, kEven
 constexpr std::array<vp_event_t, kEvents> kEventTable{{
     {"Vals", "values seen", "values"},
     {"Zeros", "values that were zero", "values"},
-    {"Same", "values equal to the one before of the same instruction in its basic block", "values"},
+    {"Same", "values equal to the one before of the same instruction", "values"},
     {"Top", "values equal to the most frequent one of the same instruction", "values"},
     {"Stores", "stores of up to 64 bytes, compared with what they overwrote", "stores"},
     {"Silent", "stores that changed nothing", "stores"},

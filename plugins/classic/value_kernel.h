@@ -11,16 +11,16 @@ template <typename Lanes>
 struct Kernel {
     // Without a branch on which value it is, or whether it is the one before: that is hard to
     // predict.
-    static void count(ValueTables& tables, std::uint32_t site, std::uint64_t value) {
-        ValueTable& table = tables.by_site[site];
+    static void count(ValueTables& tables, std::uint32_t first, std::uint64_t value) {
+        ValueTable& table = tables.by_site[first];
         ++table.total;
         table.zeros += value == 0;
         table.runs += value != table.last;
         table.last = value;
-        if (table.sets == nullptr) return tables.count_slowly(site, value);
+        if (table.sets == nullptr) return tables.count_slowly(first, value);
         ValueSet& set = table.sets[value * kHashMultiplier >> kHashShift & table.mask];
         if (!Lanes::count(set, value, table.mask != 0)) [[unlikely]]
-            tables.count_slowly(site, value);
+            tables.count_slowly(first, value);
     }
 
     // False where there is only one set: others are to be made.
@@ -75,7 +75,7 @@ struct Kernel {
                 compare(tables, table, record.value);
                 if (table.role == Role::kOverwritten || table.part != 0) continue;
             }
-            count(tables, record.site, record.value);
+            count(tables, table.first, record.value);
         }
     }
 };

@@ -26,24 +26,6 @@ void grow(ValueTable& table) {
     delete[] before;
 }
 
-void add_site(Summary& summary, const ValueTables& tables, std::uint32_t site) {
-    const ValueTable& table = tables.by_site[site];
-    summary.total += table.total;
-    summary.zeros += table.zeros;
-    summary.repeated += table.total - table.runs;
-    std::uint64_t error = 0;
-    for (unsigned s = 0; table.sets && s <= table.mask; ++s) {
-        const ValueSet& set = table.sets[s];
-        error = std::max(error, set.lowered);
-        for (unsigned i = 0; i < kWays; ++i)
-            if (const std::uint64_t seen = set.counts[i] + set.lowered - set.since[i])
-                summary.values.push_back({set.values[i], seen});
-    }
-    summary.error += error;
-    for (const auto& [of, counted] : tables.spilled)
-        if (of == site) summary.values.push_back(counted);
-}
-
 // The most frequent first, each once.
 void sort(std::vector<Counted>& values) {
     std::sort(values.begin(), values.end(),
@@ -81,10 +63,7 @@ void ValueTables::add(const ValueTable& table, std::uint64_t pc) {
     by_site.push_back(table);
     by_site[site].first = site;
     if ((table.role != Role::kCounted && table.role != Role::kStored) || table.part != 0) return;
-    const auto [found, is_first] = first_sites.try_emplace({pc, table.list}, site);
-    if (is_first) return;
-    by_site[site].first = found->second;
-    by_site[site].next = std::exchange(by_site[found->second].next, site);
+    by_site[site].first = first_sites.try_emplace({pc, table.list}, site).first->second;
 }
 
 void ValueTables::count(const trace_record_t* records, std::size_t n) {
@@ -92,8 +71,8 @@ void ValueTables::count(const trace_record_t* records, std::size_t n) {
     kernel(*this, records, n);
 }
 
-void ValueTables::count_slowly(std::uint32_t site, std::uint64_t value) {
-    ValueTable& table = by_site[site];
+void ValueTables::count_slowly(std::uint32_t first, std::uint64_t value) {
+    ValueTable& table = by_site[first];
     if (table.sets == nullptr) {
         table.sets = new ValueSet[1]();
         table.runs = 1;  // whatever `last` was
@@ -105,23 +84,31 @@ void ValueTables::count_slowly(std::uint32_t site, std::uint64_t value) {
         if (way == kWays && table.mask != 0) return set.lower();
         if (way == kWays) {
             grow(table);
-            return count_slowly(site, value);  // all nine values may have the same set
+            return count_slowly(first, value);  // all nine values may have the same set
         }
         set.values[way] = value;
         set.since[way] = set.lowered;
     }
     if (set.counts[way] == kMostCount)
-        spilled.push_back({site, {value, std::exchange(set.counts[way], 0)}});
+        spilled.push_back({first, {value, std::exchange(set.counts[way], 0)}});
     ++set.counts[way];
 }
 
 Summary ValueTables::summary(std::uint32_t first) const {
     Summary summary;
-    std::uint32_t site = first;
-    do {
-        add_site(summary, *this, site);
-        site = by_site[site].next;
-    } while (site != 0);
+    const ValueTable& table = by_site[first];
+    summary.total = table.total;
+    summary.zeros = table.zeros;
+    summary.repeated = table.total - table.runs;
+    for (unsigned s = 0; table.sets && s <= table.mask; ++s) {
+        const ValueSet& set = table.sets[s];
+        summary.error = std::max(summary.error, set.lowered);
+        for (unsigned i = 0; i < kWays; ++i)
+            if (const std::uint64_t seen = set.counts[i] + set.lowered - set.since[i])
+                summary.values.push_back({set.values[i], seen});
+    }
+    for (const auto& [of, counted] : spilled)
+        if (of == first) summary.values.push_back(counted);
     sort(summary.values);
     return summary;
 }

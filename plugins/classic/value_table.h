@@ -71,8 +71,8 @@ struct alignas(64) ValueTable {
     // Of what a store writes or overwrites: which 8 bytes of it, and how many of them there are.
     // Only the first are counted as a value.
     std::uint8_t part = 0, parts = 1;
-    // Of the same instruction and list: the first site, and another one unless 0.
-    std::uint32_t first = 0, next = 0;
+    // The first site of the same instruction and list, where the values of all of them are counted.
+    std::uint32_t first = 0;
 
     void free();
 };
@@ -95,8 +95,8 @@ struct StoreCounts {
 // Everything that values have been counted in.
 struct ValueTables {
     std::vector<ValueTable> by_site;
-    // An instruction that belongs to several blocks has several sites for a list: the first of them
-    // by the instruction's pc and list.
+    // An instruction that belongs to several blocks, which can depend on what else is captured, has
+    // several sites for a list: the first of them by the instruction's pc and list.
     std::map<std::pair<std::uint64_t, std::uint8_t>, std::uint32_t> first_sites;
     std::vector<StoreCounts> by_instr;  // at least as long as there are instructions
     StoreCounts of_all_instrs;
@@ -112,11 +112,11 @@ struct ValueTables {
     void add(const ValueTable& table, std::uint64_t pc);
     // Counts all values of the records, with what the processor has.
     void count(const trace_record_t* records, std::size_t n);
-    // Of all sites of the instruction and list of which this is the first.
+    // Of the instruction and list of which this is the first site.
     Summary summary(std::uint32_t first) const;
 
     // What the kernels leave to others: the value has no counter yet, or it is full.
-    void count_slowly(std::uint32_t site, std::uint64_t value);
+    void count_slowly(std::uint32_t first, std::uint64_t value);
 };
 
 // The inner loop, by instruction set: value_kernel.h.
