@@ -17,15 +17,19 @@ std::uint64_t zigzag(std::uint64_t value) {
 
 }  // namespace
 
-RecordEncoder::RecordEncoder() : successors_(std::size_t{1} << TRACE_HISTORY_BITS) {
+RecordEncoder::RecordEncoder()
+    : successors_(std::size_t{1} << TRACE_HISTORY_BITS),
+      memory_(std::size_t{1} << TRACE_MEMORY_BITS) {
     reset();
 }
 
 void RecordEncoder::reset() {
     std::fill(states_.begin(), states_.end(), trace_site_state_t{});
     std::fill(successors_.begin(), successors_.end(), 0);
+    std::fill(memory_.begin(), memory_.end(), 0);
     predictor_ = {};
     predictor_.successors = successors_.data();
+    predictor_.memory = memory_.data();
     for (Stream* stream : {&parts_, &runs_, &flags_, &sites_, &values_, &aux_}) stream->clear();
     records_ = run_ = 0;
     part_count_ = 0;
@@ -57,7 +61,7 @@ void RecordEncoder::add(std::span<const trace_record_t> records,
     trace_predictor_t predictor = predictor_;  // in registers
     for (const trace_record_t& record : records) {
         const std::uint32_t predicted_site = trace_predict_site(&predictor);
-        trace_site_state_t& state = states_[record.site];
+        const trace_site_state_t& state = states_[record.site];
         if (table[record.site].kind == TRACE_SITE_BLOCK) {
             if (predicted_site == record.site) {
                 ++run_;
@@ -65,8 +69,9 @@ void RecordEncoder::add(std::span<const trace_record_t> records,
                 add_miss(record, predicted_site, Value::kAsFavoured, {});
             }
         } else {
+            const std::uint64_t base = trace_base(&predictor, record.site);
             const std::uint64_t stride = trace_guess_stride(&state);
-            const std::uint64_t relative = trace_guess_relative(&predictor, &state);
+            const std::uint64_t relative = trace_guess_relative(&state, base);
             const bool by_relative = state.trust >= 2;
             const bool right = (by_relative ? relative : stride) == record.value;
             if (right && predicted_site == record.site && record.aux == 0) {
@@ -76,10 +81,9 @@ void RecordEncoder::add(std::span<const trace_record_t> records,
                 const Value value = right         ? Value::kAsFavoured
                                     : other_right ? Value::kAsOther
                                                   : Value::kNeither;
-                add_miss(record, predicted_site, value,
-                         {state.last, predictor.bases[trace_region(state.last)]});
+                add_miss(record, predicted_site, value, {state.last, base});
             }
-            trace_learn_value(&predictor, &state, record.value);
+            trace_learn_value(&predictor, record.site, base, record.value);
         }
         trace_learn_site(&predictor, record.site);
     }

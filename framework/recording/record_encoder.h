@@ -43,6 +43,7 @@ class RecordEncoder {
     trace_predictor_t predictor_{};
     std::vector<trace_site_state_t> states_;
     std::vector<std::uint32_t> successors_;
+    std::vector<std::uint64_t> memory_;
     Stream parts_, runs_, flags_, sites_, values_, aux_;
     std::uint64_t records_ = 0, run_ = 0;
     std::uint32_t part_count_ = 0;

@@ -76,15 +76,29 @@ typedef struct trace_image {
     uint32_t captures; /* TRACE_RECORDED_* */
     uint32_t slice;    /* of --schedule=fair, in instructions; 0: threads ran side by side */
     uint32_t cpu_level;
-    uint32_t rank; /* of MPI, plus 1; 0: none */
-    uint32_t reserved;
+    uint32_t rank;   /* of MPI, plus 1; 0: none */
+    uint32_t values; /* TRACE_VALUES_*, with TRACE_RECORDED_VALUES */
 } trace_image_t;
 
 enum {
     TRACE_RECORDED_BLOCKS = 1,
     TRACE_RECORDED_REFERENCES = 2,
     TRACE_RECORDED_CALLS = 4,
-    TRACE_RECORDED_SYSTEM_CALLS = 8
+    TRACE_RECORDED_SYSTEM_CALLS = 8,
+    TRACE_RECORDED_VALUES = 16
+};
+
+/* Which values there are, all of them with TRACE_WIDE: of each instruction those that it has, in
+ * this order, in records as those of value lists (TRACE_SITE_VALUE). What has none of them has a
+ * record with TRACE_NONE; where only TRACE_VALUES_LOADS and TRACE_VALUES_STORES are there, only
+ * instructions that load or store. */
+enum {
+    TRACE_VALUES_ADDRESSES = 1, /* TRACE_EFFECTIVE_ADDRESS */
+    TRACE_VALUES_OPERANDS = 2,  /* TRACE_SOURCE0 and TRACE_SOURCE1, with TRACE_BEFORE */
+    TRACE_VALUES_LOADS = 4,     /* TRACE_LOADED */
+    TRACE_VALUES_STORES = 8,    /* TRACE_STORED with TRACE_BEFORE, then without */
+    TRACE_VALUES_RESULTS = 16,  /* TRACE_DESTINATION */
+    TRACE_VALUES_BRANCHES = 32  /* TRACE_BRANCH_TAKEN, TRACE_BRANCH_TARGET */
 };
 
 typedef struct trace_code {
@@ -153,7 +167,7 @@ enum {
     TRACE_VALUE_FAVOURED = 0, /* the value was as the favoured predictor said */
     TRACE_VALUE_OTHER = 2,    /* as the other one said */
     TRACE_VALUE_LAST = 4,     /* from the site's last value */
-    TRACE_VALUE_BASE = 6,     /* from the last value of its region */
+    TRACE_VALUE_BASE = 6,     /* from trace_base() */
     TRACE_MISS_AUX = 8        /* `aux` is not 0 */
 };
 
@@ -201,22 +215,26 @@ static inline int trace_chunk_decompress(const trace_chunk_t* chunk, const void*
 /* What is known of a site. */
 typedef struct trace_site_state {
     uint64_t last;     /* value */
-    uint64_t relative; /* to the last value of its region, when it was made */
+    uint64_t relative; /* to trace_base(), when it was made */
     int32_t stride;    /* seen twice */
     int32_t last_delta;
     uint32_t next;  /* the site of the record that came behind, plus 1; 0: none yet */
     uint32_t trust; /* 2 and 3: `relative` is favoured, else `stride` */
 } trace_site_state_t;
 
-enum { TRACE_REGIONS = 16, TRACE_HISTORY_BITS = 17 };
+enum { TRACE_REGIONS = 16, TRACE_HISTORY_BITS = 17, TRACE_MEMORY_BITS = 16 };
 
 typedef struct trace_predictor {
     trace_site_state_t* sites; /* of `count` sites */
     const trace_site_t* table; /* what they are */
     uint32_t* successors;      /* by the last four blocks: the next one's site plus 1 */
+    uint64_t* memory;          /* what was loaded or stored last, by address: see trace_word */
     uint64_t bases[TRACE_REGIONS];
-    uint64_t history; /* of blocks */
-    uint32_t last;    /* the site of the last record */
+    uint64_t read, written; /* the addresses of the last references */
+    uint64_t value;         /* the last one that is no address or the like: TRACE_SITE_VALUE */
+    uint64_t offset;        /* of what comes behind it: TRACE_SITE_VALUE_REST */
+    uint64_t history;       /* of blocks */
+    uint32_t last;          /* the site of the last record */
     uint32_t count;
 } trace_predictor_t;
 
@@ -248,28 +266,67 @@ static inline void trace_learn_site(trace_predictor_t* predictor, uint32_t site)
     predictor->history = predictor->history << 16 | (site * 0x9e3779b1u) >> 16;
 }
 
+static inline int trace_is_value(const trace_site_t* site) {
+    return site->kind == TRACE_SITE_VALUE || site->kind == TRACE_SITE_VALUE_REST;
+}
+/* 1 if it is a value of memory: TRACE_LOADED or TRACE_STORED. */
+static inline int trace_is_of_memory(const trace_site_t* site) {
+    return (site->operand & 127) == 2 || (site->operand & 127) == 3;
+}
+/* Where a value of memory is remembered, by its address: that of the instruction's reference. */
+static inline uint64_t* trace_word(const trace_predictor_t* predictor, const trace_site_t* site) {
+    const uint64_t address = ((site->operand & 127) == 2 ? predictor->read : predictor->written) +
+                             (site->kind == TRACE_SITE_VALUE ? 0 : predictor->offset);
+    return &predictor->memory[address * 0x9e3779b97f4a7c15u >> (64 - TRACE_MEMORY_BITS)];
+}
+/* What the value of a record is told from, if not from the site's last one. Of addresses the last
+ * one of the region: references to the stack stand in a line with one another, whichever function
+ * makes them. Of values of memory what was there last; of registers the last value. */
+static inline uint64_t trace_base(const trace_predictor_t* predictor, uint32_t site) {
+    const trace_site_t* const of = &predictor->table[site];
+    uint64_t word;
+    if (!trace_is_value(of)) return predictor->bases[trace_region(predictor->sites[site].last)];
+    if (!trace_is_of_memory(of)) return predictor->value;
+    word = *trace_word(predictor, of);
+    return of->bytes < 8 ? word & (((uint64_t)1 << 8 * of->bytes) - 1) : word;
+}
+
 static inline uint64_t trace_guess_stride(const trace_site_state_t* site) {
     return site->last + (uint64_t)(int64_t)site->stride;
 }
-static inline uint64_t trace_guess_relative(const trace_predictor_t* predictor,
-                                            const trace_site_state_t* site) {
-    return predictor->bases[trace_region(site->last)] + site->relative;
+/* `base`: trace_base(). */
+static inline uint64_t trace_guess_relative(const trace_site_state_t* site, uint64_t base) {
+    return base + site->relative;
 }
 
-/* Those of blocks are always 0. */
-static inline void trace_learn_value(trace_predictor_t* predictor, trace_site_state_t* site,
+/* Those of blocks are always 0. `base`: trace_base(), before. */
+static inline void trace_learn_value(trace_predictor_t* predictor, uint32_t site, uint64_t base,
                                      uint64_t value) {
-    const int by_stride = trace_guess_stride(site) == value;
-    const int by_relative = trace_guess_relative(predictor, site) == value;
-    const int64_t delta = (int64_t)(value - site->last);
+    const trace_site_t* const of = &predictor->table[site];
+    trace_site_state_t* const state = &predictor->sites[site];
+    const int by_stride = trace_guess_stride(state) == value;
+    const int by_relative = trace_guess_relative(state, base) == value;
+    const int64_t delta = (int64_t)(value - state->last);
     const int32_t near_delta = delta == (int32_t)delta ? (int32_t)delta : 0;
-    uint64_t* const base = &predictor->bases[trace_region(value)];
-    if (by_stride && !by_relative && site->trust > 0) --site->trust;
-    if (by_relative && !by_stride && site->trust < 3) ++site->trust;
-    if (near_delta == site->last_delta) site->stride = near_delta;
-    site->last_delta = near_delta;
-    site->relative = value - *base;
-    site->last = *base = value;
+    if (by_stride && !by_relative && state->trust > 0) --state->trust;
+    if (by_relative && !by_stride && state->trust < 3) ++state->trust;
+    if (near_delta == state->last_delta) state->stride = near_delta;
+    state->last_delta = near_delta;
+    state->last = value;
+    if (trace_is_value(of)) {
+        if (trace_is_of_memory(of))
+            *trace_word(predictor, of) = value;
+        else
+            state->relative = value - base;
+        predictor->value = value;
+        predictor->offset = of->kind == TRACE_SITE_VALUE ? 8 : predictor->offset + 8;
+        return;
+    }
+    if (of->kind == TRACE_SITE_READ || of->kind == TRACE_SITE_MODIFY) predictor->read = value;
+    if (of->kind == TRACE_SITE_WRITE || of->kind == TRACE_SITE_MODIFY) predictor->written = value;
+    /* Of the value's own region, which may be another one. */
+    state->relative = value - predictor->bases[trace_region(value)];
+    predictor->bases[trace_region(value)] = value;
 }
 
 /* --- Decoding the records of a chunk. */
@@ -303,6 +360,15 @@ typedef struct trace_decoder {
     uint64_t order, events, event; /* of the last part and marker */
 } trace_decoder_t;
 
+static inline void trace_decoder_release(trace_decoder_t* decoder) {
+    free(decoder->predictor.sites);
+    free(decoder->predictor.successors);
+    free(decoder->predictor.memory);
+    decoder->predictor.sites = NULL;
+    decoder->predictor.successors = NULL;
+    decoder->predictor.memory = NULL;
+}
+
 /* For any number of chunks of one image. `table`: all of its sites, which must stay there. 0, or -1
  * if there is no memory. */
 static inline int trace_decoder_init(trace_decoder_t* decoder, const trace_site_t* table,
@@ -313,17 +379,11 @@ static inline int trace_decoder_init(trace_decoder_t* decoder, const trace_site_
     decoder->predictor.sites =
         (trace_site_state_t*)malloc((sites + (size_t)1) * sizeof(trace_site_state_t));
     decoder->predictor.successors = (uint32_t*)malloc(sizeof(uint32_t) << TRACE_HISTORY_BITS);
-    if (decoder->predictor.sites && decoder->predictor.successors) return 0;
-    free(decoder->predictor.sites);
-    free(decoder->predictor.successors);
-    decoder->predictor.sites = NULL;
-    decoder->predictor.successors = NULL;
+    decoder->predictor.memory = (uint64_t*)malloc(sizeof(uint64_t) << TRACE_MEMORY_BITS);
+    if (decoder->predictor.sites && decoder->predictor.successors && decoder->predictor.memory)
+        return 0;
+    trace_decoder_release(decoder);
     return -1;
-}
-
-static inline void trace_decoder_release(trace_decoder_t* decoder) {
-    free(decoder->predictor.sites);
-    free(decoder->predictor.successors);
 }
 
 static inline void trace_next_run(trace_decoder_t* decoder) {
@@ -354,7 +414,9 @@ static inline int trace_records_begin(trace_decoder_t* decoder, const trace_chun
     }
     memset(predictor->sites, 0, (predictor->count + (size_t)1) * sizeof(trace_site_state_t));
     memset(predictor->successors, 0, sizeof(uint32_t) << TRACE_HISTORY_BITS);
+    memset(predictor->memory, 0, sizeof(uint64_t) << TRACE_MEMORY_BITS);
     memset(predictor->bases, 0, sizeof predictor->bases);
+    predictor->read = predictor->written = predictor->value = predictor->offset = 0;
     predictor->history = 0;
     predictor->last = 0;
     decoder->left = chunk->records;
@@ -408,8 +470,9 @@ static inline size_t trace_records_next(trace_decoder_t* decoder, trace_record_t
         if (site >= predictor->count) break;
         state = &predictor->sites[site];
         if (predictor->table[site].kind != TRACE_SITE_BLOCK) {
+            const uint64_t base = trace_base(predictor, site);
             const uint64_t stride = trace_guess_stride(state);
-            const uint64_t relative = trace_guess_relative(predictor, state);
+            const uint64_t relative = trace_guess_relative(state, base);
             switch (flags & TRACE_MISS_VALUE) {
                 case TRACE_VALUE_FAVOURED:
                     value = state->trust >= 2 ? relative : stride;
@@ -421,11 +484,10 @@ static inline size_t trace_records_next(trace_decoder_t* decoder, trace_record_t
                     value = state->last + trace_unzigzag(trace_varint(&decoder->values));
                     break;
                 default:
-                    value = predictor->bases[trace_region(state->last)] +
-                            trace_unzigzag(trace_varint(&decoder->values));
+                    value = base + trace_unzigzag(trace_varint(&decoder->values));
                     break;
             }
-            trace_learn_value(predictor, state, value);
+            trace_learn_value(predictor, site, base, value);
         }
         trace_learn_site(predictor, site);
         records[i].value = value;

@@ -106,7 +106,8 @@ class Golden(unittest.TestCase):
 
     def test_what_a_trace_does_not_have(self):
         self.refused(TRACE, BUILD / "examples" / "silent_stores.so", str(TRACE),
-                     "silent_stores.so cannot be checked", "does not have the values of registers")
+                     "silent_stores.so cannot be checked", "does not have values that are stored",
+                     "--capture=default,values=stores")
 
     def test_damage_is_one_line(self):
         folder = temporary_folder(self)

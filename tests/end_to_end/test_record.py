@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Recording and replay: each profiler says the same of a trace as of the program itself."""
 
+import csv
+import json
 import os
 import random
 import re
@@ -9,10 +11,11 @@ import subprocess
 import unittest
 
 import support
-from support import ASSAY, PROGRAMS, run
+from support import ASSAY, BUILD, PLUGINS, PROGRAMS, run
 
 # What these write besides the events file.
-OWN_FILE = {"--plugin=bbv": "--bb-out-file", "--plugin=effective_address": "--address-report"}
+OWN_FILE = {"--plugin=bbv": "--bb-out-file", "--plugin=effective_address": "--address-report",
+            f"--plugin={PLUGINS / 'values.so'}": "--values-log"}
 PROFILERS = [
     ["--plugin=cache"],
     ["--plugin=branch"],
@@ -24,6 +27,19 @@ PROFILERS = [
     ["--plugin=reuse"],
     ["--plugin=working_set", "--interval-size=100k"],
     ["--plugin=syscalls"],
+]
+# Profilers of values, which are in a trace if that is asked for: each value of each execution, those
+# of a default list, of another one, and beside a profiler of something else.
+VALUES = [
+    ["--plugin=classic"],
+    ["--plugin=classic", "--values=results,operands"],
+    ["--plugin=classic,cache"],
+    [f"--plugin={BUILD / 'examples' / 'vp-ldq-addr.so'}"],
+]
+EACH_VALUE = [
+    [f"--plugin={PLUGINS / 'values.so'}",
+     "--capture=stored~,loaded~,destination~,source1!~,source0!~,address"],
+    [f"--plugin={PLUGINS / 'values.so'}", "--capture=target,stored!,loaded!,taken"],
 ]
 QUERY = """create table t(a integer, b text);
 with recursive c(x) as (select 1 union all select x+1 from c where x<300)
@@ -55,8 +71,8 @@ class Record(unittest.TestCase):
         self.assay("record", "-q", "-o", trace, *options, "--", *program)
         return trace
 
-    def compare(self, program, profilers, *options, extra=()):
-        trace = self.record(program, *options)
+    def compare(self, program, profilers, *options, extra=(), capture="default"):
+        trace = self.record(program, f"--capture={capture}", *options)
         for words in profilers:
             with self.subTest(program=str(program[0]), profiler=words):
                 live, again = self.folder / "live", self.folder / "again"
@@ -97,6 +113,116 @@ class Record(unittest.TestCase):
                 chosen = PROFILERS[:5] if "bzip2" not in program else [PROFILERS[0], PROFILERS[4]]
                 self.compare(program, chosen,
                              "--cpu=x86-64-v2")
+
+    def compare_values(self, program, profilers, *options, capture="all"):
+        """Of programs that see the time, their process id, and the random numbers that the kernel gives
+        libc: lines in which runs differ are left out. Two can be the same by chance, as in what CPUID
+        says of the processor."""
+        trace = self.record(program, f"--capture={capture}", *options)
+        for words in profilers:
+            with self.subTest(program=str(program[0]), profiler=words):
+                file = self.folder / "again"
+                self.assay("replay", "-q", *words, "-o", file, trace)
+                again, runs = text_of(file).splitlines(), []
+                differ = range(len(again))
+                while len(runs) < 2 or (differ and len(runs) < 6):
+                    self.assay("-q", *words, *options, "-o", file, "--", *program)
+                    runs.append(text_of(file).splitlines())
+                    self.assertEqual(len(runs[-1]), len(again))
+                    same = [i for i in range(len(again)) if len({run[i] for run in runs}) == 1]
+                    differ = [i for i in same if again[i] != runs[0][i]]
+                self.assertGreater(len(same), 0.95 * len(again))
+                self.assertEqual([again[i] for i in differ], [runs[0][i] for i in differ])
+
+    def test_values(self):
+        """All that profilers may ask for, of vectors, x87, repeated strings, gathers, branches."""
+        for name in ("repeat", "atomics", "straddle", "callers", "matrix"):
+            self.compare([PROGRAMS / name], VALUES[:2] + EACH_VALUE, capture="all")
+        for name in ("values", "register_values", "unusual_values", "wide_stores", "x87", "sse"):
+            self.compare([PROGRAMS / name], VALUES[:2] + EACH_VALUE, capture="all")
+
+    def test_values_of_real_programs(self):
+        script = self.folder / "q.sql"
+        script.write_text(QUERY.replace("300", "100"))
+        for program in (["sqlite3", ":memory:", f".read {script}"],
+                        ["/usr/bin/python3", "-S", "-c", "print(sum(i * i for i in range(2000)))"],
+                        ["bzip2", "-c", "-k", str(PROGRAMS / "work")]):
+            if shutil.which(program[0]):
+                self.compare_values(program, VALUES[:2], "--cpu=x86-64-v2")
+
+    def test_values_and_signals(self):
+        for case in ("raised", "nested", "siginfo", "fault_and_retry", "debug_trap"):
+            self.compare_values([PROGRAMS / "signals", case], VALUES[:2], "--cpu=x86-64-v2")
+
+    def test_values_of_threads_in_turns(self):
+        self.compare_values([PROGRAMS / "threads"], VALUES[:3], "--schedule=fair:10000")
+
+    def test_a_part_of_what_there_is(self):
+        """Profilers that need no more than that say the same, and others are refused in one line that
+        names what is missing and how to record it."""
+        program = [PROGRAMS / "work"]
+        sizes = {}
+        for capture, fits, refused in (
+                ("branches,calls", ["--plugin=branch"],
+                 {"cache": "references to data: .*--capture=default,references",
+                  "syscalls": "system calls: .*--capture=default,system-calls",
+                  "classic": "values that are loaded: .*--capture=default,values=loads"}),
+                ("values=loads+stores", ["--plugin=classic"],
+                 {"classic --values=results": "destination registers: .*--capture=default,values$",
+                  "reuse": "references to data: .*--capture=default,values,references"}),
+                ("references", ["--plugin=working_set", "--interval-size=100k"],
+                 {"classic": "values that are loaded: "})):
+            if "classic" in fits[0]:
+                self.compare_values(program, [fits], capture=capture)
+            else:
+                self.compare(program, [fits], capture=capture)
+            trace = self.folder / "trace"
+            sizes[capture] = trace.stat().st_size
+            for words, message in refused.items():
+                errors = self.assay("replay", "-q", *f"--plugin={words}".split(), "-o", "/dev/null",
+                                    trace, status=125)
+                self.assertEqual(errors.count("\n"), 1, errors)
+                self.assertRegex(errors, message)
+        self.compare([PROGRAMS / "signals", "nested"], [["--plugin=branch"]], capture="branches")
+        self.compare([PROGRAMS / "repeat"], [["--plugin=branch"]], capture="branches")
+        self.record(program)
+        self.assertLess(sizes["branches,calls"], (self.folder / "trace").stat().st_size)
+
+    def test_lists_of_what_to_record(self):
+        for words, message in (
+                ("branches,refrences", 'capture: "refrences" is no kind of records; .*references'),
+                ("values=lods", 'capture: "lods" is no kind of values; .*did you mean loads'),
+                ("values=loads,stores", 'capture: "stores" is no kind of records; .*values'),
+                ("", 'capture: "" is no kind of records; give some of references, ')):
+            errors = self.assay("record", f"--capture={words}", "-o", self.folder / "trace", "--",
+                                "true", status=125)
+            self.assertEqual(errors.count("\n"), 1, errors)
+            self.assertRegex(errors, message)
+        self.assertFalse((self.folder / "trace").exists())
+
+    def test_a_listing_of_values(self):
+        """What a function was given and what it returned, with the same numbers in all formats."""
+        trace = self.record([PROGRAMS / "callers"], "--capture=all")
+        listed = {}
+        for form in ("csv", "json"):
+            lines = run([ASSAY, "trace", "--kind=value", f"--format={form}", trace]).stdout
+            rows = lines.splitlines()
+            listed[form] = ([json.loads(row) for row in rows] if form == "json"
+                            else list(csv.DictReader(rows)))
+        self.assertEqual([(row["kind"], row["address"], int(row["bytes"])) for row in listed["csv"]],
+                         [(row["kind"], row["address"], row["bytes"]) for row in listed["json"]])
+        kinds = {row["kind"] for row in listed["csv"]}
+        self.assertLessEqual({"address", "loaded", "stored", "old", "input", "input2", "output",
+                              "taken", "target"}, kinds)
+        found = json.loads(run([ASSAY, "trace", "--summary", "--format=json", trace]).stdout)
+        # Those of vectors have some lines.
+        self.assertLessEqual(found["values"], len(listed["csv"]))
+        self.assertGreater(found["values"], 0)
+        text = run([ASSAY, "trace", "--kind=value", trace]).stdout.splitlines()
+        self.assertEqual(len(text), len(listed["csv"]) + 1)
+        plain = self.record([PROGRAMS / "callers"])
+        found = json.loads(run([ASSAY, "trace", "--summary", "--format=json", plain]).stdout)
+        self.assertEqual(found["values"], 0)
 
     def test_threads_in_turns(self):
         self.compare([PROGRAMS / "threads"], PROFILERS[:6] + [["--plugin=cache", "--threads"]],
@@ -140,11 +266,16 @@ class Record(unittest.TestCase):
     def test_damage_is_one_line(self):
         """Of a file that was cut off, or in which a bit has flipped. ASSAY_DAMAGES=10000 tries more
         than the few dozen of every day."""
-        trace = self.record([PROGRAMS / "work"])
+        for capture, profiler in (("default", "cache"), ("all", "classic")):
+            with self.subTest(capture=capture):
+                self.check_damages(self.record([PROGRAMS / "work"], f"--capture={capture}"),
+                                   profiler)
+
+    def check_damages(self, trace, profiler):
         whole = trace.read_bytes()
         broken = self.folder / "broken"
         dice = random.Random(1)
-        self.assay("replay", "-q", "--plugin=cache", "-o", self.folder / "good", trace)
+        self.assay("replay", "-q", f"--plugin={profiler}", "-o", self.folder / "good", trace)
         damages = [("cut", at) for at in (0, 10, 16, 100, len(whole) // 2, len(whole) - 1)]
         while len(damages) < int(os.environ.get("ASSAY_DAMAGES", 40)):
             damages.append((dice.choice(["cut", "flip"]), dice.randrange(len(whole))))
@@ -154,7 +285,7 @@ class Record(unittest.TestCase):
                 if kind == "flip":
                     damaged[at] ^= 1 << dice.randrange(8)
                 broken.write_bytes(damaged)
-                result = run([ASSAY, "replay", "-q", "--plugin=cache", "-o",
+                result = run([ASSAY, "replay", "-q", f"--plugin={profiler}", "-o",
                               self.folder / "replayed", broken])
                 if result.returncode == 0:  # a bit of the header, or of zstd's, that says nothing
                     self.assertEqual(kind, "flip")

@@ -2,6 +2,7 @@
 #include "framework/driver/replay/image_trace.h"
 #include "framework/driver/replay/part_sequence.h"
 #include "framework/driver/replay/replay_plan.h"
+#include "framework/recording/trace_content.h"
 #include "framework/recording/trace_file_reader.h"
 #include "framework/support/error.h"
 #include "tests/fuzz/memory_file.h"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -18,12 +20,19 @@ namespace {
 
 constexpr std::uint32_t kSites = 12;
 
-// Blocks of a reference each.
+// Blocks of a reference and values each.
 std::vector<trace_site_t> some_sites() {
+    constexpr trace_site_t kOfBlock[] = {{0, 0, TRACE_SITE_BLOCK, 0},
+                                         {0, 8, TRACE_SITE_MODIFY, 0},
+                                         {0, 8, TRACE_SITE_VALUE, TRACE_LOADED},
+                                         {0, 8, TRACE_SITE_VALUE_REST, TRACE_LOADED},
+                                         {0, 4, TRACE_SITE_VALUE, TRACE_STORED},
+                                         {0, 8, TRACE_SITE_VALUE, TRACE_DESTINATION}};
     std::vector<trace_site_t> sites;
-    for (std::uint32_t i = 0; i < kSites; ++i)
-        sites.push_back(
-            {i / 2, 8, static_cast<std::uint8_t>(i % 2 ? TRACE_SITE_READ : TRACE_SITE_BLOCK), 0});
+    for (std::uint32_t i = 0; i < kSites; ++i) {
+        sites.push_back(kOfBlock[i % std::size(kOfBlock)]);
+        sites.back().instr = i / static_cast<std::uint32_t>(std::size(kOfBlock));
+    }
     return sites;
 }
 
@@ -57,10 +66,15 @@ void read_file(const std::string& path) {
             const replay::ImageTrace image(file, recorded);
             trace::Spec spec{};
             spec.captures = trace::kCaptureFetches | trace::kCapturePredictions |
-                            trace::kCaptureBranches | trace::kCaptureReferences;
+                            trace::kCaptureBranches | trace::kCaptureReferences |
+                            trace::kCaptureValues;
             spec.fetch = spec.data = {64, 8};
             spec.branches = 15;
-            const replay::ReplayPlan plan(image, spec);
+            const auto values =
+                recording::recorded_values(TRACE_VALUES_LOADS | image.content().values);
+            const replay::ReplayPlan plan(image, spec, *values);
+            for (const trace_site_t& site : plan.shown_sites())
+                if (site.instr >= image.instrs().size()) std::abort();
             replay::PartSequence sequence(image);
             replay::PartSequence::Part part;
             while (sequence.next(part))

@@ -219,6 +219,51 @@ TEST_CASE("what can be predicted takes next to nothing") {
     CHECK(encoder.take().size() < 200);
 }
 
+TEST_CASE("values come back, and those of memory that was written before take next to nothing") {
+    // An instruction that stores what it has computed, and one that loads it again.
+    const std::vector<trace_site_t> sites{{0, 0, TRACE_SITE_BLOCK, 0},
+                                          {0, 16, TRACE_SITE_WRITE, 0},
+                                          {0, 8, TRACE_SITE_VALUE, TRACE_STORED},
+                                          {0, 8, TRACE_SITE_VALUE_REST, TRACE_STORED},
+                                          {1, 16, TRACE_SITE_READ, 0},
+                                          {1, 8, TRACE_SITE_VALUE, TRACE_LOADED},
+                                          {1, 8, TRACE_SITE_VALUE_REST, TRACE_LOADED},
+                                          {1, 4, TRACE_SITE_VALUE, TRACE_DESTINATION}};
+    std::mt19937_64 random(1);
+    const auto execute = [&](std::size_t times, bool again) {
+        std::vector<trace_record_t> made;
+        for (std::uint64_t i = 0; i < times; ++i) {
+            const std::uint64_t at = 0x7ffd'0000'0000 + 16 * (i % 64), low = random(),
+                                high = random();
+            made.insert(made.end(), {{0, 0, 0}, {at, 1, 0}, {low, 2, 0}, {high, 3, 0}});
+            if (again) made.insert(made.end(), {{at, 4, 0}, {low, 5, 0}, {high, 6, 0}});
+            made.push_back({i % 7 == 0 ? random() >> 32 : 5, 7, 0});
+        }
+        return made;
+    };
+    const auto encode = [&](const std::vector<trace_record_t>& made) {
+        RecordEncoder encoder;
+        encoder.begin_part(0, made.size(), 0, {});
+        encoder.add(made, sites);
+        return encoder.take();
+    };
+    const auto made = execute(2000, true);
+    const std::vector<std::byte> content = encode(made);
+    random.seed(1);
+    CHECK(content.size() < encode(execute(2000, false)).size() + 2000);
+    trace_chunk_t chunk = header(TRACE_CHUNK_RECORDS);
+    chunk.records = made.size();
+    chunk.raw_bytes = static_cast<std::uint32_t>(content.size());
+    trace_decoder_t decoder;
+    REQUIRE(trace_decoder_init(&decoder, sites.data(), static_cast<std::uint32_t>(sites.size())) ==
+            0);
+    REQUIRE(trace_records_begin(&decoder, &chunk, content.data()) == 0);
+    std::vector<trace_record_t> back(made.size());
+    CHECK(trace_records_next(&decoder, back.data(), back.size()) == back.size());
+    CHECK(same(back, made));
+    trace_decoder_release(&decoder);
+}
+
 TEST_CASE("sites that are found on the way are as if they had always been there") {
     const Code code;
     const auto made = records(code, 5000, 3);
@@ -433,17 +478,67 @@ TEST_CASE("blocks and sites of a replay are those of the specification") {
     trace::Spec spec{};
     spec.captures = trace::kCaptureFetches;
     spec.fetch = {64, 8};
-    const replay::ReplayPlan fetches(image, spec);
+    const trace::ValueLists none{};
+    const replay::ReplayPlan fetches(image, spec, none);
     // A block of 7 bytes each 16: none goes on into another line.
     CHECK(count(fetches, TRACE_SITE_FETCH) == kBlocks);
     CHECK(count(fetches, TRACE_SITE_READ) == 0);
     spec.captures = trace::kCaptureReferences | trace::kCaptureBranches;
     spec.branches = TRACE_CONDITIONAL_BRANCHES;
-    const replay::ReplayPlan others(image, spec);
+    const replay::ReplayPlan others(image, spec, none);
     CHECK(count(others, TRACE_SITE_READ) == kBlocks);
     CHECK(count(others, TRACE_SITE_WRITE) == kBlocks);
     CHECK(count(others, TRACE_SITE_BRANCH) == kBlocks);
     CHECK(count(others, TRACE_SITE_BLOCK) == 0);
     CHECK(others.blocks()[0].end == replay::BlockEnd::kConditional);
     CHECK(others.blocks()[0].next_pc == 0x401006);
+}
+
+TEST_CASE("sites of values are in the order of the list that is wanted, and some may be left out") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace");
+    Code code;
+    const std::uint32_t push = 0, load = 1;  // instructions of the first block
+    const auto first = static_cast<std::uint32_t>(code.sites.size());
+    code.sites.insert(code.sites.end(), {{push, 8, TRACE_SITE_VALUE, TRACE_STORED},
+                                         {push, 8, TRACE_SITE_VALUE_REST, TRACE_STORED},
+                                         {push, 8, TRACE_SITE_VALUE, TRACE_SOURCE0 | 128},
+                                         {load, 8, TRACE_SITE_VALUE, TRACE_NONE},
+                                         {load, 8, TRACE_SITE_VALUE, TRACE_DESTINATION},
+                                         {load, 8, TRACE_SITE_VALUE, TRACE_NONE},
+                                         {load, 8, TRACE_SITE_VALUE, TRACE_DESTINATION}});
+    write_trace(path, code, some_parts(code));
+    const TraceFileReader file(path);
+    const replay::ImageTrace image(file, file.images().front());
+    trace::Spec spec{};
+    spec.captures = trace::kCaptureValues;
+    trace::ValueLists lists{};
+    trace::ValueList& of_stores = lists.lists[0][0][TRACE_INSTR_STORE];
+    trace::ValueList& of_loads = lists.lists[0][0][TRACE_INSTR_LOAD];
+    of_stores.selected = of_loads.selected = 1;
+    of_stores.add(trace::value_byte(TRACE_SOURCE0 | TRACE_BEFORE), false);
+    of_stores.add(TRACE_STORED, true);
+    const replay::ReplayPlan plan(image, spec, lists);
+    const auto shown = [&](const replay::ReplayPlan& of, std::uint32_t recorded) {
+        return of.sites()[first + recorded].site;
+    };
+    CHECK(shown(plan, 2) == 0);
+    CHECK(shown(plan, 0) == 1);
+    CHECK(shown(plan, 1) == 2);
+    // Only that it was executed, in each of two ways that it leads on.
+    CHECK(shown(plan, 3) == 3);
+    CHECK(shown(plan, 4) == replay::kNoSite);
+    CHECK(shown(plan, 5) == 4);
+    CHECK(plan.shown_sites().size() == 5);
+    of_stores.wide = 0;
+    of_loads.selected = 0;
+    const replay::ReplayPlan narrow(image, spec, lists);
+    CHECK(shown(narrow, 1) == replay::kNoSite);
+    CHECK(shown(narrow, 3) == replay::kNoSite);
+    CHECK(narrow.shown_sites().size() == 2);
+    of_stores = {.selected = 1, .count = 0, .values = {}, .wide = 0};
+    const replay::ReplayPlan nothing(image, spec, lists);
+    CHECK(shown(nothing, 0) == 0);
+    CHECK(nothing.sites()[first].tells_nothing);
+    CHECK(nothing.shown_sites()[0].operand == TRACE_NONE);
 }

@@ -102,12 +102,34 @@ bool made_up_run(TrialRun& run, SyntheticTrace& trace, const Settings& settings)
     return true;
 }
 
+// All that a recording has, with hardly a filter.
+Wanted all_of(const recording::TraceContent& content) {
+    constexpr std::pair<std::uint32_t, std::uint32_t> kCaptures[] = {
+        {TRACE_RECORDED_REFERENCES, trace::kCaptureReferences},
+        {TRACE_RECORDED_CALLS, trace::kCaptureCalls},
+        {TRACE_RECORDED_SYSTEM_CALLS, trace::kCaptureSystemCalls},
+        {TRACE_RECORDED_VALUES, trace::kCaptureValues}};
+    Wanted all{{.captures = trace::kCaptureBlockCounts | trace::kCaptureFetches |
+                            trace::kCaptureBranches | trace::kCaptureMappings,
+                .fetch = {64, 1},
+                .branches = TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES |
+                            TRACE_DIRECT_CALLS | TRACE_RETURNS},
+               recording::recorded_values(content.values)};
+    for (const auto& [recorded, capture] : kCaptures)
+        if (content.has(recorded)) all.spec.captures |= capture;
+    return all;
+}
+
 // `others`: what else is captured, for other profilers. False if the profiler refuses.
 bool recorded_run(TrialRun& run, RecordedTrace& trace, const Settings& settings,
-                  const trace::Spec& others) {
+                  const Wanted& others) {
     if (!run.begin(settings)) return false;
+    const auto values = std::make_unique<trace::ValueLists>();
     try {
-        trace.replay(collector::combine(run.spec(), others), run.captures_calls(),
+        for (const Wanted* each : {&run.wanted(), &others})
+            if (each->values) collector::add(*values, *each->values);
+        trace.replay(collector::combine(run.wanted().spec, others.spec), *values,
+                     run.captures_calls(),
                      [&](const TrialTrace::Buffer& buffer) { run.process(buffer); });
     } catch (const Error& error) {
         run.report().impossible(error.what());
@@ -126,7 +148,7 @@ std::optional<TrialRun::Told> end_run(TrialRun& run, const Settings& settings) {
 
 std::optional<TrialRun::Told> ordinary_run(Subject& subject, const Trial& trial,
                                            const Settings& settings, std::size_t image = 0,
-                                           const trace::Spec& others = {}) {
+                                           bool beside_others = false) {
     if (!trial.trace) {
         SyntheticTrace trace;
         trace.add_code(kCode);
@@ -137,6 +159,7 @@ std::optional<TrialRun::Told> ordinary_run(Subject& subject, const Trial& trial,
     const replay::ImageTrace recorded = trial.trace->image(image);
     RecordedTrace trace(recorded);
     TrialRun run(subject, trace);
+    const Wanted others = beside_others ? all_of(recorded.content()) : Wanted{};
     if (!recorded_run(run, trace, settings, others)) return std::nullopt;
     return end_run(run, settings);
 }
@@ -169,19 +192,10 @@ void check_second_run(const Trial& trial, Report& report) {
                       "addresses of its own, and the order of hash tables");
 }
 
-// All that a recording has, with hardly a filter.
-constexpr trace::Spec kOthers{.captures = trace::kCaptureBlockCounts | trace::kCaptureReferences |
-                                          trace::kCaptureFetches | trace::kCaptureCalls |
-                                          trace::kCaptureSystemCalls | trace::kCaptureBranches |
-                                          trace::kCaptureMappings,
-                              .fetch = {64, 1},
-                              .branches = TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES |
-                                          TRACE_DIRECT_CALLS | TRACE_RETURNS};
-
 void check_run_beside_others(const Trial& trial, Report& report) {
     Subject subject(trial.path, report);
     const auto alone = ordinary_run(subject, trial, {});
-    const auto beside = ordinary_run(subject, trial, {}, 0, kOthers);
+    const auto beside = ordinary_run(subject, trial, {}, 0, true);
     // A summary may tell how much was recorded.
     if (alone && beside && (alone->totals != beside->totals || alone->by_instr != beside->by_instr))
         report.broken("vp_prof_process",

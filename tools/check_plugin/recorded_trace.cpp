@@ -17,7 +17,7 @@ TraceFile::TraceFile(const std::string& path) : file_(path) {
         throw Error(fmt::format("{} has no process that could be replayed", path));
     for (std::size_t i = 0; i < images(); ++i) {
         const replay::ImageTrace trace = image(i);
-        RecordedTrace(trace).replay({.captures = trace::kCaptureBlockCounts}, false,
+        RecordedTrace(trace).replay({.captures = trace::kCaptureBlockCounts}, {}, false,
                                     [](const TrialTrace::Buffer&) {});
     }
 }
@@ -32,7 +32,8 @@ RecordedTrace::RecordedTrace(const replay::ImageTrace& image)
     reader_.read_as_one_of(*readers_, 0);
 }
 
-void RecordedTrace::replay(const trace::Spec& wanted, bool calls, const Take& take) {
+void RecordedTrace::replay(const trace::Spec& wanted, const trace::ValueLists& values, bool calls,
+                           const Take& take) {
     calls_ = calls;
     take_ = take;
     trace::Control& control = segment_.control();
@@ -41,11 +42,11 @@ void RecordedTrace::replay(const trace::Spec& wanted, bool calls, const Take& ta
     control.image = image_.number();
     trace::Spec possible = wanted;
     possible.recursion = 1;
-    control.spec = replay::possible(possible);
+    control.spec = replay::possible(possible, values, image_.content());
     stacks_.contexts().keep_recursion(1);
 
     const replay::Output output{segment_.fd(), *readers_};
-    replay::ReplayDriver driver(image_, control.spec, std::span(&output, 1));
+    replay::ReplayDriver driver(image_, control.spec, values, std::span(&output, 1));
     std::atomic<bool> ended = false;
     std::thread thread([&] {
         driver.run();

@@ -36,9 +36,10 @@ class RecordedTrace final : public TrialTrace {
     explicit RecordedTrace(const replay::ImageTrace& image);
 
     using Take = std::function<void(const Buffer& buffer)>;
-    // All that is `wanted`, in order. `calls`: with the contexts of records. Throws Error if the
-    // trace is damaged, or lacks what is wanted.
-    void replay(const trace::Spec& wanted, bool calls, const Take& take);
+    // All that is `wanted`, in order, and `values` if there are values among that. `calls`: with
+    // the contexts of records. Throws Error if the trace is damaged, or lacks what is wanted.
+    void replay(const trace::Spec& wanted, const trace::ValueLists& values, bool calls,
+                const Take& take);
 
     std::vector<trace_block_t> blocks() const override { return copy(reader_.code().blocks); }
     std::vector<trace_instr_t> instrs() const override { return copy(reader_.code().instrs); }

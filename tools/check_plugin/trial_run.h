@@ -47,7 +47,7 @@ class TrialRun {
 
     Report& report() { return subject_.report(); }
     // What the profiler wants, from begin() on.
-    const trace::Spec& spec() const { return wanted_.spec; }
+    const Wanted& wanted() const { return wanted_; }
     bool captures_calls() const { return wanted_.spec.captures & trace::kCaptureCalls; }
 
     // What two runs of the same trace must have in common.

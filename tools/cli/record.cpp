@@ -46,6 +46,7 @@ constexpr std::array<std::string_view, 15> kOptions{
     "quiet",  "verbose",          "help",    "progress",         "version"};
 
 // Of a recording only.
+constexpr std::string_view kCapture = "capture";
 constexpr std::string_view kSimpoints = "simpoints", kIntervalSize = "interval-size",
                            kWarmUp = "warm-up";
 
@@ -54,8 +55,8 @@ bool is_of_points(std::string_view name) {
 }
 
 bool is_option(std::string_view name) {
-    return is_of_points(name) || name == "out" || name == "driver" || name == "stress" ||
-           std::find(kOptions.begin(), kOptions.end(), name) != kOptions.end();
+    return is_of_points(name) || name == kCapture || name == "out" || name == "driver" ||
+           name == "stress" || std::find(kOptions.begin(), kOptions.end(), name) != kOptions.end();
 }
 
 // Each rank has one of its own.
@@ -84,6 +85,16 @@ std::uint64_t instructions_from(const collector::Setting& setting) {
         throw Error(fmt::format("{}: {} instructions are too few: at least {}",
                                 collector::describe(setting), number, trace::kShortestWarmUp));
     return number;
+}
+
+// Takes it out of the options that are of profilers. Of several, the last one counts.
+void take_content(collector::CoreSettings& settings) {
+    const auto is_content = [](const collector::Setting& setting) {
+        return setting.name == kCapture;
+    };
+    for (const collector::Setting& setting : settings.others)
+        if (is_content(setting)) settings.recorded = recording::content_of_words(setting.value);
+    std::erase_if(settings.others, is_content);
 }
 
 void check_points(const collector::CoreSettings& settings, bool follows_children) {
@@ -135,6 +146,14 @@ std::vector<OptionDescription> record_options() {
          "FILE",
          "the trace; %p is assay's process id, %n the program's name, %r the rank under MPI, "
          "%q{VAR} an environment variable; default: assay.trace"},
+        {{"--capture"},
+         "LIST",
+         "what the trace has, for profilers that need it: some of references, fetches, branches, "
+         "calls, system-calls, values, with commas between them; default: all but values\n"
+         "default and all stand for several. Fetches and branches are known from the blocks that "
+         "every trace has, and take no room. values=loads+stores has only some values, of "
+         "addresses, operands, loads, stores, results, branches. A replay under a profiler that "
+         "needs what is not there is refused."},
         {{"--simpoints"},
          "SIMPTS,WEIGHTS",
          "record only the intervals that SimPoint or assay simpoint has chosen: its two files\n"
@@ -175,6 +194,7 @@ int record_main(std::span<const std::string> arguments) {
                             collector::describe(setting)));
         if (setting.name == "out") out = setting.value;
     }
+    take_content(settings);
     take_points(settings);
     if (!settings.points.points.empty())
         check_points(settings, std::any_of(line.settings.begin(), line.settings.end(),

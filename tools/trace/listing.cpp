@@ -1,6 +1,7 @@
 #include "tools/trace/listing.h"
 
 #include "framework/support/text.h"
+#include "framework/trace/value_lists.h"
 #include "tools/output/json_writer.h"
 
 #include <fmt/format.h>
@@ -30,6 +31,36 @@ void append_field(std::string& line, std::string_view text) {
     line += '"';
     for (const char c : text) line.append(c == '"' ? 2 : 1, c);
     line += '"';
+}
+
+// Which value of the instruction it is (trace_vlist.h); as wide as the column.
+const char* name_of_value(unsigned operand) {
+    const bool before = operand & trace::kReadBefore;
+    switch (operand & ~trace::kReadBefore) {
+        case TRACE_EFFECTIVE_ADDRESS:
+            return "address";
+        case TRACE_LOADED:
+            return "loaded";
+        case TRACE_STORED:
+            return before ? "old" : "stored";
+        case TRACE_DESTINATION:
+            return "output";
+        case TRACE_SOURCE0:
+            return "input";
+        case TRACE_SOURCE1:
+            return "input2";
+        case TRACE_BRANCH_TAKEN:
+            return "taken";
+        case TRACE_BRANCH_TARGET:
+            return "target";
+        default:
+            return "value";
+    }
+}
+
+const char* kind_of(const trace_site_t& site) {
+    const bool is_value = site.kind == TRACE_SITE_VALUE || site.kind == TRACE_SITE_VALUE_REST;
+    return is_value ? name_of_value(site.operand) : kind_name(site.kind);
 }
 
 std::string_view name_of(std::string_view path) {
@@ -96,6 +127,7 @@ std::string Listing::write(const replay::ImageTrace& image, const Places& places
 
 bool Listing::is_shown(const Event& event) const {
     if (!(options_.kinds >> event.site->kind & 1)) return false;
+    if (event.site->kind == TRACE_SITE_VALUE && event.site->operand == TRACE_NONE) return false;
     if (!wanted_.empty() && !wanted_[event.instr]) return false;
     if (options_.addresses && !(is_reference(*event.site) &&
                                 overlaps(*options_.addresses, event.value, event.site->bytes)))
@@ -104,7 +136,7 @@ bool Listing::is_shown(const Event& event) const {
 }
 
 void Listing::write(const replay::ImageTrace& image, const Event& event) {
-    Row row{event.thread, event.instruction, event.instr, kind_name(event.site->kind), {}, 0};
+    Row row{event.thread, event.instruction, event.instr, kind_of(*event.site), {}, 0};
     if (event.site->kind == TRACE_SITE_BLOCK) {
         const trace_block_t& block = image.blocks()[image.instrs()[event.instr].block];
         const std::uint64_t last = event.instruction + block.instr_count - 1;

@@ -61,6 +61,7 @@ constexpr std::array kKinds = {
     Kind{"signal", "signal", bit(TRACE_SITE_SIGNAL)},
     Kind{"syscall", "syscall", bit(TRACE_SITE_SYSTEM_CALL)},
     Kind{"result", "result", bit(TRACE_SITE_SYSTEM_CALL_RESULT)},
+    Kind{"value", "value", bit(TRACE_SITE_VALUE) | bit(TRACE_SITE_VALUE_REST)},
 };
 constexpr std::uint32_t kDefaultKinds =
     bit(TRACE_SITE_BLOCK) | bit(TRACE_SITE_READ) | bit(TRACE_SITE_WRITE) | bit(TRACE_SITE_MODIFY);
@@ -82,7 +83,7 @@ void add_filters(CommandLine& line, Arguments& arguments) {
                   "them");
     line.add_list("--kind", arguments.kinds, "A,B,...",
                   "only these: block, read, write, modify, call, return, signal, syscall, result "
-                  "(of a system call), all; default: the first four");
+                  "(of a system call), value (of operands), all; default: the first four");
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {

@@ -11,10 +11,16 @@ namespace assay::tracing {
 namespace {
 
 struct Counts {
-    std::uint64_t threads = 0, instructions = 0, blocks = 0, reads = 0, writes = 0, modifies = 0;
+    std::uint64_t threads = 0, instructions = 0, blocks = 0, reads = 0, writes = 0, modifies = 0,
+                  values = 0;
     std::uint64_t stored_bytes = 0;  // in the file, chunk headers included
     std::string problem;
 };
+
+// A wide one once, and what was executed without any not at all.
+bool is_value(const trace_site_t& site) {
+    return site.kind == TRACE_SITE_VALUE && site.operand != TRACE_NONE;
+}
 
 Counts count(const replay::ImageTrace& image, const recording::RecordedImage& recorded) {
     Counts counts;
@@ -34,6 +40,7 @@ Counts count(const replay::ImageTrace& image, const recording::RecordedImage& re
             counts.reads += kind == TRACE_SITE_READ ? 1 : 0;
             counts.writes += kind == TRACE_SITE_WRITE ? 1 : 0;
             counts.modifies += kind == TRACE_SITE_MODIFY ? 1 : 0;
+            counts.values += is_value(image.sites()[record.site]) ? 1 : 0;
         }
     }
     counts.problem = image.problem().empty() ? parts.problem() : image.problem();
@@ -79,6 +86,7 @@ std::string text(const replay::ImageTrace& image, const Counts& counts) {
     add("reads", counts.reads);
     add("writes", counts.writes);
     add("modifies", counts.modifies);
+    add("values", counts.values);
     add("bytes in the file", counts.stored_bytes);
     out += fmt::format("  {:<24}{:>20.3f}\n", "bytes for an instruction", bytes_each(counts));
     out += fmt::format("  {:<24}{:>20}\n", "end", ending(image.end()));
@@ -95,24 +103,26 @@ std::string csv_text(std::string_view text) {
 }
 
 constexpr const char* kCsvHead =
-    "pid,image,command,threads,instructions,blocks,reads,writes,modifies,bytes,end,complete\n";
+    "pid,image,command,threads,instructions,blocks,reads,writes,modifies,values,bytes,end,"
+    "complete\n";
 
 std::string csv(const replay::ImageTrace& image, const Counts& counts) {
-    return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", image.pid(), image.number(),
+    return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", image.pid(), image.number(),
                        csv_text(join(image.command().arguments, " ")), counts.threads,
                        counts.instructions, counts.blocks, counts.reads, counts.writes,
-                       counts.modifies, counts.stored_bytes, csv_text(ending(image.end())),
-                       is_complete(image, counts) ? "yes" : "no");
+                       counts.modifies, counts.values, counts.stored_bytes,
+                       csv_text(ending(image.end())), is_complete(image, counts) ? "yes" : "no");
 }
 
 std::string json(const replay::ImageTrace& image, const Counts& counts) {
     return fmt::format(
         "{{\"pid\":{},\"image\":{},\"command\":{},\"threads\":{},\"instructions\":{},"
-        "\"blocks\":{},\"reads\":{},\"writes\":{},\"modifies\":{},\"bytes\":{},\"end\":{},"
+        "\"blocks\":{},\"reads\":{},\"writes\":{},\"modifies\":{},\"values\":{},\"bytes\":{},"
+        "\"end\":{},"
         "\"complete\":{}}}\n",
         image.pid(), image.number(), json_string(join(image.command().arguments, " ")),
         counts.threads, counts.instructions, counts.blocks, counts.reads, counts.writes,
-        counts.modifies, counts.stored_bytes, json_string(ending(image.end())),
+        counts.modifies, counts.values, counts.stored_bytes, json_string(ending(image.end())),
         is_complete(image, counts));
 }
 

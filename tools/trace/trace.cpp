@@ -83,6 +83,10 @@ int convert(const Options& options, const recording::TraceFileReader& file) {
         throw Error("--format=champsim is not for terminals: name a file with -o");
     const std::vector<recording::RecordedImage> images = selected_images(file, options);
     const replay::ImageTrace image(file, images.front());
+    if (const std::string lacks =
+            recording::missing_records(TRACE_RECORDED_REFERENCES, image.content());
+        !lacks.empty())
+        throw Error(fmt::format("{} does not have {}", file.path(), lacks));
     Region region = options.region;
     if (options.format != Format::kMemref && !region.thread) region.thread = 0;
     std::set<std::uint32_t> threads;

@@ -45,12 +45,14 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
 }
 
 void Collection::start_recorder() {
-    recorder_.emplace(*session_.trace, segment_, feed_.reader(), image_, parent_);
+    const recording::TraceContent& content = session_.settings.recorded;
+    recorder_.emplace(*session_.trace, segment_, feed_.reader(), image_, parent_, content);
     feed_.at_records = [this](TraceReader::Source source, std::span<const trace_record_t> records,
                               std::span<const trace_marker_t> markers) {
         recorder_->take(source, records, markers);
     };
-    spec_ = ImageRecorder::spec();
+    spec_ = ImageRecorder::spec(content);
+    if (content.values != 0) *value_lists_ = *recording::recorded_values(content.values);
     const std::vector<trace_point_t>& points = session_.settings.points.points;
     if (points.empty()) return;
     recorder_->set_points(session_.settings.points);
@@ -117,7 +119,7 @@ void Collection::start_profilers(const Shared* shared) {
         spec_.captures |= trace::kCaptureContexts | trace::kCaptureBlockCounts;
         if (!trace::tells_contexts(spec_)) spec_.captures |= trace::kCaptureCalls;
     }
-    if (shared) spec_ = shared->agree(spec_);
+    if (shared) spec_ = shared->agree(spec_, *value_lists_);
     feed_.begin({spec_, interval_, session_.settings.contexts});
 }
 

@@ -33,8 +33,10 @@ class Collection {
 
     // Of several collections that read one segment.
     struct Shared {
-        // What the driver gives, to all of them, if this one wants `wanted`. Throws Error.
-        std::function<trace::Spec(const trace::Spec& wanted)> agree;
+        // What the driver gives, to all of them, if this one wants `wanted`, and `values` if that
+        // has values. Throws Error.
+        std::function<trace::Spec(const trace::Spec& wanted, const trace::ValueLists& values)>
+            agree;
         trace::Readers& readers;
         std::uint32_t number;  // among them
     };

@@ -26,19 +26,29 @@ void append_rows(std::vector<std::byte>& to, std::span<const T> rows) {
 }  // namespace
 
 ImageRecorder::ImageRecorder(recording::TraceFileWriter& file, const Segment& segment,
-                             const TraceReader& reader, const Image& image, int parent)
+                             const TraceReader& reader, const Image& image, int parent,
+                             const recording::TraceContent& content)
     : segment_(segment),
       reader_(reader),
       image_(image),
       parent_(parent),
+      content_(content),
       writer_(file, recording::ChunkWriter::useful_threads()) {}
 
-// Slots are of one thread each where possible, so that replay can tell them apart.
-trace::Spec ImageRecorder::spec() {
-    return {.captures = trace::kCaptureBlocks | trace::kCaptureBlockCounts |
-                        trace::kCaptureReferences | trace::kCaptureCalls |
-                        trace::kCaptureSystemCalls | trace::kCaptureMappings,
-            .threads = 1};
+// Slots are of one thread each where possible, so that replay can tell them apart. How often string
+// instructions are repeated, predictors have to know.
+trace::Spec ImageRecorder::spec(const recording::TraceContent& content) {
+    constexpr std::pair<std::uint32_t, trace::Capture> kCaptures[] = {
+        {TRACE_RECORDED_REFERENCES, trace::kCaptureReferences},
+        {TRACE_RECORDED_CALLS, trace::kCaptureCalls},
+        {TRACE_RECORDED_SYSTEM_CALLS, trace::kCaptureSystemCalls},
+        {TRACE_RECORDED_VALUES, trace::kCaptureValues}};
+    trace::Spec spec{.captures = trace::kCaptureBlocks | trace::kCaptureBlockCounts |
+                                 trace::kCaptureRepeats | trace::kCaptureMappings,
+                     .threads = 1};
+    for (const auto& [recorded, capture] : kCaptures)
+        if (content.has(recorded)) spec.captures |= capture;
+    return spec;
 }
 
 void ImageRecorder::take(TraceReader::Source source, std::span<const trace_record_t> records,
@@ -180,8 +190,8 @@ void ImageRecorder::write_image() {
     image.size = sizeof image;
     image.parent = static_cast<std::uint32_t>(parent_);
     image.place = static_cast<std::uint32_t>(image_.place);
-    image.captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES | TRACE_RECORDED_CALLS |
-                     TRACE_RECORDED_SYSTEM_CALLS;
+    image.captures = content_.captures;
+    image.values = content_.values;
     image.slice = captured.slice;
     image.cpu_level = static_cast<std::uint32_t>(captured.cpu_level);
     if (!image_.rank.empty())

@@ -6,6 +6,7 @@
 #include "framework/collector/run/simulation_points.h"
 #include "framework/collector/trace/trace_reader.h"
 #include "framework/recording/chunk_writer.h"
+#include "framework/recording/trace_content.h"
 
 #include <cstdint>
 #include <deque>
@@ -21,10 +22,11 @@ class ImageRecorder {
   public:
     // All must live longer.
     ImageRecorder(recording::TraceFileWriter& file, const Segment& segment,
-                  const TraceReader& reader, const Image& image, int parent);
+                  const TraceReader& reader, const Image& image, int parent,
+                  const recording::TraceContent& content);
 
-    // What it wants to be captured.
-    static trace::Spec spec();
+    // What it wants to be captured; the values are recording::recorded_values().
+    static trace::Spec spec(const recording::TraceContent& content);
     // Before the first record: only they are captured. They must live longer.
     void set_points(const SimulationPoints& points) { points_ = &points; }
 
@@ -66,6 +68,7 @@ class ImageRecorder {
     const TraceReader& reader_;
     const Image& image_;
     const int parent_;
+    const recording::TraceContent content_;
     bool begun_ = false;
     const SimulationPoints* points_ = nullptr;  // null: all is recorded
     bool in_point_ = false;                     // or in the warm-up before it

@@ -139,12 +139,17 @@ std::string PointReplay::collect(
     segment.control().image = trace_.number();
     const auto readers = std::make_unique<trace::Readers>();
     readers->count = 1;
-    const Collection::Shared shared{replay::possible, *readers, 0};
+    const Collection::Shared shared{
+        [&](const trace::Spec& wanted, const trace::ValueLists& values) {
+            return replay::possible(wanted, values, trace_.content());
+        },
+        *readers, 0};
     Collection collection(session_, image, segment, lifeline, &shared);
     collection.describe_points(description());
     segment.control().spec = collection.spec();
     const replay::Output output{segment.fd(), *readers};
-    replay::ReplayDriver driver(trace_, collection.spec(), std::span(&output, 1), point.number + 1);
+    replay::ReplayDriver driver(trace_, collection.spec(), collection.value_lists(),
+                                std::span(&output, 1), point.number + 1);
     std::thread thread([&] {
         driver.run();
         lifeline.close_writing_end();

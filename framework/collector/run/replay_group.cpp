@@ -97,7 +97,7 @@ SharedReaders::~SharedReaders() {
 
 Readership::Readership(const replay::ImageTrace& trace, const Image& image, const ReplayGroup& of,
                        Lifeline& lifeline)
-    : group(of), segment(trace.command()) {
+    : group(of), content(trace.content()), segment(trace.command()) {
     segment.control().pid = image.pid;
     segment.control().parent = static_cast<int>(trace.image().parent);
     segment.control().image = image.number;
@@ -109,20 +109,21 @@ Readership::Readership(const replay::ImageTrace& trace, const Image& image, cons
             static_cast<std::uint32_t>(readers.size())));
 }
 
-std::optional<trace::Spec> Readership::agree() const {
+std::optional<trace::Spec> Readership::agree(trace::ValueLists& values) const {
     std::optional<trace::Spec> together;
     for (const auto& reader : readers) {
         const std::optional<trace::Spec> wanted = reader->wanted();
         if (!wanted) continue;
         try {
-            const trace::Spec given = replay::possible(*wanted);
+            const trace::Spec given = replay::possible(*wanted, reader->wanted_values(), content);
             together = together ? combine(*together, given) : given;
+            collector::add(values, reader->wanted_values());
         } catch (const Error& missing) {
             reader->refuse(missing.what());
         }
     }
     if (!together) return {};
-    segment.control().spec = replay::possible(*together);
+    segment.control().spec = replay::possible(*together, values, content);
     for (const auto& reader : readers) reader->agree(segment.control().spec);
     return segment.control().spec;
 }
@@ -130,15 +131,16 @@ std::optional<trace::Spec> Readership::agree() const {
 std::string fill(const replay::ImageTrace& trace,
                  std::span<const std::unique_ptr<Readership>> groups) try {
     std::optional<trace::Spec> combined;
+    const auto values = std::make_unique<trace::ValueLists>();
     std::vector<replay::Output> outputs;
     for (const auto& group : groups) {
-        const std::optional<trace::Spec> spec = group->agree();
+        const std::optional<trace::Spec> spec = group->agree(*values);
         if (!spec) continue;
         combined = combined ? combine(*combined, *spec) : *spec;
         outputs.push_back({group->segment.fd(), *group->shared});
     }
     if (!combined) return "";
-    replay::ReplayDriver driver(trace, *combined, outputs);
+    replay::ReplayDriver driver(trace, *combined, *values, outputs);
     const DeathWatch watch(groups);
     driver.run();
     return driver.problem();

@@ -59,10 +59,12 @@ struct Readership {
     Readership(const replay::ImageTrace& trace, const Image& image, const ReplayGroup& group,
                Lifeline& lifeline);
 
-    // What all of its readers get; none if none is left.
-    std::optional<trace::Spec> agree() const;
+    // What all of its readers get; none if none is left. Adds the values that they want to
+    // `values`.
+    std::optional<trace::Spec> agree(trace::ValueLists& values) const;
 
     const ReplayGroup& group;
+    const recording::TraceContent content;
     Segment segment;
     SharedReaders shared;
     std::vector<std::unique_ptr<ReplayReader>> readers;

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -49,6 +50,15 @@ std::pair<Word, std::string> hear(int channel) {
     return {static_cast<Word>(message[0]), message.substr(1, static_cast<std::size_t>(got) - 1)};
 }
 
+// Zeros, which other processes see change that are forked from now on.
+trace::ValueLists* shared_lists() {
+    void* const memory = mmap(nullptr, sizeof(trace::ValueLists), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        throw Error(fmt::format("no memory for a replay: {}", system_reason(errno)));
+    return static_cast<trace::ValueLists*>(memory);
+}
+
 trace::Spec agree_in_child(int channel, const trace::Spec& wanted) {
     const std::string_view bytes = bytes_of(wanted);
     send(channel, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -61,10 +71,13 @@ trace::Spec agree_in_child(int channel, const trace::Spec& wanted) {
 }
 
 int read_image(const ReplayReader::Source& source, const ReplayReader::Point& point,
-               std::uint32_t number, int channel) {
+               std::uint32_t number, int channel, trace::ValueLists& lists) {
     Session session(point.settings, point.image.command, point.profiles);
     const Collection::Shared shared{
-        [channel](const trace::Spec& wanted) { return agree_in_child(channel, wanted); },
+        [&](const trace::Spec& wanted, const trace::ValueLists& values) {
+            if (wanted.captures & trace::kCaptureValues) lists = values;
+            return agree_in_child(channel, wanted);
+        },
         source.readers, number};
     Collection collection(session, point.image, source.segment, source.lifeline, &shared);
     collection.collect();
@@ -116,7 +129,12 @@ int exit_status_of(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure;
 }
 
-ReplayReader::ReplayReader(const Source& source, const Point& point, std::uint32_t number) {
+void ReplayReader::Unmap::operator()(trace::ValueLists* lists) const {
+    munmap(lists, sizeof *lists);
+}
+
+ReplayReader::ReplayReader(const Source& source, const Point& point, std::uint32_t number)
+    : values_(shared_lists()) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         throw Error(fmt::format("cannot make a socket: {}", system_reason(errno)));
@@ -126,7 +144,7 @@ ReplayReader::ReplayReader(const Source& source, const Point& point, std::uint32
             close(ends[0]);
             source.lifeline.close_writing_end();
             log::set_quiet(point.settings.quiet);
-            return read_image(source, point, number, ends[1]);
+            return read_image(source, point, number, ends[1], *values_);
         });
     } catch (...) {
         close(ends[0]);

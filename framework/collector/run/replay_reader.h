@@ -53,6 +53,8 @@ class ReplayReader {
 
     // What it wants; none if it has ended, which it has explained.
     std::optional<trace::Spec> wanted() const;
+    // Of values, if that has them. Behind wanted().
+    const trace::ValueLists& wanted_values() const { return *values_; }
     // It gets that, which is in the segment.
     void agree(const trace::Spec& given) const;
     // It ends.
@@ -68,6 +70,11 @@ class ReplayReader {
     int exit_status();
 
   private:
+    struct Unmap {
+        void operator()(trace::ValueLists* lists) const;
+    };
+
+    const std::unique_ptr<trace::ValueLists, Unmap> values_;  // shared with the process
     int channel_ = -1;
     pid_t pid_ = -1;
 };

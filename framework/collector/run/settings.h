@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/collector/run/simulation_points.h"
+#include "framework/recording/trace_content.h"
 #include "framework/trace/cpu_level.h"
 #include "framework/trace/segment_layout.h"
 
@@ -51,9 +52,10 @@ enum class ShowProgress : std::uint8_t { kWhereHarmless, kAlways, kNever };
 // What assay itself was told.
 struct CoreSettings {
     std::vector<std::string> plugins;
-    std::string out;     // a pattern: expand_file_name()
-    std::string driver;  // "" for the one that was installed
-    std::string record;  // the trace file of assay record; "" if none is written
+    std::string out;                   // a pattern: expand_file_name()
+    std::string driver;                // "" for the one that was installed
+    std::string record;                // the trace file of assay record; "" if none is written
+    recording::TraceContent recorded;  // what it has
     bool dump_instructions = false;
     bool types = false;
     bool contexts = false;  // of all profilers

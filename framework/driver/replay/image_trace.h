@@ -1,6 +1,7 @@
 // One process image of a trace file: its code, its events, and where its records are.
 #pragma once
 
+#include "framework/recording/trace_content.h"
 #include "framework/recording/trace_file_reader.h"
 #include "framework/trace/command_event.h"
 
@@ -23,6 +24,7 @@ class ImageTrace {
     std::uint32_t pid() const { return pid_; }
     std::uint32_t number() const { return number_; }
     const trace_image_t& image() const { return image_; }
+    recording::TraceContent content() const { return {image_.captures, image_.values}; }
     // None if its end was not recorded.
     const std::optional<trace_image_end_t>& end() const { return end_; }
     // That only are recorded; empty if all is.

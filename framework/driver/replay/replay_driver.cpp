@@ -10,6 +10,22 @@
 namespace assay::replay {
 namespace {
 
+// What the recording could have.
+void check_content(const trace::Spec& wanted, const trace::ValueLists& values,
+                   const recording::TraceContent& content) {
+    constexpr std::pair<std::uint32_t, std::uint32_t> kNeeded[] = {
+        {trace::kCaptureReferences | trace::kCaptureCode, TRACE_RECORDED_REFERENCES},
+        {trace::kCaptureCalls, TRACE_RECORDED_CALLS},
+        {trace::kCaptureSystemCalls, TRACE_RECORDED_SYSTEM_CALLS}};
+    std::string lacks;
+    for (const auto& [captures, recorded] : kNeeded)
+        if (lacks.empty() && wanted.captures & captures)
+            lacks = recording::missing_records(recorded, content);
+    if (lacks.empty() && wanted.captures & trace::kCaptureValues)
+        lacks = recording::missing_values(values, content);
+    if (!lacks.empty()) throw Error("the trace does not have " + lacks);
+}
+
 [[noreturn]] void missing(const std::string& what) {
     throw Error("a trace does not have " + what +
                 ": run the program itself under the profiler (assay --plugin=...)");
@@ -27,8 +43,9 @@ std::uint64_t shown_of(std::uint64_t recorded, const ReplayPlan& plan) {
 
 }  // namespace
 
-trace::Spec possible(const trace::Spec& wanted) {
-    if (wanted.captures & trace::kCaptureValues) missing("the values of registers and memory");
+trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
+                     const recording::TraceContent& content) {
+    check_content(wanted, values, content);
     if (wanted.captures & trace::kCaptureContexts) missing("what --contexts needs");
     if (wanted.captures & trace::kCaptureSystemCallTimes) missing("the times of system calls");
     if (wanted.objects != trace::Spec::kNoObjects) missing("what --objects needs");
@@ -59,10 +76,11 @@ bool go_together(const trace::Spec& a, const trace::Spec& b) {
 }
 
 ReplayDriver::ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
-                           std::span<const Output> outputs, std::uint32_t point)
+                           const trace::ValueLists& values, std::span<const Output> outputs,
+                           std::uint32_t point)
     : image_(image),
       spec_(combined),
-      plan_(image, spec_),
+      plan_(image, spec_, values),
       kinds_(reference_kinds(plan_.shown_sites())),
       parts_(
           image, point == 0 ? PartSequence::Wanted() : [point](const recording::ChunkPlace& chunk) {

@@ -18,8 +18,10 @@
 
 namespace assay::replay {
 
-// What it gives of what is wanted. Throws Error if something is missing that has to be there.
-trace::Spec possible(const trace::Spec& wanted);
+// What it gives of what is wanted, of a trace with `content`. `values`: what is wanted of them.
+// Throws Error if something is missing that has to be there.
+trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
+                     const recording::TraceContent& content);
 // Whether one driver can give both: they want the same but for the caches that references miss, or
 // filters of them.
 bool go_together(const trace::Spec& a, const trace::Spec& b);
@@ -32,11 +34,12 @@ struct Output {
 
 class ReplayDriver {
   public:
-    // All specifications of `outputs` go together; `combined` is that of them all. `image` and the
-    // readers must live longer. `point`: which one of the image's simulation points is replayed,
-    // from 1; 0: all there is. Throws Error.
+    // All specifications of `outputs` go together; `combined` is that of them all, and `values` are
+    // those of all. `image`, `values` and the readers must live longer. `point`: which one of the
+    // image's simulation points is replayed, from 1; 0: all there is. Throws Error.
     ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
-                 std::span<const Output> outputs, std::uint32_t point = 0);
+                 const trace::ValueLists& values, std::span<const Output> outputs,
+                 std::uint32_t point = 0);
 
     // Does all of it, while the readers read. Throws nothing: what goes
     // wrong is the problem().

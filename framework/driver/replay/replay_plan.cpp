@@ -1,14 +1,18 @@
 #include "framework/driver/replay/replay_plan.h"
 
+#include "framework/recording/trace_content.h"
 #include "framework/x86/decoder.h"
 
 #include <algorithm>
+#include <array>
 
 namespace assay::replay {
 
-ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec)
+ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec,
+                       const trace::ValueLists& values)
     : image_(image),
       spec_(spec),
+      values_(values),
       shown_instrs_(image.instrs()),
       separate_(image.instrs().size()),
       retried_(image.instrs().size()) {
@@ -179,13 +183,14 @@ bool ReplayPlan::is_wanted(std::uint8_t kind) const {
 
 void ReplayPlan::plan_sites() {
     const bool predicts = spec_.captures & trace::kCapturePredictions;
+    std::size_t first_value = 0, values_end = 0;  // of one execution
     predictions_sites_.resize(image_.sites().size(), kNoSite);
     for (std::size_t i = 0; i < image_.sites().size(); ++i) {
         const trace_site_t& site = image_.sites()[i];
         const std::uint32_t block = image_.instrs()[site.instr].block;
         PlannedSite planned{
             kNoSite, site.bytes, site.kind,
-            static_cast<std::uint8_t>(site.instr - image_.blocks()[block].first_instr)};
+            static_cast<std::uint8_t>(site.instr - image_.blocks()[block].first_instr), false};
         if (site.kind == TRACE_SITE_BLOCK || site.kind == TRACE_SITE_BLOCK_LEFT) {
             planned.site = block;
         } else if (is_wanted(site.kind)) {
@@ -196,6 +201,11 @@ void ReplayPlan::plan_sites() {
         if (predicts && site.kind == TRACE_SITE_COUNT && repeated)
             predictions_sites_[i] = add_site(site.instr, 0, TRACE_SITE_PREDICTIONS);
         sites_.push_back(planned);
+        if (site.kind == TRACE_SITE_VALUE && i >= values_end) {
+            first_value = i;
+            values_end = end_of_values(i);
+        }
+        if (i + 1 == values_end) plan_values(first_value, values_end);
     }
     general_sites_.assign(256, kNoSite);
     if (image_.instrs().empty() || spec_.interval == 0) return;
@@ -203,6 +213,51 @@ void ReplayPlan::plan_sites() {
          {unsigned{TRACE_SITE_BLOCK_COUNT}, unsigned{TRACE_SITE_BLOCK_CORRECTION},
           unsigned{TRACE_SITE_INTERVAL}})
         general_sites_[kind] = add_site(0, 0, kind);
+}
+
+// Behind the sites of one execution's values: those of another way that the instruction leads on
+// can follow, and begin with a value that is there already.
+std::size_t ReplayPlan::end_of_values(std::size_t first) const {
+    const std::vector<trace_site_t>& sites = image_.sites();
+    std::array<bool, 256> seen{};
+    std::size_t end = first;
+    for (; end < sites.size() && sites[end].instr == sites[first].instr; ++end) {
+        if (sites[end].kind == TRACE_SITE_VALUE_REST) continue;
+        if (sites[end].kind != TRACE_SITE_VALUE || seen[sites[end].operand]) break;
+        seen[sites[end].operand] = true;
+    }
+    return end;
+}
+
+// As the native driver makes them for the lists that are wanted: what has no value at all has one
+// site that says that it was executed, and where only the execution tells what there is, that one
+// is the first of them, in a recording, too.
+void ReplayPlan::plan_values(std::size_t first, std::size_t end) {
+    const std::vector<trace_site_t>& sites = image_.sites();
+    const std::uint32_t instr = sites[first].instr;
+    if (!(spec_.captures & trace::kCaptureValues)) return;
+    const trace::ValueList* const list =
+        values_.find(image_.instrs()[instr].opcode, image_.instrs()[instr].flags);
+    if (!list) return;
+    const auto show = [&](std::size_t recorded, unsigned operand) {
+        sites_[recorded].site = add_site(instr, sites[recorded].bytes, sites[recorded].kind);
+        shown_sites_.back().operand = static_cast<std::uint8_t>(operand);
+    };
+    bool any = sites[first].operand == TRACE_NONE;
+    if (any) show(first, TRACE_NONE);
+    for (unsigned i = 0; i < list->count; ++i) {
+        const unsigned operand = recording::recorded_value(list->values[i]);
+        for (std::size_t at = first; at < end; ++at) {
+            const bool is_wanted = sites[at].kind == TRACE_SITE_VALUE || list->is_wide(i);
+            if (operand == TRACE_NONE || sites[at].operand != operand || !is_wanted) continue;
+            show(at, list->values[i]);
+            any = true;
+        }
+    }
+    if (any) return;
+    show(first, TRACE_NONE);
+    shown_sites_.back().bytes = 0;
+    sites_[first].tells_nothing = true;
 }
 
 std::uint32_t ReplayPlan::add_site(std::uint32_t instr, unsigned bytes, unsigned kind) {

@@ -49,11 +49,13 @@ struct PlannedSite {
     std::uint16_t bytes;
     std::uint8_t kind;
     std::uint8_t position;  // of its instruction in its block
+    bool tells_nothing;     // of values: that the instruction was executed, but no value
 };
 
 class ReplayPlan {
   public:
-    ReplayPlan(const ImageTrace& image, const trace::Spec& spec);
+    // `values`: with kCaptureValues. All must live longer.
+    ReplayPlan(const ImageTrace& image, const trace::Spec& spec, const trace::ValueLists& values);
 
     std::span<const PlannedBlock> blocks() const { return blocks_; }
     std::span<const PlannedItem> items() const { return items_; }
@@ -77,11 +79,14 @@ class ReplayPlan {
     void plan_end(PlannedBlock& block);
     void sort_items(const PlannedBlock& block);
     void plan_sites();
+    std::size_t end_of_values(std::size_t first) const;
+    void plan_values(std::size_t first, std::size_t end);
     bool is_wanted(std::uint8_t kind) const;
     std::uint32_t add_site(std::uint32_t instr, unsigned bytes, unsigned kind);
 
     const ImageTrace& image_;
     const trace::Spec& spec_;
+    const trace::ValueLists& values_;
     std::vector<PlannedBlock> blocks_;
     std::vector<PlannedItem> items_;
     std::vector<PlannedSite> sites_;

@@ -39,6 +39,8 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
     const std::span<const PlannedSite> sites = plan_.sites();
     for (const trace_record_t& record : records) {
         const PlannedSite& site = sites[record.site];
+        const bool is_value = site.kind == TRACE_SITE_VALUE || site.kind == TRACE_SITE_VALUE_REST;
+        if (!values_.empty() && !is_value) give_values();
         switch (site.kind) {
             case TRACE_SITE_BLOCK:
                 begin_block(site.site);
@@ -57,6 +59,10 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
                 reach(site.position);
                 if (site.site != kNoSite) slot_.append(record.value, site.site, record.aux);
                 break;
+            case TRACE_SITE_VALUE:
+            case TRACE_SITE_VALUE_REST:
+                take_value(record, site);
+                break;
             case TRACE_SITE_BLOCK_LEFT:
                 leave_block(record.value);
                 break;
@@ -74,6 +80,7 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
                 break;
         }
     }
+    give_values();  // no part begins among them
 }
 
 // What stands before the instruction's own events.
@@ -104,6 +111,23 @@ void ReplayedThread::do_item(const PlannedItem& item) {
                 count_mispredicted(plan_.shown_instrs()[block_->first_instr + item.position].block);
             return;
     }
+}
+
+void ReplayedThread::take_value(const trace_record_t& record, const PlannedSite& site) {
+    if (site.position != values_position_) give_values();
+    reach(site.position);
+    values_position_ = site.position;
+    if (site.site == kNoSite) return;
+    values_.push_back({site.tells_nothing ? 0 : record.value, site.site, 0});
+}
+
+// They are few: each site has one at most.
+void ReplayedThread::give_values() {
+    if (values_.empty()) return;
+    std::sort(values_.begin(), values_.end(),
+              [](const auto& a, const auto& b) { return a.site < b.site; });
+    slot_.append_together(values_);
+    values_.clear();
 }
 
 void ReplayedThread::refer(const PlannedSite& site, const trace_record_t& record) {

@@ -38,6 +38,8 @@ class ReplayedThread {
     void reach_end();
     void do_item(const PlannedItem& item);
     void refer(const PlannedSite& site, const trace_record_t& record);
+    void take_value(const trace_record_t& record, const PlannedSite& site);
+    void give_values();
     void count_repeats(const trace_record_t& record, const PlannedSite& site);
     void count_mispredicted(std::uint32_t block);
     void count_instructions(std::uint32_t block, const trace_block_t& shown);
@@ -59,6 +61,9 @@ class ReplayedThread {
     const PlannedBlock* block_ = nullptr;  // that is being executed
     const PlannedItem *next_item_ = nullptr, *last_item_ = nullptr;
     const PlannedBlock* branch_ = nullptr;  // whose target is not known yet
+    // Of one execution of an instruction, as they were recorded: other lists have another order.
+    std::vector<trace_record_t> values_;
+    unsigned values_position_ = 0;  // of the instruction in its block
 
     // With a simulation point. A part ends behind the branch that leads on.
     bool counts_;  // not in its warm-up

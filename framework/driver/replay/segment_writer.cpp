@@ -55,6 +55,8 @@ void RingWriter::begin_buffer(std::uint32_t number) {
 }
 
 void RingWriter::append(std::span<const trace_record_t> records, MissFilter& filter) {
+    const bool together = control_.spec.captures & trace::kCaptureValues;
+    if (together && records.size() > static_cast<std::size_t>(end_ - next_)) complete();
     while (!records.empty()) {
         if (next_ == end_) complete();
         const auto some =

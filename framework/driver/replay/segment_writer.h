@@ -24,7 +24,7 @@ class RingWriter {
     RingWriter& operator=(const RingWriter&) = delete;
 
     void set_thread(std::uint32_t thread) { slot_->thread.store(thread); }
-    // What is not a miss of `filter` is left out.
+    // What is not a miss of `filter` is left out. With values, all in one buffer if they fit one.
     void append(std::span<const trace_record_t> records, MissFilter& filter);
     // Gives what there is to the readers, and waits until all have left room.
     void complete();

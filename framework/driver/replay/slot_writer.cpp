@@ -14,6 +14,12 @@ void SlotWriter::set_thread(std::uint32_t thread) {
     }
 }
 
+void SlotWriter::append_together(std::span<const trace_record_t> records) {
+    const auto room = static_cast<std::size_t>(staged_.data() + staged_.size() - next_);
+    if (records.size() > room) pass_on();
+    for (const trace_record_t& record : records) append(record.value, record.site, record.aux);
+}
+
 void SlotWriter::pass_on() {
     // What passes moves to the front.
     const std::span<const trace_record_t> records(

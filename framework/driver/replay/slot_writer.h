@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,8 @@ class SlotWriter {
         if (next_ == staged_.data() + staged_.size()) pass_on();
         *next_++ = {value, site, aux};
     }
+    // Within one buffer. So few that they fit what has not been passed on, or they are divided.
+    void append_together(std::span<const trace_record_t> records);
     // Gives what there is to the rings.
     void pass_on();
     // And to the readers, and waits until all have left room.

@@ -263,6 +263,12 @@ bool Thread::captures_calls() const {
     return version() != kPlain && process.trace.captures(trace::kCaptureCalls);
 }
 
+// Whoever follows blocks wants to know why another one comes.
+bool Thread::tells_handlers() const {
+    return captures_calls() ||
+           (version() != kPlain && process.trace.captures(trace::kCaptureBlocks));
+}
+
 std::uint32_t Thread::stack_site() {
     if (!captures_calls()) return 0;
     const Block& block = process.cache.block_of(static_cast<std::uint32_t>(context->exit_id));

@@ -51,8 +51,9 @@ class Thread {
     void end() { ended_ = true; }
     bool ended() const { return ended_; }
 
-    // Whether calls, returns and handlers of signals are recorded.
+    // Whether calls and returns are recorded, and handlers of signals.
     bool captures_calls() const;
+    bool tells_handlers() const;
     // Where the driver itself, in the system call that is being executed, gives the stack pointer
     // another value: the site for that, and the record.
     std::uint32_t stack_site();

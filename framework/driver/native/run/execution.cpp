@@ -64,7 +64,7 @@ void Execution::deliver_signal() {
     if (handled != 0) thread_.allocations.interrupt(context_);
     if (handled != 0 && context_.call_tree != nullptr)
         context_.call_tree->enter_handler(context_.gpr[RSP] + 8, interrupted, context_.pc);
-    if (handled != 0 && thread_.captures_calls()) record_handler(handled, interrupted);
+    if (handled != 0 && thread_.tells_handlers()) record_handler(handled, interrupted);
 }
 
 // The handler's frame begins with the address to return to, as a function's does. What was
