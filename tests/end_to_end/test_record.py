@@ -118,12 +118,16 @@ class Record(unittest.TestCase):
         """Of programs that see the time, their process id, and the random numbers that the kernel gives
         libc: lines in which runs differ are left out. Two can be the same by chance, as in what CPUID
         says of the processor."""
-        trace = self.record(program, f"--capture={capture}", *options)
+        # The first runs come before, the others behind, as what the time is lies in between.
+        file, before = self.folder / "again", []
         for words in profilers:
+            self.assay("-q", *words, *options, "-o", file, "--", *program)
+            before.append(text_of(file).splitlines())
+        trace = self.record(program, f"--capture={capture}", *options)
+        for words, first in zip(profilers, before):
             with self.subTest(program=str(program[0]), profiler=words):
-                file = self.folder / "again"
                 self.assay("replay", "-q", *words, "-o", file, trace)
-                again, runs = text_of(file).splitlines(), []
+                again, runs = text_of(file).splitlines(), [first]
                 differ = range(len(again))
                 while len(runs) < 2 or (differ and len(runs) < 6):
                     self.assay("-q", *words, *options, "-o", file, "--", *program)
