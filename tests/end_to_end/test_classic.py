@@ -70,8 +70,8 @@ class Classic(unittest.TestCase):
                 "store_low": {"Stores": 1000, "Silent": 1000},
                 # 7 again but in rounds with a 3 and behind them; the first of all changes 0 to 7.
                 "store_mostly_7": {"Stores": 1000, "Silent": 799},
-                # The first round is of another basic block.
-                "load_mostly_7": {"Vals": 2000, "Same": 2 * 798}}.items():
+                # The first round, which is of another basic block, is the one before of the second.
+                "load_mostly_7": {"Vals": 2000, "Same": 2 * 799}}.items():
             with self.subTest(label):
                 counts = self.counts[label]
                 self.assertEqual({name: counts[name] for name in expected}, expected)
