@@ -87,6 +87,7 @@ std::uint32_t values_of_words(std::string_view words) {
                                                [&](const Part& part) { return part.word == word; });
         if (found == kParts.end()) {
             std::vector<std::string> names;
+            names.reserve(kParts.size());
             for (const Part& part : kParts) names.emplace_back(part.word);
             unknown(word, "kind of values", names);
         }
@@ -117,6 +118,7 @@ void add_word(TraceContent& content, std::string_view word) {
                      [&](const Records& records) { return records.word == word; });
     if (found == kRecords.end()) {
         std::vector<std::string> names;
+        names.reserve(kRecords.size() + 3);
         for (const Records& records : kRecords) names.emplace_back(records.word);
         for (const std::string_view name : {kValues, kDefault, kAll}) names.emplace_back(name);
         unknown(word, "kind of records", names);
@@ -209,7 +211,7 @@ std::string missing_values(const trace::ValueLists& wanted, const TraceContent& 
     const trace::ValueList* ours = &recorded->lists[0][0][0];
     for (std::size_t i = 0; i < sizeof wanted / sizeof *theirs; ++i) {
         if (!theirs[i].selected) continue;
-        const std::string missing = missing_of(theirs[i], ours[i], content);
+        std::string missing = missing_of(theirs[i], ours[i], content);
         if (!missing.empty()) return missing;
     }
     return "";
