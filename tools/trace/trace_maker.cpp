@@ -55,7 +55,8 @@ void set_code(trace_instr_t& instr) {
 TraceMaker::TraceMaker(const std::string& path, const std::string& source) : file_(path) {
     trace_image_t image{};
     image.size = sizeof image;
-    image.captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES;
+    // Profilers that ask for calls get none, and go on without stacks.
+    image.captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES | TRACE_RECORDED_CALLS;
     trace_chunk_t header{};
     header.kind = TRACE_CHUNK_IMAGE;
     append(header, std::as_bytes(std::span(&image, 1)));
