@@ -269,7 +269,7 @@ class Record(unittest.TestCase):
     def test_a_program_that_is_killed(self):
         """What it did until then, and the reason."""
         trace = self.folder / "trace"
-        self.assay("record", "-q", "-o", trace, "--timeout=4", "--", "sh", "-c",
+        self.assay("record", "-q", "-o", trace, "--timeout=3", "--", "sh", "-c",
                    "while :; do :; done", status=124)
         self.assay("replay", "-q", "--plugin=cache", "-o", self.folder / "again", trace)
         self.assertIn("incomplete", (self.folder / "again").read_text())
@@ -288,7 +288,7 @@ class Record(unittest.TestCase):
         dice = random.Random(1)
         self.assay("replay", "-q", f"--plugin={profiler}", "-o", self.folder / "good", trace)
         damages = [("cut", at) for at in (0, 10, 16, 100, len(whole) // 2, len(whole) - 1)]
-        while len(damages) < int(os.environ.get("ASSAY_DAMAGES", 40)):
+        while len(damages) < int(os.environ.get("ASSAY_DAMAGES", 20)):
             damages.append((dice.choice(["cut", "flip"]), dice.randrange(len(whole))))
         for kind, at in damages:
             with self.subTest(kind=kind, at=at):
