@@ -70,6 +70,7 @@ void ChunkWriter::add(const std::shared_ptr<Chunk>& chunk, const RecordPart& par
     }
     held.unlock();
     copy.records.assign(part.records.begin(), part.records.end());
+    copy.part.records = copy.records;
     held.lock();
     progress_.wait(held, [&] { return problem_ || records_waiting_ < most_waiting_; });
     throw_if_failed();
@@ -159,9 +160,9 @@ void ChunkWriter::encode(std::unique_lock<std::mutex>& held, Chunk& chunk) {
     Copy copy = std::move(chunk.parts.front());
     chunk.parts.pop_front();
     held.unlock();
-    chunk.encoder->begin_part(copy.part.order, copy.records.size(), copy.part.events,
-                              copy.part.markers);
-    chunk.encoder->add(copy.records, copy.part.table);
+    const RecordPart& part = copy.part;
+    chunk.encoder->begin_part(part.order, part.records.size(), part.events, part.markers);
+    chunk.encoder->add(part.records, part.table);
     held.lock();
     records_waiting_ -= copy.records.size();
     spare_records_.push_back(std::move(copy.records));

@@ -57,9 +57,9 @@ class ChunkWriter {
     void drain();
 
   private:
-    struct Copy {  // of a part
+    struct Copy {
         RecordPart part;
-        std::vector<trace_record_t> records;
+        std::vector<trace_record_t> records;  // which the part has
     };
 
     void queue(std::unique_lock<std::mutex>& held, const std::shared_ptr<Chunk>& chunk);

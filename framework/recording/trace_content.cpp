@@ -2,10 +2,12 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "framework/trace/segment_layout.h"
 
 #include <fmt/core.h>
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 namespace assay::recording {
@@ -173,6 +175,18 @@ TraceContent content_of_words(std::string_view words) {
     content.captures = TRACE_RECORDED_BLOCKS;
     for_each_word(words, ',', [&](std::string_view word) { add_word(content, word); });
     return content;
+}
+
+std::uint32_t captures_of(const TraceContent& content) {
+    constexpr std::pair<std::uint32_t, std::uint32_t> kCaptures[] = {
+        {TRACE_RECORDED_REFERENCES, trace::kCaptureReferences},
+        {TRACE_RECORDED_CALLS, trace::kCaptureCalls},
+        {TRACE_RECORDED_SYSTEM_CALLS, trace::kCaptureSystemCalls},
+        {TRACE_RECORDED_VALUES, trace::kCaptureValues}};
+    std::uint32_t captures = 0;
+    for (const auto& [recorded, capture] : kCaptures)
+        if (content.has(recorded)) captures |= capture;
+    return captures;
 }
 
 std::unique_ptr<trace::ValueLists> recorded_values(std::uint32_t values) {

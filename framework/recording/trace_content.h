@@ -24,6 +24,8 @@ struct TraceContent {
 // names the word that is none and the nearest one.
 TraceContent content_of_words(std::string_view words);
 
+// By which trace::Spec::captures a driver captures what is in such a trace, but for blocks.
+std::uint32_t captures_of(const TraceContent& content);
 // What a driver captures of each instruction for a trace with `values`.
 std::unique_ptr<trace::ValueLists> recorded_values(std::uint32_t values);
 // In a trace, where a value of a profiler's list is found: the byte of the recorded list, which may

@@ -104,20 +104,13 @@ bool made_up_run(TrialRun& run, SyntheticTrace& trace, const Settings& settings)
 
 // All that a recording has, with hardly a filter.
 Wanted all_of(const recording::TraceContent& content) {
-    constexpr std::pair<std::uint32_t, std::uint32_t> kCaptures[] = {
-        {TRACE_RECORDED_REFERENCES, trace::kCaptureReferences},
-        {TRACE_RECORDED_CALLS, trace::kCaptureCalls},
-        {TRACE_RECORDED_SYSTEM_CALLS, trace::kCaptureSystemCalls},
-        {TRACE_RECORDED_VALUES, trace::kCaptureValues}};
-    Wanted all{{.captures = trace::kCaptureBlockCounts | trace::kCaptureFetches |
-                            trace::kCaptureBranches | trace::kCaptureMappings,
-                .fetch = {64, 1},
-                .branches = TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES |
-                            TRACE_DIRECT_CALLS | TRACE_RETURNS},
-               recording::recorded_values(content.values)};
-    for (const auto& [recorded, capture] : kCaptures)
-        if (content.has(recorded)) all.spec.captures |= capture;
-    return all;
+    return {
+        {.captures = trace::kCaptureBlockCounts | trace::kCaptureFetches | trace::kCaptureBranches |
+                     trace::kCaptureMappings | recording::captures_of(content),
+         .fetch = {64, 1},
+         .branches = TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES | TRACE_DIRECT_CALLS |
+                     TRACE_RETURNS},
+        recording::recorded_values(content.values)};
 }
 
 // `others`: what else is captured, for other profilers. False if the profiler refuses.

@@ -38,17 +38,10 @@ ImageRecorder::ImageRecorder(recording::TraceFileWriter& file, const Segment& se
 // Slots are of one thread each where possible, so that replay can tell them apart. How often string
 // instructions are repeated, predictors have to know.
 trace::Spec ImageRecorder::spec(const recording::TraceContent& content) {
-    constexpr std::pair<std::uint32_t, trace::Capture> kCaptures[] = {
-        {TRACE_RECORDED_REFERENCES, trace::kCaptureReferences},
-        {TRACE_RECORDED_CALLS, trace::kCaptureCalls},
-        {TRACE_RECORDED_SYSTEM_CALLS, trace::kCaptureSystemCalls},
-        {TRACE_RECORDED_VALUES, trace::kCaptureValues}};
-    trace::Spec spec{.captures = trace::kCaptureBlocks | trace::kCaptureBlockCounts |
-                                 trace::kCaptureRepeats | trace::kCaptureMappings,
-                     .threads = 1};
-    for (const auto& [recorded, capture] : kCaptures)
-        if (content.has(recorded)) spec.captures |= capture;
-    return spec;
+    return {.captures = trace::kCaptureBlocks | trace::kCaptureBlockCounts |
+                        trace::kCaptureRepeats | trace::kCaptureMappings |
+                        recording::captures_of(content),
+            .threads = 1};
 }
 
 void ImageRecorder::take(TraceReader::Source source, std::span<const trace_record_t> records,
