@@ -181,10 +181,12 @@ void MachineRun::process(assay::Trace& trace) {
                                            .bytes = site.bytes,
                                            .address = record.value,
                                            .pc = site.pc};
-        if (site.role == Site::Role::kReference && hierarchy_.refer_quickly(core, reference))
+        const auto row = [&] {
+            return row_of(record.site, contexts.empty() ? nullptr : &contexts[i]);
+        };
+        if (site.role == Site::Role::kReference && hierarchy_.refer_quickly(core, reference, row))
             continue;
-        std::uint64_t* const counts =
-            row_of(record.site, contexts.empty() ? nullptr : &contexts[i]);
+        std::uint64_t* const counts = row();
         if (site.role == Site::Role::kReference) {
             hierarchy_.refer(core, reference, counts);
         } else {

@@ -29,8 +29,10 @@ std::uint32_t first_of(const std::vector<Cache>& rows, Holds holds, std::uint32_
 
 Hierarchy::Instance::Instance(const Machine& machine, const Cache& cache)
     : lines(cache.sets(machine.line), cache.ways, cache.hash, cache.replacement, cache.late != 0) {
-    for (const Prefetch& prefetch : cache.prefetch)
+    for (const Prefetch& prefetch : cache.prefetch) {
         prefetchers.push_back(make_prefetcher(prefetch, machine.line));
+        if (sees_hits(prefetch)) see_hits.push_back(prefetchers.back().get());
+    }
     if (!prefetchers.empty()) replaced.resize(lines.lines());
     if (cache.classify) kinds.emplace(lines.lines());
 }
@@ -72,8 +74,7 @@ Hierarchy::Quick Hierarchy::quick(bool data) const {
     const std::uint32_t first = first_[data];
     if (first == kMemory) return {};
     const Cache& cache = machine_.caches[first];
-    return {.is_possible =
-                !cache.classify && !sees_hits_[first] && forgets_repetition(cache.replacement),
+    return {.is_possible = !cache.classify && forgets_repetition(cache.replacement),
             .translates = translation_.translates(data),
             .writes_back = cache.write_back,
             .asks = is_coherent_[first],
@@ -136,6 +137,18 @@ void Hierarchy::translate_by(std::uint32_t number, PageSizes& sizes) {
     Core& on = core(number);
     on.page_sizes = &sizes;
     for (RecentPage& page : on.recent_pages) page = {};
+}
+
+bool Hierarchy::translate_quickly(Core& core, const Reference& reference) {
+    const bool data = reference.kind != Kind::kFetch;
+    const Translation::Way& way = translation_.way(
+        data, core.page_sizes != nullptr ? core.page_sizes->at(reference.address) : 0);
+    if (!way.repeats) return false;
+    const Translation::Step& step = way.tlbs[0];
+    const std::uint64_t page = reference.address >> way.shift;
+    if (!core.tlbs[step.tlb].touch(page + step.key, reference.pc)) return false;
+    core.recent_pages[translation_.slot(data)] = {page, way.shift};
+    return true;
 }
 
 void Hierarchy::translate(Core& core, const Reference& reference, std::uint64_t address,
@@ -331,6 +344,17 @@ void Hierarchy::prefetch_behind(Request& request) {
             for (const std::uint64_t line : wanted_.all()) prefetch(request, trigger.cache, line);
         }
     }
+}
+
+void Hierarchy::prefetch_wanted(std::uint32_t number, const Reference& reference,
+                                std::uint64_t line, std::uint64_t* counts) {
+    Request request{.core = *cores_[number],
+                    .number = number,
+                    .reference = reference,
+                    .line = line,
+                    .counts = counts};
+    const std::uint32_t first = first_[reference.kind != Kind::kFetch];
+    for (const std::uint64_t wanted : wanted_.all()) prefetch(request, first, wanted);
 }
 
 void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t line) {

@@ -41,16 +41,22 @@ class Hierarchy {
     // `counts`, which has an element for each column, what happens; Ir, Dr and Dw are not counted.
     void refer(std::uint32_t core, const Reference& reference, std::uint64_t* counts);
     // Whether a reference hits in the first cache and changes nothing that is counted now or later
-    // but what a hit changes there, which is then done: refer() need not be called.
-    bool refer_quickly(std::uint32_t core, const Reference& reference) {
+    // but what a hit changes there, which is then done: refer() need not be called. `counts` is
+    // called where prefetchers want something: it returns what refer() would be given.
+    template <typename Counts>
+    bool refer_quickly(std::uint32_t core, const Reference& reference, const Counts& counts) {
         const Quick& quick = quick_[reference.kind != Kind::kFetch];
         if (!quick.is_possible || core >= cores_.size() || !cores_[core]) return false;
-        const std::uint64_t line = reference.address >> line_shift_;
         const std::uint32_t bytes = std::min(reference.bytes, machine_.line);
-        if ((reference.address + bytes - 1) >> line_shift_ != line) return false;
+        if ((reference.address + bytes - 1) >> line_shift_ != reference.address >> line_shift_)
+            return false;
+        const std::uint64_t line = (reference.address >> line_shift_) & kMostLine;
         Core& on = *cores_[core];
-        if (quick.translates && !on.recent_pages[quick.page].has(reference.address)) return false;
-        std::uint64_t* const entry = on.caches[quick.cache]->lines.touch(line, reference.pc);
+        if (quick.translates && !on.recent_pages[quick.page].has(reference.address) &&
+            !translate_quickly(on, reference))
+            return false;
+        Instance& first = *on.caches[quick.cache];
+        std::uint64_t* const entry = first.lines.touch(line, reference.pc);
         if (!entry || (*entry & (kPrefetched | kWatched))) return false;
         if (reference.writes) {
             if (!quick.writes_back) return false;
@@ -58,6 +64,16 @@ class Hierarchy {
             *entry |= kDirty;
         }
         ++on.clock;
+        for (Prefetcher* const prefetcher : first.see_hits) {
+            wanted_.clear();
+            prefetcher->reference({.line = line,
+                                   .address = reference.address,
+                                   .pc = reference.pc,
+                                   .hit = true,
+                                   .first = false},
+                                  wanted_);
+            if (!wanted_.all().empty()) prefetch_wanted(core, reference, line, counts());
+        }
         return true;
     }
     // The caches of a core are not needed any more, where each thread has its own.
@@ -75,6 +91,7 @@ class Hierarchy {
 
         CacheArray lines;
         std::vector<std::unique_ptr<Prefetcher>> prefetchers;
+        std::vector<Prefetcher*> see_hits;    // of these
         std::vector<std::uint64_t> replaced;  // by prefetches: line + 1, at line % size
         std::optional<MissKinds> kinds;
     };
@@ -116,6 +133,8 @@ class Hierarchy {
     std::uint32_t cluster_of(std::uint32_t core) const;
     bool is_above(std::uint32_t upper, std::uint32_t lower) const;
 
+    // Whether its page is in the first buffer, where a hit changes what it changes.
+    bool translate_quickly(Core& core, const Reference& reference);
     void translate(Core& core, const Reference& reference, std::uint64_t address,
                    std::uint64_t* counts);
     void refer_to_line(Request& request);
@@ -134,6 +153,9 @@ class Hierarchy {
     void observe(Request& request, std::uint32_t cache, std::uint64_t* entry);
     std::uint32_t column_of(const Request& request, std::uint32_t cache, MissKind kind) const;
     void prefetch_behind(Request& request);
+    // What the first cache's prefetchers want behind a hit.
+    void prefetch_wanted(std::uint32_t core, const Reference& reference, std::uint64_t line,
+                         std::uint64_t* counts);
     void prefetch(Request& behind, std::uint32_t cache, std::uint64_t line);
 
     template <typename Visit>

@@ -3,6 +3,8 @@
 #include "plugins/machine/policy_library.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <stdexcept>
 #include <vector>
 
@@ -35,7 +37,9 @@ class NextLine final : public Prefetcher {
 class Stride final : public Prefetcher {
   public:
     Stride(const Prefetch& prefetch, std::uint32_t line_bytes)
-        : degree_(prefetch.degree), distance_(prefetch.distance), line_(line_bytes), table_(256) {}
+        : degree_(prefetch.degree),
+          distance_(prefetch.distance),
+          line_shift_(std::countr_zero(line_bytes)) {}
 
     void reference(const Reference& reference, Lines& wanted) override {
         Entry& entry = table_[(reference.pc ^ reference.pc >> 8) % table_.size()];
@@ -54,7 +58,8 @@ class Stride final : public Prefetcher {
         if (entry.confidence < 2 || entry.stride == 0) return;
         std::uint64_t before = reference.line;
         for (std::uint32_t i = 0; i < degree_; ++i) {
-            const std::uint64_t line = (reference.address + entry.stride * (distance_ + i)) / line_;
+            const std::uint64_t line =
+                (reference.address + entry.stride * (distance_ + i)) >> line_shift_;
             if (line != before && line != reference.line) wanted.add(line);
             before = line;
         }
@@ -65,8 +70,9 @@ class Stride final : public Prefetcher {
         std::uint64_t pc = 0, last = 0, stride = 0;
         int confidence = 0;
     };
-    std::uint32_t degree_, distance_, line_;
-    std::vector<Entry> table_;
+    std::uint32_t degree_, distance_;
+    int line_shift_;
+    std::array<Entry, 256> table_{};
 };
 
 // Sixteen streams of neighbouring lines, upwards or downwards, of which the third confirms the

@@ -152,7 +152,7 @@ std::string difference(const Machine& machine, const std::vector<OfCore>& refere
                 quick.translate_by(core, sizes);
             }
         fast.refer(one.core, one.reference, of_fast.data());
-        if (!quick.refer_quickly(one.core, one.reference))
+        if (!quick.refer_quickly(one.core, one.reference, [&] { return of_quick.data(); }))
             quick.refer(one.core, one.reference, of_quick.data());
         plain.refer(one.core, one.reference, of_plain.data());
         if (of_fast == of_plain && of_quick == of_fast) continue;
