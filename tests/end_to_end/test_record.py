@@ -266,6 +266,24 @@ class Record(unittest.TestCase):
 
             self.assertEqual(texts(live), texts(again))
 
+    def test_processes_at_once(self):
+        """The files of one after the other; and what all of them lack is said once."""
+        trace = self.record(["sh", "-c", "ls / > /dev/null & true | cat; exec true"])
+        files = {}
+        for jobs in ("1", "4"):
+            folder = self.folder / jobs
+            folder.mkdir()
+            self.assay("replay", "-q", f"--jobs={jobs}", "--plugin=cache", "-o", folder / "out",
+                       trace)
+            files[jobs] = {file.name: file.read_text().replace(str(folder), "")
+                           for file in folder.iterdir()}
+        self.assertGreaterEqual(len(files["1"]), 6)
+        self.assertEqual(files["1"], files["4"])
+        errors = self.assay("replay", "--plugin=classic", "-o", "/dev/null", trace, status=125)
+        self.assertEqual(errors.count("\n"), 1, errors)
+        self.assertIn("--jobs: \"0\" is not a number from 1",
+                      self.assay("replay", "--plugin=cache", "--jobs=0", trace, status=125))
+
     def test_a_program_that_is_killed(self):
         """What it did until then, and the reason."""
         trace = self.folder / "trace"

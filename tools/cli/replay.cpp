@@ -38,7 +38,11 @@ std::vector<OptionDescription> replay_options() {
          "yes|no",
          "of a trace of simulation points: multiply by the intervals' weights, so that counts are "
          "estimates of the whole program; default: yes\n"
-         "With no, they are what the recorded intervals have together."}};
+         "With no, they are what the recorded intervals have together."},
+        {{"--jobs"},
+         "N",
+         "of a trace of several processes: replay so many at once; default: as many as there are "
+         "processors"}};
     for (const OptionDescription& option : run_options())
         if (collector::is_of_replay(std::string_view(option.names.back()).substr(2)))
             options.push_back(option);

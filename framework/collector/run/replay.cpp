@@ -11,11 +11,14 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <climits>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <system_error>
+#include <thread>
 
 namespace assay::collector {
 namespace {
@@ -35,8 +38,11 @@ class Replay {
   private:
     Image image_of(const replay::ImageTrace& trace, std::size_t place) const;
     std::vector<ReplayPass> passes();
+    unsigned jobs_at_once() const;
     static void replay_image(const replay::ImageTrace& trace, const Image& image,
                              const ReplayPass& pass);
+    void replay_images(const std::vector<ReplayPass>& passes) const;
+    void replay_images_at_once(const ReplayPass& pass, unsigned jobs);
     void replay_simulation_points(ReplayedPoint& point) const;
     void tell(ReplayedPoint& point) const;
 
@@ -72,10 +78,13 @@ std::vector<int> Replay::execute() {
     const bool has_points = !first_.points().empty();
     for (ReplayedPoint& point : points_)
         if (has_points) replay_simulation_points(point);
-    const std::vector<ReplayPass> all = has_points ? std::vector<ReplayPass>() : passes();
-    for (std::size_t i = 0; i < file_.images().size(); ++i) {
-        const replay::ImageTrace trace(file_, file_.images()[i]);
-        for (const ReplayPass& pass : all) replay_image(trace, image_of(trace, i), pass);
+    if (!has_points) {
+        const std::vector<ReplayPass> all = passes();
+        const unsigned jobs = jobs_at_once();
+        if (points_.size() == 1 && jobs > 1 && file_.images().size() > 1 && !all.empty())
+            replay_images_at_once(all.front(), jobs);
+        else
+            replay_images(all);
     }
     std::vector<int> statuses;
     for (ReplayedPoint& point : points_) {
@@ -83,6 +92,39 @@ std::vector<int> Replay::execute() {
         statuses.push_back(point.status);
     }
     return statuses;
+}
+
+void Replay::replay_images(const std::vector<ReplayPass>& passes) const {
+    for (std::size_t i = 0; i < file_.images().size(); ++i) {
+        const replay::ImageTrace trace(file_, file_.images()[i]);
+        for (const ReplayPass& pass : passes) replay_image(trace, image_of(trace, i), pass);
+    }
+}
+
+// Of one point: each in a process of its own, whose exit status is the point's.
+void Replay::replay_images_at_once(const ReplayPass& pass, unsigned jobs) {
+    ReplayedPoint& point = points_.front();
+    unsigned running = 0;
+    const auto wait_for_one = [&] {
+        if (const int status = exit_status_of(kAnyChild); status != 0) point.status = status;
+        --running;
+    };
+    for (std::size_t i = 0; i < file_.images().size(); ++i) {
+        if (running == jobs) wait_for_one();
+        start_in_child(point.log, [&] {
+            log::set_quiet(point.settings.quiet);
+            const replay::ImageTrace trace(file_, file_.images()[i]);
+            replay_image(trace, image_of(trace, i), pass);
+            return point.status;
+        });
+        ++running;
+    }
+    while (running > 0) wait_for_one();
+}
+
+unsigned Replay::jobs_at_once() const {
+    const unsigned wanted = points_.front().settings.jobs;
+    return wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
 }
 
 Image Replay::image_of(const replay::ImageTrace& trace, std::size_t place) const {
@@ -97,9 +139,10 @@ Image Replay::image_of(const replay::ImageTrace& trace, std::size_t place) const
             rank == 0 ? "" : std::to_string(rank - 1)};
 }
 
-// Where there are several points, each is asked in advance what it wants.
+// Where there are several points, each is asked in advance what it wants; one is, too, where there
+// are several images: what they lack, they all lack, and it is said once.
 std::vector<ReplayPass> Replay::passes() {
-    if (points_.size() == 1) return {{{{}, {&points_.front()}}}};
+    if (points_.size() == 1 && file_.images().size() == 1) return {{{{}, {&points_.front()}}}};
     ReplayGroup all;
     for (ReplayedPoint& point : points_) all.points.push_back(&point);
     Lifeline lifeline;
@@ -158,6 +201,23 @@ constexpr std::array<std::string_view, 14> kOptions{
     "plugin",   "out",   "dump-instr", "threads",          "types", "debug-cache", "config",
     "progress", "quiet", "verbose",    "profiler-timeout", "help",  "version",     "recursion"};
 
+bool yes_or_no(const Setting& setting) {
+    if (setting.value != "yes" && setting.value != "no")
+        throw Error(fmt::format("{}: \"{}\" is not yes or no", describe(setting), setting.value));
+    return setting.value == "yes";
+}
+
+unsigned number_of_jobs(const Setting& setting) {
+    constexpr unsigned kMost = 4096;
+    unsigned jobs = 0;
+    const char* const end = setting.value.data() + setting.value.size();
+    const auto [at, error] = std::from_chars(setting.value.data(), end, jobs);
+    if (error != std::errc() || at != end || jobs == 0 || jobs > kMost)
+        throw Error(fmt::format("{}: \"{}\" is not a number from 1 to {}", describe(setting),
+                                setting.value, kMost));
+    return jobs;
+}
+
 }  // namespace
 
 bool is_of_replay(std::string_view option) {
@@ -172,15 +232,13 @@ CoreSettings take_replay_settings(const std::vector<Setting>& command_line) {
                     "{} is of the run, which a replay does not change (see: assay replay --help)",
                     describe(setting)));
     CoreSettings settings = take_core_settings(command_line);
-    const auto is_weights = [](const Setting& setting) { return setting.name == "weights"; };
     for (const Setting& setting : settings.others) {
-        if (!is_weights(setting)) continue;
-        if (setting.value != "yes" && setting.value != "no")
-            throw Error(
-                fmt::format("{}: \"{}\" is not yes or no", describe(setting), setting.value));
-        settings.weights = setting.value == "yes";
+        if (setting.name == "weights") settings.weights = yes_or_no(setting);
+        if (setting.name == "jobs") settings.jobs = number_of_jobs(setting);
     }
-    std::erase_if(settings.others, is_weights);
+    std::erase_if(settings.others, [](const Setting& setting) {
+        return setting.name == "weights" || setting.name == "jobs";
+    });
     return settings;
 }
 

@@ -22,7 +22,8 @@ namespace assay::collector {
 // Lets `work` run in a process of its own, whose output goes to `log` if that is one. Returns the
 // process. Throws Error.
 pid_t start_in_child(int log, const std::function<int()>& work);
-// Its exit status; kExitFailure if it was killed.
+// Waits for its end, or for that of any child. Its exit status; kExitFailure if it was killed.
+constexpr pid_t kAnyChild = -1;
 int exit_status_of(pid_t child);
 
 // How the image's process has ended; none if that is not known, as of a child that was killed.

@@ -72,6 +72,7 @@ struct CoreSettings {
     trace::Regions regions{};
     SimulationPoints points;  // that are recorded; none: all is
     bool weights = true;      // of the points of a trace: their counts stand for the program
+    unsigned jobs = 0;        // images of a trace replayed at once; 0: as many as processors
     // Of the whole run; 0: none.
     std::chrono::milliseconds timeout{0};
     std::string timeout_option;  // as it was given
