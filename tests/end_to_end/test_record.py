@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import subprocess
+import time
 import unittest
 
 import support
@@ -283,6 +284,17 @@ class Record(unittest.TestCase):
         self.assertEqual(errors.count("\n"), 1, errors)
         self.assertIn("--jobs: \"0\" is not a number from 1",
                       self.assay("replay", "--plugin=cache", "--jobs=0", trace, status=125))
+
+    def test_progress(self):
+        """How much of the trace has been replayed, where that takes more than a second."""
+        text = self.folder / "text"
+        text.write_text("".join(f"{i * 7919 % 1000} line {i}\n" for i in range(10_000)))
+        trace = self.record(["bzip2", "-c", "-k", text])
+        start = time.monotonic()
+        said = self.assay("replay", "--progress=yes", "--plugin=cache", "--machine=zen2", "-o",
+                          self.folder / "again", trace)
+        if time.monotonic() - start > 2:
+            self.assertRegex(said, r"(?m)^assay: \d+ s, [\d,]+ of [\d,]+ million instructions$")
 
     def test_a_program_that_is_killed(self):
         """What it did until then, and the reason."""

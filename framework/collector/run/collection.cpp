@@ -32,6 +32,7 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
                        const Lifeline& lifeline, const Shared* shared)
     : session_(with_options(session, image)),
       image_(image),
+      instructions_(shared ? shared->instructions : 0),
       segment_(segment),
       lifeline_(lifeline),
       results_(session, image_),
@@ -242,7 +243,7 @@ void Collection::collect() {
     const bool shows = image_.of_first_process;
     Progress progress(shows ? session_.settings.progress : ShowProgress::kNever,
                       segment_.control().terminal,
-                      [this] { return feed_.reader().instructions(); });
+                      [this] { return in_millions(feed_.reader().instructions(), instructions_); });
     for (;;) {
         const std::uint32_t bell = segment_.control().doorbell.load(std::memory_order_seq_cst);
         const bool ended = lifeline_.ended();

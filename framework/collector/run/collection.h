@@ -38,7 +38,8 @@ class Collection {
         std::function<trace::Spec(const trace::Spec& wanted, const trace::ValueLists& values)>
             agree;
         trace::Readers& readers;
-        std::uint32_t number;  // among them
+        std::uint32_t number;            // among them
+        std::uint64_t instructions = 0;  // that will come; 0: that is not known
     };
     // Starts the profilers for the image. Throws Error, also if its files cannot be written.
     // `shared`: null for the only one.
@@ -110,6 +111,7 @@ class Collection {
 
     Session& session_;
     const Image image_;
+    const std::uint64_t instructions_;  // that will come; 0: that is not known
     Segment& segment_;
     const Lifeline& lifeline_;
     trace::Spec spec_{};

@@ -143,7 +143,7 @@ std::string PointReplay::collect(
         [&](const trace::Spec& wanted, const trace::ValueLists& values) {
             return replay::possible(wanted, values, trace_.content());
         },
-        *readers, 0};
+        *readers, 0, 0};
     Collection collection(session_, image, segment, lifeline, &shared);
     collection.describe_points(description());
     segment.control().spec = collection.spec();

@@ -55,6 +55,12 @@ bool fits(std::size_t columns) {
 
 }  // namespace
 
+std::string in_millions(std::uint64_t instructions, std::uint64_t all) {
+    constexpr std::uint64_t kMillion = 1'000'000;
+    return fmt::format("{}{} million instructions", with_thousands(instructions / kMillion),
+                       all == 0 ? "" : fmt::format(" of {}", with_thousands(all / kMillion)));
+}
+
 void offer_terminal(const CoreSettings& settings, trace::Terminal& terminal) {
     struct stat status {};
     if (settings.progress != ShowProgress::kWhereHarmless || settings.quiet ||
@@ -65,11 +71,11 @@ void offer_terminal(const CoreSettings& settings, trace::Terminal& terminal) {
 }
 
 Progress::Progress(ShowProgress wanted, trace::Terminal& terminal,
-                   std::function<std::uint64_t()> instructions)
+                   std::function<std::string()> reached)
     : wanted_(wanted),
       on_terminal_(isatty(STDERR_FILENO) != 0),
       terminal_(terminal),
-      instructions_(std::move(instructions)),
+      reached_(std::move(reached)),
       next_(start_ + std::chrono::seconds(1)) {
     if (wanted_ != ShowProgress::kNever) log::call_before_line([this] { hide(); });
 }
@@ -91,9 +97,7 @@ void Progress::hide() {
 void Progress::show() {
     const auto seconds =
         std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - start_).count();
-    constexpr std::uint64_t kMillion = 1'000'000;
-    const std::string line = fmt::format("assay: {} s, {} million instructions", seconds,
-                                         with_thousands(instructions_() / kMillion));
+    const std::string line = fmt::format("assay: {} s, {}", seconds, reached_());
     if (!on_terminal_)
         put(line + "\n");
     else if (fits(line.size()))

@@ -2,6 +2,7 @@
 
 #include "framework/collector/run/overview.h"
 #include "framework/collector/run/point_replay.h"
+#include "framework/collector/run/progress.h"
 #include "framework/collector/run/replay_group.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
@@ -105,14 +106,23 @@ void Replay::replay_images(const std::vector<ReplayPass>& passes) const {
 void Replay::replay_images_at_once(const ReplayPass& pass, unsigned jobs) {
     ReplayedPoint& point = points_.front();
     unsigned running = 0;
+    std::size_t done = 0;
+    trace::Terminal terminal{};
+    offer_terminal(point.settings, terminal);
+    Progress progress(point.settings.progress, terminal, [&] {
+        return fmt::format("{} of {} programs", done, file_.images().size());
+    });
     const auto wait_for_one = [&] {
+        progress.update();
         if (const int status = exit_status_of(kAnyChild); status != 0) point.status = status;
         --running;
+        ++done;
     };
     for (std::size_t i = 0; i < file_.images().size(); ++i) {
         if (running == jobs) wait_for_one();
         start_in_child(point.log, [&] {
             log::set_quiet(point.settings.quiet);
+            point.settings.progress = ShowProgress::kNever;
             const replay::ImageTrace trace(file_, file_.images()[i]);
             replay_image(trace, image_of(trace, i), pass);
             return point.status;

@@ -78,7 +78,7 @@ int read_image(const ReplayReader::Source& source, const ReplayReader::Point& po
             if (wanted.captures & trace::kCaptureValues) lists = values;
             return agree_in_child(channel, wanted);
         },
-        source.readers, number};
+        source.readers, number, source.trace.instructions()};
     Collection collection(session, point.image, source.segment, source.lifeline, &shared);
     collection.collect();
     const auto [word, problem] = hear(channel);

@@ -121,4 +121,11 @@ trace::Command ImageTrace::command() const {
     return trace::command_from(log).value_or(trace::Command{"???", {"???"}});
 }
 
+std::uint64_t ImageTrace::instructions() const {
+    std::uint64_t all = 0;
+    for (const auto& [slot, chunks] : records_)
+        for (const recording::ChunkPlace& chunk : chunks) all += chunk.header.instructions;
+    return all;
+}
+
 }  // namespace assay::replay

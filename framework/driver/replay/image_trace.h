@@ -41,6 +41,8 @@ class ImageTrace {
     const std::map<std::uint32_t, std::vector<recording::ChunkPlace>>& records() const {
         return records_;
     }
+    // That all threads have executed.
+    std::uint64_t instructions() const;
     // Why it is not complete; "" if it is.
     const std::string& problem() const { return problem_; }
 
