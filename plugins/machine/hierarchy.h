@@ -47,17 +47,28 @@ class Hierarchy {
     bool refer_quickly(std::uint32_t core, const Reference& reference, const Counts& counts) {
         const Quick& quick = quick_[reference.kind != Kind::kFetch];
         if (!quick.is_possible || core >= cores_.size() || !cores_[core]) return false;
-        const std::uint32_t bytes = std::min(reference.bytes, machine_.line);
-        if ((reference.address + bytes - 1) >> line_shift_ != reference.address >> line_shift_)
-            return false;
-        const std::uint64_t line = (reference.address >> line_shift_) & kMostLine;
+        const std::uint64_t end = reference.address + std::min(reference.bytes, machine_.line) - 1;
+        const std::uint64_t line = reference.address >> line_shift_;
         Core& on = *cores_[core];
+        Instance& first = *on.caches[quick.cache];
+        if (end >> line_shift_ != line) {
+            if (reference.writes || !first.see_hits.empty()) return false;
+            const RecentPage& page = on.recent_pages[quick.page];
+            if (quick.translates && !(page.has(reference.address) && page.has(end))) return false;
+            const std::uint64_t second = (end >> line_shift_) & kMostLine;
+            const std::uint64_t* const entry = first.lines.find(second);
+            if (!entry || (*entry & (kPrefetched | kWatched)) ||
+                !hits_quickly(first, line, reference))
+                return false;
+            first.lines.touch(second, reference.pc);
+            ++on.clock;
+            return true;
+        }
         if (quick.translates && !on.recent_pages[quick.page].has(reference.address) &&
             !translate_quickly(on, reference))
             return false;
-        Instance& first = *on.caches[quick.cache];
-        std::uint64_t* const entry = first.lines.touch(line, reference.pc);
-        if (!entry || (*entry & (kPrefetched | kWatched))) return false;
+        std::uint64_t* const entry = hits_quickly(first, line, reference);
+        if (!entry) return false;
         if (reference.writes) {
             if (!quick.writes_back) return false;
             if (quick.asks && !(*entry & kModified)) return false;
@@ -66,13 +77,14 @@ class Hierarchy {
         ++on.clock;
         for (Prefetcher* const prefetcher : first.see_hits) {
             wanted_.clear();
-            prefetcher->reference({.line = line,
+            prefetcher->reference({.line = line & kMostLine,
                                    .address = reference.address,
                                    .pc = reference.pc,
                                    .hit = true,
                                    .first = false},
                                   wanted_);
-            if (!wanted_.all().empty()) prefetch_wanted(core, reference, line, counts());
+            if (!wanted_.all().empty())
+                prefetch_wanted(core, reference, line & kMostLine, counts());
         }
         return true;
     }
@@ -133,6 +145,12 @@ class Hierarchy {
     std::uint32_t cluster_of(std::uint32_t core) const;
     bool is_above(std::uint32_t upper, std::uint32_t lower) const;
 
+    // The line's flags where a hit changes nothing but the line's place, or null.
+    static std::uint64_t* hits_quickly(Instance& cache, std::uint64_t line,
+                                       const Reference& reference) {
+        std::uint64_t* const entry = cache.lines.touch(line & kMostLine, reference.pc);
+        return entry && !(*entry & (kPrefetched | kWatched)) ? entry : nullptr;
+    }
     // Whether its page is in the first buffer, where a hit changes what it changes.
     bool translate_quickly(Core& core, const Reference& reference);
     void translate(Core& core, const Reference& reference, std::uint64_t address,
