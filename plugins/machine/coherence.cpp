@@ -8,19 +8,18 @@ State Coherence::state(std::uint32_t core, std::uint64_t line) {
     return entry->owner == core ? entry->state : State::kShared;
 }
 
-std::uint64_t Coherence::holders(std::uint64_t line) {
+Coherence::Holders Coherence::holders(std::uint64_t line) {
     const Entry* const entry = entries_.find(line);
-    return entry ? entry->holders : 0;
-}
-
-std::uint32_t Coherence::owner(std::uint64_t line) {
-    const Entry* const entry = entries_.find(line);
-    return entry ? entry->owner : kNobody;
+    return entry ? Holders{entry->holders, entry->owner} : Holders{};
 }
 
 Coherence::Read Coherence::read(std::uint32_t core, std::uint64_t line, bool alone) {
     Entry& entry = entries_[line];
     Read result;
+    if (entry.holders & bit(core)) {
+        result.had = true;
+        return result;
+    }
     if (entry.owner != kNobody && entry.owner != core) {
         if (entry.state != State::kExclusive) {
             result.supplier = entry.owner;

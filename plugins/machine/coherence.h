@@ -22,16 +22,20 @@ class Coherence {
     explicit Coherence(Protocol protocol) : protocol_(protocol) {}
 
     State state(std::uint32_t core, std::uint64_t line);
-    // Cores whose own caches have the line, as bits.
-    std::uint64_t holders(std::uint64_t line);
-    // The core that has it exclusive, owned or modified, or kNobody.
-    std::uint32_t owner(std::uint64_t line);
+    struct Holders {
+        std::uint64_t cores = 0;        // whose own caches have the line, as bits
+        std::uint32_t owner = kNobody;  // that has it exclusive, owned or modified
+
+        bool have(std::uint32_t core) const { return cores & bit(core); }
+    };
+    Holders holders(std::uint64_t line);
 
     struct Read {
         std::uint32_t supplier = kNobody;  // the core that has had it modified or owned
         bool cleans = false;               // and now writes it back
+        bool had = false;                  // the core has got it: nothing else happens
     };
-    // A core that has not got the line reads it. `alone`: no cache of another cluster has it.
+    // A core reads the line. `alone`: no cache of another cluster has it.
     Read read(std::uint32_t core, std::uint64_t line, bool alone);
 
     struct Write {

@@ -25,11 +25,11 @@ void Hierarchy::each_copy_of_clusters(const Request& request, const Visit& visit
 
 void Hierarchy::ask_to_read(Request& request) {
     request.is_coherent = true;
-    if (coherence_.state(request.number, request.line) != State::kInvalid) return;
     bool alone = true, supplied = false;
     each_copy_of_clusters(request,
                           [&](std::uint32_t, std::uint32_t, std::uint64_t*) { alone = false; });
     const Coherence::Read read = coherence_.read(request.number, request.line, alone);
+    if (read.had) return;
     if (read.supplier != Coherence::kNobody) {
         supplied = true;
         release(request, read.supplier, read.cleans);
@@ -117,9 +117,9 @@ void Hierarchy::note_return(Request& request) {
 // Nothing is taken from another core, or from what is dirty in another cluster, for a prefetch. If
 // it comes into a cache of the core's own that holds data, the core has the line from now on.
 bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
-    const std::uint32_t owner = coherence_.owner(request.line);
-    if (owner != Coherence::kNobody &&
-        (owner != request.number || machine_.caches[cache].of != Of::kCore))
+    const Coherence::Holders known = coherence_.holders(request.line);
+    if (known.owner != Coherence::kNobody &&
+        (known.owner != request.number || machine_.caches[cache].of != Of::kCore))
         return false;
     bool alone = true, dirty = false;
     each_copy_of_clusters(request, [&](std::uint32_t, std::uint32_t, const std::uint64_t* entry) {
@@ -127,12 +127,11 @@ bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
         dirty = dirty || (*entry & kDirty);
     });
     if (dirty) return false;
+    if (known.have(request.number)) return true;
     bool comes = is_coherent_[cache];
-    for (std::uint32_t below = next_[cache]; below != kMemory; below = next_[below])
-        comes = comes ||
-                (is_coherent_[below] && machine_.caches[below].inclusion != Inclusion::kExclusive);
-    if (!comes) return true;
-    if (coherence_.state(request.number, request.line) == State::kInvalid) {
+    for (std::uint32_t below = next_[cache]; !comes && below != kMemory; below = next_[below])
+        comes = is_coherent_[below] && machine_.caches[below].inclusion != Inclusion::kExclusive;
+    if (comes) {
         coherence_.read(request.number, request.line, alone);
         sharing_.found_again(request.number, request.line, 0);
     }

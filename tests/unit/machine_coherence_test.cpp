@@ -83,13 +83,13 @@ void check(Protocol protocol, const Row& row) {
         CHECK(write.losers == (row.before[1] == 'I' ? 0u : 1u << kOther));
         CHECK((write.supplier == Coherence::kNobody ? "-" : std::to_string(write.supplier)) ==
               row.supplied_to_write);
-        CHECK(coherence.owner(kLine) == kSelf);
+        CHECK(coherence.holders(kLine).owner == kSelf);
     }
     {
         Coherence coherence = begun();
         coherence.drop(kSelf, kLine);
         CHECK(states(coherence) == row.dropped);
-        CHECK(coherence.holders(kLine) == (row.dropped[1] == 'I' ? 0u : 1u << kOther));
+        CHECK(coherence.holders(kLine).cores == (row.dropped[1] == 'I' ? 0u : 1u << kOther));
     }
     if (row.other_read) {
         Coherence coherence = begun();
