@@ -56,6 +56,7 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
                 count_repeats(record, site);
                 break;
             case TRACE_SITE_CALL:
+            case TRACE_SITE_STACK:  // not only at a block's end
                 reach(site.position);
                 if (site.site != kNoSite) slot_.append(record.value, site.site, record.aux);
                 break;
