@@ -379,7 +379,7 @@ inline constexpr std::uint32_t context_words(const Spec& spec) {
 // so if references and fetches are misses, of which there are few. Else calls are captured.
 inline constexpr bool tells_contexts(const Spec& spec) {
     constexpr std::uint32_t kOthers =
-        kCaptureValues | kCaptureCalls | kCaptureBranches | kCaptureCode;
+        kCaptureValues | kCaptureCalls | kCaptureBranches | kCaptureCode | kCaptureBlocks;
     return (spec.captures & kCaptureContexts) != 0 && (spec.captures & kOthers) == 0 &&
            (!(spec.captures & kCaptureReferences) || spec.data_ways != 0) &&
            (!(spec.captures & kCaptureFetches) || spec.fetch_ways != 0);

@@ -189,11 +189,13 @@ enum {
     TRACE_SITE_SYSTEM_CALL_TIME = 26,   /* right behind, if asked for: `value` is how many
                                            nanoseconds it took, what assay does for it included */
 
-    /* With assay record, for assay itself: all that follows is of one execution of the site's basic
-     * block, until the next such record of the thread; no reference, `bytes` and `value` are 0. */
+    /* With trace_capture_blocks, and in a trace file: all that follows is of one execution of the
+     * site's basic block, until the next such record of the thread. The site's instruction is the
+     * block's first one; no reference, `bytes` and `value` are 0. */
     TRACE_SITE_BLOCK = 27,
     TRACE_SITE_BLOCK_LEFT = 28, /* that execution ended early, by a fault or because the program
-                                   has changed its code: `value` is how many instructions it was */
+                                   has changed its code: `value` is how many instructions it was,
+                                   one that has faulted among them */
 };
 
 /* Kinds of branches, for trace_capture_branches: a set of bits. */

@@ -260,6 +260,16 @@ void trace_capture_system_calls(trace_vlist_table_t* spec, uint32_t which);
  * pages, it may not have known. */
 void trace_capture_mappings(trace_vlist_table_t* spec);
 
+/* Executions of basic blocks, as records of sites of kind TRACE_SITE_BLOCK: one where a block
+ * begins, before all other records of what its instructions do, their fetches among them, and a
+ * TRACE_SITE_BLOCK_LEFT where it is left before its end. So a profiler knows which instructions a
+ * thread has executed, in which order, and at each record how many: those of the blocks before, and
+ * those of the present one up to the record's instruction. They are exact, to the instruction. What
+ * is not captured is not among them: between bursts (--sample), and while nothing is collected.
+ * Where a signal handler begins there are also TRACE_SITE_SIGNAL and TRACE_SITE_INTERRUPTED. Each
+ * execution of a block is a record: do not ask for them without need. */
+void trace_capture_blocks(trace_vlist_table_t* spec);
+
 /* Mispredictions, counted by a predictor that runs in the program: no records, so that it is many
  * times cheaper than the branches themselves. It is Cachegrind's, with these sizes (Cachegrind's
  * own: 7, 7 and 9), and each thread has one:

@@ -126,6 +126,7 @@ static trace_vlist_table_t* prof_init(void) {
     trace_capture_warm_up(spec, 1000);
     trace_capture_system_calls(spec, TRACE_SYSTEM_CALL_TIMES);
     trace_capture_mappings(spec);
+    trace_capture_blocks(spec);
     if (host->samples) host->unscaled(host, CALLS);
     if (host->samples) host->no_error(host, CALLS, "they are not scaled");
     trace_capture_branches(spec, TRACE_CONDITIONAL_BRANCHES | TRACE_RETURNS);

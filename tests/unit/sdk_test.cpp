@@ -62,6 +62,7 @@ TEST_CASE("sdk: each capture of the C interface has one in C++") {
     CHECK(same([](Captures& wanted) { wanted.footprints(64, 16); },
                [](trace_vlist_table_t* spec) { trace_capture_footprints(spec, 64, 16); }));
     CHECK(same([](Captures& wanted) { wanted.runs(); }, trace_capture_runs));
+    CHECK(same([](Captures& wanted) { wanted.blocks(); }, trace_capture_blocks));
     CHECK(same([](Captures& wanted) { wanted.code(64); },
                [](trace_vlist_table_t* spec) { trace_capture_code(spec, 64); }));
     CHECK(same([](Captures& wanted) { wanted.predictions(1, 2, 3); },

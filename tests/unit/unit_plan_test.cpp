@@ -365,6 +365,22 @@ TEST_CASE("fetches of both kinds are in the order of their instructions, whateve
     }
 }
 
+TEST_CASE("a block is recorded before its fetches and references") {
+    trace::Spec spec{};
+    spec.captures = trace::kCaptureReferences | trace::kCaptureFetches | trace::kCaptureBlocks;
+    spec.fetch = {64, 64};
+    DriverParts parts(spec);
+    const UnitPlan unit = plan(parts, parts.code(0x3c, {{"mov rax, [rdi]", {0x48, 0x8b, 0x07}},
+                                                        {"mov rcx, [rdi]", {0x48, 0x8b, 0x0f}},
+                                                        {"jmp rax", {0xff, 0xe0}}}));
+    std::vector<unsigned> order;
+    for (const Item& item : unit.items) order.push_back(item.capture);
+    const unsigned block = Captures::kNumber<BlockRecords>, fetch = Captures::kNumber<Fetches>,
+                   reference = Captures::kNumber<MemoryReferences>;
+    CHECK(order == std::vector<unsigned>{block, fetch, reference, fetch, reference});
+    CHECK(unit.items[0].position == unit.blocks[0].first);
+}
+
 TEST_CASE("without a filter every reference stands for itself") {
     DriverParts parts({trace::kCaptureReferences, {64, 0}, {0, 0}});
     CHECK(groups(plan(parts, {{"mov rax, [rdi]", {0x48, 0x8b, 0x07}},

@@ -104,13 +104,13 @@ bool made_up_run(TrialRun& run, SyntheticTrace& trace, const Settings& settings)
 
 // All that a recording has, with hardly a filter.
 Wanted all_of(const recording::TraceContent& content) {
-    return {
-        {.captures = trace::kCaptureBlockCounts | trace::kCaptureFetches | trace::kCaptureBranches |
-                     trace::kCaptureMappings | recording::captures_of(content),
-         .fetch = {64, 1},
-         .branches = TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES | TRACE_DIRECT_CALLS |
-                     TRACE_RETURNS},
-        recording::recorded_values(content.values)};
+    return {{.captures = trace::kCaptureBlockCounts | trace::kCaptureFetches |
+                         trace::kCaptureBranches | trace::kCaptureMappings | trace::kCaptureBlocks |
+                         recording::captures_of(content),
+             .fetch = {64, 1},
+             .branches = TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES | TRACE_DIRECT_CALLS |
+                         TRACE_RETURNS},
+            recording::recorded_values(content.values)};
 }
 
 // `others`: what else is captured, for other profilers. False if the profiler refuses.

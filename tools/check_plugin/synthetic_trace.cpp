@@ -90,6 +90,10 @@ void SyntheticTrace::add_instr(std::span<const std::uint8_t> bytes, std::uint64_
     instrs_.push_back(instr);
     pc += form.length;
 
+    if (blocks_.back().first_instr + 1 == instrs_.size()) {
+        add_site(TRACE_SITE_BLOCK, 0, 0);
+        add_site(TRACE_SITE_BLOCK_LEFT, 0, 0);
+    }
     add_site(TRACE_SITE_FETCH, form.length, 0);
     for (std::uint8_t i = 0; i < form.reference_count; ++i)
         add_site(form.references[i].kind, form.references[i].bytes, i);
@@ -142,6 +146,12 @@ TrialTrace::Buffer SyntheticTrace::ordinary(std::uint32_t thread, std::size_t co
                 break;
             case TRACE_SITE_TARGET:
                 value = instrs_.front().pc;
+                break;
+            case TRACE_SITE_BLOCK:
+                value = 0;
+                break;
+            case TRACE_SITE_BLOCK_LEFT:
+                value = blocks_[instrs_[sites_[site].instr].block].instr_count;
                 break;
             case TRACE_SITE_COUNT:
                 value = 1;  // the one reference of each operand before it

@@ -180,6 +180,7 @@ void print_captures(ProfilerHandle& profiler) {
         say("  system calls{}\n",
             spec.captures & trace::kCaptureSystemCallTimes ? ", and how long they take" : "");
     if (spec.captures & trace::kCaptureMappings) say("  sizes of pages\n");
+    if (spec.captures & trace::kCaptureBlocks) say("  executions of basic blocks\n");
     if (spec.interval != 0) say("  intervals of {} instructions\n", spec.interval);
     if (spec.captures & trace::kCaptureBranches) say("  branches\n");
     if (spec.captures & trace::kCapturePredictions)

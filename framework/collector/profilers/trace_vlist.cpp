@@ -231,6 +231,10 @@ void trace_capture_mappings(trace_vlist_table_t* spec) {
     spec->spec.captures |= assay::trace::kCaptureMappings;
 }
 
+void trace_capture_blocks(trace_vlist_table_t* spec) {
+    spec->spec.captures |= assay::trace::kCaptureBlocks;
+}
+
 void trace_capture_predictions(trace_vlist_table_t* spec, uint32_t history_bits,
                                uint32_t address_bits, uint32_t target_bits) {
     spec->spec.captures |= assay::trace::kCaptureBlockCounts | assay::trace::kCapturePredictions;

@@ -39,7 +39,7 @@ void ReplayPlan::plan_block(std::uint32_t number) {
     block.first_item = static_cast<std::uint32_t>(items_.size());
     block.first_instr = recorded.first_instr;
     block.instr_count = static_cast<std::uint16_t>(recorded.instr_count);
-    block.branch_site = kNoSite;
+    block.branch_site = block.first_left_site = kNoSite;
     block.first_block = static_cast<std::uint32_t>(shown_blocks_.size());
     std::uint32_t first = 0;
     for (std::uint32_t i = 0; i < recorded.instr_count; ++i) {
@@ -54,6 +54,7 @@ void ReplayPlan::plan_block(std::uint32_t number) {
     if (recorded.instr_count == 0) shown_blocks_.push_back({recorded.pc, recorded.first_instr, 0});
     block.block_count = static_cast<std::uint16_t>(shown_blocks_.size() - block.first_block);
     if (recorded.instr_count != 0) {
+        if (spec_.captures & trace::kCaptureBlocks) plan_block_records(block);
         if (spec_.captures & trace::kCaptureFetches) plan_fetches(block);
         if (spec_.captures & trace::kCaptureCode) plan_code(block);
         if (spec_.captures & trace::kCapturePredictions) plan_retried(block);
@@ -62,6 +63,23 @@ void ReplayPlan::plan_block(std::uint32_t number) {
     block.item_count = static_cast<std::uint32_t>(items_.size()) - block.first_item;
     sort_items(block);
     blocks_.push_back(block);
+}
+
+// Of each that the collector gets, before all else of it.
+void ReplayPlan::plan_block_records(PlannedBlock& block) {
+    for (unsigned i = 0; i < block.block_count; ++i) {
+        const std::uint32_t first = shown_blocks_[block.first_block + i].first_instr;
+        items_.push_back({.address = 0,
+                          .first_line = 0,
+                          .last_line = 0,
+                          .site = add_site(first, 0, TRACE_SITE_BLOCK),
+                          .bytes = 0,
+                          .position = static_cast<std::uint8_t>(first - block.first_instr),
+                          .kind = PlannedItem::kBlock});
+    }
+    block.first_left_site = static_cast<std::uint32_t>(shown_sites_.size());
+    for (unsigned i = 0; i < block.block_count; ++i)
+        add_site(shown_blocks_[block.first_block + i].first_instr, 0, TRACE_SITE_BLOCK_LEFT);
 }
 
 // Of the first instruction, and of those that begin another line than the one before.
@@ -168,9 +186,10 @@ bool ReplayPlan::is_wanted(std::uint8_t kind) const {
         case TRACE_SITE_TARGET:
         case TRACE_SITE_RETURN:
         case TRACE_SITE_STACK:
+            return captures & trace::kCaptureCalls;
         case TRACE_SITE_SIGNAL:
         case TRACE_SITE_INTERRUPTED:
-            return captures & trace::kCaptureCalls;
+            return captures & (trace::kCaptureCalls | trace::kCaptureBlocks);
         case TRACE_SITE_SYSTEM_CALL:
         case TRACE_SITE_SYSTEM_CALL_RESULT:
             return captures & trace::kCaptureSystemCalls;

@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kNoSite = UINT32_MAX;
 
 // Done when the instruction is reached, or, a retried one, when it has been executed.
 struct PlannedItem {
-    enum Kind : std::uint8_t { kFetch, kCode, kRetried };
+    enum Kind : std::uint8_t { kBlock, kFetch, kCode, kRetried };
     std::uint64_t address;  // of a fetch its instruction's
     // Lines of the fetch filter, for a fetch.
     std::uint64_t first_line, last_line;
@@ -41,6 +41,7 @@ struct PlannedBlock {
     // instructions, as there is a count of mispredictions for each block.
     std::uint32_t first_block;
     std::uint16_t block_count;
+    std::uint32_t first_left_site;  // of their TRACE_SITE_BLOCK_LEFT; kNoSite if not wanted
 };
 
 // A recorded site.
@@ -73,6 +74,7 @@ class ReplayPlan {
 
   private:
     void plan_block(std::uint32_t number);
+    void plan_block_records(PlannedBlock& block);
     void plan_fetches(PlannedBlock& block);
     void plan_code(PlannedBlock& block);
     void plan_retried(PlannedBlock& block);

@@ -98,6 +98,9 @@ void ReplayedThread::reach_end() {
 
 void ReplayedThread::do_item(const PlannedItem& item) {
     switch (item.kind) {
+        case PlannedItem::kBlock:
+            slot_.append(0, item.site);
+            return;
         case PlannedItem::kFetch:
             if (fetch_.passes(item.first_line, item.last_line))
                 slot_.append(item.address, item.site);
@@ -215,7 +218,11 @@ void ReplayedThread::count_repeats(const trace_record_t& record, const PlannedSi
 // Its first `executed` instructions were, or what is left of them in the blocks that it has become.
 void ReplayedThread::leave_block(std::uint64_t executed) {
     if (!block_ || executed > block_->instr_count) return;
-    while (next_item_ != last_item_ && next_item_->position < executed) do_item(*next_item_++);
+    // That it has begun is told in any case.
+    while (next_item_ != last_item_ &&
+           (next_item_->position < executed ||
+            (next_item_->position == 0 && next_item_->kind == PlannedItem::kBlock)))
+        do_item(*next_item_++);
     next_item_ = last_item_;
     branch_ = nullptr;
     std::uint64_t before = 0;
@@ -224,7 +231,11 @@ void ReplayedThread::leave_block(std::uint64_t executed) {
         const std::uint64_t count = plan_.shown_blocks()[shown].instr_count;
         const std::uint64_t done = std::min(count, executed - std::min(executed, before));
         before += count;
-        if (done == count || !counts_) continue;
+        if (done == count) continue;
+        // What comes behind has not begun.
+        if (block_->first_left_site != kNoSite && (i == 0 || done != 0))
+            slot_.append(done, block_->first_left_site + i);
+        if (!counts_) continue;
         ++early_ends_[{shown, static_cast<std::uint32_t>(done)}];
         if (spec_.interval == 0) continue;
         corrections_.emplace_back(shown, -static_cast<std::int64_t>(count - done));

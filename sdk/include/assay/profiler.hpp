@@ -125,6 +125,8 @@ class Captures {
     void system_calls(std::uint32_t which = 0) { trace_capture_system_calls(spec_, which); }
     // How large pages can be, as markers: TRACE_MARKER_PAGES_4K and those behind it.
     void mappings() { trace_capture_mappings(spec_); }
+    // Each execution of a basic block, before what its instructions do: TRACE_SITE_BLOCK.
+    void blocks() { trace_capture_blocks(spec_); }
     // Counts of mispredictions, for Trace::mispredictions. The sizes are Cachegrind's.
     void predictions(std::uint32_t history_bits = 7, std::uint32_t address_bits = 7,
                      std::uint32_t target_bits = 9) {

@@ -79,8 +79,7 @@ void Bursts::begin_next_point(Context& context) {
         return go_to(context, warm_up);
     }
     // At the program's begin there is no code yet that a record could be of.
-    if (tables_.captures(trace::kCaptureBlocks) && executed(context) != 0)
-        send_end(context, trace::kRestEnds);
+    if (executed(context) != 0) send_end(context, trace::kRestEnds);
     part_ = Part::kWarmUp;
     go_to(context, begin);
 }
@@ -137,7 +136,7 @@ void Bursts::send_end(const Context& context, trace::EndOf of) {
 }
 
 void Bursts::send_counts() {
-    if (tables_.captures(trace::kCaptureBlocks)) return;  // each execution has been told
+    if (has_points_) return;  // a recording: each execution has been told
     const std::uint32_t site = tables_.driver_site(0, TRACE_SITE_BLOCK_COUNT);
     const bool predicts = tables_.captures(trace::kCapturePredictions);
     counts_.take([&](std::uint32_t block, std::uint64_t now, std::uint64_t) {

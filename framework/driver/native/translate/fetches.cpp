@@ -19,13 +19,14 @@ bool Fetches::crosses_line(unsigned instr) const {
 }
 
 void Fetches::place(Placer& placer, const PlannedBlock& block, unsigned instr) {
-    if (instr == block.first || !crosses_line(instr)) return;
+    if (instr == block.first ? !is_behind_record() : !crosses_line(instr)) return;
     Item item;
     item.instr = static_cast<std::uint16_t>(instr);
     placer.place(item);
 }
 
 void Fetches::at_entry(const PlannedBlock& block, Block& record) {
+    if (is_behind_record()) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     if (!block.previous_fetched) {
         check(hot_, block.first, block.first, flags_live);

@@ -9,7 +9,7 @@
 // when that was: see FirstLevel.
 #pragma once
 
-#include "framework/driver/native/translate/capture.h"
+#include "framework/driver/native/translate/block_records.h"
 
 namespace assay::native {
 
@@ -19,15 +19,18 @@ class Fetches final : public Capture {
 
     static bool wanted(const trace::Spec& spec) { return spec.captures & trace::kCaptureFetches; }
 
-    // Of a block's first instruction. Some ways into the block skip it.
+    // Of a block's first instruction. Some ways into the block skip it, but with BlockRecords: it
+    // is placed behind the record then.
     void at_entry(const PlannedBlock& block, Block& record) override;
-    // Of those that begin another line than the one before.
+    // Of the others, of those that begin another line than the one before.
     void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
     void emit(const Item& item) override {
         check(hot_, item.instr, item.position, item.flags_live);
     }
 
   private:
+    bool is_behind_record() const { return BlockRecords::wanted(spec_); }
+
     // The lines that are checked, and what the record says.
     struct Fetch {
         std::uint64_t pc, first_line, last_line;
