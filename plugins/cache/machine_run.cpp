@@ -79,7 +79,7 @@ bool MachineRun::filter_loses_nothing() const {
         return cache.inclusion == machine::Inclusion::kInclusive;
     };
     if (!first || !machine_.tlbs.empty() || first->hash != machine::Hash::kModulus ||
-        !std::has_single_bit(first->sets(machine_.line)) || first->late != 0 || first->classify ||
+        !std::has_single_bit(first->sets(machine_.line)) || first->classify ||
         !machine::forgets_repetition(first->replacement) || !first->write_allocate ||
         !first->write_back ||
         std::any_of(machine_.caches.begin(), machine_.caches.end(), is_inclusive))
@@ -94,6 +94,7 @@ bool MachineRun::filter_loses_nothing() const {
 void MachineRun::capture(assay::Captures& wanted) const {
     wanted.block_counts();
     if (takes_pages_from_mappings()) wanted.mappings();
+    if (machine_.tells_late()) wanted.blocks();
     const bool filtered = filter_loses_nothing();
     const Cache* const code = first_level(machine_, Holds::kInstructions);
     const Cache* const data = first_level(machine_, Holds::kData);
@@ -113,13 +114,20 @@ void MachineRun::capture(assay::Captures& wanted) const {
 void MachineRun::learn(const Code& code) {
     for (std::size_t i = sites_.size(); i < code.sites.size(); ++i) {
         const trace_site_t& site = code.sites[i];
+        const trace_block_t& block = code.blocks[code.instr_of(site).block];
         Site known{.role = Site::Role::kReference,
                    .kind = Kind::kRead,
                    .writes = false,
                    .bytes = std::max<std::uint32_t>(site.bytes, 1),
-                   .pc = code.instr_of(site).pc};
+                   .pc = code.instr_of(site).pc,
+                   .position = site.instr - block.first_instr + 1,
+                   .length = block.instr_count};
         if (site.kind == TRACE_SITE_FETCH)
             known.kind = Kind::kFetch;
+        else if (site.kind == TRACE_SITE_BLOCK)
+            known.role = Site::Role::kBlock;
+        else if (site.kind == TRACE_SITE_BLOCK_LEFT)
+            known.role = Site::Role::kBlockLeft;
         else if (site.kind == TRACE_SITE_COUNT)
             known.role = Site::Role::kCount;
         else if (!sites::is_data(site))
@@ -157,11 +165,23 @@ void MachineRun::follow(const assay::Trace& trace, const trace_marker_t& marker)
     hierarchy_.translate_by(placement_.core_of(thread), memory_.of(thread));
 }
 
+void MachineRun::note_executed(const Site& site, const trace_record_t& record,
+                               std::uint64_t& executed, std::uint64_t& block_begin) {
+    if (site.role == Site::Role::kBlock) {
+        block_begin = executed;
+        executed += site.length;
+    } else if (site.role == Site::Role::kBlockLeft) {
+        executed -= site.length - std::min<std::uint64_t>(record.value, site.length);
+    }
+}
+
 void MachineRun::process(assay::Trace& trace) {
     learn(Code(trace));
     const auto records = trace.records();
     const auto contexts = trace.contexts();
     const std::uint32_t core = placement_.core_of(trace.thread());
+    std::uint64_t& executed = executed_[core];
+    std::uint64_t& block_begin = block_begins_[trace.thread()];
     std::span<const trace_marker_t> markers;
     if (takes_pages_from_mappings()) {
         markers = trace.markers();
@@ -175,12 +195,16 @@ void MachineRun::process(assay::Trace& trace) {
         follow_up_to(i);
         const trace_record_t& record = records[i];
         const Site& site = sites_[record.site];
-        if (site.role == Site::Role::kOther) continue;
+        if (site.role > Site::Role::kCount) {
+            note_executed(site, record, executed, block_begin);
+            continue;
+        }
         const machine::Reference reference{.kind = site.kind,
                                            .writes = site.writes,
                                            .bytes = site.bytes,
                                            .address = record.value,
-                                           .pc = site.pc};
+                                           .pc = site.pc,
+                                           .executed = block_begin + site.position};
         const auto row = [&] {
             return row_of(record.site, contexts.empty() ? nullptr : &contexts[i]);
         };
@@ -196,9 +220,13 @@ void MachineRun::process(assay::Trace& trace) {
     }
     follow_up_to(records.size());
     if (!trace.thread_end()) return;
-    if (machine_.cores == 0) hierarchy_.forget(core);
+    if (machine_.cores == 0) {
+        hierarchy_.forget(core);
+        executed_.erase(core);
+    }
     placement_.end(trace.thread());
     memory_.end(trace.thread());
+    block_begins_.erase(trace.thread());
 }
 
 template <typename Visit>

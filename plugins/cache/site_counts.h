@@ -11,12 +11,14 @@ namespace cache {
 
 // Looked up once for many sites.
 struct Code {
-    explicit Code(const assay::Trace& trace) : sites(trace.sites()), instrs(trace.instrs()) {}
+    explicit Code(const assay::Trace& trace)
+        : sites(trace.sites()), instrs(trace.instrs()), blocks(trace.blocks()) {}
 
     const trace_instr_t& instr_of(const trace_site_t& site) const { return instrs[site.instr]; }
 
     std::span<const trace_site_t> sites;
     std::span<const trace_instr_t> instrs;
+    std::span<const trace_block_t> blocks;
 };
 
 // As how many references Cachegrind counts one of the site's.

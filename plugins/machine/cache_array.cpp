@@ -65,7 +65,7 @@ std::optional<CacheArray::Line> CacheArray::insert(std::uint64_t line, std::uint
         if (policy_) policy_->leave(set, way);
     }
     first[way] = line << kShift | flags | kValid;
-    if (!stamps_.empty()) stamps_[set * ways_ + way] = 0;
+    if (!stamps_.empty()) stamps_[set * ways_ + way] = {};
     if (policy_)
         policy_->fill(set, way, access);
     else if (prefetch && order_ == Order::kRecency)

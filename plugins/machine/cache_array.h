@@ -25,7 +25,7 @@ class CacheArray {
   public:
     static constexpr std::uint64_t kFlags = 0xFF;
 
-    // `sets` is a power of two unless the hash is kModulus. `stamped`: lines have times. Throws
+    // `sets` is a power of two unless the hash is kModulus. `stamped`: lines have stamps. Throws
     // std::bad_alloc, and std::runtime_error if the library of the policy is unusable.
     CacheArray(std::uint64_t sets, std::uint32_t ways, Hash hash, const Replacement& replacement,
                bool stamped = false);
@@ -59,8 +59,12 @@ class CacheArray {
     // Takes a line out that may be there, and returns its flags, else 0.
     std::uint64_t remove(std::uint64_t line);
 
-    // A time of a line that is there, 0 at first; of arrays with times.
-    std::uint32_t& stamp(const std::uint64_t* entry) {
+    // What was noted of a line that is there, zeros at first; of arrays with stamps.
+    struct Stamp {
+        std::uint64_t time;
+        std::uint32_t core;
+    };
+    Stamp& stamp(const std::uint64_t* entry) {
         return stamps_[static_cast<std::size_t>(entry - entries_.data())];
     }
     std::uint64_t lines() const { return entries_.size(); }
@@ -89,7 +93,7 @@ class CacheArray {
     std::uint64_t sets_;
     std::uint64_t set_mask_;              // 0 if their number is no power of two
     std::vector<std::uint64_t> entries_;  // line and flags, set by set
-    std::vector<std::uint32_t> stamps_;   // likewise
+    std::vector<Stamp> stamps_;           // likewise
     std::unique_ptr<Policy> policy_;      // none with an order
 };
 

@@ -83,9 +83,10 @@ void Columns::add_of_cache(const Machine& machine, std::size_t index) {
         own.prefetched = add(name + "pf", "lines prefetched into " + name, "lines");
         own.useful = add(name + "pfu", "of these, referred to afterwards", "lines");
         if (cache.late != 0)
-            own.late =
-                add(name + "pfl", "of these, within " + std::to_string(cache.late) + " references",
-                    "lines");
+            own.late = add(
+                name + "pfl",
+                "of these, by the same core within " + std::to_string(cache.late) + " instructions",
+                "lines");
         own.useless = add(name + "pfx", "prefetched lines that left " + name + " unused", "lines");
         own.evicting =
             add(name + "pfe", "misses in " + name + " of what a prefetch had replaced", "misses");

@@ -112,7 +112,6 @@ void Hierarchy::forget(std::uint32_t core) {
 
 void Hierarchy::refer(std::uint32_t number, const Reference& reference, std::uint64_t* counts) {
     Core& on = core(number);
-    ++on.clock;
     missed_ = 0;
     const std::uint32_t bytes = std::min(reference.bytes, machine_.line);
     const std::uint64_t first = reference.address >> line_shift_;
@@ -301,9 +300,7 @@ void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* en
     if (first) {
         *entry &= ~std::uint64_t{kPrefetched};
         count(request.counts, columns.useful);
-        const std::uint32_t late = machine_.caches[cache].late;
-        if (late != 0 && request.core.clock - instance.lines.stamp(entry) <= late)
-            count(request.counts, columns.late);
+        if (is_late(request, cache, entry)) count(request.counts, columns.late);
     }
     if (!entry) missed_ |= std::uint64_t{1} << cache;
     if (instance.kinds) {
@@ -319,6 +316,17 @@ void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* en
         }
     }
     if (!entry || first || sees_hits_[cache]) triggers_.push_back({cache, entry != nullptr, first});
+}
+
+// By the core that has prefetched it: how far another one has got since, nobody knows. The time can
+// be a little before that of the prefetch, where two threads take turns on a core within a block.
+bool Hierarchy::is_late(const Request& request, std::uint32_t cache,
+                        const std::uint64_t* entry) const {
+    const std::int64_t late = machine_.caches[cache].late;
+    if (late == 0) return false;
+    const CacheArray::Stamp& prefetched = request.core.caches[cache]->lines.stamp(entry);
+    return prefetched.core == request.number &&
+           static_cast<std::int64_t>(request.reference.executed - prefetched.time) <= late;
 }
 
 std::uint32_t Hierarchy::column_of(const Request& request, std::uint32_t cache,
@@ -375,7 +383,8 @@ void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t lin
     const auto gone = instance.lines.insert(line, kPrefetched | dirty, request.reference.pc, true);
     drop_fetched(request);
     if (machine_.caches[cache].late != 0)
-        instance.lines.stamp(instance.lines.find(line)) = request.core.clock;
+        instance.lines.stamp(instance.lines.find(line)) = {request.reference.executed,
+                                                           request.number};
     if (!gone) return;
     instance.replaced[gone->number % instance.replaced.size()] = gone->number + 1;
     make_room(request, request.number, cache, *gone);

@@ -27,6 +27,8 @@ struct Reference {
     std::uint32_t bytes = 1;  // not 0; taken as a line's where it is more
     std::uint64_t address = 0;
     std::uint64_t pc = 0;
+    // How many instructions its core has executed, this one among them; for Machine::tells_late().
+    std::uint64_t executed = 0;
 };
 
 class Hierarchy {
@@ -61,7 +63,6 @@ class Hierarchy {
                 !hits_quickly(first, line, reference))
                 return false;
             first.lines.touch(second, reference.pc);
-            ++on.clock;
             return true;
         }
         if (quick.translates && !on.recent_pages[quick.page].has(reference.address) &&
@@ -74,7 +75,6 @@ class Hierarchy {
             if (quick.asks && !(*entry & kModified)) return false;
             *entry |= kDirty;
         }
-        ++on.clock;
         for (Prefetcher* const prefetcher : first.see_hits) {
             wanted_.clear();
             prefetcher->reference({.line = line & kMostLine,
@@ -113,7 +113,6 @@ class Hierarchy {
         std::vector<std::unique_ptr<Instance>> own;
         PageSizes* page_sizes = nullptr;
         RecentPage recent_pages[2];  // of fetches and of data
-        std::uint32_t clock = 0;     // references
     };
     // One line of a reference, on its way.
     struct Request {
@@ -169,6 +168,8 @@ class Hierarchy {
     void hand_down(Request& request, std::uint32_t number, std::uint32_t cache, std::uint64_t line,
                    std::uint64_t flags);
     void observe(Request& request, std::uint32_t cache, std::uint64_t* entry);
+    // Of a line that was prefetched, and is referred to for the first time.
+    bool is_late(const Request& request, std::uint32_t cache, const std::uint64_t* entry) const;
     std::uint32_t column_of(const Request& request, std::uint32_t cache, MissKind kind) const;
     void prefetch_behind(Request& request);
     // What the first cache's prefetchers want behind a hit.

@@ -48,7 +48,7 @@ struct Cache {
     bool write_allocate = true;
     Replacement replacement;
     std::vector<Prefetch> prefetch;
-    std::uint32_t late = 0;  // references of a core; 0: not told
+    std::uint32_t late = 0;  // instructions of a core; 0: not told
     bool classify = false;   // tells cold, capacity, conflict and coherence misses apart
     std::uint32_t latency = 0;
 
@@ -97,6 +97,12 @@ struct Machine {
     std::vector<Tlb> tlbs;      // likewise
 
     std::uint32_t cores_of_cluster() const { return cores / clusters; }
+    // Whether it matters how many instructions a core has executed.
+    bool tells_late() const {
+        return std::any_of(caches.begin(), caches.end(), [](const Cache& cache) {
+            return cache.late != 0 && !cache.prefetch.empty();
+        });
+    }
 };
 
 }  // namespace machine

@@ -137,16 +137,37 @@ TEST_CASE("next-line leaves of a walk its first miss") {
     CHECK(Counts(machine, loop(1000, 128, 1))["D1mr"] == 4);
 }
 
-TEST_CASE("a prefetched line is late up to so many references behind") {
+TEST_CASE("a prefetched line is late up to so many instructions behind") {
     Machine machine = of({streams::cache("D1", 1, Holds::kData, Of::kCore, 16, 4)});
     machine.caches[0].prefetch = {{"next-line", 1, 1}};
     for (const std::uint32_t late : {1u, 2u}) {
         machine.caches[0].late = late;
-        const Counts next(machine, loop(100, 64, 1));
-        CHECK(next["D1pfl"] == next["D1pfu"]);
-        const Counts second(machine, {streams::read(0, kBase), streams::read(0, kBase),
-                                      streams::read(0, kBase + 64)});
+        // References in between do not matter, only instructions.
+        const Counts next(machine, {streams::read_at(1, 0, kBase), streams::read_at(2, 0, kBase),
+                                    streams::read_at(2, 0, kBase), streams::read_at(2, 0, kBase),
+                                    streams::read_at(2, 0, kBase + 64)});
+        CHECK(next["D1pfl"] == 1);
+        const Counts second(machine,
+                            {streams::read_at(1, 0, kBase), streams::read_at(3, 0, kBase + 64)});
         CHECK(second["D1pfl"] == (late == 2 ? 1 : 0));
+        // A walk, each step of which begins the prefetch for the next.
+        std::vector<OfCore> walk;
+        for (std::uint64_t i = 0; i < 100; ++i)
+            walk.push_back(streams::read_at(2 * i, 0, kBase + 64 * i));
+        CHECK(Counts(machine, walk)["D1pfu"] == 99);
+        CHECK(Counts(machine, walk)["D1pfl"] == (late == 2 ? 99 : 0));
+    }
+}
+
+TEST_CASE("a prefetched line is late for the core that has prefetched it") {
+    Machine machine = of({streams::cache("LL", 1, Holds::kBoth, Of::kMachine, 16, 4)}, 2);
+    machine.caches[0].prefetch = {{"next-line", 1, 1}};
+    machine.caches[0].late = 10;
+    for (const std::uint32_t core : {0u, 1u}) {
+        const Counts counts(machine, {streams::read_at(100, 0, kBase),
+                                      streams::read_at(core == 0 ? 105 : 2, core, kBase + 64)});
+        CHECK(counts["LLpfu"] == 1);
+        CHECK(counts["LLpfl"] == (core == 0 ? 1 : 0));
     }
 }
 

@@ -98,7 +98,6 @@ void Model::refer(std::uint32_t number, const machine::Reference& reference,
                   std::uint64_t* counts) {
     counts_ = counts;
     missed_.clear();
-    ++core(number).references;
     const Caches path = core(number).path[reference.kind != Kind::kFetch];
     const std::uint64_t bytes = std::min(reference.bytes, machine_.line);
     const std::uint64_t last_byte = reference.address + bytes - 1;
@@ -184,7 +183,8 @@ bool Model::ask(Request& request, Cache& cache) {
     const bool first = found != nullptr && found->prefetched;
     if (first) {
         count(columns(cache).useful);
-        if (core(request.core).references - found->prefetched_at <= cache.what.late)
+        if (found->prefetched_by == request.core &&
+            request.reference.executed <= found->prefetched_at + cache.what.late)
             count(columns(cache).late);
         found->prefetched = false;
     }
@@ -257,7 +257,8 @@ void Model::take_in(const Request& request, Cache& cache, bool dirty) {
     way.dirty = dirty;
     if (request.prefetching == &cache) {
         way.prefetched = true;
-        way.prefetched_at = core(request.core).references;
+        way.prefetched_at = request.reference.executed;
+        way.prefetched_by = request.core;
         count(columns(cache).prefetched);
         if (gone) cache.replaced[gone->line % cache.lines.size()] = gone->line;
     }

@@ -52,7 +52,6 @@ class Model {
     struct Core {
         Caches path[2];  // of fetches and of data, from level 1 on
         std::vector<Lines> tlbs;
-        std::uint64_t references = 0;
     };
     struct Asked {
         Cache* cache;

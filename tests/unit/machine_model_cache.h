@@ -16,7 +16,8 @@ struct Way {
     std::uint64_t line = 0;
     bool dirty = false;
     bool prefetched = false;          // and not referred to since
-    std::uint64_t prefetched_at = 0;  // references of its core
+    std::uint64_t prefetched_at = 0;  // instructions of the core that did it
+    std::uint32_t prefetched_by = 0;  // this one
     // What policies note.
     std::uint64_t arrived = 0;  // a time
     std::uint64_t uses = 0;

@@ -33,11 +33,19 @@ machine::Cache cache(const std::string& name, std::uint32_t level, machine::Hold
 }
 
 OfCore read(std::uint32_t core, std::uint64_t address, std::uint32_t bytes) {
-    return {core, {Kind::kRead, false, bytes, address, 0x1000}};
+    return {core, {.kind = Kind::kRead, .bytes = bytes, .address = address, .pc = 0x1000}};
+}
+
+OfCore read_at(std::uint64_t executed, std::uint32_t core, std::uint64_t address) {
+    OfCore made = read(core, address);
+    made.reference.executed = executed;
+    return made;
 }
 
 OfCore write(std::uint32_t core, std::uint64_t address, std::uint32_t bytes) {
-    return {core, {Kind::kWrite, true, bytes, address, 0x1010}};
+    return {
+        core,
+        {.kind = Kind::kWrite, .writes = true, .bytes = bytes, .address = address, .pc = 0x1010}};
 }
 
 std::vector<OfCore> references(Random& random, const Machine& machine, int count) {
@@ -56,19 +64,23 @@ std::vector<OfCore> references(Random& random, const Machine& machine, int count
                 static_cast<std::uint32_t>(4 + below(40))};
     };
     std::vector<std::vector<Walk>> walks(cores);
-    std::vector<std::uint64_t> pcs(cores, 0x40'0000);
+    std::vector<std::uint64_t> pcs(cores, 0x40'0000), executed(cores);
     std::vector<OfCore> made;
     for (auto& own : walks) own = {new_walk(), new_walk(), new_walk()};
     std::uint32_t core = 0;
     while (made.size() < static_cast<std::size_t>(count)) {
         if (below(4) == 0) core = static_cast<std::uint32_t>(below(cores));
+        executed[core] += below(12) == 0 ? below(40) : below(4);  // also of one instruction
         machine::Reference reference;
         const std::uint64_t what = below(16);
         reference.bytes = static_cast<std::uint32_t>(1 << below(5));
+        reference.executed = executed[core];
         if (what < 3) {
             std::uint64_t& pc = pcs[core];
             pc = below(6) == 0 ? 0x40'0000 + below(spread * 2) : pc + below(12);
-            reference = {Kind::kFetch, false, static_cast<std::uint32_t>(1 + below(15)), pc, pc};
+            reference.kind = Kind::kFetch;
+            reference.bytes = static_cast<std::uint32_t>(1 + below(15));
+            reference.address = reference.pc = pc;
             if (below(8) == 0) reference.address = kBase + below(spread);  // of what is data, too
             made.push_back({core, reference});
             continue;

@@ -64,6 +64,8 @@ class Counts {
 };
 
 OfCore read(std::uint32_t core, std::uint64_t address, std::uint32_t bytes = 8);
+// As the instruction of the core with that number.
+OfCore read_at(std::uint64_t executed, std::uint32_t core, std::uint64_t address);
 OfCore write(std::uint32_t core, std::uint64_t address, std::uint32_t bytes = 8);
 
 }  // namespace streams
