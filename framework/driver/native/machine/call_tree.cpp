@@ -74,6 +74,15 @@ IN_TRANSLATED_CODE void CallTree::initialise(CallState& state, trace::ContextNod
 }
 
 IN_TRANSLATED_CODE void CallTree::release() {
+    release_frames();
+    release_elements(stacks_, stack_room_);
+    stacks_ = nullptr;
+    stack_room_ = 0;
+    release_elements(known_, known_size_);
+    known_ = nullptr;
+}
+
+IN_TRANSLATED_CODE void CallTree::release_frames() {
     for (uint32_t i = 0; i < stack_count_; ++i)
         release_elements(stacks_[i].frames,
                          static_cast<uint64_t>(stacks_[i].end - stacks_[i].frames));
@@ -82,7 +91,7 @@ IN_TRANSLATED_CODE void CallTree::release() {
 }
 
 IN_TRANSLATED_CODE void CallTree::begin_thread() {
-    release();
+    release_frames();
     if (nodes_->count == 0) {
         release_elements(known_, known_size_);
         known_size_ = kFewestKnown;
@@ -310,7 +319,7 @@ IN_TRANSLATED_CODE void CallTree::move(uint64_t sp, const Reach& reach) {
     save();
     load(stack_of(sp, reach));
     extend(sp);
-    while (state_->top[-1].address <= sp) state_->node = (--state_->top)->caller;
+    while (state_->top[-1].address <= sp && sp != kHighest) state_->node = (--state_->top)->caller;
 }
 
 IN_TRANSLATED_CODE uint32_t CallTree::stack_of(uint64_t sp, const Reach& reach) {

@@ -62,7 +62,7 @@ class CallTree {
     // A signal's handler has been entered, on the stack of what it interrupts or another one.
     void enter_handler(std::uint64_t address, std::uint64_t interrupted, std::uint64_t handler);
 
-    // Gives the memory of all frames back.
+    // Gives all memory back but the nodes', which must be empty where a thread begins behind that.
     void release();
 
   private:
@@ -100,6 +100,7 @@ class CallTree {
     void save();
     void load(std::uint32_t stack);
     void forget_others();
+    void release_frames();
 
     CallState* state_;
     trace::ContextNodes* nodes_;

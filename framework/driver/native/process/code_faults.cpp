@@ -75,6 +75,13 @@ bool CodeFaults::leave_at_fault(Context& context, int number, std::uint64_t host
     return true;
 }
 
+// As its counter would have: the block's beginning was executed in this context.
+void CodeFaults::count_in_context(const Context& context, std::uint32_t block) {
+    if (context.call_tree == nullptr) return;
+    if (const std::uint32_t word = code_.trace.context_word(block); word != 0)
+        ++reinterpret_cast<std::uint64_t*>(context.calls.node)[word];
+}
+
 // Translated code is left before or, as for what the processor reports, behind the instruction
 // whose translation has been reached.
 void CodeFaults::leave_before(Context& context, const RecoveryPoint& point, std::uint64_t host_pc,
@@ -93,6 +100,8 @@ void CodeFaults::leave_before(Context& context, const RecoveryPoint& point, std:
     const Block& block = code_.cache.block_at(host_pc, point.block);
     if (block.version != kPlain && (count != block.instr_count || !point.counted))
         code_.trace.partial(block.id, count, point.counted);
+    if (block.version != kPlain && count != 0 && !point.counted)
+        count_in_context(context, block.id);
     if (block.version != kPlain && count != block.instr_count &&
         code_.trace.captures(trace::kCaptureBlocks))
         trace_.append(count, code_.trace.driver_site(block.first_instr, TRACE_SITE_BLOCK_LEFT));

@@ -49,6 +49,7 @@ class CodeFaults {
     void has_run_alone() { runs_alone_ = false; }
 
   private:
+    void count_in_context(const Context& context, std::uint32_t block);
     void leave_before(Context& context, const RecoveryPoint& point, std::uint64_t host_pc,
                       bool executed, ucontext_t* interrupted);
 

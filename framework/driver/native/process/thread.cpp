@@ -277,6 +277,8 @@ std::uint32_t Thread::stack_site() {
 
 void Thread::record_stack(std::uint32_t site) {
     if (captures_calls()) trace.append(context->gpr[RSP], site);
+    if (context->call_tree != nullptr && version() != kPlain)
+        context->call_tree->arrive(context->pc, context->gpr[RSP]);
 }
 
 }  // namespace assay::native

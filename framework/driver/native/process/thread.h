@@ -55,7 +55,7 @@ class Thread {
     bool captures_calls() const;
     bool tells_handlers() const;
     // Where the driver itself, in the system call that is being executed, gives the stack pointer
-    // another value: the site for that, and the record.
+    // another value, or has let a child use the stack: the site for that, and the record.
     std::uint32_t stack_site();
     void record_stack(std::uint32_t site);
 

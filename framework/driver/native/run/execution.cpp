@@ -45,15 +45,26 @@ void Execution::run() {
         next_ = nullptr;
         if (block == nullptr) continue;
         context_.entry = block->entry;
-        if (context_.call_tree != nullptr && block->version != kPlain)
-            context_.call_tree->arrive(block->pc, context_.gpr[RSP]);
+        const bool follows_calls = context_.call_tree != nullptr && block->version != kPlain;
+        if (follows_calls) look_at_stack(*block);
         thread_.bursts.enters(context_, *block, process_.regions.version_of(context_) == kPlain);
         enter();
+        sp_left_with_ = follows_calls ? context_.gpr[RSP] : 0;
         count_exit();
         thread_.bursts.has_left(context_);
         handle_exit();
     }
     process_.lock.unlock();
+}
+
+// Translated code follows the stack pointer itself. So in which context something is does not
+// depend on when it is translated.
+void Execution::look_at_stack(const Block& block) {
+    const std::uint64_t sp = context_.gpr[RSP];
+    if (sp == sp_left_with_ && context_.calls.top != nullptr)
+        context_.call_tree->jump(block.pc, 0);
+    else
+        context_.call_tree->arrive(block.pc, sp);
 }
 
 void Execution::deliver_signal() {

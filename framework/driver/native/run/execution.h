@@ -26,6 +26,7 @@ class Execution {
   private:
     void deliver_signal();
     void record_handler(int signal, std::uint64_t interrupted);
+    void look_at_stack(const Block& block);
     void enter();
     bool handle_inside();
     void record_at(const Exit& exit, std::uint32_t id);
@@ -52,6 +53,8 @@ class Execution {
     SpecialReferences references_;
     SpecialValues values_;
     Block* next_ = nullptr;  // known block of Context::pc
+    // With contexts, where translated code was left: 0 if it did not follow calls.
+    std::uint64_t sp_left_with_ = 0;
 };
 
 }  // namespace assay::native

@@ -80,6 +80,7 @@ class TraceTables {
     void publish();
     // With contexts: words of nodes, for the blocks and the calls of translated code.
     ContextWords& context_words() { return words_; }
+    std::uint32_t context_word(std::uint32_t block) const { return context_words_[block]; }
     void set_context_word(std::uint32_t block, std::uint32_t word) {
         if (context_words_[block] == 0) context_words_[block] = static_cast<std::uint16_t>(word);
     }

@@ -1,5 +1,6 @@
 #include "framework/driver/native/translate/block_increments.h"
 
+#include "framework/driver/native/translate/contexts.h"
 #include "framework/driver/native/translate/control_flow.h"
 
 namespace assay::native {
@@ -8,7 +9,18 @@ void BlockIncrements::place(Placer& placer, const PlannedBlock& block, unsigned 
     if (instr + 1 != block.end()) return;
     // What is predicted is counted with the prediction.
     if (Predictions::wanted(spec_) && is_predicted(plan_.instructions[instr])) return;
-    placer.place_anywhere(block);
+    if (changes_context(block))
+        placer.place_at_entry(block);
+    else
+        placer.place_anywhere(block);
+}
+
+// It counts where it was entered.
+bool BlockIncrements::changes_context(const PlannedBlock& block) const {
+    if (!Contexts::wanted(spec_)) return false;
+    for (unsigned instr = block.first; instr < block.end(); ++instr)
+        if (Calls::leaves_stack(plan_, block, instr)) return true;
+    return false;
 }
 
 void BlockIncrements::emit(const Item& item) {

@@ -18,6 +18,7 @@ class BlockIncrements final : public Capture {
     void emit(const Item& item) override;
 
   private:
+    bool changes_context(const PlannedBlock& block) const;
     void count_in_context(const Item& item);
 };
 

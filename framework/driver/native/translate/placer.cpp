@@ -66,4 +66,12 @@ void Placer::place_anywhere(const PlannedBlock& block) {
     plan_.items.insert(before, item);
 }
 
+void Placer::place_at_entry(const PlannedBlock& block) {
+    Item item;
+    item.capture = capture_;
+    item.position = block.first;
+    item.flags_live = plan_.flags_live[block.first] != 0;
+    plan_.items.insert(plan_.items.begin() + block.first_item, item);
+}
+
 }  // namespace assay::native

@@ -26,6 +26,8 @@ class Placer {
     // At the first point of the block where the flags are dead, wherever other items are; if there
     // is none, at its beginning. When all of the others are there.
     void place_anywhere(const PlannedBlock& block);
+    // At the block's beginning, when all of the others are there.
+    void place_at_entry(const PlannedBlock& block);
     // What is placed from now on must not go before the instruction.
     void stay_behind(unsigned instr) { earliest_ = instr + 1; }
 
