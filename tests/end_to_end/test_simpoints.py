@@ -186,7 +186,8 @@ class Refused(Case):
         self.refused("--warm-up=10k", words=["is for --simpoints"])
         self.record(PHASED, self.points((1, 0.5), (6, 0.5)))
         for words in (["--plugin=bbv"], ["--plugin=cache", "--threads"],
-                      ["--plugin=cache", "--types"], ["--plugin=struct_layout"],
+                      ["--plugin=cache", "--types"], ["--plugin=cache", "--contexts"],
+                      ["--plugin=struct_layout"],
                       ["--plugin=cache", "--weights=maybe"]):
             errors = self.assay("replay", *words, "-o", "/dev/null", self.trace, status=125)
             self.assertEqual(errors.count("\n"), 1, errors)

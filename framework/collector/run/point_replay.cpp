@@ -64,7 +64,8 @@ std::uint64_t executed_in(const replay::ImageTrace& trace) {
 void set_points(CoreSettings& settings, const replay::ImageTrace& trace) {
     settings.regions.points = 1;
     for (const auto& [given, name] :
-         {std::pair{settings.threads, "--threads"}, std::pair{settings.types, "--types"}})
+         {std::pair{settings.threads, "--threads"}, std::pair{settings.types, "--types"},
+          std::pair{settings.contexts, "--contexts"}})
         if (given)
             throw Error(fmt::format(
                 "{} has simulation points, which do not tell what {} needs: record the program "

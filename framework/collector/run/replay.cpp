@@ -207,9 +207,10 @@ void Replay::tell(ReplayedPoint& point) const {
     if (status != 0) point.status = status;
 }
 
-constexpr std::array<std::string_view, 14> kOptions{
-    "plugin",   "out",   "dump-instr", "threads",          "types", "debug-cache", "config",
-    "progress", "quiet", "verbose",    "profiler-timeout", "help",  "version",     "recursion"};
+constexpr std::array<std::string_view, 15> kOptions{
+    "plugin",  "contexts",         "out",    "dump-instr", "threads",
+    "types",   "debug-cache",      "config", "progress",   "quiet",
+    "verbose", "profiler-timeout", "help",   "version",    "recursion"};
 
 bool yes_or_no(const Setting& setting) {
     if (setting.value != "yes" && setting.value != "no")

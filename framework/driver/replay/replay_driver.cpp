@@ -15,7 +15,7 @@ void check_content(const trace::Spec& wanted, const trace::ValueLists& values,
                    const recording::TraceContent& content) {
     constexpr std::pair<std::uint32_t, std::uint32_t> kNeeded[] = {
         {trace::kCaptureReferences | trace::kCaptureCode, TRACE_RECORDED_REFERENCES},
-        {trace::kCaptureCalls, TRACE_RECORDED_CALLS},
+        {trace::kCaptureCalls | trace::kCaptureContexts, TRACE_RECORDED_CALLS},
         {trace::kCaptureSystemCalls, TRACE_RECORDED_SYSTEM_CALLS}};
     std::string lacks;
     for (const auto& [captures, recorded] : kNeeded)
@@ -46,7 +46,6 @@ std::uint64_t shown_of(std::uint64_t recorded, const ReplayPlan& plan) {
 trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
                      const recording::TraceContent& content) {
     check_content(wanted, values, content);
-    if (wanted.captures & trace::kCaptureContexts) missing("what --contexts needs");
     if (wanted.captures & trace::kCaptureSystemCallTimes) missing("the times of system calls");
     if (wanted.objects != trace::Spec::kNoObjects) missing("what --objects needs");
     const trace::Regions& regions = wanted.regions;
@@ -61,6 +60,9 @@ trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
     given.footprints = given.runs = 0;
     // Where an interval ends, what is recorded again is what the filter has forgotten.
     if (wanted.interval != 0) given.data_ways = given.fetch_ways = 0;
+    // Otherwise misses say in which contexts they are.
+    const bool has_contexts = given.captures & trace::kCaptureContexts;
+    if (has_contexts && !trace::tells_contexts(given)) given.captures |= trace::kCaptureCalls;
     // The collector takes buffers in the order in which they are given.
     given.slice = 1;
     return given;
@@ -89,7 +91,7 @@ ReplayDriver::ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
     for (const Output& output : outputs) {
         segments_.push_back(std::make_unique<SegmentWriter>(output.segment, output.readers));
         segments_.back()->set_tables(plan_.shown_blocks(), plan_.shown_instrs(),
-                                     plan_.shown_sites());
+                                     plan_.shown_sites(), plan_.words());
     }
 }
 
@@ -109,8 +111,10 @@ void ReplayDriver::replay() {
     PartSequence::Part part;
     while (parts_.next(part)) take(part);
     for (auto& [slot, thread] : threads_) thread->end();
-    for (const auto& [number, slot] : slots_)
+    for (const auto& [number, slot] : slots_) {
         slot->copy_counters(plan_.shown_blocks().size() * trace::counters(spec_));
+        slot->copy_nodes();
+    }
     pass_events(image_.events().size());
     tell_early_ends();
 }
@@ -138,7 +142,10 @@ ReplayedThread& ReplayDriver::thread_of(const PartSequence::Part& part) {
     if (thread && slot.thread() == part.thread) return *thread;
     if (thread) thread->end();
     slot.set_thread(part.thread);
-    thread = std::make_unique<ReplayedThread>(image_, plan_, spec_, slot, early_ends_);
+    const auto contexts = contexts_.find(part.slot);
+    thread = std::make_unique<ReplayedThread>(
+        image_, plan_, spec_, slot, early_ends_,
+        contexts == contexts_.end() ? nullptr : contexts->second.get());
     return *thread;
 }
 
@@ -153,6 +160,9 @@ SlotWriter& ReplayDriver::slot_of(std::uint32_t number) {
         outputs.push_back({segment->ring(number), MissFilter(own, kinds_)});
     }
     slot = std::make_unique<SlotWriter>(MissFilter(spec_, kinds_), std::move(outputs));
+    if (spec_.captures & trace::kCaptureContexts)
+        contexts_[number] = std::make_unique<ReplayedContexts>(
+            slot->begin_nodes(trace::context_words(spec_)), spec_);
     return *slot;
 }
 

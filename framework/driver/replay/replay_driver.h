@@ -66,7 +66,8 @@ class ReplayDriver {
     std::vector<std::unique_ptr<SegmentWriter>> segments_;
     PartSequence parts_;
     std::map<std::uint32_t, std::unique_ptr<SlotWriter>> slots_;
-    std::map<std::uint32_t, std::unique_ptr<ReplayedThread>> threads_;  // by slot
+    std::map<std::uint32_t, std::unique_ptr<ReplayedContexts>> contexts_;  // likewise, by slot
+    std::map<std::uint32_t, std::unique_ptr<ReplayedThread>> threads_;     // likewise
     SlotWriter* last_slot_ = nullptr;
     EarlyEnds early_ends_;
     std::uint64_t events_ = 0;  // bytes that have been passed

@@ -1,5 +1,6 @@
 #include "framework/driver/replay/replay_plan.h"
 
+#include "framework/driver/replay/context_words.h"
 #include "framework/recording/trace_content.h"
 #include "framework/x86/decoder.h"
 
@@ -15,9 +16,11 @@ ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec,
       values_(values),
       shown_instrs_(image.instrs()),
       separate_(image.instrs().size()),
-      retried_(image.instrs().size()) {
+      retried_(image.instrs().size()),
+      by_driver_(image.instrs().size()) {
     native::Decoder decoder;
-    const bool decodes = spec.captures & (trace::kCaptureCode | trace::kCapturePredictions);
+    const bool decodes = spec.captures & (trace::kCaptureCode | trace::kCapturePredictions |
+                                          trace::kCaptureContexts);
     for (std::size_t i = 0; decodes && i < image.instrs().size(); ++i) {
         const trace_instr_t& instr = image.instrs()[i];
         native::Instruction decoded;
@@ -25,12 +28,17 @@ ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec,
         separate_[i] =
             decoded.form->reference_count != 0 || decoded.form->special != native::Special::kNone;
         retried_[i] = decoded.form->flow == native::Flow::kNone && native::is_predicted(decoded);
+        by_driver_[i] = decoded.form->flow == native::Flow::kSyscall ||
+                        decoded.form->flow == native::Flow::kInterruptReturn;
     }
     if (spec.captures & trace::kCaptureCalls)
         for (const trace_site_t& site : image.sites())
             if (site.kind == TRACE_SITE_STACK) separate_[site.instr] = true;
     for (std::uint32_t i = 0; i < image.blocks().size(); ++i) plan_block(i);
     plan_sites();
+    if (!(spec.captures & trace::kCaptureContexts)) return;
+    words_ = context_words(image, shown_blocks_, spec);
+    if (spec.captures & trace::kCapturePredictions) counted_ = counted_blocks(image, shown_blocks_);
 }
 
 void ReplayPlan::plan_block(std::uint32_t number) {
@@ -208,8 +216,9 @@ void ReplayPlan::plan_sites() {
         const trace_site_t& site = image_.sites()[i];
         const std::uint32_t block = image_.instrs()[site.instr].block;
         PlannedSite planned{
-            kNoSite, site.bytes, site.kind,
-            static_cast<std::uint8_t>(site.instr - image_.blocks()[block].first_instr), false};
+            kNoSite,   site.bytes,
+            site.kind, static_cast<std::uint8_t>(site.instr - image_.blocks()[block].first_instr),
+            false,     by_driver_[site.instr]};
         if (site.kind == TRACE_SITE_BLOCK || site.kind == TRACE_SITE_BLOCK_LEFT) {
             planned.site = block;
         } else if (is_wanted(site.kind)) {
@@ -227,11 +236,13 @@ void ReplayPlan::plan_sites() {
         if (i + 1 == values_end) plan_values(first_value, values_end);
     }
     general_sites_.assign(256, kNoSite);
-    if (image_.instrs().empty() || spec_.interval == 0) return;
-    for (const unsigned kind :
-         {unsigned{TRACE_SITE_BLOCK_COUNT}, unsigned{TRACE_SITE_BLOCK_CORRECTION},
-          unsigned{TRACE_SITE_INTERVAL}})
-        general_sites_[kind] = add_site(0, 0, kind);
+    if (image_.instrs().empty()) return;
+    const auto add_general = [&](unsigned kind) { general_sites_[kind] = add_site(0, 0, kind); };
+    if (spec_.captures & trace::kCaptureContexts) add_general(TRACE_SITE_CONTEXT);
+    if (spec_.interval == 0) return;
+    add_general(TRACE_SITE_BLOCK_COUNT);
+    add_general(TRACE_SITE_BLOCK_CORRECTION);
+    add_general(TRACE_SITE_INTERVAL);
 }
 
 // Behind the sites of one execution's values: those of another way that the instruction leads on

@@ -51,6 +51,8 @@ struct PlannedSite {
     std::uint8_t kind;
     std::uint8_t position;  // of its instruction in its block
     bool tells_nothing;     // of values: that the instruction was executed, but no value
+    bool
+        by_driver;  // of changes of the stack: behind the instruction, the thread goes on elsewhere
 };
 
 class ReplayPlan {
@@ -67,6 +69,13 @@ class ReplayPlan {
     const std::vector<trace_block_t>& shown_blocks() const { return shown_blocks_; }
     const std::vector<trace_instr_t>& shown_instrs() const { return shown_instrs_; }
     const std::vector<trace_site_t>& shown_sites() const { return shown_sites_; }
+    // With kCaptureContexts: see context_words().
+    const std::vector<std::uint16_t>& words() const { return words_; }
+    // For which block the i-th is counted of those that a recorded one has become: see
+    // counted_blocks().
+    std::uint32_t counted(const PlannedBlock& block, std::uint32_t i) const {
+        return counted_.empty() ? block.first_block + i : counted_[block.first_block + i];
+    }
     // Of events that belong to no instruction, by kind. kNoSite if the image has no code.
     std::uint32_t general_site(unsigned kind) const;
     // Of PREDICTIONS of a recorded site of kind COUNT.
@@ -95,10 +104,13 @@ class ReplayPlan {
     std::vector<trace_block_t> shown_blocks_;
     std::vector<trace_instr_t> shown_instrs_;
     std::vector<trace_site_t> shown_sites_;
+    std::vector<std::uint16_t> words_;
+    std::vector<std::uint32_t> counted_;            // by shown block, with contexts and predictions
     std::vector<std::uint32_t> predictions_sites_;  // by recorded site of a count
     std::vector<std::uint32_t> general_sites_;      // by kind
-    std::vector<bool> separate_;  // by instruction: what it does comes behind its fetch
-    std::vector<bool> retried_;   // likewise: is_predicted() though it is no branch
+    std::vector<bool> separate_;   // by instruction: what it does comes behind its fetch
+    std::vector<bool> retried_;    // likewise: is_predicted() though it is no branch
+    std::vector<bool> by_driver_;  // likewise: the driver says where the thread goes on
 };
 
 }  // namespace assay::replay

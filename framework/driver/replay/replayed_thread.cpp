@@ -14,7 +14,8 @@ bool compares(const trace_instr_t& instr) {
 }  // namespace
 
 ReplayedThread::ReplayedThread(const ImageTrace& image, const ReplayPlan& plan,
-                               const trace::Spec& spec, SlotWriter& slot, EarlyEnds& early_ends)
+                               const trace::Spec& spec, SlotWriter& slot, EarlyEnds& early_ends,
+                               ReplayedContexts* contexts)
     : image_(image),
       plan_(plan),
       spec_(spec),
@@ -25,7 +26,10 @@ ReplayedThread::ReplayedThread(const ImageTrace& image, const ReplayPlan& plan,
       counters_(trace::counters(spec)),
       data_(spec),
       fetch_(spec),
+      contexts_(contexts),
+      tells_contexts_(slot.tells_contexts()),
       counts_(spec.regions.points == 0) {
+    if (contexts_) contexts_->begin_thread();
     if (spec.captures & trace::kCapturePredictions) {
         predictor_ = std::make_unique<native::Predictor>();
         predictor_->reset();
@@ -58,7 +62,7 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
             case TRACE_SITE_CALL:
             case TRACE_SITE_STACK:  // not only at a block's end
                 reach(site.position);
-                if (site.site != kNoSite) slot_.append(record.value, site.site, record.aux);
+                tell(record, site);
                 break;
             case TRACE_SITE_VALUE:
             case TRACE_SITE_VALUE_REST:
@@ -73,11 +77,11 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
             case TRACE_SITE_INTERRUPTED:
                 reach_end();
                 go_on_at(record.value);
-                if (site.site != kNoSite) slot_.append(record.value, site.site, record.aux);
+                tell(record, site);
                 break;
             default:
                 reach_end();
-                if (site.site != kNoSite) slot_.append(record.value, site.site, record.aux);
+                tell(record, site);
                 break;
         }
     }
@@ -103,7 +107,7 @@ void ReplayedThread::do_item(const PlannedItem& item) {
             return;
         case PlannedItem::kFetch:
             if (fetch_.passes(item.first_line, item.last_line))
-                slot_.append(item.address, item.site);
+                slot_.append(item.address, item.site, tells_contexts_ ? contexts_->number() : 0);
             return;
         case PlannedItem::kCode:
             if (data_.passes(item.address, item.bytes, false))
@@ -111,8 +115,12 @@ void ReplayedThread::do_item(const PlannedItem& item) {
             return;
         case PlannedItem::kRetried:
             // It ends one of the blocks that its recorded one has become.
-            if (predictor_->conditional(spec_.predictor, item.address, false))
-                count_mispredicted(plan_.shown_instrs()[block_->first_instr + item.position].block);
+            if (predictor_->conditional(spec_.predictor, item.address, false)) {
+                const std::uint32_t shown =
+                    plan_.shown_instrs()[block_->first_instr + item.position].block;
+                const std::uint32_t part = shown - block_->first_block;
+                count_mispredicted(plan_.counted(*block_, part), in_node(part));
+            }
             return;
     }
 }
@@ -136,7 +144,7 @@ void ReplayedThread::give_values() {
 
 void ReplayedThread::refer(const PlannedSite& site, const trace_record_t& record) {
     if (data_.passes(record.value, site.bytes, site.kind != TRACE_SITE_READ))
-        slot_.append(record.value, site.site, record.aux);
+        slot_.append(record.value, site.site, tells_contexts_ ? contexts_->number() : record.aux);
 }
 
 void ReplayedThread::begin_block(std::uint32_t number) {
@@ -147,12 +155,16 @@ void ReplayedThread::begin_block(std::uint32_t number) {
     block_ = &block;
     next_item_ = plan_.items().data() + block.first_item;
     last_item_ = next_item_ + block.item_count;
+    in_nodes_.clear();
     for (std::uint32_t i = 0; i < block.block_count; ++i) {
-        const std::uint32_t shown = block.first_block + i;
+        const std::uint32_t shown = plan_.counted(block, i);
         if (spec_.interval != 0) count_instructions(shown, plan_.shown_blocks()[shown]);
         if (counts_) ++slot_.counters()[shown * counters_];
+        if (contexts_) enter_context(shown);
     }
-    if (block.predicted || block.branch_site != kNoSite) branch_ = &block;
+    if (!block.predicted && block.branch_site == kNoSite) return;
+    branch_ = &block;
+    branch_in_node_ = in_node(block.block_count - 1U);
 }
 
 // Where the last branch of a point leads is not known: the thread goes on somewhere else.
@@ -190,19 +202,23 @@ void ReplayedThread::go_on_at(std::uint64_t pc) {
             predictor_->targets[native::target_entry(spec_.predictor, block.branch_pc)];
         mispredicted = std::exchange(target, pc) != pc;
     }
-    if (mispredicted) count_mispredicted(block.first_block + block.block_count - 1U);
+    if (mispredicted)
+        count_mispredicted(plan_.counted(block, block.block_count - 1U), branch_in_node_);
 }
 
-void ReplayedThread::count_mispredicted(std::uint32_t block) {
+// `in_node`: null if it is counted in no node.
+void ReplayedThread::count_mispredicted(std::uint32_t block, std::uint64_t* in_node) {
     if (!counts_) return;
-    std::uint64_t* const counters = slot_.counters() + block * counters_;
-    --counters[0];
-    ++counters[1];
+    for (std::uint64_t* const counters : {slot_.counters() + block * counters_, in_node}) {
+        if (!counters) continue;
+        --counters[0];
+        ++counters[1];
+    }
 }
 
 // The number of branches that the predictor sees: the native driver's SpecialReferences.
 void ReplayedThread::count_repeats(const trace_record_t& record, const PlannedSite& site) {
-    if (site.site != kNoSite) slot_.append(record.value, site.site, record.aux);
+    tell(record, site);
     const auto recorded = static_cast<std::uint32_t>(&site - plan_.sites().data());
     const std::uint32_t predictions = plan_.predictions_site(recorded);
     if (predictions == kNoSite) return;
@@ -212,6 +228,7 @@ void ReplayedThread::count_repeats(const trace_record_t& record, const PlannedSi
     std::uint32_t mispredicted = predictor_->taken_in_a_row(spec_.predictor, instr.pc, branches);
     ++branches;
     mispredicted += predictor_->conditional(spec_.predictor, instr.pc, false) ? 1 : 0;
+    tell_context();
     slot_.append(branches, predictions, mispredicted);
 }
 
@@ -227,7 +244,7 @@ void ReplayedThread::leave_block(std::uint64_t executed) {
     branch_ = nullptr;
     std::uint64_t before = 0;
     for (std::uint32_t i = 0; i < block_->block_count; ++i) {
-        const std::uint32_t shown = block_->first_block + i;
+        const std::uint32_t shown = plan_.counted(*block_, i);
         const std::uint64_t count = plan_.shown_blocks()[shown].instr_count;
         const std::uint64_t done = std::min(count, executed - std::min(executed, before));
         before += count;

@@ -4,6 +4,7 @@
 #include "framework/driver/native/machine/predictor.h"
 #include "framework/driver/replay/line_filters.h"
 #include "framework/driver/replay/replay_plan.h"
+#include "framework/driver/replay/replayed_contexts.h"
 #include "framework/driver/replay/slot_writer.h"
 
 #include <cstdint>
@@ -21,8 +22,9 @@ using EarlyEnds = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_
 
 class ReplayedThread {
   public:
+    // `contexts`: of the slot; null if they are not captured.
     ReplayedThread(const ImageTrace& image, const ReplayPlan& plan, const trace::Spec& spec,
-                   SlotWriter& slot, EarlyEnds& early_ends);
+                   SlotWriter& slot, EarlyEnds& early_ends, ReplayedContexts* contexts);
 
     void take(std::span<const trace_record_t> records);
     // Nothing of the thread follows.
@@ -33,6 +35,15 @@ class ReplayedThread {
     void pass_boundary(const trace_record_t& record, const PlannedSite& site);
     void end_part();
     void leave_block(std::uint64_t executed);
+    void enter_context(std::uint32_t shown);
+    std::uint64_t* in_node(std::uint32_t part) const {
+        return contexts_ ? in_nodes_[part] : nullptr;
+    }
+    void follow_calls(const trace_record_t& record, const PlannedSite& site);
+    void change_stack(const trace_record_t& record, const PlannedSite& site);
+    void tell(const trace_record_t& record, const PlannedSite& site);
+    void tell_context();
+    std::uint32_t instr_of(const PlannedSite& site) const;
     void go_on_at(std::uint64_t pc);
     void reach(unsigned position);
     void reach_end();
@@ -41,7 +52,7 @@ class ReplayedThread {
     void take_value(const trace_record_t& record, const PlannedSite& site);
     void give_values();
     void count_repeats(const trace_record_t& record, const PlannedSite& site);
-    void count_mispredicted(std::uint32_t block);
+    void count_mispredicted(std::uint32_t block, std::uint64_t* in_node);
     void count_instructions(std::uint32_t block, const trace_block_t& shown);
     void finish_interval(std::uint32_t block, std::int64_t split);
     void send_counts();
@@ -57,6 +68,13 @@ class ReplayedThread {
     DataFilter data_;
     FetchFilter fetch_;
     std::unique_ptr<native::Predictor> predictor_;  // null without predictions
+    ReplayedContexts* const contexts_;
+    const bool tells_contexts_;  // see trace::tells_contexts()
+    // Of the shown blocks that the present one has become: where they are counted in a node; null
+    // in none. And of the one whose branch's target is not known yet.
+    std::vector<std::uint64_t*> in_nodes_;
+    std::uint64_t* branch_in_node_ = nullptr;
+    std::uint64_t handler_frame_ = 0;
 
     const PlannedBlock* block_ = nullptr;  // that is being executed
     const PlannedItem *next_item_ = nullptr, *last_item_ = nullptr;

@@ -31,7 +31,8 @@ void ring_doorbell(trace::Control& control) {
 
 RingWriter::RingWriter(int segment, trace::Control& control, trace::Readers& readers,
                        std::uint32_t number)
-    : control_(control),
+    : segment_(segment),
+      control_(control),
       readers_(readers),
       number_(number),
       base_(map(segment, trace::thread_offset(number), trace::kThreadStride)),
@@ -42,7 +43,14 @@ RingWriter::RingWriter(int segment, trace::Control& control, trace::Readers& rea
 }
 
 RingWriter::~RingWriter() {
+    if (nodes_ != nullptr) munmap(nodes_, trace::kContextsBytes);
     munmap(base_, trace::kThreadStride);
+}
+
+trace::ContextNodes* RingWriter::context_nodes() {
+    if (nodes_ == nullptr)
+        nodes_ = map(segment_, trace::contexts_offset(number_), trace::kContextsBytes);
+    return reinterpret_cast<trace::ContextNodes*>(nodes_);
 }
 
 // All readers have given it back, of which none can say so by its length.
@@ -100,7 +108,8 @@ trace::Control& SegmentWriter::control() const {
 
 void SegmentWriter::set_tables(std::span<const trace_block_t> blocks,
                                std::span<const trace_instr_t> instrs,
-                               std::span<const trace_site_t> sites) {
+                               std::span<const trace_site_t> sites,
+                               std::span<const std::uint16_t> words) {
     if (blocks.size() > trace::max_blocks(control().spec) || instrs.size() > trace::kMaxInstrs ||
         sites.size() > trace::kMaxSites)
         throw Error("the trace has more code than there is room for");
@@ -110,6 +119,7 @@ void SegmentWriter::set_tables(std::span<const trace_block_t> blocks,
     put(trace::kInstrsOffset, instrs);
     put(trace::kSitesOffset, sites);
     put(trace::kBlocksOffset, blocks);
+    put(trace::kContextWordsOffset, words);
     trace::Control& shared = control();
     shared.instr_count.store(static_cast<std::uint32_t>(instrs.size()), std::memory_order_release);
     shared.site_count.store(static_cast<std::uint32_t>(sites.size()), std::memory_order_release);

@@ -23,6 +23,7 @@ class RingWriter {
     RingWriter(const RingWriter&) = delete;
     RingWriter& operator=(const RingWriter&) = delete;
 
+    const trace::Spec& spec() const { return control_.spec; }
     void set_thread(std::uint32_t thread) { slot_->thread.store(thread); }
     // What is not a miss of `filter` is left out. With values, all in one buffer if they fit one.
     void append(std::span<const trace_record_t> records, MissFilter& filter);
@@ -30,6 +31,8 @@ class RingWriter {
     void complete();
 
     std::uint64_t* counters() const { return counters_; }
+    // With kCaptureContexts: the nodes of the slot. Maps them the first time. Throws Error.
+    trace::ContextNodes* context_nodes();
     std::uint32_t buffer() const { return slot_->produced.load(std::memory_order_relaxed); }
     // In the buffer.
     std::uint32_t records() const { return static_cast<std::uint32_t>(next_ - begin_); }
@@ -37,12 +40,14 @@ class RingWriter {
   private:
     void begin_buffer(std::uint32_t number);
 
+    const int segment_;
     trace::Control& control_;
     trace::Readers& readers_;
     const std::uint32_t number_;
     std::byte* base_;
     trace::ThreadSlot* slot_;
     std::uint64_t* counters_;
+    std::byte* nodes_ = nullptr;
     trace_record_t *begin_ = nullptr, *next_ = nullptr, *end_ = nullptr;
 };
 
@@ -55,9 +60,9 @@ class SegmentWriter {
     SegmentWriter& operator=(const SegmentWriter&) = delete;
 
     trace::Control& control() const;
-    // Once. Throws Error if there is no room.
+    // Once. `words`: by block, with kCaptureContexts. Throws Error if there is no room.
     void set_tables(std::span<const trace_block_t> blocks, std::span<const trace_instr_t> instrs,
-                    std::span<const trace_site_t> sites);
+                    std::span<const trace_site_t> sites, std::span<const std::uint16_t> words);
     // An event of the log, whose head is a struct or nothing. Those for which there is no room are
     // dropped.
     void event(trace::EventType type, std::span<const std::byte> body);

@@ -42,12 +42,23 @@ class SlotWriter {
     // The first segment's. Those of the others follow with copy_counters().
     std::uint64_t* counters() const { return outputs_.front().ring.counters(); }
     void copy_counters(std::size_t count) const;
+    // With kCaptureContexts, of nodes with so many words each: likewise. Those of the others follow
+    // before any record that tells of them; their counts, with copy_nodes().
+    trace::ContextNodes* begin_nodes(std::uint32_t words);
+    void copy_nodes() const { copy_nodes_from(0); }
+    // Whether it does so in one of them: trace::tells_contexts().
+    bool tells_contexts() const;
     const std::vector<Output>& outputs() const { return outputs_; }
 
   private:
+    void copy_new_nodes();
+    void copy_nodes_from(std::uint32_t first) const;
+
     MissFilter common_;
     std::vector<Output> outputs_;
     std::uint32_t thread_ = 0;
+    std::uint32_t node_words_ = 0;
+    std::uint32_t copied_nodes_ = 0;
     // What no output has yet: so few that they stay in the processor's cache.
     std::array<trace_record_t, 1024> staged_;
     trace_record_t* next_ = staged_.data();

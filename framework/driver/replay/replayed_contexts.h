@@ -1,0 +1,59 @@
+// In which calling context a replayed thread is: the native driver's tree of nodes (CallTree),
+// which this leads as translated code does (translate/contexts.h), by the records of calls.
+//
+// Where a call or a return goes, the thread tells when it goes on.
+#pragma once
+
+#include "framework/driver/native/machine/call_tree.h"
+#include "framework/trace/segment_layout.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace assay::replay {
+
+class ReplayedContexts {
+  public:
+    // `nodes`: those of the thread's slot, which outlive this.
+    ReplayedContexts(trace::ContextNodes* nodes, const trace::Spec& spec);
+    ~ReplayedContexts();
+    ReplayedContexts(const ReplayedContexts&) = delete;
+    ReplayedContexts& operator=(const ReplayedContexts&) = delete;
+
+    // Another thread than before, outside of all calls.
+    void begin_thread();
+    // The thread goes on with a block that begins at `pc`.
+    void enter_block(std::uint64_t pc);
+    // The counters of that block, or of another one in the same range of code: trace::counters().
+    std::uint64_t* counters(std::uint16_t word) const;
+    // The present node's.
+    std::uint32_t number() const { return state_.node->number; }
+
+    // The call at `pc`. `address`: the frame's. `behind`: behind the call.
+    void call(std::uint64_t pc, std::uint64_t behind, std::uint64_t address);
+    // The stack pointer is `sp`: behind a return, and where the driver has put back all registers.
+    void come_back(std::uint64_t sp);
+    void go_on_elsewhere(std::uint64_t sp);
+    // The stack pointer has got a value from elsewhere in a block that begins at `pc`.
+    void set_stack(std::uint64_t pc, std::uint64_t sp);
+    // A signal's handler is entered before the instruction at `interrupted`. `address`: the
+    // frame's.
+    void enter_handler(std::uint64_t address, std::uint64_t interrupted, std::uint64_t handler);
+
+  private:
+    // What led to where the thread goes on, if that is not known yet.
+    struct Way {
+        enum Kind { kNone, kCall, kReturn, kDriver };
+        Kind kind;
+        std::uint64_t sp;          // of a call its frame's address
+        std::uint64_t pc, behind;  // of a call
+    };
+
+    void go_on(std::uint64_t pc);
+
+    native::CallState state_{};
+    std::unique_ptr<native::CallTree> tree_;
+    Way way_{};
+};
+
+}  // namespace assay::replay

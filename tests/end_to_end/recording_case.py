@@ -1,0 +1,58 @@
+"""What the tests of recordings share: a live run, a trace, and what a replay of it says."""
+
+import os
+import re
+import subprocess
+import unittest
+
+import support
+from support import ASSAY, PLUGINS
+
+# What these write besides the events file.
+OWN_FILE = {"--plugin=bbv": "--bb-out-file", "--plugin=effective_address": "--address-report",
+            f"--plugin={PLUGINS / 'values.so'}": "--values-log"}
+QUERY = """create table t(a integer, b text);
+with recursive c(x) as (select 1 union all select x+1 from c where x<300)
+  insert into t select x, 'row'||(x*7919%300) from c;
+create index i on t(b); select count(*), sum(a) from t where b like 'row1%';
+"""
+
+
+def text_of(path):
+    """What must be the same: all but the process id."""
+    return re.sub(r"(#! pid) \d+", r"\1", path.read_text())
+
+
+class RecordingCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.environment = {**os.environ, "PYTHONHASHSEED": "0"}
+
+    def assay(self, *words, status=0):
+        """`status`: None for that of the program, whichever it is."""
+        with open(self.folder / "stdout", "wb") as stdout:  # programs look at what it is
+            result = subprocess.run([str(word) for word in (ASSAY, *words)], stdout=stdout,
+                                    stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                    env=self.environment, check=False, timeout=600)
+        if status is not None:
+            self.assertEqual(result.returncode, status, result.stderr)
+        return result.stderr
+
+    def record(self, program, *options, status=0):
+        trace = self.folder / "trace"
+        self.assay("record", "-q", "-o", trace, *options, "--", *program, status=status)
+        return trace
+
+    def compare(self, program, profilers, *options, extra=(), capture="default", status=0):
+        trace = self.record(program, f"--capture={capture}", *options, status=status)
+        for words in profilers:
+            with self.subTest(program=str(program[0]), profiler=words):
+                live, again = self.folder / "live", self.folder / "again"
+                file = self.folder / "own"
+                own = [f"{OWN_FILE[words[0]]}={file}"] if words[0] in OWN_FILE else []
+                self.assay("-q", *words, *own, *options, *extra, "-o", live, "--", *program,
+                           status=status)
+                wanted = file.read_bytes() if own else b""
+                self.assay("replay", "-q", *words, *own, *extra, "-o", again, trace)
+                self.assertEqual(text_of(live), text_of(again))
+                self.assertEqual(file.read_bytes() if own else b"", wanted)
