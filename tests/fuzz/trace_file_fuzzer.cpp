@@ -75,6 +75,8 @@ void read_file(const std::string& path) {
             const replay::ReplayPlan plan(image, spec, *values);
             for (const trace_site_t& site : plan.shown_sites())
                 if (site.instr >= image.instrs().size()) std::abort();
+            spec.captures = trace::kCaptureContexts | trace::kCaptureCalls | trace::kCaptureBlocks;
+            const replay::ReplayPlan in_contexts(image, spec, *values);
             replay::PartSequence sequence(image);
             replay::PartSequence::Part part;
             while (sequence.next(part))
