@@ -56,7 +56,6 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
             for (std::uint32_t n = 0; n < instances; ++n)
                 shared_[i].push_back(std::make_unique<Instance>(machine, cache));
         }
-        sees_hits_.push_back(std::any_of(cache.prefetch.begin(), cache.prefetch.end(), sees_hits));
         is_coherent_.push_back(coherent_ && cache.of == Of::kCore &&
                                cache.holds != Holds::kInstructions);
         if (is_coherent_.back()) kept_in_.push_back(i);
@@ -315,7 +314,8 @@ void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* en
             count(request.counts, columns.evicting);
         }
     }
-    if (!entry || first || sees_hits_[cache]) triggers_.push_back({cache, entry != nullptr, first});
+    if (!entry || first || !instance.see_hits.empty())
+        triggers_.push_back({cache, entry != nullptr, first});
 }
 
 // By the core that has prefetched it: how far another one has got since, nobody knows. The time can

@@ -103,7 +103,7 @@ class Hierarchy {
 
         CacheArray lines;
         std::vector<std::unique_ptr<Prefetcher>> prefetchers;
-        std::vector<Prefetcher*> see_hits;    // of these
+        std::vector<Prefetcher*> see_hits;    // of these, those that want to know of hits
         std::vector<std::uint64_t> replaced;  // by prefetches: line + 1, at line % size
         std::optional<MissKinds> kinds;
     };
@@ -202,7 +202,6 @@ class Hierarchy {
     bool coherent_;
     std::vector<std::uint32_t> next_;       // by cache: the one below, or kMemory
     std::uint32_t first_[2];                // cache of fetches and of data
-    std::vector<bool> sees_hits_;           // by cache: one of its prefetchers wants to
     std::vector<bool> is_coherent_;         // by cache: those of cores that hold data
     std::vector<std::uint32_t> kept_in_;    // these caches
     std::vector<std::uint32_t> clustered_;  // those of clusters that hold data

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import time
 import unittest
@@ -239,15 +240,21 @@ class Record(RecordingCase):
                       self.assay("replay", "--plugin=cache", "--jobs=0", trace, status=125))
 
     def test_progress(self):
-        """How much of the trace has been replayed, where that takes more than a second."""
+        """How much of the trace has been replayed: it is stopped until there is something to say."""
         text = self.folder / "text"
-        text.write_text("".join(f"{i * 7919 % 1000} line {i}\n" for i in range(10_000)))
+        text.write_text("".join(f"{i * 7919 % 1000} line {i}\n" for i in range(20_000)))
         trace = self.record(["bzip2", "-c", "-k", text])
-        start = time.monotonic()
-        said = self.assay("replay", "--progress=yes", "--plugin=cache", "--machine=zen2", "-o",
-                          self.folder / "again", trace)
-        if time.monotonic() - start > 2:
-            self.assertRegex(said, r"(?m)^assay: \d+ s, [\d,]+ of [\d,]+ million instructions$")
+        with subprocess.Popen([ASSAY, "replay", "--progress=yes", "--plugin=cache",
+                               "--machine=zen2", "-o", self.folder / "again", trace],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              start_new_session=True) as process:
+            time.sleep(0.3)
+            os.killpg(process.pid, signal.SIGSTOP)
+            time.sleep(1.2)
+            os.killpg(process.pid, signal.SIGCONT)
+            said = process.communicate(timeout=600)[1]
+        self.assertEqual(process.returncode, 0, said)
+        self.assertRegex(said, r"(?m)^assay: \d+ s, [\d,]+ of [\d,]+ million instructions$")
 
     def test_a_program_that_is_killed(self):
         """What it did until then, and the reason."""

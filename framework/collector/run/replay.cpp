@@ -212,12 +212,6 @@ constexpr std::array<std::string_view, 15> kOptions{
     "types",   "debug-cache",      "config", "progress",   "quiet",
     "verbose", "profiler-timeout", "help",   "version",    "recursion"};
 
-bool yes_or_no(const Setting& setting) {
-    if (setting.value != "yes" && setting.value != "no")
-        throw Error(fmt::format("{}: \"{}\" is not yes or no", describe(setting), setting.value));
-    return setting.value == "yes";
-}
-
 unsigned number_of_jobs(const Setting& setting) {
     constexpr unsigned kMost = 4096;
     unsigned jobs = 0;

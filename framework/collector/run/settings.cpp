@@ -134,12 +134,6 @@ const CoreOption* core_option_of_letter(std::string_view word) {
     throw Error(fmt::format("{}: \"{}\" is not {}", describe(setting), setting.value, expected));
 }
 
-bool yes_or_no(const Setting& setting) {
-    if (setting.value == "yes") return true;
-    if (setting.value != "no") bad_value(setting, "yes or no");
-    return false;
-}
-
 trace::CpuLevel cpu_level(const Setting& setting) {
     const auto found = std::find_if(trace::kCpuLevels.begin(), trace::kCpuLevels.end(),
                                     [&](const auto& l) { return l.name == setting.value; });
@@ -505,6 +499,12 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
     if (core.regions.sample_period != 0 && core.threads)
         throw Error("--threads cannot be combined with --sample; leave one of them out");
     return core;
+}
+
+bool yes_or_no(const Setting& setting) {
+    if (setting.value == "yes") return true;
+    if (setting.value != "no") bad_value(setting, "yes or no");
+    return false;
 }
 
 std::uint64_t instructions_of(const Setting& setting) {

@@ -98,6 +98,9 @@ std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
 // Throws Error.
 std::uint64_t instructions_of(const Setting& setting);
 
+// The value of an option that is yes or no. Throws Error.
+bool yes_or_no(const Setting& setting);
+
 // How an option is written: --name, or "FILE:LINE: name".
 std::string describe(const Setting& setting);
 

@@ -51,8 +51,7 @@ struct PlannedSite {
     std::uint8_t kind;
     std::uint8_t position;  // of its instruction in its block
     bool tells_nothing;     // of values: that the instruction was executed, but no value
-    bool
-        by_driver;  // of changes of the stack: behind the instruction, the thread goes on elsewhere
+    bool by_driver;         // of changes of the stack: the thread goes on elsewhere behind it
 };
 
 class ReplayPlan {
