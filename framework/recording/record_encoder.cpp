@@ -68,6 +68,7 @@ void RecordEncoder::add(std::span<const trace_record_t> records,
             } else {
                 add_miss(record, predicted_site, Value::kAsFavoured, {});
             }
+            trace_learn_block(&predictor, record.site);
         } else {
             const std::uint64_t base = trace_base(&predictor, record.site);
             const std::uint64_t stride = trace_guess_stride(&state);
@@ -84,8 +85,8 @@ void RecordEncoder::add(std::span<const trace_record_t> records,
                 add_miss(record, predicted_site, value, {state.last, base});
             }
             trace_learn_value(&predictor, record.site, base, record.value);
+            trace_learn_site(&predictor, record.site);
         }
-        trace_learn_site(&predictor, record.site);
     }
     predictor_ = predictor;
     records_ += records.size();

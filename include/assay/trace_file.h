@@ -261,7 +261,10 @@ static inline uint32_t trace_predict_site(const trace_predictor_t* predictor) {
 static inline void trace_learn_site(trace_predictor_t* predictor, uint32_t site) {
     predictor->sites[predictor->last].next = site + 1;
     predictor->last = site;
-    if (predictor->table[site].kind != TRACE_SITE_BLOCK) return;
+}
+/* Of a block. */
+static inline void trace_learn_block(trace_predictor_t* predictor, uint32_t site) {
+    trace_learn_site(predictor, site);
     *trace_successor(predictor) = site + 1;
     predictor->history = predictor->history << 16 | (site * 0x9e3779b1u) >> 16;
 }
@@ -447,54 +450,66 @@ static inline trace_part_marker_t trace_next_marker(trace_decoder_t* decoder) {
     return marker;
 }
 
+/* The value of a record of `site`, which is not that of a block, with such `flags`. */
+static inline uint64_t trace_next_value(trace_decoder_t* decoder, uint32_t site, unsigned flags) {
+    trace_predictor_t* const predictor = &decoder->predictor;
+    const trace_site_state_t* const state = &predictor->sites[site];
+    const uint64_t base = trace_base(predictor, site);
+    const uint64_t stride = trace_guess_stride(state);
+    const uint64_t relative = trace_guess_relative(state, base);
+    uint64_t value;
+    switch (flags & TRACE_MISS_VALUE) {
+        case TRACE_VALUE_FAVOURED:
+            value = state->trust >= 2 ? relative : stride;
+            break;
+        case TRACE_VALUE_OTHER:
+            value = state->trust >= 2 ? stride : relative;
+            break;
+        case TRACE_VALUE_LAST:
+            value = state->last + trace_unzigzag(trace_varint(&decoder->values));
+            break;
+        default:
+            value = base + trace_unzigzag(trace_varint(&decoder->values));
+            break;
+    }
+    trace_learn_value(predictor, site, base, value);
+    return value;
+}
+
+/* Decodes the next record, of which there must be one: `left` is not 0. 1, or 0 if the chunk is
+ * damaged: then trace_records_damaged() is not 0. */
+static inline int trace_next_record(trace_decoder_t* decoder, trace_record_t* record) {
+    trace_predictor_t* const predictor = &decoder->predictor;
+    uint32_t site = trace_predict_site(predictor);
+    unsigned flags = 0;
+    record->aux = 0;
+    if (decoder->run-- == 0) {
+        if (decoder->flags.at == decoder->flags.end) return 0;
+        flags = *decoder->flags.at++;
+        if (flags & TRACE_MISS_SITE)
+            site += (uint32_t)trace_unzigzag(trace_varint(&decoder->sites));
+        if (flags & TRACE_MISS_AUX) record->aux = (uint32_t)trace_varint(&decoder->aux);
+        trace_next_run(decoder);
+    }
+    if (site >= predictor->count) return 0;
+    record->site = site;
+    record->value = 0;
+    if (predictor->table[site].kind == TRACE_SITE_BLOCK) {
+        trace_learn_block(predictor, site);
+    } else {
+        record->value = trace_next_value(decoder, site, flags);
+        trace_learn_site(predictor, site);
+    }
+    --decoder->left;
+    return 1;
+}
+
 /* Decodes up to `count` records, of one part or of several. How many there were; less than `count`
  * at the end of the chunk, or if it is damaged: then trace_records_damaged() is not 0. */
 static inline size_t trace_records_next(trace_decoder_t* decoder, trace_record_t* records,
                                         size_t count) {
-    trace_predictor_t* const predictor = &decoder->predictor;
-    size_t i;
-    if (count > decoder->left) count = (size_t)decoder->left;
-    for (i = 0; i < count; ++i) {
-        uint32_t site = trace_predict_site(predictor), aux = 0;
-        unsigned flags = 0;
-        trace_site_state_t* state;
-        uint64_t value = 0;
-        if (decoder->run-- == 0) {
-            if (decoder->flags.at == decoder->flags.end) break;
-            flags = *decoder->flags.at++;
-            if (flags & TRACE_MISS_SITE)
-                site += (uint32_t)trace_unzigzag(trace_varint(&decoder->sites));
-            if (flags & TRACE_MISS_AUX) aux = (uint32_t)trace_varint(&decoder->aux);
-            trace_next_run(decoder);
-        }
-        if (site >= predictor->count) break;
-        state = &predictor->sites[site];
-        if (predictor->table[site].kind != TRACE_SITE_BLOCK) {
-            const uint64_t base = trace_base(predictor, site);
-            const uint64_t stride = trace_guess_stride(state);
-            const uint64_t relative = trace_guess_relative(state, base);
-            switch (flags & TRACE_MISS_VALUE) {
-                case TRACE_VALUE_FAVOURED:
-                    value = state->trust >= 2 ? relative : stride;
-                    break;
-                case TRACE_VALUE_OTHER:
-                    value = state->trust >= 2 ? stride : relative;
-                    break;
-                case TRACE_VALUE_LAST:
-                    value = state->last + trace_unzigzag(trace_varint(&decoder->values));
-                    break;
-                default:
-                    value = base + trace_unzigzag(trace_varint(&decoder->values));
-                    break;
-            }
-            trace_learn_value(predictor, site, base, value);
-        }
-        trace_learn_site(predictor, site);
-        records[i].value = value;
-        records[i].site = site;
-        records[i].aux = aux;
-    }
-    decoder->left -= i;
+    size_t i = 0;
+    while (i < count && decoder->left != 0 && trace_next_record(decoder, &records[i])) ++i;
     return i;
 }
 

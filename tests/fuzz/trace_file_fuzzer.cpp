@@ -2,6 +2,7 @@
 #include "framework/driver/replay/image_trace.h"
 #include "framework/driver/replay/part_sequence.h"
 #include "framework/driver/replay/replay_plan.h"
+#include "framework/recording/record_decoder.h"
 #include "framework/recording/trace_content.h"
 #include "framework/recording/trace_file_reader.h"
 #include "framework/support/error.h"
@@ -20,43 +21,54 @@ namespace {
 
 constexpr std::uint32_t kSites = 12;
 
-// Blocks of a reference and values each.
-std::vector<trace_site_t> some_sites() {
-    constexpr trace_site_t kOfBlock[] = {{0, 0, TRACE_SITE_BLOCK, 0},
-                                         {0, 8, TRACE_SITE_MODIFY, 0},
-                                         {0, 8, TRACE_SITE_VALUE, TRACE_LOADED},
-                                         {0, 8, TRACE_SITE_VALUE_REST, TRACE_LOADED},
-                                         {0, 4, TRACE_SITE_VALUE, TRACE_STORED},
-                                         {0, 8, TRACE_SITE_VALUE, TRACE_DESTINATION}};
+// Blocks of a reference and values each, or of some references.
+std::vector<trace_site_t> some_sites(bool values) {
+    constexpr unsigned kOfBlock = 6;
+    constexpr trace_site_t kWithValues[kOfBlock] = {{0, 0, TRACE_SITE_BLOCK, 0},
+                                                    {0, 8, TRACE_SITE_MODIFY, 0},
+                                                    {0, 8, TRACE_SITE_VALUE, TRACE_LOADED},
+                                                    {0, 8, TRACE_SITE_VALUE_REST, TRACE_LOADED},
+                                                    {0, 4, TRACE_SITE_VALUE, TRACE_STORED},
+                                                    {0, 8, TRACE_SITE_VALUE, TRACE_DESTINATION}};
+    constexpr trace_site_t kWithout[kOfBlock] = {
+        {0, 0, TRACE_SITE_BLOCK, 0}, {0, 8, TRACE_SITE_MODIFY, 0}, {0, 8, TRACE_SITE_READ, 0},
+        {0, 8, TRACE_SITE_WRITE, 0}, {0, 0, TRACE_SITE_CALL, 0},   {0, 4, TRACE_SITE_READ, 0}};
     std::vector<trace_site_t> sites;
     for (std::uint32_t i = 0; i < kSites; ++i) {
-        sites.push_back(kOfBlock[i % std::size(kOfBlock)]);
-        sites.back().instr = i / static_cast<std::uint32_t>(std::size(kOfBlock));
+        sites.push_back((values ? kWithValues : kWithout)[i % kOfBlock]);
+        sites.back().instr = i / kOfBlock;
     }
     return sites;
 }
 
-void decode(const std::uint8_t* data, std::size_t size) {
-    const std::vector<trace_site_t> sites = some_sites();
-    trace_decoder_t decoder;
-    if (trace_decoder_init(&decoder, sites.data(), kSites) != 0) return;
+// Both decoders read the same, but for what only the quick one tells of a block.
+void decode(const std::uint8_t* data, std::size_t size, bool values) {
+    const std::vector<trace_site_t> sites = some_sites(values);
+    trace_decoder_t plain;
+    if (trace_decoder_init(&plain, sites.data(), kSites) != 0) return;
+    recording::RecordDecoder quick(sites);
     trace_chunk_t chunk{};
     chunk.raw_bytes = static_cast<std::uint32_t>(size);
     chunk.records = 10'000;
-    if (trace_records_begin(&decoder, &chunk, data) == 0) {
-        trace_part_t part;
-        std::vector<trace_record_t> records(1000);
-        while (trace_next_part(&decoder, &part) == 1) {
-            for (std::uint64_t i = 0; i < std::min<std::uint64_t>(part.markers, 100); ++i)
-                trace_next_marker(&decoder);
-            const std::size_t wanted = std::min<std::uint64_t>(part.records, records.size());
-            const std::size_t got = trace_records_next(&decoder, records.data(), wanted);
-            for (std::size_t i = 0; i < got; ++i)
-                if (records[i].site >= kSites) std::abort();
-            if (got < wanted) break;
+    const bool good = trace_records_begin(&plain, &chunk, data) == 0;
+    if (quick.begin(chunk, {reinterpret_cast<const std::byte*>(data), size}) != good) std::abort();
+    trace_part_t part, same_part;
+    std::vector<trace_record_t> records(1000), same_records(1000);
+    while (good && trace_next_part(&plain, &part) == 1) {
+        if (quick.next_part(same_part) != 1) std::abort();
+        for (std::uint64_t i = 0; i < std::min<std::uint64_t>(part.markers, 100); ++i)
+            if (trace_next_marker(&plain).event != quick.next_marker().event) std::abort();
+        const std::size_t wanted = std::min<std::uint64_t>(part.records, records.size());
+        const std::size_t got = trace_records_next(&plain, records.data(), wanted);
+        if (quick.next(std::span(same_records).first(wanted)) != got) std::abort();
+        for (std::size_t i = 0; i < got; ++i) {
+            const trace_record_t &a = records[i], &b = same_records[i];
+            if (a.site >= kSites || a.site != b.site || a.aux != b.aux) std::abort();
+            if (sites[a.site].kind != TRACE_SITE_BLOCK && a.value != b.value) std::abort();
         }
+        if (got < wanted) break;
     }
-    trace_decoder_release(&decoder);
+    trace_decoder_release(&plain);
 }
 
 void read_file(const std::string& path) {
@@ -92,7 +104,7 @@ void read_file(const std::string& path) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;
     if (*data % 2 == 0) {
-        decode(data + 1, size - 1);
+        decode(data + 1, size - 1, *data % 4 == 0);
     } else {
         const MemoryFile file({reinterpret_cast<const char*>(data) + 1, size - 1});
         read_file(file.path());

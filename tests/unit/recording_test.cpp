@@ -148,6 +148,14 @@ bool same(std::span<const trace_record_t> a, std::span<const trace_record_t> b) 
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
+// Without what a RecordDecoder tells of blocks.
+std::vector<trace_record_t> as_recorded(std::span<const trace_record_t> records, const Code& code) {
+    std::vector<trace_record_t> made(records.begin(), records.end());
+    for (trace_record_t& record : made)
+        if (code.sites[record.site].kind == TRACE_SITE_BLOCK) record.value = 0;
+    return made;
+}
+
 std::string read_whole(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -198,7 +206,7 @@ TEST_CASE("records of several threads come back in their order") {
     for (std::size_t i = 0; i < parts.size(); ++i) {
         REQUIRE(sequence.next(part));
         CHECK(part.slot == i / 2 % 2);
-        CHECK(same(part.records, parts[i]));
+        CHECK(same(as_recorded(part.records, code), parts[i]));
     }
     CHECK(!sequence.next(part));
     CHECK(sequence.problem().empty());
@@ -490,8 +498,8 @@ TEST_CASE("blocks and sites of a replay are those of the specification") {
     CHECK(count(others, TRACE_SITE_WRITE) == kBlocks);
     CHECK(count(others, TRACE_SITE_BRANCH) == kBlocks);
     CHECK(count(others, TRACE_SITE_BLOCK) == 0);
-    CHECK(others.blocks()[0].end == replay::BlockEnd::kConditional);
-    CHECK(others.blocks()[0].next_pc == 0x401006);
+    CHECK(others.facts(others.blocks()[0]).end == replay::BlockEnd::kConditional);
+    CHECK(others.facts(others.blocks()[0]).next_pc == 0x401006);
 }
 
 TEST_CASE("sites of values are in the order of the list that is wanted, and some may be left out") {

@@ -52,11 +52,15 @@ class DataFilter {
 class FetchFilter {
   public:
     explicit FetchFilter(const trace::Spec& spec)
-        : mask_(std::max(spec.fetch.sets, 1U) - 1), lines_(mask_ + std::size_t{1}, UINT64_MAX) {}
+        : shift_(static_cast<unsigned>(std::countr_zero(std::max(spec.fetch.line_bytes, 1U)))),
+          mask_(std::max(spec.fetch.sets, 1U) - 1),
+          lines_(mask_ + std::size_t{1}, UINT64_MAX) {}
 
-    bool passes(std::uint64_t first_line, std::uint64_t last_line) {
+    // Of the lines `first` to `last`, counted from the one of `address`.
+    bool passes(std::uint64_t address, unsigned first, unsigned last) {
         bool passes = false;
-        for (std::uint64_t line = first_line; line <= last_line; ++line) {
+        const std::uint64_t own = address >> shift_;
+        for (std::uint64_t line = own + first; line <= own + last; ++line) {
             std::uint64_t& recent = lines_[line & mask_];
             passes = passes || recent != line;
             recent = line;
@@ -66,6 +70,7 @@ class FetchFilter {
     void forget() { std::fill(lines_.begin(), lines_.end(), UINT64_MAX); }
 
   private:
+    unsigned shift_;
     std::uint64_t mask_;
     std::vector<std::uint64_t> lines_;
 };

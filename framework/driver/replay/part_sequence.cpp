@@ -37,18 +37,14 @@ bool PartSequence::begin_chunk(Stream& stream) {
     stream.chunks = stream.chunks.subspan(1);
     stream.thread = chunk.header.thread;
     stream.first_instruction = chunk.header.first_instruction;
-    const auto sites = static_cast<std::uint32_t>(image_.sites().size());
-    if (!stream.decoder.predictor.sites &&
-        trace_decoder_init(&stream.decoder, image_.sites().data(), sites) != 0)
-        throw Error("not enough memory to decode a trace");
+    if (!stream.decoder) stream.decoder.emplace(image_.sites());
     try {
         stream.content = image_.file().read(chunk);
     } catch (const Error& damage) {
         if (problem_.empty()) problem_ = damage.what();
         return false;
     }
-    if (trace_records_begin(&stream.decoder, &chunk.header, stream.content.data()) == 0)
-        return true;
+    if (stream.decoder->begin(chunk.header, stream.content)) return true;
     damaged(stream);
     return false;
 }
@@ -56,8 +52,7 @@ bool PartSequence::begin_chunk(Stream& stream) {
 // True if `stream.part` is the next part. Where a chunk is damaged, goes on with the one behind.
 bool PartSequence::look_ahead(Stream& stream) {
     while (!stream.has_part) {
-        const int got =
-            stream.decoder.predictor.sites ? trace_next_part(&stream.decoder, &stream.part) : 0;
+        const int got = stream.decoder ? stream.decoder->next_part(stream.part) : 0;
         if (got == 1 && stream.part.records <= kMostRecords &&
             stream.part.markers <= kMostMarkers) {
             stream.has_part = true;
@@ -65,10 +60,10 @@ bool PartSequence::look_ahead(Stream& stream) {
         }
         if (got != 0) {
             damaged(stream);
-            stream.decoder.parts_left = 0;
+            stream.decoder->end_chunk();
         }
         if (stream.chunks.empty()) return false;
-        if (!begin_chunk(stream)) stream.decoder.parts_left = 0;
+        if (!begin_chunk(stream)) stream.decoder->end_chunk();
     }
     return true;
 }
@@ -95,13 +90,13 @@ bool PartSequence::next(Part& part) {
         first->has_part = false;
         markers_.clear();
         for (std::uint64_t i = 0; i < first->part.markers; ++i)
-            markers_.push_back(trace_next_marker(&first->decoder));
+            markers_.push_back(first->decoder->next_marker());
         records_.resize(kMostRecords);
         const std::size_t count =
-            trace_records_next(&first->decoder, records_.data(), first->part.records);
+            first->decoder->next(std::span(records_).first(first->part.records));
         if (count < first->part.records) {
             damaged(*first);
-            first->decoder.parts_left = 0;
+            first->decoder->end_chunk();
         }
         part = {first->slot,        first->thread,
                 first->part.events, std::span(records_).first(count),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/driver/replay/image_trace.h"
+#include "framework/recording/record_decoder.h"
 
 #include <cstdint>
 #include <functional>
@@ -22,8 +23,8 @@ class PartSequence {
 
     struct Part {
         std::uint32_t slot, thread;
-        std::uint64_t events;  // bytes of the image's events that come before
-        std::span<const trace_record_t> records;
+        std::uint64_t events;                     // bytes of the image's events that come before
+        std::span<const trace_record_t> records;  // as RecordDecoder::next() has them
         std::span<const trace_part_marker_t> markers;
         // Of a chunk's first part: how many the thread had executed before.
         std::optional<std::uint64_t> first_instruction;
@@ -38,9 +39,6 @@ class PartSequence {
     // One slot's chunks, one after the other.
     struct Stream {
         explicit Stream(std::uint32_t number) : slot(number) {}
-        Stream(const Stream&) = delete;
-        Stream& operator=(const Stream&) = delete;
-        ~Stream() { trace_decoder_release(&decoder); }
 
         const std::uint32_t slot;
         std::vector<recording::ChunkPlace> wanted;
@@ -48,7 +46,7 @@ class PartSequence {
         std::uint32_t thread = 0;
         std::optional<std::uint64_t> first_instruction;  // of the chunk, until a part is given
         std::vector<std::byte> content;
-        trace_decoder_t decoder{};
+        std::optional<recording::RecordDecoder> decoder;  // since the first chunk
         trace_part_t part{};
         bool has_part = false;
     };

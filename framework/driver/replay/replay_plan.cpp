@@ -8,6 +8,12 @@
 #include <array>
 
 namespace assay::replay {
+namespace {
+
+// No reference has as many, nor so many that fit PlannedSite::bytes: XSAVE stores about 11,000.
+constexpr unsigned kMostBytes = (1U << 14U) - 1;
+
+}  // namespace
 
 ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec,
                        const trace::ValueLists& values)
@@ -44,10 +50,11 @@ ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec,
 void ReplayPlan::plan_block(std::uint32_t number) {
     const trace_block_t& recorded = image_.blocks()[number];
     PlannedBlock block{};
+    BlockFacts facts{};
     block.first_item = static_cast<std::uint32_t>(items_.size());
-    block.first_instr = recorded.first_instr;
-    block.instr_count = static_cast<std::uint16_t>(recorded.instr_count);
-    block.branch_site = block.first_left_site = kNoSite;
+    facts.first_instr = recorded.first_instr;
+    facts.instr_count = static_cast<std::uint16_t>(recorded.instr_count);
+    facts.branch_site = facts.first_left_site = kNoSite;
     block.first_block = static_cast<std::uint32_t>(shown_blocks_.size());
     std::uint32_t first = 0;
     for (std::uint32_t i = 0; i < recorded.instr_count; ++i) {
@@ -62,53 +69,61 @@ void ReplayPlan::plan_block(std::uint32_t number) {
     if (recorded.instr_count == 0) shown_blocks_.push_back({recorded.pc, recorded.first_instr, 0});
     block.block_count = static_cast<std::uint16_t>(shown_blocks_.size() - block.first_block);
     if (recorded.instr_count != 0) {
-        if (spec_.captures & trace::kCaptureBlocks) plan_block_records(block);
-        if (spec_.captures & trace::kCaptureFetches) plan_fetches(block);
-        if (spec_.captures & trace::kCaptureCode) plan_code(block);
-        if (spec_.captures & trace::kCapturePredictions) plan_retried(block);
-        plan_end(block);
+        if (spec_.captures & trace::kCaptureBlocks) plan_block_records(block, facts);
+        if (spec_.captures & trace::kCaptureFetches) plan_fetches(facts);
+        if (spec_.captures & trace::kCaptureCode) plan_code(facts);
+        if (spec_.captures & trace::kCapturePredictions) plan_retried(facts);
+        plan_end(facts);
     }
-    block.item_count = static_cast<std::uint32_t>(items_.size()) - block.first_item;
-    sort_items(block);
+    block.tells_branch = facts.predicted || facts.branch_site != kNoSite;
+    std::stable_sort(items_.begin() + block.first_item, items_.end(),
+                     [](const auto& a, const auto& b) { return a.time < b.time; });
+    items_.push_back({.address = 0,
+                      .site = kNoSite,
+                      .time = PlannedItem::kNever,
+                      .kind = PlannedItem::kEnd,
+                      .first_line = 0,
+                      .last_line = 0});
     blocks_.push_back(block);
+    facts_.push_back(facts);
 }
 
 // Of each that the collector gets, before all else of it.
-void ReplayPlan::plan_block_records(PlannedBlock& block) {
+void ReplayPlan::plan_block_records(const PlannedBlock& block, BlockFacts& facts) {
     for (unsigned i = 0; i < block.block_count; ++i) {
         const std::uint32_t first = shown_blocks_[block.first_block + i].first_instr;
         items_.push_back({.address = 0,
-                          .first_line = 0,
-                          .last_line = 0,
                           .site = add_site(first, 0, TRACE_SITE_BLOCK),
-                          .bytes = 0,
-                          .position = static_cast<std::uint8_t>(first - block.first_instr),
-                          .kind = PlannedItem::kBlock});
+                          .time = PlannedItem::reached(first - facts.first_instr),
+                          .kind = PlannedItem::kBlock,
+                          .first_line = 0,
+                          .last_line = 0});
     }
-    block.first_left_site = static_cast<std::uint32_t>(shown_sites_.size());
+    facts.first_left_site = static_cast<std::uint32_t>(shown_sites_.size());
     for (unsigned i = 0; i < block.block_count; ++i)
         add_site(shown_blocks_[block.first_block + i].first_instr, 0, TRACE_SITE_BLOCK_LEFT);
 }
 
 // Of the first instruction, and of those that begin another line than the one before.
-void ReplayPlan::plan_fetches(PlannedBlock& block) {
+void ReplayPlan::plan_fetches(const BlockFacts& block) {
     const std::uint64_t line = spec_.fetch.line_bytes;
     for (unsigned i = 0; i < block.instr_count; ++i) {
         const trace_instr_t& instr = image_.instrs()[block.first_instr + i];
         const std::uint64_t last = (instr.pc + instr.length - 1) / line;
         if (i != 0 && (instr.pc - 1) / line == last) continue;
+        // An instruction has 15 bytes at most.
+        const auto lines = static_cast<std::uint8_t>((last - instr.pc / line) & 15U);
         items_.push_back({.address = instr.pc,
-                          .first_line = i == 0 ? instr.pc / line : last,
-                          .last_line = last,
                           .site = add_site(block.first_instr + i, instr.length, TRACE_SITE_FETCH),
-                          .bytes = instr.length,
-                          .position = static_cast<std::uint8_t>(i),
-                          .kind = PlannedItem::kFetch});
+                          .time = PlannedItem::reached(i),
+                          .kind = PlannedItem::kFetch,
+                          .first_line = i == 0 ? std::uint8_t{0} : lines,
+                          .last_line = lines});
     }
 }
 
 // Of the instructions that follow one another without a data reference, for each line.
-void ReplayPlan::plan_code(PlannedBlock& block) {
+void ReplayPlan::plan_code(const BlockFacts& block) {
     const std::uint32_t line =
         spec_.data.sets == 0 ? spec_.code_line : std::min(spec_.code_line, spec_.data.line_bytes);
     for (unsigned i = 0; i < block.instr_count;) {
@@ -120,33 +135,31 @@ void ReplayPlan::plan_code(PlannedBlock& block) {
             behind = std::min<std::uint64_t>(end, (pc | (line - 1)) + 1);
             const auto bytes = static_cast<std::uint16_t>(behind - pc);
             items_.push_back({.address = pc,
-                              .first_line = 0,
-                              .last_line = 0,
                               .site = add_site(block.first_instr + i, bytes, TRACE_SITE_CODE),
-                              .bytes = bytes,
-                              .position = static_cast<std::uint8_t>(i),
-                              .kind = PlannedItem::kCode});
+                              .time = PlannedItem::reached(i),
+                              .kind = PlannedItem::kCode,
+                              .first_line = 0,
+                              .last_line = 0});
             while (i < last && instrs[i].pc + instrs[i].length <= behind) ++i;
         }
         i = last + 1;
     }
 }
 
-void ReplayPlan::plan_retried(PlannedBlock& block) {
+void ReplayPlan::plan_retried(const BlockFacts& block) {
     for (unsigned i = 0; i < block.instr_count; ++i) {
         const std::uint32_t instr = block.first_instr + i;
         if (!retried_[instr]) continue;
         items_.push_back({.address = image_.instrs()[instr].pc,
-                          .first_line = 0,
-                          .last_line = 0,
                           .site = add_site(instr, 0, TRACE_SITE_PREDICTIONS),
-                          .bytes = 0,
-                          .position = static_cast<std::uint8_t>(i),
-                          .kind = PlannedItem::kRetried});
+                          .time = PlannedItem::executed(i),
+                          .kind = PlannedItem::kRetried,
+                          .first_line = 0,
+                          .last_line = 0});
     }
 }
 
-void ReplayPlan::plan_end(PlannedBlock& block) {
+void ReplayPlan::plan_end(BlockFacts& block) {
     const std::uint32_t last = block.first_instr + block.instr_count - 1U;
     const trace_instr_t& instr = image_.instrs()[last];
     block.branch_pc = instr.pc;
@@ -169,15 +182,6 @@ void ReplayPlan::plan_end(PlannedBlock& block) {
                       (block.end == BlockEnd::kConditional || block.end == BlockEnd::kIndirect);
     if (spec_.captures & trace::kCaptureBranches && spec_.branches & which)
         block.branch_site = add_site(last, 0, TRACE_SITE_BRANCH);
-}
-
-// In the order in which they are reached: a retried instruction is, when it has been executed.
-void ReplayPlan::sort_items(const PlannedBlock& block) {
-    const auto time = [](const PlannedItem& item) {
-        return item.position * 2 + (item.kind == PlannedItem::kRetried ? 1 : 0);
-    };
-    std::stable_sort(items_.begin() + block.first_item, items_.end(),
-                     [&](const PlannedItem& a, const PlannedItem& b) { return time(a) < time(b); });
 }
 
 bool ReplayPlan::is_wanted(std::uint8_t kind) const {
@@ -216,9 +220,12 @@ void ReplayPlan::plan_sites() {
         const trace_site_t& site = image_.sites()[i];
         const std::uint32_t block = image_.instrs()[site.instr].block;
         PlannedSite planned{
-            kNoSite,   site.bytes,
-            site.kind, static_cast<std::uint8_t>(site.instr - image_.blocks()[block].first_instr),
-            false,     by_driver_[site.instr]};
+            .site = kNoSite,
+            .bytes = static_cast<std::uint16_t>(std::min<unsigned>(site.bytes, kMostBytes)),
+            .tells_nothing = false,
+            .by_driver = by_driver_[site.instr],
+            .kind = site.kind,
+            .position = static_cast<std::uint8_t>(site.instr - image_.blocks()[block].first_instr)};
         if (site.kind == TRACE_SITE_BLOCK || site.kind == TRACE_SITE_BLOCK_LEFT) {
             planned.site = block;
         } else if (is_wanted(site.kind)) {

@@ -5,6 +5,13 @@
 namespace assay::replay {
 namespace {
 
+constexpr PlannedItem kNothing{.address = 0,
+                               .site = kNoSite,
+                               .time = PlannedItem::kNever,
+                               .kind = PlannedItem::kEnd,
+                               .first_line = 0,
+                               .last_line = 0};
+
 // cmps and scas.
 bool compares(const trace_instr_t& instr) {
     const unsigned opcode = instr.opcode & 0xffU;
@@ -28,6 +35,8 @@ ReplayedThread::ReplayedThread(const ImageTrace& image, const ReplayPlan& plan,
       fetch_(spec),
       contexts_(contexts),
       tells_contexts_(slot.tells_contexts()),
+      only_counts_(!contexts && spec.interval == 0 && spec.regions.points == 0),
+      next_item_(&kNothing),
       counts_(spec.regions.points == 0) {
     if (contexts_) contexts_->begin_thread();
     if (spec.captures & trace::kCapturePredictions) {
@@ -41,14 +50,18 @@ ReplayedThread::ReplayedThread(const ImageTrace& image, const ReplayPlan& plan,
 
 void ReplayedThread::take(std::span<const trace_record_t> records) {
     const std::span<const PlannedSite> sites = plan_.sites();
-    for (const trace_record_t& record : records) {
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const trace_record_t& record = records[i];
         const PlannedSite& site = sites[record.site];
         const bool is_value = site.kind == TRACE_SITE_VALUE || site.kind == TRACE_SITE_VALUE_REST;
         if (!values_.empty() && !is_value) give_values();
+        if (site.kind == TRACE_SITE_BLOCK) {
+            begin_block(site.site);
+            i += refer(records.subspan(i + 1, std::min(record.value, records.size() - i - 1)),
+                       &site + 1);
+            continue;
+        }
         switch (site.kind) {
-            case TRACE_SITE_BLOCK:
-                begin_block(site.site);
-                break;
             case TRACE_SITE_READ:
             case TRACE_SITE_WRITE:
             case TRACE_SITE_MODIFY:
@@ -90,14 +103,11 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
 
 // What stands before the instruction's own events.
 void ReplayedThread::reach(unsigned position) {
-    while (next_item_ != last_item_ &&
-           (next_item_->position < position ||
-            (next_item_->position == position && next_item_->kind != PlannedItem::kRetried)))
-        do_item(*next_item_++);
+    while (next_item_->time <= PlannedItem::reached(position)) do_item(*next_item_++);
 }
 
 void ReplayedThread::reach_end() {
-    while (next_item_ != last_item_) do_item(*next_item_++);
+    while (next_item_->time != PlannedItem::kNever) do_item(*next_item_++);
 }
 
 void ReplayedThread::do_item(const PlannedItem& item) {
@@ -106,21 +116,22 @@ void ReplayedThread::do_item(const PlannedItem& item) {
             slot_.append(0, item.site);
             return;
         case PlannedItem::kFetch:
-            if (fetch_.passes(item.first_line, item.last_line))
+            if (fetch_.passes(item.address, item.first_line, item.last_line))
                 slot_.append(item.address, item.site, tells_contexts_ ? contexts_->number() : 0);
             return;
         case PlannedItem::kCode:
-            if (data_.passes(item.address, item.bytes, false))
+            if (data_.passes(item.address, plan_.shown_sites()[item.site].bytes, false))
                 slot_.append(item.address, item.site);
             return;
         case PlannedItem::kRetried:
             // It ends one of the blocks that its recorded one has become.
             if (predictor_->conditional(spec_.predictor, item.address, false)) {
-                const std::uint32_t shown =
-                    plan_.shown_instrs()[block_->first_instr + item.position].block;
-                const std::uint32_t part = shown - block_->first_block;
+                const std::uint32_t instr = plan_.facts(*block_).first_instr + item.position();
+                const std::uint32_t part = plan_.shown_instrs()[instr].block - block_->first_block;
                 count_mispredicted(plan_.counted(*block_, part), in_node(part));
             }
+            return;
+        case PlannedItem::kEnd:
             return;
     }
 }
@@ -142,6 +153,17 @@ void ReplayedThread::give_values() {
     values_.clear();
 }
 
+// Of `sites` from the first one on. How many there are.
+std::size_t ReplayedThread::refer(std::span<const trace_record_t> records,
+                                  const PlannedSite* sites) {
+    for (const trace_record_t& record : records) {
+        reach(sites->position);
+        if (references_) refer(*sites, record);
+        ++sites;
+    }
+    return records.size();
+}
+
 void ReplayedThread::refer(const PlannedSite& site, const trace_record_t& record) {
     if (data_.passes(record.value, site.bytes, site.kind != TRACE_SITE_READ))
         slot_.append(record.value, site.site, tells_contexts_ ? contexts_->number() : record.aux);
@@ -150,11 +172,22 @@ void ReplayedThread::refer(const PlannedSite& site, const trace_record_t& record
 void ReplayedThread::begin_block(std::uint32_t number) {
     reach_end();
     const PlannedBlock& block = plan_.blocks()[number];
-    if (branch_) go_on_at(image_.instrs()[block.first_instr].pc);
+    if (branch_) go_on_at(image_.instrs()[plan_.facts(block).first_instr].pc);
     if (part_end_) end_part();
     block_ = &block;
     next_item_ = plan_.items().data() + block.first_item;
-    last_item_ = next_item_ + block.item_count;
+    if (only_counts_) {
+        std::uint64_t* const counters = slot_.counters() + block.first_block * counters_;
+        for (std::uint32_t i = 0; i < block.block_count; ++i) ++counters[i * counters_];
+    } else {
+        count_block(block);
+    }
+    if (!block.tells_branch) return;
+    branch_ = &block;
+    branch_in_node_ = in_node(block.block_count - 1U);
+}
+
+void ReplayedThread::count_block(const PlannedBlock& block) {
     in_nodes_.clear();
     for (std::uint32_t i = 0; i < block.block_count; ++i) {
         const std::uint32_t shown = plan_.counted(block, i);
@@ -162,9 +195,6 @@ void ReplayedThread::begin_block(std::uint32_t number) {
         if (counts_) ++slot_.counters()[shown * counters_];
         if (contexts_) enter_context(shown);
     }
-    if (!block.predicted && block.branch_site == kNoSite) return;
-    branch_ = &block;
-    branch_in_node_ = in_node(block.block_count - 1U);
 }
 
 // Where the last branch of a point leads is not known: the thread goes on somewhere else.
@@ -189,7 +219,8 @@ void ReplayedThread::end_part() {
 // `pc`: where the program goes on behind the last branch.
 void ReplayedThread::go_on_at(std::uint64_t pc) {
     if (!branch_) return;
-    const PlannedBlock& block = *std::exchange(branch_, nullptr);
+    const PlannedBlock& of = *std::exchange(branch_, nullptr);
+    const BlockFacts& block = plan_.facts(of);
     const bool conditional = block.end == BlockEnd::kConditional;
     const bool taken = !conditional || pc != block.next_pc;
     if (block.branch_site != kNoSite) slot_.append(pc, block.branch_site, taken ? 1 : 0);
@@ -202,8 +233,7 @@ void ReplayedThread::go_on_at(std::uint64_t pc) {
             predictor_->targets[native::target_entry(spec_.predictor, block.branch_pc)];
         mispredicted = std::exchange(target, pc) != pc;
     }
-    if (mispredicted)
-        count_mispredicted(plan_.counted(block, block.block_count - 1U), branch_in_node_);
+    if (mispredicted) count_mispredicted(plan_.counted(of, of.block_count - 1U), branch_in_node_);
 }
 
 // `in_node`: null if it is counted in no node.
@@ -234,13 +264,12 @@ void ReplayedThread::count_repeats(const trace_record_t& record, const PlannedSi
 
 // Its first `executed` instructions were, or what is left of them in the blocks that it has become.
 void ReplayedThread::leave_block(std::uint64_t executed) {
-    if (!block_ || executed > block_->instr_count) return;
+    if (!block_ || executed > plan_.facts(*block_).instr_count) return;
     // That it has begun is told in any case.
-    while (next_item_ != last_item_ &&
-           (next_item_->position < executed ||
-            (next_item_->position == 0 && next_item_->kind == PlannedItem::kBlock)))
+    while (next_item_->time < std::min<std::uint64_t>(executed * 2, PlannedItem::kNever) ||
+           (next_item_->time == 0 && next_item_->kind == PlannedItem::kBlock))
         do_item(*next_item_++);
-    next_item_ = last_item_;
+    next_item_ = &kNothing;
     branch_ = nullptr;
     std::uint64_t before = 0;
     for (std::uint32_t i = 0; i < block_->block_count; ++i) {
@@ -250,8 +279,9 @@ void ReplayedThread::leave_block(std::uint64_t executed) {
         before += count;
         if (done == count) continue;
         // What comes behind has not begun.
-        if (block_->first_left_site != kNoSite && (i == 0 || done != 0))
-            slot_.append(done, block_->first_left_site + i);
+        const std::uint32_t first_left_site = plan_.facts(*block_).first_left_site;
+        if (first_left_site != kNoSite && (i == 0 || done != 0))
+            slot_.append(done, first_left_site + i);
         if (!counts_) continue;
         ++early_ends_[{shown, static_cast<std::uint32_t>(done)}];
         if (spec_.interval == 0) continue;

@@ -32,6 +32,7 @@ class ReplayedThread {
 
   private:
     void begin_block(std::uint32_t number);
+    void count_block(const PlannedBlock& block);
     void pass_boundary(const trace_record_t& record, const PlannedSite& site);
     void end_part();
     void leave_block(std::uint64_t executed);
@@ -48,6 +49,7 @@ class ReplayedThread {
     void reach(unsigned position);
     void reach_end();
     void do_item(const PlannedItem& item);
+    std::size_t refer(std::span<const trace_record_t> records, const PlannedSite* sites);
     void refer(const PlannedSite& site, const trace_record_t& record);
     void take_value(const trace_record_t& record, const PlannedSite& site);
     void give_values();
@@ -70,14 +72,15 @@ class ReplayedThread {
     std::unique_ptr<native::Predictor> predictor_;  // null without predictions
     ReplayedContexts* const contexts_;
     const bool tells_contexts_;  // see trace::tells_contexts()
+    const bool only_counts_;     // at a block's beginning: no contexts, intervals or points
     // Of the shown blocks that the present one has become: where they are counted in a node; null
     // in none. And of the one whose branch's target is not known yet.
     std::vector<std::uint64_t*> in_nodes_;
     std::uint64_t* branch_in_node_ = nullptr;
     std::uint64_t handler_frame_ = 0;
 
-    const PlannedBlock* block_ = nullptr;  // that is being executed
-    const PlannedItem *next_item_ = nullptr, *last_item_ = nullptr;
+    const PlannedBlock* block_ = nullptr;   // that is being executed
+    const PlannedItem* next_item_;          // of it
     const PlannedBlock* branch_ = nullptr;  // whose target is not known yet
     // Of one execution of an instruction, as they were recorded: other lists have another order.
     std::vector<trace_record_t> values_;

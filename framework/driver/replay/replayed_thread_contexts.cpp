@@ -30,7 +30,10 @@ std::uint32_t ReplayedThread::instr_of(const PlannedSite& site) const {
 void ReplayedThread::follow_calls(const trace_record_t& record, const PlannedSite& site) {
     switch (site.kind) {
         case TRACE_SITE_CALL:
-            if (block_) contexts_->call(block_->branch_pc, block_->next_pc, record.value);
+            if (block_) {
+                const BlockFacts& block = plan_.facts(*block_);
+                contexts_->call(block.branch_pc, block.next_pc, record.value);
+            }
             break;
         case TRACE_SITE_RETURN:
             contexts_->come_back(record.value);
@@ -56,7 +59,8 @@ void ReplayedThread::change_stack(const trace_record_t& record, const PlannedSit
     contexts_->set_stack(plan_.shown_blocks()[shown].pc, record.value);
     // A predicted branch counts its block where it stands.
     std::uint64_t*& in_node = in_nodes_.back();
-    if (!block_->predicted || shown + 1 != block_->first_block + block_->block_count || !in_node)
+    if (!plan_.facts(*block_).predicted || shown + 1 != block_->first_block + block_->block_count ||
+        !in_node)
         return;
     --*in_node;
     in_node = branch_in_node_ = contexts_->counters(plan_.words()[shown]);

@@ -1,0 +1,146 @@
+// RecordDecoder gives what the functions of assay/trace_file.h give, whatever is in a chunk.
+#include "framework/recording/record_decoder.h"
+#include "assay/trace_vlist.h"
+#include "framework/recording/record_encoder.h"
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <random>
+#include <vector>
+
+using namespace assay;
+using namespace assay::recording;
+
+namespace {
+
+// Blocks of up to 300 references, some with calls behind or among them.
+std::vector<trace_site_t> some_sites(std::mt19937_64& random, bool values) {
+    std::vector<trace_site_t> sites;
+    for (std::uint32_t block = 0; block < 60; ++block) {
+        sites.push_back({block, 0, TRACE_SITE_BLOCK, 0});
+        const std::uint64_t count = random() % 20 == 0 ? 300 : random() % 6;
+        for (std::uint64_t i = 0; i < count; ++i) {
+            sites.push_back(
+                {block, 8, static_cast<std::uint8_t>(TRACE_SITE_READ + random() % 3), 0});
+            if (values && random() % 2 == 0)
+                sites.push_back({block, 8, TRACE_SITE_VALUE, TRACE_LOADED});
+        }
+        if (random() % 4 == 0) sites.push_back({block, 0, TRACE_SITE_CALL, 0});
+        if (random() % 4 == 0) sites.push_back({block, 8, TRACE_SITE_WRITE, 0});
+    }
+    return sites;
+}
+
+// Executes the blocks mostly as a program does, from the first site of each to its last one.
+std::vector<trace_record_t> some_records(std::span<const trace_site_t> sites,
+                                         std::mt19937_64& random) {
+    std::vector<std::uint32_t> blocks;
+    for (std::uint32_t i = 0; i < sites.size(); ++i)
+        if (sites[i].kind == TRACE_SITE_BLOCK) blocks.push_back(i);
+    std::vector<trace_record_t> records;
+    for (std::uint64_t i = 0; i < 4000; ++i) {
+        std::uint32_t site = blocks[random() % 8 == 0 ? random() % blocks.size() : i % 12];
+        records.push_back({0, site, 0});
+        while (++site < sites.size() && sites[site].kind != TRACE_SITE_BLOCK) {
+            if (random() % 50 == 0) continue;
+            if (random() % 200 == 0) break;
+            const std::uint64_t address = 0x7ffd'0000'0000 * (site % 2) + 8 * i;
+            records.push_back({random() % 20 == 0 ? random() : address, site,
+                               random() % 100 == 0 ? static_cast<std::uint32_t>(random()) : 0});
+        }
+    }
+    return records;
+}
+
+trace_chunk_t chunk_of(std::size_t records, std::span<const std::byte> content) {
+    trace_chunk_t chunk{};
+    chunk.records = records;
+    chunk.raw_bytes = static_cast<std::uint32_t>(content.size());
+    return chunk;
+}
+
+// As many as it gives, in portions of up to `most`. Checks how many references each block has
+// behind it.
+std::vector<trace_record_t> quickly(RecordDecoder& decoder, std::span<const trace_site_t> sites,
+                                    std::size_t count, std::size_t most) {
+    std::vector<trace_record_t> all;
+    for (bool more = true; more && all.size() < count;) {
+        std::vector<trace_record_t> some(std::min(most, count - all.size()));
+        const std::size_t got = decoder.next(some);
+        more = got == some.size();
+        for (std::size_t i = 0; i < got; ++i) {
+            trace_record_t record = some[i];
+            if (sites[record.site].kind == TRACE_SITE_BLOCK) {
+                REQUIRE(record.value <= got - i - 1);
+                for (std::uint64_t k = 1; k <= record.value; ++k) {
+                    REQUIRE(some[i + k].site == record.site + k);
+                    REQUIRE(sites[some[i + k].site].kind <= TRACE_SITE_MODIFY);
+                }
+                record.value = 0;
+            }
+            all.push_back(record);
+        }
+    }
+    return all;
+}
+
+std::vector<trace_record_t> plainly(const trace_chunk_t& chunk, std::span<const std::byte> content,
+                                    std::span<const trace_site_t> sites) {
+    trace_decoder_t decoder;
+    REQUIRE(trace_decoder_init(&decoder, sites.data(), static_cast<std::uint32_t>(sites.size())) ==
+            0);
+    std::vector<trace_record_t> all(chunk.records);
+    all.resize(trace_records_begin(&decoder, &chunk, content.data()) == 0
+                   ? trace_records_next(&decoder, all.data(), all.size())
+                   : 0);
+    trace_decoder_release(&decoder);
+    return all;
+}
+
+bool same(std::span<const trace_record_t> a, std::span<const trace_record_t> b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+        return x.value == y.value && x.site == y.site && x.aux == y.aux;
+    });
+}
+
+}  // namespace
+
+TEST_CASE("records are decoded as the public functions decode them") {
+    for (unsigned seed = 0; seed < 40; ++seed) {
+        CAPTURE(seed);
+        std::mt19937_64 random(seed);
+        const std::vector<trace_site_t> sites = some_sites(random, seed % 4 == 3);
+        RecordDecoder decoder(sites);
+        for (unsigned chunks = 0; chunks < 3; ++chunks) {
+            const std::vector<trace_record_t> records = some_records(sites, random);
+            RecordEncoder encoder;
+            encoder.begin_part(0, records.size(), 0, {});
+            encoder.add(records, sites);
+            const std::vector<std::byte> content = encoder.take();
+            const trace_chunk_t chunk = chunk_of(records.size(), content);
+            CHECK(same(plainly(chunk, content, sites), records));
+            REQUIRE(decoder.begin(chunk, content));
+            CHECK(same(quickly(decoder, sites, records.size(), 1 + random() % 1000), records));
+        }
+    }
+}
+
+TEST_CASE("what is damaged is decoded as the public functions decode it") {
+    std::mt19937_64 random(1);
+    const std::vector<trace_site_t> sites = some_sites(random, false);
+    const std::vector<trace_record_t> records = some_records(sites, random);
+    RecordEncoder encoder;
+    encoder.begin_part(0, records.size(), 0, {});
+    encoder.add(records, sites);
+    const std::vector<std::byte> content = encoder.take();
+    RecordDecoder decoder(sites);
+    for (unsigned i = 0; i < 300; ++i) {
+        std::vector<std::byte> damaged = content;
+        damaged[sizeof(trace_records_t) + random() % (content.size() - sizeof(trace_records_t))] ^=
+            std::byte{static_cast<std::uint8_t>(1U << random() % 8)};
+        const trace_chunk_t chunk = chunk_of(records.size(), damaged);
+        const std::vector<trace_record_t> expected = plainly(chunk, damaged, sites);
+        REQUIRE(decoder.begin(chunk, damaged));
+        CHECK(same(quickly(decoder, sites, records.size(), 500), expected));
+    }
+}
