@@ -269,14 +269,17 @@ bool Thread::tells_handlers() const {
            (version() != kPlain && process.trace.captures(trace::kCaptureBlocks));
 }
 
+// None outside of bursts, in one of which a child that shares the memory may have ended.
+constexpr std::uint32_t kNoSite = UINT32_MAX;
+
 std::uint32_t Thread::stack_site() {
-    if (!captures_calls()) return 0;
+    if (!captures_calls()) return kNoSite;
     const Block& block = process.cache.block_of(static_cast<std::uint32_t>(context->exit_id));
     return process.trace.driver_site(block.first_instr + block.instr_count - 1U, TRACE_SITE_STACK);
 }
 
 void Thread::record_stack(std::uint32_t site) {
-    if (captures_calls()) trace.append(context->gpr[RSP], site);
+    if (captures_calls() && site != kNoSite) trace.append(context->gpr[RSP], site);
     if (context->call_tree != nullptr && version() != kPlain)
         context->call_tree->arrive(context->pc, context->gpr[RSP]);
 }
