@@ -33,11 +33,13 @@ class SampleDatabase {
     std::size_t rows() const { return links_.size(); }
     std::size_t columns() const { return columns_; }
     std::span<const std::uint64_t> counts(std::size_t row) const { return {cell(row), columns_}; }
-    // Calls `change(counts)` of each row.
+    // Calls `change(counts)` of each row, in the order of visit_sorted(): it does not depend on
+    // what was translated when.
     template <typename Change>
     void change_rows(const Change& change) {
-        for (std::size_t row = 0; row < rows(); ++row)
-            change(std::span<std::uint64_t>{cell(row), columns_});
+        visit_sorted([&](const Row& row) {
+            change(std::span<std::uint64_t>{cell(row.number), columns_});
+        });
     }
     // All of them, by mapping, then by address.
     template <typename Visit>
