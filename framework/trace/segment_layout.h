@@ -78,6 +78,7 @@ struct Regions {
     // In a replay of one of the points: how many instructions of the program it stands for; 0: for
     // itself.
     std::uint64_t stands_for;
+    std::uint32_t recorded;      // not 0: the bursts are those of a recording, see EndOf
     char functions[kMostNames];  // patterns, separated by newlines; "": everywhere
 };
 
@@ -96,9 +97,10 @@ inline constexpr std::uint32_t kMostPoints = 2048;
 // are counted unit by unit, which may be too late by as many as a unit has.
 inline constexpr std::uint64_t kShortestWarmUp = 1000;
 
-// What ends with a record of a TRACE_SITE_BURST: its `aux`. What lies between two points ends in
-// recordings only.
-enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds, kRestEnds };
+// What ends with a record of a TRACE_SITE_BURST: its `aux`. Recordings tell also where what lies
+// between two bursts or points ends; and before a burst or its warm-up ends, that the thread goes
+// on at the address `value`, so that what its last branch did is known.
+enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds, kRestEnds, kGoesOnAt };
 
 struct Spec {
     std::uint32_t captures;  // Capture bits

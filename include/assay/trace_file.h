@@ -42,7 +42,8 @@ enum {
                                 arrays of trace_block_t, trace_instr_t, trace_site_t */
     TRACE_CHUNK_EVENTS = 3,  /* events of the image, behind those of earlier such chunks */
     TRACE_CHUNK_RECORDS = 4, /* what a thread has done: trace_records_t */
-    TRACE_CHUNK_END = 5,     /* trace_image_end_t: the last of its image */
+    TRACE_CHUNK_END = 5,     /* trace_image_end_t: the last of its image; with --sample, behind its
+                                `size` an array of trace_thread_end_t */
     TRACE_CHUNK_POINTS = 6   /* trace_points_t, then an array of trace_point_t, as they follow one
                                 another: only they are recorded, of the first thread */
 };
@@ -78,6 +79,10 @@ typedef struct trace_image {
     uint32_t cpu_level;
     uint32_t rank;   /* of MPI, plus 1; 0: none */
     uint32_t values; /* TRACE_VALUES_*, with TRACE_RECORDED_VALUES */
+    /* With assay record --sample: of each thread's instructions, `sample_burst` out of every
+     * `sample_period` are recorded, and `sample_warm_up` right before them, to warm caches up by.
+     * 0, 0 and 0: all are. Records of kind TRACE_SITE_BURST say where they begin and end. */
+    uint64_t sample_burst, sample_period, sample_warm_up;
 } trace_image_t;
 
 enum {
@@ -135,6 +140,13 @@ typedef struct trace_image_end {
     uint64_t parts;        /* of all threads: their order is complete */
     uint64_t instructions; /* with points: that the first thread has executed, recorded or not */
 } trace_image_end_t;
+
+/* Of each slot's last thread, which can have ended without a record that says so, as by
+ * exit_group(2). */
+typedef struct trace_thread_end {
+    uint32_t thread, slot;
+    uint64_t instructions; /* that it has executed, recorded or not */
+} trace_thread_end_t;
 
 enum {
     TRACE_IMAGE_ENDED = 1,

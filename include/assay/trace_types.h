@@ -155,8 +155,10 @@ enum {
 
     /* With --sample: a burst ends; if `aux` is 1, the thread; if it is 2, the warm-up before a
      * burst. `value` is how many instructions the thread has executed, captured or not. It is the
-     * last of its buffer. In a trace file with simulation points, they are the bursts, and if `aux`
-     * is 3, a warm-up begins: `value` is how many have been executed before. */
+     * last of its buffer. In a trace file, if `aux` is 3, a warm-up begins, or without any a burst:
+     * `value` is how many have been executed before. If it is 4, a warm-up or burst is about to end
+     * behind a basic block, and `value` is the address that the thread goes on at. Of a trace file
+     * with simulation points, they are the bursts, and 4 does not occur. */
     TRACE_SITE_BURST = 18,
     /* Before that, with predictions: `value` is how often the branch of the block with the index
      * `aux` has been mispredicted in the thread's slot. */

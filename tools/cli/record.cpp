@@ -40,10 +40,11 @@ failed, 126 if the program cannot be executed, 127 if it was not found.
 )";
 
 // Options of a run that say what is collected, how, and of what.
-constexpr std::array<std::string_view, 15> kOptions{
+constexpr std::array<std::string_view, 16> kOptions{
     "aslr",   "schedule",         "cpu",     "collect-at-start", "toggle",
     "config", "from-instruction", "timeout", "to-instruction",   "trace-children",
-    "quiet",  "verbose",          "help",    "progress",         "version"};
+    "quiet",  "verbose",          "help",    "progress",         "version",
+    "sample"};
 
 // Of a recording only.
 constexpr std::string_view kCapture = "capture";
@@ -51,12 +52,16 @@ constexpr std::string_view kSimpoints = "simpoints", kIntervalSize = "interval-s
                            kWarmUp = "warm-up";
 
 bool is_of_points(std::string_view name) {
-    return name == kSimpoints || name == kIntervalSize || name == kWarmUp;
+    return name == kSimpoints || name == kIntervalSize;
+}
+
+bool is_of_run(std::string_view name) {
+    return std::find(kOptions.begin(), kOptions.end(), name) != kOptions.end();
 }
 
 bool is_option(std::string_view name) {
-    return is_of_points(name) || name == kCapture || name == "out" || name == "driver" ||
-           name == "stress" || std::find(kOptions.begin(), kOptions.end(), name) != kOptions.end();
+    return is_of_run(name) || is_of_points(name) || name == kWarmUp || name == kCapture ||
+           name == "out" || name == "driver" || name == "stress";
 }
 
 // Each rank has one of its own.
@@ -79,12 +84,10 @@ std::pair<std::string, std::string> files_of_points(const std::string& value) {
     return {value.substr(0, comma), value.substr(comma + 1)};
 }
 
-std::uint64_t instructions_from(const collector::Setting& setting) {
-    const std::uint64_t number = collector::instructions_of(setting);
-    if (number < trace::kShortestWarmUp)
-        throw Error(fmt::format("{}: {} instructions are too few: at least {}",
-                                collector::describe(setting), number, trace::kShortestWarmUp));
-    return number;
+void check_length(const std::string& option, std::uint64_t instructions) {
+    if (instructions < trace::kShortestWarmUp)
+        throw Error(fmt::format("{}: {} instructions are too few: at least {}", option,
+                                instructions, trace::kShortestWarmUp));
 }
 
 // Takes it out of the options that are of profilers. Of several, the last one counts.
@@ -112,30 +115,46 @@ void check_points(const collector::CoreSettings& settings, bool follows_children
 void take_points(collector::CoreSettings& settings) {
     constexpr std::uint64_t kUsualInterval = 100'000'000;  // as bbv's
     constexpr std::uint64_t kUsualWarmUp = 1'000'000;
+    const bool samples = settings.regions.sample_period != 0;
     std::string files;
-    std::uint64_t interval = kUsualInterval, warm_up = 0;
-    std::string without_files;
+    std::uint64_t interval = kUsualInterval;
+    std::string without_files = settings.warm_up && !samples ? "--warm-up" : "";
     for (const collector::Setting& setting : settings.others) {
         if (setting.name == kSimpoints) {
             files = setting.value;
             continue;
         }
-        if (setting.name == kIntervalSize) interval = instructions_from(setting);
-        if (setting.name == kWarmUp) warm_up = instructions_from(setting);
+        if (setting.name == kIntervalSize) {
+            interval = collector::instructions_of(setting);
+            check_length(collector::describe(setting), interval);
+        }
         if (is_of_points(setting.name)) without_files = collector::describe(setting);
     }
     std::erase_if(settings.others,
                   [](const collector::Setting& setting) { return is_of_points(setting.name); });
     if (files.empty() && without_files.empty()) return;
     if (files.empty())
-        throw Error(fmt::format("{} is for --simpoints=FILE.simpts,FILE.weights: give both",
-                                without_files));
-    if (warm_up == 0) warm_up = std::min(interval, kUsualWarmUp);
+        throw Error(fmt::format("{} is for --simpoints=FILE.simpts,FILE.weights{}: give both",
+                                without_files, settings.warm_up ? ", or for --sample" : ""));
+    if (samples) throw Error("--simpoints cannot be combined with --sample; leave one of them out");
+    const std::uint64_t warm_up = settings.warm_up.value_or(std::min(interval, kUsualWarmUp));
+    check_length("--warm-up", warm_up);
     const auto [points, weights] = files_of_points(files);
     settings.points = collector::read_simulation_points(points, weights, interval, warm_up);
     settings.regions.points = static_cast<std::uint32_t>(settings.points.points.size());
     settings.regions.sample_warm_up = warm_up;
+    settings.warm_up.reset();
     settings.trace_children = false;
+}
+
+// Which profilers will see the trace is not known.
+void set_bursts(collector::CoreSettings& settings) {
+    constexpr std::uint64_t kUsualWarmUp = 40'960;  // cache's, for I1 and D1 of 64 KiB
+    trace::Regions& regions = settings.regions;
+    if (regions.sample_period == 0) return;
+    regions.recorded = 1;
+    regions.sample_warm_up = settings.warm_up.value_or(
+        std::min(kUsualWarmUp, regions.sample_period - regions.sample_burst));
 }
 
 }  // namespace
@@ -163,13 +182,19 @@ std::vector<OptionDescription> record_options() {
         {{"--interval-size"},
          "N",
          "with --simpoints, the instructions of an interval, as they were for bbv; default: 100M"},
+        {{"--sample"},
+         "A/B",
+         "record only bursts of A out of every B instructions of each thread, as a run with "
+         "--sample profiles them; 1/100 is 40k/4M\n"
+         "A replay estimates the counts of the whole run. Numbers may end in k, M or G."},
         {{"--warm-up"},
          "N",
-         "with --simpoints, instructions before each interval that fill caches and predictors, and "
-         "are not counted; default: 1M, or an interval if that is shorter"}};
+         "instructions before each burst or interval that fill caches and predictors, and are not "
+         "counted; default: 40,960 with --sample; with --simpoints 1M, or an interval if that is "
+         "shorter"}};
     for (const OptionDescription& option : run_options())
-        if (is_option(std::string_view(option.names.back()).substr(2)) &&
-            option.names.back() != "--out")
+        if (is_of_run(std::string_view(option.names.back()).substr(2)) &&
+            option.names.back() != "--sample")
             options.push_back(option);
     return options;
 }
@@ -196,6 +221,7 @@ int record_main(std::span<const std::string> arguments) {
     }
     take_content(settings);
     take_points(settings);
+    set_bursts(settings);
     if (!settings.points.points.empty())
         check_points(settings, std::any_of(line.settings.begin(), line.settings.end(),
                                            [](const collector::Setting& setting) {

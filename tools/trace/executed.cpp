@@ -44,6 +44,15 @@ void ExecutedInstructions::take(const Event& event) {
                            {});
             thread.in_block = false;
             return;
+        case TRACE_SITE_BURST:
+            if (event.aux != trace::kGoesOnAt && event.aux != trace::kRestEnds) return;
+            if (thread.in_block) {
+                const bool known = event.aux == trace::kGoesOnAt;
+                tell_until(event.thread, thread, length(thread),
+                           known ? std::optional(event.value) : std::nullopt);
+            }
+            thread.in_block = false;
+            return;
         case TRACE_SITE_READ:
         case TRACE_SITE_WRITE:
         case TRACE_SITE_MODIFY: {

@@ -63,6 +63,25 @@ const char* kind_of(const trace_site_t& site) {
     return is_value ? name_of_value(site.operand) : kind_name(site.kind);
 }
 
+// What begins there, as wide as the column.
+const char* name_of_part(std::uint32_t ended, bool warms_up) {
+    switch (ended) {
+        case trace::kRestEnds:
+            return warms_up ? "warm-up" : "burst";
+        case trace::kWarmUpEnds:
+            return "burst";
+        case trace::kBurstEnds:
+            return "rest";
+        default:
+            return "end";
+    }
+}
+
+// Simulation points always have a warm-up.
+bool warms_up(const replay::ImageTrace& image) {
+    return image.image().sample_period == 0 || image.image().sample_warm_up != 0;
+}
+
 std::string_view name_of(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
 }
@@ -116,9 +135,13 @@ std::string Listing::write(const replay::ImageTrace& image, const Places& places
         const bool in_executed = event.site->kind == TRACE_SITE_BLOCK ||
                                  event.site->kind == TRACE_SITE_BLOCK_LEFT ||
                                  is_reference(*event.site);
-        if (options_.instructions && in_executed)
-            executed.take(event);
-        else if (is_shown(event))
+        const bool is_burst = event.site->kind == TRACE_SITE_BURST;
+        if (options_.instructions && (in_executed || is_burst)) executed.take(event);
+        if (options_.instructions && in_executed) continue;
+        if (!is_shown(event)) continue;
+        if (is_burst)
+            write_boundary(image, event);
+        else
             write(image, event);
     }
     executed.finish();
@@ -127,6 +150,8 @@ std::string Listing::write(const replay::ImageTrace& image, const Places& places
 
 bool Listing::is_shown(const Event& event) const {
     if (!(options_.kinds >> event.site->kind & 1)) return false;
+    if (event.site->kind == TRACE_SITE_BURST)
+        return event.aux != trace::kGoesOnAt && wanted_.empty() && !options_.addresses;
     if (event.site->kind == TRACE_SITE_VALUE && event.site->operand == TRACE_NONE) return false;
     if (!wanted_.empty() && !wanted_[event.instr]) return false;
     if (options_.addresses && !(is_reference(*event.site) &&
@@ -171,6 +196,28 @@ void Listing::write(const replay::ImageTrace& image, const Executed& executed) {
         if (is_shown(reference))
             write_row(image, {executed.thread, executed.number, executed.instr,
                               kind_name(reference.kind), reference.address, reference.bytes});
+}
+
+// Of a burst, which is at no place of the program.
+void Listing::write_boundary(const replay::ImageTrace& image, const Event& event) {
+    if (!options_.region.has(event.instruction)) return;
+    const char* const kind = name_of_part(event.aux, warms_up(image));
+    switch (options_.format) {
+        default:
+            return sink_.write(
+                fmt::format("{:>6} {:>12} {:>14} {}\n", event.thread, event.instruction, "", kind));
+        case Format::kCsv:
+            return sink_.write(fmt::format("{},{},{},{},,{},,0,,,,0{}\n", image.pid(),
+                                           image.number(), event.thread, event.instruction, kind,
+                                           options_.instructions ? "," : ""));
+        case Format::kJson:
+            return sink_.write(fmt::format(
+                "{{\"pid\":{},\"image\":{},\"thread\":{},\"instruction\":{},\"pc\":null,"
+                "\"kind\":\"{}\",\"address\":null,\"bytes\":0,\"object\":\"\",\"function\":\"\","
+                "\"file\":\"\",\"line\":0{}}}\n",
+                image.pid(), image.number(), event.thread, event.instruction, kind,
+                options_.instructions ? ",\"disassembly\":\"\"" : ""));
+    }
 }
 
 void Listing::write_row(const replay::ImageTrace& image, const Row& row) {

@@ -35,6 +35,7 @@ class Listing {
     bool is_shown(const Event& event) const;
     void write(const replay::ImageTrace& image, const Event& event);
     void write(const replay::ImageTrace& image, const Executed& executed);
+    void write_boundary(const replay::ImageTrace& image, const Event& event);
     void write_row(const replay::ImageTrace& image, const Row& row);
     const std::string& ending(const replay::ImageTrace& image, std::uint32_t instr);
     std::string make_ending(const replay::ImageTrace& image, std::uint32_t instr) const;

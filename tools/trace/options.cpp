@@ -61,10 +61,12 @@ constexpr std::array kKinds = {
     Kind{"signal", "signal", bit(TRACE_SITE_SIGNAL)},
     Kind{"syscall", "syscall", bit(TRACE_SITE_SYSTEM_CALL)},
     Kind{"result", "result", bit(TRACE_SITE_SYSTEM_CALL_RESULT)},
+    Kind{"burst", "burst", bit(TRACE_SITE_BURST)},
     Kind{"value", "value", bit(TRACE_SITE_VALUE) | bit(TRACE_SITE_VALUE_REST)},
 };
-constexpr std::uint32_t kDefaultKinds =
-    bit(TRACE_SITE_BLOCK) | bit(TRACE_SITE_READ) | bit(TRACE_SITE_WRITE) | bit(TRACE_SITE_MODIFY);
+constexpr std::uint32_t kDefaultKinds = bit(TRACE_SITE_BLOCK) | bit(TRACE_SITE_READ) |
+                                        bit(TRACE_SITE_WRITE) | bit(TRACE_SITE_MODIFY) |
+                                        bit(TRACE_SITE_BURST);
 
 void add_filters(CommandLine& line, Arguments& arguments) {
     line.add_text("--pid", arguments.pid, "N", "only this process");
@@ -82,8 +84,9 @@ void add_filters(CommandLine& line, Arguments& arguments) {
                   "only references to these addresses, which are hexadecimal; both ends belong to "
                   "them");
     line.add_list("--kind", arguments.kinds, "A,B,...",
-                  "only these: block, read, write, modify, call, return, signal, syscall, result "
-                  "(of a system call), value (of operands), all; default: the first four");
+                  "only these: block, read, write, modify, burst (where one begins or ends, or its "
+                  "warm-up), call, return, signal, syscall, result (of a system call), value (of "
+                  "operands), all; default: the first five");
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {

@@ -13,6 +13,7 @@ namespace {
 struct Counts {
     std::uint64_t threads = 0, instructions = 0, blocks = 0, reads = 0, writes = 0, modifies = 0,
                   values = 0;
+    std::uint64_t bursts = 0;        // begun
     std::uint64_t stored_bytes = 0;  // in the file, chunk headers included
     std::string problem;
 };
@@ -32,6 +33,8 @@ Counts count(const replay::ImageTrace& image, const recording::RecordedImage& re
         threads.insert(chunk.header.thread);
     }
     counts.threads = threads.size();
+    const std::uint32_t before_burst =
+        image.image().sample_warm_up != 0 ? trace::kWarmUpEnds : trace::kRestEnds;
     replay::PartSequence parts(image);
     for (replay::PartSequence::Part part; parts.next(part);) {
         for (const trace_record_t& record : part.records) {
@@ -40,6 +43,7 @@ Counts count(const replay::ImageTrace& image, const recording::RecordedImage& re
             counts.reads += kind == TRACE_SITE_READ ? 1 : 0;
             counts.writes += kind == TRACE_SITE_WRITE ? 1 : 0;
             counts.modifies += kind == TRACE_SITE_MODIFY ? 1 : 0;
+            counts.bursts += kind == TRACE_SITE_BURST && record.aux == before_burst ? 1 : 0;
             counts.values += is_value(image.sites()[record.site]) ? 1 : 0;
         }
     }
@@ -87,6 +91,12 @@ std::string text(const replay::ImageTrace& image, const Counts& counts) {
     add("writes", counts.writes);
     add("modifies", counts.modifies);
     add("values", counts.values);
+    if (image.image().sample_period != 0)
+        out += fmt::format("  {:<24}{:>20}  of {} in every {} instructions, behind {} to warm up\n",
+                           "bursts", with_thousands(counts.bursts),
+                           with_thousands(image.image().sample_burst),
+                           with_thousands(image.image().sample_period),
+                           with_thousands(image.image().sample_warm_up));
     add("bytes in the file", counts.stored_bytes);
     out += fmt::format("  {:<24}{:>20.3f}\n", "bytes for an instruction", bytes_each(counts));
     out += fmt::format("  {:<24}{:>20}\n", "end", ending(image.end()));

@@ -8,12 +8,14 @@ namespace {
 // A chunk can begin with references of a block that began in the one before.
 constexpr std::uint64_t kMostInBlock = 1 << 16;
 
-bool has_some_of(const Region& region, const recording::ChunkPlace& chunk) {
+// With bursts, a chunk does not say where the last of its instructions lies.
+bool has_some_of(const Region& region, const recording::ChunkPlace& chunk, bool bursts) {
     const trace_chunk_t& head = chunk.header;
     const std::uint64_t first =
         head.first_instruction - std::min(head.first_instruction, kMostInBlock);
     return (!region.thread || head.thread == *region.thread) &&
-           head.first_instruction + head.instructions >= region.from && first < region.to;
+           (bursts || head.first_instruction + head.instructions >= region.from) &&
+           first < region.to;
 }
 
 }  // namespace
@@ -22,8 +24,9 @@ Walk::Walk(const replay::ImageTrace& image, const Region& region)
     : image_(image),
       parts_(
           image, region.is_all() ? replay::PartSequence::Wanted()
-                                 : [region](const recording::ChunkPlace& chunk) {
-                                       return has_some_of(region, chunk);
+                                 : [region, bursts = image.image().sample_period !=
+                                                     0](const recording::ChunkPlace& chunk) {
+                                       return has_some_of(region, chunk, bursts);
                                    }) {}
 
 bool Walk::next_part() {
@@ -59,6 +62,10 @@ std::uint64_t Walk::number_of(Thread& thread, const trace_record_t& record) {
             block.instr_count - std::min<std::uint64_t>(record.value, block.instr_count);
         thread.block.reset();
         return thread.executed;
+    }
+    if (site.kind == TRACE_SITE_BURST) {
+        if (record.aux == trace::kRestEnds) thread = {record.value, {}};
+        return thread.executed + 1;
     }
     // A signal handler is told of before its first block.
     if (thread.block && *thread.block != number) return thread.executed + 1;

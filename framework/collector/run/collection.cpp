@@ -26,6 +26,12 @@ Session& with_options(Session& session, const Image& image) {
     return session;
 }
 
+std::string no_burst(std::uint64_t instructions) {
+    return fmt::format(
+        "no burst of --sample was reached in {} instructions: make its second number smaller",
+        instructions);
+}
+
 }  // namespace
 
 Collection::Collection(Session& session, const Image& image, Segment& segment,
@@ -73,6 +79,7 @@ void Collection::end_recorder(const std::optional<Ending>& ending) {
     try {
         recorder_->end(told, ending);
         if (!session_.settings.points.points.empty()) check_points();
+        check_recorded_bursts();
     } catch (const Error& e) {
         problem(e.what());
         outcome_.lost = true;
@@ -91,6 +98,12 @@ void Collection::check_points() {
         "the bbv profiler",
         wanted.points[complete].number, wanted.points[complete].end, recorder_->instructions(),
         complete, wanted.points.size()));
+}
+
+// As check_bursts() says it of a run, where it is said in the events file, too.
+void Collection::check_recorded_bursts() {
+    if (recorder_->missed_bursts() && image_.of_first_process)
+        problem(no_burst(recorder_->executed()));
 }
 
 // Of what later images write, only the places can differ, and an events file has another one to go
@@ -115,7 +128,7 @@ void Collection::start_profilers(const Shared* shared) {
         spec_.threads = 1;
     }
     interval_ = spec_.interval;
-    if (feed_.sampling().wanted()) sample();
+    if (feed_.sampling().wanted()) sample(shared != nullptr);
     if (session_.settings.contexts) {
         spec_.captures |= trace::kCaptureContexts | trace::kCaptureBlockCounts;
         if (!trace::tells_contexts(spec_)) spec_.captures |= trace::kCaptureCalls;
@@ -185,7 +198,7 @@ void Collection::begin() {
 }
 
 // In the driver, intervals are the bursts' business then.
-void Collection::sample() {
+void Collection::sample(bool replays) {
     trace::Regions& regions = spec_.regions;
     if (feed_.sampling().is_point()) {
         if (interval_ != 0)
@@ -205,7 +218,11 @@ void Collection::sample() {
     spec_.captures |= trace::kCaptureBlockCounts;
     spec_.runs = 0;  // a run could go on behind a burst
     regions.sample_interval = std::exchange(spec_.interval, 0);
-    regions.sample_warm_up = std::min(spec_.warm_up, regions.sample_period - regions.sample_burst);
+    const std::uint64_t most = regions.sample_period - regions.sample_burst;
+    const std::uint64_t wanted = std::min(spec_.warm_up, most);
+    const std::optional<std::uint64_t>& given = session_.settings.warm_up;
+    regions.sample_warm_up = given ? std::min(*given, most) : wanted;
+    if (replays && wanted > regions.sample_warm_up) missing_warm_up_ = wanted;
 }
 
 // What profilers have counted up to the end of a burst.
@@ -483,10 +500,13 @@ void Collection::finish_profilers() {
 // How much of the program has been captured.
 void Collection::check_bursts() {
     const Sampling& sampling = feed_.sampling();
+    if (missing_warm_up_ != 0 && image_.of_first_process && image_.number == 1)
+        log::remark(fmt::format(
+            "bursts of the trace have {} instructions to warm up, of {} that are asked for: "
+            "record it with --warm-up={}",
+            spec_.regions.sample_warm_up, missing_warm_up_, missing_warm_up_));
     if (feed_.executions().empty() || sampling.factor() != 1 || sampling.executed() == 0) return;
-    const std::string why = fmt::format(
-        "no burst of --sample was reached in {} instructions: make its second number smaller",
-        sampling.executed());
+    const std::string why = no_burst(sampling.executed());
     incomplete(why);
     if (image_.of_first_process) problem(why);  // of hundreds of short ones, their files say it
 }

@@ -91,9 +91,10 @@ class Collection {
     void look_at_others();
     void wait_for_others();
     void release_taken();
-    void sample();
+    void sample(bool replays);
     void take_to_end();
     void check_points();
+    void check_recorded_bursts();
     void look_at_totals();
     void prepare_positions();
     void wait(std::uint32_t bell, std::chrono::milliseconds at_most);
@@ -125,7 +126,8 @@ class Collection {
     std::vector<HostedProfiler*> hosted_;  // by all numbers; null for those of this process
     Feed feed_;
     std::optional<ImageRecorder> recorder_;
-    std::size_t opened_ = 0;  // mappings
+    std::uint64_t missing_warm_up_ = 0;  // what is wanted where the trace has less; 0: it has that
+    std::size_t opened_ = 0;             // mappings
     EarlyPositions early_positions_{session_.symbolizer};
     bool damaged_ = false;    // the trace, or its counts
     std::string incomplete_;  // why the profile is

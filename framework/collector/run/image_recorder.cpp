@@ -58,6 +58,7 @@ void ImageRecorder::take(TraceReader::Source source, std::span<const trace_recor
                                .table = reader_.code().sites});
     count(thread, records);
     if (points_ && !records.empty()) follow_points(thread, records.back());
+    if (sampled_ && !records.empty()) follow_bursts(thread, records.back());
     if (!thread.chunk) return;
     if (thread.records >= kRecordsInChunk) flush(thread);
     if (open_ > kMostOpen) flush_idle();
@@ -109,6 +110,32 @@ void ImageRecorder::follow_points(Thread& thread, const trace_record_t& last) {
     ++points_ended_;
 }
 
+// A burst's end, and a warm-up's, is the last record of its buffer.
+void ImageRecorder::follow_bursts(Thread& thread, const trace_record_t& last) {
+    if (reader_.code().sites[last.site].kind != TRACE_SITE_BURST) return;
+    executed_[thread.number] = last.value;
+    const std::uint64_t known = thread.executed + thread.left_out + thread.instructions;
+    if (last.value > known) thread.left_out += last.value - known;
+    const bool has_warm_up = segment_.control().spec.regions.sample_warm_up != 0;
+    if (last.aux == (has_warm_up ? trace::kWarmUpEnds : trace::kRestEnds)) burst_began_ = true;
+}
+
+std::vector<trace_thread_end_t> ImageRecorder::thread_ends() {
+    std::vector<trace_thread_end_t> ends;
+    for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot) {
+        ends.push_back({reader_.thread_of(slot), slot, reader_.executed(slot)});
+        std::uint64_t& known = executed_[ends.back().thread];
+        known = std::max(known, ends.back().instructions);
+    }
+    return ends;
+}
+
+std::uint64_t ImageRecorder::executed() const {
+    std::uint64_t sum = 0;
+    for (const auto& [thread, instructions] : executed_) sum += instructions;
+    return sum;
+}
+
 std::uint32_t ImageRecorder::point_of(const Thread& thread) const {
     if (!in_point_ || thread.number != kFirstThread) return 0;
     return static_cast<std::uint32_t>(points_ended_ + 1);
@@ -156,7 +183,7 @@ void ImageRecorder::flush(Thread& thread) {
     header.instructions = thread.instructions;
     header.records = std::exchange(thread.records, 0);
     header.point = point_of(thread);
-    thread.executed += std::exchange(thread.instructions, 0);
+    thread.executed += std::exchange(thread.instructions, 0) + std::exchange(thread.left_out, 0);
     --open_;
     writer_.finish(std::exchange(thread.chunk, nullptr), header);
 }
@@ -187,6 +214,12 @@ void ImageRecorder::write_image() {
     image.values = content_.values;
     image.slice = captured.slice;
     image.cpu_level = static_cast<std::uint32_t>(captured.cpu_level);
+    sampled_ = captured.regions.sample_period != 0;
+    if (sampled_) {
+        image.sample_burst = captured.regions.sample_burst;
+        image.sample_period = captured.regions.sample_period;
+        image.sample_warm_up = captured.regions.sample_warm_up;
+    }
     if (!image_.rank.empty())
         image.rank = static_cast<std::uint32_t>(std::strtoul(image_.rank.c_str(), nullptr, 10)) + 1;
     append(TRACE_CHUNK_IMAGE, bytes_of(image));
@@ -255,7 +288,10 @@ void ImageRecorder::end(std::uint32_t state, const std::optional<Ending>& ending
     end.threads = reader_.threads();
     end.parts = parts_;
     end.instructions = instructions_;
-    append(TRACE_CHUNK_END, bytes_of(end));
+    std::vector<std::byte> content;
+    append_rows(content, std::span<const trace_image_end_t>(&end, 1));
+    if (sampled_) append_rows(content, std::span<const trace_thread_end_t>(thread_ends()));
+    append(TRACE_CHUNK_END, content);
     writer_.drain();
 }
 

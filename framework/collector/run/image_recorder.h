@@ -27,7 +27,8 @@ class ImageRecorder {
 
     // What it wants to be captured; the values are recording::recorded_values().
     static trace::Spec spec(const recording::TraceContent& content);
-    // Before the first record: only they are captured. They must live longer.
+    // Before the first record: only they are captured. They must live longer. Where bursts are
+    // captured, the segment's specification says so.
     void set_points(const SimulationPoints& points) { points_ = &points; }
 
     // A TraceReader::Sink. Throws Error, if the file cannot be written.
@@ -38,13 +39,17 @@ class ImageRecorder {
     // Then: how many of the points are there as a whole, and what the first thread has executed.
     std::size_t complete_points() const { return points_ended_; }
     std::uint64_t instructions() const { return instructions_; }
+    // Likewise of bursts: whether none has begun, and what all threads have executed.
+    bool missed_bursts() const { return sampled_ && !burst_began_; }
+    std::uint64_t executed() const;
 
   private:
     struct Thread {
         std::uint32_t number = 0, slot = 0;
-        std::uint64_t executed = 0;                            // instructions, of earlier chunks
+        std::uint64_t executed = 0;                            // before this chunk
         std::uint64_t instructions = 0;                        // of this one
         std::uint64_t records = 0;                             // likewise
+        std::uint64_t left_out = 0;                            // likewise: between bursts
         std::uint64_t last_used = 0;                           // a part's order
         std::shared_ptr<recording::ChunkWriter::Chunk> chunk;  // null while it has nothing
     };
@@ -57,7 +62,9 @@ class ImageRecorder {
     void flush(Thread& thread);
     void flush_idle();
     void follow_points(Thread& thread, const trace_record_t& last);
+    void follow_bursts(Thread& thread, const trace_record_t& last);
     std::uint32_t point_of(const Thread& thread) const;
+    std::vector<trace_thread_end_t> thread_ends();
     void write_image();
     void write_points();
     void write_code();
@@ -70,8 +77,11 @@ class ImageRecorder {
     const int parent_;
     const recording::TraceContent content_;
     bool begun_ = false;
-    const SimulationPoints* points_ = nullptr;  // null: all is recorded
-    bool in_point_ = false;                     // or in the warm-up before it
+    bool sampled_ = false;  // only bursts are recorded
+    bool burst_began_ = false;
+    std::map<std::uint32_t, std::uint64_t> executed_;  // by thread, with bursts
+    const SimulationPoints* points_ = nullptr;         // null: all is recorded, or bursts
+    bool in_point_ = false;                            // or in the warm-up before it
     std::size_t points_ended_ = 0;
     std::uint64_t instructions_ = 0;           // with points
     std::map<std::uint32_t, Thread> threads_;  // by slot

@@ -20,6 +20,8 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 namespace assay::collector {
 namespace {
@@ -46,11 +48,28 @@ class Replay {
     void replay_images_at_once(const ReplayPass& pass, unsigned jobs);
     void replay_simulation_points(ReplayedPoint& point) const;
     void tell(ReplayedPoint& point) const;
+    replay::ImageTrace image_trace(std::size_t place) const;
 
     const recording::TraceFileReader file_;
     const replay::ImageTrace first_;
     std::vector<ReplayedPoint> points_;
 };
+
+// Only bursts were recorded: those of the run.
+void set_bursts(CoreSettings& settings, const replay::ImageTrace& trace) {
+    const trace_image_t& image = trace.image();
+    if (image.sample_period == 0 || !trace.points().empty()) return;
+    settings.regions.sample_burst = image.sample_burst;
+    settings.regions.sample_period = image.sample_period;
+    settings.warm_up = image.sample_warm_up;
+    for (const auto& [given, name] :
+         {std::pair{settings.threads, "--threads"}, std::pair{settings.contexts, "--contexts"}})
+        if (given)
+            throw Error(fmt::format(
+                "{} has bursts only, which do not tell what {} needs: record the program without "
+                "--sample",
+                trace.file().path(), name));
+}
 
 // Files say how threads took turns.
 Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
@@ -58,6 +77,7 @@ Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
     for (const ReplayPoint& point : points) {
         points_.push_back({point.settings, point.log, std::make_shared<const ProfileLog>()});
         points_.back().settings.slice = first_.image().slice;
+        set_bursts(points_.back().settings, first_);
     }
 }
 
@@ -95,9 +115,21 @@ std::vector<int> Replay::execute() {
     return statuses;
 }
 
+// All that belong to one recording were made in the same way.
+replay::ImageTrace Replay::image_trace(std::size_t place) const {
+    replay::ImageTrace trace(file_, file_.images()[place]);
+    const auto bursts = [](const trace_image_t& image) {
+        return std::tuple(image.sample_burst, image.sample_period, image.sample_warm_up);
+    };
+    if (bursts(trace.image()) != bursts(first_.image()))
+        throw Error(fmt::format("{} is damaged: process {} has other bursts than the first one, {}",
+                                file_.path(), trace.pid(), first_.pid()));
+    return trace;
+}
+
 void Replay::replay_images(const std::vector<ReplayPass>& passes) const {
     for (std::size_t i = 0; i < file_.images().size(); ++i) {
-        const replay::ImageTrace trace(file_, file_.images()[i]);
+        const replay::ImageTrace trace = image_trace(i);
         for (const ReplayPass& pass : passes) replay_image(trace, image_of(trace, i), pass);
     }
 }
@@ -123,7 +155,7 @@ void Replay::replay_images_at_once(const ReplayPass& pass, unsigned jobs) {
         start_in_child(point.log, [&] {
             log::set_quiet(point.settings.quiet);
             point.settings.progress = ShowProgress::kNever;
-            const replay::ImageTrace trace(file_, file_.images()[i]);
+            const replay::ImageTrace trace = image_trace(i);
             replay_image(trace, image_of(trace, i), pass);
             return point.status;
         });

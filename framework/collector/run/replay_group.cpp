@@ -33,6 +33,13 @@ bool share_segment(const trace::Spec& a, const trace::Spec& b) {
     return misses_caches(a) || misses_caches(b) ? caches(a) == caches(b) : true;
 }
 
+// Of two that go together: what else they say is the same.
+trace::Spec both(const trace::Spec& a, const trace::Spec& b) {
+    trace::Spec combined = combine(a, b);
+    combined.regions = a.regions;
+    return combined;
+}
+
 // While the driver is busy: a reader that has died would be waited for.
 class DeathWatch {
   public:
@@ -119,7 +126,7 @@ std::optional<trace::Spec> Readership::agree(trace::ValueLists& values) const {
         if (!wanted) continue;
         try {
             const trace::Spec given = replay::possible(*wanted, reader->wanted_values(), content);
-            together = together ? combine(*together, given) : given;
+            together = together ? both(*together, given) : given;
             collector::add(values, reader->wanted_values());
         } catch (const Error& missing) {
             reader->refuse(missing.what());
@@ -139,7 +146,7 @@ std::string fill(const replay::ImageTrace& trace,
     for (const auto& group : groups) {
         const std::optional<trace::Spec> spec = group->agree(*values);
         if (!spec) continue;
-        combined = combined ? combine(*combined, *spec) : *spec;
+        combined = combined ? both(*combined, *spec) : *spec;
         outputs.push_back({group->segment.fd(), *group->shared});
     }
     if (!combined) return "";

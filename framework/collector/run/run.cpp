@@ -228,6 +228,8 @@ bool ProgramRun::collect_from_child(const Supervisor::Arrival& arrival, int firs
 // The process ends soon. The kernel takes back at once what the run would give back bit by bit,
 // which takes longer than most of what happens when a program has ended.
 Ending run(const CoreSettings& settings, const std::vector<std::string>& program) {
+    if (settings.warm_up && settings.regions.sample_period == 0)
+        throw Error("--warm-up is for --sample: give both");
     auto run = std::make_unique<ProgramRun>(settings, program);
     const Ending ending = run->execute();
     run->release_outside();

@@ -85,6 +85,9 @@ constexpr std::array kCoreOptions{
                "whole run from them; 1/100 is 40k/4M\n"
                "Numbers may end in k, M or G, for 1000, 1000000 and 1000000000. The errors of the "
                "estimates stand in the results."},
+    CoreOption{"warm-up", "N",
+               "with --sample, so many instructions before each burst fill caches and predictors, "
+               "and are not counted; default: as many as the profilers ask for"},
     CoreOption{"trace-children", "yes|no",
                "profile the processes that the program starts too, each with a file of its own; "
                "default: yes\n"
@@ -245,6 +248,12 @@ void set_sampling(trace::Regions& regions, const Setting& setting) {
     regions.sample_period = period;
 }
 
+std::uint64_t warm_up(const Setting& setting) {
+    const std::optional<std::uint64_t> number = count(setting.value);
+    if (!number) bad_value(setting, "a whole number of instructions, as 40000, 40k or 1M");
+    return *number;
+}
+
 // A block has up to 64 instructions, and is executed as a whole.
 std::uint32_t slice(const Setting& setting) {
     constexpr std::uint64_t kUsual = 100'000, kLeast = 100, kMost = 1'000'000'000;
@@ -394,6 +403,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.regions.to_instruction = positive(setting);
     } else if (setting.name == "sample") {
         set_sampling(core.regions, setting);
+    } else if (setting.name == "warm-up") {
+        core.warm_up = warm_up(setting);
     } else if (setting.name == "timeout") {
         core.timeout = duration(setting);
         core.timeout_option = "--timeout=" + setting.value;
@@ -489,6 +500,11 @@ CoreSettings take_core_settings(const std::vector<Setting>& command_line) {
         throw Error(
             "--sample cannot be combined with --from-instruction or --to-instruction; leave one of "
             "them out");
+    const std::uint64_t before_burst = core.regions.sample_period - core.regions.sample_burst;
+    if (core.regions.sample_period != 0 && core.warm_up.value_or(0) > before_burst)
+        throw Error(fmt::format(
+            "--warm-up: {} instructions do not fit before bursts of {} in every {}: at most {}",
+            *core.warm_up, core.regions.sample_burst, core.regions.sample_period, before_burst));
     // What is called between bursts is in no context.
     if (core.regions.sample_period != 0 && core.contexts)
         throw Error("--contexts cannot be combined with --sample; leave one of them out");

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,6 +71,8 @@ struct CoreSettings {
     trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
     bool stress = false;  // see framework/driver/native/code_cache/stress.h
     trace::Regions regions{};
+    // Before each burst of --sample, in instructions; none: what the profilers ask for.
+    std::optional<std::uint64_t> warm_up;
     SimulationPoints points;  // that are recorded; none: all is
     bool weights = true;      // of the points of a trace: their counts stand for the program
     unsigned jobs = 0;        // images of a trace replayed at once; 0: as many as processors

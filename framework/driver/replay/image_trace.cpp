@@ -52,9 +52,7 @@ ImageTrace::ImageTrace(const recording::TraceFileReader& file,
 void ImageTrace::take(const recording::ChunkPlace& chunk) {
     switch (chunk.header.kind) {
         case TRACE_CHUNK_IMAGE:
-            image_ = structure<trace_image_t>(file_.read(chunk));
-            image_.size = sizeof image_;
-            return;
+            return take_image(file_.read(chunk));
         case TRACE_CHUNK_CODE:
             take_code(file_.read(chunk));
             return;
@@ -72,11 +70,43 @@ void ImageTrace::take(const recording::ChunkPlace& chunk) {
         case TRACE_CHUNK_POINTS:
             return take_points(file_.read(chunk));
         case TRACE_CHUNK_END:
-            end_ = structure<trace_image_end_t>(file_.read(chunk));
-            return;
+            return take_end(file_.read(chunk));
         default:
             return;  // of a later version
     }
+}
+
+// Of bursts, there is one in each period, behind its warm-up.
+void ImageTrace::take_image(const std::vector<std::byte>& content) {
+    constexpr std::uint64_t kLongestPeriod = 1'000'000'000'000'000;  // as --sample has it
+    auto image = structure<trace_image_t>(content);
+    const bool whole = image.sample_period == 0
+                           ? image.sample_burst == 0 && image.sample_warm_up == 0
+                           : image.sample_period <= kLongestPeriod && image.sample_burst != 0 &&
+                                 image.sample_burst < image.sample_period &&
+                                 image.sample_warm_up <= image.sample_period - image.sample_burst;
+    if (!whole)
+        throw Error(fmt::format(
+            "{} is damaged: process {} has bursts of {} instructions behind {}, in every {}",
+            file_.path(), pid_, image.sample_burst, image.sample_warm_up, image.sample_period));
+    image.size = sizeof image;
+    image_ = image;
+}
+
+void ImageTrace::take_end(std::vector<std::byte> content) {
+    const auto size = structure<std::uint32_t>(content);
+    std::vector<trace_thread_end_t> ends;
+    std::size_t at = size;
+    bool good = size >= sizeof size && size <= content.size();
+    const std::size_t rows = good ? (content.size() - size) / sizeof ends[0] : 0;
+    good = good && rows <= trace::kMaxThreads &&
+           take_rows(ends, 0, static_cast<std::uint32_t>(rows), content, at) &&
+           std::all_of(ends.begin(), ends.end(),
+                       [](const trace_thread_end_t& end) { return end.slot < trace::kMaxThreads; });
+    if (!good) throw Error(fmt::format("{} is damaged: the end of process {}", file_.path(), pid_));
+    content.resize(size);
+    end_ = structure<trace_image_end_t>(content);
+    thread_ends_ = std::move(ends);
 }
 
 // Everything that indexes is checked here.

@@ -27,6 +27,8 @@ class ImageTrace {
     recording::TraceContent content() const { return {image_.captures, image_.values}; }
     // None if its end was not recorded.
     const std::optional<trace_image_end_t>& end() const { return end_; }
+    // With bursts: of each slot's last thread.
+    const std::vector<trace_thread_end_t>& thread_ends() const { return thread_ends_; }
     // That only are recorded; empty if all is.
     const std::vector<trace_point_t>& points() const { return points_; }
     const trace_points_t& about_points() const { return about_points_; }
@@ -48,13 +50,16 @@ class ImageTrace {
 
   private:
     void take(const recording::ChunkPlace& chunk);
+    void take_image(const std::vector<std::byte>& content);
     void take_code(const std::vector<std::byte>& content);
+    void take_end(std::vector<std::byte> content);
     void take_points(const std::vector<std::byte>& content);
 
     const recording::TraceFileReader& file_;
     const std::uint32_t pid_, number_;
     trace_image_t image_{};
     std::optional<trace_image_end_t> end_;
+    std::vector<trace_thread_end_t> thread_ends_;
     trace_points_t about_points_{};
     std::vector<trace_point_t> points_;
     std::vector<trace_block_t> blocks_;

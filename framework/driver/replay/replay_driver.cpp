@@ -49,8 +49,8 @@ trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
     if (wanted.captures & trace::kCaptureSystemCallTimes) missing("the times of system calls");
     if (wanted.objects != trace::Spec::kNoObjects) missing("what --objects needs");
     const trace::Regions& regions = wanted.regions;
-    if (regions.sample_period != 0 || regions.from_instruction != 0 ||
-        regions.to_instruction != 0 || regions.off_at_start != 0 || regions.functions[0] != 0)
+    if (regions.from_instruction != 0 || regions.to_instruction != 0 || regions.off_at_start != 0 ||
+        regions.functions[0] != 0)
         throw Error(
             "a trace is replayed as a whole: give --sample, --toggle and the like when the program "
             "is recorded");
@@ -72,7 +72,7 @@ bool go_together(const trace::Spec& a, const trace::Spec& b) {
     const auto rest = [](const trace::Spec& spec) {
         return std::tuple(spec.captures, spec.fetch.line_bytes, spec.interval, spec.branches,
                           spec.footprints, spec.first_writes, spec.runs, spec.code_line,
-                          spec.threads, spec.recursion);
+                          spec.threads, spec.recursion, spec.regions.sample_interval);
     };
     return rest(a) == rest(b) && a.predictor == b.predictor;
 }
@@ -110,6 +110,7 @@ void ReplayDriver::replay() {
     for (const auto& segment : segments_) segment->set_state(trace::DriverState::kRunning);
     PartSequence::Part part;
     while (parts_.next(part)) take(part);
+    if (spec_.regions.sample_period != 0) tell_executed();
     for (auto& [slot, thread] : threads_) thread->end();
     for (const auto& [number, slot] : slots_) {
         slot->copy_counters(plan_.shown_blocks().size() * trace::counters(spec_));
@@ -124,7 +125,7 @@ void ReplayDriver::take(const PartSequence::Part& part) {
     SlotWriter& slot = slot_of(part.slot);
     if (last_slot_ && last_slot_ != &slot) last_slot_->complete();
     last_slot_ = &slot;
-    ReplayedThread& thread = thread_of(part);
+    ReplayedThread& thread = thread_of(part.slot, part.thread);
     std::size_t done = 0;
     for (const trace_part_marker_t& marker : part.markers) {
         const std::size_t until = std::clamp<std::size_t>(marker.record, done, part.records.size());
@@ -136,17 +137,25 @@ void ReplayDriver::take(const PartSequence::Part& part) {
 }
 
 // Threads use a slot one after the other.
-ReplayedThread& ReplayDriver::thread_of(const PartSequence::Part& part) {
-    SlotWriter& slot = slot_of(part.slot);
-    std::unique_ptr<ReplayedThread>& thread = threads_[part.slot];
-    if (thread && slot.thread() == part.thread) return *thread;
+ReplayedThread& ReplayDriver::thread_of(std::uint32_t slot_number, std::uint32_t number) {
+    SlotWriter& slot = slot_of(slot_number);
+    std::unique_ptr<ReplayedThread>& thread = threads_[slot_number];
+    if (thread && slot.thread() == number) return *thread;
     if (thread) thread->end();
-    slot.set_thread(part.thread);
-    const auto contexts = contexts_.find(part.slot);
+    slot.set_thread(number);
+    const auto contexts = contexts_.find(slot_number);
     thread = std::make_unique<ReplayedThread>(
         image_, plan_, spec_, slot, early_ends_,
         contexts == contexts_.end() ? nullptr : contexts->second.get());
     return *thread;
+}
+
+// Not all threads have said so themselves.
+void ReplayDriver::tell_executed() {
+    for (const trace_thread_end_t& end : image_.thread_ends()) {
+        thread_of(end.slot, end.thread).check_executed(end.instructions);
+        slot_of(end.slot).set_executed(end.instructions);
+    }
 }
 
 SlotWriter& ReplayDriver::slot_of(std::uint32_t number) {

@@ -51,7 +51,8 @@ class ReplayDriver {
   private:
     void replay();
     void take(const PartSequence::Part& part);
-    ReplayedThread& thread_of(const PartSequence::Part& part);
+    ReplayedThread& thread_of(std::uint32_t slot_number, std::uint32_t number);
+    void tell_executed();
     void pass_events(std::uint64_t bytes);
     SlotWriter& slot_of(std::uint32_t number);
     void event(trace::EventType type, std::span<const std::byte> body);

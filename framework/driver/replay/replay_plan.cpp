@@ -206,7 +206,7 @@ bool ReplayPlan::is_wanted(std::uint8_t kind) const {
         case TRACE_SITE_SYSTEM_CALL_RESULT:
             return captures & trace::kCaptureSystemCalls;
         case TRACE_SITE_BURST:
-            return spec_.regions.points != 0;
+            return trace::has_bursts(spec_.regions);
         default:
             return false;
     }
@@ -246,10 +246,11 @@ void ReplayPlan::plan_sites() {
     if (image_.instrs().empty()) return;
     const auto add_general = [&](unsigned kind) { general_sites_[kind] = add_site(0, 0, kind); };
     if (spec_.captures & trace::kCaptureContexts) add_general(TRACE_SITE_CONTEXT);
-    if (spec_.interval == 0) return;
-    add_general(TRACE_SITE_BLOCK_COUNT);
-    add_general(TRACE_SITE_BLOCK_CORRECTION);
-    add_general(TRACE_SITE_INTERVAL);
+    const bool samples = spec_.regions.sample_period != 0;
+    if (spec_.interval != 0 || samples) add_general(TRACE_SITE_BLOCK_COUNT);
+    if (samples && predicts) add_general(TRACE_SITE_BLOCK_MISPREDICTIONS);
+    if (spec_.interval != 0) add_general(TRACE_SITE_BLOCK_CORRECTION);
+    if (spec_.interval != 0 || spec_.regions.sample_interval != 0) add_general(TRACE_SITE_INTERVAL);
 }
 
 // Behind the sites of one execution's values: those of another way that the instruction leads on

@@ -1,5 +1,8 @@
 #include "framework/driver/replay/replayed_thread.h"
 
+#include "framework/support/error.h"
+
+#include <fmt/core.h>
 #include <algorithm>
 
 namespace assay::replay {
@@ -35,17 +38,18 @@ ReplayedThread::ReplayedThread(const ImageTrace& image, const ReplayPlan& plan,
       fetch_(spec),
       contexts_(contexts),
       tells_contexts_(slot.tells_contexts()),
-      only_counts_(!contexts && spec.interval == 0 && spec.regions.points == 0),
+      only_counts_(!contexts && spec.interval == 0 && !trace::has_bursts(spec.regions)),
       next_item_(&kNothing),
-      counts_(spec.regions.points == 0) {
+      counts_(spec.regions.points == 0),
+      samples_(spec.regions.sample_period != 0),
+      next_interval_(spec.regions.sample_interval) {
     if (contexts_) contexts_->begin_thread();
     if (spec.captures & trace::kCapturePredictions) {
         predictor_ = std::make_unique<native::Predictor>();
         predictor_->reset();
     }
-    if (spec.interval == 0) return;
-    goal_ = static_cast<std::int64_t>(spec.interval) + 1;
-    is_touched_.resize(plan.shown_blocks().size());
+    if (spec.interval != 0 || samples_) is_touched_.resize(plan.shown_blocks().size());
+    if (spec.interval != 0) goal_ = static_cast<std::int64_t>(spec.interval) + 1;
 }
 
 void ReplayedThread::take(std::span<const trace_record_t> records) {
@@ -192,6 +196,7 @@ void ReplayedThread::count_block(const PlannedBlock& block) {
     for (std::uint32_t i = 0; i < block.block_count; ++i) {
         const std::uint32_t shown = plan_.counted(block, i);
         if (spec_.interval != 0) count_instructions(shown, plan_.shown_blocks()[shown]);
+        if (samples_) touch(shown);
         if (counts_) ++slot_.counters()[shown * counters_];
         if (contexts_) enter_context(shown);
     }
@@ -199,6 +204,11 @@ void ReplayedThread::count_block(const PlannedBlock& block) {
 
 // Where the last branch of a point leads is not known: the thread goes on somewhere else.
 void ReplayedThread::pass_boundary(const trace_record_t& record, const PlannedSite& site) {
+    if (record.aux == trace::kGoesOnAt) {
+        reach_end();
+        return go_on_at(record.value);
+    }
+    if (samples_) return pass_end_of_burst(record, site);
     if (site.site == kNoSite || record.aux == trace::kThreadEnds) return;
     reach_end();
     if (record.aux == trace::kRestEnds) {
@@ -208,6 +218,49 @@ void ReplayedThread::pass_boundary(const trace_record_t& record, const PlannedSi
     part_end_ = {record.value, site.site, record.aux};
     if (record.aux == trace::kBurstEnds) end_part();
 }
+
+// --- Bursts.
+
+void ReplayedThread::pass_end_of_burst(const trace_record_t& record, const PlannedSite& site) {
+    reach_end();
+    check_executed(record.value);
+    branch_ = nullptr;
+    if (record.aux == trace::kRestEnds) {
+        in_burst_ = spec_.regions.sample_warm_up == 0;
+        if (in_burst_) send_intervals(record.value);
+        return;
+    }
+    const bool thread_ends = record.aux == trace::kThreadEnds;
+    if (thread_ends && in_burst_) send_counts();
+    if (thread_ends) send_intervals(record.value);
+    send_counts();
+    slot_.append(record.value, site.site, record.aux);
+    slot_.complete();
+    in_burst_ = record.aux == trace::kWarmUpEnds;
+    if (in_burst_) send_intervals(record.value);
+}
+
+// There is a burst in each period. Numbers that are none of such a thread would be made into any
+// number of intervals.
+void ReplayedThread::check_executed(std::uint64_t instructions) {
+    constexpr std::uint64_t kLate = 1 << 20;  // more than a burst can begin or end
+    const std::uint64_t most = executed_ + 2 * spec_.regions.sample_period + kLate;
+    if (instructions < executed_ || instructions > most)
+        throw Error(fmt::format(
+            "{} is damaged: a thread of process {} has executed {} instructions before a burst "
+            "and {} behind it",
+            image_.file().path(), image_.pid(), executed_, instructions));
+    executed_ = instructions;
+}
+
+// A burst belongs to the interval that it begins in.
+void ReplayedThread::send_intervals(std::uint64_t executed) {
+    const std::uint64_t length = spec_.regions.sample_interval;
+    for (; length != 0 && next_interval_ < executed; next_interval_ += length)
+        slot_.append(length, plan_.general_site(TRACE_SITE_INTERVAL));
+}
+
+// --- Simulation points.
 
 void ReplayedThread::end_part() {
     counts_ = part_end_->aux == trace::kWarmUpEnds;
@@ -312,6 +365,10 @@ void ReplayedThread::count_instructions(std::uint32_t block, const trace_block_t
         remaining = goal_ - since_;
     }
     since_ += length;
+    touch(block);
+}
+
+void ReplayedThread::touch(std::uint32_t block) {
     if (is_touched_[block]) return;
     is_touched_[block] = true;
     touched_.push_back(block);
@@ -335,6 +392,9 @@ void ReplayedThread::send_counts() {
         std::uint64_t sum = 0;
         for (std::size_t i = 0; i < counters_; ++i) sum += counters[i];
         slot_.append(sum, plan_.general_site(TRACE_SITE_BLOCK_COUNT), block);
+        if (samples_ && predictor_)
+            slot_.append(counters[1] + counters[2],
+                         plan_.general_site(TRACE_SITE_BLOCK_MISPREDICTIONS), block);
         is_touched_[block] = false;
     }
     touched_.clear();

@@ -29,11 +29,16 @@ class ReplayedThread {
     void take(std::span<const trace_record_t> records);
     // Nothing of the thread follows.
     void end();
+    // With bursts: throws Error if it cannot have executed so many at its end.
+    void check_executed(std::uint64_t instructions);
 
   private:
     void begin_block(std::uint32_t number);
     void count_block(const PlannedBlock& block);
     void pass_boundary(const trace_record_t& record, const PlannedSite& site);
+    void pass_end_of_burst(const trace_record_t& record, const PlannedSite& site);
+    void send_intervals(std::uint64_t executed);
+    void touch(std::uint32_t block);
     void end_part();
     void leave_block(std::uint64_t executed);
     void enter_context(std::uint32_t shown);
@@ -90,8 +95,15 @@ class ReplayedThread {
     bool counts_;  // not in its warm-up
     std::optional<trace_record_t> part_end_;
 
+    // With bursts: see the native driver's Bursts.
+    const bool samples_;
+    bool in_burst_ = false;            // not in its warm-up
+    std::uint64_t executed_ = 0;       // instructions, as of the last one's end
+    std::uint64_t next_interval_ = 0;  // where it begins; 0: there are none
+
     // With intervals: see the native driver's Intervals.
     std::int64_t goal_ = 0, since_ = 0, postponed_ = 0;
+    // With either.
     std::vector<bool> is_touched_;
     std::vector<std::uint32_t> touched_;  // blocks, since the counts were told
     std::vector<std::pair<std::uint32_t, std::int64_t>> corrections_;

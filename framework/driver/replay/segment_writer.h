@@ -25,6 +25,8 @@ class RingWriter {
 
     const trace::Spec& spec() const { return control_.spec; }
     void set_thread(std::uint32_t thread) { slot_->thread.store(thread); }
+    // With bursts: ThreadSlot::executed.
+    void set_executed(std::uint64_t instructions) { slot_->executed.store(instructions); }
     // What is not a miss of `filter` is left out. With values, all in one buffer if they fit one.
     void append(std::span<const trace_record_t> records, MissFilter& filter);
     // Gives what there is to the readers, and waits until all have left room.

@@ -29,6 +29,9 @@ class SlotWriter {
     // Of another thread than before.
     void set_thread(std::uint32_t thread);
     std::uint32_t thread() const { return thread_; }
+    void set_executed(std::uint64_t instructions) {
+        for (Output& output : outputs_) output.ring.set_executed(instructions);
+    }
     void append(std::uint64_t value, std::uint32_t site, std::uint32_t aux = 0) {
         if (next_ == staged_.data() + staged_.size()) pass_on();
         *next_++ = {value, site, aux};

@@ -107,6 +107,7 @@ void Bursts::has_left(Context& context) {
 
 void Bursts::change(Context& context) {
     if (part_ == Part::kRest && has_points_) return begin_next_point(context);
+    if (part_ == Part::kRest && regions().recorded != 0) send_end(context, trace::kRestEnds);
     if (part_ == Part::kRest && regions().sample_warm_up != 0) {
         part_ = Part::kWarmUp;
         return go_on(context, regions().sample_warm_up);
@@ -131,12 +132,19 @@ void Bursts::change(Context& context) {
 
 void Bursts::send_end(const Context& context, trace::EndOf of) {
     send_counts();
-    trace_.append(executed(context), tables_.driver_site(0, TRACE_SITE_BURST), of);
+    const bool goes_on = of == trace::kWarmUpEnds || of == trace::kBurstEnds;
+    if (regions().recorded != 0 && goes_on) tell(context.pc, trace::kGoesOnAt);
+    tell(executed(context), of);
     trace_.end();
 }
 
+void Bursts::tell(std::uint64_t value, trace::EndOf of) {
+    trace_.append(value, tables_.driver_site(0, TRACE_SITE_BURST), of);
+}
+
 void Bursts::send_counts() {
-    if (has_points_) return;  // a recording: each execution has been told
+    // Of a recording each execution has been told.
+    if (has_points_ || regions().recorded != 0) return;
     const std::uint32_t site = tables_.driver_site(0, TRACE_SITE_BLOCK_COUNT);
     const bool predicts = tables_.captures(trace::kCapturePredictions);
     counts_.take([&](std::uint32_t block, std::uint64_t now, std::uint64_t) {

@@ -18,8 +18,9 @@
 // A burst may have a warm-up right before it, which is captured in the same way: the collector
 // tells them apart. At the end of each, the thread sends what it has counted of each block, and
 // completes its buffer, so that no buffer has records of two of them. Recordings have a record of
-// each execution instead of counts. A simulation point has a warm-up in any case, be it empty: of
-// the first, of one that follows the one before at once.
+// each execution instead of counts, and say where a burst or its warm-up begins, and where the
+// thread goes on behind its last block. A simulation point has a warm-up in any case, be it empty:
+// of the first, of one that follows the one before at once.
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"
@@ -65,6 +66,7 @@ class Bursts {
     void go_to(Context& context, std::uint64_t executed);
     void send_counts();
     void send_end(const Context& context, trace::EndOf of);
+    void tell(std::uint64_t value, trace::EndOf of);
     void send_intervals(std::uint64_t executed);
 
     TraceTables& tables_;

@@ -83,7 +83,9 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
         ++block.count;
         pc = instruction.next_pc();
         if (ends_block(instruction.form->flow)) break;
-        if (out.collects() && Captures::end_block(trace_.spec(), instruction)) break;
+        if (out.collects() && (Captures::end_block(trace_.spec(), instruction) ||
+                               (regions_.samples() && is_predicted(instruction))))
+            break;
         // It may change what comes next.
         if (block.checked && writes_memory(*instruction.form)) break;
     }
