@@ -1,6 +1,7 @@
 // Trace files: what is written is read, and what is damaged does no harm.
 #include "framework/driver/replay/image_trace.h"
 #include "framework/driver/replay/line_filters.h"
+#include "framework/driver/replay/parallel_parts.h"
 #include "framework/driver/replay/part_sequence.h"
 #include "framework/driver/replay/replay_plan.h"
 #include "framework/recording/chunk_writer.h"
@@ -500,6 +501,70 @@ TEST_CASE("blocks and sites of a replay are those of the specification") {
     CHECK(count(others, TRACE_SITE_BLOCK) == 0);
     CHECK(others.facts(others.blocks()[0]).end == replay::BlockEnd::kConditional);
     CHECK(others.facts(others.blocks()[0]).next_pc == 0x401006);
+}
+
+TEST_CASE("parts that several threads decode are taken in their order") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace");
+    const Code code;
+    const auto parts = some_parts(code);
+    write_trace(path, code, parts);
+    const TraceFileReader file(path);
+    const replay::ImageTrace image(file, file.images().front());
+    for (const std::size_t threads : {1, 2, 3, 20}) {
+        CAPTURE(threads);
+        std::vector<std::vector<trace_record_t>> taken;
+        replay::ParallelParts parallel(image, {}, threads);
+        parallel.run([&](const replay::PartSequence::Part& part) {
+            CHECK(part.order == taken.size());
+            taken.push_back(as_recorded(part.records, code));
+        });
+        CHECK(parallel.problem().empty());
+        REQUIRE(taken.size() == parts.size());
+        for (std::size_t i = 0; i < parts.size(); ++i) CHECK(same(taken[i], parts[i]));
+        replay::ParallelParts failing(image, {}, threads);
+        std::size_t count = 0;
+        CHECK_THROWS_AS(failing.run([&](const replay::PartSequence::Part&) {
+            if (++count == 7) throw Error("no more");
+        }),
+                        Error);
+        CHECK(count == 7);
+    }
+}
+
+TEST_CASE("several threads read of a damaged trace what one reads") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace");
+    const Code code;
+    write_trace(path, code, some_parts(code));
+    const std::string whole = read_whole(path);
+    std::mt19937 random(3);
+    for (unsigned i = 0; i < 200; ++i) {
+        std::string damaged = whole;
+        if (i % 2 == 0) damaged.resize(random() % damaged.size());
+        if (!damaged.empty()) damaged[random() % damaged.size()] ^= static_cast<char>(1 << i % 8);
+        write_whole(path, damaged);
+        std::string problem;
+        const std::uint64_t expected = read_all(path, problem);
+        std::uint64_t count = 0;
+        std::string parallel_problem;
+        try {
+            const TraceFileReader file(path);
+            parallel_problem = file.damage();
+            for (const RecordedImage& recorded : file.images()) {
+                const replay::ImageTrace image(file, recorded);
+                replay::ParallelParts parts(image, {}, 3);
+                parts.run(
+                    [&](const replay::PartSequence::Part& part) { count += part.records.size(); });
+                if (parallel_problem.empty()) parallel_problem = image.problem();
+                if (parallel_problem.empty()) parallel_problem = parts.problem();
+            }
+        } catch (const Error& e) {
+            parallel_problem = e.what();
+        }
+        CHECK(count == expected);
+        CHECK(parallel_problem.empty() == problem.empty());
+    }
 }
 
 TEST_CASE("sites of values are in the order of the list that is wanted, and some may be left out") {

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <utility>
 
 namespace assay::replay {
 namespace {
@@ -14,7 +15,8 @@ constexpr std::uint64_t kMostMarkers = 1 << 20;
 
 }  // namespace
 
-PartSequence::PartSequence(const ImageTrace& image, const Wanted& wanted) : image_(image) {
+PartSequence::PartSequence(const ImageTrace& image, const Wanted& wanted)
+    : image_(image), order_(image) {
     for (const auto& [slot, chunks] : image.records()) {
         auto stream = std::make_unique<Stream>(slot);
         for (const recording::ChunkPlace& chunk : chunks)
@@ -68,43 +70,62 @@ bool PartSequence::look_ahead(Stream& stream) {
     return true;
 }
 
-// Whether `order` is that of the part behind those that there were.
-void PartSequence::expect(std::uint64_t order) {
-    if (order != next_order_ && has_all_ && problem_.empty())
-        problem_ = fmt::format("{} does not have all records of process {}", image_.file().path(),
-                               image_.pid());
+// Whose part is the next one; null if there is none.
+PartSequence::Stream* PartSequence::look_ahead() {
+    Stream* first = nullptr;
+    for (const auto& stream : streams_)
+        if (look_ahead(*stream) && (!first || stream->part.order < first->part.order))
+            first = stream.get();
+    return first;
+}
+
+std::optional<std::uint64_t> PartSequence::next_order() {
+    const Stream* const first = look_ahead();
+    return first ? std::optional(first->part.order) : std::nullopt;
 }
 
 bool PartSequence::next(Part& part) {
-    for (;;) {
-        Stream* first = nullptr;
-        for (const auto& stream : streams_)
-            if (look_ahead(*stream) && (!first || stream->part.order < first->part.order))
-                first = stream.get();
-        if (!first) {
-            if (image_.end()) expect(image_.end()->parts);
-            return false;
-        }
-        expect(first->part.order);
-        next_order_ = first->part.order + 1;
+    while (Stream* const first = look_ahead()) {
+        if (has_all_) order_.pass(first->part.order);
         first->has_part = false;
-        markers_.clear();
+        part.marker_room.clear();
         for (std::uint64_t i = 0; i < first->part.markers; ++i)
-            markers_.push_back(first->decoder->next_marker());
-        records_.resize(kMostRecords);
+            part.marker_room.push_back(first->decoder->next_marker());
+        if (part.record_room.size() < first->part.records)
+            part.record_room.resize(first->part.records);
         const std::size_t count =
-            first->decoder->next(std::span(records_).first(first->part.records));
+            first->decoder->next(std::span(part.record_room).first(first->part.records));
         if (count < first->part.records) {
             damaged(*first);
             first->decoder->end_chunk();
         }
-        part = {first->slot,        first->thread,
-                first->part.events, std::span(records_).first(count),
-                markers_,           first->first_instruction};
-        if (count == 0 && markers_.empty()) continue;
-        first->first_instruction.reset();
+        if (count == 0 && part.marker_room.empty()) continue;
+        part.order = first->part.order;
+        part.slot = first->slot;
+        part.thread = first->thread;
+        part.events = first->part.events;
+        part.records = std::span(part.record_room).first(count);
+        part.markers = part.marker_room;
+        part.first_instruction = std::exchange(first->first_instruction, std::nullopt);
         return true;
     }
+    if (has_all_) order_.end();
+    return false;
+}
+
+void OrderCheck::pass(std::uint64_t order) {
+    expect(order);
+    next_ = order + 1;
+}
+
+void OrderCheck::end() {
+    if (image_.end()) expect(image_.end()->parts);
+}
+
+void OrderCheck::expect(std::uint64_t order) {
+    if (order != next_ && problem_.empty())
+        problem_ = fmt::format("{} does not have all records of process {}", image_.file().path(),
+                               image_.pid());
 }
 
 }  // namespace assay::replay

@@ -14,6 +14,24 @@
 
 namespace assay::replay {
 
+// Whether the parts of an image are there, one behind the other.
+class OrderCheck {
+  public:
+    explicit OrderCheck(const ImageTrace& image) : image_(image) {}
+    void pass(std::uint64_t order);
+    // Behind the last.
+    void end();
+    // "" if none is missing.
+    const std::string& problem() const { return problem_; }
+
+  private:
+    void expect(std::uint64_t order);
+
+    const ImageTrace& image_;
+    std::uint64_t next_ = 0;
+    std::string problem_;
+};
+
 class PartSequence {
   public:
     // Which chunks are read; empty: all. Those that are not are no problem().
@@ -21,19 +39,32 @@ class PartSequence {
 
     explicit PartSequence(const ImageTrace& image, const Wanted& wanted = {});
 
+    // Its memory is used again where it is filled again.
     struct Part {
-        std::uint32_t slot, thread;
-        std::uint64_t events;                     // bytes of the image's events that come before
+        Part() = default;
+        Part(Part&&) = default;
+        Part& operator=(Part&&) = default;
+
+        std::uint64_t order = 0;  // among those of all threads
+        std::uint32_t slot = 0, thread = 0;
+        std::uint64_t events = 0;                 // bytes of the image's events that come before
         std::span<const trace_record_t> records;  // as RecordDecoder::next() has them
         std::span<const trace_part_marker_t> markers;
         // Of a chunk's first part: how many the thread had executed before.
         std::optional<std::uint64_t> first_instruction;
+
+        std::vector<trace_record_t> record_room;
+        std::vector<trace_part_marker_t> marker_room;
     };
-    // False behind the last. What it gave before is no longer valid.
+    // False behind the last.
     bool next(Part& part);
+    // At least the order of the next part; none behind the last.
+    std::optional<std::uint64_t> next_order();
+    // Whether there is no chunk that is not wanted.
+    bool has_all() const { return has_all_; }
 
     // Why parts are missing; "" if none is. Known once all have been given.
-    const std::string& problem() const { return problem_; }
+    const std::string& problem() const { return problem_.empty() ? order_.problem() : problem_; }
 
   private:
     // One slot's chunks, one after the other.
@@ -51,17 +82,15 @@ class PartSequence {
         bool has_part = false;
     };
 
+    Stream* look_ahead();
     bool look_ahead(Stream& stream);
     bool begin_chunk(Stream& stream);
     void damaged(const Stream& stream);
-    void expect(std::uint64_t order);
 
     const ImageTrace& image_;
     std::vector<std::unique_ptr<Stream>> streams_;
     bool has_all_ = true;  // chunks
-    std::uint64_t next_order_ = 0;
-    std::vector<trace_record_t> records_;
-    std::vector<trace_part_marker_t> markers_;
+    OrderCheck order_;
     std::string problem_;
 };
 

@@ -85,9 +85,11 @@ ReplayDriver::ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
       plan_(image, spec_, values),
       kinds_(reference_kinds(plan_.shown_sites())),
       parts_(
-          image, point == 0 ? PartSequence::Wanted() : [point](const recording::ChunkPlace& chunk) {
-              return chunk.header.point == point;
-          }) {
+          image,
+          point == 0
+              ? PartSequence::Wanted()
+              : [point](const recording::ChunkPlace& chunk) { return chunk.header.point == point; },
+          ParallelParts::useful_threads()) {
     for (const Output& output : outputs) {
         segments_.push_back(std::make_unique<SegmentWriter>(output.segment, output.readers));
         segments_.back()->set_tables(plan_.shown_blocks(), plan_.shown_instrs(),
@@ -108,8 +110,7 @@ void ReplayDriver::run() {
 
 void ReplayDriver::replay() {
     for (const auto& segment : segments_) segment->set_state(trace::DriverState::kRunning);
-    PartSequence::Part part;
-    while (parts_.next(part)) take(part);
+    parts_.run([this](const PartSequence::Part& part) { take(part); });
     if (spec_.regions.sample_period != 0) tell_executed();
     for (auto& [slot, thread] : threads_) thread->end();
     for (const auto& [number, slot] : slots_) {

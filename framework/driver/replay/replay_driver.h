@@ -5,7 +5,7 @@
 #pragma once
 
 #include "framework/driver/replay/image_trace.h"
-#include "framework/driver/replay/part_sequence.h"
+#include "framework/driver/replay/parallel_parts.h"
 #include "framework/driver/replay/replayed_thread.h"
 #include "framework/driver/replay/slot_writer.h"
 
@@ -65,7 +65,7 @@ class ReplayDriver {
     const ReplayPlan plan_;
     const std::vector<ReferenceKind> kinds_;
     std::vector<std::unique_ptr<SegmentWriter>> segments_;
-    PartSequence parts_;
+    ParallelParts parts_;
     std::map<std::uint32_t, std::unique_ptr<SlotWriter>> slots_;
     std::map<std::uint32_t, std::unique_ptr<ReplayedContexts>> contexts_;  // likewise, by slot
     std::map<std::uint32_t, std::unique_ptr<ReplayedThread>> threads_;     // likewise

@@ -1,0 +1,162 @@
+#include "framework/driver/replay/parallel_parts.h"
+
+#include "framework/support/error.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <map>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+namespace assay::replay {
+namespace {
+
+// While one takes parts, another one can decode as many.
+constexpr std::size_t kUsefulThreads = 3;
+// Of 16 bytes: those of a chunk.
+constexpr std::size_t kMostReady = std::size_t{1} << 21;
+
+// Consecutive chunks of the file are of different shares.
+std::map<std::uint64_t, std::size_t> shares_of_chunks(const ImageTrace& image,
+                                                      const PartSequence::Wanted& wanted,
+                                                      std::size_t shares) {
+    std::map<std::uint64_t, std::size_t> made;
+    for (const auto& [slot, chunks] : image.records())
+        for (const recording::ChunkPlace& chunk : chunks)
+            if (!wanted || wanted(chunk)) made[chunk.offset] = 0;
+    std::size_t number = 0;
+    for (auto& [offset, share] : made) share = number++ % shares;
+    return made;
+}
+
+}  // namespace
+
+std::size_t ParallelParts::useful_threads() {
+    return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kUsefulThreads);
+}
+
+ParallelParts::ParallelParts(const ImageTrace& image, const PartSequence::Wanted& wanted,
+                             std::size_t threads)
+    : order_(image) {
+    const auto share_of = shares_of_chunks(image, wanted, threads);
+    threads = std::clamp<std::size_t>(share_of.size(), 1, threads);
+    for (std::size_t i = 0; i < threads; ++i)
+        shares_.push_back(std::make_unique<Share>(image, [&](const recording::ChunkPlace& chunk) {
+            const auto found = share_of.find(chunk.offset);
+            return found != share_of.end() && found->second == i;
+        }));
+    std::size_t chunks = 0;
+    for (const auto& [slot, of_slot] : image.records()) chunks += of_slot.size();
+    has_all_ = chunks == share_of.size();
+}
+
+void ParallelParts::run(const std::function<void(const PartSequence::Part&)>& take) {
+    take_ = &take;
+    std::vector<std::thread> threads;
+    try {
+        for (std::size_t i = 1; i < shares_.size(); ++i)
+            threads.emplace_back([this, i] { work(i); });
+        work(0);
+    } catch (const std::system_error& e) {
+        stop(std::make_exception_ptr(
+            Error(fmt::format("cannot start a thread to read a trace: {}", e.what()))));
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (failure_) std::rethrow_exception(failure_);
+    if (has_all_) order_.end();
+}
+
+std::string ParallelParts::problem() const {
+    for (const auto& share : shares_)
+        if (!share->parts.problem().empty()) return share->parts.problem();
+    return order_.problem();
+}
+
+void ParallelParts::work(std::size_t number) {
+    try {
+        read(number);
+    } catch (...) {
+        stop(std::current_exception());
+    }
+}
+
+void ParallelParts::stop(std::exception_ptr failure) {
+    const std::lock_guard held(mutex_);
+    if (!failure_) failure_ = std::move(failure);
+    stops_ = true;
+    turn_.notify_all();
+}
+
+void ParallelParts::read(std::size_t number) {
+    Share& share = *shares_[number];
+    for (;;) {
+        if (share.ready.empty()) {
+            // Others can go on in the meantime.
+            if (const auto order = share.parts.next_order()) tell_next(share, order);
+            decode(share);
+            if (share.ready.empty()) return tell_next(share, {}, true);
+        }
+        tell_next(share, share.ready.front().order);
+        if (!wait_for_turn(number)) return;
+        take(share.ready.front());
+        share.records -= share.ready.front().records.size();
+        share.spare.push_back(std::move(share.ready.front()));
+        share.ready.pop_front();
+    }
+}
+
+// The next part, if there is one.
+void ParallelParts::decode(Share& share) {
+    PartSequence::Part part;
+    if (!share.spare.empty()) {
+        part = std::move(share.spare.back());
+        share.spare.pop_back();
+    }
+    share.all_decoded = !share.parts.next(part);
+    if (share.all_decoded) return;
+    share.records += part.records.size();
+    share.ready.push_back(std::move(part));
+}
+
+void ParallelParts::tell_next(Share& share, std::optional<std::uint64_t> order, bool ended) {
+    const std::lock_guard held(mutex_);
+    share.next = order;
+    share.ended = ended;
+    turn_.notify_all();
+}
+
+// False if there is none any more, as another thread has failed.
+bool ParallelParts::wait_for_turn(std::size_t number) {
+    Share& share = *shares_[number];
+    std::unique_lock held(mutex_);
+    while (!stops_ && !has_turn(number)) {
+        if (share.all_decoded || share.records >= kMostReady) {
+            turn_.wait(held);
+            continue;
+        }
+        held.unlock();
+        decode(share);
+        held.lock();
+    }
+    return !stops_;
+}
+
+// Whether no other one can have an earlier part. In a damaged trace two can have the same order.
+bool ParallelParts::has_turn(std::size_t number) const {
+    const std::uint64_t own = *shares_[number]->next;
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+        const Share& other = *shares_[i];
+        if (i == number || other.ended) continue;
+        if (!other.next || std::tuple(*other.next, i) < std::tuple(own, number)) return false;
+    }
+    return true;
+}
+
+void ParallelParts::take(const PartSequence::Part& part) {
+    if (has_all_) order_.pass(part.order);
+    (*take_)(part);
+}
+
+}  // namespace assay::replay
