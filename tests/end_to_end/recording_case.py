@@ -11,6 +11,13 @@ from support import ASSAY, PLUGINS
 # What these write besides the events file.
 OWN_FILE = {"--plugin=bbv": "--bb-out-file", "--plugin=effective_address": "--address-report",
             f"--plugin={PLUGINS / 'values.so'}": "--values-log"}
+MAIN_PROFILERS = [
+    ["--plugin=cache"],
+    ["--plugin=branch"],
+    ["--plugin=bbv", "--interval-size=100k"],
+    ["--plugin=used_bytes"],
+    ["--plugin=effective_address"],
+]
 QUERY = """create table t(a integer, b text);
 with recursive c(x) as (select 1 union all select x+1 from c where x<300)
   insert into t select x, 'row'||(x*7919%300) from c;

@@ -11,15 +11,11 @@ import subprocess
 import time
 import unittest
 
-from recording_case import QUERY, RecordingCase, text_of
+from recording_case import MAIN_PROFILERS, QUERY, RecordingCase, text_of
 from support import ASSAY, BUILD, PLUGINS, PROGRAMS, run
 
 PROFILERS = [
-    ["--plugin=cache"],
-    ["--plugin=branch"],
-    ["--plugin=bbv", "--interval-size=100k"],
-    ["--plugin=used_bytes"],
-    ["--plugin=effective_address"],
+    *MAIN_PROFILERS,
     ["--plugin=cache", "--machine=generic"],
     ["--plugin=cache,branch,opcode_mix"],
     ["--plugin=reuse"],

@@ -7,17 +7,10 @@ import re
 import shutil
 import unittest
 
-from recording_case import QUERY, RecordingCase, text_of
+from recording_case import MAIN_PROFILERS, QUERY, RecordingCase, text_of
 from support import ASSAY, PROGRAMS, read_events, run
 
 OFTEN = ["--sample=2k/20k", "--warm-up=4k"]
-PROFILERS = [
-    ["--plugin=cache"],
-    ["--plugin=branch"],
-    ["--plugin=bbv", "--interval-size=100k"],
-    ["--plugin=used_bytes"],
-    ["--plugin=effective_address"],
-]
 MORE_PROFILERS = [
     ["--plugin=cache,branch,opcode_mix"],
     ["--plugin=cache", "--branch-sim=yes", "--dump-instr=yes"],
@@ -32,7 +25,7 @@ class Sampled(RecordingCase):
         return next(line for line in words.splitlines() if line.startswith("desc: Sampled"))
 
     def test_a_small_program_with_every_profiler(self):
-        self.compare([PROGRAMS / "work"], PROFILERS + MORE_PROFILERS, *OFTEN)
+        self.compare([PROGRAMS / "work"], MAIN_PROFILERS + MORE_PROFILERS, *OFTEN)
         said = self.sampled((self.folder / "again").read_text())
         self.assertIn("2,000 of every 20,000 instructions of each thread", said)
         self.assertIn("behind 4,000 to warm up", said)
@@ -40,9 +33,9 @@ class Sampled(RecordingCase):
     def test_warm_ups(self):
         """None, one that leaves nothing between bursts, and those that profilers ask for."""
         program = [PROGRAMS / "work"]
-        self.compare(program, PROFILERS + MORE_PROFILERS[:1], "--sample=3k/50k", "--warm-up=0")
-        self.compare(program, PROFILERS, "--sample=2k/20k", "--warm-up=18k")
-        for words in ([*PROFILERS[0], "--I1=4096,1,64", "--D1=4096,1,64"], PROFILERS[1]):
+        self.compare(program, MAIN_PROFILERS + MORE_PROFILERS[:1], "--sample=3k/50k", "--warm-up=0")
+        self.compare(program, MAIN_PROFILERS, "--sample=2k/20k", "--warm-up=18k")
+        for words in ([*MAIN_PROFILERS[0], "--I1=4096,1,64", "--D1=4096,1,64"], MAIN_PROFILERS[1]):
             live, again = self.folder / "live", self.folder / "again"
             self.assay("-q", *words, "--sample=2k/200k", "-o", live, "--", *program)
             wanted = re.search(r"behind ([\d,]+) to warm up", live.read_text())
@@ -56,11 +49,11 @@ class Sampled(RecordingCase):
         for name in ("repeat", "atomics", "straddle", "callers", "matrix"):
             for sample in (OFTEN, ["--sample=1k/3k", "--warm-up=0"]):
                 self.compare([PROGRAMS / name],
-                             [words for words in PROFILERS if "bbv" not in words[0]], *sample)
+                             [words for words in MAIN_PROFILERS if "bbv" not in words[0]], *sample)
 
     def test_signals(self):
         for case in ("raised", "nested", "siginfo"):
-            self.compare([PROGRAMS / "signals", case], [PROFILERS[i] for i in (0, 1, 3, 4)],
+            self.compare([PROGRAMS / "signals", case], [MAIN_PROFILERS[i] for i in (0, 1, 3, 4)],
                          "--sample=1k/5k", "--warm-up=1k", "--cpu=x86-64-v2")
 
     def test_real_programs(self):
@@ -69,21 +62,22 @@ class Sampled(RecordingCase):
         for program in (["sqlite3", ":memory:", f".read {script}"],
                         ["bzip2", "-c", "-k", str(ASSAY.parent / "build.ninja")]):
             if shutil.which(program[0]):
-                self.compare(program, PROFILERS, "--sample=5k/50k", "--warm-up=10k",
+                self.compare(program, MAIN_PROFILERS, "--sample=5k/50k", "--warm-up=10k",
                              "--cpu=x86-64-v2")
 
     def test_threads_in_turns(self):
-        self.compare([PROGRAMS / "threads"], PROFILERS, *OFTEN, "--schedule=fair:10000")
-        self.compare([PROGRAMS / "phases", "threads"], PROFILERS, *OFTEN, "--schedule=fair:1000")
+        self.compare([PROGRAMS / "threads"], MAIN_PROFILERS, *OFTEN, "--schedule=fair:10000")
+        self.compare([PROGRAMS / "phases", "threads"], MAIN_PROFILERS, *OFTEN,
+                     "--schedule=fair:1000")
 
     def test_a_part_of_the_program(self):
-        self.compare([PROGRAMS / "phases"], PROFILERS[:2], *OFTEN, "--toggle=walk")
+        self.compare([PROGRAMS / "phases"], MAIN_PROFILERS[:2], *OFTEN, "--toggle=walk")
 
     def test_processes(self):
         program = ["sh", "-c", "ls /usr > /dev/null; true | cat; exec true"]
         options = ["--sample=1k/5k", "--warm-up=2k", "--cpu=x86-64-v2"]
         trace = self.record(program, *options)
-        for words in PROFILERS[:2]:
+        for words in MAIN_PROFILERS[:2]:
             texts = []
             for name in ("live", "again"):
                 out = self.folder / f"{name}.{words[0][9:]}"

@@ -166,8 +166,9 @@ void write_whole(const std::string& path, const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
 }
 
-// Reads all that there is. The number of records; what is wrong goes to `problem`.
-std::uint64_t read_all(const std::string& path, std::string& problem) {
+// Reads all that there is, with some threads, or none of its own. The number of records; what is
+// wrong goes to `problem`.
+std::uint64_t read_all(const std::string& path, std::string& problem, std::size_t threads = 0) {
     problem.clear();
     std::uint64_t count = 0;
     try {
@@ -175,11 +176,21 @@ std::uint64_t read_all(const std::string& path, std::string& problem) {
         problem = file.damage();
         for (const RecordedImage& recorded : file.images()) {
             const replay::ImageTrace image(file, recorded);
-            replay::PartSequence sequence(image);
-            replay::PartSequence::Part part;
-            while (sequence.next(part)) count += part.records.size();
+            std::string missing;
+            const auto add = [&](const replay::PartSequence::Part& part) {
+                count += part.records.size();
+            };
+            if (threads == 0) {
+                replay::PartSequence sequence(image);
+                for (replay::PartSequence::Part part; sequence.next(part);) add(part);
+                missing = sequence.problem();
+            } else {
+                replay::ParallelParts parts(image, {}, threads);
+                parts.run(add);
+                missing = parts.problem();
+            }
             if (problem.empty()) problem = image.problem();
-            if (problem.empty()) problem = sequence.problem();
+            if (problem.empty()) problem = missing;
         }
     } catch (const Error& e) {
         problem = e.what();
@@ -544,25 +555,9 @@ TEST_CASE("several threads read of a damaged trace what one reads") {
         if (i % 2 == 0) damaged.resize(random() % damaged.size());
         if (!damaged.empty()) damaged[random() % damaged.size()] ^= static_cast<char>(1 << i % 8);
         write_whole(path, damaged);
-        std::string problem;
+        std::string problem, parallel_problem;
         const std::uint64_t expected = read_all(path, problem);
-        std::uint64_t count = 0;
-        std::string parallel_problem;
-        try {
-            const TraceFileReader file(path);
-            parallel_problem = file.damage();
-            for (const RecordedImage& recorded : file.images()) {
-                const replay::ImageTrace image(file, recorded);
-                replay::ParallelParts parts(image, {}, 3);
-                parts.run(
-                    [&](const replay::PartSequence::Part& part) { count += part.records.size(); });
-                if (parallel_problem.empty()) parallel_problem = image.problem();
-                if (parallel_problem.empty()) parallel_problem = parts.problem();
-            }
-        } catch (const Error& e) {
-            parallel_problem = e.what();
-        }
-        CHECK(count == expected);
+        CHECK(read_all(path, parallel_problem, 3) == expected);
         CHECK(parallel_problem.empty() == problem.empty());
     }
 }

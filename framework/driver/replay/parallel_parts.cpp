@@ -15,7 +15,7 @@ namespace {
 
 // While one takes parts, another one can decode as many.
 constexpr std::size_t kUsefulThreads = 3;
-// Of 16 bytes: those of a chunk.
+// Records, of 16 bytes each: those of a chunk.
 constexpr std::size_t kMostReady = std::size_t{1} << 21;
 
 // Consecutive chunks of the file are of different shares.

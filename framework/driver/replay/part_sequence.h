@@ -60,8 +60,6 @@ class PartSequence {
     bool next(Part& part);
     // At least the order of the next part; none behind the last.
     std::optional<std::uint64_t> next_order();
-    // Whether there is no chunk that is not wanted.
-    bool has_all() const { return has_all_; }
 
     // Why parts are missing; "" if none is. Known once all have been given.
     const std::string& problem() const { return problem_.empty() ? order_.problem() : problem_; }

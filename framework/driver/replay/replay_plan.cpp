@@ -10,7 +10,7 @@
 namespace assay::replay {
 namespace {
 
-// No reference has as many, nor so many that fit PlannedSite::bytes: XSAVE stores about 11,000.
+// So many fit PlannedSite::bytes. XSAVE, which stores most, stores about 11,000.
 constexpr unsigned kMostBytes = (1U << 14U) - 1;
 
 }  // namespace
