@@ -1,6 +1,7 @@
 #include "plugins/cache/machine_run.h"
 
 #include "plugins/common/sites.h"
+#include "plugins/machine/part.h"
 #include "plugins/machine/replacement.h"
 
 #include <assay/text.hpp>
@@ -14,7 +15,6 @@ namespace {
 
 using machine::Cache;
 using machine::Holds;
-using machine::Kind;
 using machine::Machine;
 
 bool is_plain(const Cache& cache, const Machine& machine) {
@@ -68,7 +68,10 @@ MachineRun::MachineRun(Machine machine, bool count_iterations)
       columns_(machine_),
       hierarchy_(machine_, columns_),
       placement_(machine_),
-      memory_(machine_.transparent) {}
+      front_(machine_, columns_, sites_),
+      pipeline_(
+          front_.is_useful(), [this](MachinePart& part) { front_.prepare(part); },
+          [this](MachinePart& part) { simulate(part); }) {}
 
 // Whether a reference to the most recent line of its set changes nothing anywhere, unless it is the
 // first that writes: then the driver need not record it. A line that is prefetched does not become
@@ -93,7 +96,7 @@ bool MachineRun::filter_loses_nothing() const {
 
 void MachineRun::capture(assay::Captures& wanted) const {
     wanted.block_counts();
-    if (takes_pages_from_mappings()) wanted.mappings();
+    if (front_.takes_pages_from_mappings()) wanted.mappings();
     if (machine_.tells_late()) wanted.blocks();
     const bool filtered = filter_loses_nothing();
     const Cache* const code = first_level(machine_, Holds::kInstructions);
@@ -111,32 +114,11 @@ void MachineRun::capture(assay::Captures& wanted) const {
         wanted.references(machine_.line);
 }
 
+// The front end may be reading of the sites that are known.
 void MachineRun::learn(const Code& code) {
-    for (std::size_t i = sites_.size(); i < code.sites.size(); ++i) {
-        const trace_site_t& site = code.sites[i];
-        const trace_block_t& block = code.blocks[code.instr_of(site).block];
-        Site known{.role = Site::Role::kReference,
-                   .kind = Kind::kRead,
-                   .writes = false,
-                   .bytes = std::max<std::uint32_t>(site.bytes, 1),
-                   .pc = code.instr_of(site).pc,
-                   .position = site.instr - block.first_instr + 1,
-                   .length = block.instr_count};
-        if (site.kind == TRACE_SITE_FETCH)
-            known.kind = Kind::kFetch;
-        else if (site.kind == TRACE_SITE_BLOCK)
-            known.role = Site::Role::kBlock;
-        else if (site.kind == TRACE_SITE_BLOCK_LEFT)
-            known.role = Site::Role::kBlockLeft;
-        else if (site.kind == TRACE_SITE_COUNT)
-            known.role = Site::Role::kCount;
-        else if (!sites::is_data(site))
-            known.role = Site::Role::kOther;
-        else
-            known.writes = site.kind != TRACE_SITE_READ;
-        if (site.kind == TRACE_SITE_WRITE) known.kind = Kind::kWrite;
-        sites_.push_back(known);
-    }
+    if (code.sites.size() <= sites_.size()) return;
+    if (!sites_.has_room(code.sites.size())) pipeline_.settle();
+    sites_.learn(code);
     if (rows_.size() == 0) counts_.resize(sites_.size() * columns_.size());
 }
 
@@ -150,83 +132,67 @@ std::uint64_t* MachineRun::row_of(std::uint32_t site, const std::uint32_t* conte
     return &counts_[at * columns_.size()];
 }
 
-void MachineRun::follow(const assay::Trace& trace, const trace_marker_t& marker) {
-    using machine::Memory;
-    static constexpr Memory kMemory[] = {Memory::kOther, Memory::kPrivate, Memory::kAdvised,
-                                         Memory::k2M, Memory::k1G};
-    const std::uint32_t thread = trace.thread();
-    const std::uint64_t which = marker.operation - TRACE_MARKER_PAGES_4K;
-    if (marker.operation == TRACE_MARKER_THREAD)
-        memory_.create(thread, static_cast<std::uint32_t>(marker.address));
-    else if (marker.operation == TRACE_MARKER_PAGES_SEEN)
-        memory_.see(thread, marker.address);
-    else if (which < std::size(kMemory))
-        memory_.change(thread, marker.address, marker.bytes, kMemory[which]);
-    hierarchy_.translate_by(placement_.core_of(thread), memory_.of(thread));
-}
-
-void MachineRun::note_executed(const Site& site, const trace_record_t& record,
-                               std::uint64_t& executed, std::uint64_t& block_begin) {
-    if (site.role == Site::Role::kBlock) {
-        block_begin = executed;
-        executed += site.length;
-    } else if (site.role == Site::Role::kBlockLeft) {
-        executed -= site.length - std::min<std::uint64_t>(record.value, site.length);
-    }
-}
-
 void MachineRun::process(assay::Trace& trace) {
     learn(Code(trace));
-    const auto records = trace.records();
-    const auto contexts = trace.contexts();
-    const std::uint32_t core = placement_.core_of(trace.thread());
-    std::uint64_t& executed = executed_[core];
-    std::uint64_t& block_begin = block_begins_[trace.thread()];
-    std::span<const trace_marker_t> markers;
-    if (takes_pages_from_mappings()) {
-        markers = trace.markers();
-        hierarchy_.translate_by(core, memory_.of(trace.thread()));
+    auto part = pipeline_.empty();
+    const bool ends = trace.thread_end() != nullptr;
+    part->fill(trace, placement_.core_of(trace.thread()), ends, pipeline_.has_thread());
+    pipeline_.put(std::move(part));
+    if (ends) placement_.end(trace.thread());
+}
+
+// What machine::run_part() asks for.
+struct MachineRun::Records {
+    MachineRun& run;
+    const MachinePart& part;
+
+    std::size_t size() const { return part.records.size(); }
+    const MachineSite& site(std::size_t record) const {
+        return run.sites_[part.records[record].site];
     }
-    const auto follow_up_to = [&](std::size_t record) {
-        for (; !markers.empty() && markers[0].record <= record; markers = markers.subspan(1))
-            follow(trace, markers[0]);
-    };
+    bool is_reference(std::size_t record) const {
+        return site(record).role == MachineSite::Role::kReference;
+    }
+    machine::Reference reference(std::size_t record) const {
+        const std::uint64_t executed = part.executed.empty() ? 0 : part.executed[record];
+        return site(record).reference(part.records[record], executed);
+    }
+    std::uint64_t* counts(std::size_t record) const {
+        return run.row_of(part.records[record].site,
+                          part.contexts.empty() ? nullptr : &part.contexts[record]);
+    }
+    // Of a site that counts.
+    void said(std::size_t record) const {
+        std::uint64_t* const row = counts(record);
+        row[kReferences] += part.records[record].value;
+        row[kEndedEarly] += part.records[record].aux;
+    }
+};
+
+void MachineRun::simulate(const MachinePart& part) {
+    const Records records{*this, part};
+    if (front_.is_useful()) {
+        machine::run_part(hierarchy_, part.core, part.steps, records);
+        for (const std::uint32_t record : part.said) records.said(record);
+    } else {
+        simulate_all(records);
+    }
+    if (part.ends_thread && machine_.cores == 0) hierarchy_.forget(part.core);
+}
+
+void MachineRun::simulate_all(const Records& records) {
+    const std::uint32_t core = records.part.core;
     for (std::size_t i = 0; i < records.size(); ++i) {
-        follow_up_to(i);
-        const trace_record_t& record = records[i];
-        const Site& site = sites_[record.site];
-        if (site.role > Site::Role::kCount) {
-            note_executed(site, record, executed, block_begin);
-            continue;
-        }
-        const machine::Reference reference{.kind = site.kind,
-                                           .writes = site.writes,
-                                           .bytes = site.bytes,
-                                           .address = record.value,
-                                           .pc = site.pc,
-                                           .executed = block_begin + site.position};
-        const auto row = [&] {
-            return row_of(record.site, contexts.empty() ? nullptr : &contexts[i]);
-        };
-        if (site.role == Site::Role::kReference && hierarchy_.refer_quickly(core, reference, row))
-            continue;
-        std::uint64_t* const counts = row();
-        if (site.role == Site::Role::kReference) {
-            hierarchy_.refer(core, reference, counts);
-        } else {
-            counts[kReferences] += record.value;
-            counts[kEndedEarly] += record.aux;
+        const MachineSite& site = records.site(i);
+        if (site.role == MachineSite::Role::kReference) [[likely]] {
+            const machine::Reference reference = records.reference(i);
+            const auto counts = [&] { return records.counts(i); };
+            if (!hierarchy_.refer_quickly(core, reference, {}, counts))
+                hierarchy_.refer(core, reference, {}, counts());
+        } else if (site.role == MachineSite::Role::kCount) {
+            records.said(i);
         }
     }
-    follow_up_to(records.size());
-    if (!trace.thread_end()) return;
-    if (machine_.cores == 0) {
-        hierarchy_.forget(core);
-        executed_.erase(core);
-    }
-    placement_.end(trace.thread());
-    memory_.end(trace.thread());
-    block_begins_.erase(trace.thread());
 }
 
 template <typename Visit>
@@ -240,6 +206,7 @@ void MachineRun::each_context(std::size_t site, const Visit& visit) const {
 bool MachineRun::finish_more(assay::Trace& trace, assay::Samples& samples) {
     constexpr std::size_t kPortion = 8192;
     const Code code(trace);
+    pipeline_.finish();
     learn(code);
     return walk_.step(
         trace, code, code.sites.size(),
@@ -259,7 +226,7 @@ void MachineRun::count_site(const assay::Trace& trace, const Code& code, std::si
                           context);
         });
     }
-    if (sites_[at].role != Site::Role::kReference) return;
+    if (sites_[at].role != MachineSite::Role::kReference) return;
     each_context(at, [&](std::uint64_t context, const std::uint64_t* counts) {
         for (std::uint32_t column = 0; column < columns_.size(); ++column)
             if (counts[column] != 0) samples.count(instr.pc, column, counts[column], context);

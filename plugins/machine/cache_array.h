@@ -56,6 +56,10 @@ class CacheArray {
     // Puts a line in that is not there, with flags; kValid is added. Returns the one that goes.
     std::optional<Line> insert(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
                                bool prefetch = false);
+    // Whether a line that is there can be the one of its set that was referred to last.
+    bool can_be_last(std::uint64_t line) {
+        return order_ != Order::kRecency || find(line) == &entries_[set_of(line) * ways_];
+    }
     // Takes a line out that may be there, and returns its flags, else 0.
     std::uint64_t remove(std::uint64_t line);
 

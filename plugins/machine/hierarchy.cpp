@@ -1,37 +1,22 @@
 #include "plugins/machine/hierarchy.h"
 
+#include "plugins/machine/front_end.h"
+
 #include <algorithm>
 #include <bit>
 
 namespace machine {
-namespace {
 
-bool flows(Holds upper, Holds lower) {
-    return lower == Holds::kBoth || upper == lower;
-}
-
-// By cache: the one that its misses go to, among rows sorted by level.
-std::vector<std::uint32_t> next_of(const std::vector<Cache>& rows, std::uint32_t none) {
-    std::vector<std::uint32_t> next(rows.size(), none);
-    for (std::uint32_t i = 0; i < rows.size(); ++i)
-        for (std::uint32_t j = i + 1; j < rows.size() && next[i] == none; ++j)
-            if (rows[j].level > rows[i].level && flows(rows[i].holds, rows[j].holds)) next[i] = j;
-    return next;
-}
-
-std::uint32_t first_of(const std::vector<Cache>& rows, Holds holds, std::uint32_t none) {
-    for (std::uint32_t i = 0; i < rows.size(); ++i)
-        if (rows[i].holds == holds || rows[i].holds == Holds::kBoth) return i;
-    return none;
-}
-
-}  // namespace
-
-Hierarchy::Instance::Instance(const Machine& machine, const Cache& cache)
-    : lines(cache.sets(machine.line), cache.ways, cache.hash, cache.replacement, cache.late != 0) {
+Hierarchy::Instance::Instance(const Machine& machine, std::uint32_t number)
+    : lines(machine.caches[number].sets(machine.line), machine.caches[number].ways,
+            machine.caches[number].hash, machine.caches[number].replacement,
+            machine.caches[number].late != 0) {
+    const Cache& cache = machine.caches[number];
     for (const Prefetch& prefetch : cache.prefetch) {
-        prefetchers.push_back(make_prefetcher(prefetch, machine.line));
-        if (sees_hits(prefetch)) see_hits.push_back(prefetchers.back().get());
+        const bool is_own = !is_of_front_end(machine, number, prefetch);
+        prefetchers.push_back(is_own ? make_prefetcher(prefetch, machine.line) : nullptr);
+        sees_hits = sees_hits || (is_own && machine::sees_hits(prefetch));
+        sees_all = sees_all || sees_hits || !is_own;
     }
     if (!prefetchers.empty()) replaced.resize(lines.lines());
     if (cache.classify) kinds.emplace(lines.lines());
@@ -41,20 +26,18 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
     : machine_(machine),
       columns_(columns),
       line_shift_(static_cast<unsigned>(std::countr_zero(machine.line))),
+      words_(machine.line),
       coherent_(machine.protocol != Protocol::kNone),
-      next_(next_of(machine.caches, kMemory)),
-      first_{first_of(machine.caches, Holds::kInstructions, kMemory),
-             first_of(machine.caches, Holds::kData, kMemory)},
-      translation_(machine),
+      next_(next_caches(machine)),
+      first_{first_cache(machine, Holds::kInstructions), first_cache(machine, Holds::kData)},
       shared_(machine.caches.size()),
-      coherence_(machine.protocol),
-      sharing_(machine.line) {
+      coherence_(machine.protocol) {
     for (std::uint32_t i = 0; i < machine.caches.size(); ++i) {
         const Cache& cache = machine.caches[i];
         if (cache.of != Of::kCore) {
             const std::uint32_t instances = cache.of == Of::kCluster ? machine.clusters : 1;
             for (std::uint32_t n = 0; n < instances; ++n)
-                shared_[i].push_back(std::make_unique<Instance>(machine, cache));
+                shared_[i].push_back(std::make_unique<Instance>(machine, i));
         }
         is_coherent_.push_back(coherent_ && cache.of == Of::kCore &&
                                cache.holds != Holds::kInstructions);
@@ -74,15 +57,9 @@ Hierarchy::Quick Hierarchy::quick(bool data) const {
     if (first == kMemory) return {};
     const Cache& cache = machine_.caches[first];
     return {.is_possible = !cache.classify && forgets_repetition(cache.replacement),
-            .translates = translation_.translates(data),
             .writes_back = cache.write_back,
             .asks = is_coherent_[first],
-            .cache = first,
-            .page = translation_.slot(data)};
-}
-
-std::uint32_t Hierarchy::cluster_of(std::uint32_t core) const {
-    return machine_.cores == 0 ? 0 : core / machine_.cores_of_cluster();
+            .cache = first};
 }
 
 Hierarchy::Core& Hierarchy::core(std::uint32_t number) {
@@ -92,15 +69,13 @@ Hierarchy::Core& Hierarchy::core(std::uint32_t number) {
     for (std::uint32_t i = 0; i < machine_.caches.size(); ++i) {
         const Cache& cache = machine_.caches[i];
         if (cache.of == Of::kCore) {
-            made->own.push_back(std::make_unique<Instance>(machine_, cache));
+            made->own.push_back(std::make_unique<Instance>(machine_, i));
             made->caches.push_back(made->own.back().get());
         } else {
-            const std::uint32_t which = cache.of == Of::kCluster ? cluster_of(number) : 0;
+            const std::uint32_t which = cache.of == Of::kCluster ? machine_.cluster_of(number) : 0;
             made->caches.push_back(shared_[i][which].get());
         }
     }
-    for (const Tlb& tlb : machine_.tlbs)
-        made->tlbs.emplace_back(tlb.sets(), tlb.ways, Hash::kModulus, tlb.replacement);
     cores_[number] = std::move(made);
     return *cores_[number];
 }
@@ -109,18 +84,18 @@ void Hierarchy::forget(std::uint32_t core) {
     if (machine_.cores == 0 && core < cores_.size()) cores_[core].reset();
 }
 
-void Hierarchy::refer(std::uint32_t number, const Reference& reference, std::uint64_t* counts) {
+void Hierarchy::refer(std::uint32_t number, const Reference& reference,
+                      std::span<const Wish> wishes, std::uint64_t* counts) {
     Core& on = core(number);
     missed_ = 0;
     const std::uint32_t bytes = std::min(reference.bytes, machine_.line);
     const std::uint64_t first = reference.address >> line_shift_;
     const std::uint64_t last = (reference.address + bytes - 1) >> line_shift_;
     for (std::uint64_t line = first; line <= last; ++line) {
-        if (!machine_.tlbs.empty())
-            translate(on, reference, std::max(reference.address, line << line_shift_), counts);
         Request request{.core = on,
                         .number = number,
                         .reference = reference,
+                        .wishes = wishes,
                         .line = line & kMostLine,
                         .counts = counts};
         refer_to_line(request);
@@ -128,44 +103,6 @@ void Hierarchy::refer(std::uint32_t number, const Reference& reference, std::uin
     for (std::uint64_t left = missed_; left != 0; left &= left - 1)
         count(counts, columns_.caches[static_cast<std::size_t>(std::countr_zero(left))]
                           .misses[static_cast<std::size_t>(reference.kind)]);
-}
-
-void Hierarchy::translate_by(std::uint32_t number, PageSizes& sizes) {
-    if (machine_.page != 0) return;
-    Core& on = core(number);
-    on.page_sizes = &sizes;
-    for (RecentPage& page : on.recent_pages) page = {};
-}
-
-bool Hierarchy::translate_quickly(Core& core, const Reference& reference) {
-    const bool data = reference.kind != Kind::kFetch;
-    const Translation::Way& way = translation_.way(
-        data, core.page_sizes != nullptr ? core.page_sizes->at(reference.address) : 0);
-    if (!way.repeats) return false;
-    const Translation::Step& step = way.tlbs[0];
-    const std::uint64_t page = reference.address >> way.shift;
-    if (!core.tlbs[step.tlb].touch(page + step.key, reference.pc)) return false;
-    core.recent_pages[translation_.slot(data)] = {page, way.shift};
-    return true;
-}
-
-void Hierarchy::translate(Core& core, const Reference& reference, std::uint64_t address,
-                          std::uint64_t* counts) {
-    const bool data = reference.kind != Kind::kFetch;
-    const Translation::Way& way =
-        translation_.way(data, core.page_sizes != nullptr ? core.page_sizes->at(address) : 0);
-    if (way.tlbs.empty()) return;
-    const std::uint64_t page = address >> way.shift;
-    RecentPage& before = core.recent_pages[translation_.slot(data)];
-    if (before.has(address)) return;
-    before = way.repeats ? RecentPage{page, way.shift} : RecentPage{};
-    for (const Translation::Step& step : way.tlbs) {
-        CacheArray& tlb = core.tlbs[step.tlb];
-        if (tlb.touch(page + step.key, reference.pc)) return;
-        count(counts, columns_.tlbs[step.tlb]);
-        tlb.insert(page + step.key, 0, reference.pc);
-    }
-    count(counts, columns_.walks);
 }
 
 void Hierarchy::refer_to_line(Request& request) {
@@ -251,8 +188,13 @@ void Hierarchy::back_invalidate(Request& request, std::uint32_t number, std::uin
         bool had = false;
         for (std::uint32_t above = 0; above < cache; ++above) {
             if (!is_above(above, cache)) continue;
-            const std::uint64_t flags = cores_[other]->caches[above]->lines.remove(gone.number);
+            CacheArray& lines = cores_[other]->caches[above]->lines;
+            const bool is_last = lines.can_be_last(gone.number);
+            const std::uint64_t flags = lines.remove(gone.number);
             if (flags == 0) continue;
+            if (is_last && (above == first_[0] || above == first_[1]) &&
+                cores_[other]->caches[above] == request.core.caches[above])
+                lost_first_ = true;
             had = had || is_coherent_[above];
             gone.flags |= flags & kDirty;
             count(request.counts, columns_.caches[cache].back_invalidations);
@@ -314,8 +256,7 @@ void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* en
             count(request.counts, columns.evicting);
         }
     }
-    if (!entry || first || !instance.see_hits.empty())
-        triggers_.push_back({cache, entry != nullptr, first});
+    if (!entry || first || instance.sees_all) triggers_.push_back({cache, entry != nullptr, first});
 }
 
 // By the core that has prefetched it: how far another one has got since, nobody knows. The time can
@@ -346,12 +287,20 @@ void Hierarchy::prefetch_behind(Request& request) {
             .pc = request.reference.pc,
             .hit = trigger.hit,
             .first = trigger.first};
-        for (const auto& prefetcher : request.core.caches[trigger.cache]->prefetchers) {
-            wanted_.clear();
-            prefetcher->reference(reference, wanted_);
+        const auto& prefetchers = request.core.caches[trigger.cache]->prefetchers;
+        for (std::uint32_t i = 0; i < prefetchers.size(); ++i) {
+            want(prefetchers[i].get(), i, reference, request.wishes);
             for (const std::uint64_t line : wanted_.all()) prefetch(request, trigger.cache, line);
         }
     }
+}
+
+void Hierarchy::want(Prefetcher* prefetcher, std::uint32_t number,
+                     const Prefetcher::Reference& reference, std::span<const Wish> wishes) {
+    wanted_.clear();
+    if (prefetcher != nullptr) return prefetcher->reference(reference, wanted_);
+    for (const Wish& wish : wishes)
+        if (wish.behind == reference.line && wish.prefetcher == number) wanted_.add(wish.line);
 }
 
 void Hierarchy::prefetch_wanted(std::uint32_t number, const Reference& reference,
@@ -359,10 +308,21 @@ void Hierarchy::prefetch_wanted(std::uint32_t number, const Reference& reference
     Request request{.core = *cores_[number],
                     .number = number,
                     .reference = reference,
+                    .wishes = {},
                     .line = line,
                     .counts = counts};
     const std::uint32_t first = first_[reference.kind != Kind::kFetch];
     for (const std::uint64_t wanted : wanted_.all()) prefetch(request, first, wanted);
+}
+
+void Hierarchy::grant(std::uint32_t number, const Reference& reference,
+                      std::span<const Wish> wishes, std::uint64_t* counts) {
+    core(number);
+    for (const Wish& wish : wishes) {
+        wanted_.clear();
+        wanted_.add(wish.line);
+        prefetch_wanted(number, reference, wish.behind, counts);
+    }
 }
 
 void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t line) {
@@ -371,6 +331,7 @@ void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t lin
     Request request{.core = behind.core,
                     .number = behind.number,
                     .reference = behind.reference,
+                    .wishes = {},
                     .line = line,
                     .counts = behind.counts,
                     .prefetch = true,

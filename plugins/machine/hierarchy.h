@@ -1,4 +1,4 @@
-// A whole machine: what each reference does to its caches and translation buffers.
+// The caches of a machine: what each reference does to them, behind FrontEnd.
 //
 // docs/machines.md says the rules, in the order in which they apply. Not thread-safe.
 #pragma once
@@ -6,30 +6,23 @@
 #include "plugins/machine/cache_array.h"
 #include "plugins/machine/coherence.h"
 #include "plugins/machine/columns.h"
+#include "plugins/machine/levels.h"
+#include "plugins/machine/line_words.h"
 #include "plugins/machine/machine.h"
 #include "plugins/machine/miss_kinds.h"
-#include "plugins/machine/page_sizes.h"
 #include "plugins/machine/prefetcher.h"
+#include "plugins/machine/reference.h"
 #include "plugins/machine/sharing.h"
-#include "plugins/machine/translation.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace machine {
-
-struct Reference {
-    Kind kind = Kind::kRead;  // what its misses count as
-    bool writes = false;      // kWrite, or a read that writes, too
-    std::uint32_t bytes = 1;  // not 0; taken as a line's where it is more
-    std::uint64_t address = 0;
-    std::uint64_t pc = 0;
-    // How many instructions its core has executed, this one among them; for Machine::tells_late().
-    std::uint64_t executed = 0;
-};
 
 class Hierarchy {
   public:
@@ -39,24 +32,24 @@ class Hierarchy {
     Hierarchy(const Hierarchy&) = delete;
     Hierarchy& operator=(const Hierarchy&) = delete;
 
-    // A reference by a core, which is below Machine::cores, or any number if that is 0. Adds to
-    // `counts`, which has an element for each column, what happens; Ir, Dr and Dw are not counted.
-    void refer(std::uint32_t core, const Reference& reference, std::uint64_t* counts);
+    // A reference by a core, which is below Machine::cores, or any number if that is 0. `wishes`
+    // are those of the reference. Adds to `counts`, which has an element for each column, what
+    // happens; Ir, Dr and Dw are not counted.
+    void refer(std::uint32_t core, const Reference& reference, std::span<const Wish> wishes,
+               std::uint64_t* counts);
     // Whether a reference hits in the first cache and changes nothing that is counted now or later
     // but what a hit changes there, which is then done: refer() need not be called. `counts` is
     // called where prefetchers want something: it returns what refer() would be given.
     template <typename Counts>
-    bool refer_quickly(std::uint32_t core, const Reference& reference, const Counts& counts) {
+    bool refer_quickly(std::uint32_t core, const Reference& reference, std::span<const Wish> wishes,
+                       const Counts& counts) {
         const Quick& quick = quick_[reference.kind != Kind::kFetch];
         if (!quick.is_possible || core >= cores_.size() || !cores_[core]) return false;
         const std::uint64_t end = reference.address + std::min(reference.bytes, machine_.line) - 1;
         const std::uint64_t line = reference.address >> line_shift_;
-        Core& on = *cores_[core];
-        Instance& first = *on.caches[quick.cache];
+        Instance& first = *cores_[core]->caches[quick.cache];
         if (end >> line_shift_ != line) {
-            if (reference.writes || !first.see_hits.empty()) return false;
-            const RecentPage& page = on.recent_pages[quick.page];
-            if (quick.translates && !(page.has(reference.address) && page.has(end))) return false;
+            if (reference.writes || first.sees_hits || !wishes.empty()) return false;
             const std::uint64_t second = (end >> line_shift_) & kMostLine;
             const std::uint64_t* const entry = first.lines.find(second);
             if (!entry || (*entry & (kPrefetched | kWatched)) ||
@@ -65,9 +58,6 @@ class Hierarchy {
             first.lines.touch(second, reference.pc);
             return true;
         }
-        if (quick.translates && !on.recent_pages[quick.page].has(reference.address) &&
-            !translate_quickly(on, reference))
-            return false;
         std::uint64_t* const entry = hits_quickly(first, line, reference);
         if (!entry) return false;
         if (reference.writes) {
@@ -75,50 +65,40 @@ class Hierarchy {
             if (quick.asks && !(*entry & kModified)) return false;
             *entry |= kDirty;
         }
-        for (Prefetcher* const prefetcher : first.see_hits) {
-            wanted_.clear();
-            prefetcher->reference({.line = line & kMostLine,
-                                   .address = reference.address,
-                                   .pc = reference.pc,
-                                   .hit = true,
-                                   .first = false},
-                                  wanted_);
-            if (!wanted_.all().empty())
-                prefetch_wanted(core, reference, line & kMostLine, counts());
-        }
+        if (first.sees_hits || !wishes.empty())
+            prefetch_behind_hit(core, reference, line & kMostLine, wishes, counts);
         return true;
     }
+    // What the wishes of a reference bring that the caches need not see.
+    void grant(std::uint32_t core, const Reference& reference, std::span<const Wish> wishes,
+               std::uint64_t* counts);
+    // Whether the core that referred last has lost a most recent line of a first cache since the
+    // last call, to a cache that includes it: FrontEnd does not know that.
+    bool has_lost_first() { return std::exchange(lost_first_, false); }
     // The caches of a core are not needed any more, where each thread has its own.
     void forget(std::uint32_t core);
-    // Where Machine::page is 0: the pages of the core's references from now on, until the next call
-    // or forget(); pages of 4K before. To be called again when they have changed.
-    void translate_by(std::uint32_t core, PageSizes& sizes);
 
   private:
-    static constexpr std::uint32_t kMemory = UINT32_MAX;
-    static constexpr std::uint64_t kMostLine = (std::uint64_t{1} << 56) - 1;
-
     struct Instance {
-        Instance(const Machine& machine, const Cache& cache);
+        Instance(const Machine& machine, std::uint32_t cache);
 
         CacheArray lines;
-        std::vector<std::unique_ptr<Prefetcher>> prefetchers;
-        std::vector<Prefetcher*> see_hits;    // of these, those that want to know of hits
+        std::vector<std::unique_ptr<Prefetcher>> prefetchers;  // null: FrontEnd's
+        bool sees_hits = false;                                // one of these wants to know of hits
+        bool sees_all = false;                                 // one of these, or of FrontEnd's
         std::vector<std::uint64_t> replaced;  // by prefetches: line + 1, at line % size
         std::optional<MissKinds> kinds;
     };
     struct Core {
         std::vector<Instance*> caches;  // by index in Machine::caches
-        std::vector<CacheArray> tlbs;   // by index in Machine::tlbs
         std::vector<std::unique_ptr<Instance>> own;
-        PageSizes* page_sizes = nullptr;
-        RecentPage recent_pages[2];  // of fetches and of data
     };
     // One line of a reference, on its way.
     struct Request {
         Core& core;
         std::uint32_t number;  // of the core
         const Reference& reference;
+        std::span<const Wish> wishes;  // of the reference
         std::uint64_t line;
         std::uint64_t* counts;
         bool prefetch = false;
@@ -133,15 +113,13 @@ class Hierarchy {
     // Of the first cache of fetches or of data.
     struct Quick {
         bool is_possible = false;
-        bool translates = false;
         bool writes_back = false;
-        bool asks = false;                  // others, before it writes what is not modified
-        std::uint32_t cache = 0, page = 0;  // the latter in Core::recent_pages
+        bool asks = false;  // others, before it writes what is not modified
+        std::uint32_t cache = 0;
     };
 
     Quick quick(bool data) const;
     Core& core(std::uint32_t number);
-    std::uint32_t cluster_of(std::uint32_t core) const;
     bool is_above(std::uint32_t upper, std::uint32_t lower) const;
 
     // The line's flags where a hit changes nothing but the line's place, or null.
@@ -150,10 +128,6 @@ class Hierarchy {
         std::uint64_t* const entry = cache.lines.touch(line & kMostLine, reference.pc);
         return entry && !(*entry & (kPrefetched | kWatched)) ? entry : nullptr;
     }
-    // Whether its page is in the first buffer, where a hit changes what it changes.
-    bool translate_quickly(Core& core, const Reference& reference);
-    void translate(Core& core, const Reference& reference, std::uint64_t address,
-                   std::uint64_t* counts);
     void refer_to_line(Request& request);
     // Makes the line available above the cache; returns kDirty if it comes dirty out of an
     // exclusive one, else 0.
@@ -172,7 +146,26 @@ class Hierarchy {
     bool is_late(const Request& request, std::uint32_t cache, const std::uint64_t* entry) const;
     std::uint32_t column_of(const Request& request, std::uint32_t cache, MissKind kind) const;
     void prefetch_behind(Request& request);
-    // What the first cache's prefetchers want behind a hit.
+    // The prefetchers of the first cache, behind a hit.
+    template <typename Counts>
+    void prefetch_behind_hit(std::uint32_t core, const Reference& reference, std::uint64_t line,
+                             std::span<const Wish> wishes, const Counts& counts) {
+        const Prefetcher::Reference hit{.line = line,
+                                        .address = reference.address,
+                                        .pc = reference.pc,
+                                        .hit = true,
+                                        .first = false};
+        const std::uint32_t cache = first_[reference.kind != Kind::kFetch];
+        const auto& prefetchers = cores_[core]->caches[cache]->prefetchers;
+        for (std::uint32_t i = 0; i < prefetchers.size(); ++i) {
+            want(prefetchers[i].get(), i, hit, wishes);
+            if (!wanted_.all().empty()) prefetch_wanted(core, reference, line, counts());
+        }
+    }
+    // Asks the prefetcher with that index behind a reference; null: it is FrontEnd's. The answer is
+    // in wanted_.
+    void want(Prefetcher* prefetcher, std::uint32_t number, const Prefetcher::Reference& reference,
+              std::span<const Wish> wishes);
     void prefetch_wanted(std::uint32_t core, const Reference& reference, std::uint64_t line,
                          std::uint64_t* counts);
     void prefetch(Request& behind, std::uint32_t cache, std::uint64_t line);
@@ -199,6 +192,7 @@ class Hierarchy {
     const Machine& machine_;
     const Columns& columns_;
     unsigned line_shift_;
+    LineWords words_;
     bool coherent_;
     std::vector<std::uint32_t> next_;       // by cache: the one below, or kMemory
     std::uint32_t first_[2];                // cache of fetches and of data
@@ -206,13 +200,13 @@ class Hierarchy {
     std::vector<std::uint32_t> kept_in_;    // these caches
     std::vector<std::uint32_t> clustered_;  // those of clusters that hold data
     Quick quick_[2];
-    const Translation translation_;
     std::vector<std::unique_ptr<Core>> cores_;
     std::vector<std::vector<std::unique_ptr<Instance>>> shared_;  // by cache: by cluster, or one
     Coherence coherence_;
     Sharing sharing_;
     std::vector<Trigger> triggers_;
     std::uint64_t missed_ = 0;  // by the reference: caches, as bits
+    bool lost_first_ = false;
     Prefetcher::Lines wanted_;
 };
 

@@ -15,7 +15,7 @@ bool Hierarchy::is_kept(std::uint32_t core, std::uint64_t line, std::uint32_t le
 template <typename Visit>
 void Hierarchy::each_copy_of_clusters(const Request& request, const Visit& visit) {
     if (machine_.clusters == 1) return;
-    const std::uint32_t own = cluster_of(request.number);
+    const std::uint32_t own = machine_.cluster_of(request.number);
     for (const std::uint32_t cache : clustered_)
         for (std::uint32_t cluster = 0; cluster < machine_.clusters; ++cluster)
             if (cluster != own)
@@ -102,8 +102,12 @@ void Hierarchy::invalidate(Request& request, std::uint32_t core) {
 }
 
 std::uint64_t Hierarchy::words(const Request& request) const {
-    return sharing_.words(request.line, request.reference.address,
-                          std::min(request.reference.bytes, machine_.line));
+    const std::uint64_t begin = request.reference.address & ~std::uint64_t{machine_.line - 1};
+    const std::uint64_t first = request.reference.address - begin;
+    const std::uint64_t bytes = std::min(request.reference.bytes, machine_.line);
+    if ((begin >> line_shift_ & kMostLine) == request.line)
+        return words_.of(first, std::min(bytes, machine_.line - first));
+    return words_.of(0, first + bytes - machine_.line);
 }
 
 // The core gets a line, which it may have lost to another one's write.

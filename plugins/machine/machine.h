@@ -97,6 +97,9 @@ struct Machine {
     std::vector<Tlb> tlbs;      // likewise
 
     std::uint32_t cores_of_cluster() const { return cores / clusters; }
+    std::uint32_t cluster_of(std::uint32_t core) const {
+        return cores == 0 ? 0 : core / cores_of_cluster();
+    }
     // Whether it matters how many instructions a core has executed.
     bool tells_late() const {
         return std::any_of(caches.begin(), caches.end(), [](const Cache& cache) {

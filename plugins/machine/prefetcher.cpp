@@ -1,6 +1,7 @@
 #include "plugins/machine/prefetcher.h"
 
 #include "plugins/machine/policy_library.h"
+#include "plugins/machine/stride_table.h"
 
 #include <algorithm>
 #include <array>
@@ -31,48 +32,19 @@ class NextLine final : public Prefetcher {
     std::uint32_t degree_, distance_;
 };
 
-// A reference prediction table of 256 instructions (Chen and Baer, "Effective hardware-based data
-// prefetching for high-performance processors", IEEE Transactions on Computers 44, 1995), with a
-// counter of confidence in place of their four states.
 class Stride final : public Prefetcher {
   public:
     Stride(const Prefetch& prefetch, std::uint32_t line_bytes)
-        : degree_(prefetch.degree),
-          distance_(prefetch.distance),
-          line_shift_(std::countr_zero(line_bytes)) {}
+        : table_(prefetch.degree, prefetch.distance,
+                 static_cast<unsigned>(std::countr_zero(line_bytes))) {}
 
     void reference(const Reference& reference, Lines& wanted) override {
-        Entry& entry = table_[(reference.pc ^ reference.pc >> 8) % table_.size()];
-        if (entry.pc != reference.pc) {
-            entry = {reference.pc, reference.address, 0, 0};
-            return;
-        }
-        const std::uint64_t stride = reference.address - entry.last;
-        entry.last = reference.address;
-        if (stride == entry.stride) {
-            entry.confidence = std::min(entry.confidence + 1, 3);
-        } else {
-            entry.confidence = std::max(entry.confidence - 1, 0);
-            if (entry.confidence == 0) entry.stride = stride;
-        }
-        if (entry.confidence < 2 || entry.stride == 0) return;
-        std::uint64_t before = reference.line;
-        for (std::uint32_t i = 0; i < degree_; ++i) {
-            const std::uint64_t line =
-                (reference.address + entry.stride * (distance_ + i)) >> line_shift_;
-            if (line != before && line != reference.line) wanted.add(line);
-            before = line;
-        }
+        table_.reference(reference.pc, reference.address,
+                         [&](std::uint64_t line) { wanted.add(line); });
     }
 
   private:
-    struct Entry {
-        std::uint64_t pc = 0, last = 0, stride = 0;
-        int confidence = 0;
-    };
-    std::uint32_t degree_, distance_;
-    int line_shift_;
-    std::array<Entry, 256> table_{};
+    StrideTable table_;
 };
 
 // Sixteen streams of neighbouring lines, upwards or downwards, of which the third confirms the

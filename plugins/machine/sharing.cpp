@@ -4,15 +4,6 @@
 
 namespace machine {
 
-std::uint64_t Sharing::words(std::uint64_t line, std::uint64_t address, std::uint32_t bytes) const {
-    const std::uint64_t begin = line * line_, end = begin + line_;
-    const std::uint64_t first = std::max(address, begin) - begin;
-    const std::uint64_t last = std::min(address + bytes, end) - begin - 1;
-    const std::uint64_t from = first / word_, to = last / word_;
-    const std::uint64_t up_to = to == 63 ? ~std::uint64_t{0} : (std::uint64_t{2} << to) - 1;
-    return up_to & ~((std::uint64_t{1} << from) - 1);
-}
-
 void Sharing::lost(std::uint32_t core, std::uint64_t line) {
     std::vector<Loss>& losses = losses_[line];
     for (const Loss& loss : losses)

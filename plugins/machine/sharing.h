@@ -13,16 +13,9 @@ namespace machine {
 
 class Sharing {
   public:
-    explicit Sharing(std::uint32_t line_bytes)
-        : word_(line_bytes / 64 > 8 ? line_bytes / 64 : 8), line_(line_bytes) {}
-
-    // The words of 8 bytes of the line that a reference touches, as bits; of lines above 512
-    // bytes, which have more than 64, larger ones.
-    std::uint64_t words(std::uint64_t line, std::uint64_t address, std::uint32_t bytes) const;
-
     // A core has lost the line.
     void lost(std::uint32_t core, std::uint64_t line);
-    // Another core has written these words of it.
+    // Another core has written these words of it (line_words.h).
     void written(std::uint32_t core, std::uint64_t line, std::uint64_t words);
     // Whether somebody has lost the line and not got it again.
     bool is_watched(std::uint64_t line) { return losses_.find(line) != nullptr; }
@@ -36,7 +29,6 @@ class Sharing {
         std::uint64_t written;  // words
     };
 
-    std::uint32_t word_, line_;
     LineMap<std::vector<Loss>> losses_;
 };
 

@@ -26,14 +26,6 @@ std::uint64_t held_size(const Machine& machine, bool data, std::uint64_t bytes) 
     return largest;
 }
 
-bool takes_same(const Translation::Way& a, const Translation::Way& b) {
-    const auto same = [](const Translation::Step& x, const Translation::Step& y) {
-        return x.tlb == y.tlb;
-    };
-    return a.shift == b.shift &&
-           std::equal(a.tlbs.begin(), a.tlbs.end(), b.tlbs.begin(), b.tlbs.end(), same);
-}
-
 }  // namespace
 
 Translation::Translation(const Machine& machine) {
@@ -57,11 +49,20 @@ Translation::Translation(const Machine& machine) {
                 way.tlbs.push_back({i, number * (kStep / tlb.sets() * tlb.sets())});
             }
         }
-    one_slot_ = std::equal(ways_[0].begin(), ways_[0].end(), ways_[1].begin(), &takes_same);
-    for (std::vector<Way>& ways : ways_)
-        for (Way& way : ways)
-            way.repeats = !way.tlbs.empty() &&
-                          (one_slot_ || machine.tlbs[way.tlbs[0].tlb].holds != Holds::kBoth);
+    for (const bool data : {false, true})
+        for (Way& way : ways_[data])
+            way.first_is_apart = !way.tlbs.empty() && is_apart(data, way.tlbs[0].tlb);
+}
+
+bool Translation::is_apart(bool data, std::uint32_t tlb) const {
+    const auto comes_otherwise = [&](bool of_data) {
+        return std::any_of(ways_[of_data].begin(), ways_[of_data].end(), [&](const Way& way) {
+            return std::any_of(way.tlbs.begin(), way.tlbs.end(), [&](const Step& step) {
+                return step.tlb == tlb && (of_data != data || &step != way.tlbs.data());
+            });
+        });
+    };
+    return !comes_otherwise(false) && !comes_otherwise(true);
 }
 
 bool Translation::translates(bool data) const {

@@ -8,14 +8,6 @@
 
 namespace machine {
 
-// The page of the reference before, where it needs not be looked up again; else none.
-struct RecentPage {
-    std::uint64_t number = ~std::uint64_t{0};
-    unsigned shift = 12;
-
-    bool has(std::uint64_t address) const { return address >> shift == number; }
-};
-
 class Translation {
   public:
     explicit Translation(const Machine& machine);
@@ -29,18 +21,22 @@ class Translation {
     struct Way {
         unsigned shift = 0;      // of the page, as buffers have it
         std::vector<Step> tlbs;  // none if no buffer holds such pages
-        bool repeats = false;    // the page of the reference before is the most recent one there
+        // Nobody comes to the first one but fetches, or data, as the first: it can be asked for
+        // many in advance.
+        bool first_is_apart = false;
     };
     // Of fetches or of data, for a page whose size has that index in PageSizes; 0 where all pages
     // have one.
     const Way& way(bool data, std::uint32_t size) const { return ways_[data][size]; }
     bool translates(bool data) const;
-    // Which of two RecentPages is that of fetches or of data.
-    std::uint32_t slot(bool data) const { return data && !one_slot_; }
+    // Whether first buffers are asked by fetches only or by data only, and never second: they can
+    // be asked for many references in advance.
+    bool first_are_apart() const;
 
   private:
+    bool is_apart(bool data, std::uint32_t tlb) const;
+
     std::vector<Way> ways_[2];
-    bool one_slot_ = true;  // fetches and data take the same way
 };
 
 }  // namespace machine

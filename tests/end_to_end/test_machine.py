@@ -40,7 +40,10 @@ class Machines(unittest.TestCase):
         return dict(zip(events.events, events.summary))
 
     def assay(self, *words):
-        result = support.run([support.ASSAY, *words])
+        self.run_well([support.ASSAY, *words])
+
+    def run_well(self, words):
+        result = support.run(words)
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def refused(self, option, *more):
@@ -81,6 +84,19 @@ class Machines(unittest.TestCase):
                 # With `classify` all are recorded.
                 found, wanted = totals(), totals(", classify: yes")
                 self.assertEqual(found, {name: wanted[name] for name in found})
+
+    def test_processors(self):
+        """What a thread finds before the caches are asked is the same without one."""
+        trace = self.folder / "trace"
+        self.assay("record", "-q", "--schedule=fair:1000", "-o", trace, "--", PROGRAMS / "threads")
+        for machine in ("zen4", "skylake-sp", "neoverse-n1"):
+            def file(*words):
+                out = self.folder / "replayed"
+                self.run_well([*words, support.ASSAY, "replay", "-q", "--plugin=cache", f"--machine={machine}",
+                               "--contexts", "-o", out, trace])
+                return out.read_text()
+            with self.subTest(machine=machine):
+                self.assertEqual(file("taskset", "-c", "0"), file())
 
     def test_contexts(self):
         option = self.plain(d1=", writes: back, prefetch: next-line")

@@ -6,7 +6,8 @@
 #include "machine_model_cache.h"
 
 #include "plugins/machine/columns.h"
-#include "plugins/machine/hierarchy.h"
+#include "plugins/machine/page_sizes.h"
+#include "plugins/machine/reference.h"
 
 #include <cstdint>
 #include <list>

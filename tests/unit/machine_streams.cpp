@@ -2,7 +2,8 @@
 
 #include "machine_model.h"
 
-#include <algorithm>
+#include "plugins/machine/part.h"
+
 #include <stdexcept>
 #include <utility>
 
@@ -134,17 +135,47 @@ std::vector<Change> changes(Random& random, int count) {
     return made;
 }
 
+namespace {
+
+// References of one core that no others come between.
+struct Part {
+    std::span<const OfCore> references;
+    std::uint64_t* counts_of_all;
+
+    std::size_t size() const { return references.size(); }
+    bool is_reference(std::size_t) const { return true; }
+    machine::Reference reference(std::size_t record) const { return references[record].reference; }
+    std::uint64_t* counts(std::size_t) const { return counts_of_all; }
+};
+
+}  // namespace
+
+std::uint64_t* Simulation::run(std::span<const OfCore> part) {
+    const std::uint32_t core = part[0].core;
+    steps_.clear(part.size());
+    front_.begin(core, part.size());
+    for (std::uint32_t i = 0; i < part.size(); ++i) front_.add(part[i].reference, i);
+    front_.finish(steps_);
+    machine::run_part(hierarchy_, core, steps_, Part{part, counts_.data()});
+    return counts_.data();
+}
+
+void Simulation::forget(std::uint32_t core) {
+    front_.forget(core);
+    hierarchy_.forget(core);
+}
+
 std::string difference(const Machine& machine, const std::vector<OfCore>& references,
                        const std::vector<Change>& changes) {
     const machine::Columns columns(machine);
-    machine::Hierarchy fast(machine, columns), quick(machine, columns);
+    Simulation one_by_one(machine, columns), in_parts(machine, columns);
     model::Model plain(machine, columns);
-    std::vector<std::uint64_t> of_fast(columns.size()), of_quick(columns.size()),
-        of_plain(columns.size());
+    std::vector<std::uint64_t> of_plain(columns.size());
     machine::PageSizes sizes(machine.transparent);
     bool translate_anew = false;
     const std::uint32_t cores = cores_of(machine);
     auto change = changes.begin();
+    std::size_t part = 0;  // where the present one begins
     for (std::size_t i = 0; i < references.size(); ++i) {
         const OfCore& one = references[i];
         for (; change != changes.end() && change->before <= i; ++change) {
@@ -153,34 +184,38 @@ std::string difference(const Machine& machine, const std::vector<OfCore>& refere
             plain.set_memory(change->start, change->bytes, change->memory);
         }
         if (machine.cores == 0 && i % 512 == 511) {
-            fast.forget(one.core);
-            quick.forget(one.core);
+            one_by_one.forget(one.core);
+            in_parts.forget(one.core);
             plain.forget(one.core);
             translate_anew = true;
         }
         if (std::exchange(translate_anew, false))
             for (std::uint32_t core = 0; core < cores; ++core) {
-                fast.translate_by(core, sizes);
-                quick.translate_by(core, sizes);
+                one_by_one.translate_by(core, sizes);
+                in_parts.translate_by(core, sizes);
             }
-        fast.refer(one.core, one.reference, of_fast.data());
-        if (!quick.refer_quickly(one.core, one.reference, [&] { return of_quick.data(); }))
-            quick.refer(one.core, one.reference, of_quick.data());
         plain.refer(one.core, one.reference, of_plain.data());
-        if (of_fast == of_plain && of_quick == of_fast) continue;
-        std::string found = "reference " + std::to_string(i) + " of core " +
-                            std::to_string(one.core) + " to " +
-                            std::to_string(one.reference.address) + ":";
-        for (std::uint32_t column = 0; column < columns.size(); ++column)
-            if (of_quick[column] != of_fast[column])
-                found += std::string(" ") + columns.events()[column].name +
-                         " is another for those that are quick";
-        for (std::uint32_t column = 0; column < columns.size(); ++column)
-            if (of_fast[column] != of_plain[column])
-                found += std::string(" ") + columns.events()[column].name + " is " +
-                         std::to_string(of_fast[column]) + ", by the model " +
-                         std::to_string(of_plain[column]);
-        return found;
+        const auto compared = [&](const char* how, const std::uint64_t* counts) {
+            std::string found;
+            for (std::uint32_t column = 0; column < columns.size(); ++column)
+                if (counts[column] != of_plain[column])
+                    found += std::string(" ") + columns.events()[column].name + " is " +
+                             std::to_string(counts[column]) + ", by the model " +
+                             std::to_string(of_plain[column]);
+            if (found.empty()) return found;
+            return "reference " + std::to_string(i) + " of core " + std::to_string(one.core) +
+                   " to " + std::to_string(one.reference.address) + how + ":" + found;
+        };
+        std::string found = compared("", one_by_one.run({&one, 1}));
+        const std::size_t next = i + 1;
+        const bool ends = next == references.size() || references[next].core != one.core ||
+                          (machine.cores == 0 && next % 512 == 511) || next % 97 == 0 ||
+                          (change != changes.end() && change->before <= next);
+        if (found.empty() && ends) {
+            found = compared(", in a part", in_parts.run({&references[part], next - part}));
+            part = next;
+        }
+        if (!found.empty()) return found;
     }
     return "";
 }
@@ -193,15 +228,16 @@ std::string difference(const Machine& machine, std::uint64_t seed, int count) {
 Counts::Counts(const Machine& machine, const std::vector<OfCore>& references,
                const std::vector<Change>& changes)
     : columns_(machine), counts_(columns_.size()) {
-    machine::Hierarchy hierarchy(machine, columns_);
+    Simulation simulation(machine, columns_);
     machine::PageSizes sizes(machine.transparent);
     auto change = changes.begin();
     for (std::size_t i = 0; i < references.size(); ++i) {
         for (; change != changes.end() && change->before <= i; ++change) {
             sizes.set(change->start, change->bytes, change->memory);
-            hierarchy.translate_by(0, sizes);
+            simulation.translate_by(0, sizes);
         }
-        hierarchy.refer(references[i].core, references[i].reference, counts_.data());
+        const std::uint64_t* const counts = simulation.run({&references[i], 1});
+        counts_.assign(counts, counts + columns_.size());
     }
 }
 

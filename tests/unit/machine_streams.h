@@ -3,11 +3,13 @@
 #pragma once
 
 #include "plugins/machine/columns.h"
+#include "plugins/machine/front_end.h"
 #include "plugins/machine/hierarchy.h"
 #include "plugins/machine/machine.h"
 
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,27 @@ machine::Cache cache(const std::string& name, std::uint32_t level, machine::Hold
 
 // Of all that references() refers to, for so many of them, in their order.
 std::vector<Change> changes(Random& random, int count);
+
+// The fast simulation.
+class Simulation {
+  public:
+    // Both stay their owner's, and there.
+    Simulation(const machine::Machine& machine, const machine::Columns& columns)
+        : front_(machine, columns), hierarchy_(machine, columns), counts_(columns.size()) {}
+
+    // References of one core, as a part. Returns what is counted of all until now.
+    std::uint64_t* run(std::span<const OfCore> part);
+    void forget(std::uint32_t core);
+    void translate_by(std::uint32_t core, machine::PageSizes& sizes) {
+        front_.translate_by(core, sizes, steps_);
+    }
+
+  private:
+    machine::FrontEnd front_;
+    machine::Hierarchy hierarchy_;
+    machine::Steps steps_;
+    std::vector<std::uint64_t> counts_;
+};
 
 // Runs both; "" if they agree, else the first reference and column that differs.
 std::string difference(const machine::Machine& machine, const std::vector<OfCore>& references,

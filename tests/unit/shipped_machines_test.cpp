@@ -39,13 +39,13 @@ TEST_CASE("machines that come with assay are simulated") {
         for (std::uint32_t core = 0; core < cores; ++core) {
             std::vector<std::uint64_t> counts(columns.size());
             const Reference read{Kind::kRead, false, 8, 0x10000 + core * 0x10000, 0x400000};
-            hierarchy.refer(core, read, counts.data());
+            hierarchy.refer(core, read, {}, counts.data());
             const auto data = static_cast<std::size_t>(Kind::kRead);
             for (std::size_t i = 0; i < machine.caches.size(); ++i)
                 if (machine.caches[i].holds != Holds::kInstructions)
                     CHECK(counts[columns.caches[i].misses[data]] == 1);
             const std::vector<std::uint64_t> before = counts;
-            hierarchy.refer(core, read, counts.data());
+            hierarchy.refer(core, read, {}, counts.data());
             CHECK(counts == before);
         }
     }

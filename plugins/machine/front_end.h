@@ -1,0 +1,168 @@
+// What becomes of references before they come to caches: which of them the caches need to see, what
+// stride prefetchers of the first ones ask for, and which translation buffers miss. It depends on
+// no other core and on no cache, so that a thread of its own can do it in advance.
+//
+// References come in parts, each of one core, which no other core's come between. Not thread-safe.
+#pragma once
+
+#include "plugins/machine/columns.h"
+#include "plugins/machine/line_words.h"
+#include "plugins/machine/machine.h"
+#include "plugins/machine/recent_lines.h"
+#include "plugins/machine/reference.h"
+#include "plugins/machine/stride_table.h"
+#include "plugins/machine/translation_buffers.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace machine {
+
+// What is to be done for a part of the program's references, which have numbers: those of its
+// records.
+class Steps {
+  public:
+    // One more of a column.
+    struct Count {
+        std::uint32_t record, column;
+    };
+
+    std::vector<Wish> wishes;  // by record
+    std::vector<Count> counts;
+
+    // Of another part.
+    void clear(std::size_t records) {
+        needed_.assign((records + 63) / 64, 0);
+        wishes.clear();
+        counts.clear();
+    }
+    // The caches need to see the reference.
+    void need(std::uint32_t record, bool needed = true) {
+        needed_[record / 64] |= std::uint64_t{needed} << record % 64;
+    }
+    // Those of 64 records, as bits.
+    void need_of(std::uint32_t group, std::uint64_t needed) { needed_[group] |= needed; }
+    // For each 64 records, likewise.
+    std::span<const std::uint64_t> needed() const { return needed_; }
+
+  private:
+    std::vector<std::uint64_t> needed_;
+};
+
+// Whether the prefetcher is FrontEnd's, which makes wishes of what it asks for.
+bool is_of_front_end(const Machine& machine, std::uint32_t cache, const Prefetch& prefetch);
+
+class FrontEnd {
+  public:
+    // Both stay their owner's, and there.
+    FrontEnd(const Machine& machine, const Columns& columns);
+    FrontEnd(const FrontEnd&) = delete;
+    FrontEnd& operator=(const FrontEnd&) = delete;
+
+    // Whether there is anything to do: else the caches need to see all references.
+    bool is_useful() const;
+    // Nothing of a core is needed any more, where each thread has its own.
+    void forget(std::uint32_t core);
+
+    // A part of the core begins, with at most so many records.
+    void begin(std::uint32_t core, std::size_t records);
+    // The part's next reference, of that record.
+    void add(const Reference& reference, std::uint32_t record) {
+        // One line, and another one that is left out if it is the same: there is no branch.
+        const std::uint64_t bytes = std::min(reference.bytes, machine_.line);
+        const std::uint64_t last = (reference.address + bytes - 1) >> line_shift_;
+        const bool crosses = last != reference.address >> line_shift_;
+        const std::uint64_t end = last << line_shift_;
+        Touch*& next = next_[reference.kind != Kind::kFetch];
+        next[0] = {reference.address,
+                   reference.pc,
+                   record,
+                   static_cast<std::uint16_t>(crosses ? end - reference.address : bytes),
+                   reference.writes,
+                   crosses};
+        next[1] = {end,
+                   reference.pc,
+                   record,
+                   static_cast<std::uint16_t>(reference.address + bytes - end),
+                   reference.writes,
+                   crosses};
+        next += 1 + crosses;
+    }
+    // Where Machine::page is 0: the sizes of pages of the core's references that are added from now
+    // on, until the next call or forget(); pages of 4K before. `steps` are the part's.
+    void translate_by(std::uint32_t core, PageSizes& sizes, Steps& steps);
+    // What is to be done for all that was added.
+    void finish(Steps& steps);
+
+  private:
+    // A reference to a line.
+    struct Touch {
+        std::uint64_t address, pc;
+        std::uint32_t record;
+        std::uint16_t bytes;
+        bool writes;
+        bool crosses;  // the reference is to another line, too
+    };
+    struct Strides {
+        StrideTable* table;
+        std::uint32_t prefetcher;
+    };
+    // The way of fetches, or of references to data.
+    struct Path {
+        bool has_cache = false;
+        CoreTranslation* translation = nullptr;  // none that holds such pages
+        RecentLines* recent = nullptr;           // the cache needs to see all
+        std::vector<Strides> strides;
+        // What the cache may prefetch behind a reference to a line makes other lines the most
+        // recent of sets of which nothing is known then: relative to it, and of strides.
+        std::vector<std::uint64_t> forgets;
+        bool forgets_wishes = false;
+    };
+    struct Core {
+        Path paths[2];  // of fetches and of data
+        std::vector<std::unique_ptr<RecentLines>> recent;
+        bool is_one_path = false;  // with the same most recent lines or strides
+    };
+
+    // What was added and is not translated.
+    void translate(Steps& steps);
+    void translate_further(bool data, const Touch& touch, Steps& steps);
+    void find_steps(bool data, Steps& steps) const;
+    template <bool kForgets>
+    void find_needed(const Path& path, const Touch* begin, const Touch* end,
+                     std::span<const Wish> wishes, Steps& steps) const;
+    void wish(const Path& path, const Touch& touch, Steps& steps) const;
+    void look_at(const Path& path, const Touch& touch, Steps& steps) const;
+    // Those that are written, as bits.
+    std::uint64_t words(const Touch& touch) const {
+        const std::uint64_t words =
+            coherent_ ? words_.of(touch.address & (machine_.line - 1), touch.bytes) : 1;
+        return words & -std::uint64_t{touch.writes};
+    }
+    Core& core(std::uint32_t number);
+    void find_recent_lines(Core& core, bool data, std::uint32_t cache);
+    // Those of one prefetcher, of all caches that are one.
+    StrideTable& strides(std::uint32_t core, std::uint32_t cache, std::uint32_t prefetcher);
+
+    const Machine& machine_;
+    const Columns& columns_;
+    const unsigned line_shift_;
+    const bool coherent_;
+    const LineWords words_;
+    TranslationBuffers translation_;
+    std::map<std::uint32_t, Core> cores_;
+    // By cache, instance and prefetcher.
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, StrideTable> strides_;
+    Core* core_ = nullptr;                 // of the part
+    std::vector<Touch> touches_[2];        // of the part: room for fetches and for data
+    Touch* next_[2] = {};                  // in these
+    const Touch* translated_[2] = {};      // up to there
+    std::vector<const Touch*> missed_[2];  // first buffers
+};
+
+}  // namespace machine

@@ -1,0 +1,22 @@
+// How references come to a machine's caches: each core's first one of fetches and of data, and the
+// one that a cache's misses go to.
+#pragma once
+
+#include "plugins/machine/machine.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace machine {
+
+// In place of the index of a cache: behind the last one.
+inline constexpr std::uint32_t kMemory = UINT32_MAX;
+
+// By index in Machine::caches: the cache that its misses go to, or kMemory.
+std::vector<std::uint32_t> next_caches(const Machine& machine);
+// The cache that fetches (kInstructions) or references to data (kData) come to first, or kMemory.
+std::uint32_t first_cache(const Machine& machine, Holds holds);
+// Whether a reference comes to the cache without any other having been asked.
+bool is_first(const Machine& machine, std::uint32_t cache);
+
+}  // namespace machine

@@ -1,0 +1,31 @@
+// What the program does, as a machine sees it.
+#pragma once
+
+#include "plugins/machine/columns.h"
+
+#include <cstdint>
+
+namespace machine {
+
+// The highest number of a line: they have 56 bits.
+inline constexpr std::uint64_t kMostLine = (std::uint64_t{1} << 56) - 1;
+
+struct Reference {
+    Kind kind = Kind::kRead;  // what its misses count as
+    bool writes = false;      // kWrite, or a read that writes, too
+    std::uint32_t bytes = 1;  // not 0; taken as a line's where it is more
+    std::uint64_t address = 0;
+    std::uint64_t pc = 0;
+    // How many instructions its core has executed, this one among them; for Machine::tells_late().
+    std::uint64_t executed = 0;
+};
+
+// A line that a prefetcher of the first cache asks for, as FrontEnd finds it.
+struct Wish {
+    std::uint64_t behind;      // the line of the reference
+    std::uint64_t line;        // that is asked for
+    std::uint32_t prefetcher;  // index in Cache::prefetch
+    std::uint32_t record;      // of the reference
+};
+
+}  // namespace machine
