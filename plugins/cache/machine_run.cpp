@@ -81,7 +81,8 @@ bool MachineRun::filter_loses_nothing() const {
     const auto is_inclusive = [](const Cache& cache) {
         return cache.inclusion == machine::Inclusion::kInclusive;
     };
-    if (!first || !machine_.tlbs.empty() || first->hash != machine::Hash::kModulus ||
+    if (!first || machine_.tells_sharing() || !machine_.tlbs.empty() ||
+        first->hash != machine::Hash::kModulus ||
         !std::has_single_bit(first->sets(machine_.line)) || first->classify ||
         !machine::forgets_repetition(first->replacement) || !first->write_allocate ||
         !first->write_back ||

@@ -117,6 +117,8 @@ Columns::Columns(const Machine& machine)
         invalidations_received = add("InvRecv", "lines that other cores lost to writes", "lines");
         upgrades = add("Upgrades", "writes to lines that others may have, too", "writes");
         transfers = add("Transfers", "misses that another core's modified line answers", "misses");
+    }
+    if (machine.protocol != Protocol::kNone && machine.sharing) {
         true_sharing =
             add("TrueSharing", "misses of a word that another core has written since", "misses");
         false_sharing =

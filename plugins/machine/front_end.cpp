@@ -51,7 +51,7 @@ FrontEnd::FrontEnd(const Machine& machine, const Columns& columns)
     : machine_(machine),
       columns_(columns),
       line_shift_(static_cast<unsigned>(std::countr_zero(machine.line))),
-      coherent_(machine.protocol != Protocol::kNone),
+      tells_sharing_(machine.tells_sharing()),
       words_(machine.line),
       translation_(machine) {}
 
@@ -236,9 +236,9 @@ void FrontEnd::find_recent_lines(Core& core, bool data, std::uint32_t number) {
     path.recent = core.recent.back().get();
 }
 
-// Without buffers and strides, references would have come through the driver's own filter.
+// Without any of these, references would have come through the driver's own filter.
 bool FrontEnd::is_useful() const {
-    if (!machine_.tlbs.empty()) return true;
+    if (!machine_.tlbs.empty() || machine_.tells_sharing()) return true;
     for (std::uint32_t i = 0; i < machine_.caches.size(); ++i)
         for (const Prefetch& prefetch : machine_.caches[i].prefetch)
             if (is_of_front_end(machine_, i, prefetch)) return true;

@@ -141,7 +141,7 @@ class FrontEnd {
     // Those that are written, as bits.
     std::uint64_t words(const Touch& touch) const {
         const std::uint64_t words =
-            coherent_ ? words_.of(touch.address & (machine_.line - 1), touch.bytes) : 1;
+            tells_sharing_ ? words_.of(touch.address & (machine_.line - 1), touch.bytes) : 1;
         return words & -std::uint64_t{touch.writes};
     }
     Core& core(std::uint32_t number);
@@ -152,7 +152,7 @@ class FrontEnd {
     const Machine& machine_;
     const Columns& columns_;
     const unsigned line_shift_;
-    const bool coherent_;
+    const bool tells_sharing_;
     const LineWords words_;
     TranslationBuffers translation_;
     std::map<std::uint32_t, Core> cores_;

@@ -91,6 +91,7 @@ struct Machine {
     Transparent transparent = Transparent::kMadvise;  // where `page` is 0
     Protocol protocol = Protocol::kNone;
     bool directory = false;  // else a request goes to all other cores
+    bool sharing = true;     // with a protocol, tells true and false sharing
     std::uint32_t memory_latency = 0;
     std::uint32_t walk_latency = 0;
     std::vector<Cache> caches;  // by level, those of instructions first
@@ -100,6 +101,8 @@ struct Machine {
     std::uint32_t cluster_of(std::uint32_t core) const {
         return cores == 0 ? 0 : core / cores_of_cluster();
     }
+    // Whether it matters which words of a line are written.
+    bool tells_sharing() const { return protocol != Protocol::kNone && cores > 1 && sharing; }
     // Whether it matters how many instructions a core has executed.
     bool tells_late() const {
         return std::any_of(caches.begin(), caches.end(), [](const Cache& cache) {

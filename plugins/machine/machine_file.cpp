@@ -73,8 +73,8 @@ class Reader {
 };
 
 const std::vector<std::string> kMachineKeys = {
-    "machine",   "cores",   "clusters", "threads", "line",   "page", "transparent",
-    "coherence", "sharers", "memory",   "walk",    "caches", "tlbs"};
+    "machine",   "cores",   "clusters", "threads", "line", "page",   "transparent",
+    "coherence", "sharers", "sharing",  "memory",  "walk", "caches", "tlbs"};
 const std::vector<std::string> kCacheKeys = {
     "level",  "holds",    "of",          "size",     "ways", "hash",     "inclusion",
     "writes", "allocate", "replacement", "prefetch", "late", "classify", "latency"};
@@ -320,6 +320,8 @@ void Reader::take(Machine& machine, const std::string& key, const YAML::Node& at
         choose(value, key, {"none", "mesi", "moesi"}, machine.protocol);
     } else if (key == "sharers") {
         choose(value, key, {"snooping", "directory"}, machine.directory);
+    } else if (key == "sharing") {
+        choose(value, key, machine.sharing);
     } else if (key == "memory") {
         machine.memory_latency = number(value, key, 0, 1'000'000);
     } else if (key == "walk") {

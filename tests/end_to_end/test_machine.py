@@ -248,6 +248,21 @@ class Machines(unittest.TestCase):
         self.assertLess(file("ping_pong_parted", 2)[0]["FalseSharing"], 20)
         self.assertEqual(file("ping_pong", 1)[0]["InvRecv"], 0)
 
+    def test_true_sharing(self):
+        """A core writes two words of a line in turn; the other one has read the second, or another."""
+        for more, columns in (("", ["TrueSharing", "FalseSharing"]), ("sharing: no\n", [])):
+            events = self.events([PROGRAMS / "two_words"], self.machine(
+                f"coherence: mesi\n{more}" +
+                PLAIN.format(cores=2, i1="", d1=", writes: back", ll="")), "--schedule=fair:100")
+            self.assertEqual([name for name in events.events if "Sharing" in name], columns)
+            of = {function: dict(zip(events.events, counts))
+                  for function, counts in events.functions.items()}
+            for function, column in (("read_second", 0), ("read_other", 1)):
+                self.assertIn(of[function]["D1mr"], range(999, 1002))
+                for number, name in enumerate(columns):
+                    self.assertIn(of[function][name],
+                                  range(998, 1002) if number == column else range(3))
+
     def test_figures(self):
         events = self.events([PROGRAMS / "matrix"], self.machine(
             PLAIN.format(cores="threads", i1="", d1="", ll=", latency: 20") + "memory: 100\n"))

@@ -28,6 +28,7 @@ class Maker {
             made.protocol =
                 pick<machine::Protocol>({machine::Protocol::kMesi, machine::Protocol::kMoesi});
         made.directory = one_in(2);
+        made.sharing = !one_in(4);
         Of of = made.protocol != machine::Protocol::kNone && !one_in(8) ? Of::kCore : any_of(made);
         bool split = !one_in(4);
         const std::uint32_t levels = pick<std::uint32_t>({1, 2, 2, 3, 3, 4});

@@ -47,6 +47,7 @@ line: 128
 page: 2M
 coherence: moesi
 sharers: directory
+sharing: no
 memory: 200
 walk: 30
 caches:
@@ -69,6 +70,7 @@ tlbs:
     CHECK(machine.page == 2 << 20);
     CHECK(machine.protocol == machine::Protocol::kMoesi);
     CHECK(machine.directory);
+    CHECK_FALSE(machine.sharing);
     CHECK(machine.memory_latency == 200);
     CHECK(machine.walk_latency == 30);
     REQUIRE(machine.caches.size() == 4);
@@ -118,6 +120,7 @@ TEST_CASE("what a machine file leaves out") {
     CHECK(machine.page == 4096);
     CHECK(machine.protocol == machine::Protocol::kNone);
     CHECK_FALSE(machine.directory);
+    CHECK(machine.sharing);
     const machine::Cache& cache = machine.caches.at(0);
     CHECK(cache.level == 1);
     CHECK(cache.holds == machine::Holds::kBoth);
