@@ -20,10 +20,10 @@ Tlb buffer(std::uint32_t entries, std::uint32_t ways) {
 }
 
 TEST_CASE("a buffer forgets the page of a set that was used least recently") {
-    for (const auto& [entries, ways] :
-         std::vector<std::pair<std::uint32_t, std::uint32_t>>{{72, 72}, {64, 4}, {12, 3}, {1, 1}}) {
+    for (const Tlb& tlb : {buffer(72, 72), buffer(64, 4), buffer(12, 3), buffer(1, 1)}) {
+        const std::uint32_t entries = tlb.entries, ways = tlb.ways;
         CAPTURE(entries);
-        PageBuffer fast(buffer(entries, ways));
+        PageBuffer fast(tlb);
         std::vector<std::vector<std::uint64_t>> sets(entries / ways);  // the last one used first
         std::mt19937_64 random(entries);
         for (int i = 0; i < 20000; ++i) {
