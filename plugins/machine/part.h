@@ -40,13 +40,14 @@ class PartRun {
             }
         grant_before(part_.size());
     }
+
+  private:
     // Where most recent lines may be gone: what FrontEnd has left out counts.
     void run_all_from(std::size_t record) {
         for (; record < part_.size(); ++record)
             if (part_.is_reference(record)) refer(record);
     }
 
-  private:
     // Grants the wishes of earlier records, which the caches need not see. Whether that is so:
     // else all is done.
     bool grant_before(std::size_t record) {
