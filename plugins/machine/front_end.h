@@ -6,10 +6,10 @@
 #pragma once
 
 #include "plugins/machine/columns.h"
-#include "plugins/machine/line_words.h"
 #include "plugins/machine/machine.h"
 #include "plugins/machine/recent_lines.h"
 #include "plugins/machine/reference.h"
+#include "plugins/machine/sharing.h"
 #include "plugins/machine/stride_table.h"
 #include "plugins/machine/translation_buffers.h"
 

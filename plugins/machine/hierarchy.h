@@ -7,7 +7,6 @@
 #include "plugins/machine/coherence.h"
 #include "plugins/machine/columns.h"
 #include "plugins/machine/levels.h"
-#include "plugins/machine/line_words.h"
 #include "plugins/machine/machine.h"
 #include "plugins/machine/miss_kinds.h"
 #include "plugins/machine/prefetcher.h"

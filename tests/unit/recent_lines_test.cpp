@@ -1,6 +1,6 @@
 // Which references a first cache needs to see.
 #include "plugins/machine/recent_lines.h"
-#include "plugins/machine/line_words.h"
+#include "plugins/machine/sharing.h"
 
 #include <doctest/doctest.h>
 

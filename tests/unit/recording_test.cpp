@@ -198,15 +198,21 @@ std::uint64_t read_all(const std::string& path, std::string& problem, std::size_
     return count;
 }
 
-}  // namespace
+// A trace of these parts.
+struct SomeTrace {
+    SomeTrace() { write_trace(path, code, parts); }
 
-TEST_CASE("records of several threads come back in their order") {
     const TemporaryFolder folder;
     const std::string path = folder.file("trace");
     const Code code;
-    const auto parts = some_parts(code);
-    write_trace(path, code, parts);
-    const TraceFileReader file(path);
+    const std::vector<std::vector<trace_record_t>> parts = some_parts(code);
+};
+
+}  // namespace
+
+TEST_CASE("records of several threads come back in their order") {
+    const SomeTrace trace;
+    const TraceFileReader file(trace.path);
     CHECK(file.damage().empty());
     REQUIRE(file.images().size() == 1);
     const replay::ImageTrace image(file, file.images().front());
@@ -215,10 +221,10 @@ TEST_CASE("records of several threads come back in their order") {
     CHECK(image.end()->state == TRACE_IMAGE_ENDED);
     replay::PartSequence sequence(image);
     replay::PartSequence::Part part;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (std::size_t i = 0; i < trace.parts.size(); ++i) {
         REQUIRE(sequence.next(part));
         CHECK(part.slot == i / 2 % 2);
-        CHECK(same(as_recorded(part.records, code), parts[i]));
+        CHECK(same(as_recorded(part.records, trace.code), trace.parts[i]));
     }
     CHECK(!sequence.next(part));
     CHECK(sequence.problem().empty());
@@ -515,12 +521,8 @@ TEST_CASE("blocks and sites of a replay are those of the specification") {
 }
 
 TEST_CASE("parts that several threads decode are taken in their order") {
-    const TemporaryFolder folder;
-    const std::string path = folder.file("trace");
-    const Code code;
-    const auto parts = some_parts(code);
-    write_trace(path, code, parts);
-    const TraceFileReader file(path);
+    const SomeTrace trace;
+    const TraceFileReader file(trace.path);
     const replay::ImageTrace image(file, file.images().front());
     for (const std::size_t threads : {1, 2, 3, 20}) {
         CAPTURE(threads);
@@ -528,11 +530,11 @@ TEST_CASE("parts that several threads decode are taken in their order") {
         replay::ParallelParts parallel(image, {}, threads);
         parallel.run([&](const replay::PartSequence::Part& part) {
             CHECK(part.order == taken.size());
-            taken.push_back(as_recorded(part.records, code));
+            taken.push_back(as_recorded(part.records, trace.code));
         });
         CHECK(parallel.problem().empty());
-        REQUIRE(taken.size() == parts.size());
-        for (std::size_t i = 0; i < parts.size(); ++i) CHECK(same(taken[i], parts[i]));
+        REQUIRE(taken.size() == trace.parts.size());
+        for (std::size_t i = 0; i < trace.parts.size(); ++i) CHECK(same(taken[i], trace.parts[i]));
         replay::ParallelParts failing(image, {}, threads);
         std::size_t count = 0;
         CHECK_THROWS_AS(failing.run([&](const replay::PartSequence::Part&) {
