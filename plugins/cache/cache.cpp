@@ -185,14 +185,9 @@ class CacheProfiler final : public assay::Profiler {
     }
 
     void capture_simulated(assay::Captures& wanted) {
-        std::string warning;
-        const Geometries shapes = geometries(settings_, warning);
-        if (!warning.empty()) warn(warning);
-        if (!settings_.machine) {
-            describe("I1 cache", cache::describe(shapes.i1));
-            describe("D1 cache", cache::describe(shapes.d1));
-            describe("LL cache", cache::describe(shapes.ll));
-        }
+        const Geometries shapes = geometries(settings_);
+        if (!settings_.machine)
+            for (const auto& [name, text] : cache::describe(settings_)) describe(name, text);
         try {
             simulator_ = std::make_unique<Simulator>(shapes);
         } catch (const std::bad_alloc&) {

@@ -4,6 +4,8 @@
 
 #include <assay/profiler.hpp>
 
+#include <bit>
+
 namespace cache {
 namespace {
 
@@ -15,18 +17,6 @@ std::optional<Geometry>* geometry_option(Settings& settings, std::string_view na
     if (name == "D1") return &settings.d1;
     if (name == "LL") return &settings.ll;
     return nullptr;
-}
-
-Geometry choose(const std::optional<Geometry>& wanted, const Geometry& own, const char* name,
-                std::string& warning) {
-    if (wanted) return *wanted;
-    const Geometry simulated = with_power_of_two_sets(own);
-    if (!(simulated == own)) {
-        if (!warning.empty()) warning += "; ";
-        warning += std::string("the number of sets of this processor's ") + name + " cache (" +
-                   describe(own) + ") is no power of two; simulating " + describe(simulated);
-    }
-    return simulated;
 }
 
 }  // namespace
@@ -62,10 +52,27 @@ void check_with_machine(const Settings& settings, bool sampled) {
     if (sampled) refuse("--sample");
 }
 
-Geometries geometries(const Settings& settings, std::string& warning) {
+Geometries geometries(const Settings& settings) {
     const Geometries own = processor_caches(kFallback);
-    return {choose(settings.i1, own.i1, "I1", warning), choose(settings.d1, own.d1, "D1", warning),
-            choose(settings.ll, own.ll, "LL", warning)};
+    return {settings.i1.value_or(with_power_of_two_sets(own.i1)),
+            settings.d1.value_or(with_power_of_two_sets(own.d1)),
+            settings.ll.value_or(with_power_of_two_sets(own.ll))};
+}
+
+std::vector<std::pair<std::string, std::string>> describe(const Settings& settings) {
+    const Geometries shapes = geometries(settings), own = processor_caches(kFallback);
+    std::vector<std::pair<std::string, std::string>> lines{{"I1 cache", describe(shapes.i1)},
+                                                           {"D1 cache", describe(shapes.d1)},
+                                                           {"LL cache", describe(shapes.ll)}};
+    const auto tell = [&](const char* name, bool is_own, const Geometry& has) {
+        if (is_own && !std::has_single_bit(has.sets()))
+            lines.emplace_back(std::string("Processor's ") + name,
+                               describe(has) + "; its sets are no power of two");
+    };
+    tell("I1", !settings.i1, own.i1);
+    tell("D1", !settings.d1, own.d1);
+    tell("LL", !settings.ll, own.ll);
+    return lines;
 }
 
 }  // namespace cache

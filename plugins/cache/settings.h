@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace cache {
 
@@ -56,7 +58,9 @@ void apply(Settings& settings, std::string_view name, std::string_view value);
 void check_with_machine(const Settings& settings, bool sampled);
 
 // What is simulated: the options, else the processor's caches, with a power of two of sets.
-// `warning` says if that is not what the processor has.
-Geometries geometries(const Settings& settings, std::string& warning);
+Geometries geometries(const Settings& settings);
+// What the desc: lines say of it, names and texts: what the processor has, too, where that is not
+// simulated as it is.
+std::vector<std::pair<std::string, std::string>> describe(const Settings& settings);
 
 }  // namespace cache

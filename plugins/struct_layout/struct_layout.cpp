@@ -66,12 +66,8 @@ class StructLayoutProfiler final : public assay::Profiler {
     }
 
     void capture(assay::Captures& wanted) override {
-        std::string warning;
-        shapes_ = cache::geometries(settings_, warning);
-        if (!warning.empty()) warn(warning);
-        describe("I1 cache", cache::describe(shapes_.i1));
-        describe("D1 cache", cache::describe(shapes_.d1));
-        describe("LL cache", cache::describe(shapes_.ll));
+        shapes_ = cache::geometries(settings_);
+        for (const auto& [name, text] : cache::describe(settings_)) describe(name, text);
         constexpr uint64_t kMegabyte = 1 << 20;
         recording_ = std::make_unique<Recording>(most_megabytes_ * kMegabyte);
         simulator_ = std::make_unique<cache::Simulator>(shapes_);
