@@ -103,9 +103,9 @@ void Model::refer(std::uint32_t number, const machine::Reference& reference,
     const std::uint64_t last_byte = reference.address + bytes - 1;
     for (std::uint64_t at = reference.address; at <= last_byte;) {
         const std::uint64_t page = page_size(at, holds_for(reference));
-        if (page == 0) break;
-        translate(number, reference, at, page);
-        at = at / page * page + page;
+        if (page != 0) translate(number, reference, at, page);
+        const std::uint64_t end = page != 0 ? page : 4096;  // no buffer has it: the smallest
+        at = at / end * end + end;
     }
     for (std::uint64_t line = reference.address / machine_.line; line <= last_byte / machine_.line;
          ++line) {

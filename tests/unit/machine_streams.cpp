@@ -68,9 +68,11 @@ std::vector<OfCore> references(Random& random, const Machine& machine, int count
     std::vector<std::uint64_t> pcs(cores, 0x40'0000), executed(cores);
     std::vector<OfCore> made;
     for (auto& own : walks) own = {new_walk(), new_walk(), new_walk()};
-    std::uint32_t core = 0;
+    auto core = static_cast<std::uint32_t>(below(cores));
+    const std::uint64_t first_alone = below(2) * below(static_cast<std::uint64_t>(count));
     while (made.size() < static_cast<std::size_t>(count)) {
-        if (below(4) == 0) core = static_cast<std::uint32_t>(below(cores));
+        if (made.size() >= first_alone && below(4) == 0)
+            core = static_cast<std::uint32_t>(below(cores));
         executed[core] += below(12) == 0 ? below(40) : below(4);  // also of one instruction
         machine::Reference reference;
         const std::uint64_t what = below(16);

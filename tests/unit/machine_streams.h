@@ -29,8 +29,9 @@ struct Change {
     machine::Memory memory;
 };
 
-// Fetches, reads, writes and both at once, by all cores: walks of a fixed stride, some backwards,
-// hot lines, words that cores share, pages apart, and references over the end of a line.
+// Fetches, reads, writes and both at once, by all cores, or first by one alone: walks of a fixed
+// stride, some backwards, hot lines, words that cores share, pages apart, and references over the
+// end of a line.
 std::vector<OfCore> references(Random& random, const machine::Machine& machine, int count);
 
 // A machine that has no complaint.
