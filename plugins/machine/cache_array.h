@@ -63,6 +63,13 @@ class CacheArray {
     // Takes a line out that may be there, and returns its flags, else 0.
     std::uint64_t remove(std::uint64_t line);
 
+    // Calls `visit(line)` for all lines that are there.
+    template <typename Visit>
+    void each(const Visit& visit) const {
+        for (const std::uint64_t entry : entries_)
+            if (entry != 0) visit(Line{.number = entry >> kShift, .flags = entry & kFlags});
+    }
+
     // What was noted of a line that is there, zeros at first; of arrays with stamps.
     struct Stamp {
         std::uint64_t time;

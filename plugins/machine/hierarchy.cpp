@@ -28,6 +28,7 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
       line_shift_(static_cast<unsigned>(std::countr_zero(machine.line))),
       words_(machine.line),
       coherent_(machine.protocol != Protocol::kNone),
+      is_alone_(coherent_),
       next_(next_caches(machine)),
       first_{first_cache(machine, Holds::kInstructions), first_cache(machine, Holds::kData)},
       shared_(machine.caches.size()),
@@ -42,6 +43,7 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
         is_coherent_.push_back(coherent_ && cache.of == Of::kCore &&
                                cache.holds != Holds::kInstructions);
         if (is_coherent_.back()) kept_in_.push_back(i);
+        stays_.push_back(is_coherent_.back() ? kDirty | kModified | kWatched : kDirty);
         if (cache.of == Of::kCluster && cache.holds != Holds::kInstructions)
             clustered_.push_back(i);
     }
@@ -59,6 +61,7 @@ Hierarchy::Quick Hierarchy::quick(bool data) const {
     return {.is_possible = !cache.classify && forgets_repetition(cache.replacement),
             .writes_back = cache.write_back,
             .asks = is_coherent_[first],
+            .written = is_coherent_[first] ? kDirty | kModified : kDirty,
             .cache = first};
 }
 
@@ -87,6 +90,7 @@ void Hierarchy::forget(std::uint32_t core) {
 void Hierarchy::refer(std::uint32_t number, const Reference& reference,
                       std::span<const Wish> wishes, std::uint64_t* counts) {
     Core& on = core(number);
+    if (is_alone_) enter(number);
     missed_ = 0;
     const std::uint32_t bytes = std::min(reference.bytes, machine_.line);
     const std::uint64_t first = reference.address >> line_shift_;
@@ -124,10 +128,15 @@ std::uint64_t Hierarchy::bring(Request& request, std::uint32_t cache) {
     if (!entry && is_coherent_[cache] && !request.is_coherent) ask_to_read(request);
     if (!request.prefetch) observe(request, cache, entry);
     const bool exclusive = machine_.caches[cache].inclusion == Inclusion::kExclusive;
-    if (entry) return exclusive ? lines.remove(request.line) & kDirty : 0;
-    const std::uint64_t dirty = bring(request, next_[cache]);
-    if (exclusive) return dirty;
-    put(request, cache, dirty);
+    if (entry && !exclusive) return 0;
+    if (entry) {
+        const std::uint64_t flags = lines.remove(request.line);
+        if (is_alone_) leave_to_others(request.number, request.line, flags);
+        return flags & stays_[cache];
+    }
+    const std::uint64_t flags = bring(request, next_[cache]);
+    if (exclusive) return flags;
+    put(request, cache, flags);
     return 0;
 }
 
@@ -158,13 +167,12 @@ void Hierarchy::write(Request& request, std::uint32_t cache) {
     } else if (!entry) {
         write(request, next_[cache]);
     }
-    if (!entry && !allocates && is_first && !is_kept(request.number, request.line))
-        coherence_.drop(request.number, request.line);
+    if (!entry && !allocates && is_first) lose(request.number, request.line, 0);
 }
 
 void Hierarchy::put(Request& request, std::uint32_t cache, std::uint64_t flags) {
     const auto gone = request.core.caches[cache]->lines.insert(
-        request.line, flags, request.reference.pc, request.prefetch);
+        request.line, flags & stays_[cache], request.reference.pc, request.prefetch);
     if (gone) make_room(request, request.number, cache, *gone);
 }
 
@@ -175,8 +183,7 @@ void Hierarchy::make_room(Request& request, std::uint32_t number, std::uint32_t 
         back_invalidate(request, number, cache, gone);
     if (gone.flags & kDirty) count(request.counts, columns_.caches[cache].write_backs);
     hand_down(request, number, cache, gone.number, gone.flags);
-    if (is_coherent_[cache] && !is_kept(number, gone.number, cache))
-        coherence_.drop(number, gone.number);
+    if (is_coherent_[cache]) lose(number, gone.number, gone.flags, cache);
 }
 
 // Of an inclusive cache: what it loses, those above it lose, too.
@@ -186,6 +193,7 @@ void Hierarchy::back_invalidate(Request& request, std::uint32_t number, std::uin
     for (std::uint32_t other = 0; other < cores_.size(); ++other) {
         if (!cores_[other] || cores_[other]->caches[cache] != instance) continue;
         bool had = false;
+        std::uint64_t lost = 0;  // flags
         for (std::uint32_t above = 0; above < cache; ++above) {
             if (!is_above(above, cache)) continue;
             CacheArray& lines = cores_[other]->caches[above]->lines;
@@ -196,13 +204,13 @@ void Hierarchy::back_invalidate(Request& request, std::uint32_t number, std::uin
                 cores_[other]->caches[above] == request.core.caches[above])
                 lost_first_ = true;
             had = had || is_coherent_[above];
-            gone.flags |= flags & kDirty;
+            lost |= flags & stays_[above];
             count(request.counts, columns_.caches[cache].back_invalidations);
             if (flags & kPrefetched) count(request.counts, columns_.caches[above].useless);
         }
+        gone.flags |= lost & stays_[cache];
         // A core's own may still hand it down to another one of its own.
-        if (had && !is_coherent_[cache] && !is_kept(other, gone.number))
-            coherence_.drop(other, gone.number);
+        if (had && !is_coherent_[cache]) lose(other, gone.number, lost);
     }
 }
 
@@ -227,7 +235,7 @@ void Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t 
             return;
         }
         if (!entry && exclusive && may_hand_down(request, cache, below, line)) {
-            const auto gone = lines.insert(line, flags & kDirty, request.reference.pc);
+            const auto gone = lines.insert(line, flags & stays_[below], request.reference.pc);
             if (gone) make_room(request, number, below, *gone);
             return;
         }
@@ -318,6 +326,7 @@ void Hierarchy::prefetch_wanted(std::uint32_t number, const Reference& reference
 void Hierarchy::grant(std::uint32_t number, const Reference& reference,
                       std::span<const Wish> wishes, std::uint64_t* counts) {
     core(number);
+    if (is_alone_) enter(number);
     for (const Wish& wish : wishes) {
         wanted_.clear();
         wanted_.add(wish.line);
@@ -340,8 +349,8 @@ void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t lin
     count(request.counts, columns_.caches[cache].prefetched);
     std::uint64_t& replaced = instance.replaced[line % instance.replaced.size()];
     if (replaced == line + 1) replaced = 0;
-    const std::uint64_t dirty = bring(request, next_[cache]);
-    const auto gone = instance.lines.insert(line, kPrefetched | dirty, request.reference.pc, true);
+    const std::uint64_t flags = bring(request, next_[cache]) & stays_[cache];
+    const auto gone = instance.lines.insert(line, kPrefetched | flags, request.reference.pc, true);
     drop_fetched(request);
     if (machine_.caches[cache].late != 0)
         instance.lines.stamp(instance.lines.find(line)) = {request.reference.executed,

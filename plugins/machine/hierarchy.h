@@ -61,8 +61,8 @@ class Hierarchy {
         if (!entry) return false;
         if (reference.writes) {
             if (!quick.writes_back) return false;
-            if (quick.asks && !(*entry & kModified)) return false;
-            *entry |= kDirty;
+            if (quick.asks && !is_alone_ && !(*entry & kModified)) return false;
+            *entry |= quick.written;
         }
         if (first.sees_hits || !wishes.empty())
             prefetch_behind_hit(core, reference, line & kMostLine, wishes, counts);
@@ -113,7 +113,8 @@ class Hierarchy {
     struct Quick {
         bool is_possible = false;
         bool writes_back = false;
-        bool asks = false;  // others, before it writes what is not modified
+        bool asks = false;          // others, before it writes what is not modified
+        std::uint64_t written = 0;  // flags of what it has written
         std::uint32_t cache = 0;
     };
 
@@ -128,8 +129,8 @@ class Hierarchy {
         return entry && !(*entry & (kPrefetched | kWatched)) ? entry : nullptr;
     }
     void refer_to_line(Request& request);
-    // Makes the line available above the cache; returns kDirty if it comes dirty out of an
-    // exclusive one, else 0.
+    // Makes the line available above the cache; returns the flags that stay with it if it comes out
+    // of an exclusive one, else 0.
     std::uint64_t bring(Request& request, std::uint32_t cache);
     void write(Request& request, std::uint32_t cache);
     void put(Request& request, std::uint32_t cache, std::uint64_t flags);
@@ -169,6 +170,10 @@ class Hierarchy {
                          std::uint64_t* counts);
     void prefetch(Request& behind, std::uint32_t cache, std::uint64_t line);
 
+    void enter(std::uint32_t core);
+    void lose(std::uint32_t core, std::uint64_t line, std::uint64_t flags,
+              std::uint32_t left = kMemory);
+    void leave_to_others(std::uint32_t core, std::uint64_t line, std::uint64_t flags);
     template <typename Visit>
     void each_copy_of_clusters(const Request& request, const Visit& visit);
     void ask_to_read(Request& request);
@@ -193,10 +198,15 @@ class Hierarchy {
     unsigned line_shift_;
     LineWords words_;
     bool coherent_;
+    // Only one core has referred to anything: what its own caches have, it has exclusive, or
+    // modified if one of the copies is kModified, and coherence_ and sharing_ are empty.
+    bool is_alone_;
+    std::uint32_t only_ = Coherence::kNobody;
     std::vector<std::uint32_t> next_;       // by cache: the one below, or kMemory
     std::uint32_t first_[2];                // cache of fetches and of data
     std::vector<bool> is_coherent_;         // by cache: those of cores that hold data
     std::vector<std::uint32_t> kept_in_;    // these caches
+    std::vector<std::uint64_t> stays_;      // by cache: flags of a line that comes from another one
     std::vector<std::uint32_t> clustered_;  // those of clusters that hold data
     Quick quick_[2];
     std::vector<std::unique_ptr<Core>> cores_;

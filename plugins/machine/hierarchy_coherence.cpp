@@ -11,6 +11,33 @@ bool Hierarchy::is_kept(std::uint32_t core, std::uint64_t line, std::uint32_t le
     return false;
 }
 
+// Another core comes: what has been in the caches alone comes into the tables.
+void Hierarchy::enter(std::uint32_t core) {
+    if (only_ == Coherence::kNobody) only_ = core;
+    if (only_ == core) return;
+    is_alone_ = false;
+    for (const std::uint32_t cache : kept_in_)
+        cores_[only_]->caches[cache]->lines.each([this](const CacheArray::Line& line) {
+            coherence_.read(only_, line.number, true);
+            if (line.flags & kModified) coherence_.write(only_, line.number);
+        });
+}
+
+// A core's own caches lose a copy of a line, which had those flags; `left` has it still.
+void Hierarchy::lose(std::uint32_t core, std::uint64_t line, std::uint64_t flags,
+                     std::uint32_t left) {
+    if (is_alone_) return leave_to_others(core, line, flags);
+    if (!is_kept(core, line, left)) coherence_.drop(core, line);
+}
+
+// Of a copy of the only core: that it has written the line is known by one of them.
+void Hierarchy::leave_to_others(std::uint32_t core, std::uint64_t line, std::uint64_t flags) {
+    if (!(flags & kModified)) return;
+    for (const std::uint32_t cache : kept_in_)
+        if (std::uint64_t* const entry = cores_[core]->caches[cache]->lines.find(line))
+            *entry |= kModified;
+}
+
 // Calls `visit(cache, cluster, entry)` for what other clusters' caches have of the line.
 template <typename Visit>
 void Hierarchy::each_copy_of_clusters(const Request& request, const Visit& visit) {
@@ -25,6 +52,7 @@ void Hierarchy::each_copy_of_clusters(const Request& request, const Visit& visit
 
 void Hierarchy::ask_to_read(Request& request) {
     request.is_coherent = true;
+    if (is_alone_) return;
     bool alone = true, supplied = false;
     each_copy_of_clusters(request,
                           [&](std::uint32_t, std::uint32_t, std::uint64_t*) { alone = false; });
@@ -63,6 +91,11 @@ void Hierarchy::release(Request& request, std::uint32_t core, bool cleans) {
 
 void Hierarchy::ask_to_write(Request& request) {
     request.is_coherent = true;
+    if (is_alone_) {
+        if (!machine_.directory && !is_kept(request.number, request.line))
+            request.counts[columns_.invalidations_sent] += machine_.cores - 1;
+        return;
+    }
     const State before = coherence_.state(request.number, request.line);
     if (before == State::kInvalid || before == State::kShared || before == State::kOwned) {
         bool supplied = false;
@@ -121,6 +154,8 @@ void Hierarchy::note_return(Request& request) {
 // Nothing is taken from another core, or from what is dirty in another cluster, for a prefetch. If
 // it comes into a cache of the core's own that holds data, the core has the line from now on.
 bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
+    if (is_alone_)
+        return machine_.caches[cache].of == Of::kCore || !is_kept(request.number, request.line);
     const Coherence::Holders known = coherence_.holders(request.line);
     if (known.owner != Coherence::kNobody &&
         (known.owner != request.number || machine_.caches[cache].of != Of::kCore))
@@ -155,8 +190,8 @@ bool Hierarchy::may_hand_down(const Request& request, std::uint32_t from, std::u
 // What a fetch has taken out of an exclusive cache of the core, or led past it, is in a cache of
 // instructions alone.
 void Hierarchy::drop_fetched(const Request& request) {
-    if (coherent_ && request.reference.kind == Kind::kFetch && first_[0] != first_[1] &&
-        !is_kept(request.number, request.line))
+    if (coherent_ && !is_alone_ && request.reference.kind == Kind::kFetch &&
+        first_[0] != first_[1] && !is_kept(request.number, request.line))
         coherence_.drop(request.number, request.line);
 }
 
