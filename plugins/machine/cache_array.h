@@ -2,12 +2,15 @@
 #pragma once
 
 #include "plugins/machine/replacement.h"
+#include "plugins/machine/way_order.h"
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
+
+#include <emmintrin.h>
 
 namespace machine {
 
@@ -35,30 +38,31 @@ class CacheArray {
         std::uint64_t flags;
     };
 
-    // The flags of the line, which becomes a referenced one, or null. Valid until the next call.
+    // The flags of the line, which becomes a referenced one, or null. Valid as long as the line is
+    // there.
     std::uint64_t* touch(std::uint64_t line, std::uint64_t pc) {
         const std::uint64_t set = set_of(line);
-        std::uint64_t* const first = &entries_[set * ways_];
-        const std::uint64_t key = line << kShift | kValid;
-        if (order_ != Order::kFixed && (first[0] & kTag) == key) return first;
-        for (std::uint32_t way = 0; way < ways_; ++way)
-            if ((first[way] & kTag) == key) return referenced(set, way, line, pc);
-        return nullptr;
+        const std::uint32_t way = way_of(set, line);
+        if (way == kNowhere) return nullptr;
+        if (order_ == Order::kRecency)
+            orders_[set].move_to_front(way);
+        else if (order_ == Order::kPolicy)
+            policy_->hit(set, way, {.line = line, .pc = pc});
+        return &entries_[set * ways_ + way];
     }
     // The same, and nothing changes.
     std::uint64_t* find(std::uint64_t line) {
-        std::uint64_t* const first = &entries_[set_of(line) * ways_];
-        const std::uint64_t key = line << kShift | kValid;
-        for (std::uint32_t way = 0; way < ways_; ++way)
-            if ((first[way] & kTag) == key) return first + way;
-        return nullptr;
+        const std::uint64_t set = set_of(line);
+        const std::uint32_t way = way_of(set, line);
+        return way == kNowhere ? nullptr : &entries_[set * ways_ + way];
     }
     // Puts a line in that is not there, with flags; kValid is added. Returns the one that goes.
     std::optional<Line> insert(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
                                bool prefetch = false);
     // Whether a line that is there can be the one of its set that was referred to last.
-    bool can_be_last(std::uint64_t line) {
-        return order_ != Order::kRecency || find(line) == &entries_[set_of(line) * ways_];
+    bool can_be_last(std::uint64_t line) const {
+        const std::uint64_t set = set_of(line);
+        return order_ != Order::kRecency || orders_[set].front() == way_of(set, line);
     }
     // Takes a line out that may be there, and returns its flags, else 0.
     std::uint64_t remove(std::uint64_t line);
@@ -67,7 +71,7 @@ class CacheArray {
     template <typename Visit>
     void each(const Visit& visit) const {
         for (const std::uint64_t entry : entries_)
-            if (entry != 0) visit(Line{.number = entry >> kShift, .flags = entry & kFlags});
+            if (entry != 0) visit(line_of(entry));
     }
 
     // What was noted of a line that is there, zeros at first; of arrays with stamps.
@@ -83,29 +87,56 @@ class CacheArray {
   private:
     static constexpr int kShift = 8;
     static constexpr std::uint64_t kTag = ~(kFlags ^ kValid);
+    static constexpr std::uint32_t kNowhere = UINT32_MAX;
+    static constexpr std::uint32_t kRow = 16;  // bytes that are compared at once
 
-    // Whether the order of a set's lines says which goes: the last. Else they stay where they are,
-    // and the policy says it.
-    enum class Order { kRecency, kArrival, kFixed };
+    // What says which line of a set goes: the order in which they were referred to, or came, or the
+    // policy.
+    enum class Order { kRecency, kArrival, kPolicy };
 
+    static Line line_of(std::uint64_t entry) {
+        return {.number = entry >> kShift, .flags = entry & kFlags};
+    }
     std::uint64_t set_of(std::uint64_t line) const {
         if (hash_ == Hash::kXor) line ^= line >> set_bits_ ^ line >> 2 * set_bits_;
         return set_mask_ != 0 || sets_ == 1 ? line & set_mask_ : line % sets_;
     }
-    std::uint64_t* referenced(std::uint64_t set, std::uint32_t way, std::uint64_t line,
-                              std::uint64_t pc);
-    void move_to_front(std::uint64_t set, std::uint32_t way, std::uint32_t place);
-    void move_behind_last(std::uint64_t set, std::uint32_t way);
+    // A byte of the line by which most others are told from it at once. Fibonacci hashing: Knuth,
+    // The Art of Computer Programming, volume 3, section 6.4.
+    static std::uint8_t digest(std::uint64_t line) {
+        return static_cast<std::uint8_t>(line * 0x9E3779B97F4A7C15 >> 56);
+    }
+    std::uint32_t way_of(std::uint64_t set, std::uint64_t line) const {
+        const __m128i wanted = _mm_set1_epi8(static_cast<char>(digest(line)));
+        const std::uint64_t key = line << kShift | kValid;
+        const std::uint8_t* const digests = &digests_[set * row_];
+        const std::uint64_t* const entries = &entries_[set * ways_];
+        for (std::uint32_t first = 0; first < row_; first += kRow) {
+            const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(digests + first));
+            auto alike = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(row, wanted)));
+            for (; alike != 0; alike &= alike - 1) {
+                const std::uint32_t way =
+                    first + static_cast<std::uint32_t>(std::countr_zero(alike));
+                if (way < ways_ && (entries[way] & kTag) == key) return way;
+            }
+        }
+        return kNowhere;
+    }
+    // For a line that comes: a free one, else that whose line the policy lets go.
+    std::uint32_t way_by_policy(std::uint64_t set, const Policy::Access& access);
 
     std::uint32_t ways_;
+    std::uint32_t row_;  // bytes of a set's digests: a multiple of kRow
     Hash hash_;
     Order order_;
     unsigned set_bits_;
     std::uint64_t sets_;
     std::uint64_t set_mask_;              // 0 if their number is no power of two
-    std::vector<std::uint64_t> entries_;  // line and flags, set by set
-    std::vector<Stamp> stamps_;           // likewise
-    std::unique_ptr<Policy> policy_;      // none with an order
+    std::vector<std::uint64_t> entries_;  // line and flags, set by set; 0: free
+    std::vector<std::uint8_t> digests_;   // of these
+    std::vector<WayOrder> orders_;        // of sets
+    std::vector<Stamp> stamps_;           // as entries_
+    std::unique_ptr<Policy> policy_;
 };
 
 }  // namespace machine

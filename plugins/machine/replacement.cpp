@@ -31,6 +31,39 @@ class Random final : public Policy {
     std::uint32_t ways_;
 };
 
+// The line that was referred to, or came, longest ago. A line that is prefetched comes behind the
+// one that was referred to last.
+class Oldest final : public Policy {
+  public:
+    Oldest(std::uint64_t sets, std::uint32_t ways, bool by_arrival)
+        : ways_(ways), by_arrival_(by_arrival), times_(sets * ways) {}
+
+    void hit(std::uint64_t set, std::uint32_t way, const Access&) override {
+        if (!by_arrival_) times_[set * ways_ + way] = ++now_;
+    }
+    std::uint32_t victim(std::uint64_t set, const Access&) override {
+        const auto first = of(set);
+        return static_cast<std::uint32_t>(std::min_element(first, first + ways_) - first);
+    }
+    void fill(std::uint64_t set, std::uint32_t way, const Access& access) override {
+        const auto first = of(set), last = std::max_element(first, first + ways_);
+        std::uint64_t& own = times_[set * ways_ + way];
+        own = ++now_;
+        if (access.prefetch && !by_arrival_ && *last != 0) std::swap(own, *last);
+    }
+    void leave(std::uint64_t set, std::uint32_t way) override { times_[set * ways_ + way] = 0; }
+
+  private:
+    std::vector<std::uint64_t>::iterator of(std::uint64_t set) {
+        return times_.begin() + static_cast<std::ptrdiff_t>(set * ways_);
+    }
+
+    std::uint32_t ways_;
+    bool by_arrival_;
+    std::uint64_t now_ = 0;
+    std::vector<std::uint64_t> times_;  // 0: free
+};
+
 // The least frequently used since it came in; of equals, that of the lowest way.
 class LeastFrequent final : public Policy {
   public:
@@ -243,6 +276,8 @@ bool forgets_repetition(const Replacement& replacement) {
 std::unique_ptr<Policy> make_policy(const Replacement& replacement, std::uint64_t sets,
                                     std::uint32_t ways) {
     const std::string& name = replacement.policy;
+    if (name == "lru") return std::make_unique<Oldest>(sets, ways, false);
+    if (name == "fifo") return std::make_unique<Oldest>(sets, ways, true);
     if (name == "random") return std::make_unique<Random>(replacement.seed, ways);
     if (name == "lfu") return std::make_unique<LeastFrequent>(sets, ways);
     if (name == "plru") return std::make_unique<TreePlru>(sets, ways);

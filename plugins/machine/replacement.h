@@ -31,7 +31,7 @@ class Policy {
     virtual void leave(std::uint64_t, std::uint32_t) {}
 };
 
-// Whether there is a policy of that name; lru and fifo are, too, though they have no Policy.
+// Whether there is a policy of that name.
 bool is_policy(const std::string& name);
 std::vector<std::string> policy_names();
 // A few words why the policy cannot have so many ways, or "".
