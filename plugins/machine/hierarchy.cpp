@@ -18,7 +18,8 @@ Hierarchy::Instance::Instance(const Machine& machine, std::uint32_t number)
         sees_hits = sees_hits || (is_own && machine::sees_hits(prefetch));
         sees_all = sees_all || sees_hits || !is_own;
     }
-    if (!prefetchers.empty()) replaced.resize(lines.lines());
+    if (!prefetchers.empty()) replaced_.resize(lines.lines());
+    if (std::has_single_bit(replaced_.size())) replaced_mask_ = replaced_.size() - 1;
     if (cache.classify) kinds.emplace(lines.lines());
 }
 
@@ -29,10 +30,10 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
       words_(machine.line),
       coherent_(machine.protocol != Protocol::kNone),
       is_alone_(coherent_),
-      next_(next_caches(machine)),
       first_{first_cache(machine, Holds::kInstructions), first_cache(machine, Holds::kData)},
       shared_(machine.caches.size()),
       coherence_(machine.protocol) {
+    const std::vector<std::uint32_t> next = next_caches(machine);
     for (std::uint32_t i = 0; i < machine.caches.size(); ++i) {
         const Cache& cache = machine.caches[i];
         if (cache.of != Of::kCore) {
@@ -40,10 +41,18 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
             for (std::uint32_t n = 0; n < instances; ++n)
                 shared_[i].push_back(std::make_unique<Instance>(machine, i));
         }
-        is_coherent_.push_back(coherent_ && cache.of == Of::kCore &&
-                               cache.holds != Holds::kInstructions);
-        if (is_coherent_.back()) kept_in_.push_back(i);
-        stays_.push_back(is_coherent_.back() ? kDirty | kModified | kWatched : kDirty);
+        const auto is_exclusive = [&](std::uint32_t number) {
+            return number != kMemory && machine.caches[number].inclusion == Inclusion::kExclusive;
+        };
+        const bool is_coherent =
+            coherent_ && cache.of == Of::kCore && cache.holds != Holds::kInstructions;
+        if (is_coherent) kept_in_.push_back(i);
+        rules_.push_back({.next = next[i],
+                          .stays = is_coherent ? kDirty | kModified | kWatched : kDirty,
+                          .is_coherent = is_coherent,
+                          .is_exclusive = is_exclusive(i),
+                          .allocates = cache.write_allocate && !is_exclusive(i),
+                          .gives_clean = is_exclusive(next[i])});
         if (cache.of == Of::kCluster && cache.holds != Holds::kInstructions)
             clustered_.push_back(i);
     }
@@ -60,14 +69,13 @@ Hierarchy::Quick Hierarchy::quick(bool data) const {
     const Cache& cache = machine_.caches[first];
     return {.is_possible = !cache.classify && forgets_repetition(cache.replacement),
             .writes_back = cache.write_back,
-            .asks = is_coherent_[first],
-            .written = is_coherent_[first] ? kDirty | kModified : kDirty,
+            .asks = rules_[first].is_coherent,
+            .written = rules_[first].is_coherent ? kDirty | kModified : kDirty,
             .cache = first};
 }
 
-Hierarchy::Core& Hierarchy::core(std::uint32_t number) {
+void Hierarchy::make_core(std::uint32_t number) {
     if (number >= cores_.size()) cores_.resize(number + 1);
-    if (cores_[number]) return *cores_[number];
     auto made = std::make_unique<Core>();
     for (std::uint32_t i = 0; i < machine_.caches.size(); ++i) {
         const Cache& cache = machine_.caches[i];
@@ -80,7 +88,6 @@ Hierarchy::Core& Hierarchy::core(std::uint32_t number) {
         }
     }
     cores_[number] = std::move(made);
-    return *cores_[number];
 }
 
 void Hierarchy::forget(std::uint32_t core) {
@@ -90,7 +97,7 @@ void Hierarchy::forget(std::uint32_t core) {
 void Hierarchy::refer(std::uint32_t number, const Reference& reference,
                       std::span<const Wish> wishes, std::uint64_t* counts) {
     Core& on = core(number);
-    if (is_alone_) enter(number);
+    enter(number);
     missed_ = 0;
     const std::uint32_t bytes = std::min(reference.bytes, machine_.line);
     const std::uint64_t first = reference.address >> line_shift_;
@@ -123,31 +130,32 @@ void Hierarchy::refer_to_line(Request& request) {
 
 std::uint64_t Hierarchy::bring(Request& request, std::uint32_t cache) {
     if (cache == kMemory) return 0;
+    const Rules& rules = rules_[cache];
     CacheArray& lines = request.core.caches[cache]->lines;
     std::uint64_t* const entry = lines.touch(request.line, request.reference.pc);
-    if (!entry && is_coherent_[cache] && !request.is_coherent) ask_to_read(request);
+    if (!entry && rules.is_coherent && !request.is_coherent) ask_to_read(request);
     if (!request.prefetch) observe(request, cache, entry);
-    const bool exclusive = machine_.caches[cache].inclusion == Inclusion::kExclusive;
-    if (entry && !exclusive) return 0;
+    if (entry && !rules.is_exclusive) return 0;
     if (entry) {
         const std::uint64_t flags = lines.remove(request.line);
         if (is_alone_) leave_to_others(request.number, request.line, flags);
-        return flags & stays_[cache];
+        return flags & rules.stays;
     }
-    const std::uint64_t flags = bring(request, next_[cache]);
-    if (exclusive) return flags;
+    const std::uint64_t flags = bring(request, rules.next);
+    if (rules.is_exclusive) return flags;
     put(request, cache, flags);
     return 0;
 }
 
 void Hierarchy::write(Request& request, std::uint32_t cache) {
     if (cache == kMemory) return;
-    const Cache& shape = machine_.caches[cache];
+    const Rules& rules = rules_[cache];
+    const bool writes_back = machine_.caches[cache].write_back;
     std::uint64_t* const entry =
         request.core.caches[cache]->lines.touch(request.line, request.reference.pc);
-    const bool is_first = is_coherent_[cache] && !request.is_coherent;
-    std::uint64_t written = shape.write_back ? std::uint64_t{kDirty} : 0;
-    if (is_coherent_[cache]) {
+    const bool is_first = rules.is_coherent && !request.is_coherent;
+    std::uint64_t written = writes_back ? std::uint64_t{kDirty} : 0;
+    if (rules.is_coherent) {
         if (entry && (*entry & (kModified | kWatched)) == kModified)
             request.is_coherent = true;
         else if (!request.is_coherent)
@@ -157,22 +165,21 @@ void Hierarchy::write(Request& request, std::uint32_t cache) {
     }
     observe(request, cache, entry);
     if (entry) *entry = (*entry & ~std::uint64_t{kWatched}) | written;
-    const bool allocates = shape.write_allocate && shape.inclusion != Inclusion::kExclusive;
-    if (!shape.write_back) {
-        write(request, next_[cache]);
-        if (!entry && allocates) put(request, cache, written);
-    } else if (!entry && allocates) {
-        bring(request, next_[cache]);
+    if (!writes_back) {
+        write(request, rules.next);
+        if (!entry && rules.allocates) put(request, cache, written);
+    } else if (!entry && rules.allocates) {
+        bring(request, rules.next);
         put(request, cache, written);
     } else if (!entry) {
-        write(request, next_[cache]);
+        write(request, rules.next);
     }
-    if (!entry && !allocates && is_first) lose(request.number, request.line, 0);
+    if (!entry && !rules.allocates && is_first) lose(request.number, request.line, 0);
 }
 
 void Hierarchy::put(Request& request, std::uint32_t cache, std::uint64_t flags) {
     const auto gone = request.core.caches[cache]->lines.insert(
-        request.line, flags & stays_[cache], request.reference.pc, request.prefetch);
+        request.line, flags & rules_[cache].stays, request.reference.pc, request.prefetch);
     if (gone) make_room(request, request.number, cache, *gone);
 }
 
@@ -182,8 +189,9 @@ void Hierarchy::make_room(Request& request, std::uint32_t number, std::uint32_t 
     if (machine_.caches[cache].inclusion == Inclusion::kInclusive)
         back_invalidate(request, number, cache, gone);
     if (gone.flags & kDirty) count(request.counts, columns_.caches[cache].write_backs);
-    hand_down(request, number, cache, gone.number, gone.flags);
-    if (is_coherent_[cache]) lose(number, gone.number, gone.flags, cache);
+    if ((gone.flags & kDirty) || rules_[cache].gives_clean)
+        hand_down(request, number, cache, gone.number, gone.flags);
+    if (rules_[cache].is_coherent) lose(number, gone.number, gone.flags, cache);
 }
 
 // Of an inclusive cache: what it loses, those above it lose, too.
@@ -203,19 +211,19 @@ void Hierarchy::back_invalidate(Request& request, std::uint32_t number, std::uin
             if (is_last && (above == first_[0] || above == first_[1]) &&
                 cores_[other]->caches[above] == request.core.caches[above])
                 lost_first_ = true;
-            had = had || is_coherent_[above];
-            lost |= flags & stays_[above];
+            had = had || rules_[above].is_coherent;
+            lost |= flags & rules_[above].stays;
             count(request.counts, columns_.caches[cache].back_invalidations);
             if (flags & kPrefetched) count(request.counts, columns_.caches[above].useless);
         }
-        gone.flags |= lost & stays_[cache];
+        gone.flags |= lost & rules_[cache].stays;
         // A core's own may still hand it down to another one of its own.
-        if (had && !is_coherent_[cache]) lose(other, gone.number, lost);
+        if (had && !rules_[cache].is_coherent) lose(other, gone.number, lost);
     }
 }
 
 bool Hierarchy::is_above(std::uint32_t upper, std::uint32_t lower) const {
-    while (upper != kMemory && upper < lower) upper = next_[upper];
+    while (upper != kMemory && upper < lower) upper = rules_[upper].next;
     return upper == lower;
 }
 
@@ -223,19 +231,17 @@ bool Hierarchy::is_above(std::uint32_t upper, std::uint32_t lower) const {
 // first cache that has the line, an exclusive one, or memory.
 void Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t cache,
                           std::uint64_t line, std::uint64_t flags) {
-    const bool dirty = flags & kDirty;
-    for (std::uint32_t below = next_[cache]; below != kMemory; below = next_[below]) {
-        const Cache& shape = machine_.caches[below];
-        const bool exclusive = shape.inclusion == Inclusion::kExclusive;
-        if (!dirty && !exclusive) return;
+    for (std::uint32_t below = rules_[cache].next; below != kMemory; below = rules_[below].next) {
+        const Rules& rules = rules_[below];
+        if (!(flags & kDirty) && !rules.is_exclusive) return;
         CacheArray& lines = cores_[number]->caches[below]->lines;
         std::uint64_t* const entry = lines.find(line);
-        if (entry && (exclusive || shape.write_back)) {
+        if (entry && (rules.is_exclusive || machine_.caches[below].write_back)) {
             *entry |= flags & kDirty;
             return;
         }
-        if (!entry && exclusive && may_hand_down(request, cache, below, line)) {
-            const auto gone = lines.insert(line, flags & stays_[below], request.reference.pc);
+        if (!entry && rules.is_exclusive && may_hand_down(request, cache, below, line)) {
+            const auto gone = lines.insert(line, flags & rules.stays, request.reference.pc);
             if (gone) make_room(request, number, below, *gone);
             return;
         }
@@ -258,7 +264,7 @@ void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* en
     }
     if (instance.prefetchers.empty()) return;
     if (!entry) {
-        std::uint64_t& replaced = instance.replaced[request.line % instance.replaced.size()];
+        std::uint64_t& replaced = instance.replaced(request.line);
         if (replaced == request.line + 1) {
             replaced = 0;
             count(request.counts, columns.evicting);
@@ -282,7 +288,7 @@ std::uint32_t Hierarchy::column_of(const Request& request, std::uint32_t cache,
                                    MissKind kind) const {
     const Columns::OfCache& columns = columns_.caches[cache];
     if (kind == MissKind::kCold) return columns.cold;
-    if (request.lost && is_coherent_[cache]) return columns.coherence;
+    if (request.lost && rules_[cache].is_coherent) return columns.coherence;
     return kind == MissKind::kCapacity ? columns.capacity : columns.conflict;
 }
 
@@ -326,7 +332,7 @@ void Hierarchy::prefetch_wanted(std::uint32_t number, const Reference& reference
 void Hierarchy::grant(std::uint32_t number, const Reference& reference,
                       std::span<const Wish> wishes, std::uint64_t* counts) {
     core(number);
-    if (is_alone_) enter(number);
+    enter(number);
     for (const Wish& wish : wishes) {
         wanted_.clear();
         wanted_.add(wish.line);
@@ -347,16 +353,16 @@ void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t lin
                     .is_coherent = true};
     if (coherent_ && !may_prefetch(request, cache)) return;
     count(request.counts, columns_.caches[cache].prefetched);
-    std::uint64_t& replaced = instance.replaced[line % instance.replaced.size()];
+    std::uint64_t& replaced = instance.replaced(line);
     if (replaced == line + 1) replaced = 0;
-    const std::uint64_t flags = bring(request, next_[cache]) & stays_[cache];
+    const std::uint64_t flags = bring(request, rules_[cache].next) & rules_[cache].stays;
     const auto gone = instance.lines.insert(line, kPrefetched | flags, request.reference.pc, true);
     drop_fetched(request);
     if (machine_.caches[cache].late != 0)
         instance.lines.stamp(instance.lines.find(line)) = {request.reference.executed,
                                                            request.number};
     if (!gone) return;
-    instance.replaced[gone->number % instance.replaced.size()] = gone->number + 1;
+    instance.replaced(gone->number) = gone->number + 1;
     make_room(request, request.number, cache, *gone);
 }
 

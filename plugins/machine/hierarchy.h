@@ -85,12 +85,29 @@ class Hierarchy {
         std::vector<std::unique_ptr<Prefetcher>> prefetchers;  // null: FrontEnd's
         bool sees_hits = false;                                // one of these wants to know of hits
         bool sees_all = false;                                 // one of these, or of FrontEnd's
-        std::vector<std::uint64_t> replaced;  // by prefetches: line + 1, at line % size
         std::optional<MissKinds> kinds;
+
+        // What a prefetch has replaced there: that line + 1, or another's.
+        std::uint64_t& replaced(std::uint64_t line) {
+            return replaced_[replaced_mask_ != 0 ? line & replaced_mask_ : line % replaced_.size()];
+        }
+
+      private:
+        std::vector<std::uint64_t> replaced_;
+        std::uint64_t replaced_mask_ = 0;  // where their number is a power of two
     };
     struct Core {
         std::vector<Instance*> caches;  // by index in Machine::caches
         std::vector<std::unique_ptr<Instance>> own;
+    };
+    // What is asked of a cache again and again.
+    struct Rules {
+        std::uint32_t next;   // the cache below, or kMemory
+        std::uint64_t stays;  // flags that a line has still when it comes from another cache
+        bool is_coherent;     // one of a core that holds data
+        bool is_exclusive;
+        bool allocates;    // for a write that misses
+        bool gives_clean;  // what it loses to the cache below
     };
     // One line of a reference, on its way.
     struct Request {
@@ -119,7 +136,11 @@ class Hierarchy {
     };
 
     Quick quick(bool data) const;
-    Core& core(std::uint32_t number);
+    Core& core(std::uint32_t number) {
+        if (number >= cores_.size() || !cores_[number]) make_core(number);
+        return *cores_[number];
+    }
+    void make_core(std::uint32_t number);
     bool is_above(std::uint32_t upper, std::uint32_t lower) const;
 
     // The line's flags where a hit changes nothing but the line's place, or null.
@@ -170,7 +191,11 @@ class Hierarchy {
                          std::uint64_t* counts);
     void prefetch(Request& behind, std::uint32_t cache, std::uint64_t line);
 
-    void enter(std::uint32_t core);
+    // Of a core that refers to something.
+    void enter(std::uint32_t core) {
+        if (is_alone_ && core != only_) enter_second(core);
+    }
+    void enter_second(std::uint32_t core);
     void lose(std::uint32_t core, std::uint64_t line, std::uint64_t flags,
               std::uint32_t left = kMemory);
     void leave_to_others(std::uint32_t core, std::uint64_t line, std::uint64_t flags);
@@ -202,11 +227,9 @@ class Hierarchy {
     // modified if one of the copies is kModified, and coherence_ and sharing_ are empty.
     bool is_alone_;
     std::uint32_t only_ = Coherence::kNobody;
-    std::vector<std::uint32_t> next_;       // by cache: the one below, or kMemory
+    std::vector<Rules> rules_;              // by cache
     std::uint32_t first_[2];                // cache of fetches and of data
-    std::vector<bool> is_coherent_;         // by cache: those of cores that hold data
-    std::vector<std::uint32_t> kept_in_;    // these caches
-    std::vector<std::uint64_t> stays_;      // by cache: flags of a line that comes from another one
+    std::vector<std::uint32_t> kept_in_;    // those that are coherent
     std::vector<std::uint32_t> clustered_;  // those of clusters that hold data
     Quick quick_[2];
     std::vector<std::unique_ptr<Core>> cores_;

@@ -11,10 +11,12 @@ bool Hierarchy::is_kept(std::uint32_t core, std::uint64_t line, std::uint32_t le
     return false;
 }
 
-// Another core comes: what has been in the caches alone comes into the tables.
-void Hierarchy::enter(std::uint32_t core) {
-    if (only_ == Coherence::kNobody) only_ = core;
-    if (only_ == core) return;
+// What only the caches of the first say comes into the table.
+void Hierarchy::enter_second(std::uint32_t core) {
+    if (only_ == Coherence::kNobody) {
+        only_ = core;
+        return;
+    }
     is_alone_ = false;
     for (const std::uint32_t cache : kept_in_)
         cores_[only_]->caches[cache]->lines.each([this](const CacheArray::Line& line) {
@@ -167,9 +169,10 @@ bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
     });
     if (dirty) return false;
     if (known.have(request.number)) return true;
-    bool comes = is_coherent_[cache];
-    for (std::uint32_t below = next_[cache]; !comes && below != kMemory; below = next_[below])
-        comes = is_coherent_[below] && machine_.caches[below].inclusion != Inclusion::kExclusive;
+    bool comes = rules_[cache].is_coherent;
+    for (std::uint32_t below = rules_[cache].next; !comes && below != kMemory;
+         below = rules_[below].next)
+        comes = rules_[below].is_coherent && !rules_[below].is_exclusive;
     if (comes) {
         coherence_.read(request.number, request.line, alone);
         sharing_.found_again(request.number, request.line, 0);
@@ -181,7 +184,7 @@ bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
 // exclusive one of the core's own that holds data, too, as if it were prefetched.
 bool Hierarchy::may_hand_down(const Request& request, std::uint32_t from, std::uint32_t to,
                               std::uint64_t line) {
-    if (!is_coherent_[to] || is_coherent_[from]) return true;
+    if (!rules_[to].is_coherent || rules_[from].is_coherent) return true;
     Request given = request;
     given.line = line;
     return may_prefetch(given, to);
