@@ -111,9 +111,6 @@ void Hierarchy::refer(std::uint32_t number, const Reference& reference,
                         .counts = counts};
         refer_to_line(request);
     }
-    for (std::uint64_t left = missed_; left != 0; left &= left - 1)
-        count(counts, columns_.caches[static_cast<std::size_t>(std::countr_zero(left))]
-                          .misses[static_cast<std::size_t>(reference.kind)]);
 }
 
 void Hierarchy::refer_to_line(Request& request) {
@@ -185,13 +182,13 @@ void Hierarchy::put(Request& request, std::uint32_t cache, std::uint64_t flags) 
 
 void Hierarchy::make_room(Request& request, std::uint32_t number, std::uint32_t cache,
                           CacheArray::Line gone) {
-    if (gone.flags & kPrefetched) count(request.counts, columns_.caches[cache].useless);
+    count(request.counts, columns_.caches[cache].useless, gone.flags & kPrefetched);
     if (machine_.caches[cache].inclusion == Inclusion::kInclusive)
         back_invalidate(request, number, cache, gone);
-    if (gone.flags & kDirty) count(request.counts, columns_.caches[cache].write_backs);
-    if ((gone.flags & kDirty) || rules_[cache].gives_clean)
-        hand_down(request, number, cache, gone.number, gone.flags);
-    if (rules_[cache].is_coherent) lose(number, gone.number, gone.flags, cache);
+    count(request.counts, columns_.caches[cache].write_backs, gone.flags & kDirty);
+    const bool has_core_it = ((gone.flags & kDirty) || rules_[cache].gives_clean) &&
+                             hand_down(request, number, cache, gone.number, gone.flags);
+    if (rules_[cache].is_coherent && !has_core_it) lose(number, gone.number, gone.flags, cache);
 }
 
 // Of an inclusive cache: what it loses, those above it lose, too.
@@ -228,24 +225,26 @@ bool Hierarchy::is_above(std::uint32_t upper, std::uint32_t lower) const {
 }
 
 // What a cache loses goes to an exclusive one below in any case, else only if it is dirty: to the
-// first cache that has the line, an exclusive one, or memory.
-void Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t cache,
+// first cache that has the line, an exclusive one, or memory. Returns whether that is one of the
+// core's own, where it is coherent.
+bool Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t cache,
                           std::uint64_t line, std::uint64_t flags) {
     for (std::uint32_t below = rules_[cache].next; below != kMemory; below = rules_[below].next) {
         const Rules& rules = rules_[below];
-        if (!(flags & kDirty) && !rules.is_exclusive) return;
+        if (!(flags & kDirty) && !rules.is_exclusive) return false;
         CacheArray& lines = cores_[number]->caches[below]->lines;
         std::uint64_t* const entry = lines.find(line);
         if (entry && (rules.is_exclusive || machine_.caches[below].write_back)) {
-            *entry |= flags & kDirty;
-            return;
+            *entry |= flags & rules.stays;
+            return rules.is_coherent;
         }
         if (!entry && rules.is_exclusive && may_hand_down(request, cache, below, line)) {
             const auto gone = lines.insert(line, flags & rules.stays, request.reference.pc);
             if (gone) make_room(request, number, below, *gone);
-            return;
+            return rules.is_coherent;
         }
     }
+    return false;
 }
 
 void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* entry) {
@@ -257,7 +256,11 @@ void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* en
         count(request.counts, columns.useful);
         if (is_late(request, cache, entry)) count(request.counts, columns.late);
     }
-    if (!entry) missed_ |= std::uint64_t{1} << cache;
+    const std::uint64_t bit = std::uint64_t{1} << cache;
+    if (!entry && !(missed_ & bit)) {
+        missed_ |= bit;
+        count(request.counts, columns.misses[static_cast<std::size_t>(request.reference.kind)]);
+    }
     if (instance.kinds) {
         const MissKind kind = instance.kinds->refer(request.line);
         if (!entry) count(request.counts, column_of(request, cache, kind));

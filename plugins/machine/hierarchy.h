@@ -160,7 +160,7 @@ class Hierarchy {
                    CacheArray::Line gone);
     void back_invalidate(Request& request, std::uint32_t number, std::uint32_t cache,
                          CacheArray::Line& gone);
-    void hand_down(Request& request, std::uint32_t number, std::uint32_t cache, std::uint64_t line,
+    bool hand_down(Request& request, std::uint32_t number, std::uint32_t cache, std::uint64_t line,
                    std::uint64_t flags);
     void observe(Request& request, std::uint32_t cache, std::uint64_t* entry);
     // Of a line that was prefetched, and is referred to for the first time.
@@ -214,8 +214,9 @@ class Hierarchy {
                        std::uint64_t line);
     void drop_fetched(const Request& request);
 
-    static void count(std::uint64_t* counts, std::uint32_t column) {
-        if (column != Columns::kNone) ++counts[column];
+    // Adds what nobody can predict without a branch.
+    static void count(std::uint64_t* counts, std::uint32_t column, bool happens = true) {
+        if (column != Columns::kNone) counts[column] += happens;
     }
 
     const Machine& machine_;
