@@ -51,6 +51,7 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
                           .stays = is_coherent ? kDirty | kModified | kWatched : kDirty,
                           .is_coherent = is_coherent,
                           .is_exclusive = is_exclusive(i),
+                          .writes_back = cache.write_back,
                           .allocates = cache.write_allocate && !is_exclusive(i),
                           .gives_clean = is_exclusive(next[i])});
         if (cache.of == Of::kCluster && cache.holds != Holds::kInstructions)
@@ -147,11 +148,10 @@ std::uint64_t Hierarchy::bring(Request& request, std::uint32_t cache) {
 void Hierarchy::write(Request& request, std::uint32_t cache) {
     if (cache == kMemory) return;
     const Rules& rules = rules_[cache];
-    const bool writes_back = machine_.caches[cache].write_back;
     std::uint64_t* const entry =
         request.core.caches[cache]->lines.touch(request.line, request.reference.pc);
     const bool is_first = rules.is_coherent && !request.is_coherent;
-    std::uint64_t written = writes_back ? std::uint64_t{kDirty} : 0;
+    std::uint64_t written = rules.writes_back ? std::uint64_t{kDirty} : 0;
     if (rules.is_coherent) {
         if (entry && (*entry & (kModified | kWatched)) == kModified)
             request.is_coherent = true;
@@ -162,7 +162,7 @@ void Hierarchy::write(Request& request, std::uint32_t cache) {
     }
     observe(request, cache, entry);
     if (entry) *entry = (*entry & ~std::uint64_t{kWatched}) | written;
-    if (!writes_back) {
+    if (!rules.writes_back) {
         write(request, rules.next);
         if (!entry && rules.allocates) put(request, cache, written);
     } else if (!entry && rules.allocates) {
@@ -234,7 +234,7 @@ bool Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t 
         if (!(flags & kDirty) && !rules.is_exclusive) return false;
         CacheArray& lines = cores_[number]->caches[below]->lines;
         std::uint64_t* const entry = lines.find(line);
-        if (entry && (rules.is_exclusive || machine_.caches[below].write_back)) {
+        if (entry && (rules.is_exclusive || rules.writes_back)) {
             *entry |= flags & rules.stays;
             return rules.is_coherent;
         }

@@ -106,6 +106,7 @@ class Hierarchy {
         std::uint64_t stays;  // flags that a line has still when it comes from another cache
         bool is_coherent;     // one of a core that holds data
         bool is_exclusive;
+        bool writes_back;
         bool allocates;    // for a write that misses
         bool gives_clean;  // what it loses to the cache below
     };
