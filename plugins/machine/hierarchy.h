@@ -194,9 +194,9 @@ class Hierarchy {
 
     // Of a core that refers to something.
     void enter(std::uint32_t core) {
-        if (is_alone_ && core != only_) enter_second(core);
+        if (is_alone_ && core != only_) enter_new(core);
     }
-    void enter_second(std::uint32_t core);
+    void enter_new(std::uint32_t core);
     void lose(std::uint32_t core, std::uint64_t line, std::uint64_t flags,
               std::uint32_t left = kMemory);
     void leave_to_others(std::uint32_t core, std::uint64_t line, std::uint64_t flags);

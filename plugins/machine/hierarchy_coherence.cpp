@@ -11,8 +11,8 @@ bool Hierarchy::is_kept(std::uint32_t core, std::uint64_t line, std::uint32_t le
     return false;
 }
 
-// What only the caches of the first say comes into the table.
-void Hierarchy::enter_second(std::uint32_t core) {
+// The first core, or the second: what only the caches of the first say comes into the table.
+void Hierarchy::enter_new(std::uint32_t core) {
     if (only_ == Coherence::kNobody) {
         only_ = core;
         return;
@@ -25,7 +25,8 @@ void Hierarchy::enter_second(std::uint32_t core) {
         });
 }
 
-// A core's own caches lose a copy of a line, which had those flags; `left` has it still.
+// A core's own caches lose a copy of a line, which had those flags; `left`
+// has it no more, and is not asked.
 void Hierarchy::lose(std::uint32_t core, std::uint64_t line, std::uint64_t flags,
                      std::uint32_t left) {
     if (is_alone_) return leave_to_others(core, line, flags);

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace machine {

@@ -69,7 +69,7 @@ std::vector<OfCore> references(Random& random, const Machine& machine, int count
     std::vector<OfCore> made;
     for (auto& own : walks) own = {new_walk(), new_walk(), new_walk()};
     auto core = static_cast<std::uint32_t>(below(cores));
-    const std::uint64_t first_alone = below(2) * below(static_cast<std::uint64_t>(count));
+    const std::uint64_t first_alone = below(2) == 0 ? 0 : below(static_cast<std::uint64_t>(count));
     while (made.size() < static_cast<std::size_t>(count)) {
         if (made.size() >= first_alone && below(4) == 0)
             core = static_cast<std::uint32_t>(below(cores));
