@@ -43,10 +43,6 @@ std::optional<std::vector<std::uint64_t>> asked_for(const Prefetch& prefetch) {
 
 }  // namespace
 
-bool is_of_front_end(const Machine& machine, std::uint32_t cache, const Prefetch& prefetch) {
-    return prefetch.kind == "stride" && is_first(machine, cache);
-}
-
 FrontEnd::FrontEnd(const Machine& machine, const Columns& columns)
     : machine_(machine),
       columns_(columns),

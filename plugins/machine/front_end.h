@@ -54,9 +54,6 @@ class Steps {
     std::vector<std::uint64_t> needed_;
 };
 
-// Whether the prefetcher is FrontEnd's, which makes wishes of what it asks for.
-bool is_of_front_end(const Machine& machine, std::uint32_t cache, const Prefetch& prefetch);
-
 class FrontEnd {
   public:
     // Both stay their owner's, and there.

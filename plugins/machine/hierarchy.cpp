@@ -7,22 +7,6 @@
 
 namespace machine {
 
-Hierarchy::Instance::Instance(const Machine& machine, std::uint32_t number)
-    : lines(machine.caches[number].sets(machine.line), machine.caches[number].ways,
-            machine.caches[number].hash, machine.caches[number].replacement,
-            machine.caches[number].late != 0) {
-    const Cache& cache = machine.caches[number];
-    for (const Prefetch& prefetch : cache.prefetch) {
-        const bool is_own = !is_of_front_end(machine, number, prefetch);
-        prefetchers.push_back(is_own ? make_prefetcher(prefetch, machine.line) : nullptr);
-        sees_hits = sees_hits || (is_own && machine::sees_hits(prefetch));
-        sees_all = sees_all || sees_hits || !is_own;
-    }
-    if (!prefetchers.empty()) replaced_.resize(lines.lines());
-    if (std::has_single_bit(replaced_.size())) replaced_mask_ = replaced_.size() - 1;
-    if (cache.classify) kinds.emplace(lines.lines());
-}
-
 Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
     : machine_(machine),
       columns_(columns),
@@ -39,7 +23,7 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
         if (cache.of != Of::kCore) {
             const std::uint32_t instances = cache.of == Of::kCluster ? machine.clusters : 1;
             for (std::uint32_t n = 0; n < instances; ++n)
-                shared_[i].push_back(std::make_unique<Instance>(machine, i));
+                shared_[i].push_back(std::make_unique<CacheInstance>(machine, i));
         }
         const auto is_exclusive = [&](std::uint32_t number) {
             return number != kMemory && machine.caches[number].inclusion == Inclusion::kExclusive;
@@ -81,7 +65,7 @@ void Hierarchy::make_core(std::uint32_t number) {
     for (std::uint32_t i = 0; i < machine_.caches.size(); ++i) {
         const Cache& cache = machine_.caches[i];
         if (cache.of == Of::kCore) {
-            made->own.push_back(std::make_unique<Instance>(machine_, i));
+            made->own.push_back(std::make_unique<CacheInstance>(machine_, i));
             made->caches.push_back(made->own.back().get());
         } else {
             const std::uint32_t which = cache.of == Of::kCluster ? machine_.cluster_of(number) : 0;
@@ -194,7 +178,7 @@ void Hierarchy::make_room(Request& request, std::uint32_t number, std::uint32_t 
 // Of an inclusive cache: what it loses, those above it lose, too.
 void Hierarchy::back_invalidate(Request& request, std::uint32_t number, std::uint32_t cache,
                                 CacheArray::Line& gone) {
-    const Instance* const instance = cores_[number]->caches[cache];
+    const CacheInstance* const instance = cores_[number]->caches[cache];
     for (std::uint32_t other = 0; other < cores_.size(); ++other) {
         if (!cores_[other] || cores_[other]->caches[cache] != instance) continue;
         bool had = false;
@@ -248,51 +232,18 @@ bool Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t 
 }
 
 void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* entry) {
-    Instance& instance = *request.core.caches[cache];
-    const Columns::OfCache& columns = columns_.caches[cache];
-    const bool first = entry && (*entry & kPrefetched);
-    if (first) {
-        *entry &= ~std::uint64_t{kPrefetched};
-        count(request.counts, columns.useful);
-        if (is_late(request, cache, entry)) count(request.counts, columns.late);
-    }
     const std::uint64_t bit = std::uint64_t{1} << cache;
-    if (!entry && !(missed_ & bit)) {
-        missed_ |= bit;
-        count(request.counts, columns.misses[static_cast<std::size_t>(request.reference.kind)]);
-    }
-    if (instance.kinds) {
-        const MissKind kind = instance.kinds->refer(request.line);
-        if (!entry) count(request.counts, column_of(request, cache, kind));
-    }
-    if (instance.prefetchers.empty()) return;
-    if (!entry) {
-        std::uint64_t& replaced = instance.replaced(request.line);
-        if (replaced == request.line + 1) {
-            replaced = 0;
-            count(request.counts, columns.evicting);
-        }
-    }
-    if (!entry || first || instance.sees_all) triggers_.push_back({cache, entry != nullptr, first});
-}
-
-// By the core that has prefetched it: how far another one has got since, nobody knows. The time can
-// be a little before that of the prefetch, where two threads take turns on a core within a block.
-bool Hierarchy::is_late(const Request& request, std::uint32_t cache,
-                        const std::uint64_t* entry) const {
-    const std::int64_t late = machine_.caches[cache].late;
-    if (late == 0) return false;
-    const CacheArray::Stamp& prefetched = request.core.caches[cache]->lines.stamp(entry);
-    return prefetched.core == request.number &&
-           static_cast<std::int64_t>(request.reference.executed - prefetched.time) <= late;
-}
-
-std::uint32_t Hierarchy::column_of(const Request& request, std::uint32_t cache,
-                                   MissKind kind) const {
-    const Columns::OfCache& columns = columns_.caches[cache];
-    if (kind == MissKind::kCold) return columns.cold;
-    if (request.lost && rules_[cache].is_coherent) return columns.coherence;
-    return kind == MissKind::kCapacity ? columns.capacity : columns.conflict;
+    const auto trigger = request.core.caches[cache]->observe(
+        {.line = request.line,
+         .kind = request.reference.kind,
+         .is_counted = (missed_ & bit) != 0,
+         .is_lost = request.lost && rules_[cache].is_coherent,
+         .core = request.number,
+         .executed = request.reference.executed},
+        entry, columns_.caches[cache],
+        [&](std::uint32_t column, bool happens) { count(request.counts, column, happens); });
+    if (!entry) missed_ |= bit;
+    if (trigger.is_due) triggers_.push_back({cache, entry != nullptr, trigger.first});
 }
 
 // The cache's that is nearest to the core first.
@@ -344,7 +295,7 @@ void Hierarchy::grant(std::uint32_t number, const Reference& reference,
 }
 
 void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t line) {
-    Instance& instance = *behind.core.caches[cache];
+    CacheInstance& instance = *behind.core.caches[cache];
     if (line > kMostLine || instance.lines.find(line)) return;
     Request request{.core = behind.core,
                     .number = behind.number,
@@ -356,17 +307,11 @@ void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t lin
                     .is_coherent = true};
     if (coherent_ && !may_prefetch(request, cache)) return;
     count(request.counts, columns_.caches[cache].prefetched);
-    std::uint64_t& replaced = instance.replaced(line);
-    if (replaced == line + 1) replaced = 0;
     const std::uint64_t flags = bring(request, rules_[cache].next) & rules_[cache].stays;
-    const auto gone = instance.lines.insert(line, kPrefetched | flags, request.reference.pc, true);
+    const auto gone = instance.prefetch(line, flags, request.reference.pc, request.number,
+                                        request.reference.executed);
     drop_fetched(request);
-    if (machine_.caches[cache].late != 0)
-        instance.lines.stamp(instance.lines.find(line)) = {request.reference.executed,
-                                                           request.number};
-    if (!gone) return;
-    instance.replaced(gone->number) = gone->number + 1;
-    make_room(request, request.number, cache, *gone);
+    if (gone) make_room(request, request.number, cache, *gone);
 }
 
 }  // namespace machine

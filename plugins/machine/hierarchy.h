@@ -4,11 +4,11 @@
 #pragma once
 
 #include "plugins/machine/cache_array.h"
+#include "plugins/machine/cache_instance.h"
 #include "plugins/machine/coherence.h"
 #include "plugins/machine/columns.h"
 #include "plugins/machine/levels.h"
 #include "plugins/machine/machine.h"
-#include "plugins/machine/miss_kinds.h"
 #include "plugins/machine/prefetcher.h"
 #include "plugins/machine/reference.h"
 #include "plugins/machine/sharing.h"
@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -46,7 +45,7 @@ class Hierarchy {
         if (!quick.is_possible || core >= cores_.size() || !cores_[core]) return false;
         const std::uint64_t end = reference.address + std::min(reference.bytes, machine_.line) - 1;
         const std::uint64_t line = reference.address >> line_shift_;
-        Instance& first = *cores_[core]->caches[quick.cache];
+        CacheInstance& first = *cores_[core]->caches[quick.cache];
         if (end >> line_shift_ != line) {
             if (reference.writes || first.sees_hits || !wishes.empty()) return false;
             const std::uint64_t second = (end >> line_shift_) & kMostLine;
@@ -78,27 +77,9 @@ class Hierarchy {
     void forget(std::uint32_t core);
 
   private:
-    struct Instance {
-        Instance(const Machine& machine, std::uint32_t cache);
-
-        CacheArray lines;
-        std::vector<std::unique_ptr<Prefetcher>> prefetchers;  // null: FrontEnd's
-        bool sees_hits = false;                                // one of these wants to know of hits
-        bool sees_all = false;                                 // one of these, or of FrontEnd's
-        std::optional<MissKinds> kinds;
-
-        // What a prefetch has replaced there: that line + 1, or another's.
-        std::uint64_t& replaced(std::uint64_t line) {
-            return replaced_[replaced_mask_ != 0 ? line & replaced_mask_ : line % replaced_.size()];
-        }
-
-      private:
-        std::vector<std::uint64_t> replaced_;
-        std::uint64_t replaced_mask_ = 0;  // where their number is a power of two
-    };
     struct Core {
-        std::vector<Instance*> caches;  // by index in Machine::caches
-        std::vector<std::unique_ptr<Instance>> own;
+        std::vector<CacheInstance*> caches;  // by index in Machine::caches
+        std::vector<std::unique_ptr<CacheInstance>> own;
     };
     // What is asked of a cache again and again.
     struct Rules {
@@ -145,7 +126,7 @@ class Hierarchy {
     bool is_above(std::uint32_t upper, std::uint32_t lower) const;
 
     // The line's flags where a hit changes nothing but the line's place, or null.
-    static std::uint64_t* hits_quickly(Instance& cache, std::uint64_t line,
+    static std::uint64_t* hits_quickly(CacheInstance& cache, std::uint64_t line,
                                        const Reference& reference) {
         std::uint64_t* const entry = cache.lines.touch(line & kMostLine, reference.pc);
         return entry && !(*entry & (kPrefetched | kWatched)) ? entry : nullptr;
@@ -164,9 +145,6 @@ class Hierarchy {
     bool hand_down(Request& request, std::uint32_t number, std::uint32_t cache, std::uint64_t line,
                    std::uint64_t flags);
     void observe(Request& request, std::uint32_t cache, std::uint64_t* entry);
-    // Of a line that was prefetched, and is referred to for the first time.
-    bool is_late(const Request& request, std::uint32_t cache, const std::uint64_t* entry) const;
-    std::uint32_t column_of(const Request& request, std::uint32_t cache, MissKind kind) const;
     void prefetch_behind(Request& request);
     // The prefetchers of the first cache, behind a hit.
     template <typename Counts>
@@ -235,7 +213,8 @@ class Hierarchy {
     std::vector<std::uint32_t> clustered_;  // those of clusters that hold data
     Quick quick_[2];
     std::vector<std::unique_ptr<Core>> cores_;
-    std::vector<std::vector<std::unique_ptr<Instance>>> shared_;  // by cache: by cluster, or one
+    std::vector<std::vector<std::unique_ptr<CacheInstance>>>
+        shared_;  // by cache: by cluster, or one
     Coherence coherence_;
     Sharing sharing_;
     std::vector<Trigger> triggers_;

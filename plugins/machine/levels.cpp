@@ -32,4 +32,8 @@ bool is_first(const Machine& machine, std::uint32_t cache) {
     return std::find(next.begin(), next.end(), cache) == next.end();
 }
 
+bool is_of_front_end(const Machine& machine, std::uint32_t cache, const Prefetch& prefetch) {
+    return prefetch.kind == "stride" && is_first(machine, cache);
+}
+
 }  // namespace machine

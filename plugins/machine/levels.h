@@ -18,5 +18,7 @@ std::vector<std::uint32_t> next_caches(const Machine& machine);
 std::uint32_t first_cache(const Machine& machine, Holds holds);
 // Whether a reference comes to the cache without any other having been asked.
 bool is_first(const Machine& machine, std::uint32_t cache);
+// Whether FrontEnd knows what the cache's prefetcher asks for, and makes wishes of it.
+bool is_of_front_end(const Machine& machine, std::uint32_t cache, const Prefetch& prefetch);
 
 }  // namespace machine
