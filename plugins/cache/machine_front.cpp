@@ -80,8 +80,11 @@ void MachineFront::note_executed(const MachineSite& site, const trace_record_t& 
 
 void MachineFront::prepare(MachinePart& part) {
     const bool late = machine_.tells_late();
-    if (!is_useful_ && !late) return;
     part.steps.clear(part.records.size());
+    const bool has_caches =
+        first_caches_ && first_caches_->begin(part.core, part.records.size(), part.steps);
+    part.has_steps = is_useful_ || has_caches;
+    if (!part.has_steps && !late) return;
     part.said.clear();
     part.executed.resize(late ? part.records.size() : 0);
     std::uint64_t& executed = executed_[part.core];
@@ -102,6 +105,9 @@ void MachineFront::prepare(MachinePart& part) {
         const MachineSite& site = sites_[record.site];
         if (site.role == MachineSite::Role::kReference) [[likely]] {
             if (late) part.executed[i] = block_begin + site.position;
+            if (has_caches)
+                first_caches_->refer(site.reference(record, late ? part.executed[i] : 0), i,
+                                     part.steps);
             if (is_useful_) front_end_.add(site.reference(record, 0), i);
         } else if (site.role == MachineSite::Role::kCount) {
             part.said.push_back(i);
@@ -114,6 +120,7 @@ void MachineFront::prepare(MachinePart& part) {
     if (!part.ends_thread) return;
     if (machine_.cores == 0) {
         front_end_.forget(part.core);
+        if (first_caches_) first_caches_->forget(part.core);
         executed_.erase(part.core);
     }
     memory_.end(part.thread);

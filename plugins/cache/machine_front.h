@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plugins/cache/site_counts.h"
+#include "plugins/machine/first_caches.h"
 #include "plugins/machine/front_end.h"
 #include "plugins/machine/mapped_memory.h"
 #include "plugins/machine/reference.h"
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -63,6 +65,7 @@ struct MachinePart {
     std::span<const trace_marker_t> markers;
     // What MachineFront finds: what is to be done, and the records of sites that count, if it finds
     // steps; and, with late prefetches, by record, how many instructions the core has executed.
+    bool has_steps = false;
     machine::Steps steps;
     std::vector<std::uint32_t> said;
     std::vector<std::uint64_t> executed;
@@ -75,17 +78,21 @@ struct MachinePart {
 
 class MachineFront {
   public:
-    // All stay their owner's, and there.
+    // All stay their owner's, and there. `is_apart`: prepare() has a thread of its own.
     MachineFront(const machine::Machine& machine, const machine::Columns& columns,
-                 const MachineSites& sites)
+                 const MachineSites& sites, bool is_apart)
         : machine_(machine),
           sites_(sites),
           front_end_(machine, columns),
           is_useful_(front_end_.is_useful()),
-          memory_(machine.transparent) {}
+          memory_(machine.transparent) {
+        if (is_apart && !is_useful_ && machine::FirstCaches::are_independent(machine))
+            first_caches_.emplace(machine, columns);
+    }
 
-    // Whether it finds steps, which is worth a thread: else the caches need to see all references.
-    bool is_useful() const { return is_useful_; }
+    // Whether it finds steps of some parts, which is worth a thread: else the caches need to see
+    // all references.
+    bool is_useful() const { return is_useful_ || first_caches_; }
     bool takes_pages_from_mappings() const { return machine_.page == 0 && !machine_.tlbs.empty(); }
     // Finds what MachinePart says. Throws std::bad_alloc.
     void prepare(MachinePart& part);
@@ -101,6 +108,7 @@ class MachineFront {
     const MachineSites& sites_;
     machine::FrontEnd front_end_;
     const bool is_useful_;
+    std::optional<machine::FirstCaches> first_caches_;  // instead of front_end_
     machine::MappedMemory memory_;
     // With late prefetches: how many instructions each core has executed, all of the blocks that
     // its threads are in among them; and, by thread, how many before the thread's present block.

@@ -68,7 +68,7 @@ MachineRun::MachineRun(Machine machine, bool count_iterations)
       columns_(machine_),
       hierarchy_(machine_, columns_),
       placement_(machine_),
-      front_(machine_, columns_, sites_),
+      front_(machine_, columns_, sites_, Pipeline<MachinePart>::can_have_thread()),
       pipeline_(
           front_.is_useful(), [this](MachinePart& part) { front_.prepare(part); },
           [this](MachinePart& part) { simulate(part); }) {}
@@ -135,6 +135,8 @@ std::uint64_t* MachineRun::row_of(std::uint32_t site, const std::uint32_t* conte
 
 void MachineRun::process(assay::Trace& trace) {
     learn(Code(trace));
+    // Nothing is left to be done in advance.
+    if (std::exchange(took_first_caches_, false)) pipeline_.do_without_thread();
     auto part = pipeline_.empty();
     const bool ends = trace.thread_end() != nullptr;
     part->fill(trace, placement_.core_of(trace.thread()), ends, pipeline_.has_thread());
@@ -170,9 +172,13 @@ struct MachineRun::Records {
     }
 };
 
-void MachineRun::simulate(const MachinePart& part) {
+void MachineRun::simulate(MachinePart& part) {
     const Records records{*this, part};
-    if (front_.is_useful()) {
+    if (part.steps.given[0]) {
+        hierarchy_.take(part.steps.given_core, part.steps.given);
+        took_first_caches_ = true;
+    }
+    if (part.has_steps) {
         machine::run_part(hierarchy_, part.core, part.steps, records);
         for (const std::uint32_t record : part.said) records.said(record);
     } else {

@@ -44,7 +44,7 @@ class MachineRun {
     bool filter_loses_nothing() const;
     void learn(const Code& code);
     struct Records;
-    void simulate(const MachinePart& part);
+    void simulate(MachinePart& part);
     void simulate_all(const Records& records);
     // What is counted of a site: in a context, or, if that is null, as a whole.
     std::uint64_t* row_of(std::uint32_t site, const std::uint32_t* context);
@@ -65,6 +65,7 @@ class MachineRun {
     assay::ContextRows rows_;            // with contexts; else a site's row has its index
     BlockWalk walk_;
     Pipeline<MachinePart> pipeline_;  // of front_ and simulate()
+    bool took_first_caches_ = false;  // just now
 };
 
 }  // namespace cache

@@ -28,7 +28,7 @@ class Pipeline {
     Pipeline(bool threaded, Stage first, Stage second)
         : first_(std::move(first)),
           second_(std::move(second)),
-          has_thread_(threaded && processors() > 1) {}
+          has_thread_(threaded && can_have_thread()) {}
     Pipeline(const Pipeline&) = delete;
     Pipeline& operator=(const Pipeline&) = delete;
     ~Pipeline() {
@@ -41,6 +41,9 @@ class Pipeline {
         worker_.join();
     }
 
+    // Whether there is a processor for a thread.
+    static bool can_have_thread() { return processors() > 1; }
+
     // A piece to be filled: one that is done with, or a new one.
     std::unique_ptr<Piece> empty() {
         if (free_.empty()) return std::make_unique<Piece>();
@@ -50,6 +53,11 @@ class Pipeline {
     }
     // Whether pieces go to another thread, so that what they refer to must stay.
     bool has_thread() const { return has_thread_; }
+    // The first stage is not worth a thread any more. All pieces are behind both stages then.
+    void do_without_thread() {
+        finish();
+        has_thread_ = false;
+    }
 
     // The next piece. Both stages may be done now or later; what the first throws comes out of here
     // or of finish().
@@ -81,6 +89,8 @@ class Pipeline {
 
   private:
     static constexpr std::size_t kMost = 32, kWakeAt = 4;
+    // Rather than let the first stage run dry, the second one lets so many wait.
+    static constexpr std::size_t kFew = 8, kMostReady = 64;
 
     static int processors() {
         cpu_set_t set;
@@ -92,7 +102,8 @@ class Pipeline {
         std::unique_lock lock(mutex_);
         wait_for(lock, most_waiting);
         if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-        while (!ready_.empty()) {
+        const bool all = most_waiting == 0;
+        while (!ready_.empty() && (all || waiting_.size() >= kFew || ready_.size() > kMostReady)) {
             std::unique_ptr<Piece> piece = std::move(ready_.front());
             ready_.pop_front();
             lock.unlock();
@@ -152,7 +163,7 @@ class Pipeline {
     }
 
     const Stage first_, second_;
-    const bool has_thread_;
+    bool has_thread_;
     std::vector<std::unique_ptr<Piece>> free_;
     std::thread worker_;
     std::mutex mutex_;  // of what follows

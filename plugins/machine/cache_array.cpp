@@ -33,8 +33,8 @@ std::uint32_t CacheArray::way_by_policy(std::uint64_t set, const Policy::Access&
     return way;
 }
 
-std::optional<CacheArray::Line> CacheArray::insert(std::uint64_t line, std::uint64_t flags,
-                                                   std::uint64_t pc, bool prefetch) {
+CacheArray::Inserted CacheArray::insert(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
+                                        bool prefetch) {
     const std::uint64_t set = set_of(line);
     const Policy::Access access{.line = line, .pc = pc, .prefetch = prefetch};
     // In an order, free ways are behind all others.
@@ -50,8 +50,7 @@ std::optional<CacheArray::Line> CacheArray::insert(std::uint64_t line, std::uint
     else if (prefetch && order_ == Order::kRecency && ways_ > 1 &&
              entries_[set * ways_ + orders_[set].second()] != 0)
         orders_[set].swap_first_two();  // behind the line that was referred to last
-    if (gone == 0) return std::nullopt;
-    return line_of(gone);
+    return {line_of(gone), &entry};
 }
 
 std::uint64_t CacheArray::remove(std::uint64_t line) {

@@ -7,7 +7,6 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include <emmintrin.h>
@@ -56,9 +55,13 @@ class CacheArray {
         const std::uint32_t way = way_of(set, line);
         return way == kNowhere ? nullptr : &entries_[set * ways_ + way];
     }
-    // Puts a line in that is not there, with flags; kValid is added. Returns the one that goes.
-    std::optional<Line> insert(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
-                               bool prefetch = false);
+    struct Inserted {
+        Line gone;             // with flags 0 if none goes
+        std::uint64_t* entry;  // as touch() returns it
+    };
+    // Puts a line in that is not there, with flags; kValid is added.
+    Inserted insert(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
+                    bool prefetch = false);
     // Whether a line that is there can be the one of its set that was referred to last.
     bool can_be_last(std::uint64_t line) const {
         const std::uint64_t set = set_of(line);
@@ -66,6 +69,20 @@ class CacheArray {
     }
     // Takes a line out that may be there, and returns its flags, else 0.
     std::uint64_t remove(std::uint64_t line);
+
+    // The place of a line that is there.
+    std::uint32_t place_of(const std::uint64_t* entry) const {
+        return static_cast<std::uint32_t>(entry - entries_.data());
+    }
+    // Puts a line where another array of that shape has put it, and returns the flags of the one
+    // that was there, else 0. The order in which lines go is not kept.
+    std::uint64_t place(std::uint32_t place, std::uint64_t line) {
+        const std::uint64_t set = set_of(line);
+        const std::uint64_t before = entries_[place];
+        entries_[place] = line << kShift | kValid;
+        digests_[set * row_ + place - set * ways_] = digest(line);
+        return before & kFlags;
+    }
 
     // Calls `visit(line)` for all lines that are there.
     template <typename Visit>

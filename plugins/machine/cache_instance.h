@@ -69,16 +69,15 @@ struct CacheInstance {
         }
         return {.is_due = !entry || first || sees_all, .first = first};
     }
-    // Puts in what a prefetcher has asked for, behind a reference like that. Returns what goes.
-    std::optional<CacheArray::Line> prefetch(std::uint64_t line, std::uint64_t flags,
-                                             std::uint64_t pc, std::uint32_t core,
-                                             std::uint64_t executed) {
+    // Puts in what a prefetcher has asked for, behind a reference like that.
+    CacheArray::Inserted prefetch(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
+                                  std::uint32_t core, std::uint64_t executed) {
         std::uint64_t& before = replaced(line);
         if (before == line + 1) before = 0;
-        const auto gone = lines.insert(line, kPrefetched | flags, pc, true);
-        if (late != 0) lines.stamp(lines.find(line)) = {executed, core};
-        if (gone) replaced(gone->number) = gone->number + 1;
-        return gone;
+        const auto inserted = lines.insert(line, kPrefetched | flags, pc, true);
+        if (late != 0) lines.stamp(inserted.entry) = {executed, core};
+        if (inserted.gone.flags != 0) replaced(inserted.gone.number) = inserted.gone.number + 1;
+        return inserted;
     }
 
   private:

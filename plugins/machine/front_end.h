@@ -10,6 +10,7 @@
 #include "plugins/machine/recent_lines.h"
 #include "plugins/machine/reference.h"
 #include "plugins/machine/sharing.h"
+#include "plugins/machine/steps.h"
 #include "plugins/machine/stride_table.h"
 #include "plugins/machine/translation_buffers.h"
 
@@ -23,37 +24,6 @@
 
 namespace machine {
 
-// What is to be done for a part of the program's references, which have numbers: those of its
-// records.
-class Steps {
-  public:
-    // One more of a column.
-    struct Count {
-        std::uint32_t record, column;
-    };
-
-    std::vector<Wish> wishes;  // by record
-    std::vector<Count> counts;
-
-    // Of another part.
-    void clear(std::size_t records) {
-        needed_.assign((records + 63) / 64, 0);
-        wishes.clear();
-        counts.clear();
-    }
-    // The caches need to see the reference.
-    void need(std::uint32_t record, bool needed = true) {
-        needed_[record / 64] |= std::uint64_t{needed} << record % 64;
-    }
-    // Those of 64 records, as bits.
-    void need_of(std::uint32_t group, std::uint64_t needed) { needed_[group] |= needed; }
-    // For each 64 records, likewise.
-    std::span<const std::uint64_t> needed() const { return needed_; }
-
-  private:
-    std::vector<std::uint64_t> needed_;
-};
-
 class FrontEnd {
   public:
     // Both stay their owner's, and there.
@@ -61,7 +31,7 @@ class FrontEnd {
     FrontEnd(const FrontEnd&) = delete;
     FrontEnd& operator=(const FrontEnd&) = delete;
 
-    // Whether there is anything to do: else the caches need to see all references.
+    // Whether there is anything to do: else the caches need to see all references, or FirstCaches.
     bool is_useful() const;
     // Nothing of a core is needed any more, where each thread has its own.
     void forget(std::uint32_t core);

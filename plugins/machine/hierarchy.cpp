@@ -98,6 +98,72 @@ void Hierarchy::refer(std::uint32_t number, const Reference& reference,
     }
 }
 
+// As refer_to_line() and prefetch(), but for what the first cache has done itself. If cores are
+// coherent this one is alone.
+void Hierarchy::supply(std::uint32_t number, const Reference& reference,
+                       std::span<const Demand> demands, bool again, std::uint64_t* counts) {
+    Core& on = core(number);
+    enter(number);
+    if (!again) missed_ = 0;
+    const std::uint32_t first = first_[reference.kind != Kind::kFetch];
+    const auto request_of = [&](const Demand& demand) {
+        return Request{.core = on,
+                       .number = number,
+                       .reference = reference,
+                       .wishes = {},
+                       .line = demand.line,
+                       .counts = counts,
+                       .prefetch = demand.is_prefetch != 0,
+                       .is_coherent = rules_[first].is_coherent || demand.is_prefetch};
+    };
+    const Columns::OfCache& columns = columns_.caches[first];
+    triggers_.clear();
+    for (const Demand& demand : demands) {
+        Request request = request_of(demand);
+        if (demand.is_prefetch)
+            count(counts, columns.prefetched);
+        else if (demand.is_miss)
+            count(counts, columns.misses[static_cast<std::size_t>(reference.kind)]);
+        if (rules_[first].is_coherent && reference.writes && !demand.is_prefetch)
+            ask_to_write(request);
+        bring(request, rules_[first].next);
+        make_room_for(request, first, demand);
+    }
+    if (triggers_.empty()) return;
+    Request request = request_of(demands[0]);
+    prefetch_behind(request);
+}
+
+// As make_room(). What is kept of the first cache here are the lines that it holds, and which of
+// them are modified though it does not know: because a cache below has lost them that did.
+void Hierarchy::make_room_for(Request& request, std::uint32_t first, const Demand& demand) {
+    std::uint64_t flags = demand.gone_flags;
+    if (rules_[first].is_coherent)
+        flags |= request.core.caches[first]->lines.place(demand.place, demand.line);
+    count(request.counts, columns_.caches[first].useless, flags & kPrefetched);
+    bool has_core_it = false;
+    if (flags & kDirty) {
+        count(request.counts, columns_.caches[first].write_backs);
+        has_core_it = hand_down(request, request.number, first, demand.gone, flags);
+    }
+    if (is_alone_ && !has_core_it) leave_to_others(request.number, demand.gone, flags);
+}
+
+void Hierarchy::take(std::uint32_t number, std::unique_ptr<CacheInstance> (&given)[2]) {
+    Core& of = core(number);
+    for (const bool data : {false, true}) {
+        if (!given[data]) continue;
+        CacheInstance*& kept = of.caches[first_[data]];
+        kept->lines.each([&](const CacheArray::Line& line) {
+            if (line.flags & kModified) *given[data]->lines.find(line.number) |= kModified;
+        });
+        const auto own = std::find_if(of.own.begin(), of.own.end(),
+                                      [&](const auto& each) { return each.get() == kept; });
+        kept = given[data].get();
+        *own = std::move(given[data]);
+    }
+}
+
 void Hierarchy::refer_to_line(Request& request) {
     const std::uint32_t first = first_[request.reference.kind != Kind::kFetch];
     if (first == kMemory) return;
@@ -159,9 +225,9 @@ void Hierarchy::write(Request& request, std::uint32_t cache) {
 }
 
 void Hierarchy::put(Request& request, std::uint32_t cache, std::uint64_t flags) {
-    const auto gone = request.core.caches[cache]->lines.insert(
+    const auto inserted = request.core.caches[cache]->lines.insert(
         request.line, flags & rules_[cache].stays, request.reference.pc, request.prefetch);
-    if (gone) make_room(request, request.number, cache, *gone);
+    if (inserted.gone.flags != 0) make_room(request, request.number, cache, inserted.gone);
 }
 
 void Hierarchy::make_room(Request& request, std::uint32_t number, std::uint32_t cache,
@@ -223,8 +289,8 @@ bool Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t 
             return rules.is_coherent;
         }
         if (!entry && rules.is_exclusive && may_hand_down(request, cache, below, line)) {
-            const auto gone = lines.insert(line, flags & rules.stays, request.reference.pc);
-            if (gone) make_room(request, number, below, *gone);
+            const auto inserted = lines.insert(line, flags & rules.stays, request.reference.pc);
+            if (inserted.gone.flags != 0) make_room(request, number, below, inserted.gone);
             return rules.is_coherent;
         }
     }
@@ -308,10 +374,10 @@ void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t lin
     if (coherent_ && !may_prefetch(request, cache)) return;
     count(request.counts, columns_.caches[cache].prefetched);
     const std::uint64_t flags = bring(request, rules_[cache].next) & rules_[cache].stays;
-    const auto gone = instance.prefetch(line, flags, request.reference.pc, request.number,
-                                        request.reference.executed);
+    const auto inserted = instance.prefetch(line, flags, request.reference.pc, request.number,
+                                            request.reference.executed);
     drop_fetched(request);
-    if (gone) make_room(request, request.number, cache, *gone);
+    if (inserted.gone.flags != 0) make_room(request, request.number, cache, inserted.gone);
 }
 
 }  // namespace machine

@@ -12,6 +12,7 @@
 #include "plugins/machine/prefetcher.h"
 #include "plugins/machine/reference.h"
 #include "plugins/machine/sharing.h"
+#include "plugins/machine/steps.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -73,6 +74,12 @@ class Hierarchy {
     // Whether the core that referred last has lost a most recent line of a first cache since the
     // last call, to a cache that includes it: FrontEnd does not know that.
     bool has_lost_first() { return std::exchange(lost_first_, false); }
+    // Where FirstCaches simulates these, instead of refer() and grant(): all that one of them
+    // demands for a reference to a line. `again`: the reference is that of the call before.
+    void supply(std::uint32_t core, const Reference& reference, std::span<const Demand> demands,
+                bool again, std::uint64_t* counts);
+    // The first caches of fetches and of data that FirstCaches has simulated until now.
+    void take(std::uint32_t core, std::unique_ptr<CacheInstance> (&given)[2]);
     // The caches of a core are not needed any more, where each thread has its own.
     void forget(std::uint32_t core);
 
@@ -123,6 +130,7 @@ class Hierarchy {
         return *cores_[number];
     }
     void make_core(std::uint32_t number);
+    void make_room_for(Request& request, std::uint32_t first, const Demand& demand);
     bool is_above(std::uint32_t upper, std::uint32_t lower) const;
 
     // The line's flags where a hit changes nothing but the line's place, or null.

@@ -1,8 +1,8 @@
 // A part of the program's references, behind FrontEnd: what its steps do to the caches.
 #pragma once
 
-#include "plugins/machine/front_end.h"
 #include "plugins/machine/hierarchy.h"
+#include "plugins/machine/steps.h"
 
 #include <bit>
 #include <cstddef>
@@ -24,9 +24,7 @@ class PartRun {
           core_(core),
           part_(part),
           needed_(steps.needed()),
-          wishes_(steps.wishes) {
-        for (const Steps::Count& count : steps.counts) ++part.counts(count.record)[count.column];
-    }
+          wishes_(steps.wishes) {}
 
     void run() {
         hierarchy_.has_lost_first();
@@ -85,10 +83,31 @@ class PartRun {
     std::span<const Wish> wishes_;  // that are left
 };
 
+// What first caches demand that FirstCaches has simulated.
+template <typename Part>
+void supply_demands(Hierarchy& hierarchy, std::uint32_t core, const Steps& steps,
+                    const Part& part) {
+    std::span<const Demand> left = steps.demands;
+    std::uint32_t before = UINT32_MAX;
+    while (!left.empty()) {
+        std::size_t many = 1;
+        while (!left[many - 1].is_last) ++many;
+        const std::uint32_t record = left[0].record;
+        hierarchy.supply(core, part.reference(record), left.first(many), record == before,
+                         part.counts(record));
+        before = record;
+        left = left.subspan(many);
+    }
+}
+
 // What the steps of a part of the core do to the caches.
 template <typename Part>
 void run_part(Hierarchy& hierarchy, std::uint32_t core, const Steps& steps, const Part& part) {
-    PartRun<Part>(hierarchy, core, steps, part).run();
+    for (const Steps::Count& count : steps.counts) ++part.counts(count.record)[count.column];
+    if (steps.has_demands)
+        supply_demands(hierarchy, core, steps, part);
+    else
+        PartRun<Part>(hierarchy, core, steps, part).run();
 }
 
 }  // namespace machine

@@ -20,12 +20,4 @@ struct Reference {
     std::uint64_t executed = 0;
 };
 
-// A line that a prefetcher of the first cache asks for, as FrontEnd finds it.
-struct Wish {
-    std::uint64_t behind;      // the line of the reference
-    std::uint64_t line;        // that is asked for
-    std::uint32_t prefetcher;  // index in Cache::prefetch
-    std::uint32_t record;      // of the reference
-};
-
 }  // namespace machine

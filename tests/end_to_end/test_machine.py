@@ -21,8 +21,8 @@ class Machines(unittest.TestCase):
     def setUp(self):
         self.folder = support.temporary_folder(self)
 
-    def machine(self, text):
-        path = self.folder / "machine.yaml"
+    def machine(self, text, name="machine.yaml"):
+        path = self.folder / name
         path.write_text(text)
         return f"--machine={path}"
 
@@ -86,13 +86,19 @@ class Machines(unittest.TestCase):
                 self.assertEqual(found, {name: wanted[name] for name in found})
 
     def test_processors(self):
-        """What a thread finds before the caches are asked is the same without one."""
+        """What a thread does before the caches are asked is the same without one."""
         trace = self.folder / "trace"
         self.assay("record", "-q", "--schedule=fair:1000", "-o", trace, "--", PROGRAMS / "threads")
-        for machine in ("zen4", "skylake-sp", "neoverse-n1"):
+        d1 = ", writes: back, prefetch: [next-line, best-offset], late: 50, classify: yes"
+        ll = ", writes: back, prefetch: stream"
+        own = PLAIN.format(cores="threads", i1=", prefetch: next-line", d1=d1, ll=ll)
+        coherent = "coherence: mesi\nsharing: no\n" + PLAIN.format(
+            cores=2, i1="", d1=d1, ll=ll) + "  L3: {level: 3, of: machine, size: 4M, ways: 16}\n"
+        for machine in ("--machine=zen4", "--machine=skylake-sp", "--machine=neoverse-n1",
+                        self.machine(own), self.machine(coherent, "coherent.yaml")):
             def file(*words):
                 out = self.folder / "replayed"
-                self.run_well([*words, support.ASSAY, "replay", "-q", "--plugin=cache", f"--machine={machine}",
+                self.run_well([*words, support.ASSAY, "replay", "-q", "--plugin=cache", machine,
                                "--contexts", "-o", out, trace])
                 return out.read_text()
             with self.subTest(machine=machine):

@@ -46,6 +46,18 @@ class Maker {
         if (one_in(3)) add_tlbs(made);
         return made;
     }
+    // With first caches that nothing below them changes.
+    Machine machine_of_independent_first_caches() {
+        for (;;) {
+            Machine made = machine();
+            for (machine::Cache& cache : made.caches) {
+                if (cache.level == 1) cache.write_back = cache.write_allocate = true;
+                if (cache.inclusion == Inclusion::kInclusive) cache.inclusion = Inclusion::kNone;
+            }
+            made.tlbs.clear();
+            if (machine::FirstCaches::are_independent(made)) return made;
+        }
+    }
     // With buffers for pages of several sizes, which come from mappings.
     Machine machine_of_pages() {
         Machine made = machine();
@@ -158,6 +170,13 @@ Machine any_machine(Random& random) {
 Machine any_machine_of_pages(Random& random) {
     for (;;) {
         Machine made = Maker(random).machine_of_pages();
+        if (complaints(made).empty()) return made;
+    }
+}
+
+Machine any_machine_of_independent_first_caches(Random& random) {
+    for (;;) {
+        Machine made = Maker(random).machine_of_independent_first_caches();
         if (complaints(made).empty()) return made;
     }
 }

@@ -155,22 +155,41 @@ struct Part {
 std::uint64_t* Simulation::run(std::span<const OfCore> part) {
     const std::uint32_t core = part[0].core;
     steps_.clear(part.size());
-    front_.begin(core, part.size());
-    for (std::uint32_t i = 0; i < part.size(); ++i) front_.add(part[i].reference, i);
-    front_.finish(steps_);
+    const bool has_caches = first_caches_ && first_caches_->begin(core, part.size(), steps_);
+    hierarchy_.take(steps_.given_core, steps_.given);
+    if (first_caches_ && !has_caches) {
+        run_all(part);
+        return counts_.data();
+    }
+    if (!has_caches) front_.begin(core, part.size());
+    for (std::uint32_t i = 0; i < part.size(); ++i)
+        if (has_caches)
+            first_caches_->refer(part[i].reference, i, steps_);
+        else
+            front_.add(part[i].reference, i);
+    if (!has_caches) front_.finish(steps_);
     machine::run_part(hierarchy_, core, steps_, Part{part, counts_.data()});
     return counts_.data();
 }
 
+void Simulation::run_all(std::span<const OfCore> part) {
+    const auto counts = [this] { return counts_.data(); };
+    for (const OfCore& one : part)
+        if (!hierarchy_.refer_quickly(one.core, one.reference, {}, counts))
+            hierarchy_.refer(one.core, one.reference, {}, counts());
+}
+
 void Simulation::forget(std::uint32_t core) {
     front_.forget(core);
+    if (first_caches_) first_caches_->forget(core);
     hierarchy_.forget(core);
 }
 
 std::string difference(const Machine& machine, const std::vector<OfCore>& references,
                        const std::vector<Change>& changes) {
     const machine::Columns columns(machine);
-    Simulation one_by_one(machine, columns), in_parts(machine, columns);
+    Simulation one_by_one(machine, columns), in_parts(machine, columns),
+        in_advance(machine, columns, true);
     model::Model plain(machine, columns);
     std::vector<std::uint64_t> of_plain(columns.size());
     machine::PageSizes sizes(machine.transparent);
@@ -188,6 +207,7 @@ std::string difference(const Machine& machine, const std::vector<OfCore>& refere
         if (machine.cores == 0 && i % 512 == 511) {
             one_by_one.forget(one.core);
             in_parts.forget(one.core);
+            in_advance.forget(one.core);
             plain.forget(one.core);
             translate_anew = true;
         }
@@ -195,6 +215,7 @@ std::string difference(const Machine& machine, const std::vector<OfCore>& refere
             for (std::uint32_t core = 0; core < cores; ++core) {
                 one_by_one.translate_by(core, sizes);
                 in_parts.translate_by(core, sizes);
+                in_advance.translate_by(core, sizes);
             }
         plain.refer(one.core, one.reference, of_plain.data());
         const auto compared = [&](const char* how, const std::uint64_t* counts) {
@@ -214,7 +235,9 @@ std::string difference(const Machine& machine, const std::vector<OfCore>& refere
                           (machine.cores == 0 && next % 512 == 511) || next % 97 == 0 ||
                           (change != changes.end() && change->before <= next);
         if (found.empty() && ends) {
-            found = compared(", in a part", in_parts.run({&references[part], next - part}));
+            const std::span<const OfCore> whole(&references[part], next - part);
+            found = compared(", in a part", in_parts.run(whole));
+            if (found.empty()) found = compared(", in advance", in_advance.run(whole));
             part = next;
         }
         if (!found.empty()) return found;

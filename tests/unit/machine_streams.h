@@ -3,11 +3,13 @@
 #pragma once
 
 #include "plugins/machine/columns.h"
+#include "plugins/machine/first_caches.h"
 #include "plugins/machine/front_end.h"
 #include "plugins/machine/hierarchy.h"
 #include "plugins/machine/machine.h"
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -38,6 +40,8 @@ std::vector<OfCore> references(Random& random, const machine::Machine& machine, 
 machine::Machine any_machine(Random& random);
 // The same with translation buffers that are divided by the sizes of pages.
 machine::Machine any_machine_of_pages(Random& random);
+// The same with first caches that can be simulated in advance.
+machine::Machine any_machine_of_independent_first_caches(Random& random);
 
 // A cache of `sets` sets, of whom and at which level.
 machine::Cache cache(const std::string& name, std::uint32_t level, machine::Holds holds,
@@ -50,9 +54,13 @@ std::vector<Change> changes(Random& random, int count);
 // The fast simulation.
 class Simulation {
   public:
-    // Both stay their owner's, and there.
-    Simulation(const machine::Machine& machine, const machine::Columns& columns)
-        : front_(machine, columns), hierarchy_(machine, columns), counts_(columns.size()) {}
+    // Both stay their owner's, and there. `first_caches`: these in advance, where that can be done.
+    Simulation(const machine::Machine& machine, const machine::Columns& columns,
+               bool first_caches = false)
+        : front_(machine, columns), hierarchy_(machine, columns), counts_(columns.size()) {
+        if (first_caches && machine::FirstCaches::are_independent(machine))
+            first_caches_.emplace(machine, columns);
+    }
 
     // References of one core, as a part. Returns what is counted of all until now.
     std::uint64_t* run(std::span<const OfCore> part);
@@ -62,7 +70,10 @@ class Simulation {
     }
 
   private:
+    void run_all(std::span<const OfCore> part);
+
     machine::FrontEnd front_;
+    std::optional<machine::FirstCaches> first_caches_;  // instead of front_
     machine::Hierarchy hierarchy_;
     machine::Steps steps_;
     std::vector<std::uint64_t> counts_;
