@@ -123,6 +123,32 @@ TEST_CASE("the core's cache that has a line dirty writes it back at another core
     CHECK(counts["L2wb"] == 0);
 }
 
+TEST_CASE("a line is modified until all copies of the core's are gone") {
+    Cache l2 = streams::cache("L2", 2, Holds::kBoth, Of::kCore, 4, 1);
+    l2.prefetch = {{"next-line", 1, 1}};
+    Machine machine = of({streams::cache("I1", 1, Holds::kInstructions, Of::kCore, 1, 4),
+                          streams::cache("D1", 1, Holds::kData, Of::kCore, 1, 4), l2,
+                          streams::cache("LL", 3, Holds::kBoth, Of::kMachine, 16, 4)},
+                         3);
+    const auto others = {9, 10, 13, 14};  // leave the set of L2 that line 4 is in alone
+    std::vector<OfCore> made;
+    const auto read = [&](std::uint32_t core, std::uint64_t line) {
+        made.push_back(streams::read(core, kBase + line * 64));
+    };
+    made.push_back(streams::write(0, kBase + 4 * 64));
+    for (const int line : others) read(0, line);
+    // Clean in D1, dirty in L2, which loses it and has it prefetched again.
+    for (const int line : {4, 8, 4, 3}) read(0, line);
+    for (const int line : others) read(0, line);
+    // Who has a line modified supplies it; with MOESI again and again.
+    for (const std::uint32_t other : {1, 2}) read(other, 4);
+    for (const auto protocol : {machine::Protocol::kMesi, machine::Protocol::kMoesi}) {
+        machine.protocol = protocol;
+        CHECK(streams::difference(machine, made) == "");
+    }
+    CHECK(Counts(machine, made)["Transfers"] == 2);
+}
+
 TEST_CASE("next-line leaves of a walk its first miss") {
     Machine machine = of({streams::cache("D1", 1, Holds::kData, Of::kCore, 16, 4)});
     CHECK(Counts(machine, loop(1000, 64, 1))["D1mr"] == 1000);
