@@ -83,13 +83,13 @@ void MachineFront::prepare(MachinePart& part) {
     part.steps.clear(part.records.size());
     const bool has_caches =
         first_caches_ && first_caches_->begin(part.core, part.records.size(), part.steps);
-    part.has_steps = is_useful_ || has_caches;
+    part.has_steps = uses_front_end_ || has_caches;
     if (!part.has_steps && !late) return;
     part.said.clear();
     part.executed.resize(late ? part.records.size() : 0);
     std::uint64_t& executed = executed_[part.core];
     std::uint64_t& block_begin = block_begins_[part.thread];
-    if (is_useful_) front_end_.begin(part.core, part.records.size());
+    if (uses_front_end_) front_end_.begin(part.core, part.records.size());
     std::span<const trace_marker_t> markers;
     if (takes_pages_from_mappings()) {
         markers = part.markers;
@@ -108,7 +108,7 @@ void MachineFront::prepare(MachinePart& part) {
             if (has_caches)
                 first_caches_->refer(site.reference(record, late ? part.executed[i] : 0), i,
                                      part.steps);
-            if (is_useful_) front_end_.add(site.reference(record, 0), i);
+            if (uses_front_end_) front_end_.add(site.reference(record, 0), i);
         } else if (site.role == MachineSite::Role::kCount) {
             part.said.push_back(i);
         } else {
@@ -116,7 +116,7 @@ void MachineFront::prepare(MachinePart& part) {
         }
     }
     follow_up_to(part.records.size());
-    if (is_useful_) front_end_.finish(part.steps);
+    if (uses_front_end_) front_end_.finish(part.steps);
     if (!part.ends_thread) return;
     if (machine_.cores == 0) {
         front_end_.forget(part.core);

@@ -84,15 +84,15 @@ class MachineFront {
         : machine_(machine),
           sites_(sites),
           front_end_(machine, columns),
-          is_useful_(front_end_.is_useful()),
+          uses_front_end_(front_end_.is_useful()),
           memory_(machine.transparent) {
-        if (is_apart && !is_useful_ && machine::FirstCaches::are_independent(machine))
+        if (is_apart && !uses_front_end_ && machine::FirstCaches::are_independent(machine))
             first_caches_.emplace(machine, columns);
     }
 
-    // Whether it finds steps of some parts, which is worth a thread: else the caches need to see
-    // all references.
-    bool is_useful() const { return is_useful_ || first_caches_; }
+    // Whether it finds what is to be done for some parts, which is worth a thread: else the caches
+    // need to see all references.
+    bool finds_steps() const { return uses_front_end_ || first_caches_; }
     bool takes_pages_from_mappings() const { return machine_.page == 0 && !machine_.tlbs.empty(); }
     // Finds what MachinePart says. Throws std::bad_alloc.
     void prepare(MachinePart& part);
@@ -107,7 +107,7 @@ class MachineFront {
     const machine::Machine& machine_;
     const MachineSites& sites_;
     machine::FrontEnd front_end_;
-    const bool is_useful_;
+    const bool uses_front_end_;
     std::optional<machine::FirstCaches> first_caches_;  // instead of front_end_
     machine::MappedMemory memory_;
     // With late prefetches: how many instructions each core has executed, all of the blocks that

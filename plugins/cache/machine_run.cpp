@@ -70,7 +70,7 @@ MachineRun::MachineRun(Machine machine, bool count_iterations)
       placement_(machine_),
       front_(machine_, columns_, sites_, Pipeline<MachinePart>::can_have_thread()),
       pipeline_(
-          front_.is_useful(), [this](MachinePart& part) { front_.prepare(part); },
+          front_.finds_steps(), [this](MachinePart& part) { front_.prepare(part); },
           [this](MachinePart& part) { simulate(part); }) {}
 
 // Whether a reference to the most recent line of its set changes nothing anywhere, unless it is the

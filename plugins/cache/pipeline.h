@@ -42,7 +42,10 @@ class Pipeline {
     }
 
     // Whether there is a processor for a thread.
-    static bool can_have_thread() { return processors() > 1; }
+    static bool can_have_thread() {
+        cpu_set_t set;
+        return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
+    }
 
     // A piece to be filled: one that is done with, or a new one.
     std::unique_ptr<Piece> empty() {
@@ -91,11 +94,6 @@ class Pipeline {
     static constexpr std::size_t kMost = 32, kWakeAt = 4;
     // Rather than let the first stage run dry, the second one lets so many wait.
     static constexpr std::size_t kFew = 8, kMostReady = 64;
-
-    static int processors() {
-        cpu_set_t set;
-        return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    }
 
     // Does the second stage of what is behind the first, and waits until at most so many are not.
     void take_ready(std::size_t most_waiting) {

@@ -4,11 +4,13 @@
 
 #include "plugins/machine/cache_array.h"
 #include "plugins/machine/columns.h"
+#include "plugins/machine/levels.h"
 #include "plugins/machine/machine.h"
 #include "plugins/machine/miss_kinds.h"
 #include "plugins/machine/prefetcher.h"
 #include "plugins/machine/reference.h"
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,7 +21,22 @@ namespace machine {
 struct CacheInstance {
     // Of the cache with that index. Throws std::bad_alloc, and std::runtime_error if a library of
     // the user's own is unusable.
-    CacheInstance(const Machine& machine, std::uint32_t cache);
+    CacheInstance(const Machine& machine, std::uint32_t number)
+        : lines(machine.caches[number].sets(machine.line), machine.caches[number].ways,
+                machine.caches[number].hash, machine.caches[number].replacement,
+                machine.caches[number].late != 0),
+          late(machine.caches[number].late) {
+        const Cache& cache = machine.caches[number];
+        for (const Prefetch& prefetch : cache.prefetch) {
+            const bool is_own = !is_of_front_end(machine, number, prefetch);
+            prefetchers.push_back(is_own ? make_prefetcher(prefetch, machine.line) : nullptr);
+            sees_hits = sees_hits || (is_own && machine::sees_hits(prefetch));
+            sees_all = sees_all || sees_hits || !is_own;
+        }
+        if (!prefetchers.empty()) replaced_.resize(lines.lines());
+        if (std::has_single_bit(replaced_.size())) replaced_mask_ = replaced_.size() - 1;
+        if (cache.classify) kinds.emplace(lines.lines());
+    }
 
     CacheArray lines;
     std::vector<std::unique_ptr<Prefetcher>> prefetchers;  // null: FrontEnd's
@@ -43,28 +60,27 @@ struct CacheInstance {
         bool first = false;  // since the line was prefetched
     };
     // Of a reference to the line, which has `entry`, or null: it misses. Calls
-    // `count(column, happens)` for what is counted.
+    // `count(column)` for what is counted.
     template <typename Count>
     Trigger observe(const Observed& seen, std::uint64_t* entry, const Columns::OfCache& columns,
                     const Count& count) {
         const bool first = entry && (*entry & kPrefetched);
         if (first) {
             *entry &= ~std::uint64_t{kPrefetched};
-            count(columns.useful, true);
-            if (is_late(seen, entry)) count(columns.late, true);
+            count(columns.useful);
+            if (is_late(seen, entry)) count(columns.late);
         }
-        if (!entry && !seen.is_counted)
-            count(columns.misses[static_cast<std::size_t>(seen.kind)], true);
+        if (!entry && !seen.is_counted) count(columns.misses[static_cast<std::size_t>(seen.kind)]);
         if (kinds) {
             const MissKind kind = kinds->refer(seen.line);
-            if (!entry) count(column_of(columns, kind, seen.is_lost), true);
+            if (!entry) count(column_of(columns, kind, seen.is_lost));
         }
         if (prefetchers.empty()) return {};
         if (!entry) {
             std::uint64_t& replaced = this->replaced(seen.line);
             if (replaced == seen.line + 1) {
                 replaced = 0;
-                count(columns.evicting, true);
+                count(columns.evicting);
             }
         }
         return {.is_due = !entry || first || sees_all, .first = first};

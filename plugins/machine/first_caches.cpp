@@ -87,15 +87,15 @@ bool FirstCaches::begin(std::uint32_t number, std::size_t records, Steps& steps)
 void FirstCaches::refer_further(const Touch& touch, std::uint64_t* entry, Steps& steps) {
     const bool data = touch.data();
     CacheInstance& cache = *core_->caches[data];
-    const auto trigger = cache.observe(
-        {.line = touch.line,
-         .kind = touch.reference.kind,
-         .is_counted = true,  // by who supplies the line
-         .is_lost = false,
-         .core = number_,
-         .executed = touch.reference.executed},
-        entry, columns_.caches[first_[data]],
-        [&](std::uint32_t column, bool happens) { steps.count(touch.record, column, happens); });
+    const auto trigger =
+        cache.observe({.line = touch.line,
+                       .kind = touch.reference.kind,
+                       .is_counted = true,  // by who supplies the line
+                       .is_lost = false,
+                       .core = number_,
+                       .executed = touch.reference.executed},
+                      entry, columns_.caches[first_[data]],
+                      [&](std::uint32_t column) { steps.count(touch.record, column); });
     const std::uint64_t flags = touch.reference.writes ? written_ : 0;
     std::vector<Demand>& demands = steps.demands;
     const std::size_t before = demands.size();

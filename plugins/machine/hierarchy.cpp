@@ -307,7 +307,7 @@ void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* en
          .core = request.number,
          .executed = request.reference.executed},
         entry, columns_.caches[cache],
-        [&](std::uint32_t column, bool happens) { count(request.counts, column, happens); });
+        [&](std::uint32_t column) { count(request.counts, column); });
     if (!entry) missed_ |= bit;
     if (trigger.is_due) triggers_.push_back({cache, entry != nullptr, trigger.first});
 }

@@ -78,7 +78,8 @@ class Hierarchy {
     // demands for a reference to a line. `again`: the reference is that of the call before.
     void supply(std::uint32_t core, const Reference& reference, std::span<const Demand> demands,
                 bool again, std::uint64_t* counts);
-    // The first caches of fetches and of data that FirstCaches has simulated until now.
+    // The first caches of fetches and of data that FirstCaches has simulated until now, if it gives
+    // any; they are the hierarchy's then.
     void take(std::uint32_t core, std::unique_ptr<CacheInstance> (&given)[2]);
     // The caches of a core are not needed any more, where each thread has its own.
     void forget(std::uint32_t core);

@@ -58,8 +58,8 @@ class Steps {
         has_demands = false;
         demands.clear();
     }
-    void count(std::uint32_t record, std::uint32_t column, bool happens = true) {
-        if (happens && column != Columns::kNone) counts.push_back({record, column});
+    void count(std::uint32_t record, std::uint32_t column) {
+        if (column != Columns::kNone) counts.push_back({record, column});
     }
     // The caches need to see the reference.
     void need(std::uint32_t record, bool needed = true) {
