@@ -50,6 +50,14 @@ class RecordingCase(unittest.TestCase):
         self.assay("record", "-q", "-o", trace, *options, "--", *program, status=status)
         return trace
 
+    def texts_of_processes(self, name):
+        """What NAME.%n.%p of a shell's processes say, the shell ending as `true`: of all but the
+        shell itself. Where it is when SIGCHLD comes, and what it writes to, depends on its children."""
+        files = list(self.folder.glob(f"{name}.*"))
+        [last] = self.folder.glob(f"{name}.true.*")
+        files.remove(self.folder / f"{name}.sh.{last.name.split('.')[-1]}.1")
+        return sorted(text_of(file) for file in files)
+
     def compare(self, program, profilers, *options, extra=(), capture="default", status=0):
         trace = self.record(program, f"--capture={capture}", *options, status=status)
         for words in profilers:
