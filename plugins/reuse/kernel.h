@@ -23,15 +23,16 @@ inline Found farther(Found a, Found b) {
 // Of a reference; `number` is any that goes on with each.
 inline void count(const Tables& tables, Found found, std::size_t number) {
     if (found.distance == kNever) return;
-    // A reference of two lines can have come long after that to one, and have more others between
-    // it and that to the other.
-    if (found.age < kShortAges && found.distance < kShortAges) [[likely]] {
-        const std::size_t of = found.age << kShortAgeBits | found.distance;
-        ++tables.short_ages[of * kCopies + number % kCopies];
+    // No branch on the age, which nobody could foresee.
+    // 0 is one of 2^32.
+    const auto bits = 32U - static_cast<std::uint32_t>(__builtin_clz(found.age | 1));
+    if (found.distance < kNearDistances) [[likely]] {
+        const std::size_t of = bits << kNearBits | found.distance;
+        ++tables.near[of * kCopies + number % kCopies];
         return;
     }
     ++tables.distances[found.distance];
-    ++tables.ages[32 - __builtin_clz(found.age)];
+    ++tables.ages[bits];
 }
 
 inline void note_miss(const Tables& tables, Found found, std::uint32_t reference, Miss* misses,

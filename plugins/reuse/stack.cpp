@@ -144,8 +144,8 @@ std::span<const Miss> Stack::measure(std::span<const Touch> touches,
     if (counted.distances.size() < distances)
         counted.distances.resize(std::max(distances, counted.distances.size() * 2));
     const auto limit_count = static_cast<std::uint32_t>(limits.size());
-    const Tables tables{limits.data(), limit_count, counted.distances.data(),
-                        counted.short_ages.data(), counted.ages.data()};
+    const Tables tables{limits.data(), limit_count, counted.distances.data(), counted.near.data(),
+                        counted.ages.data()};
     std::size_t misses = 0;
     const std::size_t items = kernel_.touch(top_, order_, tables, touches.data(), touches.size(),
                                             items_, misses_, misses);

@@ -16,8 +16,8 @@ namespace reuse {
 // Of all threads; summary.h adds them up.
 struct Histograms {
     std::vector<std::uint64_t> distances;  // see Tables; may have zeros at the end
-    std::vector<std::uint64_t> short_ages =
-        std::vector<std::uint64_t>(kShortAges * kShortAges * kCopies);
+    std::vector<std::uint64_t> near =
+        std::vector<std::uint64_t>(kAgeBuckets * kNearDistances * kCopies);
     std::vector<std::uint64_t> ages = std::vector<std::uint64_t>(kAgeBuckets);
     std::uint64_t never = 0;  // references to lines that were not referenced before
 };

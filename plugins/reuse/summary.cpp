@@ -18,9 +18,9 @@ constexpr std::uint32_t kPoints = 16;  // for each power of two, of what is writ
 
 std::vector<CurvePoint> miss_curve(const Histograms& histograms, std::uint32_t parts) {
     std::vector<std::uint64_t> distances = histograms.distances;
-    if (distances.size() < kShortAges) distances.resize(kShortAges);
-    for (std::size_t i = 0; i < histograms.short_ages.size(); ++i)
-        distances[i / kCopies % kShortAges] += histograms.short_ages[i];
+    if (distances.size() < kNearDistances) distances.resize(kNearDistances);
+    for (std::size_t i = 0; i < histograms.near.size(); ++i)
+        distances[i / kCopies % kNearDistances] += histograms.near[i];
     // Those at distance 0 are not all counted, and hit in every cache.
     std::uint64_t misses =
         std::accumulate(distances.begin() + 1, distances.end(), histograms.never);
@@ -37,8 +37,8 @@ std::vector<CurvePoint> miss_curve(const Histograms& histograms, std::uint32_t p
 
 std::vector<AgePoint> reuse_times(const Histograms& histograms) {
     std::vector<std::uint64_t> by_bits = histograms.ages;
-    for (std::size_t i = 0; i < histograms.short_ages.size(); ++i)
-        by_bits[std::bit_width(i / kCopies / kShortAges)] += histograms.short_ages[i];
+    for (std::size_t i = 0; i < histograms.near.size(); ++i)
+        by_bits[i / kCopies / kNearDistances] += histograms.near[i];
     while (by_bits.size() > 1 && by_bits.back() == 0) by_bits.pop_back();
     std::vector<AgePoint> points;
     for (std::uint32_t bits = 1; bits < by_bits.size(); ++bits)

@@ -10,8 +10,9 @@ namespace reuse {
 
 // The distance of a line that was not referenced before.
 inline constexpr std::uint32_t kNever = UINT32_MAX;
-// Reuse times below this are counted together with distances, longer ones by their power of two.
-inline constexpr std::uint32_t kShortAgeBits = 5, kShortAges = 1U << kShortAgeBits;
+// Distances below this are counted together with reuse times, longer ones apart from them. Reuse
+// times are counted by their power of two.
+inline constexpr std::uint32_t kNearBits = 5, kNearDistances = 1U << kNearBits;
 // In so many copies, in turns: the same counter is often counted twice in succession, and the
 // second addition would wait for the first one's.
 inline constexpr std::uint32_t kCopies = 4;
@@ -64,9 +65,9 @@ struct Miss {
 struct Tables {
     const std::uint32_t* limits;  // distances, ascending, at least one
     std::uint32_t limit_count;
-    std::uint64_t* distances;   // by distance, but of short ages
-    std::uint64_t* short_ages;  // by age, in each kShortAges by distance, and kCopies of each
-    std::uint64_t* ages;        // by the number of bits of longer ones
+    std::uint64_t* distances;  // by distance, of longer ones
+    std::uint64_t* near;       // by the age's number of bits, in each by distance: kCopies of each
+    std::uint64_t* ages;       // by the number of bits, where the distance is longer
 };
 
 // The first lines of the stack, in no order, with the times of their last references: relative to
