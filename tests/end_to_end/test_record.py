@@ -211,7 +211,7 @@ class Record(RecordingCase):
 
     def test_processes_at_once(self):
         """The files of one after the other; and what all of them lack is said once."""
-        trace = self.record(["sh", "-c", "ls / > /dev/null & true | cat; exec true"])
+        trace = self.record(["sh", "-c", "ls / > /dev/null & true | cat; wait; exec true"])
         files = {}
         for jobs in ("1", "4"):
             folder = self.folder / jobs
