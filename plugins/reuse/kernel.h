@@ -23,8 +23,8 @@ inline Found farther(Found a, Found b) {
 // Of a reference; `number` is any that goes on with each.
 inline void count(const Tables& tables, Found found, std::size_t number) {
     if (found.distance == kNever) return;
-    // No branch on the age, which nobody could foresee.
-    // 0 is one of 2^32.
+    // No branch on the age, which nobody could foresee. One of 2^32 is seen as 0, which has no
+    // leading one.
     const auto bits = 32U - static_cast<std::uint32_t>(__builtin_clz(found.age | 1));
     if (found.distance < kNearDistances) [[likely]] {
         const std::size_t of = bits << kNearBits | found.distance;

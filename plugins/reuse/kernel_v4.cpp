@@ -24,7 +24,7 @@ struct Lanes {
     }
 };
 
-// Loaded into all lanes, with nothing in between.
+// Loaded into all lanes, which takes no vector port.
 template <typename T>
 __m512i broadcast(const T* value) {
     asm("" : "+r"(value));  // or the compiler would take the value from a register

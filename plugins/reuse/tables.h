@@ -66,8 +66,9 @@ struct Tables {
     const std::uint32_t* limits;  // distances, ascending, at least one
     std::uint32_t limit_count;
     std::uint64_t* distances;  // by distance, of longer ones
-    std::uint64_t* near;       // by the age's number of bits, in each by distance: kCopies of each
-    std::uint64_t* ages;       // by the number of bits, where the distance is longer
+    // By the number of bits of the age, in each by distance, and of each of these kCopies.
+    std::uint64_t* near;
+    std::uint64_t* ages;  // by the number of bits, where the distance is longer
 };
 
 // The first lines of the stack, in no order, with the times of their last references: relative to
