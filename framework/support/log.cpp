@@ -2,13 +2,12 @@
 
 #include "framework/support/text.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <functional>
-#include <memory>
 #include <new>
 
 namespace assay::log {
@@ -35,16 +34,10 @@ bool said_before(std::string_view text) {
     return false;
 }
 
-// Made at the first line: most runs are silent until their end. Never destroyed, so that handlers
-// of exit(3) can say something too, whenever it was made.
-spdlog::logger& logger() {
-    static spdlog::logger* const instance = [] {
-        auto made = std::make_unique<spdlog::logger>(
-            "assay", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-        made->set_pattern("assay: %v");
-        return made.release();
-    }();
-    return *instance;
+// One write for a whole line, so that lines of several processes do not mix.
+void write_line(std::string_view text) {
+    const std::string line = fmt::format("assay: {}\n", printable(text));
+    std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 }  // namespace
@@ -75,14 +68,14 @@ void remark(std::string_view text) {
     if (receiver) return receiver(false, text);
     if (is_quiet || said_before(text)) return;
     if (before_line) before_line();
-    logger().info("{}", printable(text));
+    write_line(text);
 }
 
 void problem(std::string_view text) {
     if (receiver) return receiver(true, text);
     if (said_before(text)) return;
     if (before_line) before_line();
-    logger().error("{}", printable(text));
+    write_line(text);
 }
 
 }  // namespace assay::log

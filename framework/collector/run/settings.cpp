@@ -12,7 +12,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <regex>
 
 namespace assay::collector {
 namespace {
@@ -283,14 +282,33 @@ void add_functions(trace::Regions& regions, const Setting& setting) {
     std::copy(all.begin(), all.end(), regions.functions);
 }
 
+// True for a function name with the roles of its arguments: "take(size=2,old=1)".
+bool names_roles(std::string_view text) {
+    constexpr std::array<std::string_view, 5> kRoles{"size", "count", "old", "free", "result"};
+    const std::size_t open = text.find('(');
+    if (open == 0 || open == std::string_view::npos || !text.ends_with(')') ||
+        text.substr(0, open).find_first_of("), \t\n\v\f\r") != std::string_view::npos)
+        return false;
+    std::string_view rest = text.substr(open + 1, text.size() - open - 2);
+    for (bool first = true;; first = false) {
+        const std::string_view one = rest.substr(0, rest.find(','));
+        const std::size_t equals = one.find('=');
+        const std::string_view role = one.substr(0, equals);
+        if (equals == std::string_view::npos || equals + 2 != one.size() || one.back() < '1' ||
+            one.back() > '6' || std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end() ||
+            (role == "free" && !first))
+            return false;
+        if (one.size() == rest.size()) return true;
+        rest.remove_prefix(one.size() + 1);
+    }
+}
+
 // As the driver takes them: trace/allocation_functions.h of it.
 void add_allocation_functions(std::string& all, const Setting& setting) {
-    static const std::regex kFunction(
-        R"(([^(),\s]+)\(((size|count|old|free|result)=[1-6])(,(size|count|old|result)=[1-6])*\))");
     for (const std::string& function : split_functions(setting.value)) {
         const bool allocates = function.find("size=") != std::string::npos;
         const bool frees = function.find("free=") != std::string::npos;
-        if (!std::regex_match(function, kFunction) || allocates == frees)
+        if (!names_roles(function) || allocates == frees)
             bad_value(setting,
                       "a list of functions with the roles of their arguments, as in "
                       "pool_alloc(size=2),pool_free(free=1)");
