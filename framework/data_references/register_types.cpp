@@ -15,8 +15,8 @@ using symbols::DataTypeId;
 
 constexpr std::uint16_t kPointerBytes = 8;
 constexpr std::size_t kMostSlots = 512;
-constexpr int kDeepest = 64;     // arrays of arrays
-constexpr int kMostVisits = 64;  // of a block: what is known of a register can change that often
+constexpr int kDeepestArray = 64;  // arrays of arrays
+constexpr int kMostVisits = 64;    // of a block: what is known of a register can change that often
 constexpr GprMask kClobbered =
     bit(RAX) | bit(RCX) | bit(RDX) | bit(RSI) | bit(RDI) | bit(R8) | bit(R9) | bit(R10) | bit(R11);
 
@@ -200,7 +200,8 @@ Value RegisterTypes::merged(const Value& a, const Value& b) {
 }
 
 Value RegisterTypes::pointer_to(DataTypeId type, std::int64_t offset) const {
-    for (int depth = 0; types_[type].kind == DataType::Kind::kArray && depth < kDeepest; ++depth)
+    for (int depth = 0; types_[type].kind == DataType::Kind::kArray && depth < kDeepestArray;
+         ++depth)
         type = types_[type].element;
     return type != 0 ? Value{Value::Kind::kPointer, type, offset} : Value{};
 }

@@ -12,9 +12,9 @@ using namespace native;
 using symbols::DataType;
 using symbols::DataTypeId;
 
-constexpr int kDeepest = 64;                     // blocks within one another
-constexpr std::size_t kMostEntries = 1 << 18;    // of one function, in which inlined ones count
-constexpr std::ptrdiff_t kMostRanges = 1 << 14;  // of one variable
+constexpr int kDeepestBlock = 64;              // blocks within one another
+constexpr std::size_t kMostEntries = 1 << 18;  // of one function, in which inlined ones count
+constexpr std::ptrdiff_t kMostVariableRanges = 1 << 14;  // of one variable
 
 // By DWARF's number (System V ABI, AMD64 supplement, figure 3.36).
 std::uint8_t gpr_of_dwarf(std::uint64_t number) {
@@ -74,7 +74,7 @@ void VariableLocations::read_frame_base(Dwarf_Die& function) {
 }
 
 void VariableLocations::add_children(Dwarf_Die& parent, int depth) {
-    if (depth == kDeepest) return;
+    if (depth == kDeepestBlock) return;
     Dwarf_Die child;
     const void* before = parent.addr;
     // A damaged file may call an earlier entry the next one.
@@ -134,7 +134,7 @@ void VariableLocations::add_variable(Dwarf_Die& variable) {
     Dwarf_Addr end = 0;
     Dwarf_Op* operations = nullptr;
     std::size_t count = 0;
-    for (std::ptrdiff_t i = 0; i < kMostRanges; ++i) {
+    for (std::ptrdiff_t i = 0; i < kMostVariableRanges; ++i) {
         offset = dwarf_getlocations(&attribute, offset, &base, &start, &end, &operations, &count);
         if (offset <= 0) break;
         if (count != 0 && start < end) add_expression({operations, count}, start, end, type);

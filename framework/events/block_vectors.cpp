@@ -1,18 +1,11 @@
 #include "framework/events/block_vectors.h"
 
+#include "framework/events/lexical.h"
 #include "framework/support/error.h"
 
 #include <limits>
 
 namespace assay::events {
-namespace {
-
-bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-}  // namespace
-
 void BlockVectorParser::feed(std::string_view block) {
     for (const char c : block) {
         take(c);

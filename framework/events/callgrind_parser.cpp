@@ -13,7 +13,6 @@ namespace assay::events {
 
 namespace {
 
-constexpr std::string_view kUnknown = "???";
 constexpr std::string_view kBlanks = " \t\r";
 
 std::string_view trimmed(std::string_view text) {

@@ -18,9 +18,6 @@ constexpr int kMaxDepth = 100;
 bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
 bool is_name(char c) {
     return is_letter(c) || is_digit(c) || c == '-' || c == '.';
 }

@@ -7,6 +7,16 @@
 
 namespace assay::events {
 
+// Stands for a file or function that is not known.
+inline constexpr std::string_view kUnknown = "???";
+
+inline bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+inline bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
 // Control characters as C escapes (\n, \x1b), so that the text stays on one line. Not reversible:
 // backslashes of the text stay as they are.
 std::string one_line(std::string_view text);

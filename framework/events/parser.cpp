@@ -15,13 +15,6 @@ namespace {
 constexpr std::string_view kExtension = "fl=#! ";
 constexpr std::uint64_t kMaxLineNumber = std::numeric_limits<std::uint32_t>::max();
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
 bool take_prefix(std::string_view& text, std::string_view prefix) {
     if (!text.starts_with(prefix)) return false;
     text.remove_prefix(prefix.size());

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,10 @@
 #include <vector>
 
 namespace assay::events {
+
+// The largest numbers that fit in 32 and 64 bits.
+inline constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
+inline constexpr std::uint64_t kMax64 = std::numeric_limits<std::uint64_t>::max();
 
 // Where counts belong. `file` contains the source line; `function_file` is the file that
 // `function` was introduced in, which differs only in files that name inlined code by `fi=`.

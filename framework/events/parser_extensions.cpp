@@ -12,12 +12,7 @@
 
 namespace assay::events {
 
-namespace {
-
-constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t kMax64 = std::numeric_limits<std::uint64_t>::max();
-
-}  // namespace
+namespace {}  // namespace
 
 void Parser::parse_extension(std::string_view text) {
     const std::string keyword = take_word(text).value_or("");

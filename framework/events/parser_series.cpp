@@ -3,16 +3,7 @@
 #include "framework/events/lexical.h"
 #include "framework/events/parser.h"
 
-#include <limits>
-
 namespace assay::events {
-
-namespace {
-
-constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t kMax64 = std::numeric_limits<std::uint64_t>::max();
-
-}  // namespace
 
 void Parser::parse_series(std::string_view text) {
     if (state_ != State::kExtensions) fail("a series behind the first counts", text);

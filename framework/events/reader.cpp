@@ -12,7 +12,7 @@ namespace assay::events {
 namespace {
 
 // Long enough to tell the formats apart.
-constexpr std::size_t kBeginning = 16;
+constexpr std::size_t kBeginningBytes = 16;
 
 bool begins_as_events(std::string_view beginning) {
     return beginning.starts_with("desc:") || beginning.starts_with("cmd:");
@@ -34,9 +34,9 @@ class AnyParser {
         : events_(path, handler, accept), callgrind_(path, handler) {}
 
     void feed(std::string_view block) {
-        if (beginning_.size() < kBeginning) {
+        if (beginning_.size() < kBeginningBytes) {
             beginning_ += block;
-            if (beginning_.size() < kBeginning) return;
+            if (beginning_.size() < kBeginningBytes) return;
             is_callgrind_ = begins_as_callgrind(beginning_);
             block = beginning_;
         }
@@ -44,7 +44,7 @@ class AnyParser {
     }
 
     FileSummary finish() {
-        if (beginning_.size() < kBeginning) pass(beginning_);
+        if (beginning_.size() < kBeginningBytes) pass(beginning_);
         if (is_callgrind_) {
             callgrind_.finish();
             return {callgrind_.header(), callgrind_.totals()};
@@ -77,7 +77,7 @@ FileSummary read_events(const std::string& path, Handler& handler, Accept accept
 
 bool begins_as_events_file(const std::string& path) {
     try {
-        const std::string beginning = beginning_of_file(path, kBeginning);
+        const std::string beginning = beginning_of_file(path, kBeginningBytes);
         return begins_as_events(beginning) || begins_as_callgrind(beginning);
     } catch (const Error&) {
         return false;

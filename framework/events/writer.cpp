@@ -21,7 +21,6 @@ constexpr std::size_t kBlockBytes = 64 * 1024;
 // Far from kMaxLineBytes.
 constexpr std::uint32_t kMostSitesOfALine = 1024;
 constexpr std::size_t kMostPointsOfALine = 64;
-constexpr std::string_view kUnknown = "???";
 
 bool is_event_name(std::string_view name) {
     const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -154,7 +153,7 @@ void append_series(std::string& out, const Series& series) {
     if (series.log_x) out += " scale=log";
     if (series.adds) out += " merge=add";
     if (series.each != 1) append(out, {" each=", std::to_string(series.each)});
-    if (!series.description.empty()) append(out, {" ", quoted(series.description)});
+    if (!series.description.empty()) append(out, {" ", events::quoted(series.description)});
     out += '\n';
     append_axis(out, "x", series.x);
     for (const Axis& column : series.columns) append_axis(out, "y", column);
@@ -169,11 +168,12 @@ std::string extended_header(const Header& header) {
         append(out, {"fl=#! event ", event.name});
         append_attribute(out, "unit", event.unit);
         append_attribute(out, "profiler", event.profiler);
-        if (!event.description.empty()) append(out, {" ", quoted(free_text(event.description))});
+        if (!event.description.empty())
+            append(out, {" ", events::quoted(free_text(event.description))});
         out += '\n';
     }
     for (const Derived& derived : header.derived) {
-        append(out, {"fl=#! derived ", quoted(derived.name)});
+        append(out, {"fl=#! derived ", events::quoted(derived.name)});
         append_attribute(out, "unit", derived.unit);
         append(out, {" = ", free_text(derived.formula), "\n"});
     }

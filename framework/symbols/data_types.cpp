@@ -7,6 +7,16 @@
 
 namespace assay::symbols {
 
+std::optional<std::uint64_t> number(const Dwarf_Die& of, unsigned name) {
+    Dwarf_Die die = of;
+    Dwarf_Attribute attribute;
+    Dwarf_Word value = 0;
+    if (dwarf_attr_integrate(&die, name, &attribute) == nullptr ||
+        dwarf_formudata(&attribute, &value) != 0)
+        return std::nullopt;
+    return value;
+}
+
 namespace {
 
 using Kind = DataType::Kind;
@@ -23,16 +33,6 @@ std::optional<Dwarf_Die> referred(const Dwarf_Die& of) {
         dwarf_formref_die(&attribute, &type) == nullptr)
         return std::nullopt;
     return type;
-}
-
-std::optional<std::uint64_t> number(const Dwarf_Die& of, unsigned name) {
-    Dwarf_Die die = of;
-    Dwarf_Attribute attribute;
-    Dwarf_Word value = 0;
-    if (dwarf_attr_integrate(&die, name, &attribute) == nullptr ||
-        dwarf_formudata(&attribute, &value) != 0)
-        return std::nullopt;
-    return value;
 }
 
 std::string name_of(const Dwarf_Die& of) {

@@ -14,6 +14,9 @@
 
 namespace assay::symbols {
 
+// The value of an attribute, or of the same attribute of the entry that this one completes.
+std::optional<std::uint64_t> number(const Dwarf_Die& of, unsigned name);
+
 // A type's number in its DataTypes; 0: void, or not known.
 using DataTypeId = std::uint32_t;
 

@@ -1,5 +1,7 @@
 #include "framework/symbols/rust_names.h"
 
+// The C library declares basename() already.
+#define HAVE_DECL_BASENAME 1
 #include <libiberty/demangle.h>
 
 #include <algorithm>
@@ -11,12 +13,12 @@ namespace assay::symbols {
 namespace {
 
 // A short symbol can stand for a name of any length, by referring to parts of itself.
-constexpr std::size_t kMostBytes = 1 << 14;
+constexpr std::size_t kLongestRustName = 1 << 14;
 struct TooLong {};
 
 void append(const char* text, std::size_t size, void* to) {
     std::string& name = *static_cast<std::string*>(to);
-    if (size > kMostBytes - name.size()) throw TooLong();
+    if (size > kLongestRustName - name.size()) throw TooLong();
     name.append(text, size);
 }
 

@@ -14,7 +14,7 @@ namespace assay::symbols {
 
 namespace {
 
-constexpr int kMostDepth = 256;
+constexpr int kDeepestEntry = 256;
 
 struct Place {
     Address address;
@@ -87,7 +87,7 @@ class Reader {
 };
 
 void Reader::read_children(Dwarf_Die parent, const char* function, int depth) {
-    if (depth > kMostDepth) return;
+    if (depth > kDeepestEntry) return;
     Dwarf_Die die;
     const void* before = parent.addr;
     for (int status = dwarf_child(&parent, &die); status == 0 && die.addr > before && left_ > 0;

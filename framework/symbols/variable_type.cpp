@@ -1,5 +1,7 @@
 #include "framework/symbols/variable_type.h"
 
+#include "framework/symbols/data_types.h"
+
 #include <dwarf.h>
 
 #include <optional>
@@ -18,14 +20,6 @@ std::optional<Dwarf_Die> type_of(Dwarf_Die die) {
     if (dwarf_formref_die(dwarf_attr_integrate(&die, DW_AT_type, &attribute), &type) == nullptr)
         return std::nullopt;
     return type;
-}
-
-std::optional<std::uint64_t> number(Dwarf_Die die, unsigned name) {
-    Dwarf_Attribute attribute;
-    Dwarf_Word value = 0;
-    if (dwarf_formudata(dwarf_attr_integrate(&die, name, &attribute), &value) != 0)
-        return std::nullopt;
-    return value;
 }
 
 // Of each dimension of an array; 0 where it is not known.

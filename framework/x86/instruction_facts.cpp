@@ -101,24 +101,6 @@ void note_elements(trace_instr_facts_t& facts, const ZydisDecodedInstruction& zy
     facts.elements = is_scalar(zydis) ? 1 : computed.size / facts.element_bits;
 }
 
-// Under k0 all elements are computed.
-bool is_masked(const ZydisDecodedInstruction& zydis) {
-    if (zydis.avx.mask.reg != ZYDIS_REGISTER_NONE && zydis.avx.mask.reg != ZYDIS_REGISTER_K0)
-        return true;
-    switch (zydis.mnemonic) {
-        case ZYDIS_MNEMONIC_VMASKMOVPS:
-        case ZYDIS_MNEMONIC_VMASKMOVPD:
-        case ZYDIS_MNEMONIC_VPMASKMOVD:
-        case ZYDIS_MNEMONIC_VPMASKMOVQ:
-        case ZYDIS_MNEMONIC_MASKMOVQ:
-        case ZYDIS_MNEMONIC_MASKMOVDQU:
-        case ZYDIS_MNEMONIC_VMASKMOVDQU:
-            return true;
-        default:
-            return zydis.meta.category == ZYDIS_CATEGORY_AVX2GATHER;
-    }
-}
-
 // SDM volume 2, XCHG: with a memory operand it is locked without the prefix.
 bool is_locked(const ZydisDecodedInstruction& zydis, const Form& form) {
     return zydis.attributes & ZYDIS_ATTRIB_HAS_LOCK ||
@@ -145,7 +127,7 @@ bool find_facts(std::span<const std::uint8_t> code, trace_instr_facts_t& facts) 
         facts.vector_bits = std::max(facts.vector_bits, vector_bits_of(operand));
     note_elements(facts, zydis, operands);
     if (is_locked(zydis, form)) facts.flags |= TRACE_FACT_LOCKED;
-    if (is_masked(zydis)) facts.flags |= TRACE_FACT_MASKED;
+    if (form.masked) facts.flags |= TRACE_FACT_MASKED;
     for (unsigned i = 0; i < form.reference_count; ++i) {
         const MemoryReference& reference = form.references[i];
         if (reference.kind != TRACE_SITE_WRITE) facts.loaded_bytes += reference.bytes;

@@ -7,7 +7,7 @@
 namespace branch {
 namespace {
 
-constexpr unsigned kUsualBits = 9;
+constexpr unsigned kUsualIndirectBits = 9;
 
 std::string targets(unsigned bits) {
     return std::to_string(1U << bits) + " targets";
@@ -162,7 +162,7 @@ class Ittage final : public TargetPredictor {
 }  // namespace
 
 std::unique_ptr<TargetPredictor> target_predictor(std::string_view name, unsigned table_bits) {
-    const unsigned bits = table_bits ? table_bits : kUsualBits;
+    const unsigned bits = table_bits ? table_bits : kUsualIndirectBits;
     if (name == "last") return std::make_unique<Last>(bits);
     if (name == "target-cache") return std::make_unique<TargetCache>(bits);
     if (name == "ittage") return std::make_unique<Ittage>(bits);

@@ -1,5 +1,7 @@
 #include "plugins/effective_address/operand.h"
 
+#include <assay/text.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,10 +14,6 @@ constexpr std::uint16_t kLargestAligned = 64;
 
 bool has_natural_alignment(std::uint16_t bytes) {
     return std::has_single_bit(bytes) && bytes <= kLargestAligned;
-}
-
-std::uint64_t scaled(std::uint64_t count, double scale) {
-    return static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * scale));
 }
 
 double scale_to(std::uint64_t whole, const FrequentItems& part) {
@@ -166,7 +164,7 @@ std::vector<Item> Operand::frequent(const FrequentItems& items, std::size_t most
     std::vector<Item> found = items.top(most);
     if (exact) return found;
     std::erase_if(found, [](const Item& item) { return item.count < kFewestSamples * kSampleOf; });
-    for (Item& item : found) item.count = scaled(item.count, scale_to(whole, items));
+    for (Item& item : found) item.count = assay::scaled(item.count, scale_to(whole, items));
     return found;
 }
 

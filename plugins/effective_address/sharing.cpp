@@ -10,7 +10,7 @@
 namespace effective_address {
 namespace {
 
-constexpr std::size_t kFewestSlots = 1024;
+constexpr std::size_t kFewestSharedSlots = 1024;
 // Pairs of threads are compared; more threads at one line than these are not.
 constexpr std::size_t kMostThreadsOfLine = 128;
 
@@ -72,7 +72,7 @@ void Sharing::add_waiting() {
 }
 
 void Sharing::add_line(const Touch& touch) {
-    if (table_.empty()) table_.resize(kFewestSlots);
+    if (table_.empty()) table_.resize(kFewestSharedSlots);
     Touch* found = &slot_of(touch);
     if (found->count == 0) {
         if (used_ >= table_.size() / 4 * 3) {

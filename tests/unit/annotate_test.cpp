@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <vector>
 
+namespace annotate_test {
+
 using namespace assay;
 using namespace assay::annotate;
 
@@ -487,3 +489,5 @@ TEST_CASE("whole profile: different lines take no more than the limit") {
     all.finish();
     CHECK(all.lines().size() == 200'000);
 }
+
+}  // namespace annotate_test

@@ -12,6 +12,8 @@
 #include <array>
 #include <string>
 
+namespace bbv_test {
+
 using namespace assay::collector;
 
 namespace {
@@ -180,3 +182,5 @@ TEST_CASE("files that are closed and gone on with are read as one") {
     }
     CHECK(bbv::open_output(folder.file("missing/x"), false) == nullptr);
 }
+
+}  // namespace bbv_test

@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+namespace branch_test {
+
 namespace {
 
 using branch::conditional_predictor;
@@ -547,3 +549,5 @@ TEST_CASE("ITTAGE predicts as a plain model does") {
 TEST_CASE("TAGE's lengths of history are a geometric series") {
     CHECK(branch::Tage::kLengths == std::array<unsigned, 7>{5, 9, 15, 25, 44, 76, 130});
 }
+
+}  // namespace branch_test

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+namespace cache_test {
+
 namespace {
 
 using cache::Geometries;
@@ -368,3 +370,5 @@ TEST_CASE("associativity is raised until the number of sets is a power of two") 
     CHECK(cache::with_power_of_two_sets(shape(36864, 11, 64)) == shape(32768, 12, 64));
     CHECK(cache::with_power_of_two_sets(shape(36864, 7, 64)) == shape(32768, 8, 64));
 }
+
+}  // namespace cache_test

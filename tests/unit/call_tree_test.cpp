@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+namespace call_tree_test {
+
 using namespace assay;
 using native::CallState;
 using native::CallTree;
@@ -203,3 +205,5 @@ TEST_CASE("call tree: a way is kept in a word of the node that it leads from") {
     tree.call({kMain, kMain + 5, kF, kWord}, kF, kStack);
     CHECK(*reinterpret_cast<trace::ContextNode**>(from + kWord) == state.node);
 }
+
+}  // namespace call_tree_test

@@ -10,6 +10,8 @@
 #include <map>
 #include <string>
 
+namespace callgrind_test {
+
 using namespace assay::events;
 using assay::Error;
 
@@ -171,3 +173,5 @@ TEST_CASE("callgrind: the file's beginning says whose it is") {
     CHECK(read_events(path, recorder).totals == std::vector<std::uint64_t>{18, 3});
     CHECK(!begins_as_events_file(folder.write("a.c", "int main(void) { return 0; }\n")));
 }
+
+}  // namespace callgrind_test

@@ -9,6 +9,8 @@
 #include <map>
 #include <random>
 
+namespace classic_test {
+
 using namespace classic;
 
 namespace {
@@ -317,3 +319,5 @@ TEST_CASE("classic: values are printed as what they are") {
     CHECK(format(Reading::kInteger, ~std::uint64_t{0}) == "-1");
     CHECK(format(Reading::kInteger, 0x7fffdeadbeef) == "0x7fffdeadbeef");
 }
+
+}  // namespace classic_test

@@ -8,6 +8,8 @@
 #include <array>
 #include <random>
 
+namespace code_cache_test {
+
 using namespace assay;
 using namespace assay::native;
 
@@ -505,3 +507,5 @@ TEST_CASE("a flush forgets everything, and the next one uses the memory again") 
     CHECK(parts.cache.hot == hot);
     CHECK(parts.cache.cold == cold);
 }
+
+}  // namespace code_cache_test

@@ -8,8 +8,11 @@
 #include <doctest/doctest.h>
 #include <cstdlib>
 
+namespace collector_settings_test {
+
 using namespace assay;
 using namespace assay::collector;
+using collector::CommandLine;
 
 namespace {
 
@@ -224,3 +227,5 @@ TEST_CASE("parts of a profile are numbered from 1 as they are named, up to 1000"
     CHECK(part_number(named, "part 1000") == 1000);
     CHECK(named.size() == 1000);
 }
+
+}  // namespace collector_settings_test

@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <thread>
 
+namespace collector_test {
+
 using namespace assay;
 using namespace assay::collector;
 
@@ -352,3 +354,5 @@ TEST_CASE("an unwritable output is found before the program starts") {
         CHECK_THROWS_AS(run(settings, {"/proc/self/exe", "normal"}), Error);
     }
 }
+
+}  // namespace collector_test

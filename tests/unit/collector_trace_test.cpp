@@ -10,6 +10,8 @@
 #include <memory>
 #include <random>
 
+namespace collector_trace_test {
+
 using namespace assay::collector;
 using assay::trace::LineFilter;
 
@@ -294,3 +296,5 @@ TEST_CASE("counts are kept by address and mapping") {
     }
     CHECK(good);
 }
+
+}  // namespace collector_trace_test

@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+namespace context_shares_test {
+
 using namespace assay::collector;
 
 namespace {
@@ -176,3 +178,5 @@ TEST_CASE("shares: of all contexts they are what was executed in contexts") {
     std::shuffle(executed.begin(), executed.end(), random);
     CHECK(shared(program, executed) == expected);
 }
+
+}  // namespace context_shares_test

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace cpu_levels_test {
+
 using namespace assay::native;
 using assay::trace::CpuLevel;
 
@@ -155,3 +157,5 @@ TEST_CASE("a processor can have its level and the ones below") {
           "AVX state, which the system has not enabled");
     CHECK(missing_for(CpuLevel::kHost, processors[0], 3).empty());
 }
+
+}  // namespace cpu_levels_test

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 
+namespace data_symbols_test {
 namespace {
 
 using assay::symbols::DataSymbol;
@@ -295,3 +296,5 @@ TEST_CASE("cut and corrupted files do the search for variables no harm") {
         search(bytes);
     }
 }
+
+}  // namespace data_symbols_test

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+namespace data_types_test {
+
 namespace {
 
 using namespace assay::symbols;
@@ -152,3 +154,5 @@ TEST_CASE("damaged types are survived") {
         }
     }
 }
+
+}  // namespace data_types_test

@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+namespace debug_image_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -243,3 +245,5 @@ TEST_CASE("there is no image of damaged debug sections") {
     CHECK_FALSE(damage(section.sh_size - sizeof(std::uint64_t), 0));
     for (std::uint64_t type : {0, 2, 99}) CHECK_FALSE(damage(offsetof(Elf64_Chdr, ch_type), type));
 }
+
+}  // namespace debug_image_test

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace decoder_memory_test {
+
 using namespace assay::native;
 
 namespace {
@@ -245,3 +247,5 @@ TEST_CASE("a prefix behind REX makes it void, and is not taken for an opcode") {
         check_against_zydis(remembering, padded(bytes), zydis);
     }
 }
+
+}  // namespace decoder_memory_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace decoder_references_test {
+
 using namespace assay::native;
 
 namespace {
@@ -231,3 +233,5 @@ TEST_CASE("references that are computed at run time") {
         CHECK(((instruction.form->trace_flags & TRACE_INSTR_VARIABLE) != 0) == row.variable);
     }
 }
+
+}  // namespace decoder_references_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace decoder_registers_test {
+
 using namespace assay::native;
 
 namespace {
@@ -305,3 +307,5 @@ TEST_CASE("arithmetic flags that an instruction reads and surely overwrites") {
         CHECK(instruction.flags_killed() == row.kills);
     }
 }
+
+}  // namespace decoder_registers_test

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace decoder_test {
+
 using namespace assay::native;
 
 TEST_CASE("instructions that depend on the processor are known") {
@@ -305,3 +307,5 @@ TEST_CASE("invalid and cut instructions") {
         CHECK(instruction.form->length == whole.size());
     }
 }
+
+}  // namespace decoder_test

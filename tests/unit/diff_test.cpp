@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace diff_test {
+
 using namespace assay;
 using namespace assay::diff;
 
@@ -123,3 +125,5 @@ TEST_CASE("diff: texts side by side") {
         CHECK(equal >= longest.back().back());
     }
 }
+
+}  // namespace diff_test

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <vector>
 
+namespace disassembler_test {
+
 using namespace assay;
 
 namespace {
@@ -41,3 +43,5 @@ TEST_CASE("disassembler: no instruction") {
     CHECK(print(Syntax::kAtt, {0x48}, 0) == "(bad)");
     CHECK(print(Syntax::kAtt, {}, 0) == "(bad)");
 }
+
+}  // namespace disassembler_test

@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+namespace effective_address_test {
+
 namespace {
 
 using namespace effective_address;
@@ -561,3 +563,5 @@ TEST_CASE("sharing: with more lines than there is room for, estimates from some 
 }
 
 }  // namespace
+
+}  // namespace effective_address_test

@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+namespace events_refused_test {
+
 using namespace assay::events;
 using assay::Error;
 
@@ -231,3 +233,5 @@ TEST_CASE("events: lines and lists of hostile length are refused") {
           "FILE:4: expected fl=, fn=, counts or summary: (\\x1b[2J" + std::string(56, 'y') +
               "...)");
 }
+
+}  // namespace events_refused_test

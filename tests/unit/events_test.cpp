@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+namespace events_test {
+
 using namespace assay::events;
 using assay::Error;
 
@@ -518,3 +520,5 @@ TEST_CASE("events: quoted words come back as they were") {
         CHECK(take_word(rest) == std::nullopt);
     }
 }
+
+}  // namespace events_test

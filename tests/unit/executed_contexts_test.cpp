@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+namespace executed_contexts_test {
+
 using namespace assay;
 using collector::ContextTree;
 using collector::ExecutedContexts;
@@ -220,3 +222,5 @@ TEST_CASE("executed contexts: the program has written over nodes") {
     CHECK(program.counts(1).empty());
     CHECK_FALSE(program.contexts.complete());
 }
+
+}  // namespace executed_contexts_test

@@ -14,6 +14,8 @@
 #include <random>
 #include <vector>
 
+namespace first_level_test {
+
 namespace {
 
 using assay::native::FirstLevel;
@@ -185,3 +187,5 @@ TEST_CASE("first level: of a series the first references to lines that miss are 
 }
 
 }  // namespace
+
+}  // namespace first_level_test

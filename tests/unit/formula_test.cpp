@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+namespace formula_test {
+
 using namespace assay::events;
 using assay::Error;
 
@@ -30,3 +32,5 @@ TEST_CASE("events: formulas") {
     // A character 0 is not the end of the text.
     CHECK_THROWS_AS(Formula(std::string_view("a \0b", 4), events), Error);
 }
+
+}  // namespace formula_test

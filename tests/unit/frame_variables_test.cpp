@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+namespace frame_variables_test {
 namespace {
 
 using assay::symbols::FrameVariable;
@@ -205,3 +206,5 @@ TEST_CASE("cut and corrupted debug information does the search for frame variabl
         search(bytes);
     }
 }
+
+}  // namespace frame_variables_test

@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+namespace free_addresses_test {
+
 using namespace assay::native;
 
 namespace {
@@ -112,3 +114,5 @@ TEST_CASE("a mapping goes to the next place where something unknown is at the fi
     tried.clear();
     CHECK(map_in_place(kPage, find, refused) == -ENODEV);
 }
+
+}  // namespace free_addresses_test

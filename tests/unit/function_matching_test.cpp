@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+namespace function_matching_test {
+
 using namespace assay;
 
 namespace {
@@ -163,3 +165,5 @@ TEST_CASE("function matching: files") {
     CHECK(unknown.of("???", "f") == "a.c:f");
     CHECK(unknown.of("a.c", "???") == "a.c:???");
 }
+
+}  // namespace function_matching_test

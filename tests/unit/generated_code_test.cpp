@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+namespace generated_code_test {
+
 namespace {
 
 using assay::symbols::GeneratedCode;
@@ -152,3 +154,5 @@ TEST_CASE("jitdump files can be cut anywhere, and be garbage") {
     std::swap(other[0], other[3]);
     CHECK(code.add_jitdump("d", other) == "it is no jitdump file of version 1 of this machine");
 }
+
+}  // namespace generated_code_test

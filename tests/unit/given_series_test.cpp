@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace given_series_test {
+
 using namespace assay::events;
 
 TEST_CASE("series: what a profiler gives is copied, and thinned by its largest numbers") {
@@ -118,3 +120,5 @@ TEST_CASE("series: they cross from a profiler's process, and garbage does not") 
         CHECK_THROWS_AS(take_facts(fields), GarbledMessage);
     }
 }
+
+}  // namespace given_series_test

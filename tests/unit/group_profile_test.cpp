@@ -7,6 +7,8 @@
 #include <doctest/doctest.h>
 #include <string>
 
+namespace group_profile_test {
+
 using namespace assay;
 
 namespace {
@@ -81,3 +83,5 @@ TEST_CASE("groups: those of several files are one if they are of the same") {
     CHECK(lines[0].line == 3);
     CHECK(lines[0].counts[0] == 4);
 }
+
+}  // namespace group_profile_test

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace hidden_features_test {
+
 using namespace assay::native;
 
 namespace {
@@ -148,3 +150,5 @@ TEST_CASE("instructions of an extension that the processor lacks are none") {
         CHECK(has_extension(ProcessorExtension::kNone, level));
     }
 }
+
+}  // namespace hidden_features_test

@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+namespace launch_test {
+
 using namespace assay;
 
 namespace {
@@ -125,3 +127,5 @@ TEST_CASE("files of images do not overwrite one another") {
     CHECK(own_file_of_image("o.%p", first) == "o.100");
     CHECK(own_file_of_image("o.%p.gz", child) == "o.200.image3.gz");
 }
+
+}  // namespace launch_test

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace machine_coherence_test {
+
 namespace {
 
 using machine::Coherence;
@@ -136,3 +138,5 @@ TEST_CASE("MOESI's transitions") {
 }
 
 }  // namespace
+
+}  // namespace machine_coherence_test

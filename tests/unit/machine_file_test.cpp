@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+namespace machine_file_test {
+
 namespace {
 
 using machine::Machine;
@@ -258,3 +260,5 @@ TEST_CASE("threads are placed on cores") {
 }
 
 }  // namespace
+
+}  // namespace machine_file_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace machine_known_test {
+
 namespace {
 
 using machine::Cache;
@@ -309,3 +311,5 @@ TEST_CASE("BRRIP keeps a part of what LRU loses all of, SRRIP what is used again
 }
 
 }  // namespace
+
+}  // namespace machine_known_test

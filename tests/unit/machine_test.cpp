@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+namespace machine_test {
+
 namespace {
 
 using machine::Holds;
@@ -96,3 +98,5 @@ TEST_CASE("pages of several sizes count as the model says") {
 }
 
 }  // namespace
+
+}  // namespace machine_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace mapped_memory_test {
+
 using machine::MappedMemory;
 using machine::Memory;
 using machine::Transparent;
@@ -58,3 +60,5 @@ TEST_CASE("a thread begins with what its creator knows") {
     memory.create(0, 1);
     CHECK(memory.of(1).at(kStart) == 0);
 }
+
+}  // namespace mapped_memory_test

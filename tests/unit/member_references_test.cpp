@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace member_references_test {
+
 namespace {
 
 using namespace assay::data_references;
@@ -224,3 +226,5 @@ int main(int argc, char**) { static Node node; return walk(&node, argc); }
                    " " + std::to_string(types.row(at)->alignment) + ", ";
     CHECK(members == "key 0 8, next 8 8, a 16 4, b 16 4, inner 24 8, several 40 4, last 64 32, ");
 }
+
+}  // namespace member_references_test

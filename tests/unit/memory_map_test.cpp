@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+namespace memory_map_test {
+
 using namespace assay::native;
 
 TEST_CASE("memory map: neighbours of one kind are one region, others are not") {
@@ -75,3 +77,5 @@ TEST_CASE("code places: only the same file at the same address may come back") {
     CHECK(places.are_of_others({0x10000, 0x14000}, first));
     CHECK(places.are_of_others({0x10000, 0x14000}, second));
 }
+
+}  // namespace memory_map_test

@@ -6,6 +6,8 @@
 #include <deque>
 #include <string>
 
+namespace memory_objects_test {
+
 using namespace assay;
 using collector::DataObject;
 using collector::MemoryObjects;
@@ -179,3 +181,5 @@ TEST_CASE("memory objects: a damaged log is no harm") {
     program.mark(0, trace::kHas, program.add(MemoryUse::kUnmapped, 0, 0, UINT64_MAX));
     CHECK(program.at(kHeap).kind == DataObject::Kind::kUnknown);
 }
+
+}  // namespace memory_objects_test

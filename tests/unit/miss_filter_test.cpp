@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <random>
 
+namespace miss_filter_test {
+
 namespace {
 
 using namespace assay;
@@ -75,3 +77,5 @@ TEST_CASE("a thread begins with empty caches") {
     filter.clear();
     CHECK(filter.copy(records, passed.data()) == passed.data() + 1);
 }
+
+}  // namespace miss_filter_test

@@ -2,6 +2,8 @@
 
 #include "tests/unit/driver_parts.h"
 
+namespace miss_sampler_test {
+
 using namespace assay;
 using namespace assay::native;
 
@@ -115,3 +117,5 @@ TEST_CASE("runs: an operand that begins one at half of its references is found, 
     CHECK(two.sample(1, 128, 1).empty());
     CHECK_FALSE(two.sampler.misses_often(1));
 }
+
+}  // namespace miss_sampler_test

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace opcode_mix_test {
+
 using namespace opcode_mix;
 using assay::native::find_facts;
 
@@ -110,3 +112,5 @@ TEST_CASE("opcode_mix: the summary") {
     CHECK(text.find("2.000") != std::string::npos);  // flops per byte
     CHECK(in_one_line({{"mov", 400}, {"add", 100}}, 1000) == "mov 40.0%, add 10.0%");
 }
+
+}  // namespace opcode_mix_test

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+namespace own_memory_test {
+
 using namespace assay::native;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("maps: the driver's memory is left out, the program's is named") {
           "200000008000-200000009000 rwxp 00000000 00:00 0 \n"
           "20000000a000-20000000b000 rw-p 00000000 00:00 0 \n");
 }
+
+}  // namespace own_memory_test

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+namespace page_buffer_test {
+
 namespace {
 
 using machine::PageBuffer;
@@ -56,3 +58,5 @@ TEST_CASE("a buffer of another policy keeps what it holds") {
 }
 
 }  // namespace
+
+}  // namespace page_buffer_test

@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+namespace page_kinds_test {
+
 using namespace assay::native;
 
 namespace {
@@ -127,3 +129,5 @@ TEST_CASE("units of pages are what they would be part by part") {
         }
     }
 }
+
+}  // namespace page_kinds_test

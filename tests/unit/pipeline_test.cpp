@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
+namespace pipeline_test {
+
 namespace {
 
 struct Piece {
@@ -63,3 +65,5 @@ TEST_CASE("a pipeline that is not finished can go") {
 }
 
 }  // namespace
+
+}  // namespace pipeline_test

@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <memory>
 
+namespace process_test {
+
 using namespace assay;
 using namespace assay::native;
 
@@ -60,3 +62,5 @@ TEST_CASE("a thread that nobody holds does not wait") {
     one->thread.let_go();
     CHECK_FALSE(one->thread.wait_while_held());
 }
+
+}  // namespace process_test

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <cstring>
 
+namespace program_file_test {
+
 using namespace assay;
 using namespace assay::native;
 
@@ -192,3 +194,5 @@ TEST_CASE("text and arrays of the target are read across pages") {
     array.push_back(nullptr);
     CHECK(read_target_pointers(array.data())->size() == array.size() - 1);
 }
+
+}  // namespace program_file_test

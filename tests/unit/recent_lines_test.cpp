@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+namespace recent_lines_test {
+
 namespace {
 
 using machine::LineWords;
@@ -54,3 +56,5 @@ TEST_CASE("words of a line") {
 }
 
 }  // namespace
+
+}  // namespace recent_lines_test

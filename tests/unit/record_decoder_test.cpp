@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+namespace record_decoder_test {
+
 using namespace assay;
 using namespace assay::recording;
 
@@ -144,3 +146,5 @@ TEST_CASE("what is damaged is decoded as the public functions decode it") {
         CHECK(same(quickly(decoder, sites, records.size(), 500), expected));
     }
 }
+
+}  // namespace record_decoder_test

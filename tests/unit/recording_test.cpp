@@ -24,6 +24,8 @@
 #include <string>
 #include <vector>
 
+namespace recording_test {
+
 using namespace assay;
 using namespace assay::recording;
 
@@ -612,3 +614,5 @@ TEST_CASE("sites of values are in the order of the list that is wanted, and some
     CHECK(nothing.sites()[first].tells_nothing);
     CHECK(nothing.shown_sites()[0].operand == TRACE_NONE);
 }
+
+}  // namespace recording_test

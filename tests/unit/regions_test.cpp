@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <memory>
 
+namespace regions_test {
+
 using namespace assay;
 using namespace assay::native;
 
@@ -229,3 +231,5 @@ TEST_CASE("blocks end where functions begin that switch collecting on") {
     CHECK(unit.blocks[1].enters_function);
     CHECK(unit.leaves_functions);
 }
+
+}  // namespace regions_test

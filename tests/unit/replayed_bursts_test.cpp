@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+namespace replayed_bursts_test {
+
 using namespace assay;
 
 namespace {
@@ -241,3 +243,5 @@ TEST_CASE("bursts that cannot be are damage") {
     CHECK(refusal(bursts(0, 0, 0)).empty());
     CHECK(refusal(bursts(2000, 20'000, 18'000)).empty());
 }
+
+}  // namespace replayed_bursts_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+namespace replayed_contexts_test {
+
 using namespace assay;
 
 namespace {
@@ -150,3 +152,5 @@ TEST_CASE("replayed contexts: another thread begins outside of all calls") {
     thread.call(kMain, kStack, kF);
     CHECK(thread.path() == "/f 2");
 }
+
+}  // namespace replayed_contexts_test

@@ -9,6 +9,8 @@
 #include <random>
 #include <stdexcept>
 
+namespace reuse_test {
+
 using namespace reuse;
 
 namespace {
@@ -251,3 +253,5 @@ TEST_CASE("reuse: options") {
     CHECK(size_name(65536) == "64K");
     CHECK(size_name(96) == "96");
 }
+
+}  // namespace reuse_test

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace sampling_test {
+
 using namespace assay;
 using namespace assay::collector;
 
@@ -223,3 +225,5 @@ TEST_CASE("sampling: the option") {
                               "1/2/3", "10/10M", "1/99999999999999999999", "1/2T"})
         CHECK_THROWS_AS(regions_of(wrong), Error);
 }
+
+}  // namespace sampling_test

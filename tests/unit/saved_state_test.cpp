@@ -8,6 +8,8 @@
 #include <memory>
 #include <random>
 
+namespace saved_state_test {
+
 using namespace assay::native;
 
 namespace {
@@ -87,3 +89,5 @@ TEST_CASE("saved state: x87 and MMX registers by the top of the stack") {
     CHECK(read_x87(*context, 0) == kDefaultNan);
     CHECK(read_mmx(*context, 6) == 0);
 }
+
+}  // namespace saved_state_test

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace sdk_test {
+
 namespace {
 
 using Spec = std::unique_ptr<trace_vlist_table, void (*)(void*)>;
@@ -367,3 +369,5 @@ TEST_CASE("sdk: numbers for people") {
     CHECK(assay::scaled(UINT64_MAX, 1) == UINT64_MAX);  // exactly
     CHECK(assay::scaled(3, 2.5) == 8);
 }
+
+}  // namespace sdk_test

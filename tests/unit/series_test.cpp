@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace series_test {
+
 using namespace assay::events;
 using assay::Error;
 using assay::MergedSeries;
@@ -251,3 +253,5 @@ TEST_CASE("series: of several files, those that do not add up say where they are
     CHECK_THROWS_WITH_AS(large.add("b", std::vector<Series>{curve({1, 1})}),
                          "b: with it, the sum of the series miss curve exceeds 64 bits", Error);
 }
+
+}  // namespace series_test

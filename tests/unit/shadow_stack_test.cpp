@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+namespace shadow_stack_test {
+
 using namespace assay::collector;
 
 namespace {
@@ -387,3 +389,5 @@ TEST_CASE("contexts: any number of counts, each once") {
         });
     }
 }
+
+}  // namespace shadow_stack_test

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+namespace shared_memory_test {
+
 using namespace assay::native;
 
 TEST_CASE("what is mapped takes the place of what was there") {
@@ -41,3 +43,5 @@ TEST_CASE("shared memory is what it would be page by page") {
         }
     }
 }
+
+}  // namespace shared_memory_test

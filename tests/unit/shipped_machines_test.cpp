@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace shipped_machines_test {
+
 using namespace machine;
 
 namespace {
@@ -66,3 +68,5 @@ TEST_CASE("machines of processors have several coherent cores and a last level")
         CHECK(machine.tlbs.size() >= 3);
     }
 }
+
+}  // namespace shipped_machines_test

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <utility>
 
+namespace signals_test {
+
 using namespace assay;
 using namespace assay::native;
 
@@ -264,3 +266,5 @@ TEST_CASE("signals: a fault in the driver itself is nobody's") {
     CHECK(thread->signals.arrive(SIGSEGV, info_of(SIGSEGV, SEGV_MAPERR, 0x40), &interrupted));
     CHECK(pc_of(&interrupted) == reinterpret_cast<std::uint64_t>(assay_copy_end));
 }
+
+}  // namespace signals_test

@@ -13,6 +13,8 @@
 #include <set>
 #include <utility>
 
+namespace simpoint_test {
+
 using namespace assay;
 using namespace assay::simpoint;
 
@@ -207,3 +209,5 @@ TEST_CASE("a strip has a cell for as many intervals as fit") {
     CHECK(strip(std::vector<std::uint32_t>{27, 60}, 80, false) == "b?");
     CHECK(strip(std::vector<std::uint32_t>{0}, 80, true) == "\033[38;5;33m\u2588\033[0m");
 }
+
+}  // namespace simpoint_test

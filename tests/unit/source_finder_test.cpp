@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace source_finder_test {
+
 using namespace assay;
 using Status = SourceFinder::Status;
 
@@ -129,3 +131,5 @@ TEST_CASE("source finder: what debug information of the profile's objects names"
     std::filesystem::permissions(table, std::filesystem::perms::owner_read);
     CHECK(status_with(table, {program, "0123456789abcdef"}) == Status::kLeftOut);
 }
+
+}  // namespace source_finder_test

@@ -11,6 +11,8 @@
 #include <array>
 #include <string_view>
 
+namespace special_instructions_test {
+
 using namespace assay;
 using namespace assay::native;
 
@@ -426,3 +428,5 @@ TEST_CASE("iretq: takes all from the stack, unless it would go on in another mod
     CHECK(context->gpr[RSP] == 8);
     CHECK(context->pc == 0x1234);
 }
+
+}  // namespace special_instructions_test

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 #include <random>
 
+namespace struct_layout_test {
+
 using namespace struct_layout;
 
 TEST_CASE("struct_layout: what was recorded is replayed") {
@@ -109,3 +111,5 @@ TEST_CASE("struct_layout: holes are filled, and the size that is there can be ke
     CHECK(found[1].keeps_places(of));
     CHECK(text(found[1], of).find("char padding[10];") != std::string::npos);
 }
+
+}  // namespace struct_layout_test

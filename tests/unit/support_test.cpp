@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <cstdlib>
 
+namespace support_test {
+
 using namespace assay;
 
 TEST_CASE("join puts separators between") {
@@ -44,3 +46,5 @@ TEST_CASE("file names are expanded") {
     for (const char* wrong : {"a%", "a%x", "a%q", "a%q{", "a%q{NOT_SET_ANYWHERE}"})
         CHECK_THROWS_AS(expand_file_name(wrong, 12, "ls"), Error);
 }
+
+}  // namespace support_test

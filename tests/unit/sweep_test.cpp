@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace sweep_test {
+
 using namespace assay;
 using namespace assay::sweep;
 
@@ -168,3 +170,5 @@ TEST_CASE("times are told as people do") {
     CHECK(time_left(seconds(3 * 3600)) == "about 3 h");
     CHECK(time_left(seconds(72 * 3600)) == "about 3 days");
 }
+
+}  // namespace sweep_test

@@ -23,6 +23,8 @@
 #include <string>
 #include <vector>
 
+namespace symbols_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -750,3 +752,5 @@ TEST_CASE(
     }
     CHECK(descriptors() == before);
 }
+
+}  // namespace symbols_test

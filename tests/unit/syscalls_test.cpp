@@ -8,6 +8,8 @@
 
 #include <sys/syscall.h>
 
+namespace syscalls_test {
+
 using namespace syscalls;
 
 TEST_CASE("syscalls: names are the kernel's") {
@@ -48,3 +50,5 @@ TEST_CASE("syscalls: the table has the most frequent first, with times the longe
     CHECK(by_time.find("0.000009") != std::string::npos);
     CHECK(in_one_line(by_number) == "read 10, write 2");
 }
+
+}  // namespace syscalls_test

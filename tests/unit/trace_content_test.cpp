@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 #include <string>
 
+namespace trace_content_test {
+
 using namespace assay;
 using namespace assay::recording;
 
@@ -96,3 +98,5 @@ TEST_CASE("what a profiler wants and a trace has not is named, with how to recor
     CHECK(missing_records(TRACE_RECORDED_CALLS, content_of_words("values")) ==
           "calls: record the program again with --capture=default,values,calls");
 }
+
+}  // namespace trace_content_test

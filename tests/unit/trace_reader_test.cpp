@@ -9,6 +9,8 @@
 #include <map>
 #include <thread>
 
+namespace trace_reader_test {
+
 using namespace assay;
 using namespace assay::collector;
 
@@ -494,3 +496,5 @@ TEST_CASE("a damaged table of runs is refused") {
     setup.driver.control().run_count = trace::kMaxRuns + 1;
     CHECK_THROWS_AS(setup.reader.consume_rest(), Error);
 }
+
+}  // namespace trace_reader_test

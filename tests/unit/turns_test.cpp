@@ -5,6 +5,8 @@
 #include <array>
 #include <vector>
 
+namespace turns_test {
+
 using namespace assay::native;
 
 namespace {
@@ -147,3 +149,5 @@ TEST_CASE("the child of a fork has one thread") {
     CHECK(threads.turns.wake(8, kAll, kAnyBits) == 0);
     CHECK_FALSE(threads.turns.pass(threads.of[1]));
 }
+
+}  // namespace turns_test

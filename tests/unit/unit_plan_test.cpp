@@ -6,8 +6,11 @@
 
 #include <algorithm>
 
+namespace unit_plan_test {
+
 using namespace assay;
 using namespace assay::native;
+using assay::native::Captures;
 
 namespace {
 
@@ -581,3 +584,5 @@ TEST_CASE("a unit ends where code does") {
     parts.code(0, {{"invalid", {0x06}}});
     CHECK_FALSE(parts.translator.planner().plan(parts.start, kCollecting, false, unit));
 }
+
+}  // namespace unit_plan_test

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+namespace used_bytes_test {
+
 using namespace used_bytes;
 using cache::Geometry;
 
@@ -602,3 +604,5 @@ TEST_CASE("used bytes: only the lines that are read most often are remembered") 
         CHECK(lines[i].fetches == 100 - i);
     }
 }
+
+}  // namespace used_bytes_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace value_symbols_test {
+
 using namespace assay;
 
 TEST_CASE("value symbols: functions, variables and sections, where the file was loaded") {
@@ -41,3 +43,5 @@ TEST_CASE("value symbols: functions, variables and sections, where the file was 
     CHECK(ValueSymbols({{path, "99", kLoad}}, values).name(table).empty());
     CHECK(ValueSymbols({{path, "0123456789abcdef"}}, values).name(table).empty());
 }
+
+}  // namespace value_symbols_test

@@ -12,6 +12,8 @@
 #include <memory>
 #include <vector>
 
+namespace values_test {
+
 using namespace assay::native;
 using assay::collector::add;
 using assay::trace::kReadBefore;
@@ -345,3 +347,5 @@ TEST_CASE("values: their bytes") {
     CHECK(values[0] == high);
     CHECK(next() == -1);
 }
+
+}  // namespace values_test

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+namespace way_order_test {
+
 namespace {
 
 using machine::WayOrder;
@@ -62,3 +64,5 @@ TEST_CASE("an order of ways is that of a list") {
 }
 
 }  // namespace
+
+}  // namespace way_order_test

@@ -7,6 +7,8 @@
 #include <random>
 #include <set>
 
+namespace working_set_test {
+
 using namespace working_set;
 
 namespace {
@@ -82,3 +84,5 @@ TEST_CASE("working_set: what is written") {
           "largest                            2               128           2\n"
           "the whole run                      3               192           2\n");
 }
+
+}  // namespace working_set_test

@@ -20,7 +20,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kHead =
+constexpr std::string_view kRecordHead =
     R"(Runs a program and writes what it does to a trace, for any number of replays.
 
   assay record [-o TRACE] [options] [--] PROGRAM [ARG...]
@@ -34,7 +34,7 @@ Options, before PROGRAM:
 
 )";
 
-constexpr std::string_view kTail = R"(
+constexpr std::string_view kRecordTail = R"(
 Exit status: that of the program, or 124 after --timeout, 125 if assay itself
 failed, 126 if the program cannot be executed, 127 if it was not found.
 )";
@@ -203,7 +203,7 @@ int record_main(std::span<const std::string> arguments) {
     const collector::CommandLine line = collector::parse_command_line(arguments);
     collector::CoreSettings settings = collector::take_core_settings(line.settings);
     if (settings.help) {
-        print_text(fmt::format("{}{}{}", kHead, help_table(record_options()), kTail));
+        print_text(fmt::format("{}{}{}", kRecordHead, help_table(record_options()), kRecordTail));
         return 0;
     }
     if (settings.version) {

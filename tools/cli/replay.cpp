@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kHead =
+constexpr std::string_view kReplayHead =
     R"(Runs profilers over a trace instead of a program. The events files are those of
 the run itself.
 
@@ -24,7 +24,7 @@ Options, before TRACE:
 
 )";
 
-constexpr std::string_view kTail = R"(
+constexpr std::string_view kReplayTail = R"(
 Every option of a profiler is an option here, written --NAME=VALUE.
 
 Exit status: 0, or 125 if the trace is damaged, or cannot be profiled so.
@@ -53,7 +53,7 @@ int replay_main(std::span<const std::string> arguments) {
     const collector::CommandLine line = collector::parse_command_line(arguments);
     const collector::CoreSettings settings = collector::take_replay_settings(line.settings);
     if (settings.help) {
-        print_text(fmt::format("{}{}{}", kHead, help_table(replay_options()), kTail));
+        print_text(fmt::format("{}{}{}", kReplayHead, help_table(replay_options()), kReplayTail));
         return 0;
     }
     if (settings.version) {

@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kHead =
+constexpr std::string_view kRunHead =
     R"(Runs a program under profilers and writes what they found to an events file.
 
   assay --plugin=NAME[,NAME...] [options] [--] PROGRAM [ARG...]
@@ -36,7 +36,7 @@ Options, before PROGRAM:
 
 )";
 
-constexpr std::string_view kTail = R"(
+constexpr std::string_view kRunTail = R"(
 Every option of a profiler is an option of the run, written --NAME=VALUE, or
 --PROFILER.NAME=VALUE where two profilers have one of that name.
 
@@ -69,8 +69,8 @@ std::vector<OptionDescription> run_options() {
 }
 
 std::string run_help() {
-    return fmt::format("{}{}{}{}{}", kHead, command_table(), kExamples, help_table(run_options()),
-                       kTail);
+    return fmt::format("{}{}{}{}{}", kRunHead, command_table(), kExamples,
+                       help_table(run_options()), kRunTail);
 }
 
 int run_main(std::span<const std::string> arguments) {

@@ -13,7 +13,7 @@ namespace assay::diff {
 namespace {
 
 // GitHub takes 65,536 characters, GitLab a million.
-constexpr std::size_t kMostBytes = 60'000, kMostRows = 40, kMostNameBytes = 200;
+constexpr std::size_t kMostBytes = 60'000, kMostMarkdownRows = 40, kMostNameBytes = 200;
 
 // A code span of GitHub Flavored Markdown, in which names mean nothing; the bars would end cells of
 // a table.
@@ -98,7 +98,7 @@ std::string verdict_table(const Programs& programs) {
         for (const Programs::Program& program : programs.all)
             for (const Verdict& verdict : program.comparison->verdicts()) {
                 if (verdict.is_exceeded != exceeded) continue;
-                if (++rows > kMostRows)
+                if (++rows > kMostMarkdownRows)
                     ++left;
                 else
                     append_verdict(programs, program, verdict, out);
@@ -115,7 +115,7 @@ std::string total_table(const Programs& programs) {
     for (const Programs::Program& program : programs.all) {
         const Change totals = program.comparison->totals();
         for (const std::size_t event : program.comparison->shown()) {
-            if (++rows > kMostRows) break;
+            if (++rows > kMostMarkdownRows) break;
             const std::string name = program.comparison->header().events[event].name;
             out += row({programs.are_many ? name + " of " + code(program.command) : name,
                         with_thousands(totals.before[event]), with_thousands(totals.after[event]),
@@ -190,14 +190,14 @@ std::string change_table(const Comparison& comparison, const std::vector<const C
         rule += " --: |";
     }
     out = head + " " + of + " |\n" + rule + " --- |\n";
-    for (std::size_t i = 0; i < std::min(changes.size(), kMostRows); ++i) {
+    for (std::size_t i = 0; i < std::min(changes.size(), kMostMarkdownRows); ++i) {
         out += "|";
         for (const std::size_t event : comparison.shown())
             out += " " + change_text(*changes[i], event) + " |";
         out += " " + code(text_of(*changes[i])) + " |\n";
     }
-    if (changes.size() > kMostRows)
-        out += fmt::format("\n{} more are not shown.\n", changes.size() - kMostRows);
+    if (changes.size() > kMostMarkdownRows)
+        out += fmt::format("\n{} more are not shown.\n", changes.size() - kMostMarkdownRows);
     return out;
 }
 

@@ -48,9 +48,9 @@ struct Cost {
     std::vector<std::uint64_t> counts;
 };
 
-class Document {
+class CallgrindDocument {
   public:
-    Document(const Selection& selection, Sink& sink)
+    CallgrindDocument(const Selection& selection, Sink& sink)
         : profile_(selection.profile),
           events_(selection.events),
           sink_(sink),
@@ -291,7 +291,7 @@ class Document {
 }  // namespace
 
 void write_callgrind(const Selection& selection, Sink& sink) {
-    Document(selection, sink).write();
+    CallgrindDocument(selection, sink).write();
 }
 
 }  // namespace assay::exporting

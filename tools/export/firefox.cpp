@@ -154,9 +154,9 @@ class ThreadBuilder {
     std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::uint64_t> frames_;
 };
 
-class Document {
+class FirefoxDocument {
   public:
-    Document(const Selection& selection, Sink& sink)
+    FirefoxDocument(const Selection& selection, Sink& sink)
         : profile_(selection.profile), events_(selection.events), json_(sink) {}
 
     void write() {
@@ -348,7 +348,7 @@ class Document {
 }  // namespace
 
 void write_firefox(const Selection& selection, Sink& sink) {
-    Document(selection, sink).write();
+    FirefoxDocument(selection, sink).write();
     sink.write("\n");
 }
 

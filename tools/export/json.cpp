@@ -7,9 +7,9 @@ namespace assay::exporting {
 
 namespace {
 
-class Document {
+class JsonDocument {
   public:
-    Document(const Selection& selection, Sink& sink)
+    JsonDocument(const Selection& selection, Sink& sink)
         : profile_(selection.profile),
           events_(selection.events),
           groups_(selection.groups),
@@ -56,7 +56,7 @@ class Document {
     std::vector<std::uint64_t> all_, shown_;  // scratch
 };
 
-void Document::write_header() {
+void JsonDocument::write_header() {
     json_.texts("commands", profile_.commands());
     json_.texts("files", profile_.paths());
     json_.texts("incomplete", profile_.incomplete());
@@ -74,7 +74,7 @@ void Document::write_header() {
     json_.end_array();
 }
 
-void Document::write_events() {
+void JsonDocument::write_events() {
     json_.key("events");
     json_.begin_array();
     for (const std::size_t index : events_) {
@@ -90,7 +90,7 @@ void Document::write_events() {
     json_.end_array();
 }
 
-void Document::write_derived() {
+void JsonDocument::write_derived() {
     json_.key("derived");
     json_.begin_array();
     for (const events::Derived& derived : profile_.derived()) {
@@ -105,19 +105,19 @@ void Document::write_derived() {
     json_.end_array();
 }
 
-void Document::write_counts(CountStore::Row row) {
+void JsonDocument::write_counts(CountStore::Row row) {
     profile_.counts().read(row, all_);
     write_counts(all_);
 }
 
 // Of nothing, there are none.
-void Document::write_counts(Counts counts) {
+void JsonDocument::write_counts(Counts counts) {
     for (std::size_t i = 0; i < events_.size(); ++i)
         shown_[i] = counts.empty() ? 0 : counts[events_[i]];
     json_.numbers("counts", shown_);
 }
 
-void Document::write_functions() {
+void JsonDocument::write_functions() {
     json_.key("functions");
     json_.begin_array();
     for (const WholeProfile::Function& function : profile_.functions()) {
@@ -134,7 +134,7 @@ void Document::write_functions() {
     json_.end_array();
 }
 
-void Document::write_linkage_names() {
+void JsonDocument::write_linkage_names() {
     json_.key("linkageNames");
     json_.begin_array();
     for (const auto& [function, name] : profile_.linkage_names()) {
@@ -146,7 +146,7 @@ void Document::write_linkage_names() {
     json_.end_array();
 }
 
-void Document::write_lines(std::uint32_t place) {
+void JsonDocument::write_lines(std::uint32_t place) {
     auto at = profile_.instructions(place).begin();
     const auto end = profile_.instructions(place).end();
     auto part = profile_.lines_by_site(place).begin();
@@ -181,7 +181,7 @@ void Document::write_lines(std::uint32_t place) {
     }
 }
 
-void Document::write_sites() {
+void JsonDocument::write_sites() {
     json_.key("sites");
     json_.begin_array();
     for (const WholeProfile::Site& site : profile_.sites().subspan(1)) {
@@ -195,7 +195,7 @@ void Document::write_sites() {
     json_.end_array();
 }
 
-void Document::write_contexts() {
+void JsonDocument::write_contexts() {
     json_.key("contexts");
     json_.begin_array();
     for (const WholeProfile::Context& context : profile_.contexts().subspan(1)) {
@@ -218,7 +218,7 @@ void Document::write_contexts() {
     json_.end_array();
 }
 
-void Document::write_values() {
+void JsonDocument::write_values() {
     json_.key("values");
     json_.begin_array();
     for (const WholeProfile::Values& values : profile_.values()) {
@@ -246,7 +246,7 @@ void Document::write_values() {
     json_.end_array();
 }
 
-void Document::write_groups() {
+void JsonDocument::write_groups() {
     json_.key("groups");
     json_.begin_array();
     if (groups_)
@@ -254,14 +254,14 @@ void Document::write_groups() {
     json_.end_array();
 }
 
-void Document::write_axis(const events::Axis& axis) {
+void JsonDocument::write_axis(const events::Axis& axis) {
     json_.begin_object();
     json_.text("name", axis.name);
     json_.text("unit", axis.unit);
     json_.end_object();
 }
 
-void Document::write_series() {
+void JsonDocument::write_series() {
     json_.key("series");
     json_.begin_array();
     for (const events::Series& series : profile_.series()) {
@@ -290,7 +290,7 @@ void Document::write_series() {
     json_.end_array();
 }
 
-void Document::write_group(std::uint32_t number) {
+void JsonDocument::write_group(std::uint32_t number) {
     const GroupProfile::Group& group = groups_->groups()[number];
     json_.begin_object();
     json_.text("kind", group.kind);
@@ -317,7 +317,7 @@ void Document::write_group(std::uint32_t number) {
 }  // namespace
 
 void write_json(const Selection& selection, Sink& sink) {
-    Document(selection, sink).write();
+    JsonDocument(selection, sink).write();
     sink.write("\n");
 }
 

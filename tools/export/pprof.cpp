@@ -21,17 +21,9 @@ namespace {
 // first is mostly the program, and has the addresses that debuggers and disassemblers show.
 constexpr std::uint64_t kObjectBytes = std::uint64_t{1} << 44;
 
-// Other units would stand behind each number, without a blank.
-std::string_view unit_of(const events::Event& event) {
-    for (const std::string_view unit :
-         {"bytes", "seconds", "milliseconds", "microseconds", "nanoseconds"})
-        if (event.unit == unit) return unit;
-    return "count";
-}
-
-class Document {
+class PprofDocument {
   public:
-    Document(const Selection& selection, Sink& sink)
+    PprofDocument(const Selection& selection, Sink& sink)
         : profile_(selection.profile),
           stacks_(selection.profile),
           events_(selection.events),
@@ -118,7 +110,7 @@ class Document {
             const events::Event& described = profile_.events()[event];
             ProtobufMessage type;
             type.number(1, text(described.name));
-            type.number(2, text(unit_of(described)));
+            type.number(2, text(unit_of(described, "count")));
             field(kSampleType, type);
         }
         number(kDefaultSampleType, text(profile_.events()[events_.front()].name));
@@ -297,7 +289,7 @@ class Document {
 }  // namespace
 
 void write_pprof(const Selection& selection, Sink& sink) {
-    Document(selection, sink).write();
+    PprofDocument(selection, sink).write();
 }
 
 }  // namespace assay::exporting

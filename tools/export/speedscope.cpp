@@ -10,19 +10,11 @@ namespace assay::exporting {
 
 namespace {
 
-// The units that speedscope knows.
-std::string_view unit_of(const events::Event& event) {
-    for (const std::string_view unit :
-         {"bytes", "seconds", "milliseconds", "microseconds", "nanoseconds"})
-        if (event.unit == unit) return unit;
-    return "none";
-}
-
 // Frames: the two that stand for others, then one per function name that a context has, one per
 // function, one per site, which is the function that called there, and one per line.
-class Document {
+class SpeedscopeDocument {
   public:
-    Document(const Selection& selection, Sink& sink)
+    SpeedscopeDocument(const Selection& selection, Sink& sink)
         : profile_(selection.profile),
           stacks_(selection.profile),
           events_(selection.events),
@@ -99,7 +91,7 @@ class Document {
         json_.begin_object();
         json_.text("type", "sampled");
         json_.text("name", profile_.events()[event].name);
-        json_.text("unit", unit_of(profile_.events()[event]));
+        json_.text("unit", unit_of(profile_.events()[event], "none"));
         json_.number("startValue", 0);
         json_.number("endValue", profile_.totals()[event]);
         json_.key("samples");
@@ -175,7 +167,7 @@ class Document {
 }  // namespace
 
 void write_speedscope(const Selection& selection, Sink& sink) {
-    Document(selection, sink).write();
+    SpeedscopeDocument(selection, sink).write();
     sink.write("\n");
 }
 

@@ -35,6 +35,13 @@ std::vector<std::uint32_t> Stacks::to(std::uint32_t context) const {
     return path;
 }
 
+std::string_view unit_of(const events::Event& event, std::string_view otherwise) {
+    for (const std::string_view unit :
+         {"bytes", "seconds", "milliseconds", "microseconds", "nanoseconds"})
+        if (event.unit == unit) return unit;
+    return otherwise;
+}
+
 std::string source_position(std::string_view file, std::uint32_t line) {
     if (file == kUnknown) return {};
     file.remove_prefix(std::min(file.rfind('/') + 1, file.size()));

@@ -35,6 +35,9 @@ class Stacks {
     std::vector<std::uint32_t> depths_, last_outer_;
 };
 
+// The unit of an event if it is one that both pprof and speedscope know; else `otherwise`.
+std::string_view unit_of(const events::Event& event, std::string_view otherwise);
+
 // FILE:LINE without folders, or an empty text if the file is unknown.
 std::string source_position(std::string_view file, std::uint32_t line);
 

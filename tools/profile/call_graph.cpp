@@ -194,7 +194,7 @@ class Builder {
 
     FunctionKey key(Strings::Id name) const {
         const std::optional<std::uint32_t> function = profile_.function_named(name);
-        return {function ? profile_.functions()[*function].file : kUnknownFile, name};
+        return {function ? profile_.functions()[*function].file : kNoFile, name};
     }
 
     const WholeProfile& profile_;
@@ -214,7 +214,7 @@ class Builder {
 }  // namespace
 
 std::string_view text_of(const WholeProfile& profile, Strings::Id id) {
-    return id == kUnknownFile ? "???" : id == kOutsideName ? kOutside : profile.text(id);
+    return id == kNoFile ? "???" : id == kOutsideName ? kOutside : profile.text(id);
 }
 
 CallGraph call_graph(const WholeProfile& profile) {

@@ -15,7 +15,7 @@
 namespace assay {
 
 // A function by file and name, as in WholeProfile::Function. Contexts have only names; the file is
-// that of WholeProfile::function_named(), or kUnknownFile. Of others, that of a site is the one of
+// that of WholeProfile::function_named(), or kNoFile. Of others, that of a site is the one of
 // the call.
 struct FunctionKey {
     Strings::Id file, name;
@@ -26,10 +26,10 @@ struct FunctionKey {
 };
 
 // Not the numbers of any texts of a profile.
-inline constexpr Strings::Id kUnknownFile = std::numeric_limits<Strings::Id>::max();
-inline constexpr Strings::Id kOutsideName = kUnknownFile - 1;
+inline constexpr Strings::Id kNoFile = std::numeric_limits<Strings::Id>::max();
+inline constexpr Strings::Id kOutsideName = kNoFile - 1;
 // Stands for the caller of what was not called by any function that is known.
-inline constexpr FunctionKey kOutsideCaller = {kUnknownFile, kOutsideName};
+inline constexpr FunctionKey kOutsideCaller = {kNoFile, kOutsideName};
 
 // These, too: "???" and kOutside.
 std::string_view text_of(const WholeProfile& profile, Strings::Id id);

@@ -12,9 +12,9 @@ namespace assay::report {
 
 namespace {
 
-class Document {
+class CallsDocument {
   public:
-    Document(const WholeProfile& profile, double least_share, JsonWriter& json)
+    CallsDocument(const WholeProfile& profile, double least_share, JsonWriter& json)
         : profile_(profile), least_share_(least_share), json_(json) {}
 
     void write() {
@@ -98,7 +98,7 @@ class Document {
 
 void write_calls(const WholeProfile& profile, double least_share, JsonWriter& json) {
     if (!profile.has_contexts()) return json.null();
-    Document(profile, least_share, json).write();
+    CallsDocument(profile, least_share, json).write();
 }
 
 }  // namespace assay::report

@@ -25,9 +25,9 @@ constexpr double kLeastFrame = 1e-5;
 constexpr double kLeastCalls = 1e-4;  // share of a total, of functions and calls in their view
 constexpr std::size_t kMostStackDepth = 256;
 
-class Document {
+class DataDocument {
   public:
-    Document(const Content& content, const Options& options, Sink& sink)
+    DataDocument(const Content& content, const Options& options, Sink& sink)
         : content_(content),
           profile_(content.profile),
           old_(content.old),
@@ -79,7 +79,7 @@ class Document {
     JsonWriter json_;
 };
 
-void Document::write_header() {
+void DataDocument::write_header() {
     json_.texts("commands", profile_.commands());
     json_.texts("files", profile_.paths());
     json_.texts("incomplete", profile_.incomplete());
@@ -97,7 +97,7 @@ void Document::write_header() {
     write_derived();
 }
 
-void Document::write_events() {
+void DataDocument::write_events() {
     json_.key("events");
     json_.begin_array();
     for (std::size_t i = 0; i < columns_; ++i) {
@@ -113,7 +113,7 @@ void Document::write_events() {
     json_.end_array();
 }
 
-void Document::write_derived() {
+void DataDocument::write_derived() {
     const auto value_of = [&](const events::Derived& derived, const WholeProfile& profile) {
         return events::Formula(derived.formula, profile_.events()).value(profile.totals());
     };
@@ -133,7 +133,7 @@ void Document::write_derived() {
 // --- Flame graph
 
 // Names, and what each frame and those in it count: now, and in the old profile if there is one.
-void Document::write_flame_graph() {
+void DataDocument::write_flame_graph() {
     const std::vector<bool> by_context = counted_by_context(profile_, old_);
     const bool has_sites = profile_.has_sites() || (old_ && old_->has_sites());
     std::vector<std::size_t> events;
@@ -182,7 +182,7 @@ void Document::write_flame_graph() {
 
 // --- Phases
 
-void Document::write_phases() {
+void DataDocument::write_phases() {
     json_.key("phases");
     if (!phases_) {
         json_.null();
@@ -208,7 +208,7 @@ void Document::write_phases() {
 }  // namespace
 
 void write_data(const Content& content, const Options& options, Sink& sink) {
-    Document(content, options, sink).write();
+    DataDocument(content, options, sink).write();
 }
 
 }  // namespace assay::report

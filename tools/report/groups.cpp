@@ -21,9 +21,9 @@ namespace {
 constexpr std::size_t kMostGroups = 10'000;
 constexpr std::size_t kMostLines = 100'000;
 
-class Document {
+class GroupsDocument {
   public:
-    Document(const GroupProfile& profile, const FunctionList& functions, JsonWriter& json)
+    GroupsDocument(const GroupProfile& profile, const FunctionList& functions, JsonWriter& json)
         : profile_(profile), functions_(functions), json_(json) {}
 
     void write() {
@@ -223,7 +223,7 @@ class Document {
 
 void write_groups(const GroupProfile* profile, const FunctionList& functions, JsonWriter& json) {
     if (profile == nullptr) return json.null();
-    Document(*profile, functions, json).write();
+    GroupsDocument(*profile, functions, json).write();
 }
 
 }  // namespace assay::report

@@ -13,7 +13,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t kMostLines = 200'000;
+constexpr std::size_t kMostSourceLines = 200'000;
 constexpr std::size_t kMostSourceBytes = std::size_t{16} << 20;
 constexpr std::size_t kContextLines = 6;  // of source around those with counts
 
@@ -51,7 +51,7 @@ void Sources::write() {
     std::size_t lines = 0;
     for (const auto& [share, file] : order) {
         lines += file->now.rows.size() + file->old.rows.size();
-        if (lines > kMostLines) break;
+        if (lines > kMostSourceLines) break;
         write_file(*file);
     }
     json_.end_array();

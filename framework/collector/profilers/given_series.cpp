@@ -15,7 +15,7 @@ static_assert(VP_SERIES_POINTS_MAX == events::kMostSeriesPoints);
 
 // Up to and including the last member of version 1.
 constexpr std::size_t kSmallest = offsetof(vp_series_t, point_count) + sizeof(std::uint64_t);
-constexpr std::size_t kLongestName = 256;
+constexpr std::size_t kLongestSeriesName = 256;
 constexpr std::uint64_t kMostPoints = std::uint64_t{1} << 32;
 
 class Copy {
@@ -44,10 +44,10 @@ class Copy {
     }
 
     bool take_texts() {
-        if (!take_text(given_.name, kLongestName, "name", series_.name) ||
+        if (!take_text(given_.name, kLongestSeriesName, "name", series_.name) ||
             !take_text(given_.description, events::kMostSeriesText, "description",
                        series_.description) ||
-            !take_text(given_.phase, kLongestName, "phase", series_.phase))
+            !take_text(given_.phase, kLongestSeriesName, "phase", series_.phase))
             return false;
         if (series_.name.empty()) return fail("a series without a name");
         series_.thread = given_.thread;
@@ -57,8 +57,8 @@ class Copy {
     }
 
     bool take_axis(const vp_axis_t& from, events::Axis& to) {
-        if (!take_text(from.name, kLongestName, "axis", to.name) ||
-            !take_text(from.unit, kLongestName, "unit", to.unit))
+        if (!take_text(from.name, kLongestSeriesName, "axis", to.name) ||
+            !take_text(from.unit, kLongestSeriesName, "unit", to.unit))
             return false;
         return !to.name.empty() ||
                fail(fmt::format("the series {} with an axis without a name", series_.name));

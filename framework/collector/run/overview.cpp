@@ -41,7 +41,7 @@ std::string counted(std::size_t number, std::string_view noun) {
     return fmt::format("{} {}{}", with_thousands(number), noun, number == 1 ? "" : "s");
 }
 
-std::string processes(std::size_t number) {
+std::string processes_have(std::size_t number) {
     return number == 1 ? "1 process has" : fmt::format("{} processes have", with_thousands(number));
 }
 
@@ -88,7 +88,7 @@ class Lines {
 
     std::string write() {
         const std::vector<Program> all = programs(entries_);
-        line("{} run {}, {} in all", processes(processes_of(entries_)),
+        line("{} run {}, {} in all", processes_have(processes_of(entries_)),
              counted(all.size(), "program"), with_thousands(entries_.size()));
         line("");
         write_tree();

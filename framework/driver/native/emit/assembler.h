@@ -63,6 +63,7 @@ class Assembler {
     std::uint64_t context = 0;  // where it is, if only one thread will run the code
 
     void u8(unsigned value) { *out++ = static_cast<std::uint8_t>(value), ++address; }
+    void ret() { u8(0xc3); }
     void u32(std::uint32_t value) { raw(&value, 4); }
     void u64(std::uint64_t value) { raw(&value, 8); }
     void raw(const void* bytes, std::size_t count) {

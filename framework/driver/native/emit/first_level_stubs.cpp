@@ -12,7 +12,6 @@ namespace assay::native {
 namespace {
 
 constexpr std::int32_t kWord = 8;
-constexpr unsigned kReturn = 0xc3;
 constexpr std::size_t kSavedRegisters = offsetof(Context, stub_gpr);
 
 // Where one of kChangedByCalls is, above the stack pointer.
@@ -56,7 +55,7 @@ void emit_call(Assembler& code, unsigned cursor,
             Address{kStack, kNoGpr, 1,
                     saved_at(static_cast<std::size_t>(saved - kChangedByCalls.begin()))});
     for (auto reg = kChangedByCalls.rbegin(); reg != kChangedByCalls.rend(); ++reg) code.pop(*reg);
-    code.u8(kReturn);
+    code.ret();
 }
 
 Address at(unsigned base, std::int32_t displacement) {
@@ -175,7 +174,7 @@ void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsign
     code.store_context_word(kDataPlacesInContext, address, index, 1);
     emit_note_use(code, kDataCacheInContext, address, other);
     restore();
-    code.u8(kReturn);
+    code.ret();
 
     for (const std::uint64_t jump : {misaligned, ambiguous, another})
         if (jump != 0) code.patch(jump, code.address);
@@ -185,7 +184,7 @@ void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsign
     code.push(address);
     code.call(reference_stub);
     code.lea(RSP, at(RSP, 3 * kWord));
-    code.u8(kReturn);
+    code.ret();
 }
 
 void emit_first_level_fetch_miss_stub(Assembler& code, const trace::Spec& spec) {
@@ -214,7 +213,7 @@ void emit_first_level_fetch_miss_stub(Assembler& code, const trace::Spec& spec) 
     code.load_context(kLine, kSavedRegisters);
     code.load_context(kPlace, kSavedRegisters + kWord);
     code.load_context(kLeast, kSavedRegisters + 2 * kWord);
-    code.u8(kReturn);
+    code.ret();
 }
 
 }  // namespace assay::native

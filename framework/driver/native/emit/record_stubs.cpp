@@ -19,7 +19,6 @@ constexpr Address kSiteArgument{RSP, kNoGpr, 1, 16};
 constexpr Address kBytesArgument{RSP, kNoGpr, 1, 24};
 constexpr Address kDistanceArgument = kBytesArgument;
 constexpr std::int32_t kArgumentBytes = 24;
-constexpr unsigned kReturn = 0xc3;
 
 // The cursor goes to rdx. `cursor`: the register that has it, kNoGpr for the context.
 void save(Assembler& code, unsigned cursor) {
@@ -49,7 +48,7 @@ void end(Assembler& code, unsigned cursor) {
     if (cursor != RAX) code.load_context(RAX, kSaved);
     if (cursor != RCX) code.load_context(RCX, kSaved + 8);
     if (cursor != RDX) code.load_context(RDX, kSaved + 16);
-    code.u8(kReturn);
+    code.ret();
 }
 
 // Makes the line in rax the most recent of its set, whose offset goes to rcx. If it was that
@@ -181,7 +180,7 @@ void emit_each_of_series(Assembler& code, std::uint64_t reference_stub) {
     change_argument(code, kSiteArgument, kAdd, 1);
     change_argument(code, kDistanceArgument, kCompare, 0);
     const std::uint64_t more = code.short_jump_if(kNotEqual);
-    code.u8(kReturn);
+    code.ret();
 
     code.patch_short(more);
     const std::uint64_t upwards = code.short_jump_if(kGreater);
@@ -270,7 +269,7 @@ void emit_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address, 
     code.group1(kAnd, address, -static_cast<std::int32_t>(spec.data.line_bytes), true);
     code.group1(kAnd, spare, data_set_mask(spec.data), false);
     code.with_context(kStore, address, kTag, true, base);
-    code.u8(kReturn);
+    code.ret();
     if (misaligned == 0) return;
 
     code.patch_short(misaligned);
@@ -279,7 +278,7 @@ void emit_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address, 
     code.push(address);
     code.call(reference_stub);
     drop_arguments(code);
-    code.u8(kReturn);
+    code.ret();
 }
 
 }  // namespace assay::native

@@ -1,5 +1,6 @@
 #include "framework/driver/native/load/elf_loader.h"
 
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/support/dynamic_linker.h"
 
@@ -18,7 +19,6 @@ namespace assay::native {
 namespace {
 
 constexpr int kFailure = 125, kNotExecutable = 126, kNotFound = 127;
-constexpr std::uint64_t kPage = 4096;
 // For programs that do not fit between the code cache and what lies below it: below where the
 // kernel loads the driver, with room for terabytes, and where sanitizers expect a program.
 constexpr std::uint64_t kBaseOfLargePrograms = 0x550000000000;
@@ -30,15 +30,15 @@ std::uint64_t page_up(std::uint64_t value) {
     return (value + kPage - 1) & ~(kPage - 1);
 }
 
-class File {
+class ElfFile {
   public:
-    explicit File(int fd) : fd_(fd) {}
-    explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-    ~File() {
+    explicit ElfFile(int fd) : fd_(fd) {}
+    explicit ElfFile(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+    ~ElfFile() {
         if (fd_ >= 0) close(fd_);
     }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
+    ElfFile(const ElfFile&) = delete;
+    ElfFile& operator=(const ElfFile&) = delete;
     int fd() const { return fd_; }
     // Absolute and without symbolic links.
     std::string name() const {
@@ -68,7 +68,7 @@ struct Image {
     std::uint64_t end = 0;
 };
 
-LoadError read_headers(const File& file, const std::string& path, Image& image) {
+LoadError read_headers(const ElfFile& file, const std::string& path, Image& image) {
     if (!file.read_at(0, &image.header, sizeof image.header) ||
         std::memcmp(image.header.e_ident, ELFMAG, SELFMAG) != 0)
         return {path + ": not an ELF file", kNotExecutable};
@@ -92,7 +92,7 @@ LoadError read_headers(const File& file, const std::string& path, Image& image) 
     return {};
 }
 
-LoadError check_segments(const File& file, const std::string& path, const Image& image) {
+LoadError check_segments(const ElfFile& file, const std::string& path, const Image& image) {
     bool loadable = false;
     for (const Elf64_Phdr& segment : image.segments) {
         if (segment.p_type != PT_LOAD) continue;
@@ -118,7 +118,7 @@ int protection_of(const Elf64_Phdr& segment) {
 
 // The file's bytes, then zeros: to the end of the page even where memsz ends before, since
 // programs rely on what execve(2) does.
-bool map_segment(const File& file, const Elf64_Phdr& segment, std::uint64_t bias,
+bool map_segment(const ElfFile& file, const Elf64_Phdr& segment, std::uint64_t bias,
                  std::vector<Range>& zeroed) {
     const std::uint64_t start = bias + segment.p_vaddr;
     const std::uint64_t file_end = start + segment.p_filesz;
@@ -169,7 +169,7 @@ void* reserve_for(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t pr
     return base != MAP_FAILED ? base : reserve_at(kBaseOfLargePrograms, bytes);
 }
 
-LoadError map_image(const File& file, const std::string& path, std::uint64_t preferred,
+LoadError map_image(const ElfFile& file, const std::string& path, std::uint64_t preferred,
                     MemoryMap& memory, LoadedProgram& out, Image& image) {
     std::uint64_t low = ~0ULL, high = 0, offset = 0;
     for (const Elf64_Phdr& segment : image.segments) {
@@ -205,7 +205,7 @@ LoadError map_image(const File& file, const std::string& path, std::uint64_t pre
 
 LoadError load_program(int descriptor, const std::string& name, std::uint64_t preferred_base,
                        MemoryMap& memory, LoadedProgram& out) {
-    const File file(descriptor);
+    const ElfFile file(descriptor);
     out.name = name;
     out.executable = file.name();
     out.device = file.status().st_dev;
@@ -234,7 +234,7 @@ LoadError load_program(int descriptor, const std::string& name, std::uint64_t pr
             return {out.executable + ": damaged ELF file: its interpreter's name", kNotExecutable};
     }
     if (!interpreter) return {};
-    const File loader(*interpreter);
+    const ElfFile loader(*interpreter);
     if (loader.fd() < 0)
         return {out.executable + ": its interpreter " + *interpreter + ": " + std::strerror(errno),
                 kNotFound};

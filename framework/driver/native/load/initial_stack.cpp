@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kMostStackBytes = 1024 * trace::kMiB;
 constexpr std::uint64_t kStringsBytes = trace::kMiB / 4;
 // An odd number of cache lines: strings that lie this far apart begin in all sets of a cache.
-constexpr std::uint64_t kLineBytes = 64, kSlotBytes = 9 * kLineBytes;
+constexpr std::uint64_t kStringUnit = 64, kSlotBytes = 9 * kStringUnit;
 
 std::uint64_t stack_bytes() {
     rlimit limit{};
@@ -26,8 +26,8 @@ std::uint64_t stack_bytes() {
     return std::min(wanted, kMostStackBytes) & ~4095ULL;
 }
 
-constexpr std::uint64_t kGuardBytes = 4096;
-constexpr std::uint64_t kReserved = kMostStackBytes + kGuardBytes;
+constexpr std::uint64_t kStackGuardBytes = 4096;
+constexpr std::uint64_t kReserved = kMostStackBytes + kStackGuardBytes;
 
 // Returns the top, or 0. Always takes as many addresses, so that what is mapped next lies at the
 // same place whatever the limit is. What is below the stack cannot be accessed: running out of it
@@ -76,7 +76,7 @@ std::vector<std::uint64_t> place_strings(StackBuilder& stack,
     for (std::size_t i = 0; i < strings.size(); ++i)
         addresses[i] = stack.text(is_long(strings[i]) ? empty : strings[i], unit);
     for (std::size_t i = 0; i < strings.size(); ++i)
-        if (is_long(strings[i])) addresses[i] = stack.text(strings[i], kLineBytes);
+        if (is_long(strings[i])) addresses[i] = stack.text(strings[i], kStringUnit);
     return addresses;
 }
 
@@ -145,7 +145,7 @@ std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
     StackBuilder stack(top);
     Placed placed{};
     placed.random = stack.bytes(random, sizeof random);
-    placed.platform = stack.text("x86_64", kLineBytes - sizeof random);
+    placed.platform = stack.text("x86_64", kStringUnit - sizeof random);
     const std::vector<std::uint64_t> addresses = place_strings(stack, strings);
     placed.file_name = addresses[0];
 

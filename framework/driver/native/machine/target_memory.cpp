@@ -8,8 +8,6 @@
 namespace assay::native {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-
 std::uint64_t address_of(const void* pointer) {
     return reinterpret_cast<std::uint64_t>(pointer);
 }

@@ -9,6 +9,8 @@
 
 namespace assay::native {
 
+inline constexpr std::uint64_t kPage = 4096;  // bytes of a small page
+
 inline bool read_target(std::uint64_t from, void* to, std::size_t bytes) {
     return assay_copy(to, reinterpret_cast<const void*>(from), bytes) == 0;
 }

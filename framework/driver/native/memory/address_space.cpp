@@ -1,5 +1,6 @@
 #include "framework/driver/native/memory/address_space.h"
 
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/free_addresses.h"
 
 #include <link.h>
@@ -11,7 +12,7 @@
 namespace assay::native {
 namespace {
 
-constexpr std::uint64_t kPage = 4096, kGiB = std::uint64_t{1} << 30;
+constexpr std::uint64_t kGiB = 1024 * trace::kMiB;
 
 // Where the kernel may load the driver, and where the driver's heap is: with 32 random bits, the
 // most that there are, below 0x6600'0000'0000 (ELF_ET_DYN_BASE, arch_randomize_brk()).

@@ -11,10 +11,10 @@
 namespace assay::native {
 namespace {
 
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLargestPage = std::uint64_t{1} << 30;
 
 PageKind of_size(std::uint64_t bytes) {
-    return bytes >= kGiB               ? PageKind::k1G
+    return bytes >= kLargestPage       ? PageKind::k1G
            : bytes >= PageKinds::kUnit ? PageKind::k2M
                                        : PageKind::kSmall;
 }
@@ -66,7 +66,9 @@ PageKind kind_of_mapping(long flags, int fd) {
 
 // A hugetlb mapping ends with a whole page (mm/mmap.c, ksys_mmap_pgoff()).
 void PageKinds::set(const Range& range, PageKind kind) {
-    const std::uint64_t page = kind == PageKind::k1G ? kGiB : kind == PageKind::k2M ? kUnit : 1;
+    const std::uint64_t page = kind == PageKind::k1G   ? kLargestPage
+                               : kind == PageKind::k2M ? kUnit
+                                                       : 1;
     const Range whole{range.start, (range.end + page - 1) & ~(page - 1)};
     kinds_.set(whole, kind);
     touched_.push_back(whole);

@@ -9,7 +9,6 @@
 namespace assay::native {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 // What is read at once to be compared: most comparisons end early.
 constexpr std::uint64_t kMostCompared = 256;
 constexpr std::uint64_t kEndOfOffsets32 = std::uint64_t{1} << 32;

@@ -14,8 +14,8 @@
 namespace assay::native {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kLegacyFlags = 0xffffffff, kKnownFlags = kLegacyFlags | CLONE_CLEAR_SIGHAND;
+constexpr std::uint64_t kLegacyFlags = 0xffffffff,
+                        kKnownCloneFlags = kLegacyFlags | CLONE_CLEAR_SIGHAND;
 constexpr std::uint64_t kExitSignal = 0xff;
 constexpr std::uint64_t kMostSignals = 64;
 
@@ -37,7 +37,7 @@ long read_arguments(std::uint64_t from, std::uint64_t bytes, clone_args& argumen
 bool is_valid(const clone_args& arguments) {
     const std::uint64_t flags = arguments.flags;
     constexpr std::uint64_t kHandlers = CLONE_SIGHAND | CLONE_CLEAR_SIGHAND;
-    if (flags & ~kKnownFlags || flags & (CLONE_DETACHED | (kExitSignal & ~CLONE_NEWTIME)))
+    if (flags & ~kKnownCloneFlags || flags & (CLONE_DETACHED | (kExitSignal & ~CLONE_NEWTIME)))
         return false;
     if ((flags & kHandlers) == kHandlers || arguments.exit_signal > kMostSignals) return false;
     if (flags & CLONE_PIDFD && flags & CLONE_PARENT_SETTID &&

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kLongestArgument = 128 * 1024;  // MAX_ARG_STRLEN, execve(2)
 
 // What the call asks for, with a script replaced by its interpreter.
-struct Request {
+struct ExecuteRequest {
     ProgramFile file;
     std::vector<char*> arguments, environment;
     trace::Command command;
@@ -38,7 +38,7 @@ bool all_readable(const std::vector<char*>& texts) {
 }
 
 // False if something that it names cannot be read.
-bool read_request(const ExecCall& call, Request& request) {
+bool read_request(const ExecCall& call, ExecuteRequest& request) {
     const auto path = read_target_text(call.path, PATH_MAX);
     auto arguments = read_target_pointers(call.arguments);
     auto environment = read_target_pointers(call.environment);
@@ -75,7 +75,7 @@ long depart(Thread& thread, trace::DriverState state, const System& call) {
 }
 
 // Under a driver of its own. 0: it has to run natively.
-long replace(Thread& thread, Request& request, int program) {
+long replace(Thread& thread, ExecuteRequest& request, int program) {
     Process& process = thread.process;
     NewImage image(process.trace.spec(), process.trace.value_lists(),
                    thread.relations.shares_trace ? 1 : process.trace.image() + 1);
@@ -133,11 +133,11 @@ long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file)
 
 // An assay below this one starts its driver, which no other driver can translate: both need gs, and
 // the same addresses.
-bool starts_driver(const Request& request) {
+bool starts_driver(const ExecuteRequest& request) {
     return !request.environment.empty() && trace::launch_from(request.environment.front());
 }
 
-long depart_with(Thread& thread, const ExecCall& call, Request& request, int program) {
+long depart_with(Thread& thread, const ExecCall& call, ExecuteRequest& request, int program) {
     if (thread.relations.tracer == getppid() && program >= 0) {
         // The kernel lets it run: its tracer is told of that, and of nothing before.
         syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0);
@@ -158,7 +158,7 @@ long depart_with(Thread& thread, const ExecCall& call, Request& request, int pro
 long execute(Thread& thread, ExecCall call) {
     // Kept for the next call: a child that shares its parent's memory does not come back to free
     // what it has allocated.
-    static thread_local Request request;
+    static thread_local ExecuteRequest request;
     request = {};
     // What is opened for the new program is not left to the parent. The kernel does it, too, a
     // moment later.

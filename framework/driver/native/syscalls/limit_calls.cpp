@@ -16,13 +16,13 @@ namespace assay::native {
 namespace {
 
 // What the call asks for, in the terms of prlimit(2): addresses of the new and the old limit, or 0.
-struct Request {
+struct LimitRequest {
     long pid = 0;
     long resource = 0;
     std::uint64_t wanted = 0, old = 0;
 };
 
-Request request_of(const Call& call) {
+LimitRequest request_of(const Call& call) {
     switch (call.number) {
         case SYS_getrlimit:
             return {.resource = call.arguments[0], .old = call.unsigned_argument(1)};
@@ -34,11 +34,11 @@ Request request_of(const Call& call) {
     }
 }
 
-bool is_own(const Request& request) {
+bool is_own(const LimitRequest& request) {
     return request.pid == 0 || request.pid == getpid();
 }
 
-bool concerns_driver(const Request& request) {
+bool concerns_driver(const LimitRequest& request) {
     return is_own(request) && (request.resource == RLIMIT_AS || request.resource == RLIMIT_DATA);
 }
 
@@ -52,7 +52,7 @@ rlimit current(const MemoryLimits& limits, long resource) {
 }  // namespace
 
 long do_limit(const Call& call) {
-    const Request request = request_of(call);
+    const LimitRequest request = request_of(call);
     if (!concerns_driver(request)) {
         const long result = pass_on(call);
         const bool sets =

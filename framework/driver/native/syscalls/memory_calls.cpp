@@ -1,4 +1,5 @@
 // The target's calls that change its memory: mmap(2) and its relatives, and brk(2).
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
 #include "framework/driver/native/syscalls/syscalls.h"
@@ -17,7 +18,6 @@
 namespace assay::native {
 namespace {
 
-constexpr std::uint64_t kPage = CodeWatch::kPage;
 std::uint64_t page_up(std::uint64_t value) {
     return (value + kPage - 1) & ~(kPage - 1);
 }

@@ -11,12 +11,12 @@
 namespace assay::native {
 namespace {
 
-constexpr std::uint64_t kPage = 0xffffffffff600000;
+constexpr std::uint64_t kVsyscallPage = 0xffffffffff600000;
 constexpr std::uint64_t kFunctionBytes = 1024;
 
 long number_at(std::uint64_t pc) {
     constexpr long kNumbers[] = {SYS_gettimeofday, SYS_time, SYS_getcpu};
-    const std::uint64_t function = (pc - kPage) / kFunctionBytes;
+    const std::uint64_t function = (pc - kVsyscallPage) / kFunctionBytes;
     return pc % kFunctionBytes == 0 && function < std::size(kNumbers) ? kNumbers[function] : -1;
 }
 

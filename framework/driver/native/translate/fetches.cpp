@@ -6,7 +6,7 @@ namespace assay::native {
 namespace {
 
 constexpr std::uint32_t kMostFetchSets = 1024;
-constexpr std::size_t kClock = kCodeCacheInContext + FirstLevel::kClock;
+constexpr std::size_t kCodeClock = kCodeCacheInContext + FirstLevel::kClock;
 // Indexed by an element of FirstLevel::code_places.
 constexpr std::size_t kLastUses = kCodeCacheInContext + FirstLevel::kUses - FirstLevel::kPlaceUnit;
 
@@ -110,11 +110,11 @@ void Fetches::use_first_level(Assembler& code, const Fetch& fetch) {
         code.load_word(registers.place, place_of(line));
         code.registers(0x85, registers.place, registers.place, false);  // test
         misses[miss_count++] = code.jump_if(kEqual, code.address);
-        code.with_context_again(kLoad, registers.time, kClock);
+        code.with_context_again(kLoad, registers.time, kCodeClock);
         if (!fetch.goes_on || line % spec_.fetch.sets == 0) {
             code.lea(registers.time, Address{static_cast<std::uint8_t>(registers.time), kNoGpr, 1,
                                              FirstLevel::kTick});
-            code.with_context_again(kStore, registers.time, kClock);
+            code.with_context_again(kStore, registers.time, kCodeClock);
         }
         code.with_context(kStore, registers.time, kLastUses, true,
                           static_cast<std::uint8_t>(registers.place));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLines = kDataCacheInContext + FirstLevel::kLines;
 constexpr std::size_t kUses = kDataCacheInContext + FirstLevel::kUses;
-constexpr std::size_t kClock = kDataCacheInContext + FirstLevel::kClock;
+constexpr std::size_t kDataClock = kDataCacheInContext + FirstLevel::kClock;
 constexpr std::size_t kPlaceBytes = sizeof(FirstLevel::data_places[0]);
 
 class MissReferences final : public FilteredReferences {
@@ -46,9 +46,9 @@ std::uint64_t MissReferences::look_at_place(unsigned line, unsigned place) {
 }
 
 void MissReferences::note_use(unsigned time, unsigned place) {
-    cold_.with_context_again(kLoad, time, kClock);
+    cold_.with_context_again(kLoad, time, kDataClock);
     cold_.lea(time, Address{static_cast<std::uint8_t>(time), kNoGpr, 1, FirstLevel::kTick});
-    cold_.with_context_again(kStore, time, kClock);
+    cold_.with_context_again(kStore, time, kDataClock);
     cold_.with_context(kStore, time, kUses, true, static_cast<std::uint8_t>(place));
 }
 
